@@ -13,6 +13,7 @@ STAMPS := $(VENV)/.stamps
 PYTEST ?=
 DEMO   ?=
 BENCH  ?=
+FIGURES ?= figures
 # Where wheels are written.
 DIST   ?= dist
 # Processes that run tests side by side; each has a Spark session of its own.
@@ -25,7 +26,7 @@ PART   ?=
 # Tests start hundreds of processes, which need not all compile the same sources.
 unexport PYTHONDONTWRITEBYTECODE
 
-PYTHON_CODE := $(wildcard conftest.py src tests benchmarks examples tools)
+PYTHON_CODE := $(wildcard conftest.py src lab/pathcast_lab tests examples tools)
 KERNEL_SOURCES := Cargo.toml Cargo.lock $(shell find kernel -type f \( -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' \))
 WITH_ENGINE := tools/with-engine $(STAMPS)
 WITHOUT_KERNEL := $(PYTHON_VENV) tools/without_kernel.py build/without-kernel
@@ -35,7 +36,7 @@ TESTS_WITHOUT_KERNEL := broker cli engine_cases engine_facade errors hostile_row
 # PyO3 asks this interpreter how to build, so that clippy and maturin agree.
 CARGO := PYO3_PYTHON=$(abspath $(PYTHON_VENV)) cargo
 
-.PHONY: help demo demo-dht demo-net test test-without-kernel check bench nightly fmt build wheels clean kernel kernel-required rust-tests
+.PHONY: help demo demo-dht demo-net test test-without-kernel check bench figures nightly fmt build wheels clean kernel kernel-required rust-tests
 
 help: ## list the targets
 	@echo "Pathcast: filter XML messages by hundreds of thousands of standing XPath queries."
@@ -62,7 +63,7 @@ test-without-kernel: $(STAMPS)/python ## collect all tests and run a part of the
 	@echo "==> pytest without the kernel: all is collected"
 	@$(WITHOUT_KERNEL) -m pytest --collect-only --quiet -rfE | grep -v ::
 	@echo "==> pytest without the kernel: $(words $(TESTS_WITHOUT_KERNEL)) files and the doc examples"
-	@$(WITHOUT_KERNEL) -m pytest -n $(JOBS) -rfE $(TESTS_WITHOUT_KERNEL:%=tests/test_%.py) src
+	@$(WITHOUT_KERNEL) -m pytest -n $(JOBS) -rfE $(TESTS_WITHOUT_KERNEL:%=tests/test_%.py) src lab
 
 check: $(STAMPS)/python kernel-required ## lint, types, format, stubs, import rules; changes nothing
 	@echo "==> ruff check"
@@ -81,7 +82,10 @@ check: $(STAMPS)/python kernel-required ## lint, types, format, stubs, import ru
 	@$(CARGO) clippy --quiet --workspace --all-targets --locked -- -D warnings
 
 bench: $(STAMPS)/python kernel-required ## measure the engine, the short set; ratios to lxml's bare parse
-	@$(PYTHON_VENV) -m pathcast bench $(BENCH)
+	@$(PYTHON_VENV) -m pathcast_lab bench $(BENCH)
+
+figures: $(STAMPS)/python kernel-required ## measure the figures of a paper again, into docs/figures.md; FIGURES=broker-figures for another paper's
+	@$(PYTHON_VENV) -m pathcast_lab bench $(FIGURES) --page docs/figures.md
 
 nightly: $(STAMPS)/python kernel-required ## the long differential, fuzz, fault and cost runs, PART=1/5 for a fifth (PATHCAST_NIGHTLY=examples for longer)
 	@if [[ "$(PART)" =~ ^(1/.*)?$$ ]]; then \
@@ -110,9 +114,9 @@ wheels: kernel-required ## write both wheels into dist/; they install on any mac
 clean: ## remove everything that the other targets created
 	rm -rf $(VENV) build dist target demo-output spark-warehouse metastore_db derby.log
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	find src tests benchmarks examples tools kernel -name __pycache__ -prune -exec rm -rf {} +
+	find src lab tests examples tools kernel -name __pycache__ -prune -exec rm -rf {} +
 
-$(STAMPS)/python: pyproject.toml tools/make-venv tools/find-python
+$(STAMPS)/python: pyproject.toml lab/pyproject.toml tools/make-venv tools/find-python
 	@tools/make-venv $(VENV)
 	@mkdir -p $(STAMPS)
 	@touch $@

@@ -34,7 +34,7 @@ NEEDS_KERNEL = (
     "src/pathcast/overlay/local_plan.py",
     "src/pathcast/overlay/projection.py",
     "src/pathcast/customize/restructuring.py",
-    "src/pathcast/bench/chunking/inputs.py",
+    "lab/pathcast_lab/bench/chunking/inputs.py",
 )
 """Whose examples do not run without it; tests of the kernel skip by themselves."""
 

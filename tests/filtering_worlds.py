@@ -10,11 +10,11 @@ from functools import partial
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.peer import Settings
 from pathcast.dht.ring import CORRECT, Operations
-from pathcast.sim import Faults
-from pathcast.sim.filtering_world import FilteringWorld, LostMatch
 from pathcast.testing.alphabet import ALPHABET
 from pathcast.testing.message_text import random_message
 from pathcast.testing.query_text import random_query
+from pathcast_lab.sim import Faults
+from pathcast_lab.sim.filtering_world import FilteringWorld, LostMatch
 
 UNKIND = Faults(duplicate=0.05, reorder=0.2, reorder_seconds=0.02, skew=0.01)
 LOSSY = replace(UNKIND, loss=0.05)

@@ -1,4 +1,4 @@
-"""`pathcast bench` from outside: what it prints and records, and that a wrong count voids times."""
+"""`pathcast-lab bench` from outside: what it prints and records; a wrong count voids times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from pathcast.testing.engines import missing_reason
-from pathcast.workload import ADVERSARIES
+from pathcast_lab.workload import ADVERSARIES
 
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[bench]'")
 pytest.importorskip(
@@ -23,7 +23,7 @@ pytest.importorskip(
 KERNEL_MISSING = missing_reason("kernel")
 pytestmark = pytest.mark.skipif(KERNEL_MISSING is not None, reason=str(KERNEL_MISSING))
 
-DEFINITIONS = Path(__file__).resolve().parent.parent / "benchmarks"
+DEFINITIONS = Path(__file__).resolve().parent.parent / "lab" / "benchmarks"
 
 Bench = Callable[..., Result]
 
@@ -31,7 +31,7 @@ Bench = Callable[..., Result]
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """Runs the quick set on the news domain, in this process."""
-    from pathcast.cli.app import build_app
+    from pathcast_lab.cli import build_app
 
     monkeypatch.setenv("PATHCAST_SHARED_DATA", str(tmp_path / "absent"))
 
@@ -204,8 +204,8 @@ def test_one_broker_is_measured_after_its_deliveries_were_compared(
     bench: Bench, tmp_path: Path
 ) -> None:
     pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
-    from pathcast.bench.broker_node_run import Inbox, checked
     from pathcast.errors import WrongCountError
+    from pathcast_lab.bench.broker_node_run import Inbox, checked
 
     assert bench("broker-node").exit_code == 0
     [benchmark] = only_record(tmp_path)["benchmarks"]

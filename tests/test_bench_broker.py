@@ -1,4 +1,4 @@
-"""`pathcast bench broker-figures` and `customise`: what they compare, keep and write.
+"""`pathcast-lab bench broker-figures` and `customise`: what they compare, keep and write.
 
 If these fail, a figure may show times of algorithms that answered differently, say that a statement
 of the paper holds when it does not, or write numbers into the page that no run has given.
@@ -23,16 +23,6 @@ pytest.importorskip(
     "matplotlib", reason="matplotlib is not installed: pip install 'pathcast[bench]'"
 )
 
-from pathcast.bench.broker.definition import BrokerAlgorithm, BrokerFigures, BrokerParameters
-from pathcast.bench.broker.inputs import KEPT_FROM, BrokerInputs, flwr_queries
-from pathcast.bench.broker.reference_subject import BrokerSubject, broker_query
-from pathcast.bench.broker.statements import OPERATORS, STATEMENTS, judge
-from pathcast.bench.customise import CustomiseDefinition
-from pathcast.bench.customising import check_results, mixed_sample, new_engine, subscriptions_of
-from pathcast.bench.definitions import default_directory, read_definition
-from pathcast.bench.figures.point import Place, Value
-from pathcast.bench.figures.verdicts import Answer
-from pathcast.bench.rounds import binary_array
 from pathcast.errors import WrongCountError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
@@ -41,7 +31,17 @@ from pathcast.query.xquery import parse as parse_query
 from pathcast.reference import parse
 from pathcast.reference.pathsharing.algorithms import PathSharingFW
 from pathcast.reference.pathsharing.broker_query import BrokerQuery
-from pathcast.workload import BIB, BOOK, BrokerWorkload, FlwrParameters
+from pathcast_lab.bench.broker.definition import BrokerAlgorithm, BrokerFigures, BrokerParameters
+from pathcast_lab.bench.broker.inputs import KEPT_FROM, BrokerInputs, flwr_queries
+from pathcast_lab.bench.broker.reference_subject import BrokerSubject, broker_query
+from pathcast_lab.bench.broker.statements import OPERATORS, STATEMENTS, judge
+from pathcast_lab.bench.customise import CustomiseDefinition
+from pathcast_lab.bench.customising import check_results, mixed_sample, new_engine, subscriptions_of
+from pathcast_lab.bench.definitions import default_directory, read_definition
+from pathcast_lab.bench.figures.point import Place, Value
+from pathcast_lab.bench.figures.verdicts import Answer
+from pathcast_lab.bench.rounds import binary_array
+from pathcast_lab.workload import BIB, BOOK, BrokerWorkload, FlwrParameters
 
 KERNEL_MISSING = missing_reason("kernel")
 needs_kernel = pytest.mark.skipif(KERNEL_MISSING is not None, reason=str(KERNEL_MISSING))
@@ -59,7 +59,7 @@ def definition() -> BrokerFigures:
 @pytest.fixture
 def bench(tmp_path: Path) -> Figures:
     """Runs the quick set, in this process."""
-    from pathcast.cli.app import build_app
+    from pathcast_lab.cli import build_app
 
     def run(*arguments: str | Path) -> Result:
         fixed = ["bench", "--quick", "--out", tmp_path / "out", "--work", tmp_path / "work"]
@@ -340,7 +340,7 @@ def test_known_count_of_results_that_differs_voids_the_times(
     directory = tmp_path / "definitions"
     shutil.copytree(default_directory(), directory, ignore=shutil.ignore_patterns(".*", "records"))
     text = (directory / "customise.toml").read_text(encoding="utf-8")
-    monkeypatch.setattr("pathcast.bench.customise.inputs_digest", lambda *_: "known")
+    monkeypatch.setattr("pathcast_lab.bench.customise.inputs_digest", lambda *_: "known")
     (directory / "customise.toml").write_text(
         text + '\n[[expected]]\ncase = "book Q=500"\ninputs = "known"\nmatches = 1\n',
         encoding="utf-8",

@@ -1,4 +1,4 @@
-"""`pathcast bench chunking-figures`: what it compares, keeps and writes.
+"""`pathcast-lab bench chunking-figures`: what it compares, keeps and writes.
 
 If these fail, a figure may show times of evaluations that gave different answers, or say that a
 statement of the paper holds when it does not.
@@ -19,19 +19,19 @@ pytest.importorskip(
 )
 pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 
-from pathcast.bench.chunking import experiments
-from pathcast.bench.chunking.definition import ChunkingFigures, ChunkingSet
-from pathcast.bench.chunking.experiments import ChunkingExperiment, run_experiment
-from pathcast.bench.chunking.inputs import Prepared, element_sizes
-from pathcast.bench.chunking.statements import STATEMENTS, judge
-from pathcast.bench.definitions import default_directory, read_definition
-from pathcast.bench.figures.output import read_run
-from pathcast.bench.figures.point import Place
-from pathcast.bench.figures.verdicts import Answer
 from pathcast.chunking.names import path_text
-from pathcast.cli.app import build_app
 from pathcast.errors import WrongCountError
-from pathcast.workload.scenarios import SCENARIOS
+from pathcast_lab.bench.chunking import experiments
+from pathcast_lab.bench.chunking.definition import ChunkingFigures, ChunkingSet
+from pathcast_lab.bench.chunking.experiments import ChunkingExperiment, run_experiment
+from pathcast_lab.bench.chunking.inputs import Prepared, element_sizes
+from pathcast_lab.bench.chunking.statements import STATEMENTS, judge
+from pathcast_lab.bench.definitions import default_directory, read_definition
+from pathcast_lab.bench.figures.output import read_run
+from pathcast_lab.bench.figures.point import Place
+from pathcast_lab.bench.figures.verdicts import Answer
+from pathcast_lab.cli import build_app
+from pathcast_lab.workload.scenarios import SCENARIOS
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""`pathcast bench deployments`: the same load everywhere, and a table of what was measured."""
+"""`pathcast-lab bench deployments`: the same load everywhere, and a table of what was measured."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typer.testing import CliRunner
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[bench]'")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-from pathcast.bench.definitions import default_directory, read_definition
-from pathcast.bench.deployments.alone import run_alone
-from pathcast.bench.deployments.definition import DeploymentFigures, DeploymentTable
-from pathcast.bench.deployments.inputs import Load, made_load
-from pathcast.bench.deployments.measured import LATENCY, SENT, Measured
-from pathcast.bench.deployments.page import deployments_table
-from pathcast.bench.figures.page import BLANK
-from pathcast.bench.figures.point import Place
 from pathcast.engine import QueryIndex
 from pathcast.errors import ConfigError, WrongCountError
 from pathcast.model import Query
 from pathcast.spark import find_java
 from pathcast.testing import missing_reason
+from pathcast_lab.bench.definitions import default_directory, read_definition
+from pathcast_lab.bench.deployments.alone import run_alone
+from pathcast_lab.bench.deployments.definition import DeploymentFigures, DeploymentTable
+from pathcast_lab.bench.deployments.inputs import Load, made_load
+from pathcast_lab.bench.deployments.measured import LATENCY, SENT, Measured
+from pathcast_lab.bench.deployments.page import deployments_table
+from pathcast_lab.bench.figures.page import BLANK
+from pathcast_lab.bench.figures.point import Place
 
 if missing_reason("kernel") is not None:
     pytest.skip(str(missing_reason("kernel")), allow_module_level=True)
@@ -123,7 +123,7 @@ def test_a_quick_run_delivers_the_same_everywhere(tmp_path: Path) -> None:
     pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     find_java()
-    from pathcast.cli.app import build_app
+    from pathcast_lab.cli import build_app
 
     page = tmp_path / "page.md"
     names = ("deployments_run", "deployments")

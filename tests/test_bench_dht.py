@@ -1,4 +1,4 @@
-"""`pathcast bench dht-figures`: arithmetic over a trace counts what an execution does.
+"""`pathcast-lab bench dht-figures`: arithmetic over a trace counts what an execution does.
 
 If these fail, figures show messages, hops and bytes of an execution that nobody does.
 """
@@ -17,23 +17,6 @@ from typer.testing import CliRunner
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[bench]'")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-from pathcast.bench.dht.documents import Documents
-from pathcast.bench.dht.loads import filtering, states_held, storage
-from pathcast.bench.dht.replay import Replay
-from pathcast.bench.dht.ring import Ring
-from pathcast.bench.dht.savings import (
-    ENTRY_BYTES,
-    in_batches,
-    in_pieces,
-    load_and_hits,
-    with_cache,
-)
-from pathcast.bench.dht.statements import STATEMENTS, judge
-from pathcast.bench.dht.trace import Trace
-from pathcast.bench.figures.output import read_run
-from pathcast.bench.figures.point import Place
-from pathcast.bench.figures.verdicts import Answer
-from pathcast.cli.app import build_app
 from pathcast.dht.automaton import DOCUMENT, Visit, gates_of, held_until, visits
 from pathcast.dht.automaton import Path as StatePath
 from pathcast.dht.events import Events, Message
@@ -55,6 +38,23 @@ from pathcast.workload import (
     generate_documents,
     generate_queries,
 )
+from pathcast_lab.bench.dht.documents import Documents
+from pathcast_lab.bench.dht.loads import filtering, states_held, storage
+from pathcast_lab.bench.dht.replay import Replay
+from pathcast_lab.bench.dht.ring import Ring
+from pathcast_lab.bench.dht.savings import (
+    ENTRY_BYTES,
+    in_batches,
+    in_pieces,
+    load_and_hits,
+    with_cache,
+)
+from pathcast_lab.bench.dht.statements import STATEMENTS, judge
+from pathcast_lab.bench.dht.trace import Trace
+from pathcast_lab.bench.figures.output import read_run
+from pathcast_lab.bench.figures.point import Place
+from pathcast_lab.bench.figures.verdicts import Answer
+from pathcast_lab.cli import build_app
 
 RECURSIVE = parse_dtd(
     "<!ELEMENT a (b|c)*><!ELEMENT b (a|b|c)*><!ELEMENT c (b*, d?)><!ELEMENT d (#PCDATA)>"

@@ -13,11 +13,6 @@ import pytest
 
 pytest.importorskip("msgspec")
 
-from pathcast.bench.dht.documents import Documents
-from pathcast.bench.dht.replay import Replay
-from pathcast.bench.dht.ring import Ring
-from pathcast.bench.dht.savings import in_pieces, load_and_hits
-from pathcast.bench.dht.trace import Trace
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.messages import Member
 from pathcast.dht.piece_cutting import PieceSettings
@@ -25,7 +20,6 @@ from pathcast.dht.pieces import cut
 from pathcast.dht.state_table import StateTable
 from pathcast.protocol import Effect, Node
 from pathcast.schema import parse_dtd
-from pathcast.sim.filtering_world import FilteringWorld
 from pathcast.workload import (
     DocumentParameters,
     QueryParameters,
@@ -33,6 +27,12 @@ from pathcast.workload import (
     generate_documents,
     generate_queries,
 )
+from pathcast_lab.bench.dht.documents import Documents
+from pathcast_lab.bench.dht.replay import Replay
+from pathcast_lab.bench.dht.ring import Ring
+from pathcast_lab.bench.dht.savings import in_pieces, load_and_hits
+from pathcast_lab.bench.dht.trace import Trace
+from pathcast_lab.sim.filtering_world import FilteringWorld
 
 RECURSIVE = parse_dtd("<!ELEMENT a (b|c)*><!ELEMENT b (a|b|c)*><!ELEMENT c (b*)>")
 

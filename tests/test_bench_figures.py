@@ -1,4 +1,4 @@
-"""`pathcast bench figures`: what it compares, keeps and writes.
+"""`pathcast-lab bench figures`: what it compares, keeps and writes.
 
 If these fail, a figure may show times of algorithms that answered differently, lose what it
 measured, or write numbers into the page that no run has given.
@@ -25,15 +25,6 @@ pytest.importorskip(
 if KERNEL_MISSING := missing_reason("kernel"):
     pytest.skip(KERNEL_MISSING, allow_module_level=True)
 
-from pathcast.bench.definitions import default_directory, read_definition
-from pathcast.bench.figures import sweep
-from pathcast.bench.figures.definition import FiguresDefinition, Parameters
-from pathcast.bench.figures.inputs import Inputs, derived
-from pathcast.bench.figures.page import refreshed
-from pathcast.bench.figures.point import Place, Value
-from pathcast.bench.figures.reference_subject import ReferenceSubject, plans_of
-from pathcast.bench.figures.statements import STATEMENTS, judge
-from pathcast.bench.figures.verdicts import Answer
 from pathcast.errors import UnsupportedQueryError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
@@ -41,6 +32,15 @@ from pathcast.reference import parse
 from pathcast.reference.algorithm import Algorithm
 from pathcast.reference.hybrid import Hybrid
 from pathcast.reference.query_plan import QueryPlan
+from pathcast_lab.bench.definitions import default_directory, read_definition
+from pathcast_lab.bench.figures import sweep
+from pathcast_lab.bench.figures.definition import FiguresDefinition, Parameters
+from pathcast_lab.bench.figures.inputs import Inputs, derived
+from pathcast_lab.bench.figures.page import refreshed
+from pathcast_lab.bench.figures.point import Place, Value
+from pathcast_lab.bench.figures.reference_subject import ReferenceSubject, plans_of
+from pathcast_lab.bench.figures.statements import STATEMENTS, judge
+from pathcast_lab.bench.figures.verdicts import Answer
 
 ROOT = Path(__file__).resolve().parent.parent
 PAPER = [
@@ -59,7 +59,7 @@ def definition() -> FiguresDefinition:
 @pytest.fixture
 def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Figures:
     """Runs figures of the quick set on Pathcast's own domains, in this process."""
-    from pathcast.cli.app import build_app
+    from pathcast_lab.cli import build_app
 
     monkeypatch.setenv("PATHCAST_SHARED_DATA", str(tmp_path / "absent"))
 
@@ -239,11 +239,11 @@ def test_what_cannot_be_run_is_said_before_anything_runs(
 
 
 def test_options_of_figures_belong_to_figures() -> None:
-    from pathcast.cli.app import build_app
+    from pathcast_lab.cli import build_app
 
     result = CliRunner().invoke(build_app(), ["bench", "filter", "--figure", "11"])
     assert result.exit_code == 2
-    assert "belong to pathcast bench figures" in result.output
+    assert "belong to pathcast-lab bench figures" in result.output
 
 
 @pytest.mark.parametrize(("x", "sign"), [("wildcard", "*"), ("descendant", "//")])

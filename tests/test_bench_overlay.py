@@ -1,4 +1,4 @@
-"""`pathcast bench overlay-figures`: what it measures, keeps and writes."""
+"""`pathcast-lab bench overlay-figures`: what it measures, keeps and writes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typer.testing import CliRunner
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[bench]'")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-from pathcast.bench.overlay.state import (
+from pathcast.testing import missing_reason
+from pathcast_lab.bench.overlay.state import (
     BYTES,
     network,
     root_tables_bytes,
     spanning_tree_bytes,
 )
-from pathcast.bench.overlay.topology import breadth_first
-from pathcast.testing import missing_reason
+from pathcast_lab.bench.overlay.topology import breadth_first
 
 if missing_reason("kernel") is not None:
     pytest.skip(str(missing_reason("kernel")), allow_module_level=True)
@@ -52,7 +52,7 @@ def test_tables_hold_what_stands_behind_them() -> None:
 
 
 def test_a_quick_run_writes_record_plot_and_page(tmp_path: Path) -> None:
-    from pathcast.cli.app import build_app
+    from pathcast_lab.cli import build_app
 
     page = tmp_path / "page.md"
     names = ["budgets", "forms", "state", "projection", "restructuring", "hops"]

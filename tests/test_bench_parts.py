@@ -14,11 +14,14 @@ pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast
 if KERNEL_MISSING := missing_reason("kernel"):
     pytest.skip(KERNEL_MISSING, allow_module_level=True)
 
-from pathcast.bench import checking
-from pathcast.bench.broker_node import BrokerNodeDefinition
-from pathcast.bench.checking import Truth, check_nfa, check_reference
-from pathcast.bench.customise import CustomiseDefinition
-from pathcast.bench.definitions import (
+from pathcast.engine import QueryIndex, Snapshot
+from pathcast.errors import ConfigError, MissingDependencyError, WrongCountError
+from pathcast.model import Query
+from pathcast_lab.bench import checking
+from pathcast_lab.bench.broker_node import BrokerNodeDefinition
+from pathcast_lab.bench.checking import Truth, check_nfa, check_reference
+from pathcast_lab.bench.customise import CustomiseDefinition
+from pathcast_lab.bench.definitions import (
     AdversarialDefinition,
     Aim,
     ConditionsDefinition,
@@ -29,17 +32,14 @@ from pathcast.bench.definitions import (
     ThreadsDefinition,
     read_definition,
 )
-from pathcast.bench.inputs import inputs_digest, open_source, standing_queries
-from pathcast.bench.measures import Measure, with_aims
-from pathcast.bench.pipeline.definition import PipelineDefinition
-from pathcast.bench.plot import draw
-from pathcast.bench.rounds import binary_array
-from pathcast.bench.timing import Spread, alternate, yardstick
-from pathcast.engine import QueryIndex, Snapshot
-from pathcast.errors import ConfigError, MissingDependencyError, WrongCountError
-from pathcast.model import Query
+from pathcast_lab.bench.inputs import inputs_digest, open_source, standing_queries
+from pathcast_lab.bench.measures import Measure, with_aims
+from pathcast_lab.bench.pipeline.definition import PipelineDefinition
+from pathcast_lab.bench.plot import draw
+from pathcast_lab.bench.rounds import binary_array
+from pathcast_lab.bench.timing import Spread, alternate, yardstick
 
-DEFINITIONS = Path(__file__).resolve().parent.parent / "benchmarks"
+DEFINITIONS = Path(__file__).resolve().parent.parent / "lab" / "benchmarks"
 MESSAGES = binary_array([b"<a><b/></a>", b"<a><c/></a>"])
 
 
@@ -88,7 +88,7 @@ def test_times_belong_to_the_call_that_took_them(monkeypatch: pytest.MonkeyPatch
     def spend(ns: int) -> None:
         clock[0] += ns
 
-    monkeypatch.setattr("pathcast.bench.timing.time.perf_counter_ns", lambda: clock[0])
+    monkeypatch.setattr("pathcast_lab.bench.timing.time.perf_counter_ns", lambda: clock[0])
     assert alternate(lambda: spend(5), lambda: spend(70), rounds=2) == [(5, 70), (5, 70)]
 
 

@@ -1,4 +1,4 @@
-"""`pathcast bench pipeline`: right counts or none, and a model that finds what it was made from."""
+"""`pathcast-lab bench pipeline`: right counts or none; the model finds what it was made from."""
 
 from __future__ import annotations
 
@@ -21,21 +21,25 @@ pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast
 if KERNEL_MISSING := missing_reason("kernel"):
     pytest.skip(KERNEL_MISSING, allow_module_level=True)
 
-from pathcast.bench.definitions import read_definition
-from pathcast.bench.measures import with_aims
-from pathcast.bench.pipeline.cases import DeliveryCase, FilesCase, PlacementCase
-from pathcast.bench.pipeline.definition import ModelQuestion, PipelineDefinition, PipelineSet
-from pathcast.bench.pipeline.engines import EnginePass, FilterEngine
-from pathcast.bench.pipeline.floor import FloorTimes, jvm_job, measure_floor
-from pathcast.bench.pipeline.inputs import (
+from pathcast.errors import WrongCountError
+from pathcast.spark import run
+from pathcast.spark.settings import PipelineSettings, load_settings
+from pathcast.spark.workers import InProcess, SparkWorkers
+from pathcast_lab.bench.definitions import read_definition
+from pathcast_lab.bench.measures import with_aims
+from pathcast_lab.bench.pipeline.cases import DeliveryCase, FilesCase, PlacementCase
+from pathcast_lab.bench.pipeline.definition import ModelQuestion, PipelineDefinition, PipelineSet
+from pathcast_lab.bench.pipeline.engines import EnginePass, FilterEngine
+from pathcast_lab.bench.pipeline.floor import FloorTimes, jvm_job, measure_floor
+from pathcast_lab.bench.pipeline.inputs import (
     payments,
     selective,
     selective_queries,
     write_parts,
 )
-from pathcast.bench.pipeline.model import Model, ModelCase, fit, fits, forecast, halfway
-from pathcast.bench.pipeline.run import PipelineResult, run_pipeline
-from pathcast.bench.pipeline.runner import (
+from pathcast_lab.bench.pipeline.model import Model, ModelCase, fit, fits, forecast, halfway
+from pathcast_lab.bench.pipeline.run import PipelineResult, run_pipeline
+from pathcast_lab.bench.pipeline.runner import (
     BatchTimes,
     Runner,
     RunTimes,
@@ -43,16 +47,12 @@ from pathcast.bench.pipeline.runner import (
     times_of,
     written_settings,
 )
-from pathcast.bench.pipeline.stream import StreamCase, percentile
-from pathcast.errors import WrongCountError
-from pathcast.spark import run
-from pathcast.spark.settings import PipelineSettings, load_settings
-from pathcast.spark.workers import InProcess, SparkWorkers
+from pathcast_lab.bench.pipeline.stream import StreamCase, percentile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DEFINITIONS = Path(__file__).resolve().parent.parent / "benchmarks"
+DEFINITIONS = Path(__file__).resolve().parent.parent / "lab" / "benchmarks"
 
 TINY = PipelineSet(
     messages=40,

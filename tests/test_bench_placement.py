@@ -1,4 +1,4 @@
-"""`pathcast bench placement-figures`: what it measures, keeps and writes.
+"""`pathcast-lab bench placement-figures`: what it measures, keeps and writes.
 
 If these fail, Figure 9 is drawn from something else than the engine's answers, or a page shows
 what no run has given.
@@ -17,22 +17,22 @@ from typer.testing import CliRunner, Result
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[bench]'")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-from pathcast.bench.definitions import default_directory, read_definition
-from pathcast.bench.figures.point import Place, Value
-from pathcast.bench.figures.verdicts import Answer
-from pathcast.bench.placement.definition import (
+from pathcast.testing import missing_reason
+from pathcast_lab.bench.definitions import default_directory, read_definition
+from pathcast_lab.bench.figures.point import Place, Value
+from pathcast_lab.bench.figures.verdicts import Answer
+from pathcast_lab.bench.placement.definition import (
     PatternParameters,
     PlacementFigures,
     PlacementSet,
 )
-from pathcast.bench.placement.pattern_queries import (
+from pathcast_lab.bench.placement.pattern_queries import (
     PEP,
     RANDOM,
     pattern_message,
     run_patterns,
 )
-from pathcast.bench.placement.statements import MATCHED, SENT, judge
-from pathcast.testing import missing_reason
+from pathcast_lab.bench.placement.statements import MATCHED, SENT, judge
 
 if missing_reason("kernel") is not None:
     pytest.skip(str(missing_reason("kernel")), allow_module_level=True)
@@ -45,7 +45,7 @@ def definition() -> PlacementFigures:
 
 def bench(tmp_path: Path, *arguments: str | Path) -> Result:
     """Runs the quick set, in this process."""
-    from pathcast.cli.app import build_app
+    from pathcast_lab.cli import build_app
 
     fixed = ["bench", "placement-figures", "--quick", "--out", tmp_path / "out"]
     result = CliRunner().invoke(build_app(), [str(each) for each in (*fixed, *arguments)])

@@ -18,36 +18,6 @@ from pathcast.testing import missing_reason
 if missing_reason("kernel") is not None:
     pytest.skip(str(missing_reason("kernel")), allow_module_level=True)
 
-from pathcast.bench.figures.point import Place, Value
-from pathcast.bench.overlay.capacity import (
-    Costs,
-    Load,
-    brokers_needed,
-    reached_at_random,
-    reached_one,
-)
-from pathcast.bench.overlay.changes import (
-    InterestNetwork,
-    in_force_after,
-    simulated_times,
-    told_links,
-)
-from pathcast.bench.overlay.inputs import messages_of
-from pathcast.bench.overlay.links import table_bytes
-from pathcast.bench.overlay.pareto import NetworkTables
-from pathcast.bench.overlay.population import Classes, Population, Stream, chosen_hosts
-from pathcast.bench.overlay.quotes import quote_entries, quote_messages, quote_profiles, symbol_of
-from pathcast.bench.overlay.topology import (
-    Shape,
-    Tree,
-    check_reached,
-    crossings,
-    members,
-    set_of,
-    tree_of,
-)
-from pathcast.bench.placement.definition import PatternParameters
-from pathcast.bench.placement.pattern_queries import pattern_queries
 from pathcast.engine import QueryIndex
 from pathcast.errors import WrongCountError
 from pathcast.model import Query
@@ -58,6 +28,41 @@ from pathcast.overlay.host_choice import ByContent, HostChoice, Nearest
 from pathcast.overlay.interest import Policy
 from pathcast.overlay.table import Table
 from pathcast.partition import PepPlacement, candidate_patterns
+from pathcast_lab.bench.figures.point import Place, Value
+from pathcast_lab.bench.overlay.capacity import (
+    Costs,
+    Load,
+    brokers_needed,
+    reached_at_random,
+    reached_one,
+)
+from pathcast_lab.bench.overlay.changes import (
+    InterestNetwork,
+    in_force_after,
+    simulated_times,
+    told_links,
+)
+from pathcast_lab.bench.overlay.inputs import messages_of
+from pathcast_lab.bench.overlay.links import table_bytes
+from pathcast_lab.bench.overlay.pareto import NetworkTables
+from pathcast_lab.bench.overlay.population import Classes, Population, Stream, chosen_hosts
+from pathcast_lab.bench.overlay.quotes import (
+    quote_entries,
+    quote_messages,
+    quote_profiles,
+    symbol_of,
+)
+from pathcast_lab.bench.overlay.topology import (
+    Shape,
+    Tree,
+    check_reached,
+    crossings,
+    members,
+    set_of,
+    tree_of,
+)
+from pathcast_lab.bench.placement.definition import PatternParameters
+from pathcast_lab.bench.placement.pattern_queries import pattern_queries
 
 SHAPES: tuple[Shape, ...] = ("random", "preferential", "regions")
 

@@ -1,4 +1,4 @@
-"""`pathcast bench wire-figures`: what it compares, keeps and writes.
+"""`pathcast-lab bench wire-figures`: what it compares, keeps and writes.
 
 If these fail, a figure may show sizes and times of formats that do not give the messages back, or
 say that a statement of the paper holds when it does not.
@@ -19,20 +19,20 @@ pytest.importorskip(
 pytest.importorskip("zstandard", reason="zstandard is not installed: pip install 'pathcast[net]'")
 pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 
-from pathcast.bench.definitions import default_directory, read_definition
-from pathcast.bench.figures.output import read_run
-from pathcast.bench.figures.point import Place
-from pathcast.bench.figures.verdicts import Answer
-from pathcast.bench.wire import experiments
-from pathcast.bench.wire.definition import WireFigures, WireSet
-from pathcast.bench.wire.experiments import WireExperiment
-from pathcast.bench.wire.page import measured_costs
-from pathcast.bench.wire.statements import COMPLEXITIES, STATEMENTS, judge
-from pathcast.cli.app import build_app
 from pathcast.engine.wire import encode
 from pathcast.errors import WrongCountError
 from pathcast.message.wire import WireFormat, best_format
 from pathcast.workload import domain_graph
+from pathcast_lab.bench.definitions import default_directory, read_definition
+from pathcast_lab.bench.figures.output import read_run
+from pathcast_lab.bench.figures.point import Place
+from pathcast_lab.bench.figures.verdicts import Answer
+from pathcast_lab.bench.wire import experiments
+from pathcast_lab.bench.wire.definition import WireFigures, WireSet
+from pathcast_lab.bench.wire.experiments import WireExperiment
+from pathcast_lab.bench.wire.page import measured_costs
+from pathcast_lab.bench.wire.statements import COMPLEXITIES, STATEMENTS, judge
+from pathcast_lab.cli import build_app
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ from pathcast.workload import (
     generate_documents,
     generate_queries,
 )
-from pathcast.workload.scenarios import SCENARIOS
+from pathcast_lab.workload.scenarios import SCENARIOS
 from shared_data import shared_dtd
 
 

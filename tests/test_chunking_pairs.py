@@ -16,7 +16,6 @@ import pytest
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[workload]'")
 
 from pathcast import Query, QueryIndex
-from pathcast.bench.chunking.inputs import element_sizes
 from pathcast.chunking import (
     ChunkEvaluator,
     Cut,
@@ -37,6 +36,7 @@ from pathcast.partition import (
     PrefixPlacement,
 )
 from pathcast.testing.chunking_cases import Case
+from pathcast_lab.bench.chunking.inputs import element_sizes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

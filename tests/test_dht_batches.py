@@ -19,9 +19,9 @@ from pathcast.dht.messages import Done, Known, Later, Record, Refused, Replies, 
 from pathcast.dht.state_messages import Match, RecExpandState, Together, Visit, Visits
 from pathcast.message import parse_message
 from pathcast.protocol import Effect, Send
-from pathcast.sim import Faults
-from pathcast.sim.filtering_world import FilteringWorld
 from pathcast.testing.message_text import random_message
+from pathcast_lab.sim import Faults
+from pathcast_lab.sim.filtering_world import FilteringWorld
 
 
 def test_what_is_asked_together_is_answered_one_by_one() -> None:

@@ -38,11 +38,11 @@ from pathcast.dht.static_ring import StaticPeer, StaticRing
 from pathcast.message import parse_message
 from pathcast.query import compile_query
 from pathcast.reference.nfa import CombinedNFA
-from pathcast.sim import Faults
-from pathcast.sim.filtering_world import FilteringWorld, LostMatch
 from pathcast.testing.alphabet import ALPHABET
 from pathcast.testing.message_text import random_message
 from pathcast.testing.query_text import random_query
+from pathcast_lab.sim import Faults
+from pathcast_lab.sim.filtering_world import FilteringWorld, LostMatch
 
 
 def static(seed: int, peers: int, settings: FilteringSettings, virtual: int = 0) -> FilteringWorld:

@@ -49,8 +49,8 @@ from pathcast.dht.static_ring import StaticPeer, StaticRing
 from pathcast.errors import ConfigError, PeerError
 from pathcast.message import parse_message
 from pathcast.protocol import Deliver, Effect, Send, Wake
-from pathcast.sim.filtering_world import FilteringWorld
 from pathcast.testing.alphabet import ALPHABET
+from pathcast_lab.sim.filtering_world import FilteringWorld
 
 SMALL = PieceSettings(queries_max=4, found_max=5.0, publications_min=3)
 

@@ -33,8 +33,8 @@ from pathcast.dht.messages import (
 from pathcast.dht.peer import Outcome, Peer, Settings
 from pathcast.dht.walking import GoOn, walk
 from pathcast.protocol import Deliver, Effect
-from pathcast.sim import Faults
-from pathcast.sim.ring_world import RingWorld
+from pathcast_lab.sim import Faults
+from pathcast_lab.sim.ring_world import RingWorld
 
 UNKIND = Faults(duplicate=0.05, reorder=0.2, reorder_seconds=0.02, skew=0.01)
 KEYS = [f"start/k{n}" for n in range(24)]

@@ -18,8 +18,8 @@ from pathcast.dht.peer import Outcome, Peer, Settings
 from pathcast.dht.ring import CORRECT, PUBLISHED, Found, Operations
 from pathcast.errors import PeerError
 from pathcast.protocol import Deliver
-from pathcast.sim import Faults
-from pathcast.sim.ring_world import BrokenRing, RingWorld
+from pathcast_lab.sim import Faults
+from pathcast_lab.sim.ring_world import BrokenRing, RingWorld
 
 UNKIND = Faults(duplicate=0.05, reorder=0.2, reorder_seconds=0.02, skew=0.01)
 LOSSY = Faults(loss=0.05, duplicate=0.05, reorder=0.2, reorder_seconds=0.02, skew=0.01)

@@ -15,8 +15,8 @@ from pathcast.dht.messages import Answer, Done, Expel, Member, Missing, Read, Re
 from pathcast.dht.peer import Settings
 from pathcast.dht.piece_cutting import PieceSettings
 from pathcast.dht.ring import Operations
-from pathcast.sim.filtering_world import FilteringWorld, LostMatch
-from pathcast.sim.ring_world import BrokenRing, RingWorld
+from pathcast_lab.sim.filtering_world import FilteringWorld, LostMatch
+from pathcast_lab.sim.ring_world import BrokenRing, RingWorld
 
 
 def settings_of(seed: int) -> FilteringSettings:

@@ -13,10 +13,10 @@ import pytest
 
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[bench]'")
 
-from pathcast.bench.definitions import read_definition
-from pathcast.bench.figures.output import read_run
-from pathcast.bench.figures.verdicts import Answer
-from pathcast.cli.figures import PAPERS
+from pathcast_lab.bench.definitions import read_definition
+from pathcast_lab.bench.figures.output import read_run
+from pathcast_lab.bench.figures.verdicts import Answer
+from pathcast_lab.cli.figures import PAPERS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "figures.md"

@@ -16,6 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "src" / "pathcast"
+LAB = ROOT / "lab" / "pathcast_lab"
 CORE = ROOT / "kernel" / "core" / "src"
 
 if not (ROOT / "ARCHITECTURE.md").is_file():
@@ -26,18 +27,18 @@ PAGES = sorted(
     for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("*/README.md"))
     if path.name != "CHANGELOG.md" and not path.parent.name.startswith(".")
 )
-MODULES = sorted(SOURCES.rglob("*.py"))
+MODULES = sorted([*SOURCES.rglob("*.py"), *LAB.rglob("*.py")])
 
-DOTTED = re.compile(r"\bpathcast(?:\.\w+)+")
+DOTTED = re.compile(r"\bpathcast(?:_lab)?(?:\.\w+)+")
 FILE = re.compile(r"`((?:[\w-]+/)*[\w-]+\.(?:py|rs|md|toml))(?::\w+)?`|\b(docs/[\w/-]+\.md)\b")
-FOLDER = re.compile(r"`((?:src|tests|kernel|docs|benchmarks|tools|examples|testdata)/[\w/-]*)`")
+FOLDER = re.compile(r"`((?:src|tests|kernel|docs|lab|tools|examples|testdata)/[\w/-]*)`")
 TEST = re.compile(r"\b(test_\w+)\b")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 
 PLACEHOLDERS = {
     "NAME.toml",
     "PIPELINE.toml",
-    "benchmarks/NAME.toml",
+    "lab/benchmarks/NAME.toml",
     "broker.toml",
     "peer.toml",
     "registry.toml",
@@ -80,7 +81,16 @@ def missing_part(name: str) -> str | None:
 
 def exists(name: str, near: Path) -> bool:
     """Whether a file or folder is there: as seen from the root, the page, or a source folder."""
-    roots = (ROOT, near, SOURCES, SOURCES / "reference", CORE, CORE.parent, ROOT / "benchmarks")
+    roots = (
+        ROOT,
+        near,
+        SOURCES,
+        SOURCES / "reference",
+        CORE,
+        CORE.parent,
+        ROOT / "lab/benchmarks",
+        LAB,
+    )
     return any((root / name).exists() for root in roots) or (
         "/" not in name and any(ROOT.glob(f"*/{name}"))
     )
@@ -114,10 +124,11 @@ def test_tests_that_are_named_exist() -> None:
 
 
 def test_options_that_are_named_exist() -> None:
-    code = [*SOURCES.joinpath("cli").glob("*.py"), *ROOT.glob("tools/*"), ROOT / "Makefile"]
+    commands = [*SOURCES.joinpath("cli").glob("*.py"), *LAB.joinpath("cli").glob("*.py")]
+    code = [*commands, *ROOT.glob("tools/*"), ROOT / "Makefile"]
     written = "\n".join(path.read_text(encoding="utf-8") for path in code)
     known = set(OPTION.findall(written)) | {"--help", "--find-links"}  # of Typer, of pip
-    for path in SOURCES.joinpath("cli").glob("*.py"):
+    for path in commands:
         # Typer makes an option of a parameter that names none.
         found = re.findall(r"^    (\w+): ", path.read_text(encoding="utf-8"), re.MULTILINE)
         known |= {"--" + one.replace("_", "-") for one in found}

@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("msgspec")
 
-from pathcast.sim.broker_model import BrokerModel, Publish, Subscribe
-from pathcast.sim.interleavings import Explored, explore
+from pathcast_lab.sim.broker_model import BrokerModel, Publish, Subscribe
+from pathcast_lab.sim.interleavings import Explored, explore
 
 LINE = (("a", "b"), ("b", "c"))
 

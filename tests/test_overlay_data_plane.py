@@ -20,7 +20,7 @@ from pathcast.overlay.parts import Parts
 from pathcast.overlay.publishers import Publication
 from pathcast.overlay.streams import Stream
 from pathcast.protocol import Deliver, Effect, Save, Send, Wake
-from pathcast.sim.toy_content import ToyInterests, ToyProfiles
+from pathcast_lab.sim.toy_content import ToyInterests, ToyProfiles
 
 
 class Watched(ToyProfiles):

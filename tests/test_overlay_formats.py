@@ -37,8 +37,8 @@ from pathcast.overlay.messages import (
 )
 from pathcast.overlay.messages import Frame as LinkFrame
 from pathcast.overlay.schemas import check_schema, dictionary_names
-from pathcast.sim.broker_scenarios import random_scenario
-from pathcast.sim.broker_world import BrokerWorld
+from pathcast_lab.sim.broker_scenarios import random_scenario
+from pathcast_lab.sim.broker_world import BrokerWorld
 
 BODIES = [
     b"<order><item no='1'>tea</item><item no='2'/></order>",

@@ -27,8 +27,8 @@ from pathcast.overlay.messages import (
     Source,
 )
 from pathcast.protocol import Effect, Node, Send
-from pathcast.sim import Step
-from pathcast.sim.broker_world import BrokerWorld, Scenario
+from pathcast_lab.sim import Step
+from pathcast_lab.sim.broker_world import BrokerWorld, Scenario
 
 BUSINESS = (
     Step(0.0, "source", ("a",)),

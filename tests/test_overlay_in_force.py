@@ -12,9 +12,9 @@ pytest.importorskip("msgspec")
 
 from pathcast.overlay.broker_settings import Trees
 from pathcast.overlay.safeguards import ALL, Safeguards
-from pathcast.sim import Faults, Step
-from pathcast.sim.broker_scenarios import random_scenario
-from pathcast.sim.broker_world import BrokerWorld, Scenario, Violation
+from pathcast_lab.sim import Faults, Step
+from pathcast_lab.sim.broker_scenarios import random_scenario
+from pathcast_lab.sim.broker_world import BrokerWorld, Scenario, Violation
 
 LINE = (("a", "b"), ("b", "c"))
 TREES = pytest.mark.parametrize("trees", ["spanning", "broadcast"])

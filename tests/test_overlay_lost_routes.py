@@ -15,8 +15,8 @@ pytest.importorskip("msgspec")
 from pathcast.overlay.broker_settings import Trees
 from pathcast.overlay.messages import Frame, Interest
 from pathcast.overlay.safeguards import ALL, Safeguards
-from pathcast.sim import Faults, Step
-from pathcast.sim.broker_world import BrokerWorld, Scenario, Violation
+from pathcast_lab.sim import Faults, Step
+from pathcast_lab.sim.broker_world import BrokerWorld, Scenario, Violation
 
 CHAIN = (("a", "b"), ("b", "c"), ("c", "d"))
 TREES = pytest.mark.parametrize("trees", ["spanning", "broadcast"])

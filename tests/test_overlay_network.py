@@ -25,13 +25,13 @@ from pathcast.overlay.interest import EXACT, Policy
 from pathcast.overlay.messages import Forward, Frame, Hello, decoded, encoded
 from pathcast.overlay.safeguards import ALL, Safeguards
 from pathcast.overlay.xml_content import XmlInterests, xml_content
-from pathcast.sim import Step, shrunk
-from pathcast.sim.broker_model import BrokerModel, Publish, Subscribe
-from pathcast.sim.broker_scenarios import random_scenario
-from pathcast.sim.broker_world import BrokerWorld, Scenario, Violation
-from pathcast.sim.interleavings import WrongOrder, explore
-from pathcast.sim.toy_content import TOY, ToyInterests, ToyProfiles
 from pathcast.testing import oracle_matches
+from pathcast_lab.sim import Step, shrunk
+from pathcast_lab.sim.broker_model import BrokerModel, Publish, Subscribe
+from pathcast_lab.sim.broker_scenarios import random_scenario
+from pathcast_lab.sim.broker_world import BrokerWorld, Scenario, Violation
+from pathcast_lab.sim.interleavings import WrongOrder, explore
+from pathcast_lab.sim.toy_content import TOY, ToyInterests, ToyProfiles
 
 NEEDS_KERNEL = pytest.mark.skipif(missing("kernel") is not None, reason=str(missing("kernel")))
 SEEDS = range(100)
@@ -343,7 +343,8 @@ def test_an_acknowledgement_that_does_not_wait_is_found_by_some_order() -> None:
 def test_a_seed_gives_the_same_run_in_another_process() -> None:
     # Sets of strings are in another order there: a node that follows one would not replay.
     program = (
-        "from pathcast.sim.broker_world import *; from pathcast.sim.broker_scenarios import *\n"
+        "from pathcast_lab.sim.broker_world import *\n"
+        "from pathcast_lab.sim.broker_scenarios import *\n"
         "from hashlib import sha256\n"
         "w = BrokerWorld(random_scenario(3), 3).run()\n"
         "print(w.network.sent, sha256(repr(list(w.network.lines)).encode()).hexdigest())"

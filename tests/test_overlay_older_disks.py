@@ -14,9 +14,9 @@ from pathcast.overlay.broker_settings import BrokerSettings
 from pathcast.overlay.lives import LIVES_MAX, begun, common_end, do_agree, life_at
 from pathcast.overlay.local_queries import KeptCursor
 from pathcast.overlay.safeguards import ALL
-from pathcast.sim import Step
-from pathcast.sim.broker_scenarios import random_scenario
-from pathcast.sim.broker_world import BrokerWorld, Scenario, Violation
+from pathcast_lab.sim import Step
+from pathcast_lab.sim.broker_scenarios import random_scenario
+from pathcast_lab.sim.broker_world import BrokerWorld, Scenario, Violation
 
 LINE = (("a", "r"), ("a", "h"))
 

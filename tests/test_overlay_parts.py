@@ -35,13 +35,13 @@ from pathcast.overlay.parts import COMING_MAX, Arriving, Parts
 from pathcast.overlay.safeguards import ALL, Safeguards
 from pathcast.overlay.table import Table
 from pathcast.overlay.xml_content import xml_content
-from pathcast.sim import Step
-from pathcast.sim.broker_model import BrokerModel, Publish, Subscribe, _Arrive, _Reset
-from pathcast.sim.broker_scenarios import long_toy_body, random_scenario
-from pathcast.sim.broker_world import BrokerWorld, Scenario, Violation
-from pathcast.sim.interleavings import explore
-from pathcast.sim.toy_content import TOY, ToyInterests, ToyProfiles
 from pathcast.testing import FamilyShape, random_family, random_message, random_valued_message
+from pathcast_lab.sim import Step
+from pathcast_lab.sim.broker_model import BrokerModel, Publish, Subscribe, _Arrive, _Reset
+from pathcast_lab.sim.broker_scenarios import long_toy_body, random_scenario
+from pathcast_lab.sim.broker_world import BrokerWorld, Scenario, Violation
+from pathcast_lab.sim.interleavings import explore
+from pathcast_lab.sim.toy_content import TOY, ToyInterests, ToyProfiles
 from test_overlay_network import in_bytes, xml_body, xml_profile, xml_results
 
 SEEDS = range(16)

@@ -19,7 +19,7 @@ from pathcast.overlay.messages import Published, Source
 from pathcast.overlay.publishers import Logged, Numbered, Publication, Publishers
 from pathcast.overlay.safeguards import ALL, Safeguards
 from pathcast.protocol import Effect, Forget, Save
-from pathcast.sim.toy_content import TOY
+from pathcast_lab.sim.toy_content import TOY
 
 MESSAGES = 40
 

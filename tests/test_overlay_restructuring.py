@@ -26,12 +26,12 @@ from pathcast.overlay.local_plan import XmlProfiles
 from pathcast.overlay.messages import Forward, Frame
 from pathcast.overlay.safeguards import ALL
 from pathcast.overlay.xml_content import XmlInterests, xml_content
-from pathcast.sim.broker_model import BrokerModel, Publish, Subscribe
-from pathcast.sim.broker_scenarios import random_scenario, stepped_toy_profile
-from pathcast.sim.broker_world import BrokerWorld, Scenario, Violation
-from pathcast.sim.interleavings import WrongOrder, explore
 from pathcast.workload.documents import generate_documents
 from pathcast.workload.domains import DOMAINS
+from pathcast_lab.sim.broker_model import BrokerModel, Publish, Subscribe
+from pathcast_lab.sim.broker_scenarios import random_scenario, stepped_toy_profile
+from pathcast_lab.sim.broker_world import BrokerWorld, Scenario, Violation
+from pathcast_lab.sim.interleavings import WrongOrder, explore
 from shared_data import SHARED_DATA
 from test_overlay_network import LINE, batch_body, batch_profile
 

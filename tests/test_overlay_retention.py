@@ -17,9 +17,9 @@ from pathcast.overlay.messages import Trimmed
 from pathcast.overlay.publishers import Publication
 from pathcast.overlay.retention import Retention
 from pathcast.overlay.safeguards import ALL, Safeguards
-from pathcast.sim import Faults, Step
-from pathcast.sim.broker_scenarios import absent_scenario
-from pathcast.sim.broker_world import BrokerWorld, Scenario, Violation
+from pathcast_lab.sim import Faults, Step
+from pathcast_lab.sim.broker_scenarios import absent_scenario
+from pathcast_lab.sim.broker_world import BrokerWorld, Scenario, Violation
 
 TREES = pytest.mark.parametrize("trees", ["spanning", "broadcast"])
 LINE = (("a", "b"), ("b", "c"), ("c", "d"))

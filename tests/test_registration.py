@@ -45,8 +45,8 @@ from pathcast.overlay.serving import Planes
 from pathcast.partition import PepPlacement
 from pathcast.protocol import Deliver
 from pathcast.query import Population
-from pathcast.sim.toy_content import TOY
 from pathcast.store import Broker, Catalog, Change, Profile, Record, Source
+from pathcast_lab.sim.toy_content import TOY
 from registration_world import World, explored, new_world
 
 INTEREST = RegisterInterest("-", "ann", "//a[@b = 1]", "eu/ch")

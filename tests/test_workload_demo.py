@@ -17,9 +17,7 @@ import pytest
 from pathcast.errors import ConfigError
 from pathcast.query import CostClass, compile_query
 from pathcast.workload import (
-    ADVERSARIES,
     DOMAINS,
-    Adversary,
     DemoParameters,
     DocumentParameters,
     GeneratedMessage,
@@ -36,6 +34,7 @@ from pathcast.workload import (
     write_subscriptions,
 )
 from pathcast.workload.templates import KINDS, SHARES, SLOTS, TEMPLATES
+from pathcast_lab.workload import ADVERSARIES, Adversary
 
 etree = pytest.importorskip(
     "lxml.etree", reason="lxml is not installed: pip install 'pathcast[workload]'"

@@ -17,7 +17,7 @@ import pytest
 
 from pathcast.errors import ConfigError
 from pathcast.schema import parse_dtd
-from pathcast.workload import (
+from pathcast_lab.workload import (
     BIB,
     BOOK,
     BROKER_WORKLOADS,

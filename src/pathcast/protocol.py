@@ -3,7 +3,7 @@
 A node knows no socket, no clock, no thread and no simulator. It is given an event (a message came,
 a timer went off, a neighbour is there or gone) and the time, changes its state, and gives back a
 list of effects, which whoever carries it does in that order: `pathcast.transport` with real
-connections, `pathcast.sim` with seeded ones. So one node code runs in both, and a seed that found
+connections, a simulator with seeded ones. So one node code runs in both, and a seed that found
 something finds it again.
 
 `Save` before `Send` in a list means: only what is on disk is spoken of. A carrier that stops

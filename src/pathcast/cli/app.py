@@ -40,7 +40,6 @@ COMMANDS: Final = {
     "why": _Place("outputs", "why"),
     "dlq": _Place("dlq", "dlq"),
     "demo": _Place("demo", "demo"),
-    "bench": _Place("bench", "bench"),
     "doctor": _Place("doctor", "doctor"),
     "transform": _Place("transform", "transform", "TRANSFORM_EPILOG"),
     "test": _Place("suite_command", "run_suites", "TEST_EPILOG"),

@@ -43,7 +43,6 @@ PURPOSES: Final = {
     BASE: "every use",
     "kernel": "the native engine",
     "workload": "DTDs: schemas, generators",
-    "bench": "benchmarks and their plots",
     "xsd": "XML Schema files",
     "spark": "pipelines (pathcast run)",
     "delta": "Delta tables as sources and outputs",

@@ -3,7 +3,7 @@
 It lies on a substrate, of which it knows nothing but `pathcast.dht.substrate.Substrate`.
 
 Example:
-    >>> from pathcast.sim import Network
+    >>> from pathcast_lab.sim import Network
     >>> from pathcast.dht.static_ring import StaticPeer, StaticRing
     >>> names = ["a", "b", "c"]
     >>> ring, network = StaticRing(names), Network(seed=1)

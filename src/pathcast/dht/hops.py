@@ -1,6 +1,6 @@
 """How many hops look-ups take in a ring whose fingers are all right, by arithmetic.
 
-For rings too large to be simulated; `pathcast.sim` takes the same ways message by message in small
+For rings too large to be simulated; a simulator takes the same ways message by message in small
 ones. Places are the first 64 bits of identifiers, which order the members as the whole ones do.
 
 Example:

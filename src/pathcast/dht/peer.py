@@ -4,7 +4,7 @@ What is asked (`look_up`, `get`, `put`, `remove`, `leave`) is answered by a `Del
 asked for, with an `Outcome`.
 
 Example:
-    >>> from pathcast.sim import Network
+    >>> from pathcast_lab.sim import Network
     >>> base = ("a", "b", "c", "d")
     >>> network = Network(seed=1)
     >>> for name in base:

@@ -16,7 +16,7 @@ r successors:
 - *fail*: a member stops. The operating assumption is that everybody keeps a live successor.
 
 The invariant: every member has a live successor in its list, and at least r + 1 members
-(*principals*) are skipped by nobody's extended successor list. `pathcast.sim.ring_world` checks it
+(*principals*) are skipped by nobody's extended successor list. The simulator checks it
 after every event. From it follows that the best successors form one ring, in order, which
 everybody reaches, and that there is nothing stabilisation cannot mend.
 

@@ -175,7 +175,7 @@ def best_format(bandwidth: float, costs: Mapping[WireFormat, FormatCost]) -> Wir
 
     Args:
         bandwidth: Of the link, in bytes a second.
-        costs: Measured on messages of its kind (`pathcast bench wire-figures`).
+        costs: Measured on messages of its kind (`pathcast-lab bench wire-figures`).
 
     Returns:
         The one of the least `wire_bytes / bandwidth + seconds`; of equal ones the first.

@@ -8,7 +8,7 @@ wants a message), `arriving_routes` (who wants one that is arriving, by the tabl
 
 Protocol: `messages`, `link` (in order and once), `announcements` and `trees` (control plane),
 `query_plane`, `streams` and `parts` (data plane), `broker` (the planes together) and `broker_node`,
-which is a `pathcast.protocol.Node` that `pathcast.transport` and `pathcast.sim` carry. Beside it,
+which is a `pathcast.protocol.Node` that `pathcast.transport` and the simulator carry. Beside it,
 `registration`: the service that sources and users turn to first. Both need the extra `net`; content
 does not.
 

@@ -11,8 +11,6 @@ Reading a DTD needs lxml (extra `workload`). Nothing is matched here.
 Source: 003, 4.2.1; 002, 6.1.
 """
 
-from pathcast.workload.adversarial import ADVERSARIES, Adversary
-from pathcast.workload.brokers import BIB, BOOK, BROKER_WORKLOADS, BrokerWorkload
 from pathcast.workload.demo import DemoInput, DemoParameters, demo_messages, write_demo
 from pathcast.workload.documents import (
     DocumentGenerator,
@@ -22,13 +20,6 @@ from pathcast.workload.documents import (
 )
 from pathcast.workload.domains import DOMAINS, Domain, domain_graph, domain_named, plausible_values
 from pathcast.workload.faults import break_message
-from pathcast.workload.flwr import (
-    FlwrGenerator,
-    FlwrParameters,
-    FlwrPredicate,
-    FlwrQuery,
-    generate_flwrs,
-)
 from pathcast.workload.packing import (
     write_message_files,
     write_message_parquet,
@@ -42,7 +33,6 @@ from pathcast.workload.parameters import (
     ValueKind,
 )
 from pathcast.workload.queries import QueryGenerator, generate_queries
-from pathcast.workload.repeats import RepeatParameters, Repeats, generate_repeating
 from pathcast.workload.shaped import ShapedParameters, generate_shaped
 from pathcast.workload.subscriptions import (
     Subscription,
@@ -52,31 +42,19 @@ from pathcast.workload.subscriptions import (
 from pathcast.workload.values import IntegerValues, PlausibleValues, ValueSource
 
 __all__ = [
-    "ADVERSARIES",
-    "BIB",
-    "BOOK",
-    "BROKER_WORKLOADS",
     "DOMAINS",
-    "Adversary",
-    "BrokerWorkload",
     "DemoInput",
     "DemoParameters",
     "DocumentGenerator",
     "DocumentParameters",
     "Domain",
     "Fault",
-    "FlwrGenerator",
-    "FlwrParameters",
-    "FlwrPredicate",
-    "FlwrQuery",
     "GeneratedMessage",
     "IntegerValues",
     "PlausibleValues",
     "PredicateMix",
     "QueryGenerator",
     "QueryParameters",
-    "RepeatParameters",
-    "Repeats",
     "ShapedParameters",
     "Subscription",
     "SubscriptionParameters",
@@ -87,10 +65,8 @@ __all__ = [
     "domain_graph",
     "domain_named",
     "generate_documents",
-    "generate_flwrs",
     "generate_messages",
     "generate_queries",
-    "generate_repeating",
     "generate_shaped",
     "generate_subscriptions",
     "plausible_values",

@@ -1,0 +1,175 @@
+"""Figures of the broker paper as data: what each sweeps, at which sizes, what the paper says.
+
+A definition lies in `lab/benchmarks/broker-figures.toml` of a clone.
+
+Example:
+    >>> BrokerParameters(queries=10).flwr("book", seed=1).binding_depth_max
+    3
+
+It runs nothing.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from pathcast_lab.bench.definitions import SetName
+from pathcast_lab.bench.figures.definition import FigureSet, PaperPoint
+from pathcast_lab.workload import BROKER_WORKLOADS, FlwrParameters
+
+BrokerKind: TypeAlias = Literal["mqpt", "operators", "plans"]
+"""MQPT of algorithms; what each operator costs; how many operators of each kind plans have."""
+
+BrokerAxis: TypeAlias = Literal["queries", "predicates", "returns"]
+"""The parameter that a figure varies."""
+
+BrokerWorkloadName: TypeAlias = Literal["bib", "book"]
+
+OptimisationName: TypeAlias = Literal["NoOpt", "Opt(q)", "Opt(q+dtd)"]
+
+
+class BrokerAlgorithm(Enum):
+    """What is measured in Python; the value is its name in figures."""
+
+    F = "PathSharing-F"
+    FW = "PathSharing-FW"
+    FWR = "PathSharing-FWR"
+    SHARED = "plan sharing"
+    """FWR with shared post-processing."""
+
+
+class _Strict(BaseModel):
+    """Unknown keys are mistakes, and nothing changes after it was read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class BrokerParameters(_Strict):
+    """Workload parameters of one point (002, Table 1).
+
+    Attributes:
+        queries: Q.
+        predicates: PP.
+        returns: RP.
+        relative_depth_max: D2.
+        descendant: DSProb.
+        values_max: MaxValue, of queries and messages.
+    """
+
+    queries: int = Field(default=1, ge=1)
+    predicates: int = Field(default=1, ge=0)
+    returns: int = Field(default=2, ge=1)
+    relative_depth_max: int = Field(default=2, ge=1)
+    descendant: Annotated[float, Field(ge=0, le=1)] = 0.2
+    values_max: int = Field(default=10, ge=1)
+
+    def changed(self, x: BrokerAxis, value: int) -> BrokerParameters:
+        """The same at another point of an axis."""
+        return self.model_copy(update={x: value})
+
+    def flwr(self, workload: str, seed: int) -> FlwrParameters:
+        """What the generator is given; D1 is the workload's."""
+        return FlwrParameters(
+            count=self.queries,
+            seed=seed,
+            binding_depth_max=BROKER_WORKLOADS[workload].binding_depth_max,
+            predicates=self.predicates,
+            returns=self.returns,
+            relative_depth_max=self.relative_depth_max,
+            descendant=self.descendant,
+            values_max=self.values_max,
+        )
+
+
+class BrokerSet(FigureSet):
+    """What one set runs of a figure; attributes as in `FigureSet`, places being whole numbers."""
+
+    reference: tuple[int, ...] = ()
+    kernel: tuple[int, ...] = ()
+    messages: int = Field(default=10, ge=1)
+
+
+class BrokerFigure(_Strict):
+    """One figure or table.
+
+    Attributes:
+        name: "7", or "T2" for a table.
+        title: Caption.
+        kind: What is measured.
+        x: Parameter that varies.
+        workload: DTD.
+        algorithms: Reference algorithms.
+        optimisations: Of each of them; every one is a curve family.
+        base: Parameters that do not vary.
+        sets: Sizes.
+        paper: Numbers from the paper's text.
+    """
+
+    name: str
+    title: str
+    kind: BrokerKind = "mqpt"
+    x: BrokerAxis = "queries"
+    workload: BrokerWorkloadName = "bib"
+    algorithms: tuple[BrokerAlgorithm, ...] = ()
+    optimisations: tuple[OptimisationName, ...] = ("Opt(q+dtd)",)
+    base: BrokerParameters = BrokerParameters()
+    sets: dict[SetName, BrokerSet]
+    paper: tuple[PaperPoint, ...] = ()
+
+    @property
+    def caption(self) -> str:
+        """`Figure 7` or `Table 2`."""
+        return f"Table {self.name[1:]}" if self.name.startswith("T") else f"Figure {self.name}"
+
+    @property
+    def file_stem(self) -> str:
+        """Of its files: `broker-figure-7`, `broker-table-2`."""
+        return "broker-" + self.caption.lower().replace(" ", "-")
+
+    @property
+    def block(self) -> str:
+        """Of its place in the page: `broker_7`."""
+        return f"broker_{self.name}"
+
+    @model_validator(mode="after")
+    def _says_how_many_queries(self) -> BrokerFigure:
+        if self.x != "queries":
+            for name, chosen in self.sets.items():
+                if chosen.reference and chosen.reference_queries is None:
+                    raise ValueError(f"{self.caption}, {name}: reference_queries is missing")
+                if chosen.kernel and not chosen.kernel_queries:
+                    raise ValueError(f"{self.caption}, {name}: kernel_queries is missing")
+        return self
+
+
+class BrokerFigures(_Strict):
+    """`lab/benchmarks/broker-figures.toml`.
+
+    Attributes:
+        title: One line.
+        bound: What the figures should come near, and why.
+        seed: Of queries and messages.
+        check_queries: Queries whose results of the kernel are compared with the reference's.
+        check_messages: Messages on which they are.
+        point_seconds_max: A point ends early, with fewer rounds, after about this time; a series
+            ends when one pass of a point took longer.
+        figures: The figures.
+    """
+
+    title: str
+    bound: str
+    seed: int
+    check_queries: dict[SetName, int]
+    check_messages: int = Field(ge=1)
+    point_seconds_max: dict[SetName, float]
+    figures: tuple[BrokerFigure, ...]
+
+    @model_validator(mode="after")
+    def _has_no_name_twice(self) -> BrokerFigures:
+        names = [figure.name for figure in self.figures]
+        if len(set(names)) != len(names):
+            raise ValueError("a figure is defined twice")
+        return self

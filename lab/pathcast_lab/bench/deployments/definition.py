@@ -1,0 +1,120 @@
+"""Deployments as data.
+
+A definition lies in `lab/benchmarks/deployments.toml` of a clone. It runs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pathcast_lab.bench.definitions import SetName
+
+DeploymentKind: TypeAlias = Literal["one", "broadcast", "partitioned", "brokers", "ring"]
+DomainName: TypeAlias = Literal["alerts", "news", "payments"]
+
+
+class _Strict(BaseModel):
+    """Unknown keys are mistakes, and nothing changes after it was read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DeploymentSet(_Strict):
+    """What one set runs.
+
+    Attributes:
+        subscriptions: Distinct queries, the same everywhere.
+        distinct: Distinct messages; they are published in turn.
+        messages: Deployment -> messages that are published as fast as they are taken.
+        single: Messages that are published one by one, for the latency.
+        partitions: Of Spark's placement.
+        batches: Micro-batches of Spark.
+        brokers: Broker processes, in a ring with a short cut.
+        peers: Peer processes.
+    """
+
+    subscriptions: int = Field(ge=10)
+    distinct: int = Field(ge=1)
+    messages: dict[DeploymentKind, int]
+    single: int = Field(ge=1)
+    partitions: int = Field(ge=1)
+    batches: int = Field(ge=1)
+    brokers: int = Field(ge=3)
+    peers: int = Field(ge=4)
+
+
+class Deployment(_Strict):
+    """A way to run the engine.
+
+    Attributes:
+        name: Heading of its column.
+        kind: What is run.
+        node_dies: What happens when a node dies.
+        is_for: What it is for.
+    """
+
+    name: str
+    kind: DeploymentKind
+    node_dies: str
+    is_for: str
+
+
+class DeploymentTable(_Strict):
+    """The table.
+
+    Attributes:
+        name: A word.
+        title: Caption.
+        domain: Of queries and messages.
+        depth_max: Most steps of a query.
+        share_max: Of the messages, that a query may match.
+        cores: Threads of one process, and of Spark.
+        batch: Messages that are published into brokers with one call.
+        under_way: Messages that peers have under way at a time.
+        deployments: Its columns.
+        sets: Sizes.
+    """
+
+    name: str
+    title: str
+    domain: DomainName
+    depth_max: int = Field(ge=1)
+    share_max: float = Field(gt=0, le=1)
+    cores: int = Field(ge=1)
+    batch: int = Field(ge=1)
+    under_way: int = Field(ge=1)
+    deployments: tuple[Deployment, ...]
+    sets: dict[SetName, DeploymentSet]
+
+    @property
+    def caption(self) -> str:
+        """The word, as a heading."""
+        return self.name.capitalize()
+
+    @property
+    def file_stem(self) -> str:
+        """Of its files."""
+        return self.name
+
+    @property
+    def block(self) -> str:
+        """Of its place in a page."""
+        return self.name
+
+
+class DeploymentFigures(_Strict):
+    """`lab/benchmarks/deployments.toml`.
+
+    Attributes:
+        title: One line.
+        bound: What the figures should come near, and why.
+        seed: Of subscriptions and messages.
+        figures: The table.
+    """
+
+    title: str
+    bound: str
+    seed: int
+    figures: tuple[DeploymentTable, ...]

@@ -1,0 +1,104 @@
+"""What peers store and do, by rank.
+
+Source: 000, section 6.4, Figure 7.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pathcast.dht.identifiers import identifier
+from pathcast.dht.state_table import LOOP, StateTable
+from pathcast_lab.bench.dht.documents import totals
+from pathcast_lab.bench.dht.replay import Floats
+from pathcast_lab.bench.dht.ring import Ring
+from pathcast_lab.bench.dht.savings import load_and_hits
+from pathcast_lab.bench.dht.trace import Trace
+from pathcast_lab.bench.figures.point import Place, Value
+
+__all__ = ["BY_RANK", "RANKS", "filtering", "states_held", "storage"]
+
+OVERLOADED: Final = 0.1
+"""A state that more than this share of all documents visit gets replicas."""
+
+BY_RANK: Final = "load by rank"
+"""The measure of a curve; its places are ranks."""
+
+RANKS: Final = 21
+"""Points of a curve."""
+
+
+def storage(table: StateTable, ring: Ring, place: Place) -> list[Value]:
+    """Transitions that peers store at l = 0, without those of epsilon's targets that are copies."""
+    owner = ring.owners(table.places(np.arange(len(table))))
+    transitions = np.bincount(table.parent[1:], minlength=len(table))
+    load = totals(owner, transitions, ring.peers)
+    return _by_rank(place, load, (200,))
+
+
+def filtering(trace: Trace, ring: Ring, place: Place, replicas: int, seed: int) -> list[Value]:
+    """Visits that peers are asked for.
+
+    Args:
+        trace: At l = 0.
+        ring: The peers.
+        place: Where values belong.
+        replicas: Of each state that is visited by too many documents.
+        seed: Of the choice among replicas.
+    """
+    documents = len(trace.documents)
+    load, hit = load_and_hits(trace, range(documents))
+    crowded = np.flatnonzero(hit > OVERLOADED * documents) if replicas else np.zeros(0, np.intp)
+    visited = np.flatnonzero(load)
+    by_peer = np.zeros(ring.peers)
+    alone = np.setdiff1d(visited, crowded)
+    np.add.at(by_peer, ring.owners(trace.table.places(alone)), load[alone])
+    random = np.random.default_rng(seed)
+    for state in crowded.tolist():
+        key = trace.table.key(state)
+        names = [key, *(f"{key} {number}" for number in range(replicas))]
+        places = np.array([identifier(name) >> 96 for name in names], np.uint64)
+        shares = random.multinomial(int(load[state]), np.full(len(names), 1 / len(names)))
+        np.add.at(by_peer, ring.owners(places), shares)
+    values = _by_rank(place, by_peer / documents, (50,))
+    return [
+        *values,
+        place.value("states with replicas", "1", len(crowded)),
+        # Every peer is told of every state.
+        place.value("notices", "1", float(len(crowded) * (ring.peers - 1)) if replicas else 0.0),
+    ]
+
+
+def _by_rank(place: Place, load: Floats, first: tuple[int, ...]) -> list[Value]:
+    ranked = np.sort(load)[::-1]
+    total = ranked.sum()
+    values = [place.value("total", "1", float(total))]
+    for count in first:
+        values.append(place.value(f"first {count}", "1", float(ranked[:count].sum())))
+        share = 100 * ranked[:count].sum() / total
+        values.append(place.value(f"first {count}, share", "%", float(share)))
+    last = 100 * ranked[-200:].sum() / total
+    values.append(place.value("last 200, share", "%", float(last)))
+    values.append(place.value("most, share", "%", float(100 * ranked[0] / total)))
+    for rank in np.linspace(0, len(ranked) - 1, RANKS).astype(int).tolist():
+        at = Place(place.figure, place.variant, place.series, rank + 1, place.queries)
+        values.append(at.value(BY_RANK, "1", float(ranked[rank])))
+    return values
+
+
+def states_held(table: StateTable, length: int) -> int:
+    """States that all peers together hold, for fragments of length l."""
+    held = len(table)
+    # From each state upwards: who is no more than l elements above it holds it.
+    state: NDArray[np.integer] = np.arange(1, len(table))
+    left = np.full(len(state), length)
+    while len(state):
+        left -= table.label[state] != LOOP
+        state = table.parent[state]
+        is_held = (left >= 0) & (state >= 0)
+        held += int(is_held.sum())
+        state, left = state[is_held], left[is_held]
+    return held

@@ -1,0 +1,127 @@
+"""Figures of networks of brokers as data.
+
+A definition lies in `lab/benchmarks/overlay-figures.toml` of a clone. It runs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pathcast_lab.bench.definitions import SetName
+from pathcast_lab.bench.overlay.topology import Shape
+
+OverlayKind: TypeAlias = Literal[
+    "budgets",
+    "forms",
+    "state",
+    "projection",
+    "restructuring",
+    "links",
+    "pareto",
+    "changes",
+    "in_force",
+    "host_brokers",
+    "capacity",
+    "hops",
+]
+Where: TypeAlias = Literal["random", "location", "content"]
+"""At the broker where the user lives, who lives anywhere, or in a region; or by content."""
+
+OverlayWorkload: TypeAlias = Literal["payments", "alerts", "nitf", "quotes"]
+
+
+class _Strict(BaseModel):
+    """Unknown keys are mistakes, and nothing changes after it was read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class OverlaySet(_Strict):
+    """What one set runs of a figure.
+
+    Attributes:
+        profiles: Profiles of all brokers together; for `state`, of each broker; where there are
+            `populations`, those that distinct profiles and their frequencies are drawn by.
+        messages: Messages that are counted.
+        sample: Messages that levels are chosen by; none of those that are counted.
+        links: Links that the profiles lie behind; for `projection` and `restructuring`, leaves of
+            the tree of brokers, a power of 2.
+        budgets: Table bytes in per cent of those of the exact table.
+        brokers: Sizes of networks.
+        hops: Links that a message passes, ascending.
+        megabits: Widths of links, a second.
+        delay_ms: On each link, beside its width.
+        sizes: Bytes of messages, about.
+        populations: Profiles of all brokers together, equal ones among them.
+        repeats: Places on the axis of Figure 9.
+        changes: Changes that are measured.
+    """
+
+    profiles: int = Field(ge=1)
+    messages: int = Field(default=1, ge=1)
+    sample: int = Field(default=1, ge=1)
+    links: int = Field(default=8, ge=1)
+    budgets: tuple[float, ...] = ()
+    brokers: tuple[int, ...] = ()
+    hops: tuple[int, ...] = ()
+    megabits: tuple[int, ...] = ()
+    delay_ms: float = Field(default=0.1, ge=0)
+    sizes: tuple[int, ...] = ()
+    populations: tuple[int, ...] = ()
+    repeats: tuple[int, ...] = ()
+    changes: int = Field(default=1, ge=1)
+
+
+class OverlayFigure(_Strict):
+    """One figure.
+
+    Attributes:
+        name: A word.
+        title: Caption.
+        kind: What is measured.
+        workloads: Where profiles and messages come from.
+        trees: Shapes of trees of brokers, with the children that a broker may have.
+        hosts: How hosts are chosen.
+        sets: Sizes.
+    """
+
+    name: str
+    title: str
+    kind: OverlayKind
+    workloads: tuple[OverlayWorkload, ...] = ()
+    trees: tuple[tuple[Shape, int], ...] = ()
+    hosts: tuple[Where, ...] = ()
+    sets: dict[SetName, OverlaySet]
+
+    @property
+    def caption(self) -> str:
+        """The word, as a heading."""
+        return self.name.replace("_", " ").capitalize()
+
+    @property
+    def file_stem(self) -> str:
+        """Of its files."""
+        return f"overlay-{self.name}"
+
+    @property
+    def block(self) -> str:
+        """Of its place in a page."""
+        return f"overlay_{self.name}"
+
+
+class OverlayFigures(_Strict):
+    """`lab/benchmarks/overlay-figures.toml`.
+
+    Attributes:
+        title: One line.
+        bound: What the figures should come near, and why.
+        seed: Of profiles, messages and networks.
+        figures: The figures.
+    """
+
+    title: str
+    bound: str
+    seed: int
+    figures: tuple[OverlayFigure, ...]

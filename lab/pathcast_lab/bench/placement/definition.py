@@ -1,0 +1,148 @@
+"""Figures of placement as data: what each measures, at which sizes.
+
+A definition lies in `lab/benchmarks/placement-figures.toml` of a clone.
+
+Example:
+    >>> PatternParameters(queries=1_000_000).partitions
+    200
+
+It runs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from pathcast_lab.bench.definitions import SetName
+
+PlacementKind: TypeAlias = Literal["patterns", "realistic", "visits"]
+"""Partitions by repetition of patterns; placements of a domain's queries; partition by
+partition."""
+
+PlacementDomain: TypeAlias = Literal["payments", "alerts"]
+
+
+class _Strict(BaseModel):
+    """Unknown keys are mistakes, and nothing changes after it was read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PatternParameters(_Strict):
+    """The queries of Figure 9.
+
+    Attributes:
+        queries: How many.
+        partitions: K.
+        patterns: M.
+        of_each: Patterns that a query has.
+        values: V, values of a pattern, each as likely in queries and in messages.
+    """
+
+    queries: int = Field(ge=1)
+    partitions: int = Field(default=200, ge=1)
+    patterns: int = Field(default=10, ge=1)
+    of_each: int = Field(default=2, ge=1)
+    values: int = Field(default=200, ge=1)
+
+
+class PlacementVariant(_Strict):
+    """A curve family of Figure 9.
+
+    Attributes:
+        label: As the figure names it.
+        values: V.
+        is_each: Whether every pattern is repeated so often, or all of them together.
+    """
+
+    label: str
+    values: int = Field(ge=1)
+    is_each: bool = True
+
+
+class PlacementSet(_Strict):
+    """What one set runs of a figure.
+
+    Attributes:
+        queries: Standing queries.
+        messages: Messages at each point.
+        repeats: Places on the axis of Figure 9.
+        variants: How many of the curve families.
+        partitions: K of realistic queries and of visits.
+        rounds: Alternations with the yardstick.
+    """
+
+    queries: int = Field(ge=1)
+    messages: int = Field(ge=1)
+    repeats: tuple[int, ...] = ()
+    variants: int = Field(default=1, ge=1)
+    partitions: int = Field(default=50, ge=1)
+    rounds: int = Field(default=3, ge=1)
+
+
+class PlacementFigure(_Strict):
+    """One figure.
+
+    Attributes:
+        name: "9", or a word for what the paper has no figure of.
+        title: Caption.
+        kind: What is measured.
+        domains: Of realistic queries and visits.
+        variants: Curve families of Figure 9, the paper's first.
+        sets: Sizes.
+    """
+
+    name: str
+    title: str
+    kind: PlacementKind
+    domains: tuple[PlacementDomain, ...] = ()
+    variants: tuple[PlacementVariant, ...] = ()
+    sets: dict[SetName, PlacementSet]
+
+    @property
+    def caption(self) -> str:
+        """`Figure 9`, or the word."""
+        return f"Figure {self.name}" if self.name.isdecimal() else self.name.capitalize()
+
+    @property
+    def file_stem(self) -> str:
+        """Of its files: `placement-9`."""
+        return f"placement-{self.name}"
+
+    @property
+    def block(self) -> str:
+        """Of its place in a page: `placement_9`."""
+        return f"placement_{self.name}"
+
+    @model_validator(mode="after")
+    def _has_what_its_kind_needs(self) -> PlacementFigure:
+        if self.kind == "patterns" and not self.variants:
+            raise ValueError(f"{self.caption}: variants are missing")
+        if self.kind != "patterns" and not self.domains:
+            raise ValueError(f"{self.caption}: domains are missing")
+        return self
+
+
+class PlacementFigures(_Strict):
+    """`lab/benchmarks/placement-figures.toml`.
+
+    Attributes:
+        title: One line.
+        bound: What the figures should come near, and why.
+        seed: Of queries, messages and placements.
+        figures: The figures.
+    """
+
+    title: str
+    bound: str
+    seed: int
+    figures: tuple[PlacementFigure, ...]
+
+    @model_validator(mode="after")
+    def _has_no_name_twice(self) -> PlacementFigures:
+        names = [figure.name for figure in self.figures]
+        if len(set(names)) != len(names):
+            raise ValueError("a figure is defined twice")
+        return self
