@@ -6,8 +6,8 @@ import importlib
 
 import pytest
 
+from oracles import ENGINES, missing_reason
 from pathcast.model import EngineName
-from pathcast.testing import ENGINES, missing_reason
 
 
 def missing(engine: EngineName) -> str | None:

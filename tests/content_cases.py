@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
+from generators.content import FamilyShape, random_family, random_valued_message
+from oracles import LxmlQuery, assert_same_matches, lxml_tree
 from pathcast.engine import Matcher, QueryIndex
 from pathcast.limits import Limits
 from pathcast.model import EngineName, Query
 from pathcast.query import normalise
 from pathcast.reference import parse
 from pathcast.reference.oracle import Oracle
-from pathcast.testing import LxmlQuery, assert_same_matches, lxml_tree
-from pathcast.testing.content import FamilyShape, random_family, random_valued_message
 
 CASES = int(os.environ.get("PATHCAST_CONTENT", "8"))
 NIGHTLY_CASES = int(os.environ.get("PATHCAST_NIGHTLY", "20000")) // 100

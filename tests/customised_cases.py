@@ -13,29 +13,27 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-from pathcast.customize import Broker
-from pathcast.errors import ConstructionError
-from pathcast.limits import Limits
-from pathcast.message import MessageTree, parse_message
-from pathcast.query.xquery import parse
-from pathcast.reference.xquery import evaluate
-from pathcast.testing import (
+from generators import (
     VOCABULARIES,
     FlwrWidth,
     GeneratedFlwr,
     MessageTemper,
-    SaxonError,
-    SaxonOracle,
-    canonical,
-    expanded,
     random_flwr,
     random_flwr_message,
 )
-from pathcast.testing.saxon_differences import (
+from oracles import SaxonError, SaxonOracle
+from oracles.saxon_differences import (
     CONSTRUCTION_ERRORS,
     error_difference,
     text_difference,
 )
+from pathcast.customize import Broker
+from pathcast.errors import ConstructionError
+from pathcast.limits import Limits
+from pathcast.message import MessageTree, parse_message
+from pathcast.message.canonical import canonical, expanded
+from pathcast.query.xquery import parse
+from pathcast.reference.xquery import evaluate
 
 GENEROUS = Limits(
     evaluation_steps_max=20_000_000, result_bytes_max=1 << 28, result_ratio_max=1_000_000
@@ -51,7 +49,7 @@ class Skipped:
     """Saxon has no opinion that counts.
 
     Attributes:
-        difference: Its name in `pathcast.testing.saxon_differences`.
+        difference: Its name in `oracles.saxon_differences`.
     """
 
     difference: str

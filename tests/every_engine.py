@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pathcast.testing import ENGINES, missing_reason
+from oracles import ENGINES, missing_reason
 
 engines = pytest.mark.parametrize(
     "engine",

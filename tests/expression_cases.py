@@ -5,19 +5,18 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from pathcast.limits import Limits
-from pathcast.model import Query
-from pathcast.testing import (
+from generators import (
     ALPHABET,
     ALPHABET_WITH_NAMESPACES,
     Alphabet,
-    LxmlQuery,
     MessageShape,
-    lxml_tree,
     random_expression,
     random_message,
 )
-from pathcast.testing.lxml_differences import may_differ
+from oracles import LxmlQuery, lxml_tree
+from oracles.lxml_differences import may_differ
+from pathcast.limits import Limits
+from pathcast.model import Query
 
 ALPHABETS: Mapping[str, Alphabet] = {
     "plain": ALPHABET,

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
+from generators.alphabet import ALPHABET
+from generators.message_text import random_message
+from generators.query_text import random_query
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.peer import Settings
 from pathcast.dht.ring import CORRECT, Operations
-from pathcast.testing.alphabet import ALPHABET
-from pathcast.testing.message_text import random_message
-from pathcast.testing.query_text import random_query
 from pathcast_lab.sim import Faults
 from pathcast_lab.sim.filtering_world import FilteringWorld, LostMatch
 

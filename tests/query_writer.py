@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from pathcast.testing.string_text import joined_string, written_string
+from generators.string_text import joined_string, written_string
 
 NAMES = ("a", "b", "*")
 ATTRIBUTES = ("x", "y", "*")

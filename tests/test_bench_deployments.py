@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[bench]'")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
+from oracles import missing_reason
 from pathcast.engine import QueryIndex
 from pathcast.errors import ConfigError, WrongCountError
 from pathcast.model import Query
 from pathcast.spark import find_java
-from pathcast.testing import missing_reason
 from pathcast_lab.bench.definitions import default_directory, read_definition
 from pathcast_lab.bench.deployments.alone import run_alone
 from pathcast_lab.bench.deployments.definition import DeploymentFigures, DeploymentTable

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[bench]'")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-from pathcast.testing import missing_reason
+from oracles import missing_reason
 from pathcast_lab.bench.overlay.state import (
     BYTES,
     network,

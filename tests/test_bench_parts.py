@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pathcast.testing.engines import missing_reason
+from oracles.engines import missing_reason
 
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[bench]'")
 if KERNEL_MISSING := missing_reason("kernel"):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from pathcast.testing.engines import missing_reason
+from oracles.engines import missing_reason
 
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[bench]'")
 if KERNEL_MISSING := missing_reason("kernel"):

@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[bench]'")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-from pathcast.testing import missing_reason
+from oracles import missing_reason
 from pathcast_lab.bench.definitions import default_directory, read_definition
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.figures.verdicts import Answer

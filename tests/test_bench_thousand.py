@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[bench]'")
 pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
 
-from pathcast.testing import missing_reason
+from oracles import missing_reason
 
 if missing_reason("kernel") is not None:
     pytest.skip(str(missing_reason("kernel")), allow_module_level=True)

@@ -25,8 +25,8 @@ from pathcast.errors import (
     UnsupportedQueryError,
 )
 from pathcast.limits import Limits
+from pathcast.message.canonical import canonical
 from pathcast.model import EngineName
-from pathcast.testing import canonical
 from patience import PATIENCE_SECONDS
 
 MESSAGE = (

@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[workload]'")
 
+from oracles.engines import ENGINES, missing_reason
 from pathcast import Query, QueryIndex
 from pathcast.chunking import (
     ChunkEvaluator,
@@ -22,7 +23,6 @@ from pathcast.chunking import (
 )
 from pathcast.model import EngineName
 from pathcast.schema import ElementPaths, read_dtd
-from pathcast.testing.engines import ENGINES, missing_reason
 from pathcast.workload import (
     DocumentParameters,
     QueryParameters,

@@ -16,6 +16,12 @@ etree = pytest.importorskip(
     "lxml.etree", reason="lxml is not installed: pip install 'pathcast[workload]'"
 )
 
+from generators.chunking_cases import (  # noqa: E402
+    Case,
+    from_document,
+    selected,
+)
+from oracles.engines import ENGINES, missing_reason  # noqa: E402
 from pathcast import Query, QueryIndex  # noqa: E402
 from pathcast.chunking.cut import Cut  # noqa: E402
 from pathcast.chunking.evaluation import (  # noqa: E402
@@ -28,12 +34,6 @@ from pathcast.chunking.plain import cut_plainly  # noqa: E402
 from pathcast.errors import PathcastError  # noqa: E402
 from pathcast.model import EngineName  # noqa: E402
 from pathcast.schema import ElementPaths, parse_dtd  # noqa: E402
-from pathcast.testing.chunking_cases import (  # noqa: E402
-    Case,
-    from_document,
-    selected,
-)
-from pathcast.testing.engines import ENGINES, missing_reason  # noqa: E402
 
 SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(6, 300))]
 CASES_A_SEED = 20

@@ -15,6 +15,7 @@ import pytest
 
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[workload]'")
 
+from generators.chunking_cases import Case
 from pathcast import Query, QueryIndex
 from pathcast.chunking import (
     ChunkEvaluator,
@@ -35,7 +36,6 @@ from pathcast.partition import (
     Placement,
     PrefixPlacement,
 )
-from pathcast.testing.chunking_cases import Case
 from pathcast_lab.bench.chunking.inputs import element_sizes
 
 if TYPE_CHECKING:

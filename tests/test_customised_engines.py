@@ -25,9 +25,7 @@ from customised_cases import (
     by_saxon,
 )
 from every_engine import engines
-from pathcast.customize import Broker
-from pathcast.model import EngineName, Subscription
-from pathcast.testing import (
+from generators import (
     VOCABULARIES,
     FlwrWidth,
     GeneratedFlwr,
@@ -35,8 +33,10 @@ from pathcast.testing import (
     random_flwr,
     random_flwr_message,
     random_split,
-    saxon_missing_reason,
 )
+from oracles import saxon_missing_reason
+from pathcast.customize import Broker
+from pathcast.model import EngineName, Subscription
 
 NIGHTLY_EXAMPLES = int(os.environ.get("PATHCAST_NIGHTLY", "20000"))
 

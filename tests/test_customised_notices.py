@@ -16,19 +16,19 @@ import pytest
 
 from customised_cases import GENEROUS, Skipped, by_broker, by_saxon
 from every_engine import engines
-from pathcast.customize import Broker
-from pathcast.errors import QuerySyntaxError, UnsupportedQueryError
-from pathcast.model import DeliverMode, EngineName, Subscription
-from pathcast.query.xquery import compile_subscription, is_xquery
-from pathcast.testing import (
+from generators import (
     VOCABULARIES,
     GeneratedFlwr,
     MessageTemper,
     random_flwr,
     random_flwr_message,
     random_notice,
-    saxon_missing_reason,
 )
+from oracles import saxon_missing_reason
+from pathcast.customize import Broker
+from pathcast.errors import QuerySyntaxError, UnsupportedQueryError
+from pathcast.model import DeliverMode, EngineName, Subscription
+from pathcast.query.xquery import compile_subscription, is_xquery
 
 NIGHTLY_EXAMPLES = int(os.environ.get("PATHCAST_NIGHTLY", "20000"))
 

@@ -14,8 +14,19 @@ from collections.abc import Iterator
 import pytest
 
 from customised_cases import GENEROUS, by_reference, by_saxon
+from generators import (
+    VOCABULARIES,
+    FlwrWidth,
+    GeneratedFlwr,
+    MessageTemper,
+    Vocabulary,
+    random_flwr,
+    random_flwr_message,
+)
+from oracles import saxon_missing_reason
 from pathcast.errors import ConstructionError
 from pathcast.message import parse_message
+from pathcast.message.canonical import canonical
 from pathcast.query.xquery import PaperQuery, paper_form, parse
 from pathcast.reference.pathsharing import (
     Optimisation,
@@ -27,17 +38,6 @@ from pathcast.reference.pathsharing import (
     results,
 )
 from pathcast.schema import ElementPaths, parse_dtd
-from pathcast.testing import (
-    VOCABULARIES,
-    FlwrWidth,
-    GeneratedFlwr,
-    MessageTemper,
-    Vocabulary,
-    canonical,
-    random_flwr,
-    random_flwr_message,
-    saxon_missing_reason,
-)
 
 pytest.importorskip("lxml", reason="lxml reads DTDs: pip install 'pathcast[workload]'")
 

@@ -14,19 +14,19 @@ import pytest
 
 from customised_cases import GENEROUS, Opinion, by_broker
 from every_engine import engines
-from pathcast.customize import Broker
-from pathcast.model import DeliverMode, EngineName, Subscription
-from pathcast.testing import (
+from generators import (
     ALPHABET,
     ALPHABET_WITH_NAMESPACES,
     Alphabet,
     MessageShape,
-    canonical,
-    lxml_tree,
     random_message,
     random_query,
 )
-from pathcast.testing.lxml_differences import may_differ
+from oracles import lxml_tree
+from oracles.lxml_differences import may_differ
+from pathcast.customize import Broker
+from pathcast.message.canonical import canonical
+from pathcast.model import DeliverMode, EngineName, Subscription
 
 pytest.importorskip("lxml")
 

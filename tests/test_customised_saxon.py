@@ -13,7 +13,8 @@ from collections import Counter
 import pytest
 
 from customised_cases import agree, by_reference, by_saxon, pairs
-from pathcast.testing import VOCABULARIES, FlwrWidth, SaxonOracle, saxon_missing_reason
+from generators import VOCABULARIES, FlwrWidth
+from oracles import SaxonOracle, saxon_missing_reason
 
 pytestmark = pytest.mark.skipif(
     saxon_missing_reason() is not None, reason=str(saxon_missing_reason())

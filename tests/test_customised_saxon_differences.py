@@ -1,4 +1,4 @@
-"""`pathcast.testing.saxon_differences`: each difference is there, and is what is said of it.
+"""`oracles.saxon_differences`: each difference is there, and is what is said of it.
 
 If one of these fails, either Saxon or Pathcast has changed its answer: the list would then excuse
 what nobody decided.
@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from customised_cases import agree, by_reference
-from pathcast.testing import SaxonError, SaxonOracle, canonical, saxon_missing_reason
-from pathcast.testing.saxon_differences import (
+from oracles import SaxonError, SaxonOracle, saxon_missing_reason
+from oracles.saxon_differences import (
     CONSTRUCTION_ERRORS,
     DIFFERENCES,
     SaxonDifference,
     error_difference,
 )
+from pathcast.message.canonical import canonical
 
 differences = pytest.mark.parametrize(
     "difference", DIFFERENCES.values(), ids=[it.name for it in DIFFERENCES.values()]

@@ -13,19 +13,14 @@ import pyarrow as pa
 import pytest
 
 from broker_engines import broker_engines, missing
+from generators import VOCABULARIES, random_flwr, random_flwr_message, random_split
+from oracles import ENGINES
 from pathcast import Broker, Subscription, SubscriptionSnapshot
 from pathcast.customize import DELIVERIES_SCHEMA, delivery_id, message_id, subscription_version
 from pathcast.customize.engines import id_maker
 from pathcast.customize.identity import hexadecimal
+from pathcast.message.canonical import canonical
 from pathcast.model import DELIVER_MODES, EngineName
-from pathcast.testing import (
-    ENGINES,
-    VOCABULARIES,
-    canonical,
-    random_flwr,
-    random_flwr_message,
-    random_split,
-)
 
 MESSAGES = [b"<a><b c='1'/><b c='2'/></a>", None, b"<a>", b"<a><b c='1'/></a>", b"<x/>"]
 SUBSCRIPTIONS = [

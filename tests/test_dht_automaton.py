@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from generators.alphabet import ALPHABET
+from generators.strategies import messages, query_sets
 from pathcast.dht.automaton import (
     DOCUMENT,
     HeldState,
@@ -23,8 +25,6 @@ from pathcast.query import compile_query
 from pathcast.reference.execution import Execution
 from pathcast.reference.fragment import EPSILON, Symbol
 from pathcast.reference.nfa import CombinedNFA, State
-from pathcast.testing.alphabet import ALPHABET
-from pathcast.testing.strategies import messages, query_sets
 
 
 class _Held:

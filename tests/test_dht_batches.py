@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("msgspec")
 
+from generators.message_text import random_message
 from pathcast.dht.asking import Asking
 from pathcast.dht.batches import held_records, in_batches
 from pathcast.dht.events import Events, Message, around_all
@@ -19,7 +20,6 @@ from pathcast.dht.messages import Done, Known, Later, Record, Refused, Replies, 
 from pathcast.dht.state_messages import Match, RecExpandState, Together, Visit, Visits
 from pathcast.message import parse_message
 from pathcast.protocol import Effect, Send
-from pathcast.testing.message_text import random_message
 from pathcast_lab.sim import Faults
 from pathcast_lab.sim.filtering_world import FilteringWorld
 

@@ -24,6 +24,9 @@ from filtering_worlds import (
     published,
     raced,
 )
+from generators.alphabet import ALPHABET
+from generators.message_text import random_message
+from generators.query_text import random_query
 from pathcast.dht.automaton import visits
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.identifiers import state_key
@@ -38,9 +41,6 @@ from pathcast.dht.static_ring import StaticPeer, StaticRing
 from pathcast.message import parse_message
 from pathcast.query import compile_query
 from pathcast.reference.nfa import CombinedNFA
-from pathcast.testing.alphabet import ALPHABET
-from pathcast.testing.message_text import random_message
-from pathcast.testing.query_text import random_query
 from pathcast_lab.sim import Faults
 from pathcast_lab.sim.filtering_world import FilteringWorld, LostMatch
 

@@ -12,6 +12,7 @@ pytest.importorskip("msgspec")
 
 import msgspec
 
+from generators.strategies import messages
 from pathcast.dht.credit import Ledger
 from pathcast.dht.events import Events, Message
 from pathcast.dht.filtering import FilteringPeer
@@ -34,7 +35,6 @@ from pathcast.dht.static_ring import StaticPeer, StaticRing
 from pathcast.errors import ConfigError, PeerError
 from pathcast.message import parse_message
 from pathcast.protocol import Deliver, Send
-from pathcast.testing.strategies import messages
 
 EVENTS = Events.of(parse_message(b"<a><b><c/></b><b/></a>"))
 ENTRY = Entry("r", "s", "evil", "/a", (), True)

@@ -13,6 +13,7 @@ pytest.importorskip("msgspec")
 import msgspec
 
 from filtering_worlds import churned, filled, is_missed, peers_of, published, raced
+from generators.alphabet import ALPHABET
 from pathcast.dht import state_store
 from pathcast.dht.events import Events
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
@@ -49,7 +50,6 @@ from pathcast.dht.static_ring import StaticPeer, StaticRing
 from pathcast.errors import ConfigError, PeerError
 from pathcast.message import parse_message
 from pathcast.protocol import Deliver, Effect, Send, Wake
-from pathcast.testing.alphabet import ALPHABET
 from pathcast_lab.sim.filtering_world import FilteringWorld
 
 SMALL = PieceSettings(queries_max=4, found_max=5.0, publications_min=3)

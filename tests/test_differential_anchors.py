@@ -11,12 +11,12 @@ from itertools import combinations, product
 
 from content_cases import CASES, Content
 from every_engine import engines
+from oracles import assert_same_matches
 from pathcast.engine import QueryIndex
 from pathcast.errors import MessageError
 from pathcast.limits import Limits
 from pathcast.model import EngineName, Query
 from pathcast.reference import parse
-from pathcast.testing import assert_same_matches
 
 
 @engines

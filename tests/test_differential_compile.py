@@ -12,11 +12,12 @@ import random
 import pytest
 
 from expression_cases import ALPHABETS, Expressions
+from generators import ALPHABET, random_expression
+from generators.expression_text import ExpressionShape
+from oracles import LxmlQuery
+from oracles.lxml_differences import may_differ
 from pathcast.model import Query
 from pathcast.query import CostClass, canonical_form, compile_query
-from pathcast.testing import ALPHABET, LxmlQuery, random_expression
-from pathcast.testing.expression_text import ExpressionShape
-from pathcast.testing.lxml_differences import may_differ
 
 pytest.importorskip("lxml")
 

@@ -20,11 +20,12 @@ import pytest
 
 from content_cases import CASES, NIGHTLY_CASES, Content, cases, families, paths, shapes
 from every_engine import engines
+from generators import random_split
+from generators.content import NUMBERS, STRINGS, VALUES
+from oracles import assert_same_matches
 from pathcast.engine import Snapshot
 from pathcast.model import EngineName
 from pathcast.query.canonical import literal_text
-from pathcast.testing import assert_same_matches, random_split
-from pathcast.testing.content import NUMBERS, STRINGS, VALUES
 
 # --- Random families --------------------------------------------------------------------------
 

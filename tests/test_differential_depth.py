@@ -12,8 +12,8 @@ import random
 import pytest
 from lxml import etree
 
+from oracles import missing_reason
 from pathcast import Limits, Query, QueryIndex
-from pathcast.testing import missing_reason
 
 pytestmark = pytest.mark.skipif(
     missing_reason("kernel") is not None, reason=str(missing_reason("kernel"))

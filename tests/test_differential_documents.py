@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from every_engine import engines
+from generators import random_query_for
+from oracles import LxmlQuery, assert_same_matches, lxml_tree
 from pathcast.engine import QueryIndex
 from pathcast.errors import MessageError
 from pathcast.limits import Limits
@@ -21,12 +23,6 @@ from pathcast.model import EngineName, Query
 from pathcast.query import normalise
 from pathcast.reference import parse
 from pathcast.reference.oracle import Oracle
-from pathcast.testing import (
-    LxmlQuery,
-    assert_same_matches,
-    lxml_tree,
-    random_query_for,
-)
 from shared_data import SHARED_DATA
 
 DOCUMENTS = SHARED_DATA / "docs"

@@ -15,6 +15,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from every_engine import engines
+from generators import (
+    UNREADABLE,
+    Compact,
+    Freeze,
+    HistoryStep,
+    Match,
+    Register,
+    Remove,
+    random_history,
+    random_message,
+    random_query,
+)
+from generators.strategies import histories, messages, query_sets
+from oracles import assert_same_matches
 from pathcast.engine import Matcher, QueryIndex
 from pathcast.errors import DuplicateQueryError, QuerySyntaxError
 from pathcast.limits import Limits
@@ -23,20 +37,6 @@ from pathcast.model import EngineName, Query
 from pathcast.query import NormalQuery, normalise
 from pathcast.reference import parse
 from pathcast.reference.oracle import is_satisfied
-from pathcast.testing import (
-    UNREADABLE,
-    Compact,
-    Freeze,
-    HistoryStep,
-    Match,
-    Register,
-    Remove,
-    assert_same_matches,
-    random_history,
-    random_message,
-    random_query,
-)
-from pathcast.testing.strategies import histories, messages, query_sets
 
 NIGHTLY_EXAMPLES = int(os.environ.get("PATHCAST_NIGHTLY", "20000"))
 

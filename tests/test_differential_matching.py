@@ -16,31 +16,27 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from every_engine import engines
+from generators import (
+    ALPHABET,
+    ALPHABET_WITH_NAMESPACES,
+    LINEAR,
+    VALUES,
+    Alphabet,
+    MessageShape,
+    QueryShape,
+    random_message,
+    random_query,
+    random_split,
+    rewritten,
+)
+from generators.strategies import messages, notations, query_sets
+from oracles import ENGINES, LxmlQuery, assert_same_matches, lxml_tree, missing_reason
 from pathcast.engine import QueryIndex, Snapshot
 from pathcast.limits import Limits
 from pathcast.model import EngineName, Query
 from pathcast.query import canonical_form, normalise
 from pathcast.reference import ReferenceIndex, Selection, parse
 from pathcast.reference.oracle import is_satisfied
-from pathcast.testing import (
-    ALPHABET,
-    ALPHABET_WITH_NAMESPACES,
-    ENGINES,
-    LINEAR,
-    VALUES,
-    Alphabet,
-    LxmlQuery,
-    MessageShape,
-    QueryShape,
-    assert_same_matches,
-    lxml_tree,
-    missing_reason,
-    random_message,
-    random_query,
-    random_split,
-    rewritten,
-)
-from pathcast.testing.strategies import messages, notations, query_sets
 
 NIGHTLY_EXAMPLES = int(os.environ.get("PATHCAST_NIGHTLY", "20000"))
 

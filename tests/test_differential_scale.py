@@ -11,21 +11,14 @@ import random
 import pytest
 
 from every_engine import engines
+from generators import LINEAR, VALUES, MessageShape, QueryShape, random_message, random_query
+from oracles import assert_same_matches
 from pathcast.engine import QueryIndex
 from pathcast.limits import Limits
 from pathcast.model import EngineName, Query
 from pathcast.query import normalise
 from pathcast.reference import parse
 from pathcast.reference.oracle import Oracle
-from pathcast.testing import (
-    LINEAR,
-    VALUES,
-    MessageShape,
-    QueryShape,
-    assert_same_matches,
-    random_message,
-    random_query,
-)
 
 CACHE_SIZES = (1, 4_000, 64_000, 2**28)
 

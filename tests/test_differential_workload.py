@@ -12,19 +12,13 @@ from collections.abc import Sequence
 import pytest
 
 from every_engine import engines
+from oracles import ENGINES, LxmlQuery, assert_same_matches, lxml_tree, missing_reason
 from pathcast.engine import QueryIndex
 from pathcast.limits import Limits
 from pathcast.model import EngineName, Query
 from pathcast.query import normalise
 from pathcast.reference import parse
 from pathcast.reference.oracle import Oracle
-from pathcast.testing import (
-    ENGINES,
-    LxmlQuery,
-    assert_same_matches,
-    lxml_tree,
-    missing_reason,
-)
 from shared_data import SHARED_DATA
 
 WORKLOAD = SHARED_DATA / "workloads" / "yfilter"

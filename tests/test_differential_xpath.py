@@ -15,19 +15,14 @@ from hypothesis import HealthCheck, given, settings
 
 from every_engine import engines
 from expression_cases import ALPHABETS, GENEROUS, Expressions
+from generators import MessageShape, random_split
+from generators.strategies import expressions, messages
+from oracles import LxmlQuery, assert_same_matches, lxml_tree
+from oracles.lxml_differences import may_differ
 from pathcast.engine import Matcher, QueryIndex
 from pathcast.errors import EvaluationBudgetError
 from pathcast.limits import Limits
 from pathcast.model import EngineName, Query
-from pathcast.testing import (
-    LxmlQuery,
-    MessageShape,
-    assert_same_matches,
-    lxml_tree,
-    random_split,
-)
-from pathcast.testing.lxml_differences import may_differ
-from pathcast.testing.strategies import expressions, messages
 
 pytest.importorskip("lxml")
 

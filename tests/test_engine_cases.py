@@ -12,17 +12,12 @@ from typing import Any
 import pytest
 
 from every_engine import engines
+from oracles import assert_same_matches, lxml_matches, number_differs, oracle_matches
 from pathcast.engine import QueryIndex
 from pathcast.errors import MessageError
 from pathcast.limits import Limits
 from pathcast.model import EngineName, Query
 from pathcast.reference import parse
-from pathcast.testing import (
-    assert_same_matches,
-    lxml_matches,
-    number_differs,
-    oracle_matches,
-)
 
 CASES: list[dict[str, Any]] = tomllib.loads(
     (Path(__file__).parent.parent / "testdata" / "matching.toml").read_text("utf-8")

@@ -13,6 +13,16 @@ import pytest
 from typer.testing import CliRunner
 
 from every_engine import engines
+from generators import (
+    ALPHABET_WITH_NAMESPACES,
+    MessageShape,
+    any_alphabet,
+    in_some_encoding,
+    random_expression,
+    random_message,
+    random_query,
+)
+from oracles import missing_reason
 from pathcast import Limits, Query, QueryIndex, reference
 from pathcast.cli.app import build_app
 from pathcast.cli.exits import ExitCode
@@ -20,16 +30,6 @@ from pathcast.engine import Explanation, ExpressionExplanation
 from pathcast.errors import IllFormedMessageError, QuerySyntaxError, UnknownQueryError
 from pathcast.message import MessageTree, TreeDetails, parse_message
 from pathcast.model import EngineName
-from pathcast.testing import (
-    ALPHABET_WITH_NAMESPACES,
-    MessageShape,
-    any_alphabet,
-    in_some_encoding,
-    missing_reason,
-    random_expression,
-    random_message,
-    random_query,
-)
 
 NEWS = b"""<nitf><head><title>Storm</title><tobject type="sport" area="SFO"/>\
 <tobject type="weather" area="JFK"/></head>

@@ -11,17 +11,17 @@ import pyarrow as pa
 import pytest
 
 from every_engine import engines
-from pathcast import Limits, Query, QueryIndex, Snapshot
-from pathcast.engine import VERDICTS_SCHEMA
-from pathcast.errors import EvaluationBudgetError, LimitExceededError, MessageBudgetError
-from pathcast.model import EngineName
-from pathcast.testing import (
+from generators import (
     ALPHABET_WITH_NAMESPACES,
     MessageShape,
     in_some_encoding,
     random_expression,
     random_message,
 )
+from pathcast import Limits, Query, QueryIndex, Snapshot
+from pathcast.engine import VERDICTS_SCHEMA
+from pathcast.errors import EvaluationBudgetError, LimitExceededError, MessageBudgetError
+from pathcast.model import EngineName
 
 HEAVY = "count(//item[position() = last()]/preceding::item) > 1"
 QUERIES = [

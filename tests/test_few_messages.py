@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from broker_engines import broker_engines
 from every_engine import engines
+from generators import FamilyShape, random_family, random_valued_message
 from pathcast import Broker, Query, QueryIndex, Subscription
 from pathcast.limits import Limits
-from pathcast.testing import FamilyShape, random_family, random_valued_message
 
 SHORT = Limits(evaluation_steps_max=40, message_steps_max=400)
 REFUSED = [b"", b"<a", b"<a/><b/>"]

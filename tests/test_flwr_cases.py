@@ -14,12 +14,13 @@ import pytest
 
 from customised_cases import GENEROUS, Opinion, Skipped, by_broker, by_saxon
 from every_engine import engines
+from oracles import saxon_missing_reason
+from oracles.saxon_differences import DIFFERENCES
 from pathcast.customize import Broker
 from pathcast.errors import PathcastError
+from pathcast.message.canonical import canonical
 from pathcast.model import EngineName, Subscription
 from pathcast.query.xquery import compile_subscription
-from pathcast.testing import canonical, saxon_missing_reason
-from pathcast.testing.saxon_differences import DIFFERENCES
 
 ROOT = Path(__file__).parent.parent
 CASES: list[dict[str, Any]] = tomllib.loads((ROOT / "testdata" / "flwr.toml").read_text("utf-8"))[

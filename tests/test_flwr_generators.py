@@ -12,18 +12,10 @@ from collections import Counter
 import pytest
 
 from customised_cases import GENEROUS, pairs
+from generators import VOCABULARIES, FlwrWidth, MessageTemper, random_flwr, random_flwr_message
 from pathcast.message import parse_message
+from pathcast.message.canonical import FragmentError, canonical, expanded
 from pathcast.query.xquery import compile_subscription, paper_form
-from pathcast.testing import (
-    VOCABULARIES,
-    FlwrWidth,
-    FragmentError,
-    MessageTemper,
-    canonical,
-    expanded,
-    random_flwr,
-    random_flwr_message,
-)
 
 vocabularies = pytest.mark.parametrize("vocabulary", sorted(VOCABULARIES))
 widths = pytest.mark.parametrize("width", list(FlwrWidth), ids=[it.value for it in FlwrWidth])

@@ -16,12 +16,12 @@ import pytest
 
 from customised_cases import GENEROUS, Opinion, Skipped, agree, by_broker, by_reference, by_saxon
 from every_engine import engines
+from oracles import lxml_tree, saxon_missing_reason
 from pathcast.customize import Broker
 from pathcast.errors import MessageError
 from pathcast.message import parse_message
 from pathcast.model import EngineName, Subscription
 from pathcast.query.xquery import compile_subscription
-from pathcast.testing import lxml_tree, saxon_missing_reason
 from shared_data import shared_path
 
 FOLDER = Path(__file__).parent.parent / "testdata" / "use_cases"

@@ -20,6 +20,21 @@ import pytest
 
 from broker_engines import broker_engines
 from every_engine import engines
+from generators import random_message, random_query
+from generators.flwr_messages import random_flwr_message
+from generators.flwr_text import random_flwr
+from generators.flwr_vocabulary import VOCABULARIES
+from generators.hostile_rows import (
+    hostile_message,
+    hostile_namespaces,
+    hostile_query,
+    hostile_subscription,
+    hostile_text,
+    mixed,
+    not_text,
+    surrogate_text,
+)
+from oracles import ENGINES, missing_reason
 from pathcast import Broker, Query, QueryIndex, Snapshot, Subscription, SubscriptionSnapshot
 from pathcast.customize.snapshot_file import SnapshotContent as SubscriptionContent
 from pathcast.customize.snapshot_file import write_snapshot as write_subscriptions
@@ -41,20 +56,6 @@ from pathcast.partition import HashPlacement
 from pathcast.partition.partitioned import PartitionedIndex
 from pathcast.reference.snapshot_file import SnapshotContent, write_snapshot
 from pathcast.schema import parse_dtd, read_doctype
-from pathcast.testing import ENGINES, missing_reason, random_message, random_query
-from pathcast.testing.flwr_messages import random_flwr_message
-from pathcast.testing.flwr_text import random_flwr
-from pathcast.testing.flwr_vocabulary import VOCABULARIES
-from pathcast.testing.hostile_rows import (
-    hostile_message,
-    hostile_namespaces,
-    hostile_query,
-    hostile_subscription,
-    hostile_text,
-    mixed,
-    not_text,
-    surrogate_text,
-)
 
 SEEDS = range(8)
 VOCABULARY = next(iter(VOCABULARIES.values()))

@@ -17,6 +17,9 @@ from typing import cast
 
 import pytest
 
+from generators import random_expression, random_message, random_query
+from oracles import LxmlQuery, lxml_tree
+from oracles.lxml_differences import may_differ
 from pathcast import Query, QueryIndex
 from pathcast.errors import MessageError, SchemaError
 from pathcast.limits import Limits
@@ -39,8 +42,6 @@ from pathcast.query.syntax import Expr, FunctionCall
 from pathcast.reference.oracle import is_satisfied
 from pathcast.reference.xpath import Evaluator
 from pathcast.schema import parse_dtd
-from pathcast.testing import LxmlQuery, lxml_tree, random_expression, random_message, random_query
-from pathcast.testing.lxml_differences import may_differ
 from shared_data import shared_path
 
 DOCUMENTATION = Path(__file__).resolve().parent.parent / "docs" / "lint.md"

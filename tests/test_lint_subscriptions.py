@@ -10,13 +10,13 @@ import re
 
 import pytest
 
+from generators.flwr_messages import random_flwr_message
+from generators.flwr_text import BOOK, random_flwr
 from pathcast import Broker, Query, Subscription
 from pathcast.errors import DuplicateQueryError, MessageError
 from pathcast.lint import Finding, lint
 from pathcast.message import parse_message
 from pathcast.schema import parse_dtd
-from pathcast.testing.flwr_messages import random_flwr_message
-from pathcast.testing.flwr_text import BOOK, random_flwr
 
 SAMPLE = parse_message(
     b"<bib><book year='1999'><title>Sand</title><price>20</price></book>"

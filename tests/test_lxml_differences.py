@@ -8,11 +8,11 @@ from __future__ import annotations
 import pytest
 
 from every_engine import engines
+from oracles import lxml_matches, lxml_tree
+from oracles.lxml_differences import DIFFERENCES, may_differ
 from pathcast.engine import QueryIndex
 from pathcast.errors import QuerySyntaxError
 from pathcast.model import EngineName, Query
-from pathcast.testing import lxml_matches, lxml_tree
-from pathcast.testing.lxml_differences import DIFFERENCES, may_differ
 
 differences = pytest.mark.parametrize("name", sorted(DIFFERENCES))
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from broker_engines import broker_engines, missing
+from oracles import ENGINES
 from pathcast import Broker, Subscription
 from pathcast.limits import Limits
 from pathcast.model import DELIVER_MODES, EngineName
-from pathcast.testing import ENGINES
 
 CODE = "limit.message_steps"
 

@@ -6,6 +6,13 @@ import random
 
 import pytest
 
+from generators import (
+    FamilyShape,
+    random_family,
+    random_message,
+    random_query,
+    random_valued_message,
+)
 from pathcast.errors import QuerySyntaxError
 from pathcast.limits import Limits
 from pathcast.overlay.content import Profile
@@ -14,13 +21,6 @@ from pathcast.overlay.xml_content import xml_content
 from pathcast.query import compile_query
 from pathcast.reference import parse
 from pathcast.reference.oracle import is_satisfied
-from pathcast.testing import (
-    FamilyShape,
-    random_family,
-    random_message,
-    random_query,
-    random_valued_message,
-)
 from pathcast.workload.subscriptions import SubscriptionParameters, generate_subscriptions
 
 STOCK = "$n//tobject.subject/@tobject.subject.type = 'Stock'"

@@ -8,6 +8,7 @@ import random
 import pytest
 
 from every_engine import engines
+from generators import FamilyShape, random_family, random_message, random_valued_message
 from pathcast.overlay.disjuncts import Disjunct, disjuncts_of
 from pathcast.overlay.generalisation import (
     LEVELS,
@@ -22,7 +23,6 @@ from pathcast.overlay.generalisation import (
 from pathcast.overlay.interest import LOCAL, Interests, Policy
 from pathcast.overlay.reference import Network, collect
 from pathcast.overlay.table import Table
-from pathcast.testing import FamilyShape, random_family, random_message, random_valued_message
 
 
 def _entries(seed: int, count: int = 8) -> list[str]:

@@ -16,6 +16,7 @@ import pytest
 pytest.importorskip("msgspec")
 
 from broker_engines import missing
+from oracles import oracle_matches
 from pathcast import Broker, Subscription
 from pathcast.model import Query
 from pathcast.overlay import query_plane
@@ -25,7 +26,6 @@ from pathcast.overlay.interest import EXACT, Policy
 from pathcast.overlay.messages import Forward, Frame, Hello, decoded, encoded
 from pathcast.overlay.safeguards import ALL, Safeguards
 from pathcast.overlay.xml_content import XmlInterests, xml_content
-from pathcast.testing import oracle_matches
 from pathcast_lab.sim import Step, shrunk
 from pathcast_lab.sim.broker_model import BrokerModel, Publish, Subscribe
 from pathcast_lab.sim.broker_scenarios import random_scenario

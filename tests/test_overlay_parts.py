@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("msgspec")
 
 from every_engine import engines
+from generators import FamilyShape, random_family, random_message, random_valued_message
 from pathcast.errors import PeerError, PublicationError
 from pathcast.overlay import table
 from pathcast.overlay.broker_node import NodeSettings
@@ -35,7 +36,6 @@ from pathcast.overlay.parts import COMING_MAX, Arriving, Parts
 from pathcast.overlay.safeguards import ALL, Safeguards
 from pathcast.overlay.table import Table
 from pathcast.overlay.xml_content import xml_content
-from pathcast.testing import FamilyShape, random_family, random_message, random_valued_message
 from pathcast_lab.sim import Step
 from pathcast_lab.sim.broker_model import BrokerModel, Publish, Subscribe, _Arrive, _Reset
 from pathcast_lab.sim.broker_scenarios import long_toy_body, random_scenario

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from generators import FamilyShape, random_family, random_message, random_valued_message
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.overlay.disjuncts import Disjunct, disjuncts_of
@@ -13,7 +14,6 @@ from pathcast.overlay.reference import And, Join, Network, Transform, collect
 from pathcast.query import compile_query
 from pathcast.reference import parse
 from pathcast.reference.oracle import is_satisfied
-from pathcast.testing import FamilyShape, random_family, random_message, random_valued_message
 
 Q1 = "/nitf[head/pubdata[@edition.area='SF']][.//tobject.subject[@tobject.subject.type='Stock']]"
 Q2 = (

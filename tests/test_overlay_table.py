@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from every_engine import engines
+from generators import FamilyShape, random_family, random_message, random_valued_message
 from pathcast.errors import QuerySyntaxError, UnknownQueryError
 from pathcast.limits import Limits
 from pathcast.overlay.disjuncts import disjuncts_of
@@ -15,7 +16,6 @@ from pathcast.overlay.origins import LOCAL
 from pathcast.overlay.reference import Network, collect
 from pathcast.overlay.table import Table
 from pathcast.reference import parse
-from pathcast.testing import FamilyShape, random_family, random_message, random_valued_message
 
 ORIGINS = [LOCAL, "east", "west"]
 

@@ -15,6 +15,14 @@ import pyarrow as pa
 import pytest
 
 from every_engine import engines
+from generators import (
+    random_expression,
+    random_family,
+    random_message,
+    random_query,
+    random_valued_message,
+)
+from generators.content import NUMBERS, STRINGS, VALUES
 from pathcast import Query, QueryIndex
 from pathcast.errors import ConfigError, UnknownQueryError
 from pathcast.limits import Limits
@@ -41,14 +49,6 @@ from pathcast.query import Population, normalise, predicates_of
 from pathcast.query.syntax import BinaryOperator
 from pathcast.query.values import compare, number_of
 from pathcast.schema import PathOccurrences, parse_dtd
-from pathcast.testing import (
-    random_expression,
-    random_family,
-    random_message,
-    random_query,
-    random_valued_message,
-)
-from pathcast.testing.content import NUMBERS, STRINGS, VALUES
 from pathcast.workload import (
     DOMAINS,
     SubscriptionParameters,

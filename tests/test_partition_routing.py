@@ -13,6 +13,17 @@ import pyarrow as pa
 import pytest
 
 from every_engine import engines
+from generators import (
+    FamilyShape,
+    random_expression,
+    random_family,
+    random_message,
+    random_query,
+    random_valued_message,
+)
+from generators.flwr_messages import random_flwr_message
+from generators.flwr_text import random_flwr, random_notice
+from generators.flwr_vocabulary import VOCABULARIES
 from pathcast import Broker, Query, QueryIndex, Subscription
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
@@ -23,17 +34,6 @@ from pathcast.partition.routes import Routes, bits_of, fitted, route_bytes
 from pathcast.partition.routing import FILE, RoutingIndex, routes_of, words_for
 from pathcast.query import normalise
 from pathcast.query.containment import covers
-from pathcast.testing import (
-    FamilyShape,
-    random_expression,
-    random_family,
-    random_message,
-    random_query,
-    random_valued_message,
-)
-from pathcast.testing.flwr_messages import random_flwr_message
-from pathcast.testing.flwr_text import random_flwr, random_notice
-from pathcast.testing.flwr_vocabulary import VOCABULARIES
 
 BUDGETS = (1, 600, 2_000, 6_000, 1 << 30)
 

@@ -10,6 +10,9 @@ from random import Random
 
 import pytest
 
+from generators.flwr_messages import random_flwr_message
+from generators.flwr_text import BOOK as BOOK_VOCABULARY
+from generators.flwr_text import FlwrWidth, random_flwr
 from path_sharing_queries import (
     BIB,
     BIB_DTD,
@@ -45,9 +48,6 @@ from pathcast.reference.pathsharing import (
 )
 from pathcast.reference.xquery import evaluate
 from pathcast.schema import ElementPaths, parse_dtd
-from pathcast.testing.flwr_messages import random_flwr_message
-from pathcast.testing.flwr_text import BOOK as BOOK_VOCABULARY
-from pathcast.testing.flwr_text import FlwrWidth, random_flwr
 
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[workload]'")
 

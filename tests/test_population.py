@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 
 from every_engine import engines
+from generators import ALPHABET_WITH_NAMESPACES, random_expression, random_message, random_query
+from generators.strategies import queries
 from pathcast import Broker, Query, QueryIndex, Subscription
 from pathcast.limits import Limits
 from pathcast.message import parse_message
@@ -29,13 +31,6 @@ from pathcast.query import (
 )
 from pathcast.query.canonical import literal_text, number_text
 from pathcast.reference.oracle import is_satisfied
-from pathcast.testing import (
-    ALPHABET_WITH_NAMESPACES,
-    random_expression,
-    random_message,
-    random_query,
-)
-from pathcast.testing.strategies import queries
 
 
 def rows(population: Population) -> dict[str, tuple[int, list[tuple[Place, str, object]]]]:

@@ -13,6 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from generators import (
+    ALPHABET,
+    ALPHABET_WITH_NAMESPACES,
+    Alphabet,
+    MessageShape,
+    random_expression,
+    random_message,
+)
 from pathcast.errors import QuerySyntaxError
 from pathcast.message import MessageTree, parse_message
 from pathcast.query import (
@@ -28,14 +36,6 @@ from pathcast.query.parser import parse
 from pathcast.query.static import resolve
 from pathcast.reference import oracle
 from pathcast.reference.xpath import Evaluator
-from pathcast.testing import (
-    ALPHABET,
-    ALPHABET_WITH_NAMESPACES,
-    Alphabet,
-    MessageShape,
-    random_expression,
-    random_message,
-)
 
 ALPHABETS = (ALPHABET, ALPHABET_WITH_NAMESPACES)
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from generators import QueryShape, random_message, random_query
 from pathcast.limits import Limits
 from pathcast.query import (
     AnyName,
@@ -40,7 +41,6 @@ from pathcast.query.implication import (
 )
 from pathcast.reference import parse
 from pathcast.reference.oracle import is_satisfied
-from pathcast.testing import QueryShape, random_message, random_query
 
 
 def is_covered(general: str, special: str) -> bool:

@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 
 from content_cases import Content
 from every_engine import engines
+from generators.string_text import ODD_STRINGS, joined_string, written_string
+from oracles import ENGINES, lxml_matches, missing_reason
 from pathcast.customize import Broker
 from pathcast.engine import QueryIndex, Snapshot
 from pathcast.errors import QuerySyntaxError
@@ -39,8 +41,6 @@ from pathcast.query.expression import expression_text
 from pathcast.query.xquery import parse as parse_xquery
 from pathcast.query.xquery import text_of
 from pathcast.query.xquery.syntax import Literal, LiteralKind
-from pathcast.testing import ENGINES, lxml_matches, missing_reason
-from pathcast.testing.string_text import ODD_STRINGS, joined_string, written_string
 
 VALUES = (*ODD_STRINGS, "'", '"', "a", "", "']", "5")
 

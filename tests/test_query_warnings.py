@@ -17,6 +17,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from broker_engines import broker_engines
+from generators import random_message, random_query
+from generators.expression_text import random_expression
+from oracles import lxml_tree
+from oracles.lxml_differences import may_differ
+from oracles.lxml_oracle import LxmlQuery
 from pathcast import Broker, Query, QueryIndex, RegisterReport, Subscription
 from pathcast.cli.app import build_app
 from pathcast.cli.exits import ExitCode
@@ -35,10 +40,6 @@ from pathcast.query.covering import Alternatives
 from pathcast.query.notation import Notation
 from pathcast.query.query_warnings import is_plain, warnings_of
 from pathcast.query.static import resolve
-from pathcast.testing import lxml_tree, random_message, random_query
-from pathcast.testing.expression_text import random_expression
-from pathcast.testing.lxml_differences import may_differ
-from pathcast.testing.lxml_oracle import LxmlQuery
 
 HOPELESS = (
     "//order[value-date >= '2026-06-01']",

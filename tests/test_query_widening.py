@@ -12,6 +12,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from generators import (
+    FamilyShape,
+    random_family,
+    random_message,
+    random_query,
+    random_valued_message,
+)
 from pathcast.limits import Limits
 from pathcast.query import NormalQuery, canonical_text, compile_query, normalise
 from pathcast.query.containment import covers
@@ -31,13 +38,6 @@ from pathcast.query.widening import (
 )
 from pathcast.reference import parse
 from pathcast.reference.oracle import is_satisfied
-from pathcast.testing import (
-    FamilyShape,
-    random_family,
-    random_message,
-    random_query,
-    random_valued_message,
-)
 
 POPULATIONS = 24
 

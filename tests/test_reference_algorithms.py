@@ -11,6 +11,17 @@ from collections.abc import Iterator
 
 import pytest
 
+from generators import (
+    ALPHABET,
+    ALPHABET_WITH_NAMESPACES,
+    LINEAR,
+    VALUES,
+    Alphabet,
+    MessageShape,
+    QueryShape,
+    random_message,
+    random_query,
+)
 from pathcast.errors import UnsupportedQueryError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
@@ -24,17 +35,6 @@ from pathcast.reference.query_plan import QueryPlan
 from pathcast.reference.selection_postponed import LISTED_MAX
 from pathcast.reference.xfilter import UNRESTRICTED, XFilter, path_nodes
 from pathcast.reference.yfilter import Selection, YFilter
-from pathcast.testing import (
-    ALPHABET,
-    ALPHABET_WITH_NAMESPACES,
-    LINEAR,
-    VALUES,
-    Alphabet,
-    MessageShape,
-    QueryShape,
-    random_message,
-    random_query,
-)
 
 WORKLOADS: dict[str, tuple[Alphabet, QueryShape, MessageShape]] = {
     "linear": (ALPHABET, LINEAR, MessageShape()),

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from oracles import ENGINES, missing_reason
 from pathcast.engine import QueryIndex, Snapshot
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
@@ -25,7 +26,6 @@ from pathcast.reference.snapshot_file import (
     version_of,
     write_snapshot,
 )
-from pathcast.testing import ENGINES, missing_reason
 
 LIMITS = Limits(depth_max=77)
 QUERIES = (

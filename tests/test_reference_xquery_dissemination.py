@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from flwr_cases import flwr_groups
+from generators import VOCABULARIES, FlwrWidth, random_flwr, random_flwr_message
 from pathcast.errors import (
     ConstructionError,
     EvaluationBudgetError,
@@ -26,7 +27,6 @@ from pathcast.model import BatchStats, DeliverMode, DeliveryAnswer, Subscription
 from pathcast.query import compile_subscription, normalise
 from pathcast.reference.dissemination import ReferenceDissemination, new_dissemination
 from pathcast.reference.oracle import Oracle
-from pathcast.testing import VOCABULARIES, FlwrWidth, random_flwr, random_flwr_message
 
 MESSAGE = b"<a k='1'><b>1</b><b>2</b><c/></a>"
 

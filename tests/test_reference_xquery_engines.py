@@ -14,11 +14,12 @@ import pytest
 from customised_cases import GENEROUS, by_broker
 from every_engine import engines
 from flwr_cases import FlwrGroup, flwr_groups
+from oracles import ENGINES, missing_reason
 from pathcast.customize import Broker
 from pathcast.errors import PathcastError
+from pathcast.message.canonical import canonical
 from pathcast.model import EngineName, Subscription
 from pathcast.query.xquery import compile_subscription, is_xquery
-from pathcast.testing import ENGINES, canonical, missing_reason
 from xquery_cases import refusal_of
 
 GROUPS = {group.name: group for group in flwr_groups()}

@@ -12,12 +12,7 @@ import pyarrow as pa
 import pytest
 
 from every_engine import engines
-from pathcast.engine import RoutingStream, RoutingTable
-from pathcast.errors import LimitExceededError, MessageError
-from pathcast.limits import Limits, StreamBounds
-from pathcast.model import EngineName, RoutingEntry
-from pathcast.query import canonical_text, normalise
-from pathcast.testing import (
+from generators import (
     MessageShape,
     in_some_encoding,
     random_family,
@@ -26,6 +21,11 @@ from pathcast.testing import (
     random_routing_entries,
     random_valued_message,
 )
+from pathcast.engine import RoutingStream, RoutingTable
+from pathcast.errors import LimitExceededError, MessageError
+from pathcast.limits import Limits, StreamBounds
+from pathcast.model import EngineName, RoutingEntry
+from pathcast.query import canonical_text, normalise
 
 SEEDS = [*range(8), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(8, 800))]
 TARGETS = (1, 3, 64, 70)

@@ -14,22 +14,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from every_engine import engines
-from pathcast.engine import QueryIndex, RoutingTable
-from pathcast.errors import ConfigError
-from pathcast.limits import Limits
-from pathcast.model import EngineName, MatcherOptions, Query, RoutingEntry
-from pathcast.testing import (
-    ENGINES,
+from generators import (
     MessageShape,
-    missing_reason,
     random_family,
     random_message,
     random_query,
     random_routing_entries,
     random_valued_message,
 )
-from pathcast.testing.strategies import messages as some_messages
-from pathcast.testing.strategies import queries as some_queries
+from generators.strategies import messages as some_messages
+from generators.strategies import queries as some_queries
+from oracles import ENGINES, missing_reason
+from pathcast.engine import QueryIndex, RoutingTable
+from pathcast.errors import ConfigError
+from pathcast.limits import Limits
+from pathcast.model import EngineName, MatcherOptions, Query, RoutingEntry
 from pathcast.workload import (
     DOMAINS,
     DocumentParameters,

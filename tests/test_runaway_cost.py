@@ -15,14 +15,15 @@ from random import Random
 
 import pytest
 
+from oracles import missing_reason
 from pathcast import Broker, QueryIndex
 from pathcast.limits import Limits
+from pathcast.message.canonical import canonical
 from pathcast.model import EngineName
-from pathcast.testing import canonical, missing_reason
 
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[workload]'")
 
-from pathcast.testing.cost import (
+from cost import (
     STARTS,
     Candidate,
     Cost,

@@ -17,11 +17,11 @@ from typing import Any, Final
 import pytest
 
 from broker_engines import broker_engines, missing
+from oracles import ENGINES
 from pathcast import Broker, Query, QueryIndex, Snapshot, Subscription, SubscriptionSnapshot
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
 from pathcast.model import EngineName
-from pathcast.testing import ENGINES
 
 SUBSCRIPTIONS: Final = [
     Subscription("all", "ann", "/*", "ids"),

@@ -14,6 +14,8 @@ import pytest
 
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[workload]'")
 
+from generators.chunking_cases import Case
+from oracles.engines import ENGINES, missing_reason
 from pathcast import Query, QueryIndex
 from pathcast.chunking import Chunking, cut_plainly
 from pathcast.errors import PathcastError
@@ -21,8 +23,6 @@ from pathcast.limits import Limits
 from pathcast.model import EngineName
 from pathcast.spark.chunks import evaluate_chunks
 from pathcast.spark.workers import InProcess, SparkWorkers
-from pathcast.testing.chunking_cases import Case
-from pathcast.testing.engines import ENGINES, missing_reason
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,6 +18,7 @@ import pytest
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
 
 import object_store
+from oracles import missing_reason
 from pathcast.errors import JavaMissingError
 from pathcast.spark.java import find_java
 from pathcast.spark.outputs import read_output
@@ -25,7 +26,6 @@ from pathcast.spark.pipeline import run
 from pathcast.spark.settings import load_settings
 from pathcast.spark.storage import Storage
 from pathcast.spark.workers import InProcess
-from pathcast.testing import missing_reason
 from patience import SPARK_SECONDS, wait_until
 from silent_progress import Silent
 from spark_cluster import QUICK, Cluster, cluster

@@ -27,6 +27,7 @@ pytest.importorskip("deltalake", reason="needs: pip install 'pathcast[delta]'")
 
 import deltalake
 
+from oracles import missing_reason
 from pathcast import Broker, Query, QueryIndex, Subscription
 from pathcast.spark.outputs import files_of, follow, inbox, read_output
 from pathcast.spark.pipeline import run
@@ -35,7 +36,6 @@ from pathcast.spark.settings import PipelineSettings, load_settings
 from pathcast.spark.storage import Storage
 from pathcast.spark.summary import Summary
 from pathcast.spark.workers import InProcess, Workers
-from pathcast.testing import missing_reason
 from pathcast.workload.demo import write_demo
 from s3_server import S3Server
 from silent_progress import Silent

@@ -23,6 +23,16 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pa
 
 from typer.testing import CliRunner
 
+from generators import (
+    FamilyShape,
+    random_expression,
+    random_family,
+    random_query,
+    random_valued_message,
+)
+from generators.flwr_messages import random_flwr_message
+from generators.flwr_text import random_flwr
+from generators.flwr_vocabulary import VOCABULARIES
 from pathcast import Broker, Query, QueryIndex, Subscription
 from pathcast.cli.app import build_app
 from pathcast.errors import SnapshotFormatError
@@ -37,16 +47,6 @@ from pathcast.spark.schemas import body_of
 from pathcast.spark.settings import PipelineSettings, load_settings
 from pathcast.spark.summary import Summary
 from pathcast.spark.workers import InProcess
-from pathcast.testing import (
-    FamilyShape,
-    random_expression,
-    random_family,
-    random_query,
-    random_valued_message,
-)
-from pathcast.testing.flwr_messages import random_flwr_message
-from pathcast.testing.flwr_text import random_flwr
-from pathcast.testing.flwr_vocabulary import VOCABULARIES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -28,6 +28,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
 
+from oracles import missing_reason
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.limits import Limits
 from pathcast.records import Splitter, record_path
@@ -41,7 +42,6 @@ from pathcast.spark.records import RecordReader
 from pathcast.spark.sources import passed_columns, units_of
 from pathcast.spark.storage import Storage
 from pathcast.spark.workers import InProcess
-from pathcast.testing import missing_reason
 from test_spark_bad_files import deliver, outcome, parquet_of, zip_of
 
 MIB: Final = 1 << 20

@@ -28,7 +28,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
 
-from pathcast.testing import missing_reason
+from oracles import missing_reason
 
 MIB = 1 << 20
 ENGINE = "reference" if missing_reason("kernel") else "kernel"

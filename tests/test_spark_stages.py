@@ -16,10 +16,10 @@ from broker_engines import broker_engines
 from pathcast import Broker, Query, QueryIndex, Snapshot, Subscription, SubscriptionSnapshot
 from pathcast.errors import ConfigError, SnapshotFormatError
 from pathcast.limits import Limits
+from pathcast.message.canonical import canonical
 from pathcast.model import EngineName
 from pathcast.spark import stages
 from pathcast.spark.stages import RowTask, deliver_messages
-from pathcast.testing import canonical
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

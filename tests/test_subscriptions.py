@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from every_engine import engines
+from oracles import LxmlQuery, assert_same_matches, lxml_tree
+from oracles.lxml_differences import may_differ
 from pathcast.engine import QueryIndex
 from pathcast.errors import MessageError
 from pathcast.limits import Limits
 from pathcast.message import parse_message
 from pathcast.model import EngineName, Query
 from pathcast.query import CostClass, compile_query
-from pathcast.testing import LxmlQuery, assert_same_matches, lxml_tree
-from pathcast.testing.lxml_differences import may_differ
 from shared_data import shared_path
 
 FILES = sorted((Path(__file__).parent.parent / "testdata" / "subscriptions").glob("*.toml"))

@@ -18,6 +18,8 @@ from broker_engines import broker_engines
 from door_messages import cases, message_of
 from every_engine import engines
 from flwr_cases import flwr_groups
+from generators import MessageShape, random_message, random_query_for
+from oracles import missing_reason
 from pathcast import Broker, Query, QueryIndex, Subscription
 from pathcast.engine.wire import decode, dictionary_of_schema, encode, unpack
 from pathcast.errors import ConfigError, MessageError, MissingDependencyError, WireFormatError
@@ -29,7 +31,6 @@ from pathcast.message.wire import FormatCost, WireFormat, best_format, compress,
 from pathcast.model import EngineName
 from pathcast.reference import parse
 from pathcast.schema import parse_dtd
-from pathcast.testing import MessageShape, missing_reason, random_message, random_query_for
 from shared_data import SHARED_DATA
 
 MESSAGE = b'<order no="7"><item>tea</item><item>jam</item><item>tea</item></order>'

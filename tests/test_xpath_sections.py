@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from every_engine import engines
+from oracles import LxmlQuery, assert_same_matches, lxml_tree
+from oracles.lxml_differences import DIFFERENCES, may_differ
 from pathcast.engine import QueryIndex
 from pathcast.errors import QuerySyntaxError
 from pathcast.model import EngineName, Query
-from pathcast.testing import LxmlQuery, assert_same_matches, lxml_tree
-from pathcast.testing.lxml_differences import DIFFERENCES, may_differ
 
 ROOT = Path(__file__).parent.parent
 SECTIONS: list[dict[str, Any]] = tomllib.loads(

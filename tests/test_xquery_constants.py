@@ -12,11 +12,7 @@ import pytest
 
 from customised_cases import GENEROUS, by_broker
 from every_engine import engines
-from pathcast.customize import Broker
-from pathcast.errors import UnsupportedQueryError
-from pathcast.model import DeliverMode, EngineName, Subscription
-from pathcast.query.xquery import content_expressions, parse
-from pathcast.testing import (
+from generators import (
     VOCABULARIES,
     FlwrWidth,
     MessageTemper,
@@ -24,7 +20,11 @@ from pathcast.testing import (
     random_constant,
     random_flwr_message,
 )
-from pathcast.testing.flwr_expressions import ExpressionWriter
+from generators.flwr_expressions import ExpressionWriter
+from pathcast.customize import Broker
+from pathcast.errors import UnsupportedQueryError
+from pathcast.model import DeliverMode, EngineName, Subscription
+from pathcast.query.xquery import content_expressions, parse
 
 CONSTANTS = (
     "-1",

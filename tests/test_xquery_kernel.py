@@ -13,13 +13,14 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
+from generators import VOCABULARIES, random_flwr
 from pathcast.errors import PathcastError, QuerySyntaxError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, parse_message
+from pathcast.message.canonical import canonical
 from pathcast.model import DeliverMode, Subscription
 from pathcast.query.xquery import is_xquery, parse
 from pathcast.reference.xquery import evaluate, holds
-from pathcast.testing import VOCABULARIES, canonical, random_flwr
 from xquery_cases import ACCEPTED, NAMESPACES, REFUSED, WRONG, refusal_of
 from xquery_damage import damaged
 from xquery_writer import Writer

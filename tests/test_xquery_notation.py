@@ -10,8 +10,8 @@ import random
 
 import pytest
 
+from generators import VOCABULARIES, FlwrWidth, random_flwr
 from pathcast.query.xquery import parse, text_of
-from pathcast.testing import VOCABULARIES, FlwrWidth, random_flwr
 from xquery_cases import ACCEPTED, NAMESPACES
 from xquery_writer import Writer
 

@@ -9,6 +9,7 @@ import random
 
 import pytest
 
+from generators import VOCABULARIES, FlwrWidth, random_flwr
 from pathcast.query.xquery import (
     PaperCondition,
     PaperQuery,
@@ -19,7 +20,6 @@ from pathcast.query.xquery import (
     parse,
 )
 from pathcast.query.xquery.syntax import Comparator, Element, NameTest
-from pathcast.testing import VOCABULARIES, FlwrWidth, random_flwr
 
 NAMESPACES = {"p": "urn:p"}
 

@@ -1,6 +1,6 @@
 """Random FLWR subscriptions and messages that a gate must not be wrong about.
 
-Unlike `pathcast.testing.random_flwr`, this writes what XQuery has a dynamic error for, too: values
+Unlike `generators.random_flwr`, this writes what XQuery has a dynamic error for, too: values
 that are no numbers or numbers in every notation, several items where one is wanted, positions that
 are computed. The alphabet is small, so that much is found.
 """

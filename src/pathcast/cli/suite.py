@@ -36,8 +36,8 @@ from pathcast.customize.explained import explained
 from pathcast.customize.subscription_files import subscription_of
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.limits import Limits
+from pathcast.message.canonical import FragmentError, canonical
 from pathcast.model import EngineName, Subscription
-from pathcast.testing import FragmentError, canonical
 
 CASE_ID = "case"
 

@@ -19,7 +19,7 @@ from random import Random
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from pathcast.testing.alphabet import ALPHABET, Alphabet
+from generators.alphabet import ALPHABET, Alphabet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ class _Writer:
             prolog += f"<!DOCTYPE {root} [{declared}]>"
         tail = random.choice(("", "\n", "<!-- z -->"))
         if self.shape.has_markup and "<!--" not in prolog:
-            # See "preceding-of-the-end" in `pathcast.testing.lxml_differences`.
+            # See "preceding-of-the-end" in `oracles.lxml_differences`.
             tail = ""
         return prolog + body + tail
 

@@ -19,9 +19,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from pathcast.model import Query, Subscription
-from pathcast.testing.cost.messages import Block, Gene, Shape, mutated_shape, random_shape
-from pathcast.testing.cost.queries import (
+from cost.messages import Block, Gene, Shape, mutated_shape, random_shape
+from cost.queries import (
     ABSENT,
     ANY,
     QUERIES_MAX,
@@ -31,6 +30,7 @@ from pathcast.testing.cost.queries import (
     mutated_family,
     random_family,
 )
+from pathcast.model import Query, Subscription
 
 FAMILIES_MAX: Final = 4
 """Families of a candidate."""

@@ -23,7 +23,7 @@ from random import Random
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from pathcast.testing.string_text import ODD_STRINGS, written_string
+from generators.string_text import ODD_STRINGS, written_string
 
 VALUES: Final = (
     *("5", "5.0", " 5 ", "05", "4", "6", "4.9", "5.5", "-5", "0", "-0", "0.0", "100", ".5", "5."),

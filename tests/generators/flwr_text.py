@@ -18,9 +18,9 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
-from pathcast.testing.flwr_expressions import ExpressionWriter, FlwrWidth
-from pathcast.testing.flwr_frame import FrameWriter, GeneratedFlwr
-from pathcast.testing.flwr_vocabulary import BOOK, Vocabulary
+from generators.flwr_expressions import ExpressionWriter, FlwrWidth
+from generators.flwr_frame import FrameWriter, GeneratedFlwr
+from generators.flwr_vocabulary import BOOK, Vocabulary
 
 __all__ = [
     "BOOK",

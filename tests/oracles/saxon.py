@@ -11,7 +11,7 @@ Example:
 
 Needs `saxonche` (SaxonC-HE, Mozilla Public License 2.0, with parts under other licences that its
 wheel lists), which Pathcast itself never imports: the extra `saxon` is for tests alone. Where Saxon
-and Pathcast differ, by decision, is listed in `pathcast.testing.saxon_differences`.
+and Pathcast differ, by decision, is listed in `oracles.saxon_differences`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Example:
     >>> import random
-    >>> from pathcast.testing.flwr_vocabulary import BIB
+    >>> from generators.flwr_vocabulary import BIB
     >>> PathWriter(random.Random(7), BIB, FlwrWidth.PAPER).path("book", "$b").text
     '$b/title'
 
@@ -16,7 +16,7 @@ from enum import Enum
 from random import Random
 from typing import Final
 
-from pathcast.testing.flwr_vocabulary import Vocabulary
+from generators.flwr_vocabulary import Vocabulary
 
 
 class FlwrWidth(Enum):

@@ -16,6 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
+from generators.alphabet import ALPHABET, Alphabet
+from generators.string_text import written_string
 from pathcast.query import (
     AttributeCondition,
     Axis,
@@ -30,8 +32,6 @@ from pathcast.query import (
     ValueCondition,
 )
 from pathcast.query.canonical import name_test_text, number_text
-from pathcast.testing.alphabet import ALPHABET, Alphabet
-from pathcast.testing.string_text import written_string
 
 _OPERATORS = ("=", "=", "!=", "<", "<=", ">", ">=")
 

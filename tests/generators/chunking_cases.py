@@ -15,15 +15,15 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+from generators.alphabet import Alphabet
+from generators.expression_text import ExpressionShape, random_expression
+from generators.query_text import random_query
+from oracles.lxml_oracle import in_xpath_1_names
 from pathcast.query.notation import notation
 from pathcast.query.parser import parse
 from pathcast.query.static import resolve
 from pathcast.query.syntax import BinaryExpr, BinaryOperator, Expr, LocationPath
 from pathcast.schema import ElementPaths, parse_dtd
-from pathcast.testing.alphabet import Alphabet
-from pathcast.testing.expression_text import ExpressionShape, random_expression
-from pathcast.testing.lxml_oracle import in_xpath_1_names
-from pathcast.testing.query_text import random_query
 
 LOCALS = ("a", "b", "c", "d", "e")
 NAMESPACES = {"p": "urn:p"}

@@ -19,7 +19,7 @@ from random import Random
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from pathcast.testing.flwr_vocabulary import BOOK, Vocabulary
+from generators.flwr_vocabulary import BOOK, Vocabulary
 
 __all__ = ["BOOK", "WILD", "MessageTemper", "random_flwr_message"]
 

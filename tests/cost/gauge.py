@@ -4,7 +4,7 @@ The process is asked over a pipe, has a bound on its memory, and is ended when i
 candidate that runs away is a measurement like any other.
 
 Example:
-    >>> from pathcast.testing.cost.candidate import STARTS
+    >>> from cost.candidate import STARTS
     >>> with Gauge() as gauge:  # doctest: +SKIP
     ...     gauge.measured(STARTS["positions"], 100_000).ratio < 10
     True
@@ -28,8 +28,8 @@ from typing import Any, Final, Self
 
 import pyarrow as pa
 
-from pathcast.testing.cost.candidate import Candidate
-from pathcast.testing.cost.queries import QUERIES_MAX
+from cost.candidate import Candidate
+from cost.queries import QUERIES_MAX
 
 MEMORY_MAX: Final = 6 << 30
 """Bytes of address space of the process that answers."""
@@ -238,6 +238,7 @@ class Gauge:
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", f"from {__name__} import serve; serve({self._engine!r})"],
+                env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 # Nothing is read ahead, so that `select` sees what there is.

@@ -4,8 +4,8 @@ In reading order: `messages` (shapes of messages), `queries` (families of querie
 (both and how they are asked), `gauge` (what a candidate costs), `search` (hill climbing on
 time per byte).
 
-    python -m pathcast.testing.cost --seed 7 --seconds 600
-    python -m pathcast.testing.cost --replay GENOME
+    python -m cost --seed 7 --seconds 600
+    python -m cost --replay GENOME
 
 Example:
     >>> candidate = STARTS["values that nothing has"]
@@ -19,9 +19,9 @@ compared on candidates elsewhere.
 
 from __future__ import annotations
 
-from pathcast.testing.cost.candidate import STARTS, Candidate, mutated, random_candidate
-from pathcast.testing.cost.gauge import Cost, Gauge
-from pathcast.testing.cost.search import (
+from cost.candidate import STARTS, Candidate, mutated, random_candidate
+from cost.gauge import Cost, Gauge
+from cost.search import (
     Suspect,
     climbed,
     is_runaway,

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pathcast.testing.flwr_expressions import Binding, ExpressionWriter
-from pathcast.testing.flwr_paths import FlwrWidth, Selected
+from generators.flwr_expressions import Binding, ExpressionWriter
+from generators.flwr_paths import FlwrWidth, Selected
 
 _TAGS: Final = ("r", "result", "item", "section", "stock_news", "x-y", "for", "\u00e9")
 _BLANKS: Final = ("", " ", "\n", "\n  ")

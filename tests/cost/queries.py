@@ -19,7 +19,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from pathcast.testing.cost.messages import ATTRIBUTES, NAMES, Gene
+from cost.messages import ATTRIBUTES, NAMES, Gene
 
 QUERIES_MAX: Final = 1_000
 """Queries of a candidate."""

@@ -22,9 +22,9 @@ import re
 from random import Random
 from typing import Final
 
+from generators.string_text import joined_string
 from pathcast.message import MessageTree
 from pathcast.model import Query
-from pathcast.testing.string_text import joined_string
 
 _INTEGER: Final = re.compile(r"\s*[0-9]{1,15}\s*", re.ASCII)
 """Exact as a double in every implementation."""

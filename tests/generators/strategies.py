@@ -2,7 +2,7 @@
 
 Example:
     >>> from hypothesis import given
-    >>> from pathcast.testing.strategies import messages, queries
+    >>> from generators.strategies import messages, queries
     >>> @given(queries(), messages())
     ... def test_something(query, message): ...
 
@@ -15,13 +15,13 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
+from generators.alphabet import ALPHABET, Alphabet
+from generators.batches import random_split
+from generators.expression_text import ExpressionShape, random_expression
+from generators.histories import HistoryStep, random_history
+from generators.message_text import MessageShape, random_message
+from generators.query_text import QueryShape, random_query, rewritten
 from pathcast.query import normalise
-from pathcast.testing.alphabet import ALPHABET, Alphabet
-from pathcast.testing.batches import random_split
-from pathcast.testing.expression_text import ExpressionShape, random_expression
-from pathcast.testing.histories import HistoryStep, random_history
-from pathcast.testing.message_text import MessageShape, random_message
-from pathcast.testing.query_text import QueryShape, random_query, rewritten
 
 
 def element_names(alphabet: Alphabet = ALPHABET) -> st.SearchStrategy[str]:

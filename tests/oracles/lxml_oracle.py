@@ -9,7 +9,7 @@ Example:
     >>> lxml_matches(Query("q1", "//b[. > 1]"), b"<a><b>2</b></a>")
     True
 
-Where libxml2 leaves XPath 1.0 is listed in `pathcast.testing.lxml_differences`. One thing is
+Where libxml2 leaves XPath 1.0 is listed in `oracles.lxml_differences`. One thing is
 repaired: an empty CDATA section leaves an empty text node, which goes when the tree is serialised
 and parsed once more (`lxml_tree`).
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 
-from pathcast.testing.cost.candidate import Candidate
-from pathcast.testing.cost.search import is_runaway, judged, suspects
+from cost.candidate import Candidate
+from cost.search import is_runaway, judged, suspects
 
 
 def main() -> int:
     """1 if a candidate runs away."""
-    parser = argparse.ArgumentParser(prog="python -m pathcast.testing.cost", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m cost", description=__doc__)
     parser.add_argument("--seed", type=int, default=0, help="of the choices that are made")
     parser.add_argument("--seconds", type=float, default=600, help="how long is searched")
     parser.add_argument("--engine", default="kernel", choices=("kernel", "nfa"))

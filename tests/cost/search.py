@@ -21,9 +21,9 @@ from itertools import count
 from random import Random
 from typing import Final, NamedTuple
 
-from pathcast.testing.cost.candidate import STARTS, Candidate, mutated, random_candidate
-from pathcast.testing.cost.gauge import Cost, Gauge
-from pathcast.testing.cost.queries import QUERIES_MAX
+from cost.candidate import STARTS, Candidate, mutated, random_candidate
+from cost.gauge import Cost, Gauge
+from cost.queries import QUERIES_MAX
 
 SEARCH_BYTES: Final = 48_000
 """Of messages while searching: large enough that time is proportional to it, or worse."""
@@ -86,7 +86,7 @@ class Suspect(NamedTuple):
 def replay_command(candidate: Candidate) -> str:
     """What measures a candidate again."""
     genome = candidate.model_dump_json(exclude_defaults=True)
-    return f"python -m pathcast.testing.cost --replay '{genome}'"
+    return f"python -m cost --replay '{genome}'"
 
 
 def climbed(

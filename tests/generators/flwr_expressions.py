@@ -2,7 +2,7 @@
 
 Example:
     >>> import random
-    >>> from pathcast.testing.flwr_vocabulary import BIB
+    >>> from generators.flwr_vocabulary import BIB
     >>> writer = ExpressionWriter(random.Random(5), BIB, FlwrWidth.WHOLE)
     >>> writer.boolean(1)
     '(007 >= 0)'
@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, Literal
 
-from pathcast.testing.flwr_paths import FlwrWidth, PathWriter, Selected
-from pathcast.testing.flwr_vocabulary import Vocabulary
+from generators.flwr_paths import FlwrWidth, PathWriter, Selected
+from generators.flwr_vocabulary import Vocabulary
 
 __all__ = ["Binding", "ExpressionWriter", "FlwrWidth"]
 

@@ -11,7 +11,7 @@ Example:
 
 Every random choice comes from the given generator, so a seed, or Hypothesis, replays it. Numbers
 have few digits, so that every implementation writes them alike where they become strings; what else
-libxml2 does in its own way is named in `pathcast.testing.lxml_differences`, not avoided here.
+libxml2 does in its own way is named in `oracles.lxml_differences`, not avoided here.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from pathcast.testing.alphabet import ALPHABET, Alphabet
-from pathcast.testing.string_text import joined_string
+from generators.alphabet import ALPHABET, Alphabet
+from generators.string_text import joined_string
 
 _FORWARD: Final = ("child", "descendant", "descendant-or-self", "following", "following-sibling")
 _REVERSE: Final = ("parent", "ancestor", "ancestor-or-self", "preceding", "preceding-sibling")
