@@ -42,7 +42,7 @@ from pathcast.transport.carrier import Carrier
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.disk import Disk
 from pathcast.transport.grpc_streams import Address
-from pathcast.transport.memory import MemoryNetwork
+from pathcast_lab.sim.memory_streams import MemoryNetwork
 from patience import PATIENCE_SECONDS, eventually
 from wires import Pair, Wires
 

@@ -23,8 +23,6 @@ from pathcast.dht.events import Events, Message
 from pathcast.dht.identifiers import identifier, state_key
 from pathcast.dht.piece_finder import PieceFinder
 from pathcast.dht.piece_records import NOTHING, Link, PieceRecord, Reads, joined, read_behind
-from pathcast.dht.pieces import TOP, Pieces, cut
-from pathcast.dht.state_table import StateTable
 from pathcast.errors import UnsupportedQueryError
 from pathcast.message import MessageTree, parse_message
 from pathcast.query import compile_query
@@ -40,6 +38,7 @@ from pathcast.workload import (
 )
 from pathcast_lab.bench.dht.documents import Documents
 from pathcast_lab.bench.dht.loads import filtering, states_held, storage
+from pathcast_lab.bench.dht.pieces import TOP, Pieces, cut
 from pathcast_lab.bench.dht.replay import Replay
 from pathcast_lab.bench.dht.ring import Ring
 from pathcast_lab.bench.dht.savings import (
@@ -49,6 +48,7 @@ from pathcast_lab.bench.dht.savings import (
     load_and_hits,
     with_cache,
 )
+from pathcast_lab.bench.dht.state_table import StateTable
 from pathcast_lab.bench.dht.statements import STATEMENTS, judge
 from pathcast_lab.bench.dht.trace import Trace
 from pathcast_lab.bench.figures.output import read_run

@@ -16,8 +16,6 @@ pytest.importorskip("msgspec")
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.messages import Member
 from pathcast.dht.piece_cutting import PieceSettings
-from pathcast.dht.pieces import cut
-from pathcast.dht.state_table import StateTable
 from pathcast.protocol import Effect, Node
 from pathcast.schema import parse_dtd
 from pathcast.workload import (
@@ -28,9 +26,11 @@ from pathcast.workload import (
     generate_queries,
 )
 from pathcast_lab.bench.dht.documents import Documents
+from pathcast_lab.bench.dht.pieces import cut
 from pathcast_lab.bench.dht.replay import Replay
 from pathcast_lab.bench.dht.ring import Ring
 from pathcast_lab.bench.dht.savings import in_pieces, load_and_hits
+from pathcast_lab.bench.dht.state_table import StateTable
 from pathcast_lab.bench.dht.trace import Trace
 from pathcast_lab.sim.filtering_world import FilteringWorld
 

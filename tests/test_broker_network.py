@@ -41,8 +41,8 @@ from pathcast.transport.broker import (
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.disk import Disk, Waiting
 from pathcast.transport.local_processes import free_ports
-from pathcast.transport.memory import MemoryNetwork
 from pathcast.transport.network import load_topology
+from pathcast_lab.sim.memory_streams import MemoryNetwork
 from patience import PATIENCE_SECONDS, eventually, wait_until
 
 RING = {"a": "bd", "b": "ac", "c": "bd", "d": "ca"}

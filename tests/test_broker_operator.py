@@ -45,11 +45,11 @@ from pathcast.transport.broker import (
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.disk import Disk
 from pathcast.transport.levels import levels_of, read_levels
-from pathcast.transport.memory import MemoryNetwork
 from pathcast.transport.process import running
 from pathcast.transport.service import described
 from pathcast.transport.settings import BrokerSettings as BrokerFile
 from pathcast.transport.settings import load_settings, node_settings, policy_of
+from pathcast_lab.sim.memory_streams import MemoryNetwork
 from patience import PATIENCE_SECONDS, eventually
 
 LINE = {"a": "b", "b": "ac", "c": "b"}

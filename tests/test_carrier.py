@@ -24,7 +24,7 @@ from pathcast.transport.connection import (
 )
 from pathcast.transport.disk import REMEMBERED, Disk, Waiting
 from pathcast.transport.frames import Flow, Frame, Hello, Packet, decode_frame, encode_frame
-from pathcast.transport.memory import MemoryNetwork, MemoryStream
+from pathcast_lab.sim.memory_streams import MemoryNetwork, MemoryStream
 from patience import PATIENCE_SECONDS, eventually
 
 LINE = {"a": ["b"], "b": ["a", "c"], "c": ["b"]}

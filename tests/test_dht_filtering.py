@@ -37,12 +37,12 @@ from pathcast.dht.safeguards import Safeguards
 from pathcast.dht.shedding import SheddingSettings
 from pathcast.dht.state_messages import IndexQuery, Match, RemoveQuery, StateQuestion, Visit
 from pathcast.dht.states import Entry, StateRecord, decoded_state
-from pathcast.dht.static_ring import StaticPeer, StaticRing
 from pathcast.message import parse_message
 from pathcast.query import compile_query
 from pathcast.reference.nfa import CombinedNFA
 from pathcast_lab.sim import Faults
 from pathcast_lab.sim.filtering_world import FilteringWorld, LostMatch
+from pathcast_lab.sim.static_ring import StaticPeer, StaticRing
 
 
 def static(seed: int, peers: int, settings: FilteringSettings, virtual: int = 0) -> FilteringWorld:

@@ -31,10 +31,10 @@ from pathcast.dht.state_messages import (
     Visited,
 )
 from pathcast.dht.states import Edge, Entry, StateRecord, decoded_state, encoded_state
-from pathcast.dht.static_ring import StaticPeer, StaticRing
 from pathcast.errors import ConfigError, PeerError
 from pathcast.message import parse_message
 from pathcast.protocol import Deliver, Send
+from pathcast_lab.sim.static_ring import StaticPeer, StaticRing
 
 EVENTS = Events.of(parse_message(b"<a><b><c/></b><b/></a>"))
 ENTRY = Entry("r", "s", "evil", "/a", (), True)

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pathcast.dht.hops import Fingers, members
 from pathcast.dht.identifiers import (
     identifier,
     is_between,
@@ -20,6 +19,7 @@ from pathcast.dht.identifiers import (
 )
 from pathcast.errors import PeerError
 from pathcast.reference.fragment import EPSILON, Symbol
+from pathcast_lab.sim.hops import Fingers, members
 
 HOSTILE = st.text(st.sampled_from("ab/$*%{}2F5 ä\ud800\x1f"), max_size=4)
 LABELS: st.SearchStrategy[Symbol] = st.one_of(

@@ -46,11 +46,11 @@ from pathcast.dht.state_messages import (
     Visit,
 )
 from pathcast.dht.states import Entry
-from pathcast.dht.static_ring import StaticPeer, StaticRing
 from pathcast.errors import ConfigError, PeerError
 from pathcast.message import parse_message
 from pathcast.protocol import Deliver, Effect, Send, Wake
 from pathcast_lab.sim.filtering_world import FilteringWorld
+from pathcast_lab.sim.static_ring import StaticPeer, StaticRing
 
 SMALL = PieceSettings(queries_max=4, found_max=5.0, publications_min=3)
 

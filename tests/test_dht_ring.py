@@ -11,7 +11,6 @@ import pytest
 
 pytest.importorskip("msgspec")
 
-from pathcast.dht.hops import Fingers
 from pathcast.dht.identifiers import identifier
 from pathcast.dht.messages import Ask, Member, Rectify, decoded
 from pathcast.dht.peer import Outcome, Peer, Settings
@@ -19,6 +18,7 @@ from pathcast.dht.ring import CORRECT, PUBLISHED, Found, Operations
 from pathcast.errors import PeerError
 from pathcast.protocol import Deliver
 from pathcast_lab.sim import Faults
+from pathcast_lab.sim.hops import Fingers
 from pathcast_lab.sim.ring_world import BrokenRing, RingWorld
 
 UNKIND = Faults(duplicate=0.05, reorder=0.2, reorder_seconds=0.02, skew=0.01)

@@ -35,6 +35,7 @@ from generators.hostile_rows import (
     surrogate_text,
 )
 from oracles import ENGINES, missing_reason
+from partitioned_index import PartitionedIndex
 from pathcast import Broker, Query, QueryIndex, Snapshot, Subscription, SubscriptionSnapshot
 from pathcast.customize.snapshot_file import SnapshotContent as SubscriptionContent
 from pathcast.customize.snapshot_file import write_snapshot as write_subscriptions
@@ -53,7 +54,6 @@ from pathcast.limits import Limits
 from pathcast.lint import lint
 from pathcast.model import EngineName
 from pathcast.partition import HashPlacement
-from pathcast.partition.partitioned import PartitionedIndex
 from pathcast.reference.snapshot_file import SnapshotContent, write_snapshot
 from pathcast.schema import parse_dtd, read_doctype
 

@@ -38,11 +38,11 @@ from pathcast.transport.disk import Disk
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.local_processes import free_ports
 from pathcast.transport.local_ring import LocalRing
-from pathcast.transport.memory import MemoryNetwork
 from pathcast.transport.monitor import CONNECTIONS_MAX, Monitor, monitored
 from pathcast.transport.registry_process import serving
 from pathcast.transport.registry_settings import RegistrySection, RegistrySettings
 from pathcast.transport.settings import load_settings
+from pathcast_lab.sim.memory_streams import MemoryNetwork
 from patience import PATIENCE_SECONDS, eventually, wait_until
 
 

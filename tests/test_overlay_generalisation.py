@@ -9,6 +9,7 @@ import pytest
 
 from every_engine import engines
 from generators import FamilyShape, random_family, random_message, random_valued_message
+from overlay_reference import Network, collect
 from pathcast.overlay.disjuncts import Disjunct, disjuncts_of
 from pathcast.overlay.generalisation import (
     LEVELS,
@@ -21,7 +22,6 @@ from pathcast.overlay.generalisation import (
     table_bytes,
 )
 from pathcast.overlay.interest import LOCAL, Interests, Policy
-from pathcast.overlay.reference import Network, collect
 from pathcast.overlay.table import Table
 
 

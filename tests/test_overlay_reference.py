@@ -7,10 +7,10 @@ import random
 import pytest
 
 from generators import FamilyShape, random_family, random_message, random_valued_message
+from overlay_reference import And, Join, Network, Transform, collect
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.overlay.disjuncts import Disjunct, disjuncts_of
-from pathcast.overlay.reference import And, Join, Network, Transform, collect
 from pathcast.query import compile_query
 from pathcast.reference import parse
 from pathcast.reference.oracle import is_satisfied

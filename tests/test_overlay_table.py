@@ -9,11 +9,11 @@ import pytest
 
 from every_engine import engines
 from generators import FamilyShape, random_family, random_message, random_valued_message
+from overlay_reference import Network, collect
 from pathcast.errors import QuerySyntaxError, UnknownQueryError
 from pathcast.limits import Limits
 from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.overlay.origins import LOCAL
-from pathcast.overlay.reference import Network, collect
 from pathcast.overlay.table import Table
 from pathcast.reference import parse
 

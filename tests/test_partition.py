@@ -23,6 +23,7 @@ from generators import (
     random_valued_message,
 )
 from generators.content import NUMBERS, STRINGS, VALUES
+from partitioned_index import Epoch, PartitionedIndex
 from pathcast import Query, QueryIndex
 from pathcast.errors import ConfigError, UnknownQueryError
 from pathcast.limits import Limits
@@ -30,10 +31,8 @@ from pathcast.model import EngineName
 from pathcast.partition import (
     Assignment,
     CostPlacement,
-    Epoch,
     ExclusivenessPattern,
     HashPlacement,
-    PartitionedIndex,
     PepPlacement,
     Placement,
     PrefixPlacement,

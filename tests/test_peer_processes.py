@@ -33,7 +33,6 @@ from pathcast.transport.carrier import Carrier
 from pathcast.transport.disk import Disk
 from pathcast.transport.endings import has_ended
 from pathcast.transport.local_ring import LocalRing
-from pathcast.transport.memory import MemoryNetwork
 from pathcast.transport.peer import (
     TOLD,
     UNDER_WAY_MAX,
@@ -50,6 +49,7 @@ from pathcast.transport.peer_kind import peer_kind
 from pathcast.transport.peer_settings import load_peer_settings
 from pathcast.transport.ring_map import ring_map
 from pathcast.transport.service import described
+from pathcast_lab.sim.memory_streams import MemoryNetwork
 from patience import PATIENCE_SECONDS, eventually, wait_until
 
 NAMES = ["a", "b", "c", "d", "e", "f"]

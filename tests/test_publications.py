@@ -37,9 +37,9 @@ from pathcast.transport.broker import (
 )
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.disk import Disk
-from pathcast.transport.memory import MemoryNetwork
 from pathcast.transport.process import operator_of, running
 from pathcast.transport.settings import load_settings
+from pathcast_lab.sim.memory_streams import MemoryNetwork
 from patience import PATIENCE_SECONDS, eventually
 
 HEAVY = "for $x in //a where count(//a[not(following::a/following::a = 'x')]) > 0 return $x"

@@ -22,6 +22,7 @@ from generators.expression_text import random_expression
 from oracles import lxml_tree
 from oracles.lxml_differences import may_differ
 from oracles.lxml_oracle import LxmlQuery
+from partitioned_index import PartitionedIndex
 from pathcast import Broker, Query, QueryIndex, RegisterReport, Subscription
 from pathcast.cli.app import build_app
 from pathcast.cli.exits import ExitCode
@@ -33,7 +34,6 @@ from pathcast.limits import Limits
 from pathcast.lint import CODES
 from pathcast.model import EngineName, QueryWarning
 from pathcast.partition import HashPlacement
-from pathcast.partition.partitioned import PartitionedIndex
 from pathcast.query import compile_query, parse
 from pathcast.query.condition_issues import query_issues
 from pathcast.query.covering import Alternatives

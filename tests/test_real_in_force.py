@@ -29,8 +29,8 @@ from pathcast.transport.broker import (
 )
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.grpc_streams import Address
-from pathcast.transport.proxy import LinkFaults
 from patience import PATIENCE_SECONDS, eventually
+from tcp_proxy import LinkFaults
 from wires import Loopback
 
 LINKS = (("a", "b"), ("b", "c"))

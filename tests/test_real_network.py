@@ -27,8 +27,8 @@ import pytest
 pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
 pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 
-from pathcast.transport.proxy import LinkFaults
 from real_network import RealNetwork
+from tcp_proxy import LinkFaults
 from wires import Loopback, Pair, Wires, wires
 
 SECONDS: Final = 1_800.0

@@ -28,9 +28,9 @@ from pathcast.transport.broker import (
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.disk import Disk
 from pathcast.transport.frames import FRAME_BYTES_MAX
-from pathcast.transport.memory import MemoryStream
 from pathcast.transport.process import operator_of, read_control, running
 from pathcast.transport.settings import BrokerSettings, node_settings
+from pathcast_lab.sim.memory_streams import MemoryStream
 from patience import PATIENCE_SECONDS
 
 MIB = 1 << 20

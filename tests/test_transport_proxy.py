@@ -14,9 +14,9 @@ from flooding import CODEC, Publish, flooding
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.process import read_control, running
-from pathcast.transport.proxy import LinkFaults, Proxy
 from pathcast.transport.settings import BrokerSettings
 from patience import eventually
+from tcp_proxy import LinkFaults, Proxy
 
 
 async def echo_server() -> tuple[asyncio.Server, int]:

@@ -21,7 +21,6 @@ from pathcast.transport.carrier import Carrier
 from pathcast.transport.dead_letters import DeadLetter
 from pathcast.transport.disk import Disk, Waiting
 from pathcast.transport.inbox_bounds import InboxBounds
-from pathcast.transport.memory import MemoryNetwork
 from pathcast.transport.process import running
 from pathcast.transport.settings import BrokerSettings
 from pathcast.transport.webhooks import (
@@ -32,6 +31,7 @@ from pathcast.transport.webhooks import (
     post_inbox,
     signature,
 )
+from pathcast_lab.sim.memory_streams import MemoryNetwork
 from patience import PATIENCE_SECONDS, eventually
 
 DELIVERY = Waiting(1, "s1\t1\tb1\t7\t3", b"<hit/>")

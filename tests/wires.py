@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from pathcast.transport.local_processes import free_ports
-from pathcast.transport.proxy import LinkFaults, Proxy
 from patience import PATIENCE_SECONDS
+from tcp_proxy import LinkFaults, Proxy
 
 PREFIX: Final = "pathcast-test-"
 """Of namespaces; the id of the process that made them follows."""

@@ -15,10 +15,8 @@ from functools import partial
 
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.hosting import Host, disk_of, host_of, virtual_names
-from pathcast.dht.kademlia import KademliaPeer
 from pathcast.dht.peer import Settings
 from pathcast.dht.publishing import Published
-from pathcast.dht.static_ring import StaticPeer, StaticRing
 from pathcast.dht.subscriptions import Matched, NotAcknowledged, Subscribed, Unsubscribed
 from pathcast.dht.substrate import Asked, Substrate
 from pathcast.engine import QueryIndex
@@ -26,8 +24,10 @@ from pathcast.model import Query
 from pathcast.protocol import Deliver, Effect, Node
 from pathcast_lab.sim.counting import CountedMessages
 from pathcast_lab.sim.faults import NO_FAULTS, Faults
+from pathcast_lab.sim.kademlia import KademliaPeer
 from pathcast_lab.sim.network import Network
 from pathcast_lab.sim.ring_world import RingWorld
+from pathcast_lab.sim.static_ring import StaticPeer, StaticRing
 
 __all__ = ["FilteringWorld", "LostMatch"]
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pathcast.dht.invariant import broken, not_ideal
 from pathcast.dht.messages import Answer, Hop, Member, State
 from pathcast.dht.peer import Peer, Settings
 from pathcast.dht.ring import Ring
@@ -20,6 +19,7 @@ from pathcast.dht.substrate import Asked
 from pathcast.protocol import Deliver, Effect, Node, Send
 from pathcast_lab.sim.counting import CountedMessages
 from pathcast_lab.sim.faults import NO_FAULTS, Faults
+from pathcast_lab.sim.invariant import broken, not_ideal
 from pathcast_lab.sim.network import Network
 
 __all__ = ["Above", "BrokenRing", "RingWorld"]

@@ -4,7 +4,7 @@ It lies on a substrate, of which it knows nothing but `pathcast.dht.substrate.Su
 
 Example:
     >>> from pathcast_lab.sim import Network
-    >>> from pathcast.dht.static_ring import StaticPeer, StaticRing
+    >>> from pathcast_lab.sim.static_ring import StaticPeer, StaticRing
     >>> names = ["a", "b", "c"]
     >>> ring, network = StaticRing(names), Network(seed=1)
     >>> def begin(name):

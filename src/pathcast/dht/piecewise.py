@@ -1,7 +1,6 @@
 """The automaton in pieces, at one peer: indexing, running, cutting, and a publisher's way.
 
-Pieces are what `pathcast.dht.pieces` cuts, and the protocol of their peers. Credits, matches,
-records and courier are those of states.
+Credits, matches, records and courier are those of states.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """ONYX: a network of brokers, as a pure protocol: nothing here reads a socket, a file or a clock.
 
-Content, in reading order: `reference` (the paper's operator network, the oracle), `disjuncts` (a
+Content, in reading order: `disjuncts` (a
 profile as entries of routing tables), `origins` and `interest` (what each neighbour is told),
 `covered` (which entry covers which), `generalisation` (entries made fewer and wider), `table` (who
 wants a message), `arriving_routes` (who wants one that is arriving, by the tables of `table`),

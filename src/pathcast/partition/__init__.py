@@ -3,9 +3,7 @@
 A `Placement` says both; there are four. `PepPlacement` places queries by the values that they ask
 for, so that a message goes to few partitions; `PrefixPlacement` by how their paths begin;
 `HashPlacement` and `CostPlacement` evenly, by number or by measured cost, and every message goes
-everywhere. An `Assignment` is the book of which query is where, and plans what to move; a
-`PartitionedIndex` holds the queries of all partitions in one process and moves them without losing
-a match.
+everywhere. An `Assignment` is the book of which query is where, and plans what to move.
 
 Example:
     >>> from pathcast import Query, QueryIndex
@@ -25,7 +23,6 @@ Source: 001, 4.4. docs/scaling.md says when which placement pays.
 
 from pathcast.partition.assignment import Assignment, Move
 from pathcast.partition.cost import CostPlacement, measured_costs
-from pathcast.partition.partitioned import Epoch, PartitionedIndex, PartitionedResult
 from pathcast.partition.patterns import (
     ExclusivenessPattern,
     candidate_patterns,
@@ -40,12 +37,9 @@ from pathcast.partition.value_key import ValueKey, value_key
 __all__ = [
     "Assignment",
     "CostPlacement",
-    "Epoch",
     "ExclusivenessPattern",
     "HashPlacement",
     "Move",
-    "PartitionedIndex",
-    "PartitionedResult",
     "PepPlacement",
     "Placement",
     "PrefixPlacement",

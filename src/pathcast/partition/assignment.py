@@ -13,7 +13,7 @@ Example:
     >>> len(book), book.partition_of("q3") is None
     (7, True)
 
-It holds no queries and matches nothing; `pathcast.partition.partitioned` does.
+It holds no queries and matches nothing.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 In reading order: `frames` (what travels), `disk` (what is kept), `connection` (two ends of a stream
 of frames), `neighbours` (connections kept and made again), `carrier` (a node and all of that),
-`memory` and `grpc_streams` (two kinds of stream), `security` (who may call), `connection_guard`
+`grpc_streams` (its streams), `security` (who may call), `connection_guard`
 (how much of a listener each may hold), `starting`, `service` and `client` (what a broker process
 offers, and the other end), `webhooks` (deliveries that are posted), `broker` (the overlay's broker
 as a kind of node), `settings` and `process` (a broker process), `hosted` and `fencing` (several
 processes that are one broker, one at a time), `network` and `network_map` (many brokers on one
-machine), `proxy` (delay, loss and partitions for tests).
+machine).
 
 It decides nothing about routes, trees or subscriptions: a node does. Needs the extra `net`.
 """

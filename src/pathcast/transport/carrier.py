@@ -8,9 +8,6 @@ starts again, and a delivery is in a subscriber's inbox exactly when the node kn
 
 Timers are set and stopped at once: they do not outlive the process, so nobody can tell.
 
-Example:
-    See `pathcast.transport.memory`.
-
 It knows no message of the protocol, and no socket: streams come from `Dial` and `serve`.
 """
 

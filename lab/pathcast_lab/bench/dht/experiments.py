@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pathcast.dht.piece_cutting import PieceSettings
-from pathcast.dht.pieces import cut
-from pathcast.dht.state_table import StateTable
 from pathcast_lab.bench.dht.definition import DhtFigure, DhtSet, QueryKind
 from pathcast_lab.bench.dht.inputs import Inputs
 from pathcast_lab.bench.dht.loads import filtering, states_held, storage
+from pathcast_lab.bench.dht.pieces import cut
 from pathcast_lab.bench.dht.replay import Replay, Traffic
 from pathcast_lab.bench.dht.ring import Ring
 from pathcast_lab.bench.dht.savings import (
@@ -25,6 +24,7 @@ from pathcast_lab.bench.dht.savings import (
     with_cache,
 )
 from pathcast_lab.bench.dht.simulated import simulated
+from pathcast_lab.bench.dht.state_table import StateTable
 from pathcast_lab.bench.dht.trace import Trace
 from pathcast_lab.bench.figures.point import Place, Value
 

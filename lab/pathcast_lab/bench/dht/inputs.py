@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
 
-from pathcast.dht.state_table import StateTable
 from pathcast.errors import ConfigError
 from pathcast.schema import ElementGraph, read_dtd
 from pathcast.workload import (
@@ -22,6 +21,7 @@ from pathcast.workload import (
 )
 from pathcast_lab.bench.dht.definition import DhtFigures, DhtSchema, DhtWorkload, QueryKind
 from pathcast_lab.bench.dht.documents import Documents
+from pathcast_lab.bench.dht.state_table import StateTable
 from pathcast_lab.bench.dht.trace import Trace
 from pathcast_lab.bench.inputs import shared_data
 

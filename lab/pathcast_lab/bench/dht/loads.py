@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pathcast.dht.identifiers import identifier
-from pathcast.dht.state_table import LOOP, StateTable
 from pathcast_lab.bench.dht.documents import totals
 from pathcast_lab.bench.dht.replay import Floats
 from pathcast_lab.bench.dht.ring import Ring
 from pathcast_lab.bench.dht.savings import load_and_hits
+from pathcast_lab.bench.dht.state_table import LOOP, StateTable
 from pathcast_lab.bench.dht.trace import Trace
 from pathcast_lab.bench.figures.point import Place, Value
 

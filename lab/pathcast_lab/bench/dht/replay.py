@@ -6,7 +6,7 @@ messages as there are hops; else the sender is taken to know the owner (a *direc
 
 Example:
     >>> from pathcast_lab.bench.dht.documents import Documents
-    >>> from pathcast.dht.state_table import StateTable
+    >>> from pathcast_lab.bench.dht.state_table import StateTable
     >>> table = StateTable.of(["/a/b", "/a/c"])
     >>> documents = Documents.of([b"<a><b/><b/></a>"], table.labels)
     >>> replay = Replay(Trace.of(table, documents), Ring.of(peers=100))

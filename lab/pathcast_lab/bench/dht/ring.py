@@ -16,8 +16,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from pathcast.dht.hops import Fingers
 from pathcast.dht.identifiers import identifier
+from pathcast_lab.sim.hops import Fingers
 
 __all__ = ["Ring"]
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pathcast.dht.pieces import TOP, Pieces
 from pathcast_lab.bench.dht.documents import Documents, totals
+from pathcast_lab.bench.dht.pieces import TOP, Pieces
 from pathcast_lab.bench.dht.replay import Floats
 from pathcast_lab.bench.dht.ring import Ring
 from pathcast_lab.bench.dht.trace import Trace

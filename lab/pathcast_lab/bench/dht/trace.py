@@ -24,8 +24,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from pathcast.dht.state_table import ANY, LOOP, NONE, StateTable
 from pathcast_lab.bench.dht.documents import Documents
+from pathcast_lab.bench.dht.state_table import ANY, LOOP, NONE, StateTable
 
 __all__ = ["Trace"]
 

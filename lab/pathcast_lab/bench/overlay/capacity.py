@@ -36,11 +36,11 @@ from pathcast.overlay.xml_content import XmlProfiles, xml_content
 from pathcast.transport.broker import Publish, RegisterSource, Subscribe, broker_kind
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.disk import Disk
-from pathcast.transport.memory import MemoryNetwork
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.overlay.definition import OverlayFigure, OverlaySet
 from pathcast_lab.bench.overlay.inputs import messages_of, profiles_of
 from pathcast_lab.bench.timing import undisturbed
+from pathcast_lab.sim.memory_streams import MemoryNetwork
 
 BATCH = 100
 """Messages that are published, or given to the engine, together."""

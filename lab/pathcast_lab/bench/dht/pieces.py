@@ -9,7 +9,7 @@ The cost of a state is half its share of all states, half its share of the visit
 documents. The target of an epsilon goes with its source.
 
 Example:
-    >>> from pathcast.dht.state_table import StateTable
+    >>> from pathcast_lab.bench.dht.state_table import StateTable
     >>> table = StateTable.of(["/a/b/c", "/a/b/d", "/a/e//f"])
     >>> pieces = cut(table, np.array([9.0, 9, 3, 1, 1, 5, 0, 0]), np.ones(8, np.int64), count=2)
     >>> [(table.key(state), int(pieces.number[state])) for state in range(len(table))]
@@ -35,7 +35,7 @@ from pathcast.dht.piece_records import (
     PieceRecord,
     encoded_piece,
 )
-from pathcast.dht.state_table import LOOP, StateTable
+from pathcast_lab.bench.dht.state_table import LOOP, StateTable
 
 __all__ = ["TOP", "Pieces", "cut"]
 

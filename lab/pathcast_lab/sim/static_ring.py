@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from pathcast.dht.asking import Asking
-from pathcast.dht.hops import Fingers
 from pathcast.dht.identifiers import identifier
 from pathcast.dht.messages import Answer, Ask, Later, Member, Reply, Value
 from pathcast.dht.state_messages import StateQuestion
 from pathcast.dht.substrate import Asked, Location
 from pathcast.errors import PeerError
 from pathcast.protocol import Effect, Send
+from pathcast_lab.sim.hops import Fingers
 
 __all__ = ["StaticPeer", "StaticRing"]
 
