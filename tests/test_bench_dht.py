@@ -24,9 +24,9 @@ from pathcast.dht.identifiers import identifier, state_key
 from pathcast.dht.piece_finder import PieceFinder
 from pathcast.dht.piece_records import NOTHING, Link, PieceRecord, Reads, joined, read_behind
 from pathcast.errors import UnsupportedQueryError
+from pathcast.evaluation.fragment import Symbol
 from pathcast.message import MessageTree, parse_message
 from pathcast.query import compile_query
-from pathcast.reference.fragment import Symbol
 from pathcast.reference.nfa import CombinedNFA
 from pathcast.schema import parse_dtd
 from pathcast.workload import (

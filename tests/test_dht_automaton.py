@@ -20,10 +20,10 @@ from pathcast.dht.automaton import (
     run,
     visits,
 )
+from pathcast.evaluation.fragment import EPSILON, Symbol
 from pathcast.message import MessageTree, parse_message
 from pathcast.query import compile_query
 from pathcast.reference.execution import Execution
-from pathcast.reference.fragment import EPSILON, Symbol
 from pathcast.reference.nfa import CombinedNFA, State
 
 

@@ -18,7 +18,7 @@ from pathcast.dht.identifiers import (
     state_path,
 )
 from pathcast.errors import PeerError
-from pathcast.reference.fragment import EPSILON, Symbol
+from pathcast.evaluation.fragment import EPSILON, Symbol
 from pathcast_lab.sim.hops import Fingers, members
 
 HOSTILE = st.text(st.sampled_from("ab/$*%{}2F5 ä\ud800\x1f"), max_size=4)

@@ -22,6 +22,7 @@ from oracles import LxmlQuery, lxml_tree
 from oracles.lxml_differences import may_differ
 from pathcast import Query, QueryIndex
 from pathcast.errors import MessageError, SchemaError
+from pathcast.evaluation.xpath import Evaluator
 from pathcast.limits import Limits
 from pathcast.lint import (
     CODES,
@@ -40,7 +41,6 @@ from pathcast.query.notation import Notation, notation
 from pathcast.query.static import resolve
 from pathcast.query.syntax import Expr, FunctionCall
 from pathcast.reference.oracle import is_satisfied
-from pathcast.reference.xpath import Evaluator
 from pathcast.schema import parse_dtd
 from shared_data import shared_path
 

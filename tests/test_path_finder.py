@@ -11,7 +11,7 @@ import pytest
 
 from pathcast.engine import PathFinder
 from pathcast.errors import KernelMissingError
-from pathcast.reference.fragment import EPSILON, Symbol, matching_symbols
+from pathcast.evaluation.fragment import EPSILON, Symbol, matching_symbols
 
 NAMES = [("", "a"), ("", "b"), ("urn:p", "a"), ("urn:p", "c")]
 TESTS: list[Symbol] = [*NAMES, (None, None), ("urn:p", None), (None, "a")]

@@ -22,6 +22,7 @@ from generators import (
     random_message,
 )
 from pathcast.errors import QuerySyntaxError
+from pathcast.evaluation.xpath import Evaluator
 from pathcast.message import MessageTree, parse_message
 from pathcast.query import (
     ALTERNATIVES_MAX,
@@ -35,7 +36,6 @@ from pathcast.query import (
 from pathcast.query.parser import parse
 from pathcast.query.static import resolve
 from pathcast.reference import oracle
-from pathcast.reference.xpath import Evaluator
 
 ALPHABETS = (ALPHABET, ALPHABET_WITH_NAMESPACES)
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import pytest
 
+from pathcast.evaluation.fragment import EPSILON, fragment
 from pathcast.limits import Limits
 from pathcast.model import Query
 from pathcast.query import normalise
 from pathcast.reference import ReferenceIndex, Selection, parse
 from pathcast.reference.execution import Execution, bound_elements, path_matches
-from pathcast.reference.fragment import EPSILON, fragment
 from pathcast.reference.nfa import CombinedNFA, State
 from pathcast.reference.query_plan import QueryPlan
 from pathcast.reference.yfilter import YFilter

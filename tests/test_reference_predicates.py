@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from pathcast.evaluation.comparison import number_of, passes
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.query import (
@@ -24,7 +25,6 @@ from pathcast.query import (
     normalise,
 )
 from pathcast.reference import Selection, parse
-from pathcast.reference.comparison import number_of, passes
 from pathcast.reference.execution import Execution
 from pathcast.reference.inline import Inline, QueryEvaluation, store_predicates
 from pathcast.reference.predicate import ElementTests, predicates_of

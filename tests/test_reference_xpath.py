@@ -11,13 +11,7 @@ import math
 import pytest
 
 from expression_cases import ALPHABETS, Expressions
-from pathcast.message import parse_message
-from pathcast.query import expression_text, read_expression
-from pathcast.query.parser import parse
-from pathcast.query.static import resolve
-from pathcast.query.syntax import BinaryOperator
-from pathcast.query.values import apply, compare, number_of, round_number, string_of, substring
-from pathcast.reference.xpath import (
+from pathcast.evaluation.xpath import (
     DOCUMENT_NODE,
     Document,
     Evaluator,
@@ -25,6 +19,12 @@ from pathcast.reference.xpath import (
     OverBudgetError,
     Result,
 )
+from pathcast.message import parse_message
+from pathcast.query import expression_text, read_expression
+from pathcast.query.parser import parse
+from pathcast.query.static import resolve
+from pathcast.query.syntax import BinaryOperator
+from pathcast.query.values import apply, compare, number_of, round_number, string_of, substring
 
 MESSAGE = b"""<?before one?><!DOCTYPE m [<!ATTLIST b i ID #IMPLIED><!--no node-->
 ]><m xmlns="urn:d" xmlns:p="urn:p" xml:lang="de-AT"><!--c-->

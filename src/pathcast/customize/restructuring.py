@@ -31,9 +31,9 @@ from pathcast.errors import (
     ResultLimitError,
     UnreadableMessageError,
 )
+from pathcast.evaluation.places import ElementPlaces, Span
 from pathcast.limits import RESULT_BYTES_FREE, Limits
 from pathcast.message.tags import START_TAG, attribute_defaults, attribute_names
-from pathcast.reference.places import ElementPlaces, Span
 
 _DOCUMENT: Final = Select("/*")
 _Made = bytes | PathcastError

@@ -43,7 +43,7 @@ Example:
     start/$ 1
     start/$/a/b 1
 
-Source: 000, sections 3 and 5.2. Differs: labels as in `pathcast.reference.fragment`; a target is
+Source: 000, sections 3 and 5.2. Differs: labels as in `pathcast.evaluation.fragment`; a target is
 handed over when it is not held, so after l + 1 levels, not l.
 """
 
@@ -53,9 +53,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
+from pathcast.evaluation.fragment import EPSILON, Symbol, fragment, matching_symbols
 from pathcast.message import ExpandedName, MessageTree
 from pathcast.query import CompiledQuery, NormalQuery
-from pathcast.reference.fragment import EPSILON, Symbol, fragment, matching_symbols
 
 __all__ = [
     "DOCUMENT",

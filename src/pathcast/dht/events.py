@@ -37,8 +37,8 @@ from pathcast.dht.guards import Attribute
 from pathcast.dht.identifiers import label_of
 from pathcast.dht.piece_records import Reads
 from pathcast.errors import PeerError
+from pathcast.evaluation.fragment import EPSILON, Symbol, matching_symbols
 from pathcast.message import ExpandedName, MessageTree
-from pathcast.reference.fragment import EPSILON, Symbol, matching_symbols
 
 __all__ = ["ELEMENTS_MAX", "Events", "Message", "around_all"]
 

@@ -26,10 +26,10 @@ from msgspec import Meta
 
 from pathcast.dht.automaton import Path, gates_of
 from pathcast.errors import PathcastError
+from pathcast.evaluation.comparison import passes
+from pathcast.evaluation.fragment import EPSILON, fragment, symbol_of
 from pathcast.query import AttributeCondition, Comparison, NormalQuery, Operator, compile_query
 from pathcast.query import Step as LocationStep
-from pathcast.reference.comparison import passes
-from pathcast.reference.fragment import EPSILON, fragment, symbol_of
 
 __all__ = ["Attribute", "Guard", "guards_of", "is_passed", "joined"]
 

@@ -3,7 +3,8 @@
 Its peer counts its queries, and the states that publications find in it: what has to be decided and
 told, or handed on. (The elements that it looks at would be the same for a part of it.) What is cut
 off is about half the cost, which is half by queries and half by what was found: whole subtrees,
-neighbours together. The piece of the start state, which all publishers run, gives away everything but what is too heavy to be a part.
+neighbours together. The piece of the start state, which all publishers run, gives away everything
+but what is too heavy to be a part.
 
 The new piece gets the key of one of its states. That state never leaves it, so no key is given to
 two pieces. One change of the record puts links in the place of what was cut off, and keeps that in

@@ -41,7 +41,7 @@ from pathcast.dht.automaton import HeldState, Path
 from pathcast.dht.guards import Guard, joined
 from pathcast.dht.identifiers import label_of, label_text, state_path
 from pathcast.errors import PeerError
-from pathcast.reference.fragment import EPSILON, Symbol
+from pathcast.evaluation.fragment import EPSILON, Symbol
 
 __all__ = [
     "Edge",

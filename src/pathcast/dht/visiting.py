@@ -33,7 +33,7 @@ from pathcast.dht.state_store import StateStore
 from pathcast.dht.states import Entry, Held, StateRecord
 from pathcast.dht.substrate import Substrate
 from pathcast.errors import PeerError
-from pathcast.reference.fragment import Symbol
+from pathcast.evaluation.fragment import Symbol
 
 __all__ = ["Visiting"]
 

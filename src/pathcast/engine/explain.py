@@ -31,12 +31,12 @@ from pathcast.engine.explanation import Explanation, ExpressionExplanation, Plan
 from pathcast.engine.matcher import Matcher
 from pathcast.engine.messages import message_bytes
 from pathcast.errors import ExplanationBugError, MessageError, Param
+from pathcast.evaluation.xpath import OverBudgetError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.model import MessageBytes, Query
 from pathcast.query import compile_query, parse
 from pathcast.query.static import resolve
-from pathcast.reference.xpath import OverBudgetError
 
 __all__ = ["Explanation", "explain_query"]
 

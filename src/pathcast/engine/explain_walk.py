@@ -25,6 +25,7 @@ from pathcast.engine.explanation import (
 from pathcast.engine.near_miss import SEEN_MAX, nearness, sentence, shortened, shown
 from pathcast.engine.node_path import is_leaf, node_path
 from pathcast.engine.surroundings import Surroundings
+from pathcast.evaluation.xpath import DOCUMENT_NODE, Context, Evaluator, Node, Result
 from pathcast.message import MessageTree
 from pathcast.query.atoms import COMPARISONS, Atom, atom_of
 from pathcast.query.canonical import literal_text
@@ -46,7 +47,6 @@ from pathcast.query.syntax import (
     UnaryExpr,
 )
 from pathcast.query.values import boolean_of, string_of
-from pathcast.reference.xpath import DOCUMENT_NODE, Context, Evaluator, Node, Result
 
 NODES_MAX: Final = 5
 """Nodes shown of a node-set."""

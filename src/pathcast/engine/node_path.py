@@ -3,7 +3,7 @@
 Example:
     >>> from pathcast.message import parse_message
     >>> from pathcast.query.notation import Notation
-    >>> from pathcast.reference.xpath import Document
+    >>> from pathcast.evaluation.xpath import Document
     >>> document = Document(parse_message(b"<a><b/><b n='1'/></a>"))
     >>> b = document.node_of_element(2)
     >>> node_path(document, document.attributes(b)[0], Notation())
@@ -12,8 +12,8 @@ Example:
 
 from __future__ import annotations
 
+from pathcast.evaluation.xpath import Document, Node, NodeKind
 from pathcast.query.notation import Notation
-from pathcast.reference.xpath import Document, Node, NodeKind
 
 
 def node_path(document: Document, node: Node, notation: Notation) -> str:

@@ -3,7 +3,7 @@
 Example:
     >>> from pathcast.message import parse_message
     >>> from pathcast.query import parse
-    >>> from pathcast.reference.xpath import DOCUMENT_NODE, Evaluator
+    >>> from pathcast.evaluation.xpath import DOCUMENT_NODE, Evaluator
     >>> surroundings = Surroundings(Evaluator(parse_message(b"<a x='1'/>")), {})
     >>> [step] = parse("/@x").steps
     >>> surroundings.nowhere(step, "/", [DOCUMENT_NODE]).seen
@@ -19,12 +19,12 @@ from collections.abc import Sequence
 from pathcast.engine.explanation import Failure
 from pathcast.engine.near_miss import SEEN_MAX
 from pathcast.engine.node_path import node_path
+from pathcast.evaluation.xpath import DOCUMENT_NODE, Evaluator, Node
+from pathcast.evaluation.xpath.axes import axis_nodes, passes
 from pathcast.query.names import Namespaces
 from pathcast.query.near_names import near
 from pathcast.query.notation import Notation
 from pathcast.query.syntax import Axis, NameTest, Step
-from pathcast.reference.xpath import DOCUMENT_NODE, Evaluator, Node
-from pathcast.reference.xpath.axes import axis_nodes, passes
 
 
 class Surroundings:

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from pathcast.reference.fragment import EPSILON, Symbol
+from pathcast.evaluation.fragment import EPSILON, Symbol
 from pathcast.reference.nfa import CombinedNFA, State
 
 

@@ -39,8 +39,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TypeAlias
 
+from pathcast.evaluation.fragment import Symbol, matching_symbols
 from pathcast.message import MessageTree
-from pathcast.reference.fragment import Symbol, matching_symbols
 from pathcast.reference.linear_path import ANY, gaps
 from pathcast.reference.query_plan import QueryPlan
 

@@ -27,8 +27,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from pathcast.errors import UnsupportedQueryError
+from pathcast.evaluation.fragment import Symbol, symbol_of
 from pathcast.query import AnyName, Axis
-from pathcast.reference.fragment import Symbol, symbol_of
 from pathcast.reference.query_plan import QueryPlan
 
 ANY: Final[Symbol] = (None, None)

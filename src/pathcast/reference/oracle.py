@@ -24,6 +24,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from pathcast.evaluation.comparison import passes, passes_number
+from pathcast.evaluation.xpath import Evaluator
 from pathcast.message import MessageTree
 from pathcast.query import (
     AnyIn,
@@ -45,8 +47,6 @@ from pathcast.query import (
     ValueCondition,
     read_expression,
 )
-from pathcast.reference.comparison import passes, passes_number
-from pathcast.reference.xpath import Evaluator
 
 DOCUMENT: Final = -1
 """The document node among elements."""

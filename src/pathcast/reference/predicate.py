@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pathcast.evaluation.comparison import passes, passes_number
 from pathcast.message import MessageTree
 from pathcast.query import (
     AnyIn,
@@ -38,7 +39,6 @@ from pathcast.query import (
     TextCondition,
     ValueCondition,
 )
-from pathcast.reference.comparison import passes, passes_number
 from pathcast.reference.query_plan import NestedPath, PlannedCondition, QueryPlan, StepPlan
 
 __all__ = ["ElementTests", "Predicate", "QueryPlan", "predicates_of"]

@@ -22,11 +22,11 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
+from pathcast.evaluation.xpath import Evaluator, OverBudgetError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.query import CompiledQuery, read_expression
 from pathcast.reference.query_plan import QueryPlan
-from pathcast.reference.xpath import Evaluator, OverBudgetError
 from pathcast.reference.yfilter import YFilter
 
 _Key: TypeAlias = tuple[tuple[str, ...], str | None]

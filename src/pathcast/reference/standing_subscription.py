@@ -18,6 +18,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from pathcast.errors import EvaluationBudgetError, MessageBudgetError
+from pathcast.evaluation.xpath import Evaluator, OverBudgetError
+from pathcast.evaluation.xpath.document import Node
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.model import DELIVER_MODES, Subscription
@@ -31,8 +33,6 @@ from pathcast.query import (
 )
 from pathcast.query.xquery import selection_of, without_comments
 from pathcast.reference.oracle import Oracle
-from pathcast.reference.xpath import Evaluator, OverBudgetError
-from pathcast.reference.xpath.document import Node
 from pathcast.reference.xquery.budget import Budget
 from pathcast.reference.xquery.evaluation import evaluate, gives_item, holds, serialised
 

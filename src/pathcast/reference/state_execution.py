@@ -20,8 +20,8 @@ Source: Diao et al., TODS 2003, section 3.2.4 (handlers, figure 10; footnote 4: 
 
 from __future__ import annotations
 
+from pathcast.evaluation.fragment import EPSILON, Symbol
 from pathcast.message import MessageTree
-from pathcast.reference.fragment import EPSILON, Symbol
 from pathcast.reference.nfa import CombinedNFA, State
 
 

@@ -42,8 +42,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final
 
+from pathcast.evaluation.fragment import Symbol, matching_symbols
 from pathcast.message import MessageTree
-from pathcast.reference.fragment import Symbol, matching_symbols
 from pathcast.reference.linear_path import ANY, gaps
 from pathcast.reference.query_plan import QueryPlan
 

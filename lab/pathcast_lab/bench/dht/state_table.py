@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from pathcast.dht.identifiers import identifier, state_key
 from pathcast.errors import UnsupportedQueryError
-from pathcast.reference.fragment import EPSILON, Symbol
+from pathcast.evaluation.fragment import EPSILON, Symbol
 
 __all__ = ["ANY", "LOOP", "NONE", "StateTable"]
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pathcast.evaluation.xpath import Document, Node, NodeKind
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.query.xquery import PaperQuery, PaperReturn, Target
@@ -40,7 +41,6 @@ from pathcast.query.xquery.syntax import (
 )
 from pathcast.reference.pathsharing.operators import GroupSequence
 from pathcast.reference.pathsharing.simple_predicates import attributes_named
-from pathcast.reference.xpath import Document, Node, NodeKind
 from pathcast.reference.xquery.construction import ConstructionFault
 from pathcast.reference.xquery.context import DynamicContext
 from pathcast.reference.xquery.evaluation import serialised, verdict

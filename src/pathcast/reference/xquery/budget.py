@@ -10,15 +10,15 @@ Example:
     >>> budget.charge(1)
     Traceback (most recent call last):
     ...
-    pathcast.reference.xpath.evaluator.OverBudgetError
+    pathcast.evaluation.xpath.evaluator.OverBudgetError
 """
 
 from __future__ import annotations
 
 import math
 
-from pathcast.reference.xpath import OverBudgetError
-from pathcast.reference.xpath.evaluator import CHARACTERS_PER_STEP
+from pathcast.evaluation.xpath import OverBudgetError
+from pathcast.evaluation.xpath.evaluator import CHARACTERS_PER_STEP
 
 
 class Budget:

@@ -21,10 +21,10 @@ from collections.abc import Iterable
 from itertools import count
 from typing import TYPE_CHECKING
 
+from pathcast.evaluation.xpath import Node, NodeKind
 from pathcast.query.names import XML_NAMESPACE
 from pathcast.query.values import normalize_space
 from pathcast.query.xquery.syntax import Attribute, Element, Enclosed, Name, Text
-from pathcast.reference.xpath import Node, NodeKind
 from pathcast.reference.xquery.context import DynamicContext
 from pathcast.reference.xquery.items import Atomic, ConstructedElement, Item
 

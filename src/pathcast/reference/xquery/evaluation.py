@@ -14,10 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pathcast.errors import ConstructionError, EvaluationBudgetError, ResultLimitError
+from pathcast.evaluation.xpath import Document, OverBudgetError
 from pathcast.limits import RESULT_BYTES_FREE, Limits
 from pathcast.message import MessageTree
 from pathcast.query.xquery import Program
-from pathcast.reference.xpath import Document, OverBudgetError
 from pathcast.reference.xquery.budget import Budget
 from pathcast.reference.xquery.construction import ConstructionFault
 from pathcast.reference.xquery.context import DynamicContext

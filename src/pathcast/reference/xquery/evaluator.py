@@ -23,12 +23,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pathcast.evaluation.xpath import DOCUMENT_NODE, Document, Node, NodeKind
+from pathcast.evaluation.xpath.axes import axis_nodes
 from pathcast.query.xquery import syntax
 from pathcast.query.xquery.dependence import Dependences
 from pathcast.query.xquery.frame import contents_of, is_constant, parts
 from pathcast.query.xquery.syntax import Context, Element, Expr, Flwor, For, Let, Root, Step
-from pathcast.reference.xpath import DOCUMENT_NODE, Document, Node, NodeKind
-from pathcast.reference.xpath.axes import axis_nodes
 from pathcast.reference.xquery import comparison
 from pathcast.reference.xquery.budget import Budget
 from pathcast.reference.xquery.calculation import calculate, negated

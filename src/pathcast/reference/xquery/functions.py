@@ -16,6 +16,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from pathcast.evaluation.xpath import DOCUMENT_NODE, Node
 from pathcast.query.names import XML_NAMESPACE
 from pathcast.query.values import (
     normalize_space,
@@ -25,7 +26,6 @@ from pathcast.query.values import (
     translate,
 )
 from pathcast.query.xquery.syntax import Call
-from pathcast.reference.xpath import DOCUMENT_NODE, Node
 from pathcast.reference.xquery.calculation import average_of, rounded, sum_of
 from pathcast.reference.xquery.comparison import distinct, extreme
 from pathcast.reference.xquery.context import DynamicContext

@@ -10,7 +10,7 @@ newline besides, and `>` as it is.
 
 Example:
     >>> from pathcast.message import parse_message
-    >>> from pathcast.reference.xpath import Document
+    >>> from pathcast.evaluation.xpath import Document
     >>> document = Document(parse_message(b"<a xmlns='urn:d'><b x='1 &lt; 2'/>&amp;</a>"))
     >>> serialiser = Serialiser(document, bytes_max=1000)
     >>> serialiser.result(document.children(document.children(Node(0))[0])[0])
@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from pathcast.reference.xpath import Document, Node, NodeKind
+from pathcast.evaluation.xpath import Document, Node, NodeKind
 from pathcast.reference.xquery.construction import written
 from pathcast.reference.xquery.items import Atomic, ConstructedElement, Item
 

@@ -27,6 +27,9 @@ import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from pathcast.evaluation.xpath.axes import axis_nodes, passes
+from pathcast.evaluation.xpath.dependence import Dependence, dependence_of
+from pathcast.evaluation.xpath.document import DOCUMENT_NODE, Document, Node
 from pathcast.message import MessageTree
 from pathcast.query.names import XML_NAMESPACE
 from pathcast.query.static import Kind, kind_of
@@ -56,9 +59,6 @@ from pathcast.query.values import (
     number_of,
     string_of,
 )
-from pathcast.reference.xpath.axes import axis_nodes, passes
-from pathcast.reference.xpath.dependence import Dependence, dependence_of
-from pathcast.reference.xpath.document import DOCUMENT_NODE, Document, Node
 
 NodeSet: TypeAlias = tuple[Node, ...]
 """Nodes in document order, each once."""

@@ -2,7 +2,7 @@
 
 Example:
     >>> from pathcast.message import parse_message
-    >>> from pathcast.reference.xpath.document import DOCUMENT_NODE, Document
+    >>> from pathcast.evaluation.xpath.document import DOCUMENT_NODE, Document
     >>> document = Document(parse_message(b"<a><b/><c/><d/></a>"))
     >>> c = document.node_of_element(2)
     >>> [document.qualified_name(node) for node in axis_nodes(document, Axis.PRECEDING, c)]
@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pathcast.evaluation.xpath.document import Document, Node, NodeKind
 from pathcast.query.syntax import Axis, NameTest, NodeTest, NodeType
-from pathcast.reference.xpath.document import Document, Node, NodeKind
 
 
 def axis_nodes(document: Document, axis: Axis, node: Node) -> list[Node]:

@@ -14,12 +14,12 @@ from typing import Final, NamedTuple
 from xml.parsers import expat
 
 from pathcast.errors import EvaluationBudgetError, MessageBudgetError
+from pathcast.evaluation.xpath import Evaluator, OverBudgetError
 from pathcast.limits import Limits
 from pathcast.message import parse_message
 from pathcast.message.decoding import decode_message
 from pathcast.message.tags import START_TAG
 from pathcast.query.xquery import selection_of
-from pathcast.reference.xpath import Evaluator, OverBudgetError
 
 _BYTE_CODECS: Final = ("utf-8", "us-ascii")
 

@@ -7,8 +7,8 @@ serves `explain`. In reading order: `document` (nodes), `axes` (axes and node te
 
 from __future__ import annotations
 
-from pathcast.reference.xpath.document import DOCUMENT_NODE, Document, Node, NodeKind
-from pathcast.reference.xpath.evaluator import (
+from pathcast.evaluation.xpath.document import DOCUMENT_NODE, Document, Node, NodeKind
+from pathcast.evaluation.xpath.evaluator import (
     Context,
     Evaluator,
     NodeSet,
