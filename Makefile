@@ -26,17 +26,12 @@ PART   ?=
 # Tests start hundreds of processes, which need not all compile the same sources.
 unexport PYTHONDONTWRITEBYTECODE
 
-PYTHON_CODE := $(wildcard conftest.py src lab/pathcast_lab tests examples tools)
+PYTHON_CODE := $(wildcard conftest.py src papers/pathcast_papers lab/pathcast_lab tests examples tools)
 KERNEL_SOURCES := Cargo.toml Cargo.lock $(shell find kernel -type f \( -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi' \))
-WITH_ENGINE := tools/with-engine $(STAMPS)
-WITHOUT_KERNEL := $(PYTHON_VENV) tools/without_kernel.py build/without-kernel
-# Engine, broker, commands, errors, and what reads queries: a minute on the reference engine.
-TESTS_WITHOUT_KERNEL := broker cli engine_cases engine_facade errors hostile_rows packaging query_cases \
-	reference_snapshot_file subscriptions
 # PyO3 asks this interpreter how to build, so that clippy and maturin agree.
 CARGO := PYO3_PYTHON=$(abspath $(PYTHON_VENV)) cargo
 
-.PHONY: help demo demo-dht demo-net test test-without-kernel check bench figures nightly fmt build wheels clean kernel kernel-required rust-tests
+.PHONY: help demo demo-dht demo-net test check bench figures nightly fmt build wheels clean kernel rust-tests
 
 help: ## list the targets
 	@echo "Pathcast: filter XML messages by hundreds of thousands of standing XPath queries."
@@ -46,26 +41,19 @@ help: ## list the targets
 	@echo "The first call sets up $(VENV) and builds the kernel; that takes a few minutes. PYTHON=... names the Python to use."
 
 demo: $(STAMPS)/python kernel ## push generated messages through the Spark pipeline and show what was delivered
-	@$(WITH_ENGINE) $(PYTHON_VENV) -m pathcast demo $(DEMO)
+	@$(PYTHON_VENV) -m pathcast demo $(DEMO)
 
 demo-dht: $(STAMPS)/python kernel ## run twenty peers that hold one automaton, kill one, compare matches with one process
-	@$(WITH_ENGINE) $(PYTHON_VENV) -m pathcast peer demo $(DEMO)
+	@$(PYTHON_VENV) -m pathcast peer demo $(DEMO)
 
 demo-net: $(STAMPS)/python kernel ## run seven brokers, kill one on the way, compare deliveries with one process
-	@$(WITH_ENGINE) $(PYTHON_VENV) -m pathcast net demo $(DEMO)
+	@$(PYTHON_VENV) -m pathcast net demo $(DEMO)
 
 test: $(STAMPS)/python kernel rust-tests ## run all tests but the long ones: kernel, Python, Spark, doc examples
 	@echo "==> pytest: tests and doc examples"
-	@$(WITH_ENGINE) $(BIN)/pytest -n $(JOBS) $(PYTEST)
-	@[ -f $(STAMPS)/kernel-missing ] || $(MAKE) test-without-kernel
+	@$(BIN)/pytest -n $(JOBS) $(PYTEST)
 
-test-without-kernel: $(STAMPS)/python ## collect all tests and run a part of them without the kernel
-	@echo "==> pytest without the kernel: all is collected"
-	@$(WITHOUT_KERNEL) -m pytest --collect-only --quiet -rfE | grep -v ::
-	@echo "==> pytest without the kernel: $(words $(TESTS_WITHOUT_KERNEL)) files and the doc examples"
-	@$(WITHOUT_KERNEL) -m pytest -n $(JOBS) -rfE $(TESTS_WITHOUT_KERNEL:%=tests/test_%.py) src lab
-
-check: $(STAMPS)/python kernel-required ## lint, types, format, stubs, import rules; changes nothing
+check: $(STAMPS)/python kernel ## lint, types, format, stubs, import rules; changes nothing
 	@echo "==> ruff check"
 	@$(BIN)/ruff check $(PYTHON_CODE)
 	@echo "==> ruff format --check"
@@ -81,13 +69,13 @@ check: $(STAMPS)/python kernel-required ## lint, types, format, stubs, import ru
 	@echo "==> cargo clippy, warnings denied"
 	@$(CARGO) clippy --quiet --workspace --all-targets --locked -- -D warnings
 
-bench: $(STAMPS)/python kernel-required ## measure the engine, the short set; ratios to lxml's bare parse
+bench: $(STAMPS)/python kernel ## measure the engine, the short set; ratios to lxml's bare parse
 	@$(PYTHON_VENV) -m pathcast_lab bench $(BENCH)
 
-figures: $(STAMPS)/python kernel-required ## measure the figures of a paper again, into docs/figures.md; FIGURES=broker-figures for another paper's
+figures: $(STAMPS)/python kernel ## measure the figures of a paper again, into docs/figures.md; FIGURES=broker-figures for another paper's
 	@$(PYTHON_VENV) -m pathcast_lab bench $(FIGURES) --page docs/figures.md
 
-nightly: $(STAMPS)/python kernel-required ## the long differential, fuzz, fault and cost runs, PART=1/5 for a fifth (PATHCAST_NIGHTLY=examples for longer)
+nightly: $(STAMPS)/python kernel ## the long differential, fuzz, fault and cost runs, PART=1/5 for a fifth (PATHCAST_NIGHTLY=examples for longer)
 	@if [[ "$(PART)" =~ ^(1/.*)?$$ ]]; then \
 	    echo "==> cargo test, ignored (long) tests included"; \
 	    $(CARGO) test --quiet --release --locked -p pathcast-core -- --include-ignored; \
@@ -102,9 +90,9 @@ fmt: $(STAMPS)/python ## format Python and Rust sources
 	@$(BIN)/ruff format $(PYTHON_CODE)
 	@cargo fmt --all
 
-build: $(STAMPS)/python kernel-required ## set up the environment and build the kernel
+build: $(STAMPS)/python kernel ## set up the environment and build the kernel
 
-wheels: kernel-required ## write both wheels into dist/; they install on any machine, without Rust
+wheels: kernel ## write both wheels into dist/; they install on any machine, without Rust
 	@mkdir -p $(DIST)
 	@rm -f $(DIST)/pathcast*.whl
 	@cp build/wheels/*.whl $(DIST)
@@ -114,27 +102,20 @@ wheels: kernel-required ## write both wheels into dist/; they install on any mac
 clean: ## remove everything that the other targets created
 	rm -rf $(VENV) build dist target demo-output spark-warehouse metastore_db derby.log
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	find src lab tests examples tools kernel -name __pycache__ -prune -exec rm -rf {} +
+	find src papers lab tests examples tools kernel -name __pycache__ -prune -exec rm -rf {} +
 
-$(STAMPS)/python: pyproject.toml lab/pyproject.toml tools/make-venv tools/find-python
+$(STAMPS)/python: pyproject.toml papers/pyproject.toml lab/pyproject.toml tools/make-venv tools/find-python
 	@tools/make-venv $(VENV)
 	@mkdir -p $(STAMPS)
 	@touch $@
 
-# Built again when a source changed; where it cannot be built, that is said and this succeeds.
-kernel: $(STAMPS)/python
-	@$(MAKE) KERNEL_OPTIONS= -s $(STAMPS)/kernel
-
-kernel-required: $(STAMPS)/python
-	@$(MAKE) KERNEL_OPTIONS=--required -s $(STAMPS)/kernel
+# Built again when a source changed.
+kernel: $(STAMPS)/kernel
 
 $(STAMPS)/kernel: $(KERNEL_SOURCES) tools/build_kernel.py | $(STAMPS)/python
-	@$(PYTHON_VENV) tools/build_kernel.py --stamps $(STAMPS) $(KERNEL_OPTIONS)
+	@$(PYTHON_VENV) tools/build_kernel.py
+	@touch $@
 
 rust-tests: kernel
-	@if [ -f $(STAMPS)/kernel-missing ] || ! command -v cargo >/dev/null; then \
-	    echo "!! cargo test SKIPPED: the kernel cannot be built here"; \
-	else \
-	    echo "==> cargo test -p pathcast-core"; \
-	    $(CARGO) test --quiet --locked -p pathcast-core; \
-	fi
+	@echo "==> cargo test -p pathcast-core"
+	@$(CARGO) test --quiet --locked -p pathcast-core

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Generator
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,30 +21,6 @@ settings.load_profile("pathcast")
 
 # As `pathcast.transport` sets it, for tests that import gRPC first.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
-
-HAS_KERNEL = find_spec("pathcast_kernel") is not None
-
-NEEDS_KERNEL = (
-    "src/pathcast/kernel",
-    "src/pathcast/records",
-    "src/pathcast/chunking/streaming.py",
-    "src/pathcast/customize/selector.py",
-    "src/pathcast/overlay/cutting.py",
-    "src/pathcast/overlay/local_plan.py",
-    "src/pathcast/overlay/projection.py",
-    "src/pathcast/customize/restructuring.py",
-    "lab/pathcast_lab/bench/chunking/inputs.py",
-)
-"""Whose examples do not run without it; tests of the kernel skip by themselves."""
-
-collect_ignore = [] if HAS_KERNEL else list(NEEDS_KERNEL)
-
-
-def pytest_report_header() -> str:
-    """Says at the top which engines this run is about."""
-    if HAS_KERNEL:
-        return "native kernel: there"
-    return "native kernel: MISSING; its tests and examples are skipped"
 
 
 @pytest.hookimpl(wrapper=True)

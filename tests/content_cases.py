@@ -14,8 +14,8 @@ from pathcast.engine import Matcher, QueryIndex
 from pathcast.limits import Limits
 from pathcast.model import EngineName, Query
 from pathcast.query import normalise
-from pathcast.reference import parse
-from pathcast.reference.oracle import Oracle
+from pathcast_papers import parse
+from pathcast_papers.filtering.oracle import Oracle
 
 CASES = int(os.environ.get("PATHCAST_CONTENT", "8"))
 NIGHTLY_CASES = int(os.environ.get("PATHCAST_NIGHTLY", "20000")) // 100

@@ -33,7 +33,7 @@ from pathcast.limits import Limits
 from pathcast.message import MessageTree, parse_message
 from pathcast.message.canonical import canonical, expanded
 from pathcast.query.xquery import parse
-from pathcast.reference.xquery import evaluate
+from pathcast_papers.message_broker.xquery import evaluate
 
 GENEROUS = Limits(
     evaluation_steps_max=20_000_000, result_bytes_max=1 << 28, result_ratio_max=1_000_000

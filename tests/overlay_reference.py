@@ -38,11 +38,11 @@ from pathcast.overlay.disjuncts import AND
 from pathcast.query import NormalQuery, canonical_text, compile_subscription, normalise
 from pathcast.query.alternatives import ANY_MESSAGE, NO_MESSAGE
 from pathcast.query.widening import linear_paths
-from pathcast.reference.execution import Execution, StackEntry, exists_path_match
-from pathcast.reference.nfa import CombinedNFA, State
-from pathcast.reference.oracle import is_satisfied
-from pathcast.reference.predicate import ElementTests
-from pathcast.reference.query_plan import QueryPlan
+from pathcast_papers.filtering.execution import Execution, StackEntry, exists_path_match
+from pathcast_papers.filtering.nfa import CombinedNFA, State
+from pathcast_papers.filtering.oracle import is_satisfied
+from pathcast_papers.filtering.predicate import ElementTests
+from pathcast_papers.filtering.query_plan import QueryPlan
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,6 @@ from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.query.xquery import paper_form
 from pathcast.query.xquery import parse as parse_query
-from pathcast.reference import parse
-from pathcast.reference.pathsharing.algorithms import PathSharingFW
-from pathcast.reference.pathsharing.broker_query import BrokerQuery
 from pathcast_lab.bench.broker.definition import BrokerAlgorithm, BrokerFigures, BrokerParameters
 from pathcast_lab.bench.broker.inputs import KEPT_FROM, BrokerInputs, flwr_queries
 from pathcast_lab.bench.broker.reference_subject import BrokerSubject, broker_query
@@ -42,6 +39,9 @@ from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.figures.verdicts import Answer
 from pathcast_lab.bench.rounds import binary_array
 from pathcast_lab.workload import BIB, BOOK, BrokerWorkload, FlwrParameters
+from pathcast_papers import parse
+from pathcast_papers.message_broker.pathsharing.algorithms import PathSharingFW
+from pathcast_papers.message_broker.pathsharing.broker_query import BrokerQuery
 
 KERNEL_MISSING = missing_reason("kernel")
 needs_kernel = pytest.mark.skipif(KERNEL_MISSING is not None, reason=str(KERNEL_MISSING))

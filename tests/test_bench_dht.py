@@ -27,7 +27,6 @@ from pathcast.errors import UnsupportedQueryError
 from pathcast.evaluation.fragment import Symbol
 from pathcast.message import MessageTree, parse_message
 from pathcast.query import compile_query
-from pathcast.reference.nfa import CombinedNFA
 from pathcast.schema import parse_dtd
 from pathcast.workload import (
     DocumentParameters,
@@ -55,6 +54,7 @@ from pathcast_lab.bench.figures.output import read_run
 from pathcast_lab.bench.figures.point import Place
 from pathcast_lab.bench.figures.verdicts import Answer
 from pathcast_lab.cli import build_app
+from pathcast_papers.filtering.nfa import CombinedNFA
 
 RECURSIVE = parse_dtd(
     "<!ELEMENT a (b|c)*><!ELEMENT b (a|b|c)*><!ELEMENT c (b*, d?)><!ELEMENT d (#PCDATA)>"

@@ -28,10 +28,6 @@ if KERNEL_MISSING := missing_reason("kernel"):
 from pathcast.errors import UnsupportedQueryError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
-from pathcast.reference import parse
-from pathcast.reference.algorithm import Algorithm
-from pathcast.reference.hybrid import Hybrid
-from pathcast.reference.query_plan import QueryPlan
 from pathcast_lab.bench.definitions import default_directory, read_definition
 from pathcast_lab.bench.figures import sweep
 from pathcast_lab.bench.figures.definition import FiguresDefinition, Parameters
@@ -41,6 +37,10 @@ from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.figures.reference_subject import ReferenceSubject, plans_of
 from pathcast_lab.bench.figures.statements import STATEMENTS, judge
 from pathcast_lab.bench.figures.verdicts import Answer
+from pathcast_papers import parse
+from pathcast_papers.filtering.algorithm import Algorithm
+from pathcast_papers.filtering.hybrid import Hybrid
+from pathcast_papers.filtering.query_plan import QueryPlan
 
 ROOT = Path(__file__).resolve().parent.parent
 PAPER = [

@@ -17,7 +17,8 @@ import pytest
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, parse_message
 from pathcast.query import AnyName, AnyNamespace, Axis, Name
-from pathcast.reference.pathsharing.claims import (
+from pathcast.schema import ElementPaths, parse_dtd
+from pathcast_papers.message_broker.pathsharing.claims import (
     claim_1,
     claim_2,
     claim_3,
@@ -26,15 +27,14 @@ from pathcast.reference.pathsharing.claims import (
     has_no_duplicates,
     is_ordered,
 )
-from pathcast.reference.pathsharing.matching_engine import PathMatchingEngine
-from pathcast.reference.pathsharing.paths import (
+from pathcast_papers.message_broker.pathsharing.matching_engine import PathMatchingEngine
+from pathcast_papers.message_broker.pathsharing.paths import (
     NavigationPath,
     PathStep,
     PathTuple,
     navigation_path,
     path_text,
 )
-from pathcast.schema import ElementPaths, parse_dtd
 
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[workload]'")
 

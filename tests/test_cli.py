@@ -268,7 +268,7 @@ class TestDoctor:
     def test_says_what_is_there(self, call: Call) -> None:
         result = call("doctor", "--json")
         parts = {line["part"]: line for line in lines_of(result)}
-        assert parts["engine reference"]["found"] is not None
+        assert parts["engine kernel"]["found"] is not None
         assert parts["pyarrow"]["found"] == metadata.version("pyarrow")
         assert result.exit_code == ExitCode.OK
 

@@ -28,7 +28,8 @@ from pathcast.errors import ConstructionError
 from pathcast.message import parse_message
 from pathcast.message.canonical import canonical
 from pathcast.query.xquery import PaperQuery, paper_form, parse
-from pathcast.reference.pathsharing import (
+from pathcast.schema import ElementPaths, parse_dtd
+from pathcast_papers.message_broker.pathsharing import (
     Optimisation,
     PathSharing,
     PathSharingF,
@@ -37,7 +38,6 @@ from pathcast.reference.pathsharing import (
     PlanSharing,
     results,
 )
-from pathcast.schema import ElementPaths, parse_dtd
 
 pytest.importorskip("lxml", reason="lxml reads DTDs: pip install 'pathcast[workload]'")
 

@@ -23,8 +23,8 @@ from pathcast.dht.automaton import (
 from pathcast.evaluation.fragment import EPSILON, Symbol
 from pathcast.message import MessageTree, parse_message
 from pathcast.query import compile_query
-from pathcast.reference.execution import Execution
-from pathcast.reference.nfa import CombinedNFA, State
+from pathcast_papers.filtering.execution import Execution
+from pathcast_papers.filtering.nfa import CombinedNFA, State
 
 
 class _Held:

@@ -39,10 +39,10 @@ from pathcast.dht.state_messages import IndexQuery, Match, RemoveQuery, StateQue
 from pathcast.dht.states import Entry, StateRecord, decoded_state
 from pathcast.message import parse_message
 from pathcast.query import compile_query
-from pathcast.reference.nfa import CombinedNFA
 from pathcast_lab.sim import Faults
 from pathcast_lab.sim.filtering_world import FilteringWorld, LostMatch
 from pathcast_lab.sim.static_ring import StaticPeer, StaticRing
+from pathcast_papers.filtering.nfa import CombinedNFA
 
 
 def static(seed: int, peers: int, settings: FilteringSettings, virtual: int = 0) -> FilteringWorld:

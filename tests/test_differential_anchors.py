@@ -16,7 +16,7 @@ from pathcast.engine import QueryIndex
 from pathcast.errors import MessageError
 from pathcast.limits import Limits
 from pathcast.model import EngineName, Query
-from pathcast.reference import parse
+from pathcast_papers import parse
 
 
 @engines

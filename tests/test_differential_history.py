@@ -35,8 +35,8 @@ from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.model import EngineName, Query
 from pathcast.query import NormalQuery, normalise
-from pathcast.reference import parse
-from pathcast.reference.oracle import is_satisfied
+from pathcast_papers import parse
+from pathcast_papers.filtering.oracle import is_satisfied
 
 NIGHTLY_EXAMPLES = int(os.environ.get("PATHCAST_NIGHTLY", "20000"))
 

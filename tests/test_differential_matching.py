@@ -35,8 +35,8 @@ from pathcast.engine import QueryIndex, Snapshot
 from pathcast.limits import Limits
 from pathcast.model import EngineName, Query
 from pathcast.query import canonical_form, normalise
-from pathcast.reference import ReferenceIndex, Selection, parse
-from pathcast.reference.oracle import is_satisfied
+from pathcast_papers import ReferenceIndex, Selection, parse
+from pathcast_papers.filtering.oracle import is_satisfied
 
 NIGHTLY_EXAMPLES = int(os.environ.get("PATHCAST_NIGHTLY", "20000"))
 

@@ -17,8 +17,8 @@ from pathcast.engine import QueryIndex
 from pathcast.limits import Limits
 from pathcast.model import EngineName, Query
 from pathcast.query import normalise
-from pathcast.reference import parse
-from pathcast.reference.oracle import Oracle
+from pathcast_papers import parse
+from pathcast_papers.filtering.oracle import Oracle
 from shared_data import SHARED_DATA
 
 WORKLOAD = SHARED_DATA / "workloads" / "yfilter"

@@ -16,6 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "src" / "pathcast"
+PAPERS = ROOT / "papers" / "pathcast_papers"
 LAB = ROOT / "lab" / "pathcast_lab"
 CORE = ROOT / "kernel" / "core" / "src"
 
@@ -27,11 +28,11 @@ PAGES = sorted(
     for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("*/README.md"))
     if path.name != "CHANGELOG.md" and not path.parent.name.startswith(".")
 )
-MODULES = sorted([*SOURCES.rglob("*.py"), *LAB.rglob("*.py")])
+MODULES = sorted([*SOURCES.rglob("*.py"), *PAPERS.rglob("*.py"), *LAB.rglob("*.py")])
 
-DOTTED = re.compile(r"\bpathcast(?:_lab)?(?:\.\w+)+")
+DOTTED = re.compile(r"\bpathcast(?:_lab|_papers)?(?:\.\w+)+")
 FILE = re.compile(r"`((?:[\w-]+/)*[\w-]+\.(?:py|rs|md|toml))(?::\w+)?`|\b(docs/[\w/-]+\.md)\b")
-FOLDER = re.compile(r"`((?:src|tests|kernel|docs|lab|tools|examples|testdata)/[\w/-]*)`")
+FOLDER = re.compile(r"`((?:src|tests|kernel|docs|lab|papers|tools|examples|testdata)/[\w/-]*)`")
 TEST = re.compile(r"\b(test_\w+)\b")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 
@@ -85,7 +86,7 @@ def exists(name: str, near: Path) -> bool:
         ROOT,
         near,
         SOURCES,
-        SOURCES / "reference",
+        PAPERS,
         CORE,
         CORE.parent,
         ROOT / "lab/benchmarks",

@@ -17,7 +17,7 @@ from pathcast.engine import QueryIndex
 from pathcast.errors import MessageError
 from pathcast.limits import Limits
 from pathcast.model import EngineName, Query
-from pathcast.reference import parse
+from pathcast_papers import parse
 
 CASES: list[dict[str, Any]] = tomllib.loads(
     (Path(__file__).parent.parent / "testdata" / "matching.toml").read_text("utf-8")

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import pathcast_papers as reference
 from every_engine import engines
 from generators import (
     ALPHABET_WITH_NAMESPACES,
@@ -23,7 +24,7 @@ from generators import (
     random_query,
 )
 from oracles import missing_reason
-from pathcast import Limits, Query, QueryIndex, reference
+from pathcast import Limits, Query, QueryIndex
 from pathcast.cli.app import build_app
 from pathcast.cli.exits import ExitCode
 from pathcast.engine import Explanation, ExpressionExplanation

@@ -54,8 +54,8 @@ from pathcast.limits import Limits
 from pathcast.lint import lint
 from pathcast.model import EngineName
 from pathcast.partition import HashPlacement
-from pathcast.reference.snapshot_file import SnapshotContent, write_snapshot
 from pathcast.schema import parse_dtd, read_doctype
+from pathcast_papers.filtering.snapshot_file import SnapshotContent, write_snapshot
 
 SEEDS = range(8)
 VOCABULARY = next(iter(VOCABULARIES.values()))

@@ -40,8 +40,8 @@ from pathcast.query.condition_issues import ConditionIssue, condition_issues
 from pathcast.query.notation import Notation, notation
 from pathcast.query.static import resolve
 from pathcast.query.syntax import Expr, FunctionCall
-from pathcast.reference.oracle import is_satisfied
 from pathcast.schema import parse_dtd
+from pathcast_papers.filtering.oracle import is_satisfied
 from shared_data import shared_path
 
 DOCUMENTATION = Path(__file__).resolve().parent.parent / "docs" / "lint.md"

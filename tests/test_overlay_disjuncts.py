@@ -19,9 +19,9 @@ from pathcast.overlay.content import Profile
 from pathcast.overlay.disjuncts import Disjunct, Form, disjuncts_of, is_linear
 from pathcast.overlay.xml_content import xml_content
 from pathcast.query import compile_query
-from pathcast.reference import parse
-from pathcast.reference.oracle import is_satisfied
 from pathcast.workload.subscriptions import SubscriptionParameters, generate_subscriptions
+from pathcast_papers import parse
+from pathcast_papers.filtering.oracle import is_satisfied
 
 STOCK = "$n//tobject.subject/@tobject.subject.type = 'Stock'"
 

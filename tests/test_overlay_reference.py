@@ -12,8 +12,8 @@ from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.overlay.disjuncts import Disjunct, disjuncts_of
 from pathcast.query import compile_query
-from pathcast.reference import parse
-from pathcast.reference.oracle import is_satisfied
+from pathcast_papers import parse
+from pathcast_papers.filtering.oracle import is_satisfied
 
 Q1 = "/nitf[head/pubdata[@edition.area='SF']][.//tobject.subject[@tobject.subject.type='Stock']]"
 Q2 = (

@@ -15,7 +15,7 @@ from pathcast.limits import Limits
 from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.overlay.origins import LOCAL
 from pathcast.overlay.table import Table
-from pathcast.reference import parse
+from pathcast_papers import parse
 
 ORIGINS = [LOCAL, "east", "west"]
 

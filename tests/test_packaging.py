@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import runpy
 import stat
 import subprocess
 import sys
@@ -100,7 +99,7 @@ class TestMakefile:
     def test_help_lists_every_target_that_is_promised(self) -> None:
         listed = run("make").stdout
         targets = ("help", "demo", "test", "check", "bench", "nightly", "fmt", "build")
-        for target in (*targets, "test-without-kernel"):
+        for target in targets:
             assert f"make {target} " in listed
 
     def test_ci_runs_check_and_test(self) -> None:
@@ -109,43 +108,6 @@ class TestMakefile:
         text = script.read_text(encoding="utf-8")
         assert "set -euo pipefail" in text
         assert "make check test" in text
-        # A part of the tests is run without the kernel, wherever the others are run with it.
-        recipe = run("make", "--dry-run", "test-without-kernel").stdout
-        assert "tools/without_kernel.py build/without-kernel -m pytest --collect-only" in recipe
-        makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-        assert "|| $(MAKE) test-without-kernel" in makefile
-
-
-class TestWithoutKernel:
-    def test_what_is_not_collected_is_there(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        # A path that has gone stale lets pytest import the kernel and stop where there is none.
-        monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-        ignored = runpy.run_path(str(ROOT / "conftest.py"))["collect_ignore"]
-        assert ignored
-        assert [path for path in ignored if not (ROOT / path).exists()] == []
-
-    def test_the_environment_has_everything_else(self, tmp_path: Path) -> None:
-        code = (
-            "import importlib.util, pathcast, pyarrow, pytest, os, sys\n"
-            "from importlib import metadata\n"
-            "print(importlib.util.find_spec('pathcast_kernel'), os.environ['PATHCAST_ENGINE'])\n"
-            "print([d.name for d in metadata.distributions() if 'kernel' in d.name])\n"
-            "sys.exit(pathcast.QueryIndex().engine != 'reference')"
-        )
-        tool, place = TOOLS / "without_kernel.py", tmp_path / "environment"
-        source = str(ROOT / "src")
-        done = run(sys.executable, tool, place, "-c", code, PYTHONPATH=source)
-        assert (done.returncode, done.stdout) == (0, "None reference\n[]\n"), done.stderr
-        # It says what its command says, and made the environment anew.
-        done = run(sys.executable, tool, place, "-c", "raise SystemExit(7)", PYTHONPATH=source)
-        assert done.returncode == 7
-
-    def test_a_kernel_from_elsewhere_is_told(self, tmp_path: Path) -> None:
-        # A run that has a kernel after all would prove nothing.
-        (tmp_path / "pathcast_kernel.py").touch()
-        tool = TOOLS / "without_kernel.py"
-        done = run(sys.executable, tool, tmp_path / "e", "-c", "", PYTHONPATH=str(tmp_path))
-        assert (done.returncode, "pathcast_kernel.py" in done.stderr) == (1, True)
 
 
 class TestTools:
@@ -158,40 +120,21 @@ class TestTools:
         done = run(TOOLS / "find-python", PYTHON=sys.executable)
         assert done.stdout.strip() == sys.executable
 
-    def test_without_a_kernel_the_reference_engine_is_chosen_aloud(self, tmp_path: Path) -> None:
-        show = (TOOLS / "with-engine", tmp_path, "sh", "-c", "echo ${PATHCAST_ENGINE:-unset}")
-        assert run(*show, PATHCAST_ENGINE="").stdout == "unset\n"
-        (tmp_path / "kernel-missing").write_text("no Rust\n", encoding="utf-8")
-        done = run(*show, PATHCAST_ENGINE="")
-        assert done.stdout == "reference\n"
-        assert "no Rust" in done.stderr
-        # Somebody who asks for an engine gets that one or an error, never another.
-        assert run(*show, PATHCAST_ENGINE="kernel").stdout == "kernel\n"
-
-    @pytest.mark.parametrize(("is_required", "code"), [(False, 0), (True, 1)])
     def test_a_kernel_that_cannot_be_built_is_reported_and_taken_out(
         self,
         build_kernel: ModuleType,
-        tmp_path: Path,
         monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str],
-        is_required: bool,
-        code: int,
     ) -> None:
         taken_out: list[bool] = []
         # The real one would take the kernel out of the environment that runs this test.
         monkeypatch.setattr(build_kernel, "uninstall", lambda: taken_out.append(True))
         monkeypatch.setattr(build_kernel.shutil, "which", lambda name: None)
-        monkeypatch.delenv("PATHCAST_ENGINE", raising=False)
-        (tmp_path / "kernel").touch()
-        required = ["--required"] if is_required else []
-        monkeypatch.setattr(sys, "argv", ["build_kernel", "--stamps", str(tmp_path), *required])
-        assert build_kernel.main() == code
+        monkeypatch.setattr(sys, "argv", ["build_kernel"])
+        assert build_kernel.main() == 1
         # An older kernel must not answer in place of the sources.
         assert taken_out == [True]
-        assert not (tmp_path / "kernel").exists()
-        assert "no Rust" in (tmp_path / "kernel-missing").read_text(encoding="utf-8")
-        assert "NATIVE KERNEL IS NOT THERE" in capsys.readouterr().err
+        assert "https://rustup.rs" in capsys.readouterr().err
 
     def test_a_toolchain_that_is_too_old_is_named(
         self, build_kernel: ModuleType, monkeypatch: pytest.MonkeyPatch

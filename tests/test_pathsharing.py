@@ -31,7 +31,8 @@ from pathcast.errors import (
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, parse_message
 from pathcast.query.xquery import PaperQuery
-from pathcast.reference.pathsharing import (
+from pathcast.schema import ElementPaths, parse_dtd
+from pathcast_papers.message_broker.pathsharing import (
     GroupSequence,
     Optimisation,
     PathSharing,
@@ -40,8 +41,7 @@ from pathcast.reference.pathsharing import (
     PathSharingFWR,
     PlanSharing,
 )
-from pathcast.reference.pathsharing.paths import path_text
-from pathcast.schema import ElementPaths, parse_dtd
+from pathcast_papers.message_broker.pathsharing.paths import path_text
 
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[workload]'")
 

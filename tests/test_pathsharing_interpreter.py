@@ -36,7 +36,8 @@ from pathcast.query.xquery import (
     paper_form,
     parse,
 )
-from pathcast.reference.pathsharing import (
+from pathcast.schema import ElementPaths, parse_dtd
+from pathcast_papers.message_broker.pathsharing import (
     Optimisation,
     PathSharing,
     PathSharingF,
@@ -46,8 +47,7 @@ from pathcast.reference.pathsharing import (
     message_factory,
     results,
 )
-from pathcast.reference.xquery import evaluate
-from pathcast.schema import ElementPaths, parse_dtd
+from pathcast_papers.message_broker.xquery import evaluate
 
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[workload]'")
 

@@ -24,7 +24,8 @@ from pathcast.limits import Limits
 from pathcast.message import parse_message
 from pathcast.query.xquery import PaperQuery, Target
 from pathcast.query.xquery.syntax import Comparator, NameTest
-from pathcast.reference.pathsharing import (
+from pathcast.schema import ElementPaths, parse_dtd
+from pathcast_papers.message_broker.pathsharing import (
     BrokerQuery,
     OperatorKind,
     Optimisation,
@@ -35,21 +36,24 @@ from pathcast.reference.pathsharing import (
     PlanSharing,
     Profiler,
 )
-from pathcast.reference.pathsharing.broker_query import (
+from pathcast_papers.message_broker.pathsharing.broker_query import (
     Constant,
     Signature,
     SimplePredicate,
 )
-from pathcast.reference.pathsharing.operators import MessageRun
-from pathcast.reference.pathsharing.optimisation import facts_of, rewritten, rewritten_query
-from pathcast.reference.pathsharing.paths import navigation_path, path_text
-from pathcast.reference.pathsharing.reliance import Apart, NoLoop, OnlyWay
-from pathcast.reference.pathsharing.shared_selection import (
+from pathcast_papers.message_broker.pathsharing.operators import MessageRun
+from pathcast_papers.message_broker.pathsharing.optimisation import (
+    facts_of,
+    rewritten,
+    rewritten_query,
+)
+from pathcast_papers.message_broker.pathsharing.paths import navigation_path, path_text
+from pathcast_papers.message_broker.pathsharing.reliance import Apart, NoLoop, OnlyWay
+from pathcast_papers.message_broker.pathsharing.shared_selection import (
     ConstantIndex,
     PredicateSignature,
     SharedSelection,
 )
-from pathcast.schema import ElementPaths, parse_dtd
 
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[workload]'")
 

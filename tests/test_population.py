@@ -30,7 +30,7 @@ from pathcast.query import (
     predicates_of,
 )
 from pathcast.query.canonical import literal_text, number_text
-from pathcast.reference.oracle import is_satisfied
+from pathcast_papers.filtering.oracle import is_satisfied
 
 
 def rows(population: Population) -> dict[str, tuple[int, list[tuple[Place, str, object]]]]:

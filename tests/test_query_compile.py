@@ -35,7 +35,7 @@ from pathcast.query import (
 )
 from pathcast.query.parser import parse
 from pathcast.query.static import resolve
-from pathcast.reference import oracle
+from pathcast_papers.filtering import oracle
 
 ALPHABETS = (ALPHABET, ALPHABET_WITH_NAMESPACES)
 

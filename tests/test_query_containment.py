@@ -39,8 +39,8 @@ from pathcast.query.implication import (
     holds_for_number,
     implies,
 )
-from pathcast.reference import parse
-from pathcast.reference.oracle import is_satisfied
+from pathcast_papers import parse
+from pathcast_papers.filtering.oracle import is_satisfied
 
 
 def is_covered(general: str, special: str) -> bool:

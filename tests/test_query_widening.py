@@ -36,8 +36,8 @@ from pathcast.query.widening import (
     linear_paths,
     structure,
 )
-from pathcast.reference import parse
-from pathcast.reference.oracle import is_satisfied
+from pathcast_papers import parse
+from pathcast_papers.filtering.oracle import is_satisfied
 
 POPULATIONS = 24
 

@@ -26,15 +26,15 @@ from pathcast.errors import UnsupportedQueryError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.query import NormalQuery, normalise
-from pathcast.reference import parse
-from pathcast.reference.algorithm import Algorithm, Filter
-from pathcast.reference.hybrid import Hybrid, substring_nodes
-from pathcast.reference.oracle import is_satisfied
-from pathcast.reference.predicate_sorting import PredicateTable, StreamStatistics
-from pathcast.reference.query_plan import QueryPlan
-from pathcast.reference.selection_postponed import LISTED_MAX
-from pathcast.reference.xfilter import UNRESTRICTED, XFilter, path_nodes
-from pathcast.reference.yfilter import Selection, YFilter
+from pathcast_papers import parse
+from pathcast_papers.filtering.algorithm import Algorithm, Filter
+from pathcast_papers.filtering.hybrid import Hybrid, substring_nodes
+from pathcast_papers.filtering.oracle import is_satisfied
+from pathcast_papers.filtering.predicate_sorting import PredicateTable, StreamStatistics
+from pathcast_papers.filtering.query_plan import QueryPlan
+from pathcast_papers.filtering.selection_postponed import LISTED_MAX
+from pathcast_papers.filtering.xfilter import UNRESTRICTED, XFilter, path_nodes
+from pathcast_papers.filtering.yfilter import Selection, YFilter
 
 WORKLOADS: dict[str, tuple[Alphabet, QueryShape, MessageShape]] = {
     "linear": (ALPHABET, LINEAR, MessageShape()),

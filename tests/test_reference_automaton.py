@@ -11,11 +11,11 @@ from pathcast.evaluation.fragment import EPSILON, fragment
 from pathcast.limits import Limits
 from pathcast.model import Query
 from pathcast.query import normalise
-from pathcast.reference import ReferenceIndex, Selection, parse
-from pathcast.reference.execution import Execution, bound_elements, path_matches
-from pathcast.reference.nfa import CombinedNFA, State
-from pathcast.reference.query_plan import QueryPlan
-from pathcast.reference.yfilter import YFilter
+from pathcast_papers import ReferenceIndex, Selection, parse
+from pathcast_papers.filtering.execution import Execution, bound_elements, path_matches
+from pathcast_papers.filtering.nfa import CombinedNFA, State
+from pathcast_papers.filtering.query_plan import QueryPlan
+from pathcast_papers.filtering.yfilter import YFilter
 
 
 def combined(*texts: str) -> tuple[CombinedNFA, dict[str, State]]:

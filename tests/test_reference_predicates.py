@@ -24,12 +24,12 @@ from pathcast.query import (
     ValueCondition,
     normalise,
 )
-from pathcast.reference import Selection, parse
-from pathcast.reference.execution import Execution
-from pathcast.reference.inline import Inline, QueryEvaluation, store_predicates
-from pathcast.reference.predicate import ElementTests, predicates_of
-from pathcast.reference.query_plan import QueryPlan
-from pathcast.reference.yfilter import YFilter
+from pathcast_papers import Selection, parse
+from pathcast_papers.filtering.execution import Execution
+from pathcast_papers.filtering.inline import Inline, QueryEvaluation, store_predicates
+from pathcast_papers.filtering.predicate import ElementTests, predicates_of
+from pathcast_papers.filtering.query_plan import QueryPlan
+from pathcast_papers.filtering.yfilter import YFilter
 
 
 def tree_of(text: str) -> MessageTree:

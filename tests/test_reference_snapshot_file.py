@@ -19,7 +19,7 @@ from pathcast.engine import QueryIndex, Snapshot
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
 from pathcast.model import EngineName, Query
-from pathcast.reference.snapshot_file import (
+from pathcast_papers.filtering.snapshot_file import (
     Section,
     SnapshotContent,
     read_snapshot,

@@ -20,7 +20,7 @@ from pathcast.query.syntax import Axis
 from pathcast.query.xquery import parse
 from pathcast.query.xquery.functions import ARGUMENT_COUNTS
 from pathcast.query.xquery.syntax import NodeKind
-from pathcast.reference.xquery import Evaluation, evaluate, holds
+from pathcast_papers.message_broker.xquery import Evaluation, evaluate, holds
 
 GROUPS = {group.name: group for group in flwr_groups()}
 XQUERY = {name: group for name, group in GROUPS.items() if group.saxon_differs is None}

@@ -19,7 +19,7 @@ from pathcast.evaluation.xpath import Document
 from pathcast.limits import Limits
 from pathcast.message import parse_message
 from pathcast.query.xquery import DEPTH_MAX, parse
-from pathcast.reference.xquery import Evaluation, evaluate, holds
+from pathcast_papers.message_broker.xquery import Evaluation, evaluate, holds
 
 ROWS = b"<r>" + b"<a>1</a>" * 200 + b"</r>"
 FEW = b"<r>" + b"<a>1</a>" * 3 + b"</r>"

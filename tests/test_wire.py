@@ -29,8 +29,8 @@ from pathcast.message.dictionaries import Dictionaries, Dictionary
 from pathcast.message.element_stream import decode_stream, encode_stream, is_stream
 from pathcast.message.wire import FormatCost, WireFormat, best_format, compress, decompress
 from pathcast.model import EngineName
-from pathcast.reference import parse
 from pathcast.schema import parse_dtd
+from pathcast_papers import parse
 from shared_data import SHARED_DATA
 
 MESSAGE = b'<order no="7"><item>tea</item><item>jam</item><item>tea</item></order>'

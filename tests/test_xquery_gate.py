@@ -15,8 +15,8 @@ from pathcast.message import MessageTree, parse_message
 from pathcast.query import ALTERNATIVES_MAX, compile_query
 from pathcast.query.xquery import Program, parse
 from pathcast.query.xquery.gate import ANY_GATE, condition_of, gate_of
-from pathcast.reference.oracle import holds as is_found
-from pathcast.reference.xquery import evaluate, holds
+from pathcast_papers.filtering.oracle import holds as is_found
+from pathcast_papers.message_broker.xquery import evaluate, holds
 from xquery_cases import ACCEPTED, NAMESPACES
 from xquery_writer import Writer
 

@@ -20,7 +20,7 @@ from pathcast.message import MessageTree, parse_message
 from pathcast.message.canonical import canonical
 from pathcast.model import DeliverMode, Subscription
 from pathcast.query.xquery import is_xquery, parse
-from pathcast.reference.xquery import evaluate, holds
+from pathcast_papers.message_broker.xquery import evaluate, holds
 from xquery_cases import ACCEPTED, NAMESPACES, REFUSED, WRONG, refusal_of
 from xquery_damage import damaged
 from xquery_writer import Writer

@@ -1,8 +1,6 @@
 """Builds the native kernel in release mode and installs it into the environment that runs this.
 
-What it leaves behind, in the directory of stamps: `kernel` after a build, `kernel-missing` (first
-line: the reason) where no kernel can be had. In the second case it says so, loudly, and ends with
-0 unless `--required` is given, so that demo and test can go on with the reference engine.
+Where no kernel can be had it says why, takes an older one out, and ends with 1.
 
 Needs nothing but the standard library and, for the build, a Rust toolchain, maturin and, on Linux,
 zig (the distribution `ziglang`): the wheel that is installed here is the one that is shipped.
@@ -101,43 +99,19 @@ def uninstall() -> None:
     subprocess.run([*pip, "--yes", DISTRIBUTION], stderr=subprocess.DEVNULL, check=False)
 
 
-def banner(reason: str) -> str:
-    """What a person needs to know when there is no kernel."""
-    rule = "!" * 100
-    rust = ".".join(map(str, rust_version_needed()))
-    return f"""
-{rule}
-!!  THE NATIVE KERNEL IS NOT THERE: {reason}
-!!
-!!  What still works: everything, on the reference engine in plain Python, many times slower.
-!!  What does not: tests of the kernel (they count as skipped), make check, make bench.
-!!  How to get it: install Rust {rust} or newer, for example from https://rustup.rs,
-!!  see that cargo reaches a crate registry, and call make build.
-{rule}
-"""
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--stamps", type=Path, required=True, help="directory of stamps")
-    parser.add_argument(
-        "--required", action="store_true", help="end with 1 where the kernel cannot be had"
-    )
-    arguments = parser.parse_args()
-    stamp, missing = arguments.stamps / "kernel", arguments.stamps / "kernel-missing"
-    if os.environ.get("PATHCAST_ENGINE") == "reference" and not arguments.required:
-        print("==> Kernel not built: PATHCAST_ENGINE=reference asks for the reference engine")
-        return 0
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     reason = why_no_rust() or build()
     if reason is None:
-        missing.unlink(missing_ok=True)
-        stamp.touch()
         return 0
     uninstall()
-    stamp.unlink(missing_ok=True)
-    missing.write_text(reason + "\n", encoding="utf-8")
-    print(banner(reason), file=sys.stderr, flush=True)
-    return 1 if arguments.required else 0
+    rust = ".".join(map(str, rust_version_needed()))
+    print(
+        f"The native kernel cannot be built: {reason}. Install Rust {rust} or newer, for example "
+        "from https://rustup.rs, see that cargo reaches a crate registry, and call make again.",
+        file=sys.stderr,
+    )
+    return 1
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 Example:
     >>> from pathcast import Query, QueryIndex
-    >>> index = QueryIndex(engine="reference")
+    >>> index = QueryIndex()
     >>> report = index.register([Query("q1", "/order[total > 100]//item[@sku='a1']")])
     >>> message = b"<order><total>120</total><item sku='a1'/></order>"
     >>> [list(result.query_ids) for result in index.matcher().match_batch([message])]

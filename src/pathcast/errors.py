@@ -808,8 +808,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "kernel.missing": CatalogueEntry(
         "KernelMissingError",
         "the native kernel cannot be imported ({reason}); install its wheel with "
-        "`pip install pathcast-kernel` or, in a clone with Rust, `pip install ./kernel`; to filter "
-        'and deliver without it, slowly, use engine="reference" or set PATHCAST_ENGINE=reference',
+        "`pip install pathcast-kernel` or, in a clone with Rust, `pip install ./kernel`",
     ),
     # Connections between brokers, publishers and subscribers.
     "frame.unreadable": CatalogueEntry("FrameError", "{peer} sent what is no frame: {reason}"),

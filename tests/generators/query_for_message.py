@@ -7,7 +7,7 @@ spoilt.
 Example:
     >>> import random
     >>> from pathcast.limits import Limits
-    >>> from pathcast.reference import parse
+    >>> from pathcast_papers import parse
     >>> tree = parse(b"<order xmlns='urn:o'><item sku='7'>tea</item></order>", Limits())
     >>> query = random_query_for(random.Random(3), tree, "q1")
     >>> query.text, query.namespaces

@@ -25,7 +25,7 @@ from pathcast.limits import Limits
 from pathcast.message import parse_message
 from pathcast.model import Query
 from pathcast.query import compile_query
-from pathcast.reference.oracle import holds
+from pathcast_papers.filtering.oracle import holds
 
 __all__ = [
     "ENGINES",

@@ -29,13 +29,13 @@ from pathcast.customize.engines import new_backend
 from pathcast.engine.matcher import matcher_options
 from pathcast.limits import Limits
 from pathcast.model import CACHE_BYTES_MAX, DeliveryAnswer, EngineName, Subscription
-from pathcast.reference import parse
 from pathcast_lab.bench.broker.definition import BrokerAlgorithm
 from pathcast_lab.bench.broker.reference_subject import BrokerSubject
 from pathcast_lab.bench.checking import THREADS, wrong_count
 from pathcast_lab.bench.rounds import binary_array
 from pathcast_lab.bench.timing import Spread, missing_library
 from pathcast_lab.workload import FlwrQuery
+from pathcast_papers import parse
 
 CustomisingPart: TypeAlias = Literal[
     "total", "mqpt", "parsing", "matching", "customising", "rest", "yardstick", "processor"

@@ -13,7 +13,7 @@ Example:
     >>> cut = cut_plainly(scheme, message)
     >>> cut.chunks
     (b'<a><b><x>1</x><c/></b></a>', b'<a><d/></a>')
-    >>> evaluator = ChunkEvaluator(engine="reference")
+    >>> evaluator = ChunkEvaluator()
     >>> merged(map(evaluator.evaluate, tasks_of(scheme, message, cut))).query_ids
     ('q1', 'q2')
 

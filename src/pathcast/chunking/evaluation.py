@@ -11,7 +11,7 @@ Example:
     ...     _ = chunking.register(query_id, text)
     >>> message = b"<a><b><c/><d/></b></a>"
     >>> scheme = chunking.scheme()
-    >>> evaluator = ChunkEvaluator(engine="reference")
+    >>> evaluator = ChunkEvaluator()
     >>> tasks = tasks_of(scheme, message, cut_plainly(scheme, message))
     >>> merged(evaluator.evaluate(task) for task in tasks).query_ids
     ('q1', 'q3')

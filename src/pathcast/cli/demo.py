@@ -62,24 +62,19 @@ def demo(
         typer.Option("--out", metavar="DIRECTORY", help="Input and output; replaced."),
     ] = Path("demo-output"),
     messages: Annotated[
-        int | None,
-        typer.Option(min=10, help="Messages. Default: 20000; 300 on the reference engine."),
-    ] = None,
+        int,
+        typer.Option(min=10, help="Messages."),
+    ] = 20_000,
     queries: Annotated[
-        int | None,
-        typer.Option(min=10, help="Subscriptions. Default: 10000; 200 on the reference engine."),
-    ] = None,
+        int,
+        typer.Option(min=10, help="Subscriptions."),
+    ] = 10_000,
     subscribers: Annotated[int, typer.Option(min=1, help="Subscribers.")] = 1_000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same demo.")] = 0,
 ) -> ExitCode:
     """Show the whole way: messages, subscriptions, Spark pipeline, one subscriber's inbox."""
     started = time.monotonic()
     engine = engine_name(None)
-    # The reference evaluates every subscription on every message.
-    if messages is None:
-        messages = 300 if engine == "reference" else 20_000
-    if queries is None:
-        queries = 200 if engine == "reference" else 10_000
     _clear(out)
     with extra("spark", "pathcast demo"):
         from pathcast.spark.pipeline import run

@@ -86,8 +86,7 @@ def _findings() -> Iterator[Finding]:
     yield Finding("python", platform.python_version(), system)
     chosen = os.environ.get("PATHCAST_ENGINE")
     origin = "PATHCAST_ENGINE" if chosen else "the default"
-    yield _engine("kernel", is_needed=chosen in (None, "", "kernel", "nfa"))
-    yield _engine("reference", is_needed=chosen == "reference")
+    yield _kernel(is_needed=chosen in (None, "", "kernel", "nfa"))
     yield Finding("chosen engine", chosen or "kernel", origin)
     yield _java()
     with suppress(metadata.PackageNotFoundError):
@@ -115,19 +114,18 @@ def _libraries(requirements: Iterable[str]) -> Iterator[Finding]:
         yield Finding(library, found, remark, is_needed=BASE in groups)
 
 
-def _engine(name: str, *, is_needed: bool) -> Finding:
-    """Whether an engine answers a small question rightly."""
-    part = f"engine {name}"
+def _kernel(*, is_needed: bool) -> Finding:
+    """Whether the native engine answers a small question rightly."""
+    part = "engine kernel"
     try:
-        index = QueryIndex(engine="kernel" if name == "kernel" else "reference")
+        index = QueryIndex(engine="kernel")
         index.register([Query("q", "/a//b[@c = 1]")])
         [result] = index.matcher(threads=1).match_batch([b"<a><b c='1'/></a>"])
         if list(result.query_ids) != ["q"]:
             return Finding(part, None, "gives a wrong answer; install it again", is_needed)
     except PathcastError as error:
         return Finding(part, None, str(error), is_needed)
-    version = distribution_version("pathcast-kernel") if name == "kernel" else None
-    return Finding(part, version or "works", "", is_needed)
+    return Finding(part, distribution_version("pathcast-kernel") or "works", "", is_needed)
 
 
 def _java() -> Finding:

@@ -186,8 +186,7 @@ class _Line(NamedTuple):
 
 def _lines(source: QuerySource) -> list[_Line]:
     """Each query once, and all that a run would reject, in the order of their places."""
-    # All engines reject the same; this one needs nothing installed.
-    _, taken = source.take_up(default="reference")
+    _, taken = source.take_up()
     first: dict[str, _Line] = {}
     for row, place in taken.takers.values():
         first.setdefault(row.id, _Line(row, place, None))

@@ -75,17 +75,13 @@ class QuerySource:
         """Rows, whatever becomes of them."""
         return len(self.rows.rows) + len(self.rows.rejected)
 
-    def take_up(
-        self, threads: int | None = 1, *, default: EngineName | None = None
-    ) -> tuple[SubscriptionEngines, TakenRows]:
+    def take_up(self, threads: int | None = 1) -> tuple[SubscriptionEngines, TakenRows]:
         """The engines with these queries, and what became of each row; rejections by place.
 
         Args:
             threads: Threads of one batch; None for all processors.
-            default: The engine where nothing says which.
         """
-        engine = self.engine or default
-        engines = SubscriptionEngines(engine, self.limits, self.namespaces, threads)
+        engines = SubscriptionEngines(self.engine, self.limits, self.namespaces, threads)
         taken = engines.take_up(self.rows, self.last_valid)
         taken.rejected.sort(key=_place)
         return engines, taken

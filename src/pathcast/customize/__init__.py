@@ -8,7 +8,7 @@ reference.
 
 Example:
     >>> from pathcast import Broker, Subscription
-    >>> broker = Broker(engine="reference")
+    >>> broker = Broker()
     >>> report = broker.subscribe(Subscription("s1", "ann", "//b/@c", deliver="ids"))
     >>> [delivery.subscriber for delivery in broker.publish(b"<a><b c='1'/></a>")]
     ['ann']

@@ -1,7 +1,7 @@
 """What a dissemination engine has to offer, as protocols.
 
-`pathcast.reference.dissemination` and `pathcast.kernel` each have a function `new_dissemination` of
-the shape `DisseminationFactory`; the facades of this room speak to nothing else.
+The module of an engine (`pathcast.engine.selection`) has a function `new_dissemination` of the
+shape `DisseminationFactory`; the facades of this room speak to nothing else.
 
 This module decides nothing and computes nothing.
 """

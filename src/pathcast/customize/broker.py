@@ -2,7 +2,7 @@
 
 Example:
     >>> from pathcast import Broker, Subscription
-    >>> broker = Broker(engine="reference")
+    >>> broker = Broker()
     >>> report = broker.subscribe(
     ...     Subscription(
     ...         "cheap", "ann", "for $b in //book where $b/price < 30 return <hit>{$b/title}</hit>"
@@ -143,7 +143,7 @@ class Broker:
             TypeError: `subscriptions` are neither one nor many: a text, a number.
 
         Example:
-            >>> broker = Broker(engine="reference")
+            >>> broker = Broker()
             >>> broker.subscribe([Subscription("s1", "ann", "<a/>")]).rejected["s1"].code
             'subscription.constant'
         """
@@ -272,7 +272,7 @@ class Broker:
         Cost: 0.4 ms a distinct query.
 
         Example:
-            >>> broker = Broker(engine="reference")
+            >>> broker = Broker()
             >>> report = broker.subscribe(Subscription("s1", "ann", "<r>{//a[@b = 1]/c}</r>"))
             >>> [str(place) for place in broker.population().places]
             ['//a/c', '//a/@b']

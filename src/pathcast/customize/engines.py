@@ -3,7 +3,7 @@
 Example:
     >>> from pathcast.engine.matcher import matcher_options
     >>> from pathcast.limits import Limits
-    >>> len(new_backend(matcher_options("reference", Limits(), 1, 1024)))
+    >>> len(new_backend(matcher_options("nfa", Limits(), 1, 1024)))
     0
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import Final, cast
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -21,30 +21,19 @@ from pathcast.customize.backend import (
     DisseminationFactory,
 )
 from pathcast.customize.identity import delivery_id_array
-from pathcast.engine.selection import select_engine
-from pathcast.errors import KernelMissingError
+from pathcast.engine.selection import engine_module
 from pathcast.model import EngineName, MatcherOptions
-
-_MODULES: Final[dict[EngineName, str]] = {
-    "kernel": "pathcast.kernel",
-    "nfa": "pathcast.kernel",
-    "reference": "pathcast.reference.dissemination",
-}
 
 
 def new_backend(options: MatcherOptions) -> DisseminationBackend:
     """An engine without subscriptions.
 
     Raises:
+        ConfigError: No distribution that is installed offers the engine.
         KernelMissingError: The kernel is meant and cannot be imported.
     """
-    try:
-        module = importlib.import_module(_MODULES[options.engine])
-    except KernelMissingError:
-        raise
-    except ImportError as error:
-        raise KernelMissingError("kernel.missing", reason=str(error)) from error
-    factory = cast(DisseminationFactory, module.new_dissemination)
+    module: Any = engine_module(options.engine)
+    factory: DisseminationFactory = module.new_dissemination
     cache_bytes_max = 0 if options.engine == "nfa" else options.cache_bytes_max
     return factory(
         limits=options.limits,
@@ -70,7 +59,7 @@ def original_maker(options: MatcherOptions) -> Callable[[bytes], bytes] | None:
     known = options.streams
     if known is None:
         return None
-    _, module = select_engine(options.engine)
+    module = engine_module(options.engine)
 
     def original(message: bytes) -> bytes:
         array = pa.array([message], pa.binary())

@@ -2,7 +2,7 @@
 
 Example:
     >>> asked = Subscription("s1", "ann", "for $b in //b where $b/@n > 1 return <r>{$b}</r>")
-    >>> print(explained(asked, b"<a><b n='1'/></a>", engine="reference"))
+    >>> print(explained(asked, b"<a><b n='1'/></a>"))
     every result needs one of 5 paths, such as this one
     query: no match
       //b[@n>1]

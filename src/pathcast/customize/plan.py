@@ -2,7 +2,7 @@
 
 Example:
     >>> from pathcast import Broker, Subscription
-    >>> broker = Broker(engine="reference")
+    >>> broker = Broker()
     >>> report = broker.subscribe(Subscription("s1", "ann", "//book[price < 30]"))
     >>> broker.explain("s1").gate
     ('//book/price[.<30]',)

@@ -4,17 +4,17 @@ Example:
     >>> import tempfile
     >>> from pathlib import Path
     >>> from pathcast import Broker, Subscription
-    >>> broker = Broker(engine="reference")
+    >>> broker = Broker()
     >>> report = broker.subscribe(Subscription("s1", "ann", "for $b in //b return <c>{$b/@d}</c>"))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "subscriptions.snapshot"
     ...     broker.freeze().save(path)
-    ...     opened = SubscriptionSnapshot.open(path, engine="reference")
+    ...     opened = SubscriptionSnapshot.open(path)
     >>> opened.version == broker.version, len(opened)
     (True, 1)
     >>> batch = opened.matcher().process_batch([b"<a><b d='1'/></a>"])
     >>> batch.deliveries(0)[0].fragment
-    b'<c d="1"/>'
+    b'<c d="1"></c>'
 
 It is safe to use from many threads and, once saved, from many processes.
 """

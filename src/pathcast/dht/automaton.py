@@ -26,7 +26,7 @@ Example:
     >>> from pathcast.dht.identifiers import state_key
     >>> from pathcast.message import parse_message
     >>> from pathcast.query import compile_query
-    >>> from pathcast.reference.nfa import CombinedNFA
+    >>> from pathcast_papers.filtering.nfa import CombinedNFA
     >>> compiled = compile_query("//a[@x > 1]/b")
     >>> [gate] = gates_of(compiled)
     >>> gate.labels, gate.is_exact

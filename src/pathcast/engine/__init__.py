@@ -2,7 +2,7 @@
 
 Example:
     >>> from pathcast import Query, QueryIndex
-    >>> index = QueryIndex(engine="reference")
+    >>> index = QueryIndex()
     >>> report = index.register([Query("q1", "/nitf/head//tobject[@type='news']")])
     >>> snapshot = index.freeze()
     >>> for result in snapshot.matcher().match_batch([b"<nitf/>"]):

@@ -2,13 +2,13 @@
 
 Five kinds of thing: an index that changes, a snapshot that does not, a routing table, a matcher
 made by any of them, and paths that are found in parts of messages.
-`pathcast.reference` and `pathcast.kernel` each are a module of the shape `EngineModule`; the
+`pathcast_papers` and `pathcast.kernel` each are a module of the shape `EngineModule`; the
 facades of this room speak to nothing else, so that an engine can be exchanged without their notice.
 
 This module decides nothing and computes nothing.
 
 Example:
-    >>> from pathcast import reference
+    >>> import pathcast_papers as reference
     >>> from pathcast.engine.backend import EngineModule
     >>> engine: EngineModule = reference
     >>> len(engine.new_index({}, Limits()))

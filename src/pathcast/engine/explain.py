@@ -6,7 +6,7 @@ comes nearest; for every other expression its value and that of its operands.
 
 Example:
     >>> from pathcast import Query, QueryIndex
-    >>> index = QueryIndex(engine="reference")
+    >>> index = QueryIndex()
     >>> report = index.register([Query("q1", "/nitf/head//tobject[@type='news']")])
     >>> message = b"<nitf><head><tobject type='sport'/></head></nitf>"
     >>> print(index.freeze().explain("q1", message))

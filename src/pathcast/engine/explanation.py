@@ -6,7 +6,7 @@ left nothing. Every other expression is told by its value and that of its operan
 
 Example:
     >>> from pathcast import Query, QueryIndex
-    >>> index = QueryIndex(engine="reference")
+    >>> index = QueryIndex()
     >>> report = index.register([Query("q1", "//city[@code='SF']")])
     >>> found = index.freeze().explain("q1", b"<a><city code='SFO'/></a>")
     >>> found.failure.near_misses

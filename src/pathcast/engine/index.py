@@ -2,7 +2,7 @@
 
 Example:
     >>> from pathcast import Query, QueryIndex
-    >>> index = QueryIndex(engine="reference")
+    >>> index = QueryIndex()
     >>> report = index.register([Query("q1", "/nitf//tobject[@type='news']"), Query("q2", "/a[")])
     >>> report.accepted, list(report.rejected)
     (1, ['q2'])
@@ -95,7 +95,7 @@ class QueryIndex:
         query of the index.
 
         Example:
-            >>> index = QueryIndex(engine="reference")
+            >>> index = QueryIndex()
             >>> index.register(Query("q1", "/a/"))
             Traceback (most recent call last):
             ...
@@ -141,7 +141,7 @@ expected
             UnknownQueryError: No query has this id.
 
         Example:
-            >>> index = QueryIndex(engine="reference")
+            >>> index = QueryIndex()
             >>> report = index.register([Query("q1", "/a[1 = c]")])
             >>> plan = index.plan("q1")
             >>> plan.texts, plan.expression, plan.cost.value
@@ -167,7 +167,7 @@ expected
 
         Example:
             >>> from pathcast import Query, QueryIndex
-            >>> index = QueryIndex(engine="reference")
+            >>> index = QueryIndex()
             >>> found = index.explain(Query("q1", "/a[@b='x']"), b"<a b='y'/>")
             >>> found.is_match, found.failure.near_misses
             (False, ("`@b` is 'y', the query wants 'x'",))

@@ -2,7 +2,7 @@
 
 Example:
     >>> from pathcast import Query, QueryIndex
-    >>> index = QueryIndex(engine="reference")
+    >>> index = QueryIndex()
     >>> report = index.register([Query("q1", "/a/b"), Query("q2", "//c")])
     >>> batch = index.matcher().match_batch([b"<a><b/></a>", b"<a", b"<b/>"])
     >>> [list(result.query_ids) for result in batch]
@@ -115,7 +115,7 @@ class Matcher:
 
         Example:
             >>> from pathcast import Query, QueryIndex
-            >>> index = QueryIndex(engine="reference")
+            >>> index = QueryIndex()
             >>> report = index.register([Query("q1", "/a/b")])
             >>> index.matcher().match_few([b"<a><b/></a>", b"<b/>"]).numbers
             [[0], []]

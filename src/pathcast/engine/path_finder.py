@@ -4,7 +4,7 @@ Whoever holds a piece of a larger automaton does not begin at the document: it i
 end at which elements of a part of a message, and finds what goes on from there.
 
 Example:
-    >>> finder = PathFinder(engine="reference")
+    >>> finder = PathFinder()
     >>> a, ab = finder.number([("", "a")]), finder.number([("", "a"), None, ("", "b")])
     >>> part = {"names": [("", "a"), ("", "b")], "name": [0, 0, 1], "depth": [1, 2, 2]}
     >>> finder.find(**part, entries=[(a, 1)]).ends

@@ -11,7 +11,7 @@ Example:
     ...     RoutingEntry(("/nitf/head[@n=1]", "/nitf//series"), 0b01),
     ...     RoutingEntry(("//series",), 0b10),
     ... ]
-    >>> router = RoutingTable(entries, targets=2, engine="reference").router()
+    >>> router = RoutingTable(entries, targets=2).router()
     >>> messages = [b"<nitf><head n='1'/><series/></nitf>", b"<series/>", b"<nitf/>", b"<nitf"]
     >>> router.route(pa.array(messages)).targets.to_pylist()
     [[0, 1], [1], [], []]
@@ -188,7 +188,7 @@ class RoutingStream:
     Example:
         >>> from pathcast.engine import RoutingTable
         >>> from pathcast.model import RoutingEntry
-        >>> table = RoutingTable([RoutingEntry(("/a/b",), 0b1)], 1, engine="reference")
+        >>> table = RoutingTable([RoutingEntry(("/a/b",), 0b1)], 1)
         >>> stream = table.stream()
         >>> stream.begin()
         >>> for block in (b"<a><b", b"/></a>"):

@@ -3,8 +3,8 @@
 Example:
     >>> from pathcast.engine.wire import decode, encode
     >>> messages = [b'<order no="7"><item>tea</item><item>jam</item></order>', None]
-    >>> packed = encode(messages, WireFormat.STREAM_ZLIB, engine="reference")
-    >>> decode(packed, WireFormat.STREAM_ZLIB, engine="reference").messages.to_pylist() == messages
+    >>> packed = encode(messages, WireFormat.STREAM_ZLIB)
+    >>> decode(packed, WireFormat.STREAM_ZLIB).messages.to_pylist() == messages
     True
 
 A matcher or broker that is given `streams` takes what `unpack` gives, so that nothing is parsed

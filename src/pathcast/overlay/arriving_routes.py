@@ -7,7 +7,7 @@ say is found when the message is here.
 
 Example:
     >>> from pathcast.model import RoutingEntry
-    >>> table = RoutingTable([RoutingEntry(("/order//to",), 0b1)], 1, engine="reference")
+    >>> table = RoutingTable([RoutingEntry(("/order//to",), 0b1)], 1)
     >>> decisions = MessageDecisions([Streams(table)], {0: "east"}, 22, lambda: True)
     >>> decisions.feed(b"<order><to/>")
     >>> decisions.feed(b"  </order>")

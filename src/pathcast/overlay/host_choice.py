@@ -87,7 +87,7 @@ def population_of_one(subscription: Subscription) -> Population:
 
     Cost: about 1 ms.
     """
-    engine = Engine(engine="reference")
+    engine = Engine()
     report = engine.subscribe([subscription])
     for error in report.errors.values():
         raise error

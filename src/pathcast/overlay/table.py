@@ -6,7 +6,7 @@ change, so there are several, each at least four times as large as the next: wha
 one, and is joined with those that are not much larger before the next message.
 
 Example:
-    >>> table = Table(engine="reference")
+    >>> table = Table()
     >>> table.set(LOCAL, ["/order/to[.='Bern']"], [])
     >>> table.set("east", ["//item[@sku='A7'] and //to", "/recall"], [])
     >>> messages = [b"<order><item sku='A7'/><to>Bern</to></order>", b"<recall/>", b"<recall"]

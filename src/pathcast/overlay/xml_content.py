@@ -1,7 +1,7 @@
 """Content in XML: profiles in XPath and XQuery, entries that are disjuncts of linear paths.
 
 Example:
-    >>> content = xml_content(engine="reference")
+    >>> content = xml_content()
     >>> from pathcast.overlay.content import Profile
     >>> tables, profiles = content.interests(), content.profiles()
     >>> _ = tables.set_neighbours(["east"])

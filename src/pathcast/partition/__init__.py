@@ -7,10 +7,10 @@ everywhere. An `Assignment` is the book of which query is where, and plans what 
 
 Example:
     >>> from pathcast import Query, QueryIndex
-    >>> index = QueryIndex(engine="reference")
+    >>> index = QueryIndex()
     >>> texts = [f"/order[@to = '{city}']" for city in ("Bern", "Graz", "Linz", "Oslo")]
     >>> report = index.register(Query(f"q{n}", text) for n, text in enumerate(texts))
-    >>> placement = PepPlacement.of(index.population(), 4, engine="reference")
+    >>> placement = PepPlacement.of(index.population(), 4)
     >>> [str(pattern.place) for pattern in placement.patterns], placement.power
     (['/order/@to'], 0.25)
     >>> placement.touched([b"<order to='Linz'/>"]).partitions.to_pylist()

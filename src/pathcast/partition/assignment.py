@@ -3,7 +3,7 @@
 Example:
     >>> from pathcast import Query, QueryIndex
     >>> from pathcast.partition import HashPlacement
-    >>> index = QueryIndex(engine="reference")
+    >>> index = QueryIndex()
     >>> report = index.register([Query(f"q{n}", f"/a[@x = {n}]") for n in range(8)])
     >>> book = Assignment(HashPlacement(2))
     >>> added = book.add(index.population())

@@ -3,7 +3,7 @@ r"""The values that messages have at places, found by the engine in one pass.
 Example:
     >>> from pathcast.query import normalise, predicates_of
     >>> [(place, _)] = predicates_of(normalise("/a/b[@c = 1]"))
-    >>> values = PatternValues([place], engine="reference")
+    >>> values = PatternValues([place])
     >>> found = values.of([b"<a><b c='7'/><b c='&lt;'/></a>", b"<a"])
     >>> [(row, place, found.keys[key]) for row, place, key in zip(*found.columns())]
     [(0, 0, (0, 7.0, '')), (0, 0, (1, 0.0, '<'))]
@@ -137,7 +137,7 @@ def measured_rates(
         >>> from pathcast.query import normalise, predicates_of
         >>> places = [place for place, _ in predicates_of(normalise("/a[@x = 1]/b[. = 2]"))]
         >>> sample = [b"<a x='1'><b>1</b><b>2</b></a>", b"<a><b>3</b><b>3</b></a>"]
-        >>> list(measured_rates(places, sample, engine="reference").values())
+        >>> list(measured_rates(places, sample).values())
         [0.5, 1.5]
     """
     found = PatternValues(places, engine=engine).of(messages)

@@ -6,7 +6,7 @@ pattern.
 
 Example:
     >>> from pathcast import Query, QueryIndex
-    >>> index = QueryIndex(engine="reference")
+    >>> index = QueryIndex()
     >>> texts = ["/m[@a = 1]", "/m[@a = 2][b = 'x']", "/m[b = 'y']", "/m/c"]
     >>> report = index.register(Query(f"q{n}", text) for n, text in enumerate(texts))
     >>> for pattern in exclusiveness_patterns(index.population()):

@@ -7,7 +7,7 @@ one pattern, all that begin with one path, or a single query.
 
 Example:
     >>> from pathcast import Query, QueryIndex
-    >>> index = QueryIndex(engine="reference")
+    >>> index = QueryIndex()
     >>> report = index.register([Query(f"q{n}", f"/a[@x = {n}]") for n in range(4)])
     >>> placement = HashPlacement(partitions=2)
     >>> placed = placement.place(index.population())

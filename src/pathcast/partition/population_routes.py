@@ -7,10 +7,12 @@ partition ask and few of the others do, equality before other comparisons.
 
 Example:
     >>> from pathcast import Query, QueryIndex
-    >>> index = QueryIndex(engine="reference")
+    >>> index = QueryIndex()
     >>> texts = ["/m[@a = 1][@b = 7]", "/m[@a = 1][@b = 8]", "/m[@a = 2][@b = 7]", "/m/c"]
     >>> report = index.register(Query(f"q{n}", text) for n, text in enumerate(texts))
-    >>> routes = routes_of_population(index.population(), np.array([0, 0, 1, 2]))
+    >>> snapshot, partitions = index.freeze(), {"q0": 0, "q1": 0, "q2": 1, "q3": 2}
+    >>> of_queries = np.array([partitions[each] for each in snapshot.query_ids])
+    >>> routes = routes_of_population(snapshot.population(), of_queries)
     >>> sorted(map(str, routes))
     ['/m/c -> 2', '/m[@a=1] -> 0', '/m[@a=2] -> 1']
 

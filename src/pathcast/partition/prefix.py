@@ -2,10 +2,10 @@
 
 Example:
     >>> from pathcast import Query, QueryIndex
-    >>> index = QueryIndex(engine="reference")
+    >>> index = QueryIndex()
     >>> texts = ["/m/a/b[c = 1]", "/m/a", "/m/d//e", "//f"]
     >>> report = index.register(Query(f"q{n}", text) for n, text in enumerate(texts))
-    >>> placement = PrefixPlacement.of(index.population(), 3, steps=2, engine="reference")
+    >>> placement = PrefixPlacement.of(index.population(), 3, steps=2)
     >>> placement.place(index.population()).tolist()
     [0, 0, 2, 1]
     >>> placement.touched([b"<m><d/></m>"]).partitions.to_pylist()

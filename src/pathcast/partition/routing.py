@@ -11,7 +11,7 @@ Example:
     >>> routes = Routes()
     >>> for target, text in enumerate(["/m/a[@x = 1]", "/m/a[@x = 2]", "//b"]):
     ...     routes.add([normalise(text)], target)
-    >>> index = RoutingIndex.of(routes, partitions=3, engine="reference")
+    >>> index = RoutingIndex.of(routes, partitions=3)
     >>> marker = index.marker()
     >>> marker.mark(pa.array([b"<m><a x='2'/><b/></m>", b"<m/>", b"<m"])).partitions.to_pylist()
     [[1, 2], [], []]

@@ -13,7 +13,7 @@ Example:
     >>> message = b"<a><b><x/></b><c/></a>"
     >>> scheme = chunking.scheme()
     >>> answer = evaluate_chunks(
-    ...     InProcess(), scheme, message, cut_plainly(scheme, message), engine="reference")
+    ...     InProcess(), scheme, message, cut_plainly(scheme, message))
     >>> answer.query_ids
     ('q1', 'q2')
 

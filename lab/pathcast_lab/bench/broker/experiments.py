@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
-from pathcast.reference import parse
 from pathcast.schema import ElementPaths
 from pathcast_lab.bench.broker.definition import (
     BrokerAlgorithm,
@@ -32,6 +31,7 @@ from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.figures.reference_subject import processor_ns
 from pathcast_lab.bench.timing import Spread, undisturbed, yardstick
 from pathcast_lab.workload import FlwrQuery
+from pathcast_papers import parse
 
 YARDSTICK_PASSES = 5
 """Passes of the yardstick for one of a reference algorithm, which is much slower."""

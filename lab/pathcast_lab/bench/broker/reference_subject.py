@@ -26,27 +26,27 @@ from typing import Final, TypeAlias
 from pathcast.message import MessageTree
 from pathcast.query.xquery import Target
 from pathcast.query.xquery.syntax import Comparator, NameTest
-from pathcast.reference.pathsharing.algorithms import (
+from pathcast.schema import ElementPaths
+from pathcast_lab.bench.broker.definition import BrokerAlgorithm, OptimisationName
+from pathcast_lab.workload import FlwrPredicate, FlwrQuery
+from pathcast_papers.message_broker.pathsharing.algorithms import (
     PathSharing,
     PathSharingF,
     PathSharingFW,
     PathSharingFWR,
     PlanStatistics,
 )
-from pathcast.reference.pathsharing.broker_query import (
+from pathcast_papers.message_broker.pathsharing.broker_query import (
     BrokerQuery,
     PredicatePath,
     Signature,
     SimplePredicate,
 )
-from pathcast.reference.pathsharing.executor import Profiler
-from pathcast.reference.pathsharing.operators import GroupSequence, OperatorKind
-from pathcast.reference.pathsharing.optimisation import Optimisation
-from pathcast.reference.pathsharing.paths import NavigationPath, navigation_path
-from pathcast.reference.pathsharing.plan_sharing import PlanSharing
-from pathcast.schema import ElementPaths
-from pathcast_lab.bench.broker.definition import BrokerAlgorithm, OptimisationName
-from pathcast_lab.workload import FlwrPredicate, FlwrQuery
+from pathcast_papers.message_broker.pathsharing.executor import Profiler
+from pathcast_papers.message_broker.pathsharing.operators import GroupSequence, OperatorKind
+from pathcast_papers.message_broker.pathsharing.optimisation import Optimisation
+from pathcast_papers.message_broker.pathsharing.paths import NavigationPath, navigation_path
+from pathcast_papers.message_broker.pathsharing.plan_sharing import PlanSharing
 
 Groups: TypeAlias = Mapping[str, GroupSequence]
 """Id of a query -> its groups, where it has any."""

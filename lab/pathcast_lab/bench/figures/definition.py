@@ -15,8 +15,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from pathcast.reference.algorithm import Algorithm
 from pathcast_lab.bench.definitions import SetName
+from pathcast_papers.filtering.algorithm import Algorithm
 
 Kind: TypeAlias = Literal["sweep", "distinct", "characteristics", "insertion", "profile"]
 """MQPT against a parameter; Table 3; Table 4; Table 5; Table 6."""

@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
-from pathcast.reference import parse
-from pathcast.reference.algorithm import Algorithm
 from pathcast_lab.bench.checking import wrong_count
 from pathcast_lab.bench.figures.definition import (
     FigureDefinition,
@@ -37,6 +35,8 @@ from pathcast_lab.bench.figures.reference_subject import (
 )
 from pathcast_lab.bench.rounds import Round
 from pathcast_lab.bench.timing import Spread, undisturbed, yardstick
+from pathcast_papers import parse
+from pathcast_papers.filtering.algorithm import Algorithm
 
 YARDSTICK_PASSES = 5
 """Passes of the yardstick for one of a reference algorithm, which is much slower."""

@@ -21,9 +21,6 @@ from pathcast.engine import QueryIndex
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.query import normalise
-from pathcast.reference import parse
-from pathcast.reference.query_plan import QueryPlan
-from pathcast.reference.yfilter import YFilter
 from pathcast_lab.bench.checking import wrong_count
 from pathcast_lab.bench.figures.kernel_subject import kernel_answers, measure_kernel
 from pathcast_lab.bench.figures.point import KERNEL, Place, Value
@@ -32,6 +29,9 @@ from pathcast_lab.bench.figures.sweep import Experiment, kernel_values
 from pathcast_lab.bench.filtering import ENGINE
 from pathcast_lab.bench.inputs import standing_queries
 from pathcast_lab.bench.timing import Spread, undisturbed, yardstick
+from pathcast_papers import parse
+from pathcast_papers.filtering.query_plan import QueryPlan
+from pathcast_papers.filtering.yfilter import YFilter
 
 INSERTED: Final = 1_000
 """Queries whose insertion is timed (Table 5)."""

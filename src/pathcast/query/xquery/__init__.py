@@ -1,7 +1,7 @@
 """FLWR subscriptions: XQuery text -> syntax tree, static rules, gate, the paper's class.
 
 docs/subscriptions.md says what is accepted and what it means. This package parses and judges; it
-evaluates nothing (`pathcast.reference.xquery` and the kernel do).
+evaluates nothing (`pathcast_papers.message_broker.xquery` and the kernel do).
 """
 
 from __future__ import annotations

@@ -1,0 +1,105 @@
+"""The matcher of the reference engine: door, automaton, numbers, for every message of a batch.
+
+It runs on the caller's thread whatever `MatcherOptions.threads` says, and compiles nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+import pyarrow as pa
+
+from pathcast.errors import MessageError, PathcastError
+from pathcast.limits import Limits
+from pathcast.message import MessageTree, parse_message
+from pathcast.message.dictionaries import Dictionaries
+from pathcast.message.element_stream import original_message
+from pathcast.model import BatchAnswer, BatchStats, FewMatches, OverBudget
+from pathcast_papers.filtering.query_table import Satisfied
+
+
+class TreeFilter(Protocol):
+    """An index or a snapshot."""
+
+    def match(
+        self, trees: Sequence[MessageTree], limits: Limits
+    ) -> tuple[list[Satisfied], Sequence[str]]:
+        """What each message satisfies, and number -> id."""
+
+
+class ReferenceMatcher:
+    """Matches batches; may be called from several threads.
+
+    Args:
+        filter_: The queries.
+        limits: What one message may cost.
+        streams: Dictionaries of element streams; None where these are not taken.
+    """
+
+    def __init__(
+        self, filter_: TreeFilter, limits: Limits, streams: Dictionaries | None = None
+    ) -> None:
+        self._filter = filter_
+        self._limits = limits
+        self._streams = streams
+
+    def match_few(self, messages: list[bytes]) -> FewMatches:
+        """As `match`."""
+        answer = self.match(pa.array(messages, pa.binary()))
+        columns = (column.to_pylist() for column in answer.over_budget)
+        return FewMatches(
+            answer.matches.to_pylist(), list(answer.refusals), list(zip(*columns, strict=True))
+        )
+
+    def match(self, messages: pa.Array, *, encoding: str | None = None) -> BatchAnswer:
+        """Matches every message; see `pathcast.engine.backend.MatcherBackend`."""
+        started = time.perf_counter_ns()
+        rows: list[list[int] | None] = [None] * len(messages)
+        trees: list[MessageTree] = []
+        positions: list[int] = []
+        refusals: list[tuple[int, PathcastError]] = []
+        size = 0
+        for position, value in enumerate(messages):
+            message: bytes | None = value.as_py()
+            if message is None:
+                continue
+            size += len(message)
+            rows[position] = []
+            try:
+                original = original_message(message, encoding, self._streams, self._limits)
+                trees.append(parse_message(original[0], self._limits, original[1]))
+                positions.append(position)
+            except MessageError as error:
+                refusals.append((position, error))
+        parsed = time.perf_counter_ns()
+        satisfied, query_ids = self._filter.match(trees, self._limits)
+        matched = time.perf_counter_ns()
+        pairs: list[tuple[int, int, bool]] = []
+        for position, each in zip(positions, satisfied, strict=True):
+            rows[position] = each.numbers
+            found = [(number, False) for number in each.over_budget]
+            found += [(number, True) for number in each.undecided]
+            pairs += [(position, number, by_message) for number, by_message in sorted(found)]
+        matches = pa.array(rows, pa.list_(pa.uint32()))
+        stats = BatchStats(
+            messages=len(trees) + len(refusals),
+            bytes=size,
+            refused=len(refusals),
+            matches=sum(len(each.numbers) for each in satisfied),
+            nodes=sum(len(tree) + len(tree.attribute_name) for tree in trees),
+            nfa_messages=len(trees),
+            evaluations=sum(each.evaluations for each in satisfied),
+            steps=sum(each.steps for each in satisfied),
+            verdicts=len(pairs),
+            parsing_ns=parsed - started,
+            matching_ns=matched - parsed,
+            collecting_ns=time.perf_counter_ns() - matched,
+        )
+        over_budget = OverBudget(
+            pa.array([row for row, _, _ in pairs], pa.int64()),
+            pa.array([number for _, number, _ in pairs], pa.uint32()),
+            pa.array([by_message for _, _, by_message in pairs], pa.bool_()),
+        )
+        return BatchAnswer(matches, refusals, over_budget, stats, query_ids)
