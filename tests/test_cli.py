@@ -18,6 +18,7 @@ import pytest
 from typer.testing import Result
 
 from command_line import run_command
+from pathcast.cli import app
 from pathcast.cli.exits import ExitCode
 from patience import PATIENCE_SECONDS, wait_until
 
@@ -396,3 +397,23 @@ class TestProcess:
         writer = wait_until(opened)
         assert writer is not None
         return writer
+
+
+def test_the_list_of_commands_says_what_their_help_begins_with() -> None:
+    places = {**app.COMMANDS, **app.GROUPS}
+    for name, place in places.items():
+        command = app._made(name)
+        text = " ".join((command.short_help or command.help).split("\n\n")[0].split())
+        assert place.summary == text, name
+
+
+def test_the_list_of_commands_needs_no_engine() -> None:
+    """If this fails, `pathcast --help` takes several times as long."""
+    code = (
+        "import sys\nfrom pathcast.cli import main\nsys.argv = ['pathcast', '--help']\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print({'pyarrow', 'pydantic', 'pathcast.engine', 'grpc'} & sys.modules.keys())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "inbox" in done.stdout
+    assert done.stdout.splitlines()[-1] == "set()"

@@ -13,34 +13,38 @@ Without `engine=` the native kernel answers, or the engine that `PATHCAST_ENGINE
 
 from __future__ import annotations
 
-from pathcast.customize import (
-    Broker,
-    Deliveries,
-    DeliveryBatch,
-    SubscriptionPlan,
-    SubscriptionSnapshot,
-)
-from pathcast.engine import (
-    ArrowBatch,
-    BatchResult,
-    Explanation,
-    Matcher,
-    MatchResult,
-    QueryIndex,
-    Snapshot,
-)
-from pathcast.errors import PathcastError
-from pathcast.limits import Limits
-from pathcast.model import (
-    BatchStats,
-    Delivery,
-    EngineName,
-    Query,
-    QueryWarning,
-    RegisterReport,
-    Subscription,
-)
-from pathcast.query import CompiledQuery, CostClass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathcast.customize import (
+        Broker,
+        Deliveries,
+        DeliveryBatch,
+        SubscriptionPlan,
+        SubscriptionSnapshot,
+    )
+    from pathcast.engine import (
+        ArrowBatch,
+        BatchResult,
+        Explanation,
+        Matcher,
+        MatchResult,
+        QueryIndex,
+        Snapshot,
+    )
+    from pathcast.errors import PathcastError
+    from pathcast.limits import Limits
+    from pathcast.model import (
+        BatchStats,
+        Delivery,
+        EngineName,
+        Query,
+        QueryWarning,
+        RegisterReport,
+        Subscription,
+    )
+    from pathcast.query import CompiledQuery, CostClass
 
 __all__ = [
     "ArrowBatch",
@@ -67,3 +71,50 @@ __all__ = [
     "SubscriptionPlan",
     "SubscriptionSnapshot",
 ]
+
+_ROOMS = {
+    "pathcast.customize": (
+        "Broker",
+        "Deliveries",
+        "DeliveryBatch",
+        "SubscriptionPlan",
+        "SubscriptionSnapshot",
+    ),
+    "pathcast.engine": (
+        "ArrowBatch",
+        "BatchResult",
+        "Explanation",
+        "Matcher",
+        "MatchResult",
+        "QueryIndex",
+        "Snapshot",
+    ),
+    "pathcast.errors": ("PathcastError",),
+    "pathcast.limits": ("Limits",),
+    "pathcast.model": (
+        "BatchStats",
+        "Delivery",
+        "EngineName",
+        "Query",
+        "QueryWarning",
+        "RegisterReport",
+        "Subscription",
+    ),
+    "pathcast.query": ("CompiledQuery", "CostClass"),
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports the room of a name when the name is asked for first."""
+    if f"pathcast.{name}" in _ROOMS:
+        return import_module(f"pathcast.{name}")
+    if name not in _ROOM_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(_ROOM_OF[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

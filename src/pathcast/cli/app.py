@@ -1,7 +1,7 @@
 """The application: which commands there are, and `main`.
 
-The module of a command is imported when the command is called, or all are helped with: what one
-needs, an engine, generators or connections, the others do not wait for.
+The module of a command is imported when the command is called: what one needs, an engine,
+generators or connections, the others do not wait for. The list of all commands imports none.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Final, NamedTuple
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from pathcast.cli.console import guarded
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
@@ -23,35 +23,78 @@ class _Place(NamedTuple):
     Attributes:
         module: Of `pathcast.cli`.
         name: In there: of a function, or of one that builds a group of commands.
+        summary: The first sentence of its help.
         epilog: Name in there of what its help ends with; None: exit codes.
     """
 
     module: str
     name: str
+    summary: str
     epilog: str | None = None
 
 
 COMMANDS: Final = {
-    "match": _Place("match", "match"),
-    "explain": _Place("explain", "explain"),
-    "check": _Place("check", "check"),
-    "run": _Place("run", "run"),
-    "inbox": _Place("outputs", "inbox"),
-    "why": _Place("outputs", "why"),
-    "dlq": _Place("dlq", "dlq"),
-    "demo": _Place("demo", "demo"),
-    "doctor": _Place("doctor", "doctor"),
-    "transform": _Place("transform", "transform", "TRANSFORM_EPILOG"),
-    "test": _Place("suite_command", "run_suites", "TEST_EPILOG"),
-    "lint": _Place("lint", "lint_queries", "LINT_EPILOG"),
+    "match": _Place(
+        "match", "match", "Say for each message which of the standing queries it satisfies."
+    ),
+    "explain": _Place(
+        "explain", "explain", "Show why a message satisfies a query, or where it first fails."
+    ),
+    "check": _Place(
+        "check",
+        "check",
+        "Check queries; print every fault with its line, a caret and a suggestion.",
+    ),
+    "run": _Place(
+        "run",
+        "run",
+        "Run messages through Spark: matches, dead letters and an inbox per subscriber.",
+    ),
+    "inbox": _Place(
+        "outputs", "inbox", "Print what was delivered to a subscriber, one line of JSON a delivery."
+    ),
+    "why": _Place("outputs", "why", "Say why a message came to a subscriber, or why it did not."),
+    "dlq": _Place(
+        "dlq", "dlq", "List the dead letters of a pipeline, and have them taken up again."
+    ),
+    "demo": _Place(
+        "demo",
+        "demo",
+        "Show the whole way: messages, subscriptions, Spark pipeline, one subscriber's inbox.",
+    ),
+    "doctor": _Place(
+        "doctor", "doctor", "Say what is installed, what is missing and how to get it."
+    ),
+    "transform": _Place(
+        "transform",
+        "transform",
+        "Print what a subscriber with this query would get of each message.",
+        "TRANSFORM_EPILOG",
+    ),
+    "test": _Place(
+        "suite_command",
+        "run_suites",
+        "Run cases of query, message and what has to be delivered.",
+        "TEST_EPILOG",
+    ),
+    "lint": _Place(
+        "lint",
+        "lint_queries",
+        "Find what is likely wrong with queries, before a message is missed.",
+        "LINT_EPILOG",
+    ),
 }
 
 GROUPS: Final = {
-    "generate": _Place("generate", "build_generate"),
-    "broker": _Place("broker", "build_broker"),
-    "net": _Place("net", "build_net"),
-    "registry": _Place("registry", "build_registry"),
-    "peer": _Place("peer", "build_peer"),
+    "generate": _Place(
+        "generate",
+        "build_generate",
+        "Generate documents or queries by a DTD; the same seed gives the same bytes.",
+    ),
+    "broker": _Place("broker", "build_broker", "One broker of a network."),
+    "net": _Place("net", "build_net", "A network of brokers, on this machine or elsewhere."),
+    "registry": _Place("registry", "build_registry", "The registration service of a network."),
+    "peer": _Place("peer", "build_peer", "Peers that hold one automaton together."),
 }
 
 
@@ -76,6 +119,13 @@ class _Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        places = {**COMMANDS, **GROUPS}
+        self.commands = {
+            name: TyperCommand(name, help=place.summary) for name, place in places.items()
+        }
+        super().format_help(ctx, formatter)
 
 
 def _made(name: str) -> Any:

@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NoReturn
 
-from pathcast.engine.explain import explain_query
 from pathcast.engine.explanation import Explanation
 from pathcast.engine.matcher import Matcher, matcher_options
 from pathcast.engine.rows import (
@@ -179,6 +178,8 @@ expected
             asked = found._replace(namespaces={**self._namespaces, **(found.namespaces or {})})
         options = matcher_options(self._engine, limits or self._limits, 1, CACHE_BYTES_MAX)
         queries = self._backend if isinstance(query, str) else None
+        from pathcast.engine.explain import explain_query  # takes as long to import as the engine
+
         return explain_query(asked, message, self._module, options, queries)
 
     def compact(self) -> None:

@@ -16,7 +16,6 @@ from dataclasses import replace
 from typing import overload
 
 from pathcast.model import Query, QueryWarning, Subscription
-from pathcast.query.query_warnings import warnings_of
 
 
 class LazyWarnings(Sequence[QueryWarning]):
@@ -57,6 +56,9 @@ class LazyWarnings(Sequence[QueryWarning]):
     def _of(
         self, row: Query | Subscription, known: dict[tuple[str, int], tuple[QueryWarning, ...]]
     ) -> tuple[QueryWarning, ...]:
+        # Its patterns take longer to compile than all else that a registration needs.
+        from pathcast.query.query_warnings import warnings_of
+
         text = row.text if isinstance(row, Query) else row.query
         # Rows that bind prefixes alike share the object, which outlives the call.
         key = text, id(row.namespaces)

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import importlib
 import os
-from importlib.metadata import entry_points
 from typing import Final, cast, get_args
 
 from pathcast.engine.backend import EngineModule
@@ -69,6 +68,8 @@ def engine_module(name: EngineName) -> EngineModule:
         except KernelMissingError as error:
             # The sentence says it all; the frames of the import system would bury it.
             raise error.with_traceback(None) from None
+    from importlib.metadata import entry_points
+
     for offered in entry_points(group=ENGINES_GROUP, name=name):
         return cast(EngineModule, offered.load())
     raise ConfigError(

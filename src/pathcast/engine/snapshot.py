@@ -23,7 +23,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pathcast.engine.backend import EngineModule, SnapshotBackend
-from pathcast.engine.explain import explain_query
 from pathcast.engine.explanation import Explanation
 from pathcast.engine.matcher import Matcher, matcher_options
 from pathcast.engine.rows import usable_ids, usable_row
@@ -186,6 +185,8 @@ class Snapshot:
         asked = self.query(query) if isinstance(query, str) else usable_row(query, Query)
         options = matcher_options(self._engine, limits or self.limits, 1, CACHE_BYTES_MAX)
         queries = self._backend if isinstance(query, str) else None
+        from pathcast.engine.explain import explain_query  # takes as long to import as the engine
+
         return explain_query(asked, message, self._module, options, queries)
 
     def __copy__(self) -> Snapshot:
