@@ -26,9 +26,9 @@ from pathcast.errors import PathcastError
 from pathcast.limits import Limits
 from pathcast.message.canonical import canonical
 from pathcast.message.dictionaries import Dictionaries
-from pathcast.message.element_stream import encode_stream
 from pathcast.model import DELIVER_MODES, STEP_LENGTH_MAX, EngineName, Query
 from pathcast.query import canonical_text
+from pathcast_papers.onyx.element_stream import encode_stream
 from test_restructuring import BOUND, by_tree, element, random_steps
 
 QUERIES: Final = (

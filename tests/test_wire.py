@@ -26,11 +26,11 @@ from pathcast.errors import ConfigError, MessageError, MissingDependencyError, W
 from pathcast.limits import Limits
 from pathcast.message import wire
 from pathcast.message.dictionaries import Dictionaries, Dictionary
-from pathcast.message.element_stream import decode_stream, encode_stream, is_stream
 from pathcast.message.wire import FormatCost, WireFormat, best_format, compress, decompress
 from pathcast.model import EngineName
 from pathcast.schema import parse_dtd
 from pathcast_papers import parse
+from pathcast_papers.onyx.element_stream import decode_stream, encode_stream, is_stream
 from shared_data import SHARED_DATA
 
 MESSAGE = b'<order no="7"><item>tea</item><item>jam</item><item>tea</item></order>'

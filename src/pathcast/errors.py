@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self, TypeAlias
+from typing import ClassVar, TypeAlias
 
 Param: TypeAlias = str | int | float | None
 """A parameter of an error."""
@@ -67,11 +67,6 @@ class PathcastError(Exception):
         """Code, message and, for errors with a place, line, column and offset."""
         place = {key: self.params.get(key) for key in ("line", "column", "offset")}
         return {"code": self.code, "message": self.message, **place}
-
-    @classmethod
-    def from_params(cls, code: str, params: Mapping[str, Param]) -> Self:
-        """The error of this family with parameters that are already a mapping."""
-        return cls(code, **params)
 
 
 def _rebuild(cls: type[PathcastError], code: str, params: dict[str, Param]) -> PathcastError:

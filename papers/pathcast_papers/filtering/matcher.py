@@ -15,9 +15,9 @@ from pathcast.errors import MessageError, PathcastError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, parse_message
 from pathcast.message.dictionaries import Dictionaries
-from pathcast.message.element_stream import original_message
 from pathcast.model import BatchAnswer, BatchStats, FewMatches, OverBudget
 from pathcast_papers.filtering.query_table import Satisfied
+from pathcast_papers.onyx.element_stream import original_message
 
 
 class TreeFilter(Protocol):

@@ -1,4 +1,4 @@
-"""Columns of element streams by the reference codec; see `pathcast.message.element_stream`.
+"""Columns of element streams by the reference codec; see `pathcast_papers.onyx.element_stream`.
 
 It takes them one after the other, for tests.
 """
@@ -10,7 +10,7 @@ import pyarrow as pa
 from pathcast.errors import MessageError, PathcastError
 from pathcast.limits import Limits
 from pathcast.message.dictionaries import Dictionaries, Dictionary
-from pathcast.message.element_stream import encode_stream, original_message
+from pathcast_papers.onyx.element_stream import encode_stream, original_message
 
 
 def encode_streams(messages: pa.Array, dictionary: Dictionary | None = None) -> pa.Array:

@@ -40,7 +40,6 @@ from pathcast.errors import (
 from pathcast.limits import Limits
 from pathcast.message import parse_message
 from pathcast.message.dictionaries import Dictionaries
-from pathcast.message.element_stream import original_message
 from pathcast.model import (
     BatchStats,
     DeliveryAnswer,
@@ -53,6 +52,7 @@ from pathcast.model import (
 from pathcast.query import compile_subscription
 from pathcast_papers.message_broker.standing_subscription import MessageView, StandingSubscription
 from pathcast_papers.message_broker.subscription_plan import explanation
+from pathcast_papers.onyx.element_stream import original_message
 
 ROWS_SCHEMA: Final = pa.schema(
     [

@@ -12,7 +12,8 @@ Example:
     >>> from pathcast.query.static import resolve
     >>> from pathcast.schema import parse_dtd
     >>> structure = structure_of_dtd(parse_dtd("<!ELEMENT a (b)><!ELEMENT b EMPTY>"))
-    >>> for issue in path_issues(resolve(parse("/a/bb"), "/a/bb", {}), structure, {}):
+    >>> expr = resolve(parse("/a/bb"), "/a/bb", {})
+    >>> for issue in PathChecker(structure, {}).issues(expr):
     ...     print(issue.code, issue.offset, issue.message, issue.fix)
     PL101 3 no element of the DTD is called `bb` did you mean `b`?
 
@@ -79,19 +80,6 @@ class PathIssue:
     instead: str | None = None
     bindings: tuple[tuple[str, str], ...] = ()
     is_decisive: bool = False
-
-
-def path_issues(expr: Expr, structure: Structure, namespaces: Mapping[str, str]) -> list[PathIssue]:
-    """What of a resolved query messages cannot have.
-
-    Args:
-        expr: The query, resolved.
-        structure: What messages look like.
-        namespaces: The prefixes of the query.
-
-    Cost: steps of the query times places that they lead to.
-    """
-    return PathChecker(structure, namespaces).issues(expr)
 
 
 class PathChecker:

@@ -66,23 +66,6 @@ def with_condition(step: Step, condition: Condition) -> Step:
     return replace(step, stages=(*others, last))
 
 
-def end_path(steps: list[Step], condition: Condition | None, is_pending: bool) -> None:
-    """Puts the condition of a path's end where it belongs.
-
-    Args:
-        steps: The steps; changed.
-        condition: On the last step, or after `//` on an element there or below.
-        is_pending: Whether `//` stands before the end.
-    """
-    if condition is None:
-        return
-    if is_pending:
-        stages = (Stage((), (condition,)),)
-        steps.append(Step(Axis.DESCENDANT_OR_SELF, AnyName(), stages))
-    else:
-        steps[-1] = with_condition(steps[-1], condition)
-
-
 def simplified(steps: list[Step], *, is_main: bool) -> tuple[Step, ...]:
     """The steps with branches and wildcards in canonical order.
 
