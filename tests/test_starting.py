@@ -25,6 +25,7 @@ from pathcast.transport.client import BrokerClient
 from pathcast.transport.disk import Disk
 from pathcast.transport.frames import Hello, encode_frame
 from pathcast.transport.grpc_streams import Address, open_stream
+from pathcast.transport.monitor import Monitor
 from pathcast.transport.process import operator_of, read_control, running
 from pathcast.transport.settings import BrokerSettings
 from patience import PATIENCE_SECONDS, eventually
@@ -101,11 +102,11 @@ def test_a_process_listens_while_it_starts_and_says_how_far_it_is(
     settings: BrokerSettings,
 ) -> None:
     async def main() -> None:
-        slowly = Slowly(flooding("b", ["a"]))
+        slowly, monitor = Slowly(flooding("b", ["a"])), Monitor()
         directory = settings.broker.directory
         async with contextlib.AsyncExitStack() as stack:
             starting = asyncio.create_task(
-                stack.enter_async_context(running(settings, slowly.kind))
+                stack.enter_async_context(running(settings, slowly.kind, monitor=monitor))
             )
             await eventually(lambda: read_control(directory).is_starting)
             async with operator_of(directory, CODEC) as operator:
@@ -115,11 +116,14 @@ def test_a_process_listens_while_it_starts_and_says_how_far_it_is(
                     return status == {"name": "b", "starting": {"done": 50, "total": 100}}
 
                 await eventually(is_half_done)
+                told = {"profiles": "50 of 100 things that are kept are restored"}
+                assert await monitor.unready() == told
                 address = Address("b", read_control(directory).listen)
                 await all_are_told_to_try_again(address)
                 slowly.may_go_on.set()
                 await starting
                 assert not read_control(directory).is_starting
+                assert "profiles" not in await monitor.unready()
                 status = await operator.status()
             assert status["node"] == {"seen": len(SAVED)}
             await publishes(address)

@@ -194,17 +194,18 @@ async def running(
         )
         stack.callback(_remove_control, settings.broker.directory)
         _write_control(path, control)
-        carrier = await asyncio.to_thread(
-            Carrier,
-            name,
-            kind,
-            kept,
-            dial,
-            backlog_max=settings.broker.backlog_max,
-            has_ended=find_out,
-            counted=starting.counted,
-            check=check,
-        )
+        with contextlib.nullcontext() if monitor is None else monitor.watching(starting):
+            carrier = await asyncio.to_thread(
+                Carrier,
+                name,
+                kind,
+                kept,
+                dial,
+                backlog_max=settings.broker.backlog_max,
+                has_ended=find_out,
+                counted=starting.counted,
+                check=check,
+            )
         closing.pop_all()
         stack.push_async_callback(carrier.stop)
         await carrier.start(list(addresses))

@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from prometheus_client.core import Metric
+
 from pathcast.errors import UnavailableError
 
 if TYPE_CHECKING:
@@ -59,6 +61,14 @@ class Starting:
     def end(self, carrier: Carrier) -> None:
         """There is one; calls are taken from now on."""
         self._carrier = carrier
+
+    async def metrics(self) -> list[Metric]:
+        """As `Watched` of a monitor: there are none yet."""
+        return []
+
+    async def unready(self) -> Mapping[str, str]:
+        """As `Watched` of a monitor."""
+        return {"profiles": f"{self.done:,} of {self.total:,} things that are kept are restored"}
 
     def counted(self, saved: Mapping[str, bytes]) -> Mapping[str, bytes]:
         """What a node saved; it is counted how much of that is read."""
