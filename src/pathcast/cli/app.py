@@ -42,6 +42,7 @@ COMMANDS: Final = {
     "demo": _Place("demo", "demo"),
     "doctor": _Place("doctor", "doctor"),
     "transform": _Place("transform", "transform", "TRANSFORM_EPILOG"),
+    "bench": _Place("bench", "bench"),
     "test": _Place("suite_command", "run_suites", "TEST_EPILOG"),
     "lint": _Place("lint", "lint_queries", "LINT_EPILOG"),
 }
