@@ -127,6 +127,15 @@ class TestDearestIsNamed:
         text = run_bench(queries, message).stdout
         assert text.endswith("none is evaluated by itself; shared paths answer them all\n")
 
+    def test_queries_without_a_candidate_are_not_called_shared(
+        self, tmp_path: Path, message: Path
+    ) -> None:
+        # Other messages may well have one: these queries are not cheap, they were not asked.
+        queries = written(tmp_path / "q.txt", "//gone[last()]", "//b")
+        text = run_bench(queries, message).stdout
+        assert "shared paths answer them all" not in text
+        assert text.endswith("1 may be evaluated by itself, and took no step on these messages\n")
+
 
 class TestSearch:
     @pytest.mark.parametrize("total", [sum, max])

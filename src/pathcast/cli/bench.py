@@ -22,7 +22,7 @@ from pathcast.cli.bench_costs import (
     measured,
     pass_of,
 )
-from pathcast.cli.columns import print_table
+from pathcast.cli.columns import number, print_table
 from pathcast.cli.console import answers, notices, say, say_error, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.messages import MESSAGES_HELP, check_standard_input, read_batches
@@ -350,6 +350,7 @@ class _Tables:
             self._print_dearest(
                 [self._query(steps, query, costs) for steps, query in search.found],
                 *search.unreached,
+                evaluated=sum(len(queries) for queries, _ in dear),
             )
 
     def _query(self, steps: int, query: StandingQuery, costs: Mapping[str, Fact]) -> Fact:
@@ -372,8 +373,10 @@ class _Tables:
             "advice": advice,
         }
 
-    def _print_dearest(self, facts: list[Fact], queries: int, steps: int) -> None:
-        """Prints the queries that were found, and how many were not reached."""
+    def _print_dearest(
+        self, facts: list[Fact], queries: int, steps: int, *, evaluated: int
+    ) -> None:
+        """Prints the queries that were found, and how many of the evaluated were not reached."""
         if facts:
             self._print("dearest queries, each by itself", "query", _QUERIES, facts)
         left = steps / self._held.count
@@ -391,8 +394,13 @@ class _Tables:
                 out.print(f"  {shown(line)}")
         if queries:
             out.print(
-                f"not reached: {queries:,} queries, which together take {_number(left)} steps a "
+                f"not reached: {queries:,} queries, which together take {number(left)} steps a "
                 "message; --seconds gives more time"
+            )
+        elif not facts and evaluated:
+            out.print(
+                f"dearest queries: of those here, {evaluated:,} may be evaluated by itself, and "
+                "took no step on these messages"
             )
         elif not facts:
             out.print("dearest queries: none is evaluated by itself; shared paths answer them all")
@@ -425,22 +433,8 @@ def _cell(name: str, value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return f"{value:.0%}" if name.startswith("share") else _number(value)
+        return f"{value:.0%}" if name.startswith("share") else number(value)
     return f"{value:,}" if isinstance(value, int) else shown(str(value))
-
-
-def _number(value: float) -> str:
-    """Three digits that count, never an exponent.
-
-    Example:
-        >>> _number(1234.5), _number(12.34), _number(1.234), _number(0.01234), _number(0)
-        ('1,234', '12.3', '1.23', '0.0123', '0')
-    """
-    size = abs(value)
-    if size >= 100 or value == 0:
-        return f"{value:,.0f}"
-    places = 1 if size >= 10 else 2 if size >= 0.1 else 4
-    return f"{value:.{places}f}"
 
 
 @contextmanager

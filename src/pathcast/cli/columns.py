@@ -58,6 +58,20 @@ def print_table(title: str, head: Iterable[str], rows: Sequence[Sequence[str]]) 
     out.print(table)
 
 
+def number(value: float) -> str:
+    """Three digits that count, never an exponent.
+
+    Example:
+        >>> number(1234.5), number(12.34), number(1.234), number(0.01234), number(0)
+        ('1,234', '12.3', '1.23', '0.0123', '0')
+    """
+    size = abs(value)
+    if size >= 100 or value == 0:
+        return f"{value:,.0f}"
+    places = 1 if size >= 10 else 2 if size >= 0.1 else 4
+    return f"{value:.{places}f}"
+
+
 def in_bytes(count: int) -> str:
     """A number of bytes with three digits or so."""
     if count < 1_000:
