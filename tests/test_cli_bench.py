@@ -80,7 +80,8 @@ class TestDearestIsNamed:
         [dear] = facts["query"]
         assert (dear["id"], dear["class"], dear["query"]) == ("dear", "scan", DEAR)
         assert dear["steps_per_message"] > 1_000
-        assert dear["us_per_message"] is not None
+        # It was timed, whatever came out.
+        assert dear["undecided"] == 0
         assert "not reached" not in facts
         # Why it is dear, and what to write instead.
         assert "uses the axis preceding, which only the evaluator knows" in dear["reasons"]

@@ -322,9 +322,9 @@ class _Tables:
         run, count = self._gauge.pass_of(queries), self._held.count
         stats = measured(run).stats
         steps = self._gauge.steps_of(stats)
-        spent = measured(run, self._rounds, deadline).least - self._gauge.nothing.least
+        spent = self._gauge.beyond_reading(run, self._rounds, deadline)
         return {
-            "us_per_message": max(0.0, spent) * 1e6 / count,
+            "us_per_message": None if spent is None else spent * 1e6 / count,
             "steps_per_message": steps / count,
             "matches_per_message": stats.matches / count,
             "undecided": stats.verdicts,
@@ -365,7 +365,7 @@ class _Tables:
             "id": row.id,
             "class": query.query_class.value,
             "steps_per_message": steps / self._held.count,
-            # None where there was no time to measure it.
+            # None where there was no time to measure it, or where it is lost in the noise.
             **{name: costs.get(row.id, {}).get(name) for name in ("us_per_message", "undecided")},
             "query": row.query,
             "steps": list(row.steps),

@@ -197,15 +197,21 @@ def measured(run: Pass, rounds: int = 1, deadline: float = inf) -> Measured:
     """
     seconds: list[float] = []
     while True:
-        started = ended = time.perf_counter()
-        passes = 0
-        while not passes or (rounds > 1 and ended - started < ROUND_SECONDS_MIN):
-            stats = run()
-            ended = time.perf_counter()
-            passes += 1
-        seconds.append((ended - started) / passes)
-        if len(seconds) >= rounds or ended >= deadline:
+        spent, stats = _round(run, ROUND_SECONDS_MIN if rounds > 1 else 0.0)
+        seconds.append(spent)
+        if len(seconds) >= rounds or time.perf_counter() >= deadline:
             return Measured(tuple(seconds), stats)
+
+
+def _round(run: Pass, seconds_min: float) -> tuple[float, BatchStats]:
+    """Mean seconds of as many passes as take so long, one at least, and counters of the last."""
+    started = ended = time.perf_counter()
+    passes = 0
+    while not passes or ended - started < seconds_min:
+        stats = run()
+        ended = time.perf_counter()
+        passes += 1
+    return (ended - started) / passes, stats
 
 
 class CostGauge:
@@ -237,9 +243,9 @@ class CostGauge:
         self._namespaces = namespaces
         self._threads = threads
         self._batches = batches
-        run = self._pass_of_index(())
-        run()
-        self.nothing = measured(run, rounds)
+        self._read = self._pass_of_index(())
+        self._read()
+        self.nothing = measured(self._read, rounds)
 
     def pass_of(self, queries: Sequence[StandingQuery]) -> Pass:
         """A pass that answers these queries only.
@@ -262,6 +268,28 @@ class CostGauge:
         index = QueryIndex(engine=self._engine, limits=self._limits, namespaces=self._namespaces)
         index.register([Query(row.id, row.query, row.namespaces) for row, _, _ in queries])
         return pass_of(self._batches, index.freeze().matcher(threads=self._threads))
+
+    def beyond_reading(self, run: Pass, rounds: int, deadline: float) -> float | None:
+        """Seconds that a pass takes beyond one without any query.
+
+        Passes of both kinds alternate, so that load which comes and goes disturbs both, and the
+        quickest are compared.
+
+        Args:
+            run: A pass; it was run before.
+            rounds: How many of each kind.
+            deadline: By `time.perf_counter`; after it no round begins but the first.
+
+        Returns:
+            None where the difference is lost in what the passes differ by anyway.
+        """
+        reading, answering = inf, inf
+        for _ in range(rounds):
+            reading = min(reading, _round(self._read, ROUND_SECONDS_MIN)[0])
+            answering = min(answering, _round(run, ROUND_SECONDS_MIN)[0])
+            if time.perf_counter() >= deadline:
+                break
+        return answering - reading if answering > reading else None
 
     def steps_of(self, stats: BatchStats) -> int:
         """Steps that queries have taken on all messages, beyond those of no query."""
