@@ -26,7 +26,7 @@ from pathcast.errors import (
 )
 from pathcast.limits import Limits
 from pathcast.message.canonical import canonical
-from pathcast.model import EngineName
+from pathcast.model import DeliverMode, EngineName
 from patience import PATIENCE_SECONDS
 
 MESSAGE = (
@@ -183,6 +183,28 @@ class TestSubscribing:
         }
         assert (len(broker), "ok" in broker, "syntax" in broker) == (1, True, False)
         assert broker.subscription("ok").subscriber == "ann"
+
+    def test_the_cost_class_of_each_is_told(self, engine: EngineName) -> None:
+        # The kernel shares more than the reference, which evaluates every result by itself.
+        shared = "candidate-checked" if engine == "reference" else "indexed"
+        costs: dict[str, tuple[DeliverMode, str]] = {
+            "for $a in //a where $a/@n > 1 return <r>{$a}</r>": ("fragment", shared),
+            "for $b in //b order by $b return <r>{$b}</r>": ("fragment", "candidate-checked"),
+            "<r>{count(//b)}</r>": ("fragment", "scan"),
+            "//a": ("fragment", shared),
+            "//a[last()]": ("fragment", "candidate-checked"),
+            "//b[@n > 1]": ("ids", "indexed"),
+            "//a/b | //c": ("message", "indexed"),
+            "//b[last()]": ("ids", "candidate-checked"),
+            "not(//a)": ("message", "scan"),
+        }
+        broker = Broker(engine)
+        rows = [Subscription(text, "ann", text, deliver) for text, (deliver, _) in costs.items()]
+        assert not broker.subscribe(rows).rejected
+        told = {text: broker.cost(text).value for text in costs}
+        assert told == {text: cost for text, (_, cost) in costs.items()}
+        with pytest.raises(UnknownQueryError):
+            broker.cost("gone")
 
     def test_an_id_that_is_taken_keeps_its_subscription(self, engine: EngineName) -> None:
         broker = Broker(engine)

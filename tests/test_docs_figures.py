@@ -69,15 +69,15 @@ def test_every_section_has_a_block_and_words() -> None:
 def test_tables_are_what_the_records_give(tmp_path: Path, name: str, runs: int) -> None:
     """Writing a page again from the records that it links to changes nothing."""
     text = (ROOT / "docs" / name).read_text(encoding="utf-8")
-    record = r"\.\./benchmarks/records/(\w+-\w+-([\w-]+)-(?:short|full))"
+    record = r"\.\./lab/benchmarks/records/(\w+-\w+-([\w-]+)-(?:short|full))"
     linked = re.findall(rf"\[values\.csv and record\.json\]\({record}\)", text)
     assert len(linked) == runs
     page = tmp_path / name
     page.write_text(text, encoding="utf-8")
     for run, benchmark in linked:
         paper = PAPERS[benchmark]()
-        directory = ROOT / "benchmarks" / "records" / run
-        definition = read_definition(ROOT / "benchmarks", benchmark, paper.definition)
+        directory = ROOT / "lab" / "benchmarks" / "records" / run
+        definition = read_definition(ROOT / "lab" / "benchmarks", benchmark, paper.definition)
         assert paper.page.write(page, directory, *read_run(directory), definition.figures)
     assert without_folders(page.read_text(encoding="utf-8")) == without_folders(text)
 

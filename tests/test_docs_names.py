@@ -126,7 +126,11 @@ def test_tests_that_are_named_exist() -> None:
 
 def test_options_that_are_named_exist() -> None:
     commands = [*SOURCES.joinpath("cli").glob("*.py"), *LAB.joinpath("cli").glob("*.py")]
-    code = [*commands, *ROOT.glob("tools/*"), ROOT / "Makefile"]
+    code = [
+        *commands,
+        *(path for path in ROOT.glob("tools/*") if path.is_file()),
+        ROOT / "Makefile",
+    ]
     written = "\n".join(path.read_text(encoding="utf-8") for path in code)
     known = set(OPTION.findall(written)) | {"--help", "--find-links"}  # of Typer, of pip
     for path in commands:

@@ -39,7 +39,7 @@ class Figure(NamedTuple):
 def medians(*benchmarks: str) -> Medians:
     """Of the newest record that has all of these benchmarks."""
     found: list[dict[str, Any]] = []
-    for path in sorted((ROOT / "benchmarks" / "records").glob("*.json")):
+    for path in sorted((ROOT / "lab" / "benchmarks" / "records").glob("*.json")):
         run = json.loads(path.read_text(encoding="utf-8"))
         if {one["name"] for one in run["benchmarks"]} >= set(benchmarks):
             found.append(run)

@@ -80,6 +80,23 @@ def test_the_steps_of_a_message_are_for_all_series_together(engine: EngineName) 
 
 
 @broker_engines
+def test_the_counted_steps_are_those_of_the_budget(engine: EngineName) -> None:
+    """A message that may take the steps that were counted is served, with fewer it is not."""
+
+    def taken(limits: Limits | None) -> tuple[int, int]:
+        broker = Broker(engine, limits)
+        broker.subscribe([asked(number) for number in range(SERIES)])
+        stats = broker.process_batch([message(20_000)]).stats
+        return stats.steps, stats.verdicts
+
+    steps, undecided = taken(None)
+    assert undecided == 0
+    # Of the last text, the steps that exceed the budget are told too late.
+    assert taken(Limits(message_steps_max=steps + 10)) == (steps, 0)
+    assert taken(Limits(message_steps_max=steps * 9 // 10))[1] > 0
+
+
+@broker_engines
 def test_the_result_bytes_of_a_message_are_for_all_series_together(engine: EngineName) -> None:
     limits = Limits(message_result_bytes_max=100_000)
     check_served(engine, limits, "message", "limit.message_result_bytes")

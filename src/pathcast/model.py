@@ -250,8 +250,9 @@ class BatchStats:
         evaluations: Exact evaluations of an expression on a message that passed its conditions.
         steps: Steps of `Limits.message_steps_max` that the messages took. They depend on messages
             and queries alone, not on the machine, the threads or the batches. The reference engine
-            counts those of exact evaluations only. In customised delivery, those of the gates and
-            of the subscriptions that are evaluated by themselves.
+            counts those of exact evaluations only. In customised delivery, those of the gates, of
+            the subscriptions that are evaluated by themselves, and of changing messages for
+            subscriptions with steps.
         verdicts: Pairs of message and query that went over `Limits.evaluation_steps_max` or
             `Limits.message_steps_max`, or could not get their results for another reason.
         deliveries: Results that were delivered, those without a fragment included.

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from rich.table import Table
 
+from pathcast.cli.columns import number
 from pathcast_lab.bench.measures import Measure
 from pathcast_lab.bench.run import Outcome
 
@@ -33,20 +34,6 @@ def cells(measure: Measure) -> tuple[str, str, str, str, str, str]:
         measure.aim or "",
         verdict,
     )
-
-
-def number(value: float) -> str:
-    """Three digits that count, never an exponent.
-
-    Example:
-        >>> number(1234.5), number(12.34), number(1.234), number(0.01234), number(0)
-        ('1,234', '12.3', '1.23', '0.0123', '0')
-    """
-    size = abs(value)
-    if size >= 100 or value == 0:
-        return f"{value:,.0f}"
-    places = 1 if size >= 10 else 2 if size >= 0.1 else 4
-    return f"{value:.{places}f}"
 
 
 def table(outcome: Outcome) -> Table:

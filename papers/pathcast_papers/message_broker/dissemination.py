@@ -49,7 +49,7 @@ from pathcast.model import (
     Spent,
     Subscription,
 )
-from pathcast.query import compile_subscription
+from pathcast.query import CostClass, compile_subscription, cost_of
 from pathcast_papers.message_broker.standing_subscription import MessageView, StandingSubscription
 from pathcast_papers.message_broker.subscription_plan import explanation
 from pathcast_papers.onyx.element_stream import original_message
@@ -182,6 +182,14 @@ class ReferenceDissemination:
         found = self._found(subscription_id)
         others = [each for each in self._by_id.values() if each is not found]
         return explanation(found, others)
+
+    def cost(self, subscription_id: str) -> CostClass:
+        """What a subscription asks of an engine that shares; this one evaluates each by itself."""
+        found = self._found(subscription_id)
+        compiled = found.compiled
+        is_filter = compiled.kind == "xpath" and found.subscription.deliver != "fragment"
+        is_evaluated = not is_filter or compiled.expression is not None
+        return cost_of(compiled.alternatives, is_evaluated=is_evaluated)
 
     def __len__(self) -> int:
         return len(self._by_id)

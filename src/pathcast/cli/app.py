@@ -71,6 +71,9 @@ COMMANDS: Final = {
         "Print what a subscriber with this query would get of each message.",
         "TRANSFORM_EPILOG",
     ),
+    "bench": _Place(
+        "bench", "bench", "Measure what queries cost on messages, and name the dearest."
+    ),
     "test": _Place(
         "suite_command",
         "run_suites",

@@ -12,7 +12,7 @@ from pathcast.cli.console import say, say_error, say_warning, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.messages import MESSAGES_HELP, Message, check_standard_input, read_batches
 from pathcast.cli.options import EngineOption, LimitOption, NamespaceOption, ThreadsOption, existing
-from pathcast.cli.queries import QUERIES_HELP, read_queries, told
+from pathcast.cli.queries import QUERIES_HELP, announce, read_queries
 from pathcast.customize.subscription_engines import SubscriptionEngines
 from pathcast.errors import PathcastError, shown
 
@@ -48,10 +48,7 @@ def match(
     check_standard_input(str(queries), *messages)
     source = read_queries(queries, engine=engine, namespace=namespace, limit=limit)
     engines, taken = source.take_up(threads)
-    for each in taken.rejected:
-        say_error(told(each))
-    for warned in engines.warnings(taken):
-        say_warning(str(warned))
+    announce(engines, taken)
     if not taken.takers:
         say_error(f"{source.path}: no query that can be used")
         return ExitCode.REFUSED

@@ -19,7 +19,7 @@ from typing import Annotated
 
 import typer
 
-from pathcast.cli.console import extra
+from pathcast.cli.console import extra, say_error, say_warning
 from pathcast.cli.messages import STANDARD_INPUT
 from pathcast.cli.options import Engine, engine_name, existing, read_limits, read_namespaces
 from pathcast.cli.query_file import rows_of
@@ -145,6 +145,14 @@ def read_bytes(path: Path) -> bytes:
         OSError: It cannot be read.
     """
     return sys.stdin.buffer.read() if str(path) == STANDARD_INPUT else path.read_bytes()
+
+
+def announce(engines: SubscriptionEngines, taken: TakenRows) -> None:
+    """Says on standard error what was rejected, and what of the others is likely wrong."""
+    for each in taken.rejected:
+        say_error(told(each))
+    for warned in engines.warnings(taken):
+        say_warning(str(warned))
 
 
 def told(each: RejectedSubscription) -> str:

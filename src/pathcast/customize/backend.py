@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pathcast.message.dictionaries import Dictionaries
+    from pathcast.query import CostClass
 
 
 Budgets: TypeAlias = list[tuple[int, int]]
@@ -99,6 +100,13 @@ class DisseminationBackend(Protocol):
         Keys that every engine gives: "kind" ("xpath" or "xquery"), "plan" (lines of text, the
         operators from the leaves up), "gate" (list of paths), "expression" (text or None),
         "shared" (operator or path -> number of the other subscriptions that share it).
+
+        Raises:
+            UnknownQueryError: No subscription has this id.
+        """
+
+    def cost(self, subscription_id: str) -> CostClass:
+        """What a subscription costs a message.
 
         Raises:
             UnknownQueryError: No subscription has this id.

@@ -62,7 +62,7 @@ from pathcast.model import (
     RegisterReport,
     Subscription,
 )
-from pathcast.query import NormalQuery, Population, population_of
+from pathcast.query import CostClass, NormalQuery, Population, population_of
 
 
 class Broker:
@@ -262,6 +262,24 @@ class Broker:
             self._check_known(subscription_id)
             subscription = self._backend.subscription(subscription_id)
             return SubscriptionPlan.of(subscription, self._backend.explain(subscription_id))
+
+    def cost(self, subscription_id: str) -> CostClass:
+        """The cost class of a subscription's query; its steps are not counted.
+
+        Raises:
+            UnknownQueryError: No subscription has this id.
+
+        Cost: some microseconds.
+
+        Example:
+            >>> broker = Broker(engine="reference")
+            >>> report = broker.subscribe(Subscription("s1", "ann", "//a[last()]"))
+            >>> broker.cost("s1").value
+            'candidate-checked'
+        """
+        with self._turns.shared():
+            self._check_known(subscription_id)
+            return self._backend.cost(subscription_id)
 
     def population(self) -> Population:
         """What the subscriptions ask for, as columns; see `Snapshot.population`.

@@ -33,12 +33,17 @@ class MessageBudgets:
     Args:
         limits: What each may take.
         messages: How many there are.
+
+    Attributes:
+        restructuring_steps: Steps that all messages have taken outside of engines: for finding
+            elements, and for texts that were read and written.
     """
 
     def __init__(self, limits: Limits, messages: int) -> None:
         self._limits = limits
         self._steps = [limits.message_steps_max] * messages
         self._result_bytes = [limits.message_result_bytes_max] * messages
+        self.restructuring_steps = 0
 
     def left(self, rows: Iterable[int]) -> list[tuple[int, int]]:
         """Steps and bytes of results that are left to some messages."""
@@ -47,10 +52,11 @@ class MessageBudgets:
     def spend_steps(self, row: int, steps: int) -> None:
         """A message has taken steps."""
         self._steps[row] -= steps
+        self.restructuring_steps += steps
 
     def spend_text(self, row: int, text: bytes) -> None:
         """A text was read or written for a message."""
-        self._steps[row] -= 1 + len(text) // BYTES_PER_STEP
+        self.spend_steps(row, 1 + len(text) // BYTES_PER_STEP)
 
     def spend(
         self,

@@ -28,6 +28,7 @@ Source: 001, section 5 (local plan) and 4.2.2 (what is left to do after early re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Final, NamedTuple, cast
@@ -58,6 +59,7 @@ from pathcast.model import (
     RegisterReport,
     Subscription,
 )
+from pathcast.query import CostClass
 
 HELD_BYTES: Final = 8 * MIB
 """Bytes of messages to which steps are done together; so they are held, and what they become."""
@@ -245,6 +247,8 @@ class SteppedDissemination:
             for row, error in part.refusals:
                 asked.refuse(asked.places[row], error)
             parts.append(PartAnswer(part, asked.places, asked.undecided))
+        steps = answer.stats.steps + budgets.restructuring_steps
+        answer = replace(answer, stats=replace(answer.stats, steps=steps))
         return merged(answer, parts, self._numbers) if parts else answer
 
     def process_few(self, messages: list[bytes], done: Sequence[int] = ()) -> FewDeliveries:
@@ -353,6 +357,10 @@ class SteppedDissemination:
                 **cast(Mapping[str, int], told["shared"]),
             },
         }
+
+    def cost(self, subscription_id: str) -> CostClass:
+        """What the query of a subscription costs a message; its steps are not counted."""
+        return self._engine_of(subscription_id).cost(subscription_id)
 
     def _engine_of(self, subscription_id: str) -> DisseminationBackend:
         steps = self._steps.get(subscription_id)

@@ -45,7 +45,7 @@ from pathcast.model import (
     Spent,
     Subscription,
 )
-from pathcast.query import compile_subscription
+from pathcast.query import CostClass, compile_subscription, cost_of
 from pathcast.query.expression import expression_text
 from pathcast.query.xquery import selection_of
 
@@ -301,10 +301,7 @@ class KernelDissemination:
         compiled = compile_subscription(
             subscription.query, subscription.namespaces, subscription.deliver
         )
-        with native_errors():
-            told = self._native.explain(subscription_id)
-        if told is None:
-            raise UnknownQueryError("query.unknown", id=subscription_id)
+        told = self._told(subscription_id)
         lines, shared = plan_lines(subscription, compiled, told)
         return {
             "kind": compiled.kind,
@@ -316,6 +313,27 @@ class KernelDissemination:
             "reasons": [str(reason) for reason in compiled.reasons],
             "shared": shared,
         }
+
+    def cost(self, subscription_id: str) -> CostClass:
+        """What a subscription costs a message. Cost: some microseconds."""
+        way = self._told(subscription_id)["way"]
+        gate = self._gates.get(subscription_id)
+        # What the kernel reads by itself is shared, or is a path and no expression.
+        has_expression = gate is not None and gate.expression is not None
+        is_evaluated = way in ("gated", "selecting") or (way == "filtering" and has_expression)
+        return cost_of(() if gate is None else gate.alternatives, is_evaluated=is_evaluated)
+
+    def _told(self, subscription_id: str) -> dict[str, Any]:
+        """How the kernel serves a subscription.
+
+        Raises:
+            UnknownQueryError: No subscription has this id.
+        """
+        with native_errors():
+            told = self._native.explain(subscription_id)
+        if told is None:
+            raise UnknownQueryError("query.unknown", id=subscription_id)
+        return told
 
     def __len__(self) -> int:
         return len(self._native)

@@ -19,6 +19,7 @@ from pathcast.query.compiled import (
     CostClass,
     Reason,
     compile_query,
+    cost_of,
 )
 from pathcast.query.expression import EXPRESSION_BYTES_MAX, expression_text, read_expression
 from pathcast.query.moving import ALTERNATIVES_MAX
@@ -95,6 +96,7 @@ __all__ = [
     "canonical_text",
     "compile_query",
     "compile_subscription",
+    "cost_of",
     "end_place",
     "expression_text",
     "normalise",

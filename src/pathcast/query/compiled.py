@@ -38,6 +38,8 @@ from pathcast.query.weakening import Weakener
 
 _BRACKETS: Final = re.compile(r"'[^']*'|\"[^\"]*\"|Q\{[^}]*\}|[()\[\]]")
 
+_ANY_MESSAGE: Final = canonical_text(NormalQuery(ANY_MESSAGE))
+
 
 class CostClass(Enum):
     """What a query costs a message."""
@@ -154,10 +156,25 @@ def compile_resolved(resolved: Expr, text: str) -> CompiledQuery:
     expression = expression_text(resolved)
     _check_expression(expression, text)
     paths = _within_limits(alternatives)
-    is_scan = any(path.steps == ANY_MESSAGE for path in paths)
-    cost = CostClass.SCAN if is_scan else CostClass.CANDIDATE_CHECKED
-    reasons = _reasons(losses, paths, is_scan=is_scan)
+    cost = cost_of(map(canonical_text, paths), is_evaluated=True)
+    reasons = _reasons(losses, paths, is_scan=cost is CostClass.SCAN)
     return CompiledQuery(paths, expression, cost, reasons, tuple(spines))
+
+
+def cost_of(paths: Iterable[str], *, is_evaluated: bool) -> CostClass:
+    """The cost class of a query, by what it was compiled to.
+
+    Args:
+        paths: Canonical texts of its alternatives.
+        is_evaluated: Whether anything is evaluated where one of them is found.
+
+    Example:
+        >>> cost_of(["//a"], is_evaluated=True).value, cost_of(["/*"], is_evaluated=True).value
+        ('candidate-checked', 'scan')
+    """
+    if not is_evaluated:
+        return CostClass.INDEXED
+    return CostClass.SCAN if _ANY_MESSAGE in paths else CostClass.CANDIDATE_CHECKED
 
 
 def _check_paths(paths: list[NormalQuery], text: str) -> None:

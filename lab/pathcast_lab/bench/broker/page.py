@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from pathcast.cli.columns import number
 from pathcast_lab.bench.broker.definition import BrokerFigure
 from pathcast_lab.bench.broker.kernel_subject import KERNEL, SERIALISED
 from pathcast_lab.bench.broker.statements import OPERATORS, judge
 from pathcast_lab.bench.figures.page import BLANK, FigurePage, time_text
 from pathcast_lab.bench.figures.point import Value
-from pathcast_lab.bench.report import number
 
 AXES = {"queries": "Q", "predicates": "PP", "returns": "RP"}
 

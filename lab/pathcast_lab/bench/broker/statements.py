@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from pathcast.cli.columns import number
 from pathcast_lab.bench.broker.definition import BrokerAlgorithm
 from pathcast_lab.bench.figures.page import time_text
 from pathcast_lab.bench.figures.point import Value
@@ -35,7 +36,6 @@ from pathcast_lab.bench.figures.verdicts import (
     on_a_line,
     ratios_text,
 )
-from pathcast_lab.bench.report import number
 
 F = BrokerAlgorithm.F.value
 FW = BrokerAlgorithm.FW.value

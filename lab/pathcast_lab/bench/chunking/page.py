@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from pathcast.cli.columns import number
 from pathcast_lab.bench.chunking.definition import ChunkingFigure
 from pathcast_lab.bench.chunking.experiments import CLEANED, WHOLE
 from pathcast_lab.bench.chunking.statements import judge
 from pathcast_lab.bench.figures.page import BLANK, FigurePage
 from pathcast_lab.bench.figures.point import Value
-from pathcast_lab.bench.report import number
 
 _TIMES = ("chunking", "sum", "first", "last in parallel", WHOLE, CLEANED)
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from pathcast.cli.columns import number
 from pathcast_lab.bench.chunking.experiments import CLEANED, WHOLE
 from pathcast_lab.bench.figures.point import Value
 from pathcast_lab.bench.figures.verdicts import (
@@ -27,7 +28,6 @@ from pathcast_lab.bench.figures.verdicts import (
     judged,
     less,
 )
-from pathcast_lab.bench.report import number
 
 LXML: Final = "lxml"
 KERNEL: Final = "kernel"

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from pathcast.cli.columns import number
 from pathcast_lab.bench.deployments.definition import DeploymentTable
 from pathcast_lab.bench.figures.page import BLANK, FigurePage
 from pathcast_lab.bench.figures.point import Place, Value
-from pathcast_lab.bench.report import number
 
 __all__ = ["PAGE", "Place", "cell", "deployments_table"]
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from pathcast.cli.columns import number
 from pathcast_lab.bench.dht.experiments import (
     BATCHES,
     CHAIN,
@@ -36,7 +37,6 @@ from pathcast_lab.bench.figures.verdicts import (
     judged,
     on_a_line,
 )
-from pathcast_lab.bench.report import number
 
 NITF, AGGREGATED = "NITF, random", "aggregated, random"
 

@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from pathcast.cli.columns import number
 from pathcast.errors import ConfigError
 from pathcast_lab.bench.figures.definition import FigureDefinition
 from pathcast_lab.bench.figures.point import FIRST_PASS, KERNEL, Value
 from pathcast_lab.bench.figures.statements import judge
 from pathcast_lab.bench.figures.verdicts import Verdict, statements_table
-from pathcast_lab.bench.report import number
 
 BLANK = "–"
 YFILTER = "yfilter"

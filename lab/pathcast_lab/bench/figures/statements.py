@@ -19,6 +19,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Final
 
+from pathcast.cli.columns import number
 from pathcast_lab.bench.figures.definition import PaperPoint
 from pathcast_lab.bench.figures.point import Value
 from pathcast_lab.bench.figures.verdicts import (
@@ -36,7 +37,6 @@ from pathcast_lab.bench.figures.verdicts import (
     on_a_line,
     ratios_text,
 )
-from pathcast_lab.bench.report import number
 
 YFILTER, HYBRID, XFILTER = "yfilter", "hybrid", "xfilter"
 INLINE, SORTED = "yfilter-inline", "yfilter-sorted"

@@ -18,9 +18,9 @@ from enum import Enum
 from itertools import pairwise
 from typing import Final, TypeAlias
 
+from pathcast.cli.columns import number
 from pathcast_lab.bench.figures.definition import PaperPoint
 from pathcast_lab.bench.figures.point import Value
-from pathcast_lab.bench.report import number
 
 TOLERANCE: Final = 1.1
 """What is less than this many times as much may be as much: medians of a run on a shared machine

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from pathcast.cli.columns import number
 from pathcast_lab.bench.figures.point import Value
 from pathcast_lab.bench.figures.verdicts import (
     WIDE,
@@ -25,7 +26,6 @@ from pathcast_lab.bench.figures.verdicts import (
 )
 from pathcast_lab.bench.overlay.host_brokers import CONTENT, HOSTS, LINKS, NEAREST
 from pathcast_lab.bench.placement.statements import SMALL
-from pathcast_lab.bench.report import number
 
 PATTERNS: Final = 10
 

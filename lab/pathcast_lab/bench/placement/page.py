@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from pathcast.cli.columns import number
 from pathcast_lab.bench.figures.page import BLANK, FigurePage, time_text
 from pathcast_lab.bench.figures.point import Value
 from pathcast_lab.bench.placement.definition import PlacementFigure
 from pathcast_lab.bench.placement.statements import judge
-from pathcast_lab.bench.report import number
 
 _UNITS: Final = {"%": " %", "x": "x", "s": " s", "MiB": " MiB"}
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from pathcast.cli.columns import number
 from pathcast_lab.bench.figures.point import Value
 from pathcast_lab.bench.figures.verdicts import (
     CLOSE,
@@ -26,7 +27,6 @@ from pathcast_lab.bench.figures.verdicts import (
     judged,
 )
 from pathcast_lab.bench.placement.pattern_queries import PEP, RANDOM
-from pathcast_lab.bench.report import number
 
 MATCHED: Final = "partitions matched"
 SENT: Final = "partitions sent to"

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from pathcast.cli.columns import number
 from pathcast.message.wire import FormatCost, WireFormat
 from pathcast_lab.bench.figures.page import BLANK, FigurePage
 from pathcast_lab.bench.figures.point import Value
-from pathcast_lab.bench.report import number
 from pathcast_lab.bench.wire.definition import WireFigure
 from pathcast_lab.bench.wire.experiments import STEPS
 from pathcast_lab.bench.wire.statements import judge

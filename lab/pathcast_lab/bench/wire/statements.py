@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from pathcast.cli.columns import number
 from pathcast_lab.bench.figures.point import Value
 from pathcast_lab.bench.figures.verdicts import (
     CLOSE,
@@ -27,7 +28,6 @@ from pathcast_lab.bench.figures.verdicts import (
     Verdict,
     judged,
 )
-from pathcast_lab.bench.report import number
 from pathcast_lab.bench.wire.experiments import LXML
 
 COMPLEXITIES: Final = ("4-1", "6-1", "4-2", "6-2", "4-3", "6-3")

@@ -1,0 +1,373 @@
+"""What standing queries cost on messages: all of them, those of a class, single ones.
+
+Two measures: the time of a pass over all messages, and the steps that the engine counts
+(`BatchStats.steps`), which are the same on every machine under every load. Steps say which queries
+are evaluated most; the time says what that comes to here.
+
+Example:
+    >>> from pathcast.customize.delimited import TextPlace
+    >>> from pathcast.customize.subscription_rows import SubscriptionRows
+    >>> texts = ["//a", "//a[@n = 1]", "//a[last()]", "not(//b)", "for $a in //a return <r/>"]
+    >>> rows = [Subscription(f"q{n}", "", text, "ids") for n, text in enumerate(texts)]
+    >>> engines = SubscriptionEngines("reference", Limits(), {})
+    >>> places = [TextPlace("queries.txt", n + 1) for n in range(len(rows))]
+    >>> taken = engines.take_up(SubscriptionRows(rows, places, []))
+    >>> [each.query_class.value for each in classified(engines)]
+    ['paths', 'paths with conditions', 'candidate-checked', 'scan', 'results, candidate-checked']
+
+It prints nothing.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import count
+from math import inf
+from statistics import median
+from typing import Final, NamedTuple, TypeAlias
+
+import pyarrow as pa
+
+from pathcast.customize import Broker, SubscriptionSnapshot
+from pathcast.customize.subscription_engines import SubscriptionEngines
+from pathcast.engine import Matcher, QueryIndex
+from pathcast.limits import Limits
+from pathcast.model import BatchStats, Gate, Query, Subscription
+from pathcast.query import CostClass
+
+ROUND_SECONDS_MIN: Final = 0.02
+"""Seconds of a round: a pass over few messages is too short for a clock on a busy machine."""
+
+_NAMESPACE: Final = re.compile(r"Q\{[^}]*\}")
+
+
+class QueryClass(Enum):
+    """How a query is answered."""
+
+    PATHS = "paths"
+    """By the shared automaton alone."""
+    CONDITIONS = "paths with conditions"
+    """By the shared automaton and the shared index of conditions."""
+    CHECKED = "candidate-checked"
+    """An expression is evaluated where one of its paths is found."""
+    SCAN = "scan"
+    """An expression is evaluated for every message."""
+    RESULTS_INDEXED = "results, indexed"
+    """Results by a shared plan, or a whole message or a notice by indexed paths."""
+    RESULTS_CHECKED = "results, candidate-checked"
+    """A program or an expression is evaluated where one of its paths is found."""
+    RESULTS_SCAN = "results, scan"
+    """A program or an expression is evaluated for every message."""
+    AFTER_STEPS = "after steps"
+    """Asked of the message after it was changed for this subscription and others like it."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether a query of this class costs nothing that is its own."""
+        return self in (QueryClass.PATHS, QueryClass.CONDITIONS, QueryClass.RESULTS_INDEXED)
+
+
+_RESULTS: Final = {
+    CostClass.INDEXED: QueryClass.RESULTS_INDEXED,
+    CostClass.CANDIDATE_CHECKED: QueryClass.RESULTS_CHECKED,
+    CostClass.SCAN: QueryClass.RESULTS_SCAN,
+}
+
+
+class StandingQuery(NamedTuple):
+    """A query that was taken up.
+
+    Attributes:
+        row: The query, with all namespaces it may use.
+        query_class: How it is answered.
+        gate: What it was compiled to; None where the engine reads it quickly from its text alone.
+    """
+
+    row: Subscription
+    query_class: QueryClass
+    gate: Gate | None
+
+
+def classified(engines: SubscriptionEngines) -> list[StandingQuery]:
+    """The queries of engines with their classes, in the order in which they were taken up.
+
+    Cost: some microseconds a query in the usual notation or with a shared plan; for any other, as
+    registering it.
+    """
+    of_broker = {
+        row.id: StandingQuery(row, _class_of_results(row, engines.broker), gate)
+        for row, gate in engines.broker.freeze().items()
+    }
+    return [
+        of_broker[name] if name in of_broker else _filter_query(row, engines)
+        for name, row in engines.queries.items()
+    ]
+
+
+def _class_of_results(row: Subscription, broker: Broker) -> QueryClass:
+    return QueryClass.AFTER_STEPS if row.steps else _RESULTS[broker.cost(row.id)]
+
+
+def _filter_query(row: Subscription, engines: SubscriptionEngines) -> StandingQuery:
+    query = engines.index.query(row.id)
+    bound = row._replace(namespaces=query.namespaces)
+    text = _indexed_path(query, engines)
+    if text is not None:
+        return StandingQuery(bound, _class_of_paths([text]), None)
+    plan = engines.index.plan(row.id)
+    gate = Gate("xpath", tuple(plan.texts), plan.expression)
+    if plan.cost is CostClass.INDEXED:
+        return StandingQuery(bound, _class_of_paths(plan.texts), gate)
+    is_scan = plan.cost is CostClass.SCAN
+    return StandingQuery(bound, QueryClass.SCAN if is_scan else QueryClass.CHECKED, gate)
+
+
+def _indexed_path(query: Query, engines: SubscriptionEngines) -> str | None:
+    """The canonical text of a query that is one indexed path, where the kernel says so."""
+    if engines.broker.engine == "reference":
+        return None
+    from pathcast.kernel import canonical_form
+
+    return canonical_form(query.text, query.namespaces or {})
+
+
+def _class_of_paths(texts: Iterable[str]) -> QueryClass:
+    has_conditions = any("[" in _NAMESPACE.sub("", text) for text in texts)
+    return QueryClass.CONDITIONS if has_conditions else QueryClass.PATHS
+
+
+Pass: TypeAlias = Callable[[], BatchStats]
+"""Answers all messages once; gives the counters, in which two engines count a message twice."""
+
+
+def pass_of(
+    batches: Sequence[pa.Array], index: Matcher | None, broker: Broker | None = None
+) -> Pass:
+    """A pass over batches of messages by the engines that are given."""
+
+    def run() -> BatchStats:
+        total = BatchStats()
+        for batch in batches:
+            if index is not None:
+                total += index.match_arrow(batch).stats
+            if broker is not None:
+                total += broker.process_batch(batch).stats
+        return total
+
+    return run
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Some passes over the same messages.
+
+    Attributes:
+        seconds: How long each took.
+        stats: Counters of the last.
+    """
+
+    seconds: tuple[float, ...]
+    stats: BatchStats
+
+    @property
+    def median(self) -> float:
+        """Seconds of the median pass."""
+        return median(self.seconds)
+
+    @property
+    def least(self) -> float:
+        """Seconds of the quickest pass, which other work on the machine has disturbed least."""
+        return min(self.seconds)
+
+
+def measured(run: Pass, rounds: int = 1, deadline: float = inf) -> Measured:
+    """Times passes.
+
+    Args:
+        run: A pass.
+        rounds: How many times are taken. Of several, each is the mean of as many passes as take
+            `ROUND_SECONDS_MIN`.
+        deadline: By `time.perf_counter`; after it no pass begins but the first.
+    """
+    seconds: list[float] = []
+    while True:
+        spent, stats = _round(run, ROUND_SECONDS_MIN if rounds > 1 else 0.0)
+        seconds.append(spent)
+        if len(seconds) >= rounds or time.perf_counter() >= deadline:
+            return Measured(tuple(seconds), stats)
+
+
+def _round(run: Pass, seconds_min: float) -> tuple[float, BatchStats]:
+    """Mean seconds of as many passes as take so long, one at least, and counters of the last."""
+    started = ended = time.perf_counter()
+    passes = 0
+    while not passes or ended - started < seconds_min:
+        stats = run()
+        ended = time.perf_counter()
+        passes += 1
+    return (ended - started) / passes, stats
+
+
+class CostGauge:
+    """Measures what queries cost by themselves, without the others.
+
+    Args:
+        engines: The engines that the queries are of.
+        limits: What a message may cost.
+        namespaces: Prefixes for all queries.
+        threads: Threads of one batch; None for all processors.
+        batches: The messages.
+        rounds: Passes that are made without any query.
+
+    Attributes:
+        nothing: Passes without any query: what reading the messages costs.
+    """
+
+    def __init__(
+        self,
+        engines: SubscriptionEngines,
+        limits: Limits,
+        namespaces: Mapping[str, str],
+        threads: int | None,
+        batches: Sequence[pa.Array],
+        rounds: int,
+    ) -> None:
+        self._engine = engines.broker.engine
+        self._limits = limits
+        self._namespaces = namespaces
+        self._threads = threads
+        self._batches = batches
+        self._read = self._pass_of_index(())
+        self._read()
+        self.nothing = measured(self._read, rounds)
+
+    def pass_of(self, queries: Sequence[StandingQuery]) -> Pass:
+        """A pass that answers these queries only.
+
+        Args:
+            queries: All of shared classes, or none.
+
+        Cost: registers them; what was compiled before is not compiled again.
+        """
+        filters = (QueryClass.PATHS, QueryClass.CONDITIONS)
+        if all(each.query_class in filters for each in queries):
+            return self._pass_of_index(queries)
+        # A broker takes what was compiled, and holds filter queries to the same automaton.
+        ordered = sorted(queries, key=lambda each: each.row.id)
+        rows, gates = [each.row for each in ordered], [each.gate for each in ordered]
+        snapshot = SubscriptionSnapshot.of(rows, gates, "", self._engine, self._limits)
+        return pass_of(self._batches, None, Broker.restored(snapshot, threads=self._threads))
+
+    def _pass_of_index(self, queries: Sequence[StandingQuery]) -> Pass:
+        index = QueryIndex(engine=self._engine, limits=self._limits, namespaces=self._namespaces)
+        index.register([Query(row.id, row.query, row.namespaces) for row, _, _ in queries])
+        return pass_of(self._batches, index.freeze().matcher(threads=self._threads))
+
+    def beyond_reading(self, run: Pass, rounds: int, deadline: float) -> float | None:
+        """Seconds that a pass takes beyond one without any query.
+
+        Passes of both kinds alternate, so that load which comes and goes disturbs both, and the
+        quickest are compared.
+
+        Args:
+            run: A pass; it was run before.
+            rounds: How many of each kind.
+            deadline: By `time.perf_counter`; after it no round begins but the first.
+
+        Returns:
+            None where the difference is lost in what the passes differ by anyway.
+        """
+        reading, answering = inf, inf
+        for _ in range(rounds):
+            reading = min(reading, _round(self._read, ROUND_SECONDS_MIN)[0])
+            answering = min(answering, _round(run, ROUND_SECONDS_MIN)[0])
+            if time.perf_counter() >= deadline:
+                break
+        return answering - reading if answering > reading else None
+
+    def steps_of(self, stats: BatchStats) -> int:
+        """Steps that queries have taken on all messages, beyond those of no query."""
+        return max(0, stats.steps - self.nothing.stats.steps)
+
+
+class DearestQueries:
+    """Finds the queries that take the most steps, by measuring sets of them and halves of these.
+
+    A set takes at least the steps of each of its queries, so one that takes no more than the last
+    of those that were found needs no look inside. The set with the most steps a query is halved
+    next, so that a few dear ones among many are found at once.
+
+    Args:
+        steps_of: Measures the steps of a set by itself.
+        top: How many to find.
+
+    Example:
+        >>> rows = [Subscription(str(number), "", "//a") for number in range(100)]
+        >>> queries = [StandingQuery(row, QueryClass.SCAN, None) for row in rows]
+        >>> def steps_of(queries: Sequence[StandingQuery]) -> int:
+        ...     return sum(500 if each.row.id in ("7", "70") else 1 for each in queries)
+        >>> search = DearestQueries(steps_of, top=2)
+        >>> search.add(queries, steps_of(queries))
+        >>> search.run(deadline=float("inf"))
+        >>> sorted(each.row.id for _, each in search.found), search.unreached
+        (['7', '70'], (0, 0))
+
+    Cost: for one dear query among n, three times that of measuring all n; for n that are equally
+    dear, 2 n passes.
+    """
+
+    def __init__(self, steps_of: Callable[[Sequence[StandingQuery]], int], top: int) -> None:
+        self._steps_of = steps_of
+        self._top = top
+        self._order = count()
+        self._waiting: list[tuple[float, int, int, Sequence[StandingQuery]]] = []
+        self._found: list[tuple[int, StandingQuery]] = []
+
+    @property
+    def found(self) -> list[tuple[int, StandingQuery]]:
+        """Steps and query, the dearest first."""
+        return self._found[: self._top]
+
+    @property
+    def unreached(self) -> tuple[int, int]:
+        """How many queries that may be among the dearest are still in sets; steps of the sets."""
+        waiting = [each for each in self._waiting if each[2] > self._least]
+        return sum(len(each[3]) for each in waiting), sum(each[2] for each in waiting)
+
+    @property
+    def _least(self) -> int:
+        """Steps that a query has to exceed to be among the dearest."""
+        return self._found[self._top - 1][0] if len(self._found) >= self._top else 0
+
+    def add(self, queries: Sequence[StandingQuery], steps: int) -> None:
+        """Adds a set that was measured."""
+        if len(queries) == 1 and steps:
+            self._found.append((steps, queries[0]))
+            self._found.sort(key=lambda each: -each[0])
+        elif steps:
+            dearness = -steps / len(queries)
+            heapq.heappush(self._waiting, (dearness, next(self._order), steps, queries))
+
+    def run(self, deadline: float) -> None:
+        """Halves sets until the dearest queries are known.
+
+        Args:
+            deadline: By `time.perf_counter`; no set is halved after it.
+        """
+        while self._waiting and time.perf_counter() < deadline:
+            _, _, steps, queries = self._waiting[0]
+            halves: list[tuple[Sequence[StandingQuery], int]] = []
+            if steps > self._least:
+                middle = len(queries) // 2
+                halves = [
+                    (half, self._steps_of(half)) for half in (queries[:middle], queries[middle:])
+                ]
+            # Once both are measured: an interruption loses no set.
+            heapq.heappop(self._waiting)
+            for half, taken in halves:
+                self.add(half, taken)
