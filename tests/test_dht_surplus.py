@@ -219,8 +219,11 @@ def soaked(total: int, live: int = 100) -> tuple[int, list[int], int]:
 
 @pytest.mark.parametrize("total", [300, pytest.param(10_000, marks=pytest.mark.nightly)])
 def test_peers_hold_no_more_while_subscriptions_come_and_go(total: int) -> None:
-    """There are as many copies as there have to be, and keys for the paths that are in use."""
+    """There are keys for the paths that are in use, and hardly more copies than there have to be.
+
+    A member that has agreed to a custody in vain keeps its copies until a newer one is agreed to.
+    """
     keys, held, surplus = soaked(total)
     assert surplus == 0
-    assert sum(held) == 3 * keys
+    assert 3 * keys <= sum(held) <= 4 * keys
     assert 5 < keys <= 100
