@@ -81,7 +81,8 @@ class Clients:
             self._read += 1
             outcome = given.what
             assert isinstance(outcome, Outcome)
-            if given.to != "client":
+            # A late answer to what was given up says nothing.
+            if given.to != "client" or outcome.key not in self.asked:
                 continue
             value = self.asked.pop(outcome.key)
             if isinstance(outcome.reply, Stored):

@@ -18,7 +18,7 @@ from pathcast.dht.asking import Questions
 from pathcast.dht.messages import Copied, Copy, Fetch, Held, Known, Member, Record, Reply
 from pathcast.protocol import grouped
 
-__all__ = ["Batches", "held_records", "in_batches", "record_size"]
+__all__ = ["Batches", "Taken", "held_records", "in_batches", "record_size"]
 
 Item = TypeVar("Item")
 _COUNT = 256
@@ -26,8 +26,22 @@ _BYTES = 1_000_000
 
 Fetched = Callable[[tuple[Record, ...] | None], None]
 """Gets the record that a member holds, if it does; None if it does not answer."""
-Placed = Callable[[bool | None], None]
-"""Gets whether a member has taken a record; None if it does not answer."""
+
+
+class Taken(NamedTuple):
+    """What a member says of a record that it was given.
+
+    Attributes:
+        is_held: Whether it holds it.
+        droppings: As `pathcast.dht.messages.Copied.droppings`.
+    """
+
+    is_held: bool
+    droppings: int
+
+
+Placed = Callable[[Taken | None], None]
+"""Gets what a member says of a record that it was given; None if it does not answer."""
 
 
 def in_batches(items: Sequence[Item], size: Callable[[Item], int]) -> Iterator[Sequence[Item]]:
@@ -70,10 +84,12 @@ class Batches:
 
     Args:
         asking: Puts them.
+        copied: Gets what a member says to copies, before those do who gave it one.
     """
 
-    def __init__(self, asking: Questions) -> None:
+    def __init__(self, asking: Questions, copied: Callable[[Member, Copied], None]) -> None:
         self._asking = asking
+        self._copied = copied
         self._fetches: dict[Member, list[_Fetch]] = {}
         self._copies: dict[Member, list[_Copy]] = {}
         self._open: set[tuple[type[Fetch | Copy], Member]] = set()
@@ -130,8 +146,9 @@ class Batches:
                 for one in [*given, *self._copies.pop(member, [])]:
                     one.then(None)
                 return
+            self._copied(member, reply)
             for place, one in enumerate(given):
-                one.then(place not in reply.refused)
+                one.then(Taken(place not in reply.refused, reply.droppings))
 
         self._open.add((Copy, member))
         self._asking.ask(member, Copy(tuple(one.record for one in given)), answered)

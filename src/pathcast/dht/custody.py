@@ -12,6 +12,8 @@ The rules that keep this true:
   that is; and an owner that has agreed to another acknowledges nothing there any more.
 - A new owner needs one holder that is alive. It may be one itself, which is the rule when its
   predecessor has died; else it asks its successors, and reads all records from one that has agreed.
+- A member that was never a holder of an arc, or has dropped copies of it since it was given them,
+  does not agree to be one (`Custody.given_at`); it is given them again first.
 - The stable base begins with the custody of the whole circle.
 
 Members are asked who holds an arc by a walk round the ring (`pathcast.dht.walking`) that skips
@@ -50,6 +52,8 @@ from pathcast.dht.messages import (
     Custody,
     Done,
     Hold,
+    Holders,
+    Later,
     Member,
     Reply,
     from_wire,
@@ -64,10 +68,25 @@ Arc = tuple[int, int]
 
 
 class Holdings(Protocol):
-    """What custody has to know of records, and to have done with them."""
+    """What custody has to know of records, and to have done with them.
+
+    Attributes:
+        droppings: How often this member has dropped copies.
+    """
+
+    droppings: int
 
     def has_all(self, member: Member, low: int, high: int) -> bool:
         """Whether a member has been given all records of an arc that are held here."""
+
+    def given_at(self, member: Member) -> int:
+        """How often a member had dropped copies when it was given what it has been given.
+
+        Only of a member that has all of some arc.
+        """
+
+    def give_all(self, member: Member) -> None:
+        """A member may have dropped what it was given: it is given all anew."""
 
     def fetch(self, member: Member, low: int, high: int, then: Callable[[bool], None]) -> None:
         """Take all records that a member holds of an arc; says whether they came."""
@@ -161,10 +180,12 @@ class Custodian:
 
     # What others ask.
 
-    def answer(self, what: Claims | Hold) -> Claimed | Done:
+    def answer(self, what: Claims | Hold | Holders) -> Claimed | Done | Later:
         """What is known here, or whether what is asked for is agreed to."""
         if isinstance(what, Claims):
             return self._claimed(from_wire(what.low), from_wire(what.high))
+        if isinstance(what, Holders):
+            return self._agreed()
         asked = what.custody
         low, high = _arc(asked)
         me = self._ring.me
@@ -177,10 +198,48 @@ class Custodian:
                 its_high, asked.owner
             ):
                 return self._claimed(low, high)
-        self._know(asked)
+        given_at = dict(asked.given_at).get(me)
+        has_all = self._is_holder(low, high) or given_at == self._holdings.droppings
+        is_refused = me in asked.holders and not has_all
+        # Not to be a holder is agreed to all the same: the owner goes on without this member.
+        others = tuple(member for member in asked.holders if member != me)
+        self._know(replace(asked, holders=others) if is_refused else asked)
         if asked.owner != me:
             self._mine.remove(low, high)
-        return Done()
+        return Later() if is_refused else Done()
+
+    # Of copies that nobody needs.
+
+    def may_need(self, place: int) -> bool:
+        """Whether this member holds a place, or is about to, as far as it knows itself."""
+        known = self._known.at(place)
+        is_its = known is not None and self._ring.me in (known.owner, *known.holders)
+        return is_its or self._ring.owns(place)
+
+    def released(self, agreed: Iterable[Custody]) -> list[Arc]:
+        """Learn which custody was agreed to.
+
+        Args:
+            agreed: Custody that an owner has (`Holders`). A custody that was only proposed, to this
+                member or others, releases nobody.
+
+        Returns:
+            Arcs that this member does not hold, by a custody as new as any that it has heard of.
+        """
+        me = self._ring.me
+        found = []
+        for custody in agreed:
+            if me in (custody.owner, *custody.holders):
+                continue
+            arc = _arc(custody)
+            its = list(self._known.gaps(*arc))
+            for low, high, known in self._known.within(*arc):
+                if known.number <= custody.number and me not in (known.owner, *known.holders):
+                    its.append((low, high))
+            for low, high in its:
+                self._know(_cut(custody, low, high))
+            found += its
+        return found
 
     # What this member does.
 
@@ -282,6 +341,7 @@ class Custodian:
         told = (before.owner, *before.leaving)
         leaving = tuple(sorted(set(self._live(told)).difference(holders, [me])))
         custody = self._new(*_arc(before), me, holders, leaving, is_whole=before.is_whole)
+        custody = replace(custody, given_at=before.given_at)
 
         def proposed(agreed: set[Member] | None) -> None:
             live = [member for member in holders if agreed is not None and member in agreed]
@@ -310,10 +370,10 @@ class Custodian:
             holders = {member for *_, custody in parts for member in custody.holders}
             new = [m for m in wanted if any(m not in its.holders for *_, its in parts)]
             are_right = all(
-                set(its.holders) == set(wanted) and self._said(at) is is_whole
+                set(its.holders) == set(wanted) and self._said(at, its) is is_whole
                 for _, at, its in parts
             )
-            can = all(self._holdings.has_all(member, low, high) for member in new)
+            can = all(self._holdings.has_all(member, low, high) for member in wanted[1:])
             if can and not are_right:
                 leaving = {member for *_, custody in parts for member in custody.leaving}
                 before = replace(parts[0][2], holders=tuple(holders), leaving=tuple(leaving))
@@ -333,6 +393,8 @@ class Custodian:
             told |= members
         leaving = tuple(sorted(set(self._live(told)).difference(wanted)))
         custody = self._new(low, high, me, tuple(wanted), leaving, is_whole=before.is_whole)
+        given_at = tuple((member, self._holdings.given_at(member)) for member in wanted[1:])
+        custody = replace(custody, given_at=given_at)
         # From now on all of them have to have a change.
         both = tuple({*before.holders, *new})
         for start, end, its in list(self._mine.within(low, high)):
@@ -355,7 +417,10 @@ class Custodian:
         new: Sequence[Member],
         then: Callable[[set[Member] | None], None],
     ) -> None:
-        """Ask all whom it concerns to agree; `then` gets who has, or None if somebody has not."""
+        """Ask all whom it concerns to agree; `then` gets who has, or None if somebody has not.
+
+        Who does not agree only because it has not all records is given them.
+        """
         me = self._ring.me
         agreed: set[Member] = set()
         self._know(custody)
@@ -369,6 +434,8 @@ class Custodian:
                 waiting.discard(member)
                 if isinstance(reply, Done):
                     agreed.add(member)
+                elif isinstance(reply, Later):
+                    self._holdings.give_all(member)
                 elif isinstance(reply, Claimed):
                     is_refused = True
                     for each in reply.custodies:
@@ -422,10 +489,11 @@ class Custodian:
         self.greatest = max(self.greatest, custody.number)
         self._known.put(*_arc(custody), custody)
 
-    def _said(self, place: int) -> bool:
-        """Whether those who hold a place have been told that it is whole."""
+    def _said(self, place: int, mine: Custody) -> bool | None:
+        """Whether those who hold a place were told that it is whole; None: not all have agreed."""
         custody = self._known.at(place)
-        return custody is not None and custody.is_whole
+        is_agreed = custody is not None and custody.number == mine.number
+        return custody.is_whole if custody is not None and is_agreed else None
 
     def _live(self, members: Iterable[Member]) -> Iterable[Member]:
         return (member for member in members if not self._asking.is_dead(member))
@@ -433,6 +501,19 @@ class Custodian:
     def _claimed(self, low: int, high: int) -> Claimed:
         found = tuple(_cut(its, a, b) for a, b, its in self._known.within(low, high))
         return Claimed(found, self._ring.predecessor, self._ring.successors)
+
+    def _agreed(self) -> Claimed:
+        """The custody that this member has as an owner."""
+        found = (_cut(its, a, b) for a, b, its in self._mine.within(0, 0))
+        return Claimed(tuple(found), self._ring.predecessor, self._ring.successors)
+
+    def _is_holder(self, low: int, high: int) -> bool:
+        """Whether this member has agreed to hold all of an arc."""
+        me = self._ring.me
+        is_all_known = not any(self._known.gaps(low, high))
+        return is_all_known and all(
+            me in known.holders for *_, known in self._known.within(low, high)
+        )
 
     def _held(self, known: Arcs[Custody], low: int, high: int, holder: Member) -> list[Custody]:
         """What somebody holds of an arc, as is known."""

@@ -46,6 +46,7 @@ __all__ = [
     "Get",
     "Held",
     "Hold",
+    "Holders",
     "Hop",
     "Known",
     "Later",
@@ -148,6 +149,7 @@ class Custody(msgspec.Struct, frozen=True, array_like=True, gc=False):
         holders: Who has all that was acknowledged.
         leaving: Who held it before, and has to be told that it does not any more.
         is_whole: Whether nothing has been lost that was not restored.
+        given_at: How often holders had dropped copies when they were given all records.
     """
 
     low: Place
@@ -157,6 +159,7 @@ class Custody(msgspec.Struct, frozen=True, array_like=True, gc=False):
     holders: Members
     leaving: Members
     is_whole: bool
+    given_at: Annotated[tuple[tuple[Member, Number], ...], Meta(max_length=256)] = ()
 
 
 Batch = Annotated[tuple[Record, ...], Meta(max_length=4096)]
@@ -244,6 +247,10 @@ class Hold(_Message, frozen=True):
     based_on: Number
 
 
+class Holders(_Message, frozen=True):
+    """Which custody of your range was agreed to? Answer: `Claimed`."""
+
+
 class Get(_Message, frozen=True):
     """What does this key have? Answer: `Value`, `Later`."""
 
@@ -295,9 +302,15 @@ class Held(_Message, frozen=True):
 
 
 class Copied(_Message, frozen=True):
-    """All are held but those at these places, which are older than mine, or beside it."""
+    """Which copies are held.
+
+    Attributes:
+        refused: All are held but those at these places, which are older than mine, or beside it.
+        droppings: How often this member has dropped copies (`pathcast.dht.surplus`).
+    """
 
     refused: Annotated[tuple[Number, ...], Meta(max_length=4096)]
+    droppings: Number = 0
 
 
 class Claimed(_Message, frozen=True):
@@ -378,6 +391,7 @@ RingQuestion = (
     | Copy
     | Claims
     | Hold
+    | Holders
     | Get
     | Put
 )

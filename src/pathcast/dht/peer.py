@@ -54,6 +54,7 @@ from pathcast.dht.restoring import Restoring
 from pathcast.dht.ring import CORRECT, Found, Operations, Ring
 from pathcast.dht.state_messages import Lost, StateQuestion
 from pathcast.dht.substrate import CLOCK_RATES, Asked, Location
+from pathcast.dht.surplus import Surplus
 from pathcast.errors import PeerError
 from pathcast.protocol import Deliver, Effect, Send, Wake
 
@@ -85,6 +86,7 @@ class Settings:
             and so long after it was stored a change is sure to be seen by every owner.
         known_seconds: So long a peer that was found is taken for the owner of its range without
             being looked up; 0: each key is looked up.
+        surplus_seconds: Between two rounds in which a member asks which of its copies it may drop.
         operations: Only tests give others.
     """
 
@@ -97,6 +99,7 @@ class Settings:
     absent_seconds: float = 0.0
     current_seconds: float = 1.0
     known_seconds: float = 0.0
+    surplus_seconds: float = 10.0
     operations: Operations = CORRECT
 
 
@@ -130,6 +133,7 @@ class Peer:
         records: What it holds.
         custody: Of which of it that is all.
         restoring: Counts what was lost.
+        surplus: Copies that it does not hold.
         has_left: Whether it is to leave; it is no member any more when it has.
     """
 
@@ -198,6 +202,14 @@ class Peer:
             self.records,
             self.membership,
             self._asked_of_states,
+        )
+        self.surplus = Surplus(
+            self.ring,
+            self._life,
+            self.custody,
+            self.records,
+            settings.surplus_seconds,
+            lambda: self._now,
         )
 
     def _begin_anew(self) -> None:
@@ -459,6 +471,7 @@ class Peer:
             self.ring.fix_finger()
             self.records.repair()
             self.restoring.round()
+            self.surplus.round()
         elif not self.has_left:
             self._contact = (self._contact + 1) % len(self._base)
             self.ring.join(self._base[self._contact])

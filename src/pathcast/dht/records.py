@@ -24,8 +24,10 @@ the owner's range; a member whose range grows reads it from one that holds it.
 Versions of a key never come again, not even after all of its records were lost: above a counter
 stands the number of the custody in which the record was written.
 
-It does not drop copies that nobody needs any more, nor the versions of what was removed: an older
-copy at a member that becomes a holder later would be taken for the record.
+A member drops copies of an arc that it does not hold (`pathcast.dht.surplus`), and counts how often
+it did. An owner that has given it records since then, and lets it hold the arc, says how often that
+was; so it never counts on copies that were dropped. Versions of what was removed stay at the
+holders.
 
 Source: 000, section 2.3 (only that a key has a peer); Stoica et al. 2001, section 7, for replicas
 at successors.
@@ -41,7 +43,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from pathcast.dht.asking import Questions
-from pathcast.dht.batches import Batches, held_records, in_batches, record_size
+from pathcast.dht.batches import Batches, Taken, held_records, in_batches, record_size
 from pathcast.dht.custody import Custodian
 from pathcast.dht.identifiers import identifier, is_in_range
 from pathcast.dht.messages import (
@@ -52,6 +54,7 @@ from pathcast.dht.messages import (
     Fetch,
     Get,
     Hold,
+    Holders,
     Later,
     Member,
     Put,
@@ -103,17 +106,20 @@ class RecordStore:
 
     Attributes:
         held: By key, removed ones included.
+        droppings: How often copies were dropped.
     """
 
     def __init__(self, ring: Neighbourhood, asking: Questions, copies: int) -> None:
         self.held: dict[str, Record] = {}
         self._ring = ring
         self._asking = asking
-        self._batches = Batches(asking)
+        self._batches = Batches(asking, self._has_copied)
         self._copies = copies
+        self.droppings = 0
         self._busy: set[str] = set()
         self._owed: dict[Member, set[str]] = {}
         self._giving: set[Member] = set()
+        self._given_at: dict[Member, int] = {}
         self._given_for: Member | None = None
         self._custody: Custodian | None = None
 
@@ -126,8 +132,9 @@ class RecordStore:
                 then(self._in_range(from_wire(low), from_wire(high), after))
             case Copy(records):
                 taken = [self._take(record) for record in records]
-                then(Copied(tuple(n for n, is_taken in enumerate(taken) if not is_taken)))
-            case Claims() | Hold() if self._custody is not None:
+                refused = tuple(n for n, is_taken in enumerate(taken) if not is_taken)
+                then(Copied(refused, self.droppings))
+            case Claims() | Hold() | Holders() if self._custody is not None:
                 then(self._custody.answer(what))
             case Get() | Put() if self.is_whole(what.key):
                 self.serve(what, then)
@@ -161,6 +168,7 @@ class RecordStore:
         known = self._owed if predecessor == self._given_for else {}
         self._given_for = predecessor
         self._owed = {m: known[m] if m in known else set(self.held) for m in targets}
+        self._given_at = {m: n for m, n in self._given_at.items() if m in targets}
         for member in targets:
             self._give(member)
         if self._custody is not None:
@@ -171,7 +179,19 @@ class RecordStore:
     def has_all(self, member: Member, low: int, high: int) -> bool:
         """Whether a successor has been given all that is held of an arc."""
         owed = self._owed.get(member)
-        return owed is not None and not any(is_in_range(low, identifier(k), high) for k in owed)
+        if owed is None or member not in self._given_at:
+            return False
+        return not any(is_in_range(low, identifier(k), high) for k in owed)
+
+    def given_at(self, member: Member) -> int:
+        """How often a member had dropped copies when it was given what it has been given."""
+        return self._given_at[member]
+
+    def give_all(self, member: Member) -> None:
+        """A member may have dropped what it was given: it is given all anew."""
+        self._given_at.pop(member, None)
+        if member in self._owed:
+            self._owed[member] = set(self.held)
 
     def fetch(self, member: Member, low: int, high: int, then: Callable[[bool], None]) -> None:
         """Take all records that a member holds of an arc; says whether they came."""
@@ -195,6 +215,15 @@ class RecordStore:
         for key, record in list(self.held.items()):
             if record.value is not None and is_in_range(low, identifier(key), high):
                 self._take(Record(key, None, record.version + 1, record.write))
+
+    def drop(self, low: int, high: int) -> None:
+        """Drop the copies of an arc, which this member does not hold."""
+        gone = [key for key in self.held if is_in_range(low, identifier(key), high)]
+        for key in gone:
+            del self.held[key]
+            for owed in self._owed.values():
+                owed.discard(key)
+        self.droppings += bool(gone)
 
     # For keys of its own.
 
@@ -276,14 +305,15 @@ class RecordStore:
         holders = self._holders(place)
         among = [m for n, m in enumerate(live) if n < self._copies - 1 or m in holders]
 
-        def placed(replies: list[tuple[Member, bool]]) -> None:
-            have = {member for member, is_taken in replies if is_taken}
+        def placed(replies: list[tuple[Member, Taken]]) -> None:
+            have = {member for member, taken in replies if taken.is_held}
             # Who holds it may be others by now, or somebody else's to say.
             must = {m for m in self._holders(place) - dead if not self._asking.is_dead(m)}
             all_have = len(have) == len(among) and must <= have and self._is_kept(place)
             is_placed = all_have and self._take(record)
-            for member, is_taken in replies:
-                if is_taken and is_placed and member in self._owed:
+            for member, taken in replies:
+                is_there = taken.is_held and taken.droppings == self._given_at.get(member)
+                if is_there and is_placed and member in self._owed:
                     self._owed[member].discard(record.key)
             if not is_placed:
                 then(Later())
@@ -348,20 +378,32 @@ class RecordStore:
         owed = self._owed[member]
         # What is not of this range stays owed: the predecessor may be gone, and come back.
         batch = tuple(next(in_batches(self._mine(owed), record_size), ()))
-        if not batch:
+        # Without copies it says how often it has dropped some.
+        if not batch and member in self._given_at:
             if self._custody is not None:
                 self._custody.round()
             return
 
         def has_given(reply: Reply | None) -> None:
             self._giving.discard(member)
+            if isinstance(reply, Copied):
+                self._has_copied(member, reply)
             if reply is not None and self._owed.get(member) is owed:
                 # What was refused, it has already, or a reader will decide.
-                owed.difference_update(each.key for each in batch if self.held[each.key] == each)
+                given = (each for each in batch if self.held.get(each.key) == each)
+                owed.difference_update(each.key for each in given)
                 self._give(member)
 
         self._giving.add(member)
         self._asking.ask(member, Copy(batch), has_given)
+
+    def _has_copied(self, member: Member, reply: Copied) -> None:
+        """A successor that has dropped copies since it was given some is given all anew."""
+        if member not in self._owed:
+            return
+        if self._given_at.get(member, reply.droppings) != reply.droppings:
+            self.give_all(member)
+        self._given_at[member] = reply.droppings
 
     def _fetch(
         self, member: Member, low: int, high: int, after: str | None, then: Callable[[bool], None]

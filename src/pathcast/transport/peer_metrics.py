@@ -33,6 +33,11 @@ def peer_metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
             sum(len(each.ring.records.held) for each in served),
         ),
         (
+            "surplus_records",
+            "Copies that this process may drop when the owners of their keys say so.",
+            sum(each.ring.surplus.count for each in served),
+        ),
+        (
             "publications_under_way",
             "Publications of this process that have no outcome yet.",
             sum(peer.under_way for peer in peers),
