@@ -12,6 +12,8 @@ pytest.importorskip("msgspec")
 import msgspec
 
 from filtering_worlds import UNKIND
+from generators.alphabet import ALPHABET
+from generators.query_text import random_query
 from pathcast.dht.custody import Custodian
 from pathcast.dht.filtering import FilteringSettings
 from pathcast.dht.identifiers import identifier
@@ -27,11 +29,9 @@ from pathcast.dht.messages import (
 )
 from pathcast.dht.peer import Peer, Settings
 from pathcast.dht.piece_cutting import PieceSettings
-from pathcast.sim import Faults
-from pathcast.sim.filtering_world import FilteringWorld
-from pathcast.sim.ring_world import RingWorld
-from pathcast.testing.alphabet import ALPHABET
-from pathcast.testing.query_text import random_query
+from pathcast_lab.sim import Faults
+from pathcast_lab.sim.filtering_world import FilteringWorld
+from pathcast_lab.sim.ring_world import RingWorld
 from test_dht_records import KEYS, Clients
 
 SLOW = Faults(
