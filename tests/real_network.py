@@ -4,6 +4,19 @@
 with a cursor, and knows what every subscription must have got. At the end nothing is lost, nothing
 came twice, every delivery is what one process gives, and what brokers say of their tables is what
 brokers say that never knew anything else.
+
+A subscription is judged by the version that its broker answered: an id that is used again has
+another version, which is another subscription. From `InForce` of a version on, every message that
+satisfies it is due, until the id is withdrawn.
+
+After a restore of a broker from a backup, a message may be missing only if
+
+- the broker is its root and took it after the backup began, and the subscriber was told `Lapsed`
+  after the restore; or
+- the broker is the host of the subscription, which was told `Lapsed`, and the message was published
+  before the `InForce` that followed.
+
+A restored inbox hands over again what its subscriber had read; each delivery at most once more.
 """
 
 from __future__ import annotations
@@ -11,8 +24,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -21,7 +34,7 @@ from typing import Any
 
 from broker_processes import BrokerProcesses
 from pathcast import Broker, Subscription
-from pathcast.errors import PathcastError, UnavailableError
+from pathcast.errors import PathcastError, SourceError, UnavailableError
 from pathcast.overlay.content import Profile
 from pathcast.overlay.deliveries import Delivery, InForce, Lapsed
 from pathcast.overlay.messages import Source
@@ -32,15 +45,17 @@ from pathcast.transport.broker import (
     Accepted,
     Explain,
     Explained,
+    ListSubscriptions,
     Publish,
     RegisterSource,
     Subscribe,
+    SubscriptionsListed,
     Unsubscribe,
     broker_kind,
 )
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.client import BrokerClient
-from pathcast.transport.disk import Disk
+from pathcast.transport.disk import Disk, InboxCursor
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.memory import MemoryNetwork
 from patience import PATIENCE_SECONDS, eventually
@@ -51,30 +66,52 @@ CLIENT = "tester"
 
 @dataclass
 class Known:
-    """A subscription, as its subscriber knows it. An id is used once.
+    """One version of a subscription, as its subscriber knows it.
 
     Attributes:
         host: Broker that it is at.
-        query: Its profile.
+        query: Its profile; empty if the answer to `Subscribe` was lost with its connection.
         first: Messages from this number on must come; None while it is not in force.
-        is_wanted: Whether nobody took it out.
+        is_wanted: Whether nobody withdrew it.
+        ended: Messages from this number on must not come; None while it is not withdrawn.
+        lapsed: Number of messages that had been published when it was told `Lapsed` last.
+        is_lapsed: Whether `InForce` is still to follow on that.
         got: Message -> what came of it.
+        may_repeat: Messages that the restored inbox may hand over again.
     """
 
     host: str
-    query: str
+    query: str = ""
     first: int | None = None
-    is_wanted: bool = True
+    is_wanted: bool = False
+    ended: int | None = None
+    lapsed: int = -1
+    is_lapsed: bool = False
     got: dict[str, tuple[bytes, ...]] = field(default_factory=dict)
+    may_repeat: set[str] = field(default_factory=set)
 
 
 @dataclass
 class Sent:
     """A message that was published, or is being published."""
 
+    root: str
     number: int
     body: bytes
     has_receipt: bool = False
+
+
+@dataclass(frozen=True)
+class Backup:
+    """A backup of a broker.
+
+    Attributes:
+        path: The file.
+        first: Messages of the broker from this number on may not be in it.
+    """
+
+    path: Path
+    first: int
 
 
 class RealNetwork:
@@ -108,15 +145,24 @@ class RealNetwork:
             monitored=monitored,
             are_started=False,
         )
+        self._directory = directory
         self.subscriptions: dict[str, Known] = {}
+        """Id -> its latest version."""
+        self.versions: dict[tuple[str, int], Known] = {}
+        """All versions of all ids."""
         self.sent: dict[str, Sent] = {}
         self.faults: list[str] = []
         """What must not be, as it is seen."""
         self._sources: dict[str, str] = {}
         self._readers: dict[str, asyncio.Task[None]] = {}
-        self._after: Counter[str] = Counter()
+        self._cursors: dict[str, InboxCursor] = {}
         self._numbers: Counter[str] = Counter()
-        self._publishing: dict[str, asyncio.Lock] = {}
+        self._publishing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._changing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        # Restored broker -> numbers of its messages that it may have lost, for each restore.
+        self._restored: dict[str, list[range]] = {}
+        # Id -> profiles that it was ever asked to have.
+        self._asked: defaultdict[str, set[str]] = defaultdict(set)
 
     @contextlib.asynccontextmanager
     async def running(self, *, without: Iterable[str] = ()) -> AsyncIterator[RealNetwork]:
@@ -160,28 +206,53 @@ class RealNetwork:
     async def source(self, root: str) -> None:
         """A source with a root."""
         self._sources[root] = f"of {root}"
-        self._publishing[root] = asyncio.Lock()
         assert await self.ask(root, RegisterSource(f"of {root}", Source())) == Accepted()
 
     async def subscribe(self, host: str, id: str, query: str) -> None:
-        """Asks for it; `in_force` waits for what it may rely on."""
-        assert id not in self.subscriptions, "an id is used once"
-        self.subscriptions[id] = Known(host, query)
+        """Asks for it; `in_force` waits for what it may rely on. A withdrawn id is used again."""
+        async with self._changing[host]:
+            await self._subscribe(host, id, query)
+
+    async def _subscribe(self, host: str, id: str, query: str) -> None:
+        former = self.subscriptions.get(id)
+        assert former is None or (former.host == host and not former.is_wanted), "the id is in use"
+        self._asked[id].add(query)
         answer = await self.ask(host, Subscribe(((id, Profile(query, "fragment")),)))
         assert isinstance(answer, Accepted)
         assert answer.versions.keys() == {id}, answer.refused
+        # Deliveries and notices of it may have been read before the answer.
+        known = self.subscriptions[id] = self._version(host, id, answer.versions[id])
+        assert not known.query, f"{id} was given version {answer.versions[id]} before"
+        known.query, known.is_wanted = query, True
+        self._end_versions(id, but=known)
 
     async def unsubscribe(self, id: str) -> None:
-        """Nothing must come of it any more; what comes before it is known is right."""
+        """Nothing published from then on may come of it; what still comes is right."""
+        known = self.subscriptions[id]
+        async with self._changing[known.host]:
+            await self._unsubscribe(id)
+
+    async def _unsubscribe(self, id: str) -> None:
         known = self.subscriptions[id]
         known.is_wanted = False
         answer = await self.ask(known.host, Unsubscribe((id,)))
         # The first answer may be lost with its connection.
         assert [code for _, code, _ in answer.refused] in ([], ["query.unknown"])
+        self._end_versions(id)
+
+    def _end_versions(self, id: str, but: Known | None = None) -> None:
+        for (each, _), one in self.versions.items():
+            if each == id and one.ended is None and one is not but:
+                one.ended = len(self.sent)
+
+    def _version(self, host: str, id: str, version: int) -> Known:
+        return self.versions.setdefault((id, version), Known(host))
 
     async def in_force(self, *ids: str) -> None:
         """Waits until they are, of all that are wanted if none are given."""
-        await self.until(lambda: all(one.first is not None for one in self._wanted(ids)))
+        await self.until(
+            lambda: all(one.first is not None and not one.is_lapsed for one in self._wanted(ids))
+        )
 
     def _wanted(self, ids: Sequence[str]) -> list[Known]:
         return [
@@ -198,7 +269,7 @@ class RealNetwork:
                 self._numbers[root] += 1
                 number = self._numbers[root]
                 id = f"{root}{number}"
-                self.sent[id] = Sent(len(self.sent), body)
+                self.sent[id] = Sent(root, len(self.sent), body)
                 numbered = Numbered("p", number)
                 messages.append(Publish(self._sources[root], id, body, numbered))
             until = time.monotonic() + PATIENCE_SECONDS
@@ -222,32 +293,53 @@ class RealNetwork:
         while True:
             with contextlib.suppress(UnavailableError):
                 async with self.client(name) as client:
-                    async for group in client.deliveries(CLIENT, self._after[name]):
-                        for each in group:
-                            self._take(name, DELIVERIES.decode(each.body))
-                        if group:
-                            self._after[name] = group[-1].position
-                            await client.acknowledge(group[-1].position)
+                    try:
+                        async for group in client.deliveries(CLIENT, self._cursors.get(name, 0)):
+                            for each in group:
+                                self._take(name, DELIVERIES.decode(each.body))
+                            if group and client.cursor is not None:
+                                self._cursors[name] = client.cursor
+                                await client.acknowledge(group[-1].position)
+                    except SourceError:
+                        if name not in self._restored:
+                            raise
+                        del self._cursors[name]  # read from the beginning of the older inbox
             await asyncio.sleep(0.05)
 
     def _take(self, host: str, told: object) -> None:
         match told:
-            case InForce(name):
-                known = self.subscriptions[name.removeprefix(f"{CLIENT}/")]
+            case InForce(name, version):
+                known = self._version(host, _id(name), version)
+                known.is_lapsed = False
                 if known.first is None:
                     known.first = len(self.sent)
-            case Delivery(name, _, _, _, _, message, results):
-                id = name.removeprefix(f"{CLIENT}/")
-                known = self.subscriptions[id]
-                if known.host != host:
-                    self.faults.append(f"{message} came to {id} from {host}, not {known.host}")
-                if message in known.got:
-                    self.faults.append(f"{message} came twice to {id} at {host}")
-                known.got[message] = tuple(results)
+            case Delivery():
+                self._take_delivery(host, told)
             case Lapsed():
-                self.faults.append(f"{told} at {host}, where nobody was taken out")
+                self._lapse(host, told)
             case _:
                 self.faults.append(f"{host} says {told}")
+
+    def _take_delivery(self, host: str, told: Delivery) -> None:
+        id, message = _id(told.subscription), told.message
+        known = self._version(host, id, told.version)
+        if known.host != host:
+            self.faults.append(f"{message} came to {id} from {host}, not {known.host}")
+        if message in known.got and message not in known.may_repeat:
+            self.faults.append(f"{message} came twice to {id} at {host}: {told}")
+        if known.ended is not None and self.sent[message].number >= known.ended:
+            self.faults.append(f"{message} came to {id} at {host}, which was withdrawn: {told}")
+        known.may_repeat.discard(message)
+        known.got[message] = tuple(told.results)
+
+    def _lapse(self, host: str, told: Lapsed) -> None:
+        roots = {told.root} if told.root else self._sources.keys()
+        if host not in self._restored and self._restored.keys().isdisjoint(roots):
+            self.faults.append(f"{told} at {host}, where nobody was taken out")
+        known = self._version(host, _id(told.subscription), told.version)
+        known.lapsed, known.is_lapsed = len(self.sent), True
+        if host in self._restored and not told.root:
+            known.first = None
 
     # What goes wrong.
 
@@ -264,8 +356,64 @@ class RealNetwork:
         for known in self.subscriptions.values():
             known.is_wanted = known.is_wanted and known.host != name
         await asyncio.sleep(after_seconds)
-        self._after[name] = 0
+        self._cursors.pop(name, None)
         self.brokers.start(name, is_awaited=False)
+
+    async def back_up(self, name: str) -> Backup:
+        """A backup while it runs, and clients go on."""
+        async with self._publishing[name]:  # each message before has a receipt
+            first = len(self.sent)
+        path = self._directory / f"{name}.backup-{first}"
+        await asyncio.to_thread(self.brokers.back_up, name, path)
+        return Backup(path, first)
+
+    async def restore(self, name: str, backup: Backup, after_seconds: float = 0.0) -> None:
+        """Kill -9, and on from a backup.
+
+        Its clients do what they are asked to do then: its reader begins at the beginning of the
+        inbox if its cursor is refused, and its subscriber subscribes anew what the backup does not
+        have, and withdraws again what it had withdrawn since.
+
+        Args:
+            name: A broker.
+            backup: Of it, and of since it was restored last; it is used up.
+            after_seconds: For how long it does not run.
+        """
+        # No call of a publisher spans a restore: messages of such a call may come twice.
+        async with self._changing[name], self._publishing[name]:
+            self.brokers.kill(name)
+            self._readers[name].cancel()
+            await asyncio.wait([self._readers[name]])
+            self.brokers.lose_disk(name)
+            await asyncio.to_thread(self.brokers.restore, name, backup.path)
+            backup.path.unlink()
+            await asyncio.sleep(after_seconds)
+            here = [one for one in self.versions.values() if one.host == name]
+            for known in here:
+                known.may_repeat = set(known.got)
+                known.ended = None  # the backup may have it
+            self._restored.setdefault(name, []).append(range(backup.first, len(self.sent)))
+            self.brokers.start(name, is_awaited=False)
+            self._readers[name] = asyncio.create_task(self._read(name))
+            await self._subscribe_anew(name)
+            for known in here:
+                if not known.is_wanted and known.ended is None:
+                    known.ended = len(self.sent)
+
+    async def _subscribe_anew(self, name: str) -> None:
+        listed = await self.ask(name, ListSubscriptions())
+        assert isinstance(listed, SubscriptionsListed)
+        kept = {_id(row.subscription): row.version for row in listed.rows}
+        assert kept.keys() <= self.subscriptions.keys()
+        for id, known in list(self.subscriptions.items()):
+            if known.host != name:
+                continue
+            if not known.is_wanted:
+                if id in kept:
+                    await self._unsubscribe(id)
+            elif self.versions.get((id, kept.get(id, 0))) is not known:
+                known.is_wanted = False
+                await self._subscribe(name, id, known.query)
 
     async def cut(self, one: str, other: str) -> None:
         """A link is dead."""
@@ -319,30 +467,59 @@ class RealNetwork:
 
         await eventually(is_so)
 
-    def due(self) -> set[tuple[str, str]]:
-        """Subscription and message of what must come, as one process with all of them says."""
-        first = {id: one.first for id, one in self.subscriptions.items() if one.is_wanted}
+    def due(self) -> set[tuple[str, int, str]]:
+        """Subscription, version and message of what must come, as one process says.
+
+        Of a version that was withdrawn, all that its root published before the last message that
+        came for it: what was under way then need not come any more.
+        """
+        wanted = {one.query for one in self.versions.values() if one.first is not None}
+        messages = self._satisfying(wanted - {""})
+        found: set[tuple[str, int, str]] = set()
+        for (id, version), known in self.versions.items():
+            if known.query and known.first is not None:
+                lasts = self._lasts(known)
+                due = (each for each in messages[known.query] if self._is_due(known, lasts, each))
+                found.update((id, version, each) for each in due)
+        return found
+
+    def _satisfying(self, queries: Set[str]) -> Mapping[str, list[str]]:
+        """Profile -> messages with a receipt that satisfy it."""
         broker = Broker()
-        broker.subscribe(Subscription(id, "", self.subscriptions[id].query, "ids") for id in first)
-        found: set[tuple[str, str]] = set()
+        broker.subscribe(Subscription(query, "", query, "ids") for query in sorted(queries))
+        found: defaultdict[str, list[str]] = defaultdict(list)
         sent = [(id, one) for id, one in self.sent.items() if one.has_receipt]
         for start in range(0, len(sent), 1000):
             ids, given = zip(*sent[start : start + 1000], strict=True)
             table = broker.process_batch([one.body for one in given], ids).table
             rows = (table[name].to_pylist() for name in ("subscription_id", "message_id"))
-            found.update(zip(*rows, strict=True))
-        return {
-            (id, message)
-            for id, message in found
-            if (since := first[id]) is not None and self.sent[message].number >= since
-        }
+            for query, message in zip(*rows, strict=True):
+                found[query].append(message)
+        return found
 
-    def missing(self, due: set[tuple[str, str]] | None = None) -> list[str]:
+    def _lasts(self, known: Known) -> Mapping[str, int]:
+        """Root -> number that bounds what is due of its messages."""
+        if known.is_wanted:
+            return dict.fromkeys(self._sources, len(self.sent))
+        lasts: Counter[str] = Counter()
+        for each in known.got:
+            sent = self.sent[each]
+            lasts[sent.root] = max(lasts[sent.root], sent.number)
+        return lasts
+
+    def _is_due(self, known: Known, lasts: Mapping[str, int], message: str) -> bool:
+        one = self.sent[message]
+        if known.first is None or not known.first <= one.number < lasts[one.root]:
+            return False
+        gaps = self._restored.get(one.root, ())
+        return not any(one.number in gap and known.lapsed >= gap.stop for gap in gaps)
+
+    def missing(self, due: set[tuple[str, int, str]] | None = None) -> list[str]:
         """Deliveries that must come and are not there yet."""
         return [
-            f"{message} for {id} ({known.query}) at {known.host}"
-            for id, message in (self.due() if due is None else due)
-            if message not in (known := self.subscriptions[id]).got
+            f"{message} for {id} of version {version} ({known.query}) at {known.host}"
+            for id, version, message in (self.due() if due is None else due)
+            if message not in (known := self.versions[id, version]).got
         ]
 
     async def settled(self) -> None:
@@ -362,10 +539,13 @@ class RealNetwork:
         assert not self.faults, self.faults
 
     def _check_results(self) -> None:
-        for id, known in self.subscriptions.items():
+        for (id, version), known in self.versions.items():
+            queries = [known.query] if known.query else sorted(self._asked[id])
             for message, results in list(known.got.items()):
-                expected = of_one_process(known.query, self.sent[message].body)
-                assert results == expected, f"{message} gave {id} {results}, not {expected}"
+                expected = [of_one_process(each, self.sent[message].body) for each in queries]
+                assert results in expected, (
+                    f"{message} gave {id} of version {version} {results}, not {expected}"
+                )
 
     async def _tables_are_those_from_scratch(self) -> None:
         """A while after the last change; differences are told when there is no hope left."""
@@ -428,6 +608,11 @@ class RealNetwork:
             yield carriers
         finally:
             await network.stop()
+
+
+def _id(name: str) -> str:
+    """The id of a subscription, as its client knows it."""
+    return name.removeprefix(f"{CLIENT}/")
 
 
 def _same(links: Mapping[str, Sequence[str]], expected: dict[str, list[str]]) -> bool:
