@@ -145,7 +145,7 @@ class RealNetwork:
             monitored=monitored,
             are_started=False,
         )
-        self._directory = directory
+        self._directory, self._joining = directory, joining
         self.subscriptions: dict[str, Known] = {}
         """Id -> its latest version."""
         self.versions: dict[tuple[str, int], Known] = {}
@@ -333,13 +333,22 @@ class RealNetwork:
         known.got[message] = tuple(told.results)
 
     def _lapse(self, host: str, told: Lapsed) -> None:
-        roots = {told.root} if told.root else self._sources.keys()
-        if host not in self._restored and self._restored.keys().isdisjoint(roots):
-            self.faults.append(f"{told} at {host}, where nobody was taken out")
         known = self._version(host, _id(told.subscription), told.version)
+        roots = {told.root} if told.root else self._sources.keys()
+        is_due = host in self._restored or not self._restored.keys().isdisjoint(roots)
+        if not is_due and not (host in self._joining and self._is_of_before(known, told)):
+            self.faults.append(f"{told} at {host}, and there is no reason")
         known.lapsed, known.is_lapsed = len(self.sent), True
         if host in self._restored and not told.root:
             known.first = None
+
+    def _is_of_before(self, known: Known, told: Lapsed) -> bool:
+        """Whether all positions are from before it was in force.
+
+        A broker that joins may be in force before a root tells it where its log begins.
+        """
+        before = [one for one in self.sent.values() if one.root == told.root]
+        return told.last <= sum(one.number < (known.first or 0) for one in before)
 
     # What goes wrong.
 
