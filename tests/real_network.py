@@ -1,22 +1,9 @@
 """A network of broker processes with all that a test asks of it, and one process to compare with.
 
 `RealNetwork` starts brokers, publishes with numbers until there is a receipt, follows every inbox
-with a cursor, and knows what every subscription must have got. At the end nothing is lost, nothing
-came twice, every delivery is what one process gives, and what brokers say of their tables is what
-brokers say that never knew anything else.
-
-A subscription is judged by the version that its broker answered: an id that is used again has
-another version, which is another subscription. From `InForce` of a version on, every message that
-satisfies it is due, until the id is withdrawn.
-
-After a restore of a broker from a backup, a message may be missing only if
-
-- the broker is its root and took it after the backup began, and the subscriber was told `Lapsed`
-  after the restore; or
-- the broker is the host of the subscription, which was told `Lapsed`, and the message was published
-  before the `InForce` that followed.
-
-A restored inbox hands over again what its subscriber had read; each delivery at most once more.
+with a cursor, and has a judge (`delivery_judge`) of what every subscription must have got. At the
+end nothing is lost, nothing came twice, every delivery is what one process gives, and what brokers
+say of their tables is what brokers say that never knew anything else.
 """
 
 from __future__ import annotations
@@ -25,18 +12,16 @@ import asyncio
 import contextlib
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
-from functools import cache
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from broker_processes import BrokerProcesses
-from pathcast import Broker, Subscription
+from delivery_judge import CLIENT, DeliveryJudge, Known, id_of
 from pathcast.errors import PathcastError, SourceError, UnavailableError
 from pathcast.overlay.content import Profile
-from pathcast.overlay.deliveries import Delivery, InForce, Lapsed
 from pathcast.overlay.messages import Source
 from pathcast.overlay.publishers import Numbered
 from pathcast.transport.broker import (
@@ -60,45 +45,6 @@ from pathcast.transport.grpc_streams import Address
 from pathcast.transport.memory import MemoryNetwork
 from patience import PATIENCE_SECONDS, eventually
 from wires import Pair, Wires
-
-CLIENT = "tester"
-
-
-@dataclass
-class Known:
-    """One version of a subscription, as its subscriber knows it.
-
-    Attributes:
-        host: Broker that it is at.
-        query: Its profile; empty if the answer to `Subscribe` was lost with its connection.
-        first: Messages from this number on must come; None while it is not in force.
-        is_wanted: Whether nobody withdrew it.
-        ended: Messages from this number on must not come; None while it is not withdrawn.
-        lapsed: Number of messages that had been published when it was told `Lapsed` last.
-        is_lapsed: Whether `InForce` is still to follow on that.
-        got: Message -> what came of it.
-        may_repeat: Messages that the restored inbox may hand over again.
-    """
-
-    host: str
-    query: str = ""
-    first: int | None = None
-    is_wanted: bool = False
-    ended: int | None = None
-    lapsed: int = -1
-    is_lapsed: bool = False
-    got: dict[str, tuple[bytes, ...]] = field(default_factory=dict)
-    may_repeat: set[str] = field(default_factory=set)
-
-
-@dataclass
-class Sent:
-    """A message that was published, or is being published."""
-
-    root: str
-    number: int
-    body: bytes
-    has_receipt: bool = False
 
 
 @dataclass(frozen=True)
@@ -145,24 +91,15 @@ class RealNetwork:
             monitored=monitored,
             are_started=False,
         )
-        self._directory, self._joining = directory, joining
-        self.subscriptions: dict[str, Known] = {}
-        """Id -> its latest version."""
-        self.versions: dict[tuple[str, int], Known] = {}
-        """All versions of all ids."""
-        self.sent: dict[str, Sent] = {}
-        self.faults: list[str] = []
-        """What must not be, as it is seen."""
+        self._directory = directory
+        self.judge = judge = DeliveryJudge(joining)
+        self.subscriptions, self.sent = judge.subscriptions, judge.sent
         self._sources: dict[str, str] = {}
         self._readers: dict[str, asyncio.Task[None]] = {}
         self._cursors: dict[str, InboxCursor] = {}
         self._numbers: Counter[str] = Counter()
         self._publishing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._changing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        # Restored broker -> numbers of its messages that it may have lost, for each restore.
-        self._restored: dict[str, list[range]] = {}
-        # Id -> profiles that it was ever asked to have.
-        self._asked: defaultdict[str, set[str]] = defaultdict(set)
 
     @contextlib.asynccontextmanager
     async def running(self, *, without: Iterable[str] = ()) -> AsyncIterator[RealNetwork]:
@@ -214,22 +151,15 @@ class RealNetwork:
             await self._subscribe(host, id, query)
 
     async def _subscribe(self, host: str, id: str, query: str) -> None:
-        former = self.subscriptions.get(id)
-        assert former is None or (former.host == host and not former.is_wanted), "the id is in use"
-        self._asked[id].add(query)
+        self.judge.ask(host, id, query)
         answer = await self.ask(host, Subscribe(((id, Profile(query, "fragment")),)))
         assert isinstance(answer, Accepted)
         assert answer.versions.keys() == {id}, answer.refused
-        # Deliveries and notices of it may have been read before the answer.
-        known = self.subscriptions[id] = self._version(host, id, answer.versions[id])
-        assert not known.query, f"{id} was given version {answer.versions[id]} before"
-        known.query, known.is_wanted = query, True
-        self._end_versions(id, but=known)
+        self.judge.answer(host, id, query, answer.versions[id])
 
     async def unsubscribe(self, id: str) -> None:
         """Nothing published from then on may come of it; what still comes is right."""
-        known = self.subscriptions[id]
-        async with self._changing[known.host]:
+        async with self._changing[self.subscriptions[id].host]:
             await self._unsubscribe(id)
 
     async def _unsubscribe(self, id: str) -> None:
@@ -238,15 +168,7 @@ class RealNetwork:
         answer = await self.ask(known.host, Unsubscribe((id,)))
         # The first answer may be lost with its connection.
         assert [code for _, code, _ in answer.refused] in ([], ["query.unknown"])
-        self._end_versions(id)
-
-    def _end_versions(self, id: str, but: Known | None = None) -> None:
-        for (each, _), one in self.versions.items():
-            if each == id and one.ended is None and one is not but:
-                one.ended = len(self.sent)
-
-    def _version(self, host: str, id: str, version: int) -> Known:
-        return self.versions.setdefault((id, version), Known(host))
+        self.judge.withdraw(id)
 
     async def in_force(self, *ids: str) -> None:
         """Waits until they are, of all that are wanted if none are given."""
@@ -269,7 +191,7 @@ class RealNetwork:
                 self._numbers[root] += 1
                 number = self._numbers[root]
                 id = f"{root}{number}"
-                self.sent[id] = Sent(root, len(self.sent), body)
+                self.judge.publish(root, id, body)
                 numbered = Numbered("p", number)
                 messages.append(Publish(self._sources[root], id, body, numbered))
             until = time.monotonic() + PATIENCE_SECONDS
@@ -296,59 +218,15 @@ class RealNetwork:
                     try:
                         async for group in client.deliveries(CLIENT, self._cursors.get(name, 0)):
                             for each in group:
-                                self._take(name, DELIVERIES.decode(each.body))
+                                self.judge.take(name, DELIVERIES.decode(each.body))
                             if group and client.cursor is not None:
                                 self._cursors[name] = client.cursor
                                 await client.acknowledge(group[-1].position)
                     except SourceError:
-                        if name not in self._restored:
+                        if not self.judge.has_restored(name):
                             raise
                         del self._cursors[name]  # read from the beginning of the older inbox
             await asyncio.sleep(0.05)
-
-    def _take(self, host: str, told: object) -> None:
-        match told:
-            case InForce(name, version):
-                known = self._version(host, _id(name), version)
-                known.is_lapsed = False
-                if known.first is None:
-                    known.first = len(self.sent)
-            case Delivery():
-                self._take_delivery(host, told)
-            case Lapsed():
-                self._lapse(host, told)
-            case _:
-                self.faults.append(f"{host} says {told}")
-
-    def _take_delivery(self, host: str, told: Delivery) -> None:
-        id, message = _id(told.subscription), told.message
-        known = self._version(host, id, told.version)
-        if known.host != host:
-            self.faults.append(f"{message} came to {id} from {host}, not {known.host}")
-        if message in known.got and message not in known.may_repeat:
-            self.faults.append(f"{message} came twice to {id} at {host}: {told}")
-        if known.ended is not None and self.sent[message].number >= known.ended:
-            self.faults.append(f"{message} came to {id} at {host}, which was withdrawn: {told}")
-        known.may_repeat.discard(message)
-        known.got[message] = tuple(told.results)
-
-    def _lapse(self, host: str, told: Lapsed) -> None:
-        known = self._version(host, _id(told.subscription), told.version)
-        roots = {told.root} if told.root else self._sources.keys()
-        is_due = host in self._restored or not self._restored.keys().isdisjoint(roots)
-        if not is_due and not (host in self._joining and self._is_of_before(known, told)):
-            self.faults.append(f"{told} at {host}, and there is no reason")
-        known.lapsed, known.is_lapsed = len(self.sent), True
-        if host in self._restored and not told.root:
-            known.first = None
-
-    def _is_of_before(self, known: Known, told: Lapsed) -> bool:
-        """Whether all positions are from before it was in force.
-
-        A broker that joins may be in force before a root tells it where its log begins.
-        """
-        before = [one for one in self.sent.values() if one.root == told.root]
-        return told.last <= sum(one.number < (known.first or 0) for one in before)
 
     # What goes wrong.
 
@@ -397,22 +275,16 @@ class RealNetwork:
             await asyncio.to_thread(self.brokers.restore, name, backup.path)
             backup.path.unlink()
             await asyncio.sleep(after_seconds)
-            here = [one for one in self.versions.values() if one.host == name]
-            for known in here:
-                known.may_repeat = set(known.got)
-                known.ended = None  # the backup may have it
-            self._restored.setdefault(name, []).append(range(backup.first, len(self.sent)))
+            self.judge.restore(name, backup.first)
             self.brokers.start(name, is_awaited=False)
             self._readers[name] = asyncio.create_task(self._read(name))
             await self._subscribe_anew(name)
-            for known in here:
-                if not known.is_wanted and known.ended is None:
-                    known.ended = len(self.sent)
+            self.judge.agree(name)
 
     async def _subscribe_anew(self, name: str) -> None:
         listed = await self.ask(name, ListSubscriptions())
         assert isinstance(listed, SubscriptionsListed)
-        kept = {_id(row.subscription): row.version for row in listed.rows}
+        kept = {id_of(row.subscription): row.version for row in listed.rows}
         assert kept.keys() <= self.subscriptions.keys()
         for id, known in list(self.subscriptions.items()):
             if known.host != name:
@@ -420,7 +292,7 @@ class RealNetwork:
             if not known.is_wanted:
                 if id in kept:
                     await self._unsubscribe(id)
-            elif self.versions.get((id, kept.get(id, 0))) is not known:
+            elif not self.judge.is_kept(id, kept.get(id)):
                 known.is_wanted = False
                 await self._subscribe(name, id, known.query)
 
@@ -471,90 +343,26 @@ class RealNetwork:
         """Waits until something holds, as long as nothing is wrong."""
 
         def is_so() -> bool:
-            assert not self.faults, self.faults
+            assert not self.judge.faults, self.judge.faults
             return holds()
 
         await eventually(is_so)
-
-    def due(self) -> set[tuple[str, int, str]]:
-        """Subscription, version and message of what must come, as one process says.
-
-        Of a version that was withdrawn, all that its root published before the last message that
-        came for it: what was under way then need not come any more.
-        """
-        wanted = {one.query for one in self.versions.values() if one.first is not None}
-        messages = self._satisfying(wanted - {""})
-        found: set[tuple[str, int, str]] = set()
-        for (id, version), known in self.versions.items():
-            if known.query and known.first is not None:
-                lasts = self._lasts(known)
-                due = (each for each in messages[known.query] if self._is_due(known, lasts, each))
-                found.update((id, version, each) for each in due)
-        return found
-
-    def _satisfying(self, queries: Set[str]) -> Mapping[str, list[str]]:
-        """Profile -> messages with a receipt that satisfy it."""
-        broker = Broker()
-        broker.subscribe(Subscription(query, "", query, "ids") for query in sorted(queries))
-        found: defaultdict[str, list[str]] = defaultdict(list)
-        sent = [(id, one) for id, one in self.sent.items() if one.has_receipt]
-        for start in range(0, len(sent), 1000):
-            ids, given = zip(*sent[start : start + 1000], strict=True)
-            table = broker.process_batch([one.body for one in given], ids).table
-            rows = (table[name].to_pylist() for name in ("subscription_id", "message_id"))
-            for query, message in zip(*rows, strict=True):
-                found[query].append(message)
-        return found
-
-    def _lasts(self, known: Known) -> Mapping[str, int]:
-        """Root -> number that bounds what is due of its messages."""
-        if known.is_wanted:
-            return dict.fromkeys(self._sources, len(self.sent))
-        lasts: Counter[str] = Counter()
-        for each in known.got:
-            sent = self.sent[each]
-            lasts[sent.root] = max(lasts[sent.root], sent.number)
-        return lasts
-
-    def _is_due(self, known: Known, lasts: Mapping[str, int], message: str) -> bool:
-        one = self.sent[message]
-        if known.first is None or not known.first <= one.number < lasts[one.root]:
-            return False
-        gaps = self._restored.get(one.root, ())
-        return not any(one.number in gap and known.lapsed >= gap.stop for gap in gaps)
-
-    def missing(self, due: set[tuple[str, int, str]] | None = None) -> list[str]:
-        """Deliveries that must come and are not there yet."""
-        return [
-            f"{message} for {id} of version {version} ({known.query}) at {known.host}"
-            for id, version, message in (self.due() if due is None else due)
-            if message not in (known := self.versions[id, version]).got
-        ]
 
     async def settled(self) -> None:
         """Nothing lost, doubled, foreign or stale."""
         await self.in_force()
         # It takes a while after half an hour; readers go on meanwhile.
-        due = await asyncio.to_thread(self.due)
+        due = await asyncio.to_thread(self.judge.due)
         least, until = len(due) + 1, 0.0
-        while missing := self.missing(due):
+        while missing := self.judge.missing(due):
             if len(missing) < least:  # as long as some come there is hope
                 least, until = len(missing), time.monotonic() + PATIENCE_SECONDS
             assert time.monotonic() < until, f"lost: {len(missing)}, among them {missing[:5]}"
             await asyncio.sleep(0.1)
         # Whatever is doubled comes meanwhile.
         await self._tables_are_those_from_scratch()
-        await asyncio.to_thread(self._check_results)
-        assert not self.faults, self.faults
-
-    def _check_results(self) -> None:
-        for (id, version), known in self.versions.items():
-            queries = [known.query] if known.query else sorted(self._asked[id])
-            for message, results in list(known.got.items()):
-                expected = [of_one_process(each, self.sent[message].body) for each in queries]
-                assert results in expected, (
-                    f"{message} gave {id} of version {version} {results}, not {expected}"
-                )
+        await asyncio.to_thread(self.judge.check_results)
+        assert not self.judge.faults, self.judge.faults
 
     async def _tables_are_those_from_scratch(self) -> None:
         """A while after the last change; differences are told when there is no hope left."""
@@ -619,11 +427,6 @@ class RealNetwork:
             await network.stop()
 
 
-def _id(name: str) -> str:
-    """The id of a subscription, as its client knows it."""
-    return name.removeprefix(f"{CLIENT}/")
-
-
 def _same(links: Mapping[str, Sequence[str]], expected: dict[str, list[str]]) -> bool:
     return {name: sorted(peers) for name, peers in links.items()} == expected
 
@@ -638,19 +441,3 @@ def _tables(node: Mapping[str, Any], explained: Sequence[object]) -> dict[str, A
         "subscriptions": node["subscriptions"],
         "explained": list(explained),
     }
-
-
-@cache
-def _one_process(query: str) -> Broker:
-    broker = Broker()
-    broker.subscribe([Subscription("q", "", query, "fragment")])
-    return broker
-
-
-@cache
-def of_one_process(query: str, body: bytes) -> tuple[bytes, ...] | None:
-    """What a profile gives of a message; None if it does not satisfy it."""
-    given = list(_one_process(query).publish(body, "m"))
-    if not given:
-        return None
-    return tuple(each.fragment for each in given if each.fragment is not None)

@@ -29,8 +29,9 @@ import pytest
 pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
 pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 
+from delivery_judge import Known
 from pathcast.transport.proxy import LinkFaults
-from real_network import Backup, Known, RealNetwork
+from real_network import Backup, RealNetwork
 from wires import Loopback, Pair, Wires, wires
 
 SECONDS: Final = 1_800.0
@@ -325,7 +326,7 @@ def test_a_broker_is_restored_whose_clients_went_on(tmp_path: Path) -> None:
         await network.in_force()
         await network.publish("a", b"<order n='3'/>", b"<recall/>")
         await network.publish("b", b"<order n='4'/>", b"<recall/>")
-        await network.until(lambda: not network.missing())
+        await network.until(lambda: not network.judge.missing())
         stays, there = network.subscriptions["stays"], network.subscriptions["there"]
         await network.restore("a", backup)
         await network.until(lambda: min(stays.lapsed, there.lapsed) >= 0)
@@ -336,16 +337,16 @@ def test_a_broker_is_restored_whose_clients_went_on(tmp_path: Path) -> None:
         assert sorted(ids) == ["later", "other", "stays", "there"]
         assert network.subscriptions["stays"] is stays
         await network.until(lambda: all(network.subscriptions[id].got for id in ids))
-        await network.until(lambda: not network.missing())
+        await network.until(lambda: not network.judge.missing())
         check_judge(there)
 
     def check_judge(there: Known) -> None:
         """The judge misses a delivery, but not one that `Lapsed` was told of."""
         last, lost = there.got.popitem(), there.got.pop("a3")
-        (missing,) = network.missing()
+        (missing,) = network.judge.missing()
         assert missing.startswith(f"{last[0]} for there")
         there.lapsed, lapsed = -1, there.lapsed
-        assert len(network.missing()) == 2
+        assert len(network.judge.missing()) == 2
         there.lapsed = lapsed
         there.got |= {"a3": lost, last[0]: last[1]}
 
@@ -381,7 +382,7 @@ def test_seven_brokers_for_half_an_hour(tmp_path: Path) -> None:
             print(check_memory(name, found), flush=True)
 
     statuses = asyncio.run(lived_through(network, scenario, ROOTS))
-    versions = network.versions.values()
+    versions = network.judge.versions.values()
     print(f"{sum(len(one.got) for one in versions):,} deliveries to {len(versions):,} versions, of")
     print(f"which {sum(one.lapsed >= 0 for one in versions):,} were told Lapsed", flush=True)
     nodes = [status["node"] for status in statuses.values()]
