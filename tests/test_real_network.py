@@ -384,8 +384,9 @@ def test_seven_brokers_for_half_an_hour(tmp_path: Path) -> None:
 
     statuses = asyncio.run(lived_through(network, scenario, ROOTS))
     versions = network.judge.versions.values()
-    print(f"{sum(len(one.got) for one in versions):,} deliveries to {len(versions):,} versions, of")
-    print(f"which {sum(one.lapsed >= 0 for one in versions):,} were told Lapsed", flush=True)
+    got, lapsed = sum(len(one.got) for one in versions), sum(one.lapsed >= 0 for one in versions)
+    print(f"{len(versions):,} versions of subscriptions, {lapsed:,} of them told Lapsed")
+    print(f"{got:,} deliveries, {len(network.judge.due()):,} of them due", flush=True)
     nodes = [status["node"] for status in statuses.values()]
     cut_bytes = sum(sum(node["cut_bytes"].values()) for node in nodes)
     cut_through = sum(node["cut_through"] for node in nodes)
