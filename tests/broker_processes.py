@@ -140,6 +140,24 @@ class BrokerProcesses:
         process.terminate()
         return process.wait()
 
+    def back_up(self, name: str, path: Path) -> None:
+        """Copies what one keeps to a file, whether it runs or not."""
+        self._operate("backup", self._directory / name, path)
+
+    def restore(self, name: str, path: Path) -> None:
+        """Puts a copy into the place of what one kept that does not run and has lost its disk."""
+        self._operate("restore", path, self._directory / name)
+
+    def _operate(self, command: str, *arguments: Path) -> None:
+        done = subprocess.run(
+            [sys.executable, "-m", "pathcast", "broker", command, *map(str, arguments)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
     def lose_disk(self, name: str) -> None:
         """Of one that does not run."""
         shutil.rmtree(self._directory / name)

@@ -1,9 +1,9 @@
 """A network of broker processes with all that a test asks of it, and one process to compare with.
 
 `RealNetwork` starts brokers, publishes with numbers until there is a receipt, follows every inbox
-with a cursor, and knows what every subscription must have got. At the end nothing is lost, nothing
-came twice, every delivery is what one process gives, and what brokers say of their tables is what
-brokers say that never knew anything else.
+with a cursor, and has a judge (`delivery_judge`) of what every subscription must have got. At the
+end nothing is lost, nothing came twice, every delivery is what one process gives, and what brokers
+say of their tables is what brokers say that never knew anything else.
 """
 
 from __future__ import annotations
@@ -11,19 +11,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from broker_processes import BrokerProcesses
-from pathcast import Broker, Subscription
-from pathcast.errors import PathcastError, UnavailableError
+from delivery_judge import CLIENT, DeliveryJudge, Known, id_of
+from pathcast.errors import PathcastError, SourceError, UnavailableError
 from pathcast.overlay.content import Profile
-from pathcast.overlay.deliveries import Delivery, InForce, Lapsed
 from pathcast.overlay.messages import Source
 from pathcast.overlay.publishers import Numbered
 from pathcast.transport.broker import (
@@ -32,49 +30,34 @@ from pathcast.transport.broker import (
     Accepted,
     Explain,
     Explained,
+    ListSubscriptions,
     Publish,
     RegisterSource,
     Subscribe,
+    SubscriptionsListed,
     Unsubscribe,
     broker_kind,
 )
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.client import BrokerClient
-from pathcast.transport.disk import Disk
+from pathcast.transport.disk import Disk, InboxCursor
 from pathcast.transport.grpc_streams import Address
 from pathcast_lab.sim.memory_streams import MemoryNetwork
 from patience import PATIENCE_SECONDS, eventually
 from wires import Pair, Wires
 
-CLIENT = "tester"
 
-
-@dataclass
-class Known:
-    """A subscription, as its subscriber knows it. An id is used once.
+@dataclass(frozen=True)
+class Backup:
+    """A backup of a broker.
 
     Attributes:
-        host: Broker that it is at.
-        query: Its profile.
-        first: Messages from this number on must come; None while it is not in force.
-        is_wanted: Whether nobody took it out.
-        got: Message -> what came of it.
+        path: The file.
+        first: Messages of the broker from this number on may not be in it.
     """
 
-    host: str
-    query: str
-    first: int | None = None
-    is_wanted: bool = True
-    got: dict[str, tuple[bytes, ...]] = field(default_factory=dict)
-
-
-@dataclass
-class Sent:
-    """A message that was published, or is being published."""
-
-    number: int
-    body: bytes
-    has_receipt: bool = False
+    path: Path
+    first: int
 
 
 class RealNetwork:
@@ -108,15 +91,15 @@ class RealNetwork:
             monitored=monitored,
             are_started=False,
         )
-        self.subscriptions: dict[str, Known] = {}
-        self.sent: dict[str, Sent] = {}
-        self.faults: list[str] = []
-        """What must not be, as it is seen."""
+        self._directory = directory
+        self.judge = judge = DeliveryJudge(joining)
+        self.subscriptions, self.sent = judge.subscriptions, judge.sent
         self._sources: dict[str, str] = {}
         self._readers: dict[str, asyncio.Task[None]] = {}
-        self._after: Counter[str] = Counter()
+        self._cursors: dict[str, InboxCursor] = {}
         self._numbers: Counter[str] = Counter()
-        self._publishing: dict[str, asyncio.Lock] = {}
+        self._publishing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._changing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     @contextlib.asynccontextmanager
     async def running(self, *, without: Iterable[str] = ()) -> AsyncIterator[RealNetwork]:
@@ -160,28 +143,38 @@ class RealNetwork:
     async def source(self, root: str) -> None:
         """A source with a root."""
         self._sources[root] = f"of {root}"
-        self._publishing[root] = asyncio.Lock()
         assert await self.ask(root, RegisterSource(f"of {root}", Source())) == Accepted()
 
     async def subscribe(self, host: str, id: str, query: str) -> None:
-        """Asks for it; `in_force` waits for what it may rely on."""
-        assert id not in self.subscriptions, "an id is used once"
-        self.subscriptions[id] = Known(host, query)
+        """Asks for it; `in_force` waits for what it may rely on. A withdrawn id is used again."""
+        async with self._changing[host]:
+            await self._subscribe(host, id, query)
+
+    async def _subscribe(self, host: str, id: str, query: str) -> None:
+        self.judge.ask(host, id, query)
         answer = await self.ask(host, Subscribe(((id, Profile(query, "fragment")),)))
         assert isinstance(answer, Accepted)
         assert answer.versions.keys() == {id}, answer.refused
+        self.judge.answer(host, id, query, answer.versions[id])
 
     async def unsubscribe(self, id: str) -> None:
-        """Nothing must come of it any more; what comes before it is known is right."""
+        """Nothing published from then on may come of it; what still comes is right."""
+        async with self._changing[self.subscriptions[id].host]:
+            await self._unsubscribe(id)
+
+    async def _unsubscribe(self, id: str) -> None:
         known = self.subscriptions[id]
         known.is_wanted = False
         answer = await self.ask(known.host, Unsubscribe((id,)))
         # The first answer may be lost with its connection.
         assert [code for _, code, _ in answer.refused] in ([], ["query.unknown"])
+        self.judge.withdraw(id)
 
     async def in_force(self, *ids: str) -> None:
         """Waits until they are, of all that are wanted if none are given."""
-        await self.until(lambda: all(one.first is not None for one in self._wanted(ids)))
+        await self.until(
+            lambda: all(one.first is not None and not one.is_lapsed for one in self._wanted(ids))
+        )
 
     def _wanted(self, ids: Sequence[str]) -> list[Known]:
         return [
@@ -198,7 +191,7 @@ class RealNetwork:
                 self._numbers[root] += 1
                 number = self._numbers[root]
                 id = f"{root}{number}"
-                self.sent[id] = Sent(len(self.sent), body)
+                self.judge.publish(root, id, body)
                 numbered = Numbered("p", number)
                 messages.append(Publish(self._sources[root], id, body, numbered))
             until = time.monotonic() + PATIENCE_SECONDS
@@ -222,32 +215,18 @@ class RealNetwork:
         while True:
             with contextlib.suppress(UnavailableError):
                 async with self.client(name) as client:
-                    async for group in client.deliveries(CLIENT, self._after[name]):
-                        for each in group:
-                            self._take(name, DELIVERIES.decode(each.body))
-                        if group:
-                            self._after[name] = group[-1].position
-                            await client.acknowledge(group[-1].position)
+                    try:
+                        async for group in client.deliveries(CLIENT, self._cursors.get(name, 0)):
+                            for each in group:
+                                self.judge.take(name, DELIVERIES.decode(each.body))
+                            if group and client.cursor is not None:
+                                self._cursors[name] = client.cursor
+                                await client.acknowledge(group[-1].position)
+                    except SourceError:
+                        if not self.judge.has_restored(name):
+                            raise
+                        del self._cursors[name]  # read from the beginning of the older inbox
             await asyncio.sleep(0.05)
-
-    def _take(self, host: str, told: object) -> None:
-        match told:
-            case InForce(name):
-                known = self.subscriptions[name.removeprefix(f"{CLIENT}/")]
-                if known.first is None:
-                    known.first = len(self.sent)
-            case Delivery(name, _, _, _, _, message, results):
-                id = name.removeprefix(f"{CLIENT}/")
-                known = self.subscriptions[id]
-                if known.host != host:
-                    self.faults.append(f"{message} came to {id} from {host}, not {known.host}")
-                if message in known.got:
-                    self.faults.append(f"{message} came twice to {id} at {host}")
-                known.got[message] = tuple(results)
-            case Lapsed():
-                self.faults.append(f"{told} at {host}, where nobody was taken out")
-            case _:
-                self.faults.append(f"{host} says {told}")
 
     # What goes wrong.
 
@@ -264,8 +243,58 @@ class RealNetwork:
         for known in self.subscriptions.values():
             known.is_wanted = known.is_wanted and known.host != name
         await asyncio.sleep(after_seconds)
-        self._after[name] = 0
+        self._cursors.pop(name, None)
         self.brokers.start(name, is_awaited=False)
+
+    async def back_up(self, name: str) -> Backup:
+        """A backup while it runs, and clients go on."""
+        async with self._publishing[name]:  # each message before has a receipt
+            first = len(self.sent)
+        path = self._directory / f"{name}.backup-{first}"
+        await asyncio.to_thread(self.brokers.back_up, name, path)
+        return Backup(path, first)
+
+    async def restore(self, name: str, backup: Backup, after_seconds: float = 0.0) -> None:
+        """Kill -9, and on from a backup.
+
+        Its clients do what they are asked to do then: its reader begins at the beginning of the
+        inbox if its cursor is refused, and its subscriber subscribes anew what the backup does not
+        have, and withdraws again what it had withdrawn since.
+
+        Args:
+            name: A broker.
+            backup: Of it, and of since it was restored last; it is used up.
+            after_seconds: For how long it does not run.
+        """
+        # No call of a publisher spans a restore: messages of such a call may come twice.
+        async with self._changing[name], self._publishing[name]:
+            self.brokers.kill(name)
+            self._readers[name].cancel()
+            await asyncio.wait([self._readers[name]])
+            self.brokers.lose_disk(name)
+            await asyncio.to_thread(self.brokers.restore, name, backup.path)
+            backup.path.unlink()
+            await asyncio.sleep(after_seconds)
+            self.judge.restore(name, backup.first)
+            self.brokers.start(name, is_awaited=False)
+            self._readers[name] = asyncio.create_task(self._read(name))
+            await self._subscribe_anew(name)
+            self.judge.agree(name)
+
+    async def _subscribe_anew(self, name: str) -> None:
+        listed = await self.ask(name, ListSubscriptions())
+        assert isinstance(listed, SubscriptionsListed)
+        kept = {id_of(row.subscription): row.version for row in listed.rows}
+        assert kept.keys() <= self.subscriptions.keys()
+        for id, known in list(self.subscriptions.items()):
+            if known.host != name:
+                continue
+            if not known.is_wanted:
+                if id in kept:
+                    await self._unsubscribe(id)
+            elif not self.judge.is_kept(id, kept.get(id)):
+                known.is_wanted = False
+                await self._subscribe(name, id, known.query)
 
     async def cut(self, one: str, other: str) -> None:
         """A link is dead."""
@@ -314,58 +343,26 @@ class RealNetwork:
         """Waits until something holds, as long as nothing is wrong."""
 
         def is_so() -> bool:
-            assert not self.faults, self.faults
+            assert not self.judge.faults, self.judge.faults
             return holds()
 
         await eventually(is_so)
-
-    def due(self) -> set[tuple[str, str]]:
-        """Subscription and message of what must come, as one process with all of them says."""
-        first = {id: one.first for id, one in self.subscriptions.items() if one.is_wanted}
-        broker = Broker()
-        broker.subscribe(Subscription(id, "", self.subscriptions[id].query, "ids") for id in first)
-        found: set[tuple[str, str]] = set()
-        sent = [(id, one) for id, one in self.sent.items() if one.has_receipt]
-        for start in range(0, len(sent), 1000):
-            ids, given = zip(*sent[start : start + 1000], strict=True)
-            table = broker.process_batch([one.body for one in given], ids).table
-            rows = (table[name].to_pylist() for name in ("subscription_id", "message_id"))
-            found.update(zip(*rows, strict=True))
-        return {
-            (id, message)
-            for id, message in found
-            if (since := first[id]) is not None and self.sent[message].number >= since
-        }
-
-    def missing(self, due: set[tuple[str, str]] | None = None) -> list[str]:
-        """Deliveries that must come and are not there yet."""
-        return [
-            f"{message} for {id} ({known.query}) at {known.host}"
-            for id, message in (self.due() if due is None else due)
-            if message not in (known := self.subscriptions[id]).got
-        ]
 
     async def settled(self) -> None:
         """Nothing lost, doubled, foreign or stale."""
         await self.in_force()
         # It takes a while after half an hour; readers go on meanwhile.
-        due = await asyncio.to_thread(self.due)
+        due = await asyncio.to_thread(self.judge.due)
         least, until = len(due) + 1, 0.0
-        while missing := self.missing(due):
+        while missing := self.judge.missing(due):
             if len(missing) < least:  # as long as some come there is hope
                 least, until = len(missing), time.monotonic() + PATIENCE_SECONDS
             assert time.monotonic() < until, f"lost: {len(missing)}, among them {missing[:5]}"
             await asyncio.sleep(0.1)
         # Whatever is doubled comes meanwhile.
         await self._tables_are_those_from_scratch()
-        await asyncio.to_thread(self._check_results)
-        assert not self.faults, self.faults
-
-    def _check_results(self) -> None:
-        for id, known in self.subscriptions.items():
-            for message, results in list(known.got.items()):
-                expected = of_one_process(known.query, self.sent[message].body)
-                assert results == expected, f"{message} gave {id} {results}, not {expected}"
+        await asyncio.to_thread(self.judge.check_results)
+        assert not self.judge.faults, self.judge.faults
 
     async def _tables_are_those_from_scratch(self) -> None:
         """A while after the last change; differences are told when there is no hope left."""
@@ -444,19 +441,3 @@ def _tables(node: Mapping[str, Any], explained: Sequence[object]) -> dict[str, A
         "subscriptions": node["subscriptions"],
         "explained": list(explained),
     }
-
-
-@cache
-def _one_process(query: str) -> Broker:
-    broker = Broker()
-    broker.subscribe([Subscription("q", "", query, "fragment")])
-    return broker
-
-
-@cache
-def of_one_process(query: str, body: bytes) -> tuple[bytes, ...] | None:
-    """What a profile gives of a message; None if it does not satisfy it."""
-    given = list(_one_process(query).publish(body, "m"))
-    if not given:
-        return None
-    return tuple(each.fragment for each in given if each.fragment is not None)

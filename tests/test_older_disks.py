@@ -14,13 +14,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
 pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 
 from broker_processes import BrokerProcesses
-from pathcast.cli.app import build_app
 from pathcast.errors import DiskError, PathcastError, SourceError, UnavailableError
 from pathcast.overlay.content import Profile
 from pathcast.overlay.deliveries import Delivery, InForce, Lapsed
@@ -120,24 +118,16 @@ def run(directory: Path, scenario: Callable[[Line], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
-def call(*arguments: str) -> str:
-    result = CliRunner().invoke(build_app(), list(arguments))
-    assert result.exit_code == 0, result.output
-    return result.output
-
-
 def test_a_drill_with_a_backup_of_the_root(tmp_path: Path) -> None:
     async def scenario(net: Line) -> None:
         await net.publish("kept", 20)
         await net.read_until(lambda: len(net.got) == 20)
-        await asyncio.to_thread(
-            call, "broker", "backup", str(tmp_path / "a"), str(tmp_path / "copy")
-        )
+        await asyncio.to_thread(net.brokers.back_up, "a", tmp_path / "copy")
         await net.publish("lost", 20)
         await net.read_until(lambda: len(net.got) == 40)
         net.brokers.kill("a")
-        shutil.rmtree(tmp_path / "a")
-        call("broker", "restore", str(tmp_path / "copy"), str(tmp_path / "a"))
+        net.brokers.lose_disk("a")
+        net.brokers.restore("a", tmp_path / "copy")
         net.brokers.start("a")
         await net.publish("later", 30)
         await net.read_until(lambda: len(set(net.got)) == 70)
@@ -152,12 +142,12 @@ def test_a_drill_with_a_backup_of_the_host(tmp_path: Path) -> None:
     async def scenario(net: Line) -> None:
         await net.publish("kept", 20)
         await net.read_until(lambda: len(net.got) == 20)
-        call("broker", "backup", str(tmp_path / "c"), str(tmp_path / "copy"))
+        await asyncio.to_thread(net.brokers.back_up, "c", tmp_path / "copy")
         await net.publish("more", 50)
         await net.read_until(lambda: len(net.got) == 70)
         net.brokers.kill("c")
-        shutil.rmtree(tmp_path / "c")
-        call("broker", "restore", str(tmp_path / "copy"), str(tmp_path / "c"))
+        net.brokers.lose_disk("c")
+        net.brokers.restore("c", tmp_path / "copy")
         net.brokers.start("c")
         await net.publish("later", 100)
         with pytest.raises(SourceError) as refused:

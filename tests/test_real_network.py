@@ -1,5 +1,7 @@
 """Seven broker processes for as long as it is wanted: killed, cut off, slowed, and none the worse.
 
+Some that are killed go on from a backup; some ids that are withdrawn are used again at once.
+
 What happens comes from a seed, which each run prints; processes and machines are not seeded, so a
 seed tells what happened to a network, and not what it made of it. PATHCAST_REAL_SECONDS says how
 long the nightly run lasts, PATHCAST_REAL_SEED which it is.
@@ -20,14 +22,15 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pytest
 
 pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
 pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 
-from real_network import RealNetwork
+from delivery_judge import Known
+from real_network import Backup, RealNetwork
 from tcp_proxy import LinkFaults
 from wires import Loopback, Pair, Wires, wires
 
@@ -46,6 +49,28 @@ UNKIND: Final[list[Pair]] = [("b", "c"), ("e", "f"), ("c", "g")]
 ROOTS: Final = "ade"
 UNTOUCHED: Final = "dg"
 """Never killed: a root and an inner broker, whose memory is looked at."""
+
+
+class Cut(NamedTuple):
+    """How links are cut.
+
+    Attributes:
+        pause: Seconds before each, from and to.
+        brokers: How many are cut off from all others, from and to; 0 for a single link.
+        seconds: For how long, one of these.
+    """
+
+    pause: tuple[float, float]
+    brokers: tuple[int, int]
+    seconds: tuple[float, ...]
+
+
+CUTS: Final = {
+    "cut links": Cut((1.0, 8.0), (0, 0), (0.0, 0.3, 2.0, 7.0)),
+    "partitions": Cut((1.0, 8.0), (1, 3), (0.0, 0.3, 2.0, 7.0)),
+    # Mostly longer than a session lives: each half gives the other one up.
+    "splits": Cut((20.0, 60.0), (3, 4), (5.0, 10.0, 20.0, 40.0)),
+}
 
 SUBSCRIPTIONS: Final = 40
 """At a time."""
@@ -136,22 +161,22 @@ class Run:
         self.done: Counter[str] = Counter()
         self._seed = seed
         self._wanted: list[str] = []
+        self._free: list[str] = []
         self._until = 0.0
         self._cut: Counter[Pair] = Counter()
 
     async def last(self, seconds: float, sources: Sequence[str]) -> None:
         """Everything at once, for so long; then all is mended."""
         subscribing = self._chance("subscribe")
-        for number in range(10):
-            await self._subscribe(subscribing, number)
+        for _ in range(10):
+            await self._subscribe(subscribing)
         await self.network.in_force()
         self._until = time.monotonic() + seconds
         tasks = [
             *(self._publishes(root) for root in sources),
             self._subscribes(subscribing),
             self._is_killed(),
-            self._is_cut(1, 1),
-            self._is_cut(2, 5),
+            *(self._is_cut(kind) for kind in CUTS),
             self._is_unkind(),
             self._is_watched(self._pace * seconds / 400),
         ]
@@ -181,48 +206,70 @@ class Run:
             self.done["messages"] += len(bodies)
             self.done["long messages"] += sum(len(each) > LONG_BYTES for each in bodies)
 
-    async def _subscribe(self, chance: random.Random, number: int) -> None:
-        host = chance.choice(self.network.names)
-        query = a_query(chance, of_batches=host in BATCHES)
-        await self.network.subscribe(host, f"s{number}", query)
-        self._wanted.append(f"s{number}")
+    async def _subscribe(self, chance: random.Random) -> None:
+        """A new id, or one that was withdrawn, with its profile or another one."""
+        is_reused = bool(self._free) and chance.random() < 0.6
+        host, query = chance.choice(self.network.names), ""
+        id = f"s{len(self.network.subscriptions)}"
+        if is_reused:
+            id = self._free.pop()
+            former = self.network.subscriptions[id]
+            host, query = former.host, former.query if chance.random() < 0.5 else ""
+        query = query or a_query(chance, of_batches=host in BATCHES)
+        await self.network.subscribe(host, id, query)
+        self._wanted.append(id)
+        self.done["reused ids"] += is_reused
 
     async def _subscribes(self, chance: random.Random) -> None:
         while await self._pause(0.4):
             if len(self._wanted) >= SUBSCRIPTIONS or chance.random() < 0.4:
                 gone = self._wanted.pop(chance.randrange(len(self._wanted)))
                 await self.network.unsubscribe(gone)
+                self._free.append(gone)
+                if chance.random() < 0.3:  # at once, while others are still told that it is gone
+                    await self._subscribe(chance)
             else:
-                await self._subscribe(chance, len(self.network.subscriptions))
+                await self._subscribe(chance)
             self.done["changes of subscriptions"] += 1
 
     async def _is_killed(self) -> None:
+        """Some go on from a backup; one at a time, and none from before its last restore."""
         chance = self._chance("kill")
         names = [name for name in self.network.names if name not in self.untouched]
+        backups: dict[str, Backup] = {}
         while await self._pause(chance.uniform(1.0, 6.0)):
-            name = chance.choice(names)
-            await self.network.restart(name, chance.choice([0.0, 0.5, 2.0, 6.0]) / self._pace)
-            self.done["kills"] += 1
+            name, drawn = chance.choice(names), chance.random()
+            away = chance.choice([0.0, 0.5, 2.0, 6.0]) / self._pace
+            if name not in backups and drawn < 0.4:
+                backups[name] = await self.network.back_up(name)
+                self.done["backups"] += 1
+                continue
+            if name in backups and drawn < 0.4:
+                await self.network.restore(name, backups.pop(name), away)
+                self.done["restores"] += 1
+            else:
+                await self.network.restart(name, away)
+                self.done["kills"] += 1
             # Some are killed again before they have begun; on a busy machine not all of them.
             if chance.random() < 0.7:
                 await self.network.until(partial(self.network.brokers.is_up, name))
 
-    async def _is_cut(self, least: int, most: int) -> None:
-        """A link, or all between some brokers and the others."""
-        chance = self._chance(f"cut {least} {most}")
-        while await self._pause(chance.uniform(1.0, 8.0)):
-            side = chance.sample(self.network.names, chance.randint(1, 3))
+    async def _is_cut(self, kind: str) -> None:
+        """One link, or all between some brokers and the others."""
+        chance, cut = self._chance(kind), CUTS[kind]
+        while await self._pause(chance.uniform(*cut.pause)):
+            side = chance.sample(self.network.names, chance.randint(*cut.brokers))
             across = [link for link in self.network.links if (link[0] in side) != (link[1] in side)]
-            chosen = [chance.choice(self.network.links)] if most == 1 else across
+            chosen = across or [chance.choice(self.network.links)]
             for link in chosen:
                 self._cut[link] += 1
                 await self.network.cut(*link)
-            await self._pause(chance.choice([0.0, 0.3, 2.0, 7.0]))
+            await self._pause(chance.choice(cut.seconds))
             for link in chosen:
                 self._cut[link] -= 1
                 if not self._cut[link]:
                     await self.network.mend(*link)
-            self.done["cut links" if most == 1 else "partitions"] += 1
+            self.done[kind] += 1
 
     async def _is_unkind(self) -> None:
         chance = self._chance("unkind")
@@ -260,6 +307,53 @@ def check_memory(name: str, found: Sequence[float]) -> str:
     return seen
 
 
+@pytest.mark.parametrize("host", "ab")
+def test_a_broker_is_restored_whose_clients_went_on(tmp_path: Path, host: str) -> None:
+    """The root, or another host: its backup has some ids, lacks some, and has some otherwise."""
+    links: list[Pair] = [("a", "b")]
+    network = RealNetwork(tmp_path, "ab", links, Loopback("ab", links))
+    orders = (f"<order n='{number}'/>".encode() for number in count(1))
+
+    async def publish() -> None:
+        await network.publish("a", next(orders), b"<recall/>")
+
+    async def scenario() -> None:
+        for id in ("stays", "away", "other"):
+            await network.subscribe(host, id, "/order")
+        await network.subscribe("b" if host == "a" else "a", "there", "/order")
+        await network.in_force()
+        await publish()
+        backup = await network.back_up(host)
+        await network.unsubscribe("away")
+        await network.unsubscribe("other")
+        await network.subscribe(host, "other", "/recall")
+        await network.subscribe(host, "later", "/order")
+        await network.in_force()
+        await publish()
+        await network.until(lambda: not network.judge.missing())
+        stays, there = network.subscriptions["stays"], network.subscriptions["there"]
+        await network.restore(host, backup)
+        await network.until(lambda: stays.lapsed >= 0 and (there.lapsed >= 0) == (host == "a"))
+        await network.in_force()
+        await publish()
+        ids = [id for id, one in network.subscriptions.items() if one.is_wanted]
+        assert sorted(ids) == ["later", "other", "stays", "there"]
+        assert network.subscriptions["stays"] is stays
+        await network.until(lambda: all(network.subscriptions[id].got for id in ids))
+        await network.until(lambda: not network.judge.missing())
+        check_judge(there)
+
+    def check_judge(there: Known) -> None:
+        """The judge misses a delivery, but not one that `Lapsed` was told of."""
+        kept = dict(there.got)
+        there.got.clear()
+        excused = {"a3"} if host == "a" else set()
+        assert len(network.judge.missing()) == len(kept.keys() - excused) == 3 - len(excused)
+        there.got |= kept
+
+    asyncio.run(lived_through(network, scenario, "a"))
+
+
 def test_three_brokers_are_killed_and_cut_off(tmp_path: Path) -> None:
     """The long run in short; on loopback, so that this way is tried wherever tests run."""
     seed = 1
@@ -289,7 +383,10 @@ def test_seven_brokers_for_half_an_hour(tmp_path: Path) -> None:
             print(check_memory(name, found), flush=True)
 
     statuses = asyncio.run(lived_through(network, scenario, ROOTS))
-    print(f"{sum(len(one.got) for one in network.subscriptions.values()):,} deliveries", flush=True)
+    versions = network.judge.versions.values()
+    got, lapsed = sum(len(one.got) for one in versions), sum(one.lapsed >= 0 for one in versions)
+    print(f"{len(versions):,} versions of subscriptions, {lapsed:,} of them told Lapsed")
+    print(f"{got:,} deliveries, {len(network.judge.due()):,} of them due", flush=True)
     nodes = [status["node"] for status in statuses.values()]
     cut_bytes = sum(sum(node["cut_bytes"].values()) for node in nodes)
     cut_through = sum(node["cut_through"] for node in nodes)
