@@ -6,7 +6,7 @@
 
 use pathcast_core::door::{Door, Limits};
 use pathcast_core::output::{Limit, Namespaces, Scratch, Writer};
-use pathcast_core::xpath::NodeRef;
+use pathcast_core::tree::NodeRef;
 use std::time::Instant;
 
 /// Name, attributes of the root, items, children of an item, whether it has a document type

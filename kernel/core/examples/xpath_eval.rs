@@ -6,7 +6,8 @@
 //! makes the root element the context node; `plain` keeps of messages only what is needed.
 
 use pathcast_core::door::{Door, Limits, Parsed};
-use pathcast_core::xpath::{Expression, NodeRef, Scratch, Session, Value};
+use pathcast_core::tree::NodeRef;
+use pathcast_core::xpath::{Expression, Scratch, Session, Value};
 use serde_json::{Value as Json, json};
 use std::io::{BufRead, Write};
 

@@ -1,10 +1,14 @@
 //! A batch of messages matched on several threads; the answers are put together in the order of the
 //! messages.
 
+use crate::counters::Stats;
 use crate::door::Refusal;
+use crate::ids::QueryNumber;
 use crate::interrupt::{self, Interrupted};
-use crate::matcher::{Options, Stats, Target, Undecided, Worker};
-use crate::nfa::QueryNumber;
+use crate::matcher::Worker;
+use crate::options::Options;
+use crate::target::Target;
+use crate::verdicts::{Undecided, UsedUp};
 use crate::workers::Workers;
 use std::sync::{Mutex, PoisonError};
 
@@ -43,15 +47,6 @@ pub struct MessageBudget {
     pub steps: u64,
     /// Bytes of results, as [`crate::customize::worker::Options::message_result_bytes_max`] counts them.
     pub result_bytes: usize,
-}
-
-/// Whose steps were used up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum UsedUp {
-    /// Those of the query on the message.
-    Query,
-    /// Those of the message over all queries.
-    Message,
 }
 
 /// What came of a batch.

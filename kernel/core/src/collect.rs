@@ -5,7 +5,7 @@
 //! reached into one bitmap; a summary with one bit per word makes enumerating cost what is set,
 //! not what is registered.
 
-use crate::nfa::QueryNumber;
+use crate::ids::QueryNumber;
 use std::ops::Range;
 
 /// A set of query numbers as sparse 64-bit words, ascending.

@@ -16,9 +16,10 @@
 //! Source: paper 003, section 3.2.4 for what is active; Green et al. 2003 for lazy construction.
 
 use crate::collect::{Collector, Words};
+use crate::ids::{PlanId, QueryNumber, StateId};
 use crate::names::{NameId, NameTable};
-use crate::nfa::{Nfa, PlanId, QueryNumber, StateId};
-use crate::routing::reach::{add, is_reached};
+use crate::nfa::Nfa;
+use crate::reach::{add, is_reached};
 use crate::symbols::Class;
 use crate::tree::{MessageTree, NONE};
 use hashbrown::HashTable;

@@ -8,8 +8,8 @@
 //! a message holds `state` shared, so that a query counts from the next message on.
 
 use crate::conditions::Plan;
+use crate::ids::QueryNumber;
 use crate::interrupt::Interrupted;
-use crate::nfa::QueryNumber;
 use crate::nfa::growing::GrowingNfa;
 use crate::query::ast::Step;
 use crate::snapshot::build::{LiveQuery, freeze};

@@ -3,10 +3,12 @@
 //! Reading order: [`names`] and [`tree`] (what a message becomes), [`door`] (bytes to tree or refusal),
 //! [`query`] (text to normal form), [`symbols`] and [`nfa`] (the shared automaton), [`dfa`] and [`plain`]
 //! (two ways of running it), [`content`] (the conditions of many plans together), [`conditions`] (those
-//! of one plan), [`xpath`] (all of XPath 1.0, evaluated), [`collect`] (query numbers), [`index`] and
-//! [`snapshot`] (queries that change, queries that do not), [`matcher`] and [`batch`] (the whole way of a
-//! message, of many; `runner` and `workers` inside), [`interrupt`] (which ends long work), [`routing`] (tables of what leads where, several
-//! paths to a target), [`population`] (what all queries ask for, as columns). Customised delivery:
+//! of one plan), [`xpath`] (all of XPath 1.0, evaluated), [`ids`] (numbers of states, plans and queries),
+//! [`collect`] (query numbers), [`counters`], [`verdicts`] (queries that a message leaves undecided), [`options`]
+//! (what a message may cost), `runner` (one automaton over one message), [`index`] and
+//! [`snapshot`] (queries that change, queries that do not), [`target`] (either, at one moment), [`matcher`] and
+//! [`batch`] (the whole way of a message, of many; `workers` inside), [`interrupt`] (which ends long work),
+//! [`routing`] (tables of what leads where, several paths to a target; `reach` inside), [`population`] (what all queries ask for, as columns). Customised delivery:
 //! [`customize`] (the plans that subscriptions share, and subscriptions of all kinds), [`xquery`] (programs
 //! beyond them), [`output`] (nodes as text), [`delivery_ids`] (which delivery is which). Files that hold
 //! many messages: [`records`]. Beside it
@@ -20,26 +22,32 @@ pub mod chunker;
 pub mod collect;
 pub mod conditions;
 pub mod content;
+pub mod counters;
 pub mod customize;
 pub mod delivery_ids;
 pub mod dfa;
 pub mod door;
+pub mod ids;
 pub mod index;
 pub mod interrupt;
 pub mod matcher;
 pub mod names;
 pub mod nfa;
+pub mod options;
 pub mod output;
 pub mod path_finder;
 pub mod plain;
 pub mod population;
 pub mod query;
+mod reach;
 pub mod records;
 pub mod routing;
 mod runner;
 pub mod snapshot;
 pub mod symbols;
+pub mod target;
 pub mod tree;
+pub mod verdicts;
 mod workers;
 pub mod xpath;
 pub mod xquery;

@@ -5,137 +5,17 @@
 
 use crate::collect::Collector;
 use crate::conditions::PostProcessor;
-use crate::door::wire::Dictionaries;
-use crate::door::{Door, Limits, Parsed, Refusal};
-use crate::index::IndexState;
-use crate::nfa::{Nfa, QueryNumber};
-use crate::routing::RoutingTable;
+use crate::counters::Stats;
+use crate::door::{Door, Parsed, Refusal};
+use crate::ids::QueryNumber;
+use crate::options::Options;
 use crate::runner::{Run, Runner};
 use crate::snapshot::Snapshot;
+use crate::target::{Target, View};
+use crate::verdicts::Undecided;
 use crate::xpath;
 use crate::xpath::budget::Budget;
-use std::sync::Arc;
 use std::time::Instant;
-
-/// How a worker runs the automaton.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// What a message may cost.
-    pub limits: Limits,
-    /// Bytes that the lazy DFA of one automaton may hold; 0 runs the plain NFA always.
-    pub cache_bytes_max: usize,
-    /// Steps that the evaluation of one expression on one message may take.
-    pub steps_max: u64,
-    /// Steps that one message may take over all queries.
-    pub message_steps_max: u64,
-    /// The dictionaries of element streams; none if they are not taken ([`Door::take_streams`]).
-    pub streams: Option<Arc<Dictionaries>>,
-}
-
-/// Counters of a batch; see `pathcast.model.BatchStats`.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "described once, in the Python class of the same fields")]
-pub struct Stats {
-    pub messages: u64,
-    pub bytes: u64,
-    pub refused: u64,
-    pub matches: u64,
-    pub nodes: u64,
-    pub cache_hits: u64,
-    pub cache_misses: u64,
-    pub cache_resets: u64,
-    pub nfa_messages: u64,
-    pub evaluations: u64,
-    pub steps: u64,
-    pub verdicts: u64,
-    pub deliveries: u64,
-    pub result_bytes: u64,
-    pub parsing_ns: u64,
-    pub matching_ns: u64,
-    pub collecting_ns: u64,
-    pub customising_ns: u64,
-}
-
-impl Stats {
-    /// Adds the counters of another worker.
-    pub fn add(&mut self, other: &Stats) {
-        self.messages += other.messages;
-        self.bytes += other.bytes;
-        self.refused += other.refused;
-        self.matches += other.matches;
-        self.nodes += other.nodes;
-        self.cache_hits += other.cache_hits;
-        self.cache_misses += other.cache_misses;
-        self.cache_resets += other.cache_resets;
-        self.nfa_messages += other.nfa_messages;
-        self.evaluations += other.evaluations;
-        self.steps += other.steps;
-        self.verdicts += other.verdicts;
-        self.deliveries += other.deliveries;
-        self.result_bytes += other.result_bytes;
-        self.parsing_ns += other.parsing_ns;
-        self.matching_ns += other.matching_ns;
-        self.collecting_ns += other.collecting_ns;
-        self.customising_ns += other.customising_ns;
-    }
-}
-
-/// What a message is matched against.
-pub trait Target {
-    /// Calls `f` with the automata of now, which stay as they are until it returns.
-    fn with<T>(&self, f: impl FnOnce(View<'_>) -> T) -> T;
-}
-
-/// The automata of one moment.
-#[derive(Debug, Clone, Copy)]
-pub struct View<'v> {
-    base: Option<&'v Snapshot>,
-    delta: Option<&'v crate::nfa::growing::GrowingNfa>,
-    removed: Option<&'v [u64]>,
-    routes: Option<&'v RoutingTable>,
-    /// What the caches of base and delta were compiled from.
-    generation: u64,
-    revision: u64,
-}
-
-impl<'v> View<'v> {
-    const EMPTY: View<'static> =
-        View { base: None, delta: None, removed: None, routes: None, generation: 1, revision: 1 };
-
-    /// A snapshot alone.
-    pub fn of_snapshot(snapshot: &'v Snapshot) -> Self {
-        View { base: Some(snapshot), ..View::EMPTY }
-    }
-
-    /// A routing table: the numbers are its targets.
-    pub fn of_routes(routes: &'v RoutingTable) -> Self {
-        View { routes: Some(routes), ..View::EMPTY }
-    }
-
-    /// A changing index.
-    pub fn of_index(state: &'v IndexState) -> Self {
-        View {
-            base: state.base().map(|base| &**base),
-            delta: (!state.delta().is_empty()).then(|| state.delta()),
-            removed: state.removed(),
-            routes: None,
-            generation: state.generation,
-            revision: state.revision,
-        }
-    }
-
-    /// Whether some expression needs more of a message than elements, attributes and text.
-    pub fn needs_full_tree(&self) -> bool {
-        self.base.is_some_and(Snapshot::needs_full_tree)
-            || self.delta.is_some_and(Nfa::needs_full_tree)
-    }
-
-    fn number_count(&self) -> usize {
-        self.base.map_or(0, Snapshot::len)
-            + self.delta.map_or(0, |delta| delta.len())
-            + self.routes.map_or(0, Nfa::query_count)
-    }
-}
 
 /// Everything one thread needs to match messages.
 #[derive(Debug)]
@@ -146,33 +26,6 @@ pub struct Worker {
     pub stats: Stats,
     /// What the last message has left undecided; not among the satisfied queries.
     pub undecided: Undecided,
-}
-
-/// Queries that a message leaves undecided; both lists ascend.
-#[derive(Debug, Default)]
-pub struct Undecided {
-    /// Those whose evaluation has used up its own steps.
-    pub by_query: Vec<QueryNumber>,
-    /// Those that were left when the message had used up its steps over all queries.
-    pub by_message: Vec<QueryNumber>,
-}
-
-impl Undecided {
-    /// Empties it.
-    pub fn clear(&mut self) {
-        self.by_query.clear();
-        self.by_message.clear();
-    }
-
-    /// How many.
-    pub fn len(&self) -> usize {
-        self.by_query.len() + self.by_message.len()
-    }
-
-    /// Whether everything was decided.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
 }
 
 /// A worker without its door.

@@ -7,9 +7,10 @@
 //! active, stays active for everything below, so all of that stack is active at any time and
 //! nothing has to be copied from level to level.
 
+use crate::ids::StateId;
 use crate::interrupt::did;
 use crate::names::NameTable;
-use crate::nfa::{Nfa, StateId};
+use crate::nfa::Nfa;
 use crate::symbols::Class;
 use crate::tree::MessageTree;
 

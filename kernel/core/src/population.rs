@@ -9,7 +9,7 @@
 
 #![forbid(unsafe_code)]
 
-use crate::nfa::{QueryNumber, StateId};
+use crate::ids::{QueryNumber, StateId};
 use crate::query::ast::{Axis, Condition, Constant, NameTest, Operator, Step};
 use crate::query::compile_canonical;
 use crate::snapshot::Snapshot;

@@ -1,17 +1,18 @@
 //! One automaton run over one message, with what is compiled for it at run time: the lazy DFA, the
 //! predicate index, the run-time stack of the plain NFA.
 
-use crate::batch::UsedUp;
 use crate::collect::Collector;
 use crate::conditions::PostProcessor;
 use crate::content::run::{Blocks, Contents, Ends, Found, Setting};
+use crate::counters::Stats;
 use crate::dfa::{BlockId, DfaState, INITIAL, LazyDfa};
-use crate::matcher::Stats;
+use crate::ids::{ExpressionId, PlanId, QueryNumber, StateId};
 use crate::names::NameTable;
-use crate::nfa::{ExpressionId, Nfa, PlanId, QueryNumber, StateId};
+use crate::nfa::Nfa;
 use crate::plain::RunTimeStack;
-use crate::routing::reach::{Reach, is_reached};
+use crate::reach::{Reach, is_reached};
 use crate::tree::{Message, NONE};
+use crate::verdicts::UsedUp;
 use crate::xpath;
 use crate::xpath::budget::Budget;
 use std::ops::Range;

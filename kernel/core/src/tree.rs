@@ -208,3 +208,22 @@ impl<'m> Message<'m> {
         }
     }
 }
+
+/// A node of a message, by its number in the columns of the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeRef {
+    /// The document node.
+    Document,
+    /// An element.
+    Element(u32),
+    /// An attribute.
+    Attribute(u32),
+    /// The namespace node of an element for one of the declarations in force; none for `xml`.
+    Namespace(u32, Option<u32>),
+    /// A text node.
+    Text(u32),
+    /// A comment, by its number among comments and instructions.
+    Comment(u32),
+    /// A processing instruction, by its number among comments and instructions.
+    Instruction(u32),
+}

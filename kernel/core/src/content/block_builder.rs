@@ -5,7 +5,7 @@ use super::block_index::{
     Answer, BlockIndex, Check, FREE, IS_RUN, NestedAnswer, NestedWord, PlaceEntry, Slot, Thresholds,
 };
 use super::program::{Need, Packed, Place};
-use crate::nfa::{PlanId, QueryNumber};
+use crate::ids::{PlanId, QueryNumber};
 use std::ops::Range;
 
 /// How an access condition is looked up.

@@ -12,7 +12,7 @@
 
 use super::atoms::{AtomId, KINDS, Kind, SubjectId};
 use super::program::Place;
-use crate::nfa::{PlanId, QueryNumber};
+use crate::ids::{PlanId, QueryNumber};
 use std::ops::Range;
 
 /// What follows from an access condition: queries that hold, or a plan to be checked.

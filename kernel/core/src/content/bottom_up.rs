@@ -16,12 +16,12 @@
 
 use super::atoms::{AtomId, Kind};
 use super::facts::Look;
-use super::nested_paths::NestedPaths;
 use super::program::{Need, Outcome, Place, conjuncts_of};
 use super::truth::Truth;
 use crate::conditions::Plan;
+use crate::ids::QueryNumber;
 use crate::names::{NameId, NameTable, hash_name};
-use crate::nfa::QueryNumber;
+use crate::nfa::nested_paths::NestedPaths;
 use crate::query::ast::{Axis, NameTest, Step};
 use crate::query::compile_canonical;
 use crate::tree::MessageTree;

@@ -3,10 +3,11 @@
 use super::atoms::{Ask, Atoms, Kind};
 use super::block_builder::{BlockIndexBuilder, Conjunction, Counts};
 use super::block_index::{BlockIndex, Check};
-use super::nested_paths::NestedPaths;
 use super::program::{Conjunct, Need, Outcome, Packed, conjuncts_of};
 use crate::dfa::BlockId;
-use crate::nfa::{Nfa, PlanId, QueryNumber};
+use crate::ids::{PlanId, QueryNumber};
+use crate::nfa::Nfa;
+use crate::nfa::nested_paths::NestedPaths;
 use std::ops::Range;
 
 /// What is known of a plan: what it comes to, where its program lies, how many conjuncts it has, and which

@@ -19,7 +19,6 @@
 
 #![forbid(unsafe_code)]
 
-pub(crate) mod anchoring;
 pub(crate) mod atoms;
 mod block_builder;
 mod block_index;
@@ -27,7 +26,6 @@ mod bottom_up;
 mod contained;
 mod facts;
 mod level;
-pub(crate) mod nested_paths;
 mod nested_states;
 mod prober;
 pub(crate) mod program;

@@ -1,18 +1,18 @@
 //! A plan as a conjunction: what must hold, and at which element seen from the end.
 //!
 //! Most plans are one: their conditions are atoms and nested paths, at places that follow from the
-//! end of the path ([`anchored`](super::anchoring::anchored)). The rest, whose positions count what
+//! end of the path ([`anchored`](crate::query::anchoring::anchored)). The rest, whose positions count what
 //! other predicates have left or whose attributes are named by a pattern, stay plans.
 
 use super::atoms::{
     Ask, Atom, AtomId, Atoms, KINDS, Kind, ORDINAL_OF_ANY, ORDINAL_OF_NAME, Order, SubjectId, TEXT,
     VALUE, kind_of,
 };
-use super::nested_paths::NestedPaths;
 use crate::conditions::Plan;
-use crate::conditions::plan::{ANY, Operation, Reach, Slice, Test};
+use crate::conditions::plan::{Operation, Reach, Slice, Test};
 use crate::conditions::value::Compare;
-use crate::nfa::QueryNumber;
+use crate::ids::QueryNumber;
+use crate::nfa::nested_paths::NestedPaths;
 use crate::query::ast::Operator;
 
 /// An element, seen from the end of a path.
@@ -130,23 +130,6 @@ pub enum Outcome {
     Complex,
 }
 
-/// Whether a plan is a conjunction, nested paths taken for granted.
-pub fn is_programmable(plan: &Plan) -> bool {
-    plan.main().numbers().all(|number| {
-        let check = plan.check(number);
-        let is_forced =
-            matches!(check.reach, Reach::Up(_) | Reach::ToDepth(_) | Reach::ToDepthOrSelf(_));
-        let is_plain = |number: u32| match plan.operation(number) {
-            Operation::Position(_) => false,
-            Operation::Attribute(test, _) => {
-                test != ANY && matches!(plan.test(test).1, Test::Name { .. })
-            }
-            _ => true,
-        };
-        is_forced && !check.by_siblings && check.operations.numbers().all(is_plain)
-    })
-}
-
 /// Adds the conjuncts of a plan, sorted.
 pub fn conjuncts_of(
     plan: &Plan,
@@ -154,7 +137,7 @@ pub fn conjuncts_of(
     atoms: &mut Atoms,
     out: &mut Vec<Conjunct>,
 ) -> Outcome {
-    if !is_programmable(plan) {
+    if !plan.is_conjunction() {
         return Outcome::Complex;
     }
     let mut above = 0;

@@ -1,8 +1,9 @@
 //! What takes the answers of look-ups: the queries of a message, or the nested paths of an anchor.
 
 use crate::collect::Collector;
-use crate::nfa::{Nfa, PlanId, QueryNumber};
-use crate::routing::reach::{Reach, is_reached};
+use crate::ids::{PlanId, QueryNumber};
+use crate::nfa::Nfa;
+use crate::reach::{Reach, is_reached};
 
 /// What takes the answers.
 pub(super) trait Sink {

@@ -4,7 +4,7 @@
 //! which a nested path is found at once.
 
 use crate::collect::Collector;
-use crate::nfa::QueryNumber;
+use crate::ids::QueryNumber;
 use std::ops::Range;
 
 /// Words that the bitmaps of a message may have; beyond that words are searched for.

@@ -4,9 +4,9 @@ use super::dissemination::Dissemination;
 use super::plans::SubscriptionNumber;
 use super::worker::{GroupCounts, NO_FRAGMENT, Options, Output, Verdict, Worker};
 use crate::batch::Messages;
+use crate::counters::Stats;
 use crate::door::Refusal;
 use crate::interrupt::{self, Interrupted};
-use crate::matcher::Stats;
 use crate::workers::Workers;
 use std::ops::Range;
 

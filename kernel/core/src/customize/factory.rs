@@ -14,8 +14,7 @@ use crate::names::{NameTable, hash_name};
 use crate::output::{
     self, Limit, Namespaces, Put, TooLong, Writer, write_attribute_value, write_text,
 };
-use crate::tree::Message;
-use crate::xpath::NodeRef;
+use crate::tree::{Message, NodeRef};
 use crate::xquery::Results;
 use hashbrown::HashMap;
 use rustc_hash::{FxBuildHasher, FxHasher};

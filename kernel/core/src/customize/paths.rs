@@ -5,8 +5,8 @@
 //! built again, and is found again if somebody asks for it.
 
 use crate::dfa::{DfaState, INITIAL, LazyDfa};
+use crate::ids::StateId;
 use crate::names::{NameId, NameTable};
-use crate::nfa::StateId;
 use crate::nfa::growing::GrowingNfa;
 use crate::query::ast::{Axis, NameTest, Step};
 use crate::symbols::EPSILON;

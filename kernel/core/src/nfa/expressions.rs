@@ -6,7 +6,8 @@
 //! the bytes of its text. So many are kept as there is room for; the others are compiled each time,
 //! which costs less than to evaluate them.
 
-use super::{ExpressionId, expression_of};
+use super::expression_of;
+use crate::ids::ExpressionId;
 use crate::xpath::{Expression, ParseError};
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;

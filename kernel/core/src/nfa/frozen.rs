@@ -6,7 +6,7 @@
 //! symbols, so they come first. What a state accepts stands beside its first child, because a run
 //! that comes to a state needs both: the first sight of a label path costs what memory it touches.
 
-use super::{ExpressionId, PlanId, QueryNumber, StateId};
+use crate::ids::{ExpressionId, PlanId, QueryNumber, StateId};
 use crate::symbols::{Class, EPSILON, FIRST_NAME, STAR, Symbol};
 use bytemuck::{Pod, Zeroable};
 use std::ops::Range;

@@ -8,10 +8,11 @@
 //! the numbers of a snapshot; the others are kept as a list that equal queries share.
 
 use super::expressions::ExpressionTable;
-use super::{ExpressionId, Nfa, PlanId, QueryNumber, StateId, plan_of};
+use super::{Nfa, plan_of};
 use crate::conditions::Plan;
-use crate::content::anchoring::anchored_len;
-use crate::content::nested_paths::NestedPaths;
+use crate::ids::{ExpressionId, PlanId, QueryNumber, StateId};
+use crate::nfa::nested_paths::NestedPaths;
+use crate::query::anchoring::anchored_len;
 use crate::query::ast::{Axis, Step};
 use crate::query::canonical_text;
 use crate::symbols::{Class, EPSILON, STAR, Symbol, SymbolTable};

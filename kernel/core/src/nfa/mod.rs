@@ -17,24 +17,17 @@
 pub mod expressions;
 pub mod frozen;
 pub mod growing;
+pub(crate) mod nested_paths;
 
 use crate::conditions::Plan;
-use crate::content::anchoring::anchored;
-use crate::content::nested_paths::NestedPaths;
+use crate::ids::{ExpressionId, PlanId, QueryNumber, StateId};
+use crate::nfa::nested_paths::NestedPaths;
+use crate::query::anchoring::anchored;
 use crate::query::compile_canonical;
-use crate::routing::reach::Reach;
+use crate::reach::Reach;
 use crate::symbols::{Class, SymbolTable};
 use crate::xpath::Expression;
 use std::ops::Range;
-
-/// Number of a state; 0 is the initial state.
-pub type StateId = u32;
-/// Number of a plan: a distinct alternative, with predicates or an expression, at one accepting state.
-pub type PlanId = u32;
-/// Number of an expression: what plans may ask for beyond their own conditions.
-pub type ExpressionId = u32;
-/// Number of a query in one index or snapshot.
-pub type QueryNumber = u32;
 
 /// What running the automaton asks of it.
 pub trait Nfa {

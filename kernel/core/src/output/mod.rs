@@ -3,7 +3,7 @@
 //! ```
 //! use pathcast_core::door::{Door, Limits};
 //! use pathcast_core::output::{Limit, Namespaces, Scratch, Writer};
-//! use pathcast_core::xpath::NodeRef;
+//! use pathcast_core::tree::NodeRef;
 //!
 //! let mut door = Door::new(Limits::default());
 //! door.keep_source_spans(true);

@@ -6,8 +6,7 @@ use super::escape::{write_attribute_value, write_declaration, write_text};
 use super::scopes::{Scopes, declared};
 use super::{Limit, Namespaces, TooLong};
 use crate::names::NameTable;
-use crate::tree::{Message, NONE};
-use crate::xpath::NodeRef;
+use crate::tree::{Message, NONE, NodeRef};
 
 const XML_URI: &str = "http://www.w3.org/XML/1998/namespace";
 

@@ -4,6 +4,7 @@
 //! [`canonical_text`] the way back. The whole of XPath 1.0, with error messages, is parsed by the
 //! Python package; what it normalises comes here as canonical text, which [`Compiler`] always takes.
 
+pub(crate) mod anchoring;
 mod arrange;
 pub mod ast;
 mod canonical;

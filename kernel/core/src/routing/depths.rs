@@ -5,10 +5,11 @@
 //! and are there when it ends.
 
 use crate::content::atoms::{Atoms, Kind, kind_of};
-use crate::content::nested_paths::NestedPaths;
 use crate::content::program::{Conjunct, Need, Outcome, Place, conjuncts_of};
+use crate::ids::{PlanId, StateId};
 use crate::nfa::growing::GrowingNfa;
-use crate::nfa::{Nfa, PlanId, StateId, plan_of};
+use crate::nfa::nested_paths::NestedPaths;
+use crate::nfa::{Nfa, plan_of};
 
 /// The highest element that each plan looks into; none for a plan that needs start tags alone.
 #[derive(Debug)]

@@ -17,20 +17,19 @@
 
 mod depths;
 mod open_elements;
-pub mod reach;
 pub mod stream;
 
 use crate::collect::Collector;
 use crate::conditions::Plan;
-use crate::content::nested_paths::NestedPaths;
-use crate::matcher::{Target, View};
+use crate::ids::{ExpressionId, PlanId, QueryNumber, StateId};
+use crate::nfa::Nfa;
 use crate::nfa::growing::{GrowingNfa, Terminal};
-use crate::nfa::{ExpressionId, Nfa, PlanId, QueryNumber, StateId};
+use crate::nfa::nested_paths::NestedPaths;
 use crate::query::{canonical_text, compile_canonical};
+use crate::reach::{Conjuncts, Masks, Reach, add};
 use crate::symbols::{Class, SymbolTable};
 use crate::xpath::Expression;
 use depths::Depths;
-use reach::{Conjuncts, Masks, Reach, add};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -255,12 +254,6 @@ fn add_ranges(mask: &[u64], ranges: &mut Vec<Range<QueryNumber>>) {
                 _ => ranges.push(target..target + 1),
             }
         }
-    }
-}
-
-impl Target for RoutingTable {
-    fn with<T>(&self, f: impl FnOnce(View<'_>) -> T) -> T {
-        f(View::of_routes(self))
     }
 }
 

@@ -13,17 +13,19 @@
 
 use super::RoutingTable;
 use super::open_elements::{Part, Siblings};
-use super::reach::is_reached;
 use crate::collect::Collector;
 use crate::conditions::PostProcessor;
 use crate::content::program::Place;
 use crate::content::run::{Blocks, Contents, Ends};
+use crate::counters::Stats;
 use crate::dfa::{BlockId, DfaState, INITIAL, LazyDfa};
 use crate::door::push::{Bounds, EndTag, Handler, Markup, PushParser, StartTag, Text};
 use crate::door::{Code, Refusal};
-use crate::matcher::{Options, Stats};
+use crate::ids::PlanId;
 use crate::names::NameTable;
-use crate::nfa::{Nfa, PlanId};
+use crate::nfa::Nfa;
+use crate::options::Options;
+use crate::reach::is_reached;
 use crate::runner::{Conditions, Marks, Run};
 use crate::tree::Message;
 use crate::xpath::budget::Budget;

@@ -1,9 +1,10 @@
 //! Thawing: the automaton of a snapshot back into one that grows.
 
 use super::Snapshot;
+use crate::ids::{ExpressionId, QueryNumber};
 use crate::interrupt::{Interrupted, did};
+use crate::nfa::Nfa;
 use crate::nfa::growing::{Ending, GrowingNfa, Terminal};
-use crate::nfa::{ExpressionId, Nfa, QueryNumber};
 use crate::symbols::FIRST_NAME;
 
 /// Work of a state with its plans, as [`did`] counts it.

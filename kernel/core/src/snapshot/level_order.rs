@@ -1,7 +1,7 @@
 //! The states of a snapshot, level by level, so that children lie next to each other.
 
 use super::symbol_ranks::Ranking;
-use crate::nfa::StateId;
+use crate::ids::StateId;
 use crate::nfa::growing::GrowingNfa;
 use crate::symbols::Symbol;
 

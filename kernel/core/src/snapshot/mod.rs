@@ -11,13 +11,14 @@ mod numbering;
 mod symbol_ranks;
 
 use crate::conditions::Plan;
-use crate::content::anchoring::anchored_len;
-use crate::content::nested_paths::NestedPaths;
+use crate::ids::{ExpressionId, PlanId, QueryNumber, StateId};
 use crate::nfa::expressions::{Room, Slot};
 use crate::nfa::frozen::{
     EndRecord, FrozenNfa, NO_EXPRESSION, PlanRecord, RangeRecord, StateRecord,
 };
-use crate::nfa::{ExpressionId, Nfa, PlanId, QueryNumber, StateId, plan_of};
+use crate::nfa::nested_paths::NestedPaths;
+use crate::nfa::{Nfa, plan_of};
+use crate::query::anchoring::anchored_len;
 use crate::query::compile_canonical;
 use crate::symbols::{Class, SymbolTable};
 use crate::xpath::Expression;

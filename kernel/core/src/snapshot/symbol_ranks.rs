@@ -1,6 +1,6 @@
 //! The alphabet of a snapshot: the symbols that its queries use, by notation.
 
-use crate::nfa::StateId;
+use crate::ids::StateId;
 use crate::nfa::growing::GrowingNfa;
 use crate::symbols::{FIRST_NAME, Symbol};
 

@@ -54,7 +54,7 @@ pub use budget::OverBudget;
 pub use tokens::ParseError;
 
 use crate::names::NameTable;
-use crate::tree::{MarkupKind, Message};
+use crate::tree::{MarkupKind, Message, NodeRef};
 use ast::{Arena, Kind};
 use budget::{Budget, Within};
 use document::{Document, Main, Node, Positions, Sort};
@@ -94,25 +94,6 @@ pub enum Value {
     String(String),
     /// A node-set, in document order.
     Nodes(Vec<NodeRef>),
-}
-
-/// A node of a message, by its number in the columns of the tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NodeRef {
-    /// The document node.
-    Document,
-    /// An element.
-    Element(u32),
-    /// An attribute.
-    Attribute(u32),
-    /// The namespace node of an element for one of the declarations in force; none for `xml`.
-    Namespace(u32, Option<u32>),
-    /// A text node.
-    Text(u32),
-    /// A comment, by its number among comments and instructions.
-    Comment(u32),
-    /// A processing instruction, by its number among comments and instructions.
-    Instruction(u32),
 }
 
 impl Expression {

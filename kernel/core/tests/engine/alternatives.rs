@@ -181,8 +181,7 @@ fn equal_expressions_are_evaluated_once_a_message() {
         if freeze {
             index.freeze().expect("nothing interrupts");
         }
-        let live = crate::world::Live(&index);
-        let answer = pool(1 << 24, 1).run(&live, &batch).expect("nothing interrupts");
+        let answer = pool(1 << 24, 1).run(&index, &batch).expect("nothing interrupts");
         assert_eq!(answer.stats.evaluations, 2, "one for each message that has a candidate");
         assert_eq!(answer.ends, [10, 10, 10]);
     }

@@ -6,12 +6,12 @@
 //!
 //! Source: paper 003, section 6: nested paths share the structures of the main ones.
 
-use super::anchoring::anchored;
-use super::program::is_programmable;
 use crate::conditions::Plan;
 use crate::conditions::compile::path_key;
+use crate::ids::QueryNumber;
+use crate::nfa::Nfa;
 use crate::nfa::growing::GrowingNfa;
-use crate::nfa::{Nfa, QueryNumber};
+use crate::query::anchoring::anchored;
 use crate::query::ast::{Axis, Condition, NameTest, Step};
 use crate::query::{canonical_text, compile_canonical};
 use rustc_hash::FxHashMap;
@@ -112,7 +112,7 @@ impl NestedPaths {
         for inner in nested_of(&anchored) {
             is_kept &= self.intern(inner).is_some();
         }
-        is_kept = is_kept && is_programmable(&Plan::compile(&anchored));
+        is_kept = is_kept && Plan::compile(&anchored).is_conjunction();
         let number = is_kept.then(|| self.nfa.insert(&[steps], None));
         if number.is_some() {
             self.guesses.push(guess(steps));

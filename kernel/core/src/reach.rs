@@ -5,15 +5,15 @@
 //! both. A set of targets is a *mask*, the first words of that bitmap; equal masks are kept once.
 
 use crate::collect::Collector;
-use crate::nfa::{PlanId, QueryNumber, StateId};
+use crate::ids::{PlanId, QueryNumber, StateId};
 use rustc_hash::FxHashMap;
 
 /// Number of a mask.
-pub(super) type MaskId = u32;
+pub(crate) type MaskId = u32;
 
 /// Sets of targets, each once.
 #[derive(Debug, Default)]
-pub(super) struct Masks {
+pub(crate) struct Masks {
     words: usize,
     bits: Vec<u64>,
     known: FxHashMap<Box<[u64]>, MaskId>,
@@ -21,12 +21,12 @@ pub(super) struct Masks {
 
 impl Masks {
     /// None yet, of so many words each.
-    pub(super) fn new(words: usize) -> Self {
+    pub(crate) fn new(words: usize) -> Self {
         Masks { words, ..Masks::default() }
     }
 
     /// The number of a mask, new or known.
-    pub(super) fn intern(&mut self, mask: &[u64]) -> MaskId {
+    pub(crate) fn intern(&mut self, mask: &[u64]) -> MaskId {
         if let Some(&known) = self.known.get(mask) {
             return known;
         }
@@ -36,7 +36,7 @@ impl Masks {
         id
     }
 
-    pub(super) fn get(&self, id: MaskId) -> &[u64] {
+    pub(crate) fn get(&self, id: MaskId) -> &[u64] {
         &self.bits[id as usize * self.words..][..self.words]
     }
 
@@ -76,7 +76,7 @@ pub struct Reach {
 
 /// A conjunction on its way in.
 #[derive(Debug)]
-pub(super) struct Conjuncts {
+pub(crate) struct Conjuncts {
     /// Its parts, each once, counted from 0.
     pub parts: Vec<u32>,
     /// What it leads to.
@@ -85,7 +85,7 @@ pub(super) struct Conjuncts {
 
 impl Reach {
     /// The reach of a table; `plans`, `states`, `under` and `inside` are numbers of `masks`.
-    pub(super) fn new(
+    pub(crate) fn new(
         targets: u32,
         mut masks: Masks,
         plans: Vec<MaskId>,
