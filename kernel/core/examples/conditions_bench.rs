@@ -16,8 +16,8 @@ mod random;
 
 use document::{Built, Document};
 use pathcast_core::conditions::{Plan, PostProcessor};
-use pathcast_core::names::NameTable;
 use pathcast_core::query::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+use pathcast_core::xml::names::NameTable;
 use random::Random;
 use std::hint::black_box;
 use std::time::Instant;

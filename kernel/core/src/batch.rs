@@ -2,7 +2,6 @@
 //! messages.
 
 use crate::counters::Stats;
-use crate::door::Refusal;
 use crate::ids::QueryNumber;
 use crate::interrupt::{self, Interrupted};
 use crate::matcher::Worker;
@@ -10,6 +9,7 @@ use crate::options::Options;
 use crate::target::Target;
 use crate::verdicts::{Undecided, UsedUp};
 use crate::workers::Workers;
+use crate::xml::parser::Refusal;
 use std::sync::{Mutex, PoisonError};
 
 /// Batches below this many bytes are matched by the calling thread itself.

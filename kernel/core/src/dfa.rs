@@ -17,11 +17,11 @@
 
 use crate::collect::{Collector, Words};
 use crate::ids::{PlanId, QueryNumber, StateId};
-use crate::names::{NameId, NameTable};
 use crate::nfa::Nfa;
 use crate::reach::{add, is_reached};
 use crate::symbols::Class;
-use crate::tree::{MessageTree, NONE};
+use crate::xml::names::{NameId, NameTable};
+use crate::xml::tree::{MessageTree, NONE};
 use hashbrown::HashTable;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;

@@ -1,6 +1,6 @@
 //! The Pathcast engine without Python.
 //!
-//! Reading order: [`names`] and [`tree`] (what a message becomes), [`door`] (bytes to tree or refusal),
+//! Reading order: [`xml`] (messages: bytes to trees, trees to bytes),
 //! [`query`] (text to normal form), [`symbols`] and [`nfa`] (the shared automaton), [`dfa`] and [`plain`]
 //! (two ways of running it), [`content`] (the conditions of many plans together), [`conditions`] (those
 //! of one plan), [`xpath`] (all of XPath 1.0, evaluated), [`ids`] (numbers of states, plans and queries),
@@ -10,7 +10,7 @@
 //! [`batch`] (the whole way of a message, of many; `workers` inside), [`interrupt`] (which ends long work),
 //! [`routing`] (tables of what leads where, several paths to a target; `reach` inside), [`population`] (what all queries ask for, as columns). Customised delivery:
 //! [`customize`] (the plans that subscriptions share, and subscriptions of all kinds), [`xquery`] (programs
-//! beyond them), [`output`] (nodes as text), [`delivery_ids`] (which delivery is which). Files that hold
+//! beyond them), [`delivery_ids`] (which delivery is which). Files that hold
 //! many messages: [`records`]. Beside it
 //! all, [`chunker`] (messages of any length, cut as they arrive) and [`path_finder`] (paths in a part of a message).
 
@@ -26,15 +26,12 @@ pub mod counters;
 pub mod customize;
 pub mod delivery_ids;
 pub mod dfa;
-pub mod door;
 pub mod ids;
 pub mod index;
 pub mod interrupt;
 pub mod matcher;
-pub mod names;
 pub mod nfa;
 pub mod options;
-pub mod output;
 pub mod path_finder;
 pub mod plain;
 pub mod population;
@@ -46,8 +43,8 @@ mod runner;
 pub mod snapshot;
 pub mod symbols;
 pub mod target;
-pub mod tree;
 pub mod verdicts;
 mod workers;
+pub mod xml;
 pub mod xpath;
 pub mod xquery;

@@ -6,13 +6,13 @@
 use crate::collect::Collector;
 use crate::conditions::PostProcessor;
 use crate::counters::Stats;
-use crate::door::{Door, Parsed, Refusal};
 use crate::ids::QueryNumber;
 use crate::options::Options;
 use crate::runner::{Run, Runner};
 use crate::snapshot::Snapshot;
 use crate::target::{Target, View};
 use crate::verdicts::Undecided;
+use crate::xml::parser::{Door, Parsed, Refusal};
 use crate::xpath;
 use crate::xpath::budget::Budget;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! What a worker may spend on a message.
 
-use crate::door::Limits;
-use crate::door::wire::Dictionaries;
+use crate::xml::parser::Limits;
+use crate::xml::parser::wire::Dictionaries;
 use std::sync::Arc;
 
 /// How a worker runs the automaton.
@@ -15,6 +15,6 @@ pub struct Options {
     pub steps_max: u64,
     /// Steps that one message may take over all queries.
     pub message_steps_max: u64,
-    /// The dictionaries of element streams; none if they are not taken ([`crate::door::Door::take_streams`]).
+    /// The dictionaries of element streams; none if they are not taken ([`crate::xml::parser::Door::take_streams`]).
     pub streams: Option<Arc<Dictionaries>>,
 }

@@ -7,8 +7,8 @@
 //! The automaton and its lazy DFA are those of everything else; an accepting state means "this path".
 
 use crate::customize::paths::{PathId, PathRun, PathSet};
-use crate::names::{NameId, NameTable};
 use crate::query::ast::NameTest;
+use crate::xml::names::{NameId, NameTable};
 
 /// Bytes of compiled states beyond which they are dropped before the next run.
 const CACHE_BYTES_MAX: usize = 64 << 20;

@@ -9,10 +9,10 @@
 
 use crate::ids::StateId;
 use crate::interrupt::did;
-use crate::names::NameTable;
 use crate::nfa::Nfa;
 use crate::symbols::Class;
-use crate::tree::MessageTree;
+use crate::xml::names::NameTable;
+use crate::xml::tree::MessageTree;
 
 /// The run-time stack of one automaton; reused from message to message while that is unchanged.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! The label paths that chunks ask for, as a trie, and the schema that messages are held to.
 
-use crate::names::{NameId, NameTable, hash_name};
+use crate::xml::names::{NameId, NameTable, hash_name};
 
 /// A set of chunks, one bit each.
 pub type Chunks = u64;

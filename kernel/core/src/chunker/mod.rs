@@ -16,11 +16,11 @@ mod cut_tree;
 
 pub use cut_tree::{CHUNKS_MAX, Chunks, CutTree, ExpandedName, NodeId, Symbol};
 
-use crate::door::push::{
+use crate::xml::names::{NameId, NameTable};
+use crate::xml::parser::push::{
     Bounds, EndTag, Handler, Held, Markup, MarkupKind, PushParser, StartTag, Text,
 };
-use crate::door::{Limits, Refusal};
-use crate::names::{NameId, NameTable};
+use crate::xml::parser::{Limits, Refusal};
 use cut_tree::{NO_NODE, UNKNOWN};
 
 /// Why the chunks of a message must not be used, and the whole of it be evaluated instead.

@@ -9,9 +9,9 @@ use super::nested_sets::AnchorSet;
 use super::plan::{ANY, Check, Named, Operation, Plan, Reach, Slice, Test, TestNumber};
 use super::post_processor::PostProcessor;
 use super::value::{Compare, TextRange, compare_numbers, number};
-use crate::names::{NameId, NameTable};
 use crate::query::ast::Axis;
-use crate::tree::{Message, NONE, Span};
+use crate::xml::names::{NameId, NameTable};
+use crate::xml::tree::{Message, NONE, Span};
 use memchr::memmem;
 
 /// Ends up to which forced bindings are checked one by one: shared ancestors may be checked again,

@@ -7,7 +7,7 @@
 //! digits, those that can influence the nearest f64 are looked at: fewer than 1,200.
 
 use super::value::{is_blank, number};
-use crate::tree::Message;
+use crate::xml::tree::Message;
 use std::ops::Range;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -245,7 +245,7 @@ impl LongNumbers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::{MessageTree, Span};
+    use crate::xml::tree::{MessageTree, Span};
 
     /// Reads every range of the pieces both ways.
     fn check(pieces: &[&str]) {

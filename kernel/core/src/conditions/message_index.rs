@@ -3,8 +3,8 @@
 //!
 //! Nothing is cleared between messages: entries carry a stamp, and a new message has a new one.
 
-use crate::names::{NameId, NameTable};
-use crate::tree::{MessageTree, NONE};
+use crate::xml::names::{NameId, NameTable};
+use crate::xml::tree::{MessageTree, NONE};
 
 /// First element of a name, if the stamp is that of the message.
 #[derive(Clone, Copy, Debug, Default)]

@@ -12,9 +12,9 @@
 //!
 //! ```
 //! use pathcast_core::conditions::{Plan, PostProcessor};
-//! use pathcast_core::names::NameTable;
+//! use pathcast_core::xml::names::NameTable;
 //! use pathcast_core::query::ast::{Axis, Condition, NameTest, Stage, Step};
-//! use pathcast_core::tree::{Message, MessageTree, Span, NONE};
+//! use pathcast_core::xml::tree::{Message, MessageTree, Span, NONE};
 //!
 //! // <a x="1"/>
 //! let mut names = NameTable::default();

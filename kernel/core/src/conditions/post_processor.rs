@@ -6,8 +6,8 @@ use super::nested_sets::NestedSets;
 use super::store_check::Presence;
 use super::text_search::TextSearch;
 use super::value::{NumberScan, number};
-use crate::names::NameId;
-use crate::tree::Message;
+use crate::xml::names::NameId;
+use crate::xml::tree::Message;
 
 /// Scratch memory for [`Plan::holds`](super::Plan::holds) and what is known about the message at
 /// hand. [`PostProcessor::begin_message`] must be called before the first plan of each message.

@@ -10,9 +10,9 @@
 
 use super::plan::{ANY, Arrays, Named, Operation, Slice, Test};
 use super::value::{Compare, number};
-use crate::names::NameTable;
 use crate::query::ast::Operator;
-use crate::tree::Message;
+use crate::xml::names::NameTable;
+use crate::xml::tree::Message;
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
 

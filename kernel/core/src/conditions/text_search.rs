@@ -4,7 +4,7 @@
 //! string-value is a part of it; and a string that is searched for in long values is searched for once in
 //! all of it: a value contains it if it begins early enough in the value's part.
 
-use crate::tree::Message;
+use crate::xml::tree::Message;
 use memchr::memmem;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -129,7 +129,7 @@ impl TextSearch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::{MessageTree, Span};
+    use crate::xml::tree::{MessageTree, Span};
 
     #[test]
     fn every_part_of_the_text_contains_what_a_search_finds_in_it() {

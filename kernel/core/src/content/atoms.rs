@@ -9,7 +9,7 @@
 
 use super::contained::Contained;
 use crate::conditions::value::number;
-use crate::names::{NameTable, hash_name};
+use crate::xml::names::{NameTable, hash_name};
 use hashbrown::HashTable;
 use memchr::memmem;
 use rustc_hash::{FxHashMap, FxHasher};

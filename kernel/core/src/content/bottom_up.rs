@@ -20,11 +20,11 @@ use super::program::{Need, Outcome, Place, conjuncts_of};
 use super::truth::Truth;
 use crate::conditions::Plan;
 use crate::ids::QueryNumber;
-use crate::names::{NameId, NameTable, hash_name};
 use crate::nfa::nested_paths::NestedPaths;
 use crate::query::ast::{Axis, NameTest, Step};
 use crate::query::compile_canonical;
-use crate::tree::MessageTree;
+use crate::xml::names::{NameId, NameTable, hash_name};
+use crate::xml::tree::MessageTree;
 use crate::xpath::budget::{Budget, Within};
 use rustc_hash::FxHashMap;
 

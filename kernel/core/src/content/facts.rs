@@ -7,8 +7,8 @@ use super::atoms::{
 };
 use crate::conditions::PostProcessor;
 use crate::conditions::value::number;
-use crate::names::NameTable;
-use crate::tree::{Message, Span};
+use crate::xml::names::NameTable;
+use crate::xml::tree::{Message, Span};
 use std::ops::Range;
 
 /// Where the atoms of one element stand in the list, if the stamp is that of now.

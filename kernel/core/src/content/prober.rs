@@ -11,7 +11,7 @@ use super::signature::Signature;
 use super::sink::Sink;
 use super::truth::Truth;
 use crate::dfa::BlockId;
-use crate::tree::{MessageTree, NONE};
+use crate::xml::tree::{MessageTree, NONE};
 
 /// Of more queries than these that share a plan it is not asked whether each is known.
 const QUERIES_ASKED_MAX: u32 = 64;

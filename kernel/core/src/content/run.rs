@@ -14,11 +14,11 @@ use crate::conditions::PostProcessor;
 use crate::dfa::{BlockId, DfaState, INITIAL, LazyDfa};
 use crate::ids::{PlanId, QueryNumber};
 use crate::interrupt::did;
-use crate::names::NameTable;
 use crate::nfa::Nfa;
 use crate::nfa::nested_paths::NestedPaths;
 use crate::reach::Reach;
-use crate::tree::{Message, MessageTree};
+use crate::xml::names::NameTable;
+use crate::xml::tree::{Message, MessageTree};
 use crate::xpath::budget::Budget;
 use std::ops::Range;
 

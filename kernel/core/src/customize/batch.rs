@@ -5,9 +5,9 @@ use super::plans::SubscriptionNumber;
 use super::worker::{GroupCounts, NO_FRAGMENT, Options, Output, Verdict, Worker};
 use crate::batch::Messages;
 use crate::counters::Stats;
-use crate::door::Refusal;
 use crate::interrupt::{self, Interrupted};
 use crate::workers::Workers;
+use crate::xml::parser::Refusal;
 use std::ops::Range;
 
 /// After so many messages of a run, room is made for what the others will probably give: growing bit by

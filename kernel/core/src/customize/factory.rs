@@ -10,11 +10,12 @@ use super::paths::PathId;
 use super::run::SharedRun;
 use super::template::{Form, Frame, Leaf, Part, Target, Template, TemplateId};
 use super::values::{attribute, each_text};
-use crate::names::{NameTable, hash_name};
-use crate::output::{
-    self, Limit, Namespaces, Put, TooLong, Writer, write_attribute_value, write_text,
+use crate::xml::names::{NameTable, hash_name};
+use crate::xml::serializer;
+use crate::xml::serializer::{
+    Limit, Namespaces, Put, TooLong, Writer, write_attribute_value, write_text,
 };
-use crate::tree::{Message, NodeRef};
+use crate::xml::tree::{Message, NodeRef};
 use crate::xquery::Results;
 use hashbrown::HashMap;
 use rustc_hash::{FxBuildHasher, FxHasher};
@@ -30,7 +31,7 @@ const FORGOTTEN_MAX: usize = 1 << 10;
 /// Memory of the factory; reused from message to message.
 #[derive(Debug, Default)]
 pub(super) struct Factory {
-    scratch: output::Scratch,
+    scratch: serializer::Scratch,
     /// By list: the first list with the same BoundNodes.
     first_like: Vec<ListId>,
     lists: HashMap<u64, ListId, FxBuildHasher>,

@@ -6,10 +6,10 @@
 
 use crate::dfa::{DfaState, INITIAL, LazyDfa};
 use crate::ids::StateId;
-use crate::names::{NameId, NameTable};
 use crate::nfa::growing::GrowingNfa;
 use crate::query::ast::{Axis, NameTest, Step};
 use crate::symbols::EPSILON;
+use crate::xml::names::{NameId, NameTable};
 
 /// Number of a navigation path in one [`PathSet`].
 pub type PathId = u32;

@@ -10,8 +10,8 @@
 use super::plans::{ConditionSpec, PlanSpec};
 use super::probe::{Ask, Constant};
 use super::template::{self, Deliver, Form, Leaf, PartSpec, TargetSpec, TemplateSpec};
-use crate::output::{Namespaces, write_attribute_value, write_text};
 use crate::query::ast::{Axis as StepAxis, NameTest, Operator, Step};
+use crate::xml::serializer::{Namespaces, write_attribute_value, write_text};
 use crate::xquery::{
     self, Axis, Clause, Expr, ExprId, Function, Name, NodeTest, Part, Program, Start,
 };

@@ -26,8 +26,8 @@ use super::streams::{Streams, Walk};
 use super::template::Leaf;
 use super::values::{Look, Values, attribute_name};
 use crate::dfa::DfaState;
-use crate::names::NameTable;
-use crate::tree::{Message, NONE};
+use crate::xml::names::NameTable;
+use crate::xml::tree::{Message, NONE};
 use std::ops::Range;
 
 /// Pairs of BoundNode and node that predicate streams gather before their values are looked up.

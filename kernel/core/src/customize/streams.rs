@@ -2,7 +2,7 @@
 
 use super::paths::{PathId, PathRun, PathSet, START};
 use crate::dfa::DfaState;
-use crate::tree::Message;
+use crate::xml::tree::Message;
 use std::ops::Range;
 
 /// The stream of one path: for each BoundNode, the nodes of the path below it.

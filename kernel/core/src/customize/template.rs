@@ -7,8 +7,8 @@
 
 use super::paths::PathId;
 use super::plans::Slots;
-use crate::output::Namespaces;
 use crate::query::ast::Step;
+use crate::xml::serializer::Namespaces;
 use hashbrown::{DefaultHashBuilder, HashMap};
 
 /// Number of a template; equal templates have equal numbers.

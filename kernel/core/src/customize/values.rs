@@ -4,8 +4,8 @@
 //! put together.
 
 use super::probe::{PredicateId, Probe, TextId, Texts};
-use crate::names::{NameId, NameTable, hash_name};
-use crate::tree::{Message, MessageTree, Span};
+use crate::xml::names::{NameId, NameTable, hash_name};
+use crate::xml::tree::{Message, MessageTree, Span};
 use crate::xquery::untyped_number;
 
 /// Not looked up yet.

@@ -1,6 +1,6 @@
 //! The ancestors of records, as text that is written around each of them.
 
-use crate::door::name_end;
+use crate::xml::parser::name_end;
 
 /// What stands before and after a record in the message that it becomes.
 ///

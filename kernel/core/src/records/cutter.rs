@@ -16,7 +16,7 @@ use super::judge::{Judge, NameTest};
 use super::lexer::{LexicalFault, Sink, State, advance};
 use super::place::Place;
 use super::rows::{Fault, Rows};
-use crate::door::{Code, Limits, Param};
+use crate::xml::parser::{Code, Limits, Param};
 
 /// A message that is made of a record is never longer, whatever limits say: rows are counted in 32 bits.
 const MESSAGE_BYTES_MAX: u64 = 2_000_000_000;
@@ -30,7 +30,7 @@ pub struct Cut {
     pub limits: Limits,
     /// Bytes of what is written around each record.
     pub context_bytes_max: usize,
-    /// What stands before the root element of each message ([`crate::door::Head::carried`]).
+    /// What stands before the root element of each message ([`crate::xml::parser::Head::carried`]).
     pub head: Vec<u8>,
     /// The file has a document type declaration.
     pub has_doctype: bool,
@@ -56,7 +56,7 @@ enum Mode {
 /// Cuts one range.
 ///
 /// ```
-/// use pathcast_core::door::Limits;
+/// use pathcast_core::xml::parser::Limits;
 /// use pathcast_core::records::{Cut, Cutter, NameTest, Place};
 ///
 /// let name = |local: &str| NameTest { uri: Some(String::new()), local: Some(local.into()) };

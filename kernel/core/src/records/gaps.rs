@@ -8,7 +8,7 @@ use super::context::Context;
 use super::cutter::Body;
 use super::hold::Block;
 use super::rows::Fault;
-use crate::door::{Code, SPACE, is};
+use crate::xml::parser::{Code, SPACE, is};
 
 /// A piece of what lies between records.
 pub(super) struct Gap {

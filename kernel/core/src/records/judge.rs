@@ -1,6 +1,6 @@
 //! Which elements are records: asked of the door, once for each name below the same ancestors.
 
-use crate::door::{Door, Limits, Refusal, name_end};
+use crate::xml::parser::{Door, Limits, Refusal, name_end};
 use hashbrown::HashMap;
 use std::hash::RandomState;
 

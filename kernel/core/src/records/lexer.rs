@@ -4,7 +4,7 @@
 //! references or characters, which the door checks. A `<` inside a tag or a value, a `--` inside a
 //! comment and a `<` that begins nothing are faults: what follows would be read as something else.
 
-use crate::door::{Code, NAME, is};
+use crate::xml::parser::{Code, NAME, is};
 
 /// Where in the markup the machine is, after some byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -49,8 +49,8 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::door::Limits;
     use crate::records::{Cut, Cutter, NameTest, Survey};
+    use crate::xml::parser::Limits;
 
     const PARTS: [&[u8]; 20] = [
         b"<r>",

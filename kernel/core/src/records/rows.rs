@@ -1,6 +1,6 @@
 //! What a file was cut into: records as messages, and what could not be cut.
 
-use crate::door::{Param, Refusal};
+use crate::xml::parser::{Param, Refusal};
 
 /// A batch is handed on when it has reached one of the two.
 pub const BATCH_BYTES: usize = 4 << 20;

@@ -1,8 +1,8 @@
 //! The parts of a message that conditions are decided on while the rest has not arrived, as trees.
 
-use crate::door::push::StartTag;
-use crate::names::NameId;
-use crate::tree::{MessageTree, NONE, Span};
+use crate::xml::names::NameId;
+use crate::xml::parser::push::StartTag;
+use crate::xml::tree::{MessageTree, NONE, Span};
 use rustc_hash::FxHashMap;
 
 /// A chain of open elements, and below its last one everything that has been added.

@@ -165,7 +165,7 @@ pub enum NodeTest {
         uri: TextRange,
         /// Local name.
         local: TextRange,
-        /// The [`crate::names::hash_name`] of both.
+        /// The [`crate::xml::names::hash_name`] of both.
         hash: u64,
     },
     /// `Q{uri}*`

@@ -7,8 +7,8 @@ use super::evaluate::{Context, Evaluator, Text};
 use super::functions::Function;
 use super::number_text::round;
 use super::strings;
-use crate::names::{NameId, hash_name};
-use crate::tree::MarkupKind;
+use crate::xml::names::{NameId, hash_name};
+use crate::xml::tree::MarkupKind;
 use memchr::memmem;
 use std::borrow::Cow;
 

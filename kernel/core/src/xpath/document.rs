@@ -4,8 +4,8 @@
 //! the document from 0. A namespace or attribute node has the position of its element and a number
 //! behind it, so that the order of the numbers is document order for all nodes (XPath 1.0, 5).
 
-use crate::names::NameTable;
-use crate::tree::{Message, MessageTree, NONE, Span};
+use crate::xml::names::NameTable;
+use crate::xml::tree::{Message, MessageTree, NONE, Span};
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashSet;

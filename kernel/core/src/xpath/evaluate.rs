@@ -11,7 +11,7 @@ use super::memo::{Place, Store};
 use super::number_text::number_text;
 use super::set_walk::Marks;
 use crate::conditions::number;
-use crate::names::NameId;
+use crate::xml::names::NameId;
 use std::borrow::Cow;
 
 /// A string; most lie in the message or the expression.

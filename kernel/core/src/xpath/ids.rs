@@ -1,8 +1,8 @@
 //! The ids of a message (XPath 1.0, 5.2.1): which element each belongs to.
 
 use super::document::{Document, XML_URI};
-use crate::names::hash_name;
-use crate::tree::Span;
+use crate::xml::names::hash_name;
+use crate::xml::tree::Span;
 
 /// Ids in the order of their bytes; keeps its memory.
 #[derive(Debug, Default)]

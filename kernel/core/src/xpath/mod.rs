@@ -1,7 +1,7 @@
 //! All of XPath 1.0, evaluated exactly over a message.
 //!
 //! ```
-//! use pathcast_core::door::{Door, Limits};
+//! use pathcast_core::xml::parser::{Door, Limits};
 //! use pathcast_core::xpath::{Expression, Scratch, Value};
 //!
 //! let mut door = Door::new(Limits::default());
@@ -53,8 +53,8 @@ pub use ast::{Axis, Comparison, ExprId, List, NodeTest, Step, TextRange};
 pub use budget::OverBudget;
 pub use tokens::ParseError;
 
-use crate::names::NameTable;
-use crate::tree::{MarkupKind, Message, NodeRef};
+use crate::xml::names::NameTable;
+use crate::xml::tree::{MarkupKind, Message, NodeRef};
 use ast::{Arena, Kind};
 use budget::{Budget, Within};
 use document::{Document, Main, Node, Positions, Sort};
@@ -105,7 +105,7 @@ impl Expression {
         Ok(Expression { arena, root, needs_full_tree })
     }
 
-    /// Whether the message must have been parsed with [`crate::door::Door::keep_full_tree`]:
+    /// Whether the message must have been parsed with [`crate::xml::parser::Door::keep_full_tree`]:
     /// comments and instructions, prefixes, namespace nodes or declared ids can matter.
     pub fn needs_full_tree(&self) -> bool {
         self.needs_full_tree
@@ -142,7 +142,7 @@ impl Expression {
 /// Evaluations over one message, which is prepared for them once.
 ///
 /// ```
-/// use pathcast_core::door::{Door, Limits};
+/// use pathcast_core::xml::parser::{Door, Limits};
 /// use pathcast_core::xpath::{Expression, Scratch, Session};
 ///
 /// let mut door = Door::new(Limits::default());

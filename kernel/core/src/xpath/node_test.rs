@@ -2,8 +2,8 @@
 
 use super::ast::{Axis, NodeTest, Step, TextRange};
 use super::document::{Document, Main, Node, Sort};
-use crate::names::NameId;
-use crate::tree::MarkupKind;
+use crate::xml::names::NameId;
+use crate::xml::tree::MarkupKind;
 
 /// Type of node that `*` and names select on an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use super::ast::{
 use super::functions::{self, Function};
 use super::simplify::simplify_steps;
 use super::tokens::{Operator, Parsed, Tokens};
-use crate::door::is_ncname_start;
-use crate::names::hash_name;
+use crate::xml::names::hash_name;
+use crate::xml::parser::is_ncname_start;
 
 /// Parentheses within one another; a chain of operators is written with one pair for each.
 const PARENTHESES_MAX: u32 = 512;

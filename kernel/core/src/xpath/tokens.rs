@@ -2,7 +2,7 @@
 
 use super::ast::{Arithmetic, Comparison};
 use crate::conditions::number;
-use crate::door::{is_ncname_char, is_ncname_start};
+use crate::xml::parser::{is_ncname_char, is_ncname_start};
 use std::fmt;
 
 /// Why a text is not an expression that the evaluator takes.

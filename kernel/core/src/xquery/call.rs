@@ -10,12 +10,11 @@ use super::numbers::text_number;
 use super::run::{Evaluator, Run};
 use super::syntax::{Arithmetic, ExprId, Number};
 use super::value::{Item, Text};
-use crate::names::{NameId, hash_name};
-use crate::tree::MarkupKind;
-use crate::xpath::List;
+use crate::xml::names::{NameId, hash_name};
+use crate::xml::tree::MarkupKind;
 use crate::xpath::call::is_same_language;
 use crate::xpath::document::{Main, Node, Sort, XML_URI};
-use crate::xpath::strings;
+use crate::xpath::{List, strings};
 use memchr::memmem;
 use std::borrow::Cow;
 

@@ -36,8 +36,8 @@ pub use syntax::{
     Number, Operator, OrderKey, Part, Program, Start,
 };
 
-use crate::names::NameTable;
-use crate::tree::Message;
+use crate::xml::names::NameTable;
+use crate::xml::tree::Message;
 use crate::xpath::Expression;
 use std::fmt;
 

@@ -3,8 +3,8 @@
 use super::sink::Frame;
 use super::value::{Event, Item, Place, Slot, Text};
 use super::{Bounds, Program, Results, RunError};
-use crate::names::NameId;
-use crate::output::{Limit, Namespaces, Writer};
+use crate::xml::names::NameId;
+use crate::xml::serializer::{Limit, Namespaces, Writer};
 use crate::xpath::budget::Budget;
 use crate::xpath::document::{Document, Node};
 use crate::xpath::ids::Ids;
@@ -22,8 +22,8 @@ impl From<OverBudget> for RunError {
     }
 }
 
-impl From<crate::output::TooLong> for RunError {
-    fn from(_: crate::output::TooLong) -> Self {
+impl From<crate::xml::serializer::TooLong> for RunError {
+    fn from(_: crate::xml::serializer::TooLong) -> Self {
         RunError::TooLong
     }
 }

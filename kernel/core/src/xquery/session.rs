@@ -3,9 +3,10 @@
 use super::run::{Evaluator, Run, State};
 use super::syntax::Program;
 use super::{Bounds, Results, RunError};
-use crate::names::NameTable;
-use crate::output::{self, Limit, Namespaces, Put, TooLong, Writer};
-use crate::tree::Message;
+use crate::xml::names::NameTable;
+use crate::xml::serializer;
+use crate::xml::serializer::{Limit, Namespaces, Put, TooLong, Writer};
+use crate::xml::tree::Message;
 use crate::xpath::budget::BYTES_PER_STEP;
 use crate::xpath::{self, Value};
 
@@ -13,7 +14,7 @@ use crate::xpath::{self, Value};
 #[derive(Debug, Default)]
 pub struct Scratch {
     xpath: xpath::Scratch,
-    output: output::Scratch,
+    output: serializer::Scratch,
     state: State,
     /// Where a run writes that is asked for no result.
     discarded: Results,
@@ -29,7 +30,7 @@ impl Scratch {
 /// Runs over one message.
 ///
 /// ```
-/// use pathcast_core::door::{Door, Limits};
+/// use pathcast_core::xml::parser::{Door, Limits};
 /// use pathcast_core::xquery::{Bounds, Program, Results, Scratch, Session};
 ///
 /// let mut door = Door::new(Limits::default());
@@ -55,7 +56,7 @@ pub struct Session<'s> {
 }
 
 impl<'s> Session<'s> {
-    /// Prepares a message that was parsed with [`crate::door::Door::keep_source_spans`]. Cost: one
+    /// Prepares a message that was parsed with [`crate::xml::parser::Door::keep_source_spans`]. Cost: one
     /// pass over its nodes.
     pub fn new(message: Message<'s>, names: &'s NameTable, scratch: &'s mut Scratch) -> Self {
         let Scratch { xpath, output, state, discarded } = scratch;

@@ -4,7 +4,7 @@
 use super::run::{Evaluator, Run};
 use super::syntax::{Declaration, Name};
 use super::value::{Event, Text};
-use crate::output::{write_attribute_value, write_text};
+use crate::xml::serializer::{write_attribute_value, write_text};
 use crate::xpath::document::Node;
 use crate::xpath::{TextRange, node_ref};
 use hashbrown::HashSet;

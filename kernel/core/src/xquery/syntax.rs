@@ -360,8 +360,8 @@ impl Program {
         self.tests
     }
 
-    /// Whether the message must have been parsed with [`crate::door::Door::keep_full_tree`], and not
-    /// only with [`crate::door::Door::keep_source_spans`], which every program needs.
+    /// Whether the message must have been parsed with [`crate::xml::parser::Door::keep_full_tree`], and not
+    /// only with [`crate::xml::parser::Door::keep_source_spans`], which every program needs.
     pub fn needs_full_tree(&self) -> bool {
         self.needs_full_tree
     }

@@ -5,7 +5,7 @@
 //! of the events that build them again.
 
 use super::syntax::Number;
-use crate::tree::Span;
+use crate::xml::tree::Span;
 use crate::xpath::TextRange;
 use crate::xpath::document::Node;
 

@@ -7,8 +7,8 @@ mod scale;
 
 use document::Document;
 use pathcast_core::conditions::{Plan, PostProcessor};
-use pathcast_core::names::NameTable;
 use pathcast_core::query::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+use pathcast_core::xml::names::NameTable;
 use random::Random;
 
 /// Where the main path ends in the message, conditions ignored.

@@ -8,9 +8,9 @@ use pathcast_core::customize::dissemination::{
 };
 use pathcast_core::customize::run::ENTRIES_MAX;
 use pathcast_core::customize::worker::{NO_FRAGMENT, Options, Output, Verdict, Worker};
-use pathcast_core::door::{Door, Limits};
 use pathcast_core::query::Namespaces;
 use pathcast_core::snapshot::NamespaceMap;
+use pathcast_core::xml::parser::{Door, Limits};
 use pathcast_core::xquery::{Bounds, Program, Results, Scratch};
 use std::collections::BTreeMap;
 

@@ -2,11 +2,11 @@
 //! ways to register and match.
 
 use pathcast_core::batch::{Messages, Pool};
-use pathcast_core::door::Limits;
 use pathcast_core::index::{Index, NotRegistered};
 use pathcast_core::options::Options;
 use pathcast_core::query::{Namespaces, compile};
 use pathcast_core::snapshot::{NamespaceMap, QueryRecord};
+use pathcast_core::xml::parser::Limits;
 use std::collections::BTreeSet;
 
 /// A small generator of numbers (SplitMix64): tests replay from their seed.

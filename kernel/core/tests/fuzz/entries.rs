@@ -7,7 +7,6 @@
 #[allow(dead_code)]
 mod oracle;
 
-use pathcast_core::door::{Door, Limits};
 use pathcast_core::index::{Index, IndexState};
 use pathcast_core::matcher::Worker;
 use pathcast_core::options::Options;
@@ -15,6 +14,7 @@ use pathcast_core::query::{Declined, Namespaces, TEXT_BYTES_MAX, canonical_text,
 use pathcast_core::records::{Cut, Cutter, Fault, NameTest, Place, Rows, Survey, tag_end};
 use pathcast_core::snapshot::{NamespaceMap, QueryRecord};
 use pathcast_core::target::Target;
+use pathcast_core::xml::parser::{Door, Limits};
 use pathcast_core::xpath::{Expression, Scratch};
 use pathcast_core::xquery::{self, Bounds, Program, Results, Session};
 
@@ -35,7 +35,7 @@ pub fn element_stream(data: &[u8]) {
         return;
     }
     let mut both = streams::Both::new(Limits::default());
-    if pathcast_core::door::wire::is_stream(data) {
+    if pathcast_core::xml::parser::wire::is_stream(data) {
         both.check_stream(data);
     } else {
         both.check_text(data);

@@ -1,6 +1,6 @@
 //! Bounds: of text, of nesting, of steps.
 
-use pathcast_core::door::{Door, Limits};
+use pathcast_core::xml::parser::{Door, Limits};
 use pathcast_core::xpath::{Expression, Scratch};
 
 /// Runs on a stack as threads have it by default.

@@ -1,6 +1,6 @@
 //! `testdata/xpath_values.toml`: every expression has its value, on whichever tree.
 
-use pathcast_core::door::{Door, Limits};
+use pathcast_core::xml::parser::{Door, Limits};
 use pathcast_core::xpath::{Expression, Scratch, Value};
 use serde::Deserialize;
 

@@ -1,7 +1,7 @@
 //! What the evaluator asks of trees.
 
 use crate::cases::table;
-use pathcast_core::door::{Door, Limits};
+use pathcast_core::xml::parser::{Door, Limits};
 use pathcast_core::xpath::{Expression, Scratch};
 
 fn full_door() -> Door {

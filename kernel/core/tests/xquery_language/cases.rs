@@ -1,7 +1,7 @@
 //! `testdata/xquery.toml` and `testdata/flwr.toml`: every program has its results.
 
 use crate::canonical::canonical;
-use pathcast_core::door::{Door, Limits};
+use pathcast_core::xml::parser::{Door, Limits};
 use pathcast_core::xquery::{Bounds, Program, Results, RunError, Scratch, Session};
 use serde::Deserialize;
 use std::collections::BTreeMap;

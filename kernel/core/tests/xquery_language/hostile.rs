@@ -1,7 +1,7 @@
 //! Programs and messages made to cost: steps, bytes, depth. Every run ends with a result or a
 //! verdict, and the verdict is the same every time.
 
-use pathcast_core::door::{Door, Limits};
+use pathcast_core::xml::parser::{Door, Limits};
 use pathcast_core::xquery::{Bounds, Program, Results, RunError, Scratch, Session};
 
 fn run(text: &str, message: &str, bounds: Bounds) -> (Result<bool, RunError>, Results, u64) {

@@ -4,8 +4,8 @@ use super::super::syntax::{Axis, Expr, ExprId, NodeTest, Start};
 use super::facts::{items, reads};
 use super::scan::Parsed;
 use super::{Facts, Parser};
-use crate::door::is_ncname_start;
-use crate::names::hash_name;
+use crate::xml::names::hash_name;
+use crate::xml::parser::is_ncname_start;
 use crate::xpath::simplify::simplify_steps;
 use crate::xpath::{List, Step, TextRange};
 

@@ -7,7 +7,7 @@ use super::names::{FUNCTIONS, collapsed};
 use super::paths::Written;
 use super::scan::Parsed;
 use super::{Facts, Parser};
-use crate::door::is_ncname_start;
+use crate::xml::parser::is_ncname_start;
 use crate::xpath::List;
 
 /// Predicates of one step or filter.

@@ -1,7 +1,7 @@
 //! A place in the text of a program: blanks, comments, names, literals (XQuery 1.0, A.2).
 
 use super::super::Declined;
-use crate::door::{is_ncname_char, is_ncname_start};
+use crate::xml::parser::{is_ncname_char, is_ncname_start};
 
 /// Result of reading.
 pub(super) type Parsed<T> = Result<T, Declined>;

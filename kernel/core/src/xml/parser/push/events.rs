@@ -3,8 +3,8 @@
 use super::super::attributes::written_name;
 use super::super::dtd::AttributeList;
 use super::super::scan::{Memory, Prefixed};
-use crate::names::{NameId, NameTable};
-use crate::tree::{MessageTree, Span};
+use crate::xml::names::{NameId, NameTable};
+use crate::xml::tree::{MessageTree, Span};
 
 /// Who gets the events of a message, in document order. Each method does nothing unless it is written.
 ///

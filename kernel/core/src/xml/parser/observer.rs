@@ -7,8 +7,8 @@
 use super::dtd::AttributeList;
 use super::refusal::Step;
 use super::scan::Memory;
-use crate::names::{NameId, NameTable};
-use crate::tree::MessageTree;
+use crate::xml::names::{NameId, NameTable};
+use crate::xml::tree::MessageTree;
 
 /// A start tag that has been read and checked as a whole.
 pub(super) struct ScannedTag<'s> {

@@ -2,7 +2,7 @@
 //! entities, and types and defaults of attributes.
 
 use super::refusal::{Code, Fault, Step};
-use crate::tree::Span;
+use crate::xml::tree::Span;
 use hashbrown::HashMap;
 use std::hash::RandomState;
 

@@ -4,7 +4,7 @@
 /// never said).
 ///
 /// ```
-/// use pathcast_core::output::Namespaces;
+/// use pathcast_core::xml::serializer::Namespaces;
 /// let mut outer = Namespaces::default();
 /// outer.declare("", "urn:a");
 /// let mut inner = outer.clone();

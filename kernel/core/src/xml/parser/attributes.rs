@@ -7,8 +7,8 @@ use super::qnames::{ATTRIBUTES, DECLARATION, PREFIXED};
 use super::refusal::{Code, Fault, Step};
 use super::scan::{Open, Prefixed, Scanner, Written};
 use super::value::{ValueReader, check_value_size, collapse};
-use crate::names::NameId;
-use crate::tree::{NONE, Span};
+use crate::xml::names::NameId;
+use crate::xml::tree::{NONE, Span};
 
 impl<O: Observer> Scanner<'_, O> {
     /// A start tag or empty-element tag, from its `<` on; gives the byte after it.

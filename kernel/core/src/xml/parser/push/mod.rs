@@ -7,8 +7,8 @@
 //! [`Bounds::held_bytes_max`]; text and CDATA sections are handed on in parts.
 //!
 //! ```
-//! use pathcast_core::door::Limits;
-//! use pathcast_core::door::push::{Bounds, Handler, PushParser, StartTag};
+//! use pathcast_core::xml::parser::Limits;
+//! use pathcast_core::xml::parser::push::{Bounds, Handler, PushParser, StartTag};
 //!
 //! #[derive(Default)]
 //! struct Names(Vec<String>);
@@ -25,7 +25,7 @@
 //! }
 //! parser.finish(&mut names)?;
 //! assert_eq!(names.0, ["a@0", "b@3"]);
-//! # Ok::<(), pathcast_core::door::Refusal>(())
+//! # Ok::<(), pathcast_core::xml::parser::Refusal>(())
 //! ```
 //!
 //! A construct that has not arrived as a whole is tried again when there is more of it: the scanner says
@@ -55,8 +55,8 @@ use super::references::{Expansion, ratio_exceeded};
 use super::refusal::{Code, Fault, Refusal, Step};
 use super::refusal_at;
 use super::scan::Memory;
-use crate::names::NameTable;
-use crate::tree::MessageTree;
+use crate::xml::names::NameTable;
+use crate::xml::tree::MessageTree;
 use input::Input;
 use place::Place;
 use stages::{Stage, may_declare};

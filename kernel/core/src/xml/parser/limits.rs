@@ -13,7 +13,7 @@ pub enum DtdPolicy {
 /// Bounds that the door enforces on one message.
 ///
 /// ```
-/// use pathcast_core::door::Limits;
+/// use pathcast_core::xml::parser::Limits;
 /// let limits = Limits { depth_max: 64, ..Limits::default() };
 /// assert_eq!(limits.names_max, 10_000);
 /// # let _ = limits;

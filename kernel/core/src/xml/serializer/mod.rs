@@ -1,9 +1,9 @@
 //! Nodes of a message as XML text: what a subscriber is given.
 //!
 //! ```
-//! use pathcast_core::door::{Door, Limits};
-//! use pathcast_core::output::{Limit, Namespaces, Scratch, Writer};
-//! use pathcast_core::tree::NodeRef;
+//! use pathcast_core::xml::parser::{Door, Limits};
+//! use pathcast_core::xml::serializer::{Limit, Namespaces, Scratch, Writer};
+//! use pathcast_core::xml::tree::NodeRef;
 //!
 //! let mut door = Door::new(Limits::default());
 //! door.keep_source_spans(true);
@@ -30,7 +30,7 @@
 //! would inherit a default namespace now). That is so for every element of a message in UTF-8 (of its
 //! decoded text, for another encoding), unless the message has referred to an entity that its
 //! document type declaration declares, or has been given or normalised an attribute by one
-//! ([`crate::tree::MessageTree::is_verbatim`]). The elements of such a message are written anew from
+//! ([`crate::xml::tree::MessageTree::is_verbatim`]). The elements of such a message are written anew from
 //! the tree. Text nodes and attribute values are always written anew, escaped.
 //!
 //! What it does not do: evaluate queries (`xquery`), indent, canonicalise, choose between UTF-8 and
@@ -67,7 +67,7 @@ impl std::error::Error for TooLong {}
 /// How long a buffer may become.
 ///
 /// ```
-/// use pathcast_core::output::{Limit, TooLong, write_text};
+/// use pathcast_core::xml::serializer::{Limit, TooLong, write_text};
 /// let mut out = b"kept".to_vec();
 /// let limit = Limit::after(&out, 5);
 /// write_text(&mut out, b"a<b");

@@ -8,7 +8,7 @@
 //!
 //! The hash is seeded per door, so that nobody can send names made to collide.
 
-use crate::names::NameId;
+use crate::xml::names::NameId;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// Context in which attribute names without a prefix are kept: they are in no namespace, whatever

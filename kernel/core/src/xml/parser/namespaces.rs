@@ -4,7 +4,7 @@
 //! numbers outlive a message, so that messages of one kind meet the names they know.
 
 use super::refusal::{Code, Fault, Step};
-use crate::names::{NameTable, UriId};
+use crate::xml::names::{NameTable, UriId};
 use hashbrown::HashMap;
 use std::hash::RandomState;
 

@@ -1,7 +1,6 @@
 //! What stands before the root element of a file of many messages: read by the grammar of the door,
 //! and written before each of them.
 
-use super::chars;
 use super::declaration::Declaration;
 use super::doctype::read_doctype;
 use super::encoding::{self, Charset, Detected};
@@ -11,8 +10,8 @@ use super::observer::TreeOnly;
 use super::prolog::check_root;
 use super::references::Expansion;
 use super::refusal::{Code, Fault, Refusal, Step};
-use super::refusal_at;
-use crate::tree::MessageTree;
+use super::{chars, refusal_at};
+use crate::xml::tree::MessageTree;
 
 /// No word of a declaration is longer.
 const WORD_BYTES: usize = 64;

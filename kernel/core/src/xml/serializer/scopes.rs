@@ -5,7 +5,7 @@
 //! declarations between them. A thousand siblings below one root cost a thousand times nothing.
 
 use super::escape::write_declaration;
-use crate::tree::{Message, NONE, Span};
+use crate::xml::tree::{Message, NONE, Span};
 use hashbrown::HashTable;
 use std::hash::{BuildHasher, RandomState};
 

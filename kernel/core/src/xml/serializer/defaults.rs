@@ -6,8 +6,8 @@
 //! in one that does, it must take the default namespace back, which it did not have to in the
 //! message.
 
-use crate::names::NameTable;
-use crate::tree::MessageTree;
+use crate::xml::names::NameTable;
+use crate::xml::tree::MessageTree;
 
 /// Finds the elements in one that inherits, which take back what they would inherit from it.
 ///

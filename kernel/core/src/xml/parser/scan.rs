@@ -15,8 +15,8 @@ use super::qnames::{QNames, is_same_name};
 use super::references::{Expansion, Reference, reference};
 use super::refusal::{Code, Fault, Step};
 use super::text::Pending;
-use crate::names::{NameId, NameTable};
-use crate::tree::MessageTree;
+use crate::xml::names::{NameId, NameTable};
+use crate::xml::tree::MessageTree;
 
 /// An element whose end tag has not been met.
 pub(super) struct Open {

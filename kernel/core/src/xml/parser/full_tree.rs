@@ -8,7 +8,7 @@ use super::observer::{Observer, ScannedMarkup};
 use super::refusal::Step;
 use super::scan::{Prefixed, Scanner, Written, skip_comment, skip_instruction};
 use super::text::push_with_line_ends;
-use crate::tree::{MarkupKind, MessageTree, NONE, Span};
+use crate::xml::tree::{MarkupKind, MessageTree, NONE, Span};
 
 /// Comment or instruction, by the bytes of a text.
 struct Markup {

@@ -2,8 +2,8 @@
 
 use super::escape::{write_attribute_value, write_declaration, write_text};
 use super::{Limit, TooLong, scopes};
-use crate::names::NameTable;
-use crate::tree::{MarkupKind, Message};
+use crate::xml::names::NameTable;
+use crate::xml::tree::{MarkupKind, Message};
 
 /// Writes one element with what is in it.
 pub(super) struct Anew<'m> {

@@ -9,7 +9,7 @@
 //! Values are spans: most point into the message itself; a value that had to be changed (entity
 //! reference, line end, attribute normalisation) lies in `scratch`.
 
-use crate::names::NameId;
+use crate::xml::names::NameId;
 
 /// No element: the parent of the root.
 pub const NONE: u32 = u32::MAX;

@@ -5,8 +5,8 @@ use super::defaults::find_undeclaring;
 use super::escape::{write_attribute_value, write_declaration, write_text};
 use super::scopes::{Scopes, declared};
 use super::{Limit, Namespaces, TooLong};
-use crate::names::NameTable;
-use crate::tree::{Message, NONE, NodeRef};
+use crate::xml::names::NameTable;
+use crate::xml::tree::{Message, NONE, NodeRef};
 
 const XML_URI: &str = "http://www.w3.org/XML/1998/namespace";
 
@@ -66,8 +66,8 @@ pub fn write_node(
 }
 
 impl<'w> Writer<'w> {
-    /// A writer for a message that was parsed with [`crate::door::Door::keep_source_spans`] or
-    /// [`crate::door::Door::keep_full_tree`]. Cost: none before the first node.
+    /// A writer for a message that was parsed with [`crate::xml::parser::Door::keep_source_spans`] or
+    /// [`crate::xml::parser::Door::keep_full_tree`]. Cost: none before the first node.
     pub fn new(message: Message<'w>, names: &'w NameTable, scratch: &'w mut Scratch) -> Self {
         scratch.scopes.begin();
         Writer { message, names, scratch }

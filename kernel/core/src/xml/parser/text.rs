@@ -8,7 +8,7 @@ use super::chars::{TEXT_STOP, is};
 use super::observer::Observer;
 use super::refusal::{Code, Fault, Step};
 use super::scan::Scanner;
-use crate::tree::{NONE, Span};
+use crate::xml::tree::{NONE, Span};
 
 /// Text node at hand.
 #[derive(Clone, Copy, PartialEq, Eq)]

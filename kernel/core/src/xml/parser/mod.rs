@@ -5,7 +5,7 @@
 //! external entities and the external subset are left out, as the recommendation allows.
 //!
 //! ```
-//! use pathcast_core::door::{Door, Limits};
+//! use pathcast_core::xml::parser::{Door, Limits};
 //!
 //! let mut door = Door::new(Limits::default());
 //! let parsed = door.parse(b"<a b='1'>x</a>", None)?;
@@ -14,7 +14,7 @@
 //! let refusal = door.parse(b"<a>\n</b>", None).unwrap_err();
 //! assert_eq!(refusal.code.as_str(), "xml.tag.mismatch");
 //! assert_eq!((refusal.line, refusal.column, refusal.offset), (2, 1, 4));
-//! # Ok::<(), pathcast_core::door::Refusal>(())
+//! # Ok::<(), pathcast_core::xml::parser::Refusal>(())
 //! ```
 //!
 //! What it does not do: validate, resolve relative references, keep comments, instructions and
@@ -51,8 +51,8 @@ pub use head::{Head, read_head};
 pub use limits::{DtdPolicy, Limits};
 pub use refusal::{Code, Param, Refusal};
 
-use crate::names::NameTable;
-use crate::tree::{Message, MessageTree};
+use crate::xml::names::NameTable;
+use crate::xml::tree::{Message, MessageTree};
 use encoding::{Charset, Detected};
 use refusal::{Fault, Step};
 use scan::Memory;
@@ -112,13 +112,13 @@ impl Door {
 
     /// Keeps, from the next message on, what only some expressions ask for: comments,
     /// instructions, prefixes, namespace declarations and declared ids
-    /// ([`crate::tree::MessageTree::is_full`]).
+    /// ([`crate::xml::tree::MessageTree::is_full`]).
     pub fn keep_full_tree(&mut self, keeps: bool) {
         self.keeps_full_tree = keeps;
     }
 
     /// Keeps, from the next message on, where each element lies in the message, and its namespace
-    /// declarations: what [`crate::output`] needs to copy elements. A message with a document type
+    /// declarations: what [`crate::xml::serializer`] needs to copy elements. A message with a document type
     /// declaration then gets a full tree, because its elements may have to be written anew.
     pub fn keep_source_spans(&mut self, keeps: bool) {
         self.keeps_source_spans = keeps;

@@ -8,7 +8,7 @@ const CHUNK: usize = 32;
 ///
 /// ```
 /// let mut out = Vec::new();
-/// pathcast_core::output::write_text(&mut out, b"1 < 2\r\n & ]]>");
+/// pathcast_core::xml::serializer::write_text(&mut out, b"1 < 2\r\n & ]]>");
 /// assert_eq!(out, b"1 &lt; 2&#13;\n &amp; ]]&gt;");
 /// ```
 ///
@@ -27,7 +27,7 @@ pub fn write_text(out: &mut Vec<u8>, text: &[u8]) {
 ///
 /// ```
 /// let mut out = Vec::new();
-/// pathcast_core::output::write_attribute_value(&mut out, b"\"a\"\t>\n<b>");
+/// pathcast_core::xml::serializer::write_attribute_value(&mut out, b"\"a\"\t>\n<b>");
 /// assert_eq!(out, b"&quot;a&quot;&#9;>&#10;&lt;b>");
 /// ```
 ///

@@ -11,7 +11,7 @@
 //! ([`super::Door::take_streams`]) sees by it what has come. Layout: docs/wire.md.
 //!
 //! ```
-//! use pathcast_core::door::{Door, Limits, wire};
+//! use pathcast_core::xml::parser::{Door, Limits, wire};
 //! use std::sync::Arc;
 //!
 //! let message = b"<order no='7'><item>tea</item><item>jam</item></order>";
@@ -24,7 +24,7 @@
 //! let parsed = door.parse(&stream, None)?;
 //! assert_eq!(parsed.original, message);
 //! assert_eq!(parsed.names.local(parsed.message.tree.name[1]), "item");
-//! # Ok::<(), pathcast_core::door::Refusal>(())
+//! # Ok::<(), pathcast_core::xml::parser::Refusal>(())
 //! ```
 //!
 //! What it does not do: compress, check what only a whole message shows (the door does), carry a
