@@ -15,7 +15,7 @@ use pathcast_core::customize::dissemination::{
 };
 use pathcast_core::customize::run::ENTRIES_MAX;
 use pathcast_core::customize::worker::{NO_FRAGMENT, Options, Verdict};
-use pathcast_core::query::Namespaces;
+use pathcast_core::language::query::Namespaces;
 use pathcast_core::snapshot::NamespaceMap;
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyValueError};
 use pyo3::prelude::*;

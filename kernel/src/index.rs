@@ -4,7 +4,7 @@ use crate::enter::{enter, enter_long, enter_whole};
 use crate::matcher::{Matcher, Source};
 use crate::wire::Dictionaries;
 use pathcast_core::index::{self as core, NotRegistered, Unknown};
-use pathcast_core::query::{Compiler, Namespaces, Step, compile_canonical};
+use pathcast_core::language::query::{Compiler, Namespaces, Step, compile_canonical};
 use pathcast_core::snapshot::format::{FORMAT, FormatError, KIND_QUERIES, SnapshotFile, Tag};
 use pathcast_core::snapshot::{self, NamespaceMap, QueryRecord, queries_of};
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyOSError};

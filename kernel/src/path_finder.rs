@@ -1,8 +1,8 @@
 //! Numbered paths in parts of messages.
 
 use crate::enter::enter_whole;
+use pathcast_core::language::query::NameTest;
 use pathcast_core::path_finder::{self as core, Part};
-use pathcast_core::query::NameTest;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

@@ -16,7 +16,9 @@ mod random;
 
 use document::{Built, Document};
 use pathcast_core::conditions::{Plan, PostProcessor};
-use pathcast_core::query::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+use pathcast_core::language::query::ast::{
+    Axis, Condition, Constant, NameTest, Operator, Stage, Step,
+};
 use pathcast_core::xml::names::NameTable;
 use random::Random;
 use std::hint::black_box;

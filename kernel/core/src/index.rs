@@ -10,13 +10,13 @@
 use crate::conditions::Plan;
 use crate::ids::QueryNumber;
 use crate::interrupt::Interrupted;
+use crate::language::query::ast::Step;
+use crate::language::xpath::Expression;
 use crate::nfa::growing::GrowingNfa;
-use crate::query::ast::Step;
 use crate::snapshot::build::{LiveQuery, freeze};
 use crate::snapshot::format::SnapshotFile;
 use crate::snapshot::import::import;
 use crate::snapshot::{NamespaceMap, QueryRecord, Snapshot};
-use crate::xpath::Expression;
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};

@@ -1,7 +1,7 @@
 //! The Pathcast engine without Python.
 //!
 //! Reading order: [`xml`] (messages: bytes to trees, trees to bytes),
-//! [`query`] (text to normal form), [`symbols`] and [`nfa`] (the shared automaton), [`dfa`] and [`plain`]
+//! [`language`] (texts of queries: normal forms and syntax trees), [`symbols`] and [`nfa`] (the shared automaton), [`dfa`] and [`plain`]
 //! (two ways of running it), [`content`] (the conditions of many plans together), [`conditions`] (those
 //! of one plan), [`xpath`] (all of XPath 1.0, evaluated), [`ids`] (numbers of states, plans and queries),
 //! [`collect`] (query numbers), [`counters`], [`verdicts`] (queries that a message leaves undecided), [`options`]
@@ -29,13 +29,13 @@ pub mod dfa;
 pub mod ids;
 pub mod index;
 pub mod interrupt;
+pub mod language;
 pub mod matcher;
 pub mod nfa;
 pub mod options;
 pub mod path_finder;
 pub mod plain;
 pub mod population;
-pub mod query;
 mod reach;
 pub mod records;
 pub mod routing;

@@ -7,7 +7,7 @@
 //! The automaton and its lazy DFA are those of everything else; an accepting state means "this path".
 
 use crate::customize::paths::{PathId, PathRun, PathSet};
-use crate::query::ast::NameTest;
+use crate::language::query::ast::NameTest;
 use crate::xml::names::{NameId, NameTable};
 
 /// Bytes of compiled states beyond which they are dropped before the next run.

@@ -10,8 +10,8 @@
 #![forbid(unsafe_code)]
 
 use crate::ids::{QueryNumber, StateId};
-use crate::query::ast::{Axis, Condition, Constant, NameTest, Operator, Step};
-use crate::query::compile_canonical;
+use crate::language::query::ast::{Axis, Condition, Constant, NameTest, Operator, Step};
+use crate::language::query::compile_canonical;
 use crate::snapshot::Snapshot;
 use crate::symbols::{EPSILON, STAR, write_test};
 use rustc_hash::FxHashMap;
@@ -293,8 +293,8 @@ fn owned(test: &NameTest<'_>) -> NameTest<'static> {
 mod tests {
     use super::*;
     use crate::index::Index;
-    use crate::query::Compiler;
-    use crate::query::Namespaces;
+    use crate::language::query::Compiler;
+    use crate::language::query::Namespaces;
     use crate::snapshot::{NamespaceMap, QueryRecord};
 
     fn population(texts: &[&str]) -> Population {

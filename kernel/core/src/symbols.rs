@@ -4,7 +4,7 @@
 //! that depend on the name are its [`Class`]. Names that no query mentions share the class of all
 //! zeros, so they cost the automaton nothing.
 
-use crate::query::ast::NameTest;
+use crate::language::query::ast::NameTest;
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 use std::fmt::Write as _;

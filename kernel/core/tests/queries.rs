@@ -3,7 +3,7 @@
 //! If these fail, the kernel reads a query otherwise than the Python package, or takes one that has
 //! to be refused.
 
-use pathcast_core::query::{
+use pathcast_core::language::query::{
     Axis, Compiler, Condition, Constant, DEPTH_MAX, Declined, NODES_MAX, NameTest, Namespaces,
     Operator, PREDICATES_MAX, Stage, Step, TEXT_BYTES_MAX, canonical_text, compile,
     compile_canonical,

@@ -9,8 +9,9 @@
 use super::plan::{
     ANY, Arrays, Check, Named, NestedPath, Operation, Plan, Reach, Slice, TestNumber,
 };
-use super::value::{Compare, TextRange, compare_numbers, number};
-use crate::query::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+use super::value::{Compare, TextRange, compare_numbers};
+use crate::language::numbers::number;
+use crate::language::query::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use rustc_hash::FxHasher;
 use std::fmt::Write;
 use std::hash::Hasher;

@@ -8,8 +8,9 @@
 use super::nested_sets::AnchorSet;
 use super::plan::{ANY, Check, Named, Operation, Plan, Reach, Slice, Test, TestNumber};
 use super::post_processor::PostProcessor;
-use super::value::{Compare, TextRange, compare_numbers, number};
-use crate::query::ast::Axis;
+use super::value::{Compare, TextRange, compare_numbers};
+use crate::language::numbers::number;
+use crate::language::query::ast::Axis;
 use crate::xml::names::{NameId, NameTable};
 use crate::xml::tree::{Message, NONE, Span};
 use memchr::memmem;

@@ -6,7 +6,7 @@
 //! number then consists of a few stretches of runs of one kind, which are stepped over whole. Of the
 //! digits, those that can influence the nearest f64 are looked at: fewer than 1,200.
 
-use super::value::{is_blank, number};
+use crate::language::numbers::{is_blank, number};
 use crate::xml::tree::Message;
 use std::ops::Range;
 

@@ -13,7 +13,7 @@
 //! ```
 //! use pathcast_core::conditions::{Plan, PostProcessor};
 //! use pathcast_core::xml::names::NameTable;
-//! use pathcast_core::query::ast::{Axis, Condition, NameTest, Stage, Step};
+//! use pathcast_core::language::query::ast::{Axis, Condition, NameTest, Stage, Step};
 //! use pathcast_core::xml::tree::{Message, MessageTree, Span, NONE};
 //!
 //! // <a x="1"/>
@@ -67,4 +67,3 @@ mod words;
 
 pub use plan::Plan;
 pub use post_processor::PostProcessor;
-pub(crate) use value::number;

@@ -7,7 +7,7 @@
 use super::store_check::{Needs, needs_of};
 use super::value::{Compare, TextRange};
 use super::words::lay_out;
-use crate::query::ast::{Axis, NameTest, Operator};
+use crate::language::query::ast::{Axis, NameTest, Operator};
 use crate::xml::names::hash_name;
 
 /// Number of a name test of a plan.

@@ -5,7 +5,7 @@ use super::message_index::MessageIndex;
 use super::nested_sets::NestedSets;
 use super::store_check::Presence;
 use super::text_search::TextSearch;
-use super::value::{NumberScan, number};
+use crate::language::numbers::{NumberScan, number};
 use crate::xml::names::NameId;
 use crate::xml::tree::Message;
 

@@ -9,8 +9,9 @@
 //! Source: paper 003, 6.2.2, store check; here also for attribute values, and by bits.
 
 use super::plan::{ANY, Arrays, Named, Operation, Slice, Test};
-use super::value::{Compare, number};
-use crate::query::ast::Operator;
+use super::value::Compare;
+use crate::language::numbers::number;
+use crate::language::query::ast::Operator;
 use crate::xml::names::NameTable;
 use crate::xml::tree::Message;
 use rustc_hash::FxHasher;

@@ -15,7 +15,7 @@
 
 use super::plan::{Arrays, Check, Named, NestedPath, Operation, Plan, Reach, Slice, Test};
 use super::value::{Compare, TextRange};
-use crate::query::ast::{Axis, Operator};
+use crate::language::query::ast::{Axis, Operator};
 
 const HEADER: usize = 7;
 const TEST: usize = 6;

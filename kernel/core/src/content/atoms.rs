@@ -8,7 +8,7 @@
 //! Atoms are numbered as they come and never forgotten by a worker's cache before that is dropped.
 
 use super::contained::Contained;
-use crate::conditions::value::number;
+use crate::language::numbers::number;
 use crate::xml::names::{NameTable, hash_name};
 use hashbrown::HashTable;
 use memchr::memmem;

@@ -6,7 +6,7 @@ use super::atoms::{
     VALUE, keep_distinct, kind_of,
 };
 use crate::conditions::PostProcessor;
-use crate::conditions::value::number;
+use crate::language::numbers::number;
 use crate::xml::names::NameTable;
 use crate::xml::tree::{Message, Span};
 use std::ops::Range;

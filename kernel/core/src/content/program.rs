@@ -1,7 +1,7 @@
 //! A plan as a conjunction: what must hold, and at which element seen from the end.
 //!
 //! Most plans are one: their conditions are atoms and nested paths, at places that follow from the
-//! end of the path ([`anchored`](crate::query::anchoring::anchored)). The rest, whose positions count what
+//! end of the path ([`anchored`](crate::language::query::anchoring::anchored)). The rest, whose positions count what
 //! other predicates have left or whose attributes are named by a pattern, stay plans.
 
 use super::atoms::{
@@ -12,8 +12,8 @@ use crate::conditions::Plan;
 use crate::conditions::plan::{Operation, Reach, Slice, Test};
 use crate::conditions::value::Compare;
 use crate::ids::QueryNumber;
+use crate::language::query::ast::Operator;
 use crate::nfa::nested_paths::NestedPaths;
-use crate::query::ast::Operator;
 
 /// An element, seen from the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

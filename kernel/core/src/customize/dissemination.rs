@@ -17,11 +17,11 @@ use super::recognise::{plan_of, plan_of_path};
 pub use super::template::Deliver;
 use crate::index::{Index, NotRegistered, Texts};
 use crate::interrupt::Interrupted;
-use crate::query::ast::Step;
-use crate::query::{Namespaces, compile, compile_canonical};
+use crate::language::query::ast::Step;
+use crate::language::query::{Namespaces, compile, compile_canonical};
+use crate::language::xpath::Expression;
+use crate::language::xquery::{Expr, Program};
 use crate::snapshot::{NamespaceMap, QueryRecord};
-use crate::xpath::Expression;
-use crate::xquery::{Expr, Program};
 use hashbrown::{DefaultHashBuilder, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 

@@ -6,8 +6,8 @@
 
 use crate::dfa::{DfaState, INITIAL, LazyDfa};
 use crate::ids::StateId;
+use crate::language::query::ast::{Axis, NameTest, Step};
 use crate::nfa::growing::GrowingNfa;
-use crate::query::ast::{Axis, NameTest, Step};
 use crate::symbols::EPSILON;
 use crate::xml::names::{NameId, NameTable};
 

@@ -20,7 +20,7 @@
 use super::paths::{PathId, PathSet};
 use super::probe::{Ask, Constant, PredicateId, Probe, Texts};
 use super::template::{Leaf, Template, TemplateId, TemplateSpec, Templates};
-use crate::query::ast::{Operator, Step};
+use crate::language::query::ast::{Operator, Step};
 use rustc_hash::FxHashMap;
 
 /// Number of a binding path.

@@ -7,7 +7,7 @@
 //!
 //! Source: paper 002, section 5.2 (shared selection).
 
-use crate::query::ast::Operator;
+use crate::language::query::ast::Operator;
 use hashbrown::{DefaultHashBuilder, HashMap};
 use rustc_hash::FxHashMap;
 use std::borrow::Borrow;

@@ -10,11 +10,12 @@
 use super::plans::{ConditionSpec, PlanSpec};
 use super::probe::{Ask, Constant};
 use super::template::{self, Deliver, Form, Leaf, PartSpec, TargetSpec, TemplateSpec};
-use crate::query::ast::{Axis as StepAxis, NameTest, Operator, Step};
-use crate::xml::serializer::{Namespaces, write_attribute_value, write_text};
-use crate::xquery::{
-    self, Axis, Clause, Expr, ExprId, Function, Name, NodeTest, Part, Program, Start,
+use crate::language::query::ast::{Axis as StepAxis, NameTest, Operator, Step};
+use crate::language::xquery;
+use crate::language::xquery::{
+    Axis, Clause, Expr, ExprId, Function, Name, NodeTest, Part, Program, Start,
 };
+use crate::xml::serializer::{Namespaces, write_attribute_value, write_text};
 use std::borrow::Cow;
 
 /// The plan of a program whose text is XQuery; none if it is not of the class.

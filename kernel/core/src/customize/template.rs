@@ -7,7 +7,7 @@
 
 use super::paths::PathId;
 use super::plans::Slots;
-use crate::query::ast::Step;
+use crate::language::query::ast::Step;
 use crate::xml::serializer::Namespaces;
 use hashbrown::{DefaultHashBuilder, HashMap};
 

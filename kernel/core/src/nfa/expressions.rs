@@ -8,7 +8,7 @@
 
 use super::expression_of;
 use crate::ids::ExpressionId;
-use crate::xpath::{Expression, ParseError};
+use crate::language::xpath::{Expression, ParseError};
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 use std::hash::Hasher;

@@ -21,12 +21,12 @@ pub(crate) mod nested_paths;
 
 use crate::conditions::Plan;
 use crate::ids::{ExpressionId, PlanId, QueryNumber, StateId};
+use crate::language::query::anchoring::anchored;
+use crate::language::query::compile_canonical;
+use crate::language::xpath::Expression;
 use crate::nfa::nested_paths::NestedPaths;
-use crate::query::anchoring::anchored;
-use crate::query::compile_canonical;
 use crate::reach::Reach;
 use crate::symbols::{Class, SymbolTable};
-use crate::xpath::Expression;
 use std::ops::Range;
 
 /// What running the automaton asks of it.

@@ -9,11 +9,11 @@
 use crate::conditions::Plan;
 use crate::conditions::compile::path_key;
 use crate::ids::QueryNumber;
+use crate::language::query::anchoring::anchored;
+use crate::language::query::ast::{Axis, Condition, NameTest, Step};
+use crate::language::query::{canonical_text, compile_canonical};
 use crate::nfa::Nfa;
 use crate::nfa::growing::GrowingNfa;
-use crate::query::anchoring::anchored;
-use crate::query::ast::{Axis, Condition, NameTest, Step};
-use crate::query::{canonical_text, compile_canonical};
 use rustc_hash::FxHashMap;
 
 /// Nested paths, numbered in order of arrival.

@@ -12,16 +12,16 @@ mod symbol_ranks;
 
 use crate::conditions::Plan;
 use crate::ids::{ExpressionId, PlanId, QueryNumber, StateId};
+use crate::language::query::anchoring::anchored_len;
+use crate::language::query::compile_canonical;
+use crate::language::xpath::Expression;
 use crate::nfa::expressions::{Room, Slot};
 use crate::nfa::frozen::{
     EndRecord, FrozenNfa, NO_EXPRESSION, PlanRecord, RangeRecord, StateRecord,
 };
 use crate::nfa::nested_paths::NestedPaths;
 use crate::nfa::{Nfa, plan_of};
-use crate::query::anchoring::anchored_len;
-use crate::query::compile_canonical;
 use crate::symbols::{Class, SymbolTable};
-use crate::xpath::Expression;
 use format::{FormatError, KIND_AUTOMATON, SnapshotFile, Tag};
 use std::collections::BTreeMap;
 use std::ops::Range;

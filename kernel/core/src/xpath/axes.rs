@@ -1,9 +1,9 @@
 //! The axes from one node, in axis order (XPath 1.0, 2.2).
 
-use super::ast::Axis;
 use super::budget::{Budget, Within};
 use super::document::{Document, Main, Node};
 use super::node_test::{Range, Test};
+use crate::language::xpath::ast::Axis;
 
 /// An axis from one context node: the nodes still to be visited, in axis order.
 #[derive(Debug)]

@@ -1,12 +1,12 @@
 //! The core functions (XPath 1.0, 4).
 
-use super::ast::{ExprId, Kind, List};
 use super::budget::Within;
 use super::document::{Main, Node, Sort, XML_URI};
 use super::evaluate::{Context, Evaluator, Text};
-use super::functions::Function;
 use super::number_text::round;
 use super::strings;
+use crate::language::xpath::ast::{ExprId, Kind, List};
+use crate::language::xpath::functions::Function;
 use crate::xml::names::{NameId, hash_name};
 use crate::xml::tree::MarkupKind;
 use memchr::memmem;

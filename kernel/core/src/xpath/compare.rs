@@ -1,9 +1,9 @@
 //! Comparisons (XPath 1.0, 3.4).
 
-use super::ast::{Comparison, ExprId, Kind, Memo};
 use super::budget::Within;
 use super::document::Node;
 use super::evaluate::{Context, Evaluator, Text};
+use crate::language::xpath::ast::{Comparison, ExprId, Kind, Memo};
 use hashbrown::HashSet;
 use std::hash::RandomState;
 

@@ -3,14 +3,14 @@
 //! Every sub-expression is asked for what the one around it needs: its truth, a number, a string or
 //! its nodes. Node-sets are in `paths`, comparisons in `compare`, functions in `call`.
 
-use super::ast::{Arena, Arithmetic, Expr, ExprId, Kind, Memo};
 use super::budget::{Budget, Within};
 use super::document::{Document, Node};
 use super::ids::Ids;
 use super::memo::{Place, Store};
 use super::number_text::number_text;
 use super::set_walk::Marks;
-use crate::conditions::number;
+use crate::language::numbers::number;
+use crate::language::xpath::ast::{Arena, Arithmetic, Expr, ExprId, Kind, Memo};
 use crate::xml::names::NameId;
 use std::borrow::Cow;
 

@@ -2,7 +2,8 @@
 //!
 //! ```
 //! use pathcast_core::xml::parser::{Door, Limits};
-//! use pathcast_core::xpath::{Expression, Scratch, Value};
+//! use pathcast_core::language::xpath::Expression;
+//! use pathcast_core::xpath::{Scratch, Value};
 //!
 //! let mut door = Door::new(Limits::default());
 //! let parsed = door.parse(b"<a><b/><b x='1'/></a>", None)?;
@@ -29,44 +30,29 @@
 
 #![forbid(unsafe_code)]
 
-pub(crate) mod analyse;
-pub(crate) mod ast;
 pub(crate) mod axes;
 pub(crate) mod budget;
 pub(crate) mod call;
 mod compare;
 pub(crate) mod document;
 mod evaluate;
-mod functions;
 pub(crate) mod ids;
 mod memo;
 pub(crate) mod node_test;
 pub(crate) mod number_text;
-mod parse;
 mod paths;
 pub(crate) mod set_walk;
-pub(crate) mod simplify;
 pub(crate) mod strings;
-mod tokens;
 
-pub use ast::{Axis, Comparison, ExprId, List, NodeTest, Step, TextRange};
 pub use budget::OverBudget;
-pub use tokens::ParseError;
 
+use crate::language::xpath::ast::Kind;
+use crate::language::xpath::{Expression, NodeTest};
 use crate::xml::names::NameTable;
 use crate::xml::tree::{MarkupKind, Message, NodeRef};
-use ast::{Arena, Kind};
 use budget::{Budget, Within};
 use document::{Document, Main, Node, Positions, Sort};
 use evaluate::{Context, Evaluator, State};
-
-/// An XPath 1.0 expression, ready to be evaluated.
-#[derive(Clone, Debug)]
-pub struct Expression {
-    arena: Arena,
-    root: ExprId,
-    needs_full_tree: bool,
-}
 
 /// What evaluations work with; keeps its memory from message to message.
 #[derive(Debug, Default)]
@@ -97,20 +83,6 @@ pub enum Value {
 }
 
 impl Expression {
-    /// Reads canonical expression text: XPath 1.0 with names resolved (`Q{uri}local`, `Q{uri}*`,
-    /// `*:local`). Abbreviations and precedence are understood too.
-    pub fn parse(text: &str) -> Result<Expression, ParseError> {
-        let (arena, root) = parse::parse(text)?;
-        let needs_full_tree = analyse::needs_full_tree(&arena);
-        Ok(Expression { arena, root, needs_full_tree })
-    }
-
-    /// Whether the message must have been parsed with [`crate::xml::parser::Door::keep_full_tree`]:
-    /// comments and instructions, prefixes, namespace nodes or declared ids can matter.
-    pub fn needs_full_tree(&self) -> bool {
-        self.needs_full_tree
-    }
-
     /// `boolean(expression)` with the document node as context node.
     ///
     /// Panics if the expression needs a full tree and the message does not have one.
@@ -143,7 +115,8 @@ impl Expression {
 ///
 /// ```
 /// use pathcast_core::xml::parser::{Door, Limits};
-/// use pathcast_core::xpath::{Expression, Scratch, Session};
+/// use pathcast_core::language::xpath::Expression;
+/// use pathcast_core::xpath::{Scratch, Session};
 ///
 /// let mut door = Door::new(Limits::default());
 /// let parsed = door.parse(b"<a><b/></a>", None)?;
@@ -224,7 +197,7 @@ impl<'s> Session<'s> {
         let Session { document, state, steps_taken } = self;
         let arena = &expression.arena;
         assert!(
-            document.tree.is_full || !expression.needs_full_tree,
+            document.tree.is_full || !expression.needs_full_tree(),
             "this expression needs a full tree"
         );
         state.store.begin(arena.slots, document.len());

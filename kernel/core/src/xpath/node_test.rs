@@ -1,7 +1,7 @@
 //! Node tests against the names of a message (XPath 1.0, 2.3).
 
-use super::ast::{Axis, NodeTest, Step, TextRange};
 use super::document::{Document, Main, Node, Sort};
+use crate::language::xpath::ast::{Axis, NodeTest, Step, TextRange};
 use crate::xml::names::NameId;
 use crate::xml::tree::MarkupKind;
 

@@ -3,14 +3,14 @@
 //! A step goes from a set to a set where positions do not count; where they do, from each of its
 //! nodes. Where only the truth of a node-set is asked for, its last step ends at the first node.
 
-use super::ast::{Axis, Expr, ExprId, List, NodeTest, Start, Step};
 use super::axes::Walk;
 use super::budget::Within;
 use super::document::Node;
 use super::evaluate::{Context, Evaluator};
-use super::functions::Function;
 use super::node_test::Test;
 use super::set_walk::SetWalk;
+use crate::language::xpath::ast::{Axis, Expr, ExprId, List, NodeTest, Start, Step};
+use crate::language::xpath::functions::Function;
 
 /// Nodes of a list whose memory is kept.
 const LIST_KEPT_MAX: usize = 1 << 14;

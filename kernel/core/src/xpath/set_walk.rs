@@ -1,10 +1,10 @@
 //! The axes from a set of nodes, every node once (XPath 1.0, 2.2).
 
-use super::ast::Axis;
 use super::axes::{Walk, after};
 use super::budget::{Budget, Within};
 use super::document::{Document, Node};
 use super::node_test::Test;
+use crate::language::xpath::ast::Axis;
 
 /// Positions for which memory is kept although messages are much smaller.
 const IDLE_MAX: usize = 1 << 13;

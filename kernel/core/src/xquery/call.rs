@@ -5,16 +5,17 @@
 //! the number. A missing item is the empty text, NaN for a position in `substring`, and nothing for
 //! a function of a number.
 
-use super::functions::Function;
 use super::numbers::text_number;
 use super::run::{Evaluator, Run};
-use super::syntax::{Arithmetic, ExprId, Number};
 use super::value::{Item, Text};
+use crate::language::xpath::List;
+use crate::language::xquery::functions::Function;
+use crate::language::xquery::syntax::{Arithmetic, ExprId, Number};
 use crate::xml::names::{NameId, hash_name};
 use crate::xml::tree::MarkupKind;
 use crate::xpath::call::is_same_language;
 use crate::xpath::document::{Main, Node, Sort, XML_URI};
-use crate::xpath::{List, strings};
+use crate::xpath::strings;
 use memchr::memmem;
 use std::borrow::Cow;
 
@@ -77,7 +78,7 @@ impl<'r> Evaluator<'r, '_> {
     }
 
     fn item_count(&mut self, id: ExprId) -> Run<usize> {
-        use super::syntax::Expr;
+        use crate::language::xquery::syntax::Expr;
         if matches!(self.program.expr(id), Expr::Path { .. } | Expr::Union(_)) {
             let nodes = self.nodes(id)?;
             let count = nodes.len();

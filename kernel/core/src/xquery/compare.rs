@@ -6,8 +6,8 @@
 //! strings, by code point, which is the order of UTF-8.
 
 use super::run::{Evaluator, Run};
-use super::syntax::{Expr, ExprId, Number, Operator};
 use super::value::{Item, Slot, Text};
+use crate::language::xquery::syntax::{Expr, ExprId, Number, Operator};
 use hashbrown::HashSet;
 use std::hash::RandomState;
 

@@ -4,10 +4,10 @@
 //! its nodes asks for that, which often is less work.
 
 use super::run::{Evaluator, Focus, Keeps, Run};
-use super::syntax::{Clause, Expr, ExprId, Number};
 use super::truth::effective_boolean;
 use super::value::{Item, Slot, Text};
-use crate::xpath::List;
+use crate::language::xpath::List;
+use crate::language::xquery::syntax::{Clause, Expr, ExprId, Number};
 use crate::xpath::document::{Main, Node, Sort};
 
 /// Asked for each tuple of a FLWOR expression; true ends it.

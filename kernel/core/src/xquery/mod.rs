@@ -1,11 +1,9 @@
-//! Subscriptions in XQuery: parsed, run over a message, their results written.
+//! Subscriptions in XQuery, run over a message, their results written.
 //!
-//! The language is the subset of XQuery 1.0 that `docs/subscriptions.md` describes. A program gives
-//! its results as bytes; they are appended to a buffer while the program runs, and no result is
+//! A program gives its results as bytes; they are appended to a buffer while the program runs, and no result is
 //! ever built as a tree.
 //!
-//! What it does not do: explain to a subscriber what is wrong with a text ([`Program::parse`] says
-//! no more than where), find the programs that are worth running, share work between programs.
+//! What it does not do: find the programs that are worth running, share work between programs.
 //!
 //! Source: XQuery 1.0; XQuery 1.0 and XPath 2.0 Functions and Operators.
 
@@ -14,49 +12,24 @@
 mod call;
 mod compare;
 mod eval;
-mod functions;
 mod nodes;
 mod numbers;
 mod order;
-mod parse;
 mod run;
 mod session;
 mod sink;
-mod syntax;
 mod truth;
 mod value;
 mod write;
 
-pub use crate::xpath::{List, Step, TextRange};
-pub use functions::Function;
 pub use numbers::untyped_number;
 pub use session::{Scratch, Session};
-pub use syntax::{
-    Arithmetic, Attribute, Axis, Clause, Declaration, Element, Expr, ExprId, Name, NodeTest,
-    Number, Operator, OrderKey, Part, Program, Start,
-};
 
+use crate::language::xpath::Expression;
+use crate::language::xquery::Program;
 use crate::xml::names::NameTable;
 use crate::xml::tree::Message;
-use crate::xpath::Expression;
 use std::fmt;
-
-/// The text is not a program, or one that the kernel does not take.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Declined {
-    /// Byte at which it was noticed.
-    pub offset: usize,
-    /// What is wrong there.
-    pub reason: &'static str,
-}
-
-impl fmt::Display for Declined {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "byte {}: {}", self.offset, self.reason)
-    }
-}
-
-impl std::error::Error for Declined {}
 
 /// What a run may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,19 +88,6 @@ impl fmt::Display for RunError {
 impl std::error::Error for RunError {}
 
 impl Program {
-    /// Reads a text; unprefixed names of elements are in the namespace that `namespaces` binds "" to.
-    ///
-    /// Cost: linear in the text; a few microseconds for what subscribers write.
-    pub fn parse(text: &str, namespaces: &[(String, String)]) -> Result<Program, Declined> {
-        parse::parse(text, namespaces, parse::Language::XQuery)
-    }
-
-    /// Reads a bare path, which means what it does in XPath 1.0: no prefix is predeclared. Declines it
-    /// where a literal has a reference or a line end, which XPath takes as they stand.
-    pub fn parse_path(text: &str, namespaces: &[(String, String)]) -> Result<Program, Declined> {
-        parse::parse(text, namespaces, parse::Language::XPath)
-    }
-
     /// As [`Session::run`], for one program alone.
     pub fn run(
         &self,

@@ -4,13 +4,13 @@
 //! positions do not count; where they do, from each of its nodes.
 
 use super::run::{Evaluator, Focus, Run};
-use super::syntax::{Expr, ExprId, Start};
 use super::value::{Item, Slot};
+use crate::language::xpath::{Axis, List, NodeTest, Step};
+use crate::language::xquery::syntax::{Expr, ExprId, Start};
 use crate::xpath::axes::Walk;
 use crate::xpath::document::{Main, Node, Sort};
 use crate::xpath::node_test::Test;
 use crate::xpath::set_walk::SetWalk;
-use crate::xpath::{Axis, List, NodeTest, Step};
 
 /// Asked of each node of a step; true ends it.
 type Ask<'f, 'r, 'w> = &'f mut dyn FnMut(&mut Evaluator<'r, 'w>, Node) -> Run<bool>;

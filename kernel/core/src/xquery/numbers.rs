@@ -5,8 +5,8 @@
 //! zero is an infinity or NaN, `mod` and `idiv` by zero are NaN, an integer that has no room in 64
 //! bits is a double.
 
-use super::syntax::{Arithmetic, Number};
-use crate::conditions::number;
+use crate::language::numbers::number;
+use crate::language::xquery::syntax::{Arithmetic, Number};
 use crate::xpath::number_text::round;
 use std::io::Write;
 
@@ -14,20 +14,6 @@ impl Number {
     /// An integer with room for what 64 bits do not hold.
     fn whole(value: i128) -> Number {
         i64::try_from(value).map_or(Number::Double(value as f64), Number::Integer)
-    }
-
-    /// A decimal; a double where there is no such decimal.
-    pub(super) fn decimal(value: f64) -> Number {
-        // Adding zero takes the sign of -0, which no decimal has.
-        if value.is_finite() { Number::Decimal(value + 0.0) } else { Number::Double(value) }
-    }
-
-    /// The value as a double.
-    pub fn value(self) -> f64 {
-        match self {
-            Number::Integer(value) => value as f64,
-            Number::Decimal(value) | Number::Double(value) => value,
-        }
     }
 
     pub(super) fn is_nan(self) -> bool {

@@ -2,9 +2,9 @@
 
 use super::compare::{kind_of, promoted};
 use super::run::{Evaluator, Keeps, Run};
-use super::syntax::{Clause, ExprId, Number, OrderKey};
 use super::value::{Item, Slot};
-use crate::xpath::List;
+use crate::language::xpath::List;
+use crate::language::xquery::syntax::{Clause, ExprId, Number, OrderKey};
 use std::cmp::Ordering;
 
 /// Tuples of a FLWOR expression in order: the slots of the variables of each.

@@ -2,14 +2,16 @@
 
 use super::sink::Frame;
 use super::value::{Event, Item, Place, Slot, Text};
-use super::{Bounds, Program, Results, RunError};
+use super::{Bounds, Results, RunError};
+use crate::language::xpath::NodeTest;
+use crate::language::xquery::Program;
 use crate::xml::names::NameId;
 use crate::xml::serializer::{Limit, Namespaces, Writer};
+use crate::xpath::OverBudget;
 use crate::xpath::budget::Budget;
 use crate::xpath::document::{Document, Node};
 use crate::xpath::ids::Ids;
 use crate::xpath::set_walk::Marks;
-use crate::xpath::{NodeTest, OverBudget};
 use hashbrown::HashSet;
 use std::hash::RandomState;
 

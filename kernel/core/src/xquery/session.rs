@@ -1,8 +1,9 @@
 //! Runs over one message, which is prepared for them once.
 
 use super::run::{Evaluator, Run, State};
-use super::syntax::Program;
 use super::{Bounds, Results, RunError};
+use crate::language::xpath::Expression;
+use crate::language::xquery::syntax::Program;
 use crate::xml::names::NameTable;
 use crate::xml::serializer;
 use crate::xml::serializer::{Limit, Namespaces, Put, TooLong, Writer};
@@ -31,7 +32,8 @@ impl Scratch {
 ///
 /// ```
 /// use pathcast_core::xml::parser::{Door, Limits};
-/// use pathcast_core::xquery::{Bounds, Program, Results, Scratch, Session};
+/// use pathcast_core::language::xquery::Program;
+/// use pathcast_core::xquery::{Bounds, Results, Scratch, Session};
 ///
 /// let mut door = Door::new(Limits::default());
 /// door.keep_source_spans(true);
@@ -143,11 +145,7 @@ impl<'s> Session<'s> {
     }
 
     /// Whether a bare XPath expression selects a node.
-    pub fn selects(
-        &mut self,
-        expression: &xpath::Expression,
-        bounds: Bounds,
-    ) -> Result<bool, RunError> {
+    pub fn selects(&mut self, expression: &Expression, bounds: Bounds) -> Result<bool, RunError> {
         let value = self.value(expression, bounds)?;
         Ok(matches!(value, Value::Nodes(nodes) if !nodes.is_empty()))
     }
@@ -156,7 +154,7 @@ impl<'s> Session<'s> {
     /// whether there are any. An expression that is no node-set selects nothing.
     pub fn select(
         &mut self,
-        expression: &xpath::Expression,
+        expression: &Expression,
         bounds: Bounds,
         out: &mut Results,
     ) -> Result<bool, RunError> {
@@ -180,7 +178,7 @@ impl<'s> Session<'s> {
         Ok(!nodes.is_empty())
     }
 
-    fn value(&mut self, expression: &xpath::Expression, bounds: Bounds) -> Result<Value, RunError> {
+    fn value(&mut self, expression: &Expression, bounds: Bounds) -> Result<Value, RunError> {
         let value = self.xpath.evaluate_at(None, expression, bounds.steps_max);
         self.steps_taken = self.xpath.steps_taken();
         Ok(value?)

@@ -2,11 +2,12 @@
 //! element. Each becomes bytes, or, in an element that a variable will hold, an event.
 
 use super::run::{Evaluator, Run};
-use super::syntax::{Declaration, Name};
 use super::value::{Event, Text};
+use crate::language::xpath::TextRange;
+use crate::language::xquery::syntax::{Declaration, Name};
 use crate::xml::serializer::{write_attribute_value, write_text};
 use crate::xpath::document::Node;
-use crate::xpath::{TextRange, node_ref};
+use crate::xpath::node_ref;
 use hashbrown::HashSet;
 
 /// An element under way.

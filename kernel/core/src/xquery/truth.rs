@@ -4,11 +4,11 @@
 //! have none in XQuery (FORG0006); they are true here, as one of several nodes is. So neither the
 //! order of the items matters nor, from the first node or the second item on, what else there is.
 
-use super::functions::Function;
 use super::run::{Evaluator, Keeps, Run};
-use super::syntax::{Expr, ExprId, Part};
 use super::value::Item;
-use crate::xpath::List;
+use crate::language::xpath::List;
+use crate::language::xquery::functions::Function;
+use crate::language::xquery::syntax::{Expr, ExprId, Part};
 
 /// The atomic values that have been met so far, none of which has decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

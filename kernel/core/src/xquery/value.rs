@@ -4,9 +4,9 @@
 //! the message, in the program or in what the run has written down, elements that were built a run
 //! of the events that build them again.
 
-use super::syntax::Number;
+use crate::language::xpath::TextRange;
+use crate::language::xquery::syntax::Number;
 use crate::xml::tree::Span;
-use crate::xpath::TextRange;
 use crate::xpath::document::Node;
 
 /// A text.

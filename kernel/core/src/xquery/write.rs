@@ -7,8 +7,8 @@
 
 use super::RunError;
 use super::run::{Evaluator, Keeps, Run};
-use super::syntax::{Expr, ExprId, Part};
 use super::value::{Event, Item, Text};
+use crate::language::xquery::syntax::{Expr, ExprId, Part};
 use crate::xpath::document::{Main, Sort};
 use crate::xpath::strings;
 use std::borrow::Cow;

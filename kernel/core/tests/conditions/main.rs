@@ -7,7 +7,9 @@ mod scale;
 
 use document::Document;
 use pathcast_core::conditions::{Plan, PostProcessor};
-use pathcast_core::query::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+use pathcast_core::language::query::ast::{
+    Axis, Condition, Constant, NameTest, Operator, Stage, Step,
+};
 use pathcast_core::xml::names::NameTable;
 use random::Random;
 

@@ -1,7 +1,9 @@
 //! Location paths straight from XPath 1.0: node sets, step by step, nothing shared or remembered.
 
 use crate::document::{Content, Document, Node};
-use pathcast_core::query::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+use pathcast_core::language::query::ast::{
+    Axis, Condition, Constant, NameTest, Operator, Stage, Step,
+};
 use std::collections::BTreeSet;
 
 /// The elements that a path selects from the document node.

@@ -1,7 +1,9 @@
 //! Random documents and queries over few names and values, so that they meet often.
 
 use crate::document::Document;
-use pathcast_core::query::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+use pathcast_core::language::query::ast::{
+    Axis, Condition, Constant, NameTest, Operator, Stage, Step,
+};
 
 /// SplitMix64: the same sequence for the same seed, everywhere.
 pub struct Random(pub u64);

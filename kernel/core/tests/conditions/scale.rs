@@ -3,7 +3,9 @@
 
 use crate::document::{Built, Document};
 use pathcast_core::conditions::{Plan, PostProcessor};
-use pathcast_core::query::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+use pathcast_core::language::query::ast::{
+    Axis, Condition, Constant, NameTest, Operator, Stage, Step,
+};
 use pathcast_core::xml::names::NameTable;
 
 const ELEMENTS: usize = 200_000;

@@ -4,7 +4,7 @@
 use crate::world::{Batch, Random, answers, label_paths, matches, pool, register};
 use pathcast_core::index::{Index, Unknown};
 use pathcast_core::interrupt::{Interrupted, watched};
-use pathcast_core::query::{Namespaces, compile};
+use pathcast_core::language::query::{Namespaces, compile};
 use pathcast_core::snapshot::{NamespaceMap, QueryRecord};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};

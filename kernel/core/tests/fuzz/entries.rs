@@ -8,15 +8,20 @@
 mod oracle;
 
 use pathcast_core::index::{Index, IndexState};
+use pathcast_core::language::query::{
+    Declined, Namespaces, TEXT_BYTES_MAX, canonical_text, compile,
+};
+use pathcast_core::language::xpath::Expression;
+use pathcast_core::language::xquery::Program;
 use pathcast_core::matcher::Worker;
 use pathcast_core::options::Options;
-use pathcast_core::query::{Declined, Namespaces, TEXT_BYTES_MAX, canonical_text, compile};
 use pathcast_core::records::{Cut, Cutter, Fault, NameTest, Place, Rows, Survey, tag_end};
 use pathcast_core::snapshot::{NamespaceMap, QueryRecord};
 use pathcast_core::target::Target;
 use pathcast_core::xml::parser::{Door, Limits};
-use pathcast_core::xpath::{Expression, Scratch};
-use pathcast_core::xquery::{self, Bounds, Program, Results, Session};
+use pathcast_core::xpath::Scratch;
+use pathcast_core::xquery;
+use pathcast_core::xquery::{Bounds, Results, Session};
 
 #[path = "../wire/oracle.rs"]
 #[allow(dead_code)]

@@ -6,47 +6,47 @@
 //! steps. It says nothing about values; those are in `value`.
 
 use super::functions::Function;
-use crate::xpath::{List, Step, TextRange};
+use crate::language::xpath::{List, Step, TextRange};
 
-pub use crate::xpath::{Axis, Comparison as Operator, ExprId, NodeTest};
+pub use crate::language::xpath::{Axis, Comparison as Operator, ExprId, NodeTest};
 
 /// A program: the body of a subscription, ready to be run.
 ///
 /// ```
-/// use pathcast_core::xquery::{Expr, Program};
+/// use pathcast_core::language::xquery::{Expr, Program};
 ///
 /// let text = "<r>{for $b in //book where $b/price < 10 return $b/title}</r>";
 /// let program = Program::parse(text, &[])?;
 /// assert!(matches!(program.expr(program.body()), Expr::Element(_)));
-/// # Ok::<(), pathcast_core::xquery::Declined>(())
+/// # Ok::<(), pathcast_core::language::xquery::Declined>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    pub(super) exprs: Vec<Expr>,
-    pub(super) lists: Vec<ExprId>,
-    pub(super) steps: Vec<Step>,
-    pub(super) clauses: Vec<Clause>,
-    pub(super) keys: Vec<OrderKey>,
-    pub(super) elements: Vec<Element>,
-    pub(super) attributes: Vec<Attribute>,
-    pub(super) declarations: Vec<Declaration>,
-    pub(super) parts: Vec<Part>,
+    pub(crate) exprs: Vec<Expr>,
+    pub(crate) lists: Vec<ExprId>,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) clauses: Vec<Clause>,
+    pub(crate) keys: Vec<OrderKey>,
+    pub(crate) elements: Vec<Element>,
+    pub(crate) attributes: Vec<Attribute>,
+    pub(crate) declarations: Vec<Declaration>,
+    pub(crate) parts: Vec<Part>,
     /// Names, literals and text of constructors.
-    pub(super) text: String,
-    pub(super) body: ExprId,
+    pub(crate) text: String,
+    pub(crate) body: ExprId,
     /// Number of variables.
-    pub(super) slots: u32,
+    pub(crate) slots: u32,
     /// Number of node tests.
-    pub(super) tests: u32,
+    pub(crate) tests: u32,
     /// Number of values that are kept.
-    pub(super) kept_slots: u32,
+    pub(crate) kept_slots: u32,
     /// By number of the expression: where its value is kept, `u32::MAX` if it is not.
-    pub(super) kept: Vec<u32>,
+    pub(crate) kept: Vec<u32>,
     /// The expressions of the frame that depend on the message, ascending.
-    pub(super) contents: Vec<ExprId>,
-    pub(super) needs_full_tree: bool,
+    pub(crate) contents: Vec<ExprId>,
+    pub(crate) needs_full_tree: bool,
     /// A constructor can be given attributes of the message where none may come.
-    pub(super) may_fail: bool,
+    pub(crate) may_fail: bool,
 }
 
 /// An expression.
@@ -180,6 +180,22 @@ pub enum Number {
     Double(f64),
 }
 
+impl Number {
+    /// A decimal; a double where there is no such decimal.
+    pub(crate) fn decimal(value: f64) -> Number {
+        // Adding zero takes the sign of -0, which no decimal has.
+        if value.is_finite() { Number::Decimal(value + 0.0) } else { Number::Double(value) }
+    }
+
+    /// The value as a double.
+    pub fn value(self) -> f64 {
+        match self {
+            Number::Integer(value) => value as f64,
+            Number::Decimal(value) | Number::Double(value) => value,
+        }
+    }
+}
+
 /// A clause that binds a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clause {
@@ -213,7 +229,7 @@ pub struct OrderKey {
 }
 
 impl OrderKey {
-    pub(super) fn new(key: ExprId, is_descending: bool, is_empty_least: bool) -> Self {
+    pub(crate) fn new(key: ExprId, is_descending: bool, is_empty_least: bool) -> Self {
         OrderKey { key, is_descending, is_empty_least }
     }
 
@@ -341,7 +357,7 @@ impl Program {
     }
 
     /// Whether an expression of the frame depends on the message, so that it decides on delivery.
-    pub(super) fn is_content(&self, id: ExprId) -> bool {
+    pub(crate) fn is_content(&self, id: ExprId) -> bool {
         self.contents.binary_search(&id).is_ok()
     }
 

@@ -7,8 +7,8 @@ use super::names::{FUNCTIONS, collapsed};
 use super::paths::Written;
 use super::scan::Parsed;
 use super::{Facts, Parser};
+use crate::language::xpath::List;
 use crate::xml::parser::is_ncname_start;
-use crate::xpath::List;
 
 /// Predicates of one step or filter.
 const PREDICATES_MAX: usize = 64;

@@ -4,10 +4,10 @@ use super::super::syntax::{Axis, Expr, ExprId, NodeTest, Start};
 use super::facts::{items, reads};
 use super::scan::Parsed;
 use super::{Facts, Parser};
+use crate::language::xpath::simplify::simplify_steps;
+use crate::language::xpath::{List, Step, TextRange};
 use crate::xml::names::hash_name;
 use crate::xml::parser::is_ncname_start;
-use crate::xpath::simplify::simplify_steps;
-use crate::xpath::{List, Step, TextRange};
 
 /// A name as written, from one that may have a prefix.
 #[derive(Clone, Copy)]

@@ -45,7 +45,7 @@ pub type NormalPath<'q> = Vec<Step<'q>>;
 /// [`Declined`] when the query is not in a notation that is read here; it may still be good.
 ///
 /// ```
-/// use pathcast_core::query::{Namespaces, canonical_text, compile};
+/// use pathcast_core::language::query::{Namespaces, canonical_text, compile};
 /// let steps = compile("a//*/b[ 3 < @c ]/text()", Namespaces::NONE).unwrap();
 /// let mut text = String::new();
 /// canonical_text(&steps, &mut text);

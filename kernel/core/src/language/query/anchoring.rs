@@ -6,7 +6,7 @@
 //! the automaton is concerned, at `/a//b`, and what follows becomes a nested path there, which asks
 //! the same: `/a//b[@x][c//d]`. So every condition of every query has one place, seen from the end.
 
-use crate::query::ast::{Axis, Condition, Stage, Step};
+use crate::language::query::ast::{Axis, Condition, Stage, Step};
 
 /// The same query, cut after the first conditions that would not have a place.
 pub fn anchored(mut steps: Vec<Step<'_>>) -> Vec<Step<'_>> {
@@ -38,7 +38,7 @@ pub fn anchored_len(steps: &[Step<'_>]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::{canonical_text, compile_canonical};
+    use crate::language::query::{canonical_text, compile_canonical};
 
     fn text_of(query: &str) -> String {
         let mut text = String::new();

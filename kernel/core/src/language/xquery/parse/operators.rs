@@ -4,7 +4,7 @@ use super::super::syntax::{Arithmetic, Expr, ExprId, Operator};
 use super::facts::items;
 use super::scan::Parsed;
 use super::{Facts, Parser};
-use crate::xpath::List;
+use crate::language::xpath::List;
 
 /// A binary operator.
 #[derive(Clone, Copy)]

@@ -221,7 +221,7 @@ pub struct Step {
 
 /// Where a path begins.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Start {
+pub(crate) enum Start {
     Context,
     Root,
     /// `(expression)[predicates]`; positions count in document order.
@@ -233,7 +233,7 @@ pub(super) enum Start {
 
 /// A sub-expression.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Expr {
+pub(crate) enum Expr {
     Number(f64),
     Literal(TextRange),
     Or(List),
@@ -252,7 +252,7 @@ pub(super) enum Expr {
 
 /// Type of a sub-expression; known before evaluation, as there are no variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Boolean,
     Number,
     String,
@@ -260,7 +260,7 @@ pub(super) enum Kind {
 }
 
 /// Which parts of the context a sub-expression depends on.
-pub(super) mod depends {
+pub(crate) mod depends {
     pub const NODE: u8 = 1;
     pub const POSITION: u8 = 2;
     pub const SIZE: u8 = 4;
@@ -269,7 +269,7 @@ pub(super) mod depends {
 
 /// Whether the value of a sub-expression is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Memo {
+pub(crate) enum Memo {
     /// It is evaluated at most once for any context, or as cheaply as it is looked up.
     No,
     /// It does not depend on the context: kept once, in this slot.
@@ -280,7 +280,7 @@ pub(super) enum Memo {
 
 /// What is known about a sub-expression.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Facts {
+pub(crate) struct Facts {
     pub kind: Kind,
     pub depends: u8,
     pub memo: Memo,
@@ -288,7 +288,7 @@ pub(super) struct Facts {
 
 /// One expression.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Arena {
+pub(crate) struct Arena {
     pub exprs: Vec<Expr>,
     /// One entry per entry of `exprs`.
     pub facts: Vec<Facts>,

@@ -1,7 +1,7 @@
 //! Tokens of an expression (XPath 1.0, 3.7): blanks, names, literals, numbers, operators.
 
 use super::ast::{Arithmetic, Comparison};
-use crate::conditions::number;
+use crate::language::numbers::number;
 use crate::xml::parser::{is_ncname_char, is_ncname_start};
 use std::fmt;
 

@@ -4,7 +4,7 @@ use super::super::syntax::Start;
 use super::facts::items;
 use super::scan::Parsed;
 use super::{Expr, ExprId, Facts, Language, Parser, reads};
-use crate::xpath::{List, TextRange};
+use crate::language::xpath::{List, TextRange};
 use std::borrow::Cow;
 
 pub(super) const XML: &str = "http://www.w3.org/XML/1998/namespace";

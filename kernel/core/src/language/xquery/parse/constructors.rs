@@ -5,7 +5,7 @@ use super::facts::items;
 use super::names::{Binding, XML, collapsed};
 use super::scan::Parsed;
 use super::{Facts, Parser};
-use crate::xpath::{List, TextRange};
+use crate::language::xpath::{List, TextRange};
 use std::borrow::Cow;
 
 /// A name as written in a tag.

@@ -4,7 +4,7 @@ use super::ast::{Kind, depends};
 
 /// A core function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Function {
+pub(crate) enum Function {
     Boolean,
     Ceiling,
     Concat,
@@ -35,7 +35,7 @@ pub(super) enum Function {
 }
 
 /// What a function takes and gives.
-pub(super) struct Signature {
+pub(crate) struct Signature {
     pub function: Function,
     pub name: &'static str,
     pub arguments_min: usize,
@@ -120,7 +120,7 @@ static SIGNATURES: [Signature; 27] = [
 ];
 
 /// The function of a name.
-pub(super) fn find(name: &str) -> Option<&'static Signature> {
+pub(crate) fn find(name: &str) -> Option<&'static Signature> {
     let at = SIGNATURES.binary_search_by(|signature| signature.name.cmp(name)).ok()?;
     Some(&SIGNATURES[at])
 }
