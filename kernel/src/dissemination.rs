@@ -13,8 +13,8 @@ use pathcast_core::customize::batch::{Answer, Pool};
 use pathcast_core::customize::dissemination::{
     self as core, Compiled, Deliver, Explained, NotTaken, Subscription, SubscriptionIds,
 };
-use pathcast_core::customize::run::ENTRIES_MAX;
 use pathcast_core::customize::worker::{NO_FRAGMENT, Options, Verdict};
+use pathcast_core::engine::plans::run::ENTRIES_MAX;
 use pathcast_core::language::query::Namespaces;
 use pathcast_core::snapshot::NamespaceMap;
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyValueError};

@@ -8,7 +8,7 @@ use arrow_array::make_array;
 use arrow_data::ArrayData;
 use arrow_pyarrow::FromPyArrow;
 use pathcast_core::batch::Messages;
-use pathcast_core::interrupt::look;
+use pathcast_core::engine::interrupt::look;
 use pathcast_core::xml::parser::wire;
 use pathcast_core::xml::parser::wire::{Dictionary, Encoder, VERSION_BYTES};
 use pyo3::prelude::*;

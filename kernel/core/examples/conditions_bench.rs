@@ -15,7 +15,7 @@ mod oracle;
 mod random;
 
 use document::{Built, Document};
-use pathcast_core::conditions::{Plan, PostProcessor};
+use pathcast_core::engine::conditions::{Plan, PostProcessor};
 use pathcast_core::language::query::ast::{
     Axis, Condition, Constant, NameTest, Operator, Stage, Step,
 };

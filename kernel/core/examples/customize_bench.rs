@@ -5,8 +5,8 @@
 //! QUERIES has one subscription a line.
 
 use pathcast_core::customize::dissemination::{Deliver, Dissemination, Subscription};
-use pathcast_core::customize::run::ENTRIES_MAX;
 use pathcast_core::customize::worker::{GroupCounts, Options, Output, Worker};
+use pathcast_core::engine::plans::run::ENTRIES_MAX;
 use pathcast_core::language::query::Namespaces;
 use pathcast_core::snapshot::NamespaceMap;
 use pathcast_core::xml::parser::Limits;

@@ -1,13 +1,14 @@
 //! A batch of messages matched on several threads; the answers are put together in the order of the
 //! messages.
 
-use crate::counters::Stats;
-use crate::ids::QueryNumber;
-use crate::interrupt::{self, Interrupted};
+use crate::engine::counters::Stats;
+use crate::engine::ids::QueryNumber;
+use crate::engine::interrupt;
+use crate::engine::interrupt::Interrupted;
+use crate::engine::options::Options;
+use crate::engine::verdicts::{Undecided, UsedUp};
 use crate::matcher::Worker;
-use crate::options::Options;
 use crate::target::Target;
-use crate::verdicts::{Undecided, UsedUp};
 use crate::workers::Workers;
 use crate::xml::parser::Refusal;
 use std::sync::{Mutex, PoisonError};

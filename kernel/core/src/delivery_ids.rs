@@ -9,7 +9,7 @@
 //! The version of a subscription is [`ID_BYTES`] long, and made where it subscribes; numbers are little
 //! endian. BLAKE2b is RFC 7693, without a key.
 
-use crate::interrupt::did;
+use crate::engine::interrupt::did;
 
 /// Bytes of an id, and of the version of a subscription.
 pub const ID_BYTES: usize = DIGEST;

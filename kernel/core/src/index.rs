@@ -7,12 +7,12 @@
 //! Locks: a batch holds `renumbering` shared for its whole length, so that all its numbers mean the same;
 //! a message holds `state` shared, so that a query counts from the next message on.
 
-use crate::conditions::Plan;
-use crate::ids::QueryNumber;
-use crate::interrupt::Interrupted;
+use crate::engine::conditions::Plan;
+use crate::engine::ids::QueryNumber;
+use crate::engine::interrupt::Interrupted;
+use crate::engine::nfa::growing::GrowingNfa;
 use crate::language::query::ast::Step;
 use crate::language::xpath::Expression;
-use crate::nfa::growing::GrowingNfa;
 use crate::snapshot::build::{LiveQuery, freeze};
 use crate::snapshot::format::SnapshotFile;
 use crate::snapshot::import::import;

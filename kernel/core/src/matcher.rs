@@ -3,18 +3,18 @@
 //! A [`Worker`] owns everything that changes while it runs (trees, caches, bitmaps), so an index or a
 //! snapshot is shared by any number of workers without a lock on the way.
 
-use crate::collect::Collector;
-use crate::conditions::PostProcessor;
-use crate::counters::Stats;
-use crate::ids::QueryNumber;
-use crate::options::Options;
-use crate::runner::{Run, Runner};
+use crate::engine::collect::Collector;
+use crate::engine::conditions::PostProcessor;
+use crate::engine::counters::Stats;
+use crate::engine::evaluate;
+use crate::engine::evaluate::budget::Budget;
+use crate::engine::ids::QueryNumber;
+use crate::engine::options::Options;
+use crate::engine::runner::{Run, Runner};
+use crate::engine::verdicts::Undecided;
 use crate::snapshot::Snapshot;
 use crate::target::{Target, View};
-use crate::verdicts::Undecided;
 use crate::xml::parser::{Door, Parsed, Refusal};
-use crate::xpath;
-use crate::xpath::budget::Budget;
 use std::time::Instant;
 
 /// Everything one thread needs to match messages.
@@ -37,7 +37,7 @@ pub(crate) struct Engine {
     base: Runner,
     delta: Runner,
     post: PostProcessor,
-    evaluation: xpath::Scratch,
+    evaluation: evaluate::Scratch,
     collector: Collector,
     /// Queries whose expression went past its budget.
     over_budget: Collector,
@@ -109,7 +109,7 @@ impl Engine {
             base: Runner::default(),
             delta: Runner::default(),
             post: PostProcessor::default(),
-            evaluation: xpath::Scratch::default(),
+            evaluation: evaluate::Scratch::default(),
             collector: Collector::default(),
             over_budget: Collector::default(),
             undecided: Collector::default(),

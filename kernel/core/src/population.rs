@@ -9,11 +9,11 @@
 
 #![forbid(unsafe_code)]
 
-use crate::ids::{QueryNumber, StateId};
+use crate::engine::ids::{QueryNumber, StateId};
+use crate::engine::symbols::{EPSILON, STAR, write_test};
 use crate::language::query::ast::{Axis, Condition, Constant, NameTest, Operator, Step};
 use crate::language::query::compile_canonical;
 use crate::snapshot::Snapshot;
-use crate::symbols::{EPSILON, STAR, write_test};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 

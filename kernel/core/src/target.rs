@@ -1,9 +1,9 @@
 //! The automata that a message is matched against.
 
+use crate::engine::nfa::Nfa;
+use crate::engine::nfa::growing::GrowingNfa;
+use crate::engine::routing::RoutingTable;
 use crate::index::{Index, IndexState};
-use crate::nfa::Nfa;
-use crate::nfa::growing::GrowingNfa;
-use crate::routing::RoutingTable;
 use crate::snapshot::Snapshot;
 
 /// What a message is matched against.

@@ -4,7 +4,8 @@
 //! share. The calling thread only waits, and looks from time to time whether the batch is to be given
 //! up (Ctrl-C); the others are told. What is done with a run is the caller's affair.
 
-use crate::interrupt::{self, ASK_EVERY, Interrupted};
+use crate::engine::interrupt;
+use crate::engine::interrupt::{ASK_EVERY, Interrupted};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};

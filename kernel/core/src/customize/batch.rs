@@ -1,11 +1,12 @@
 //! A batch of messages on several threads; the answers are put together in the order of the messages.
 
 use super::dissemination::Dissemination;
-use super::plans::SubscriptionNumber;
 use super::worker::{GroupCounts, NO_FRAGMENT, Options, Output, Verdict, Worker};
 use crate::batch::Messages;
-use crate::counters::Stats;
-use crate::interrupt::{self, Interrupted};
+use crate::engine::counters::Stats;
+use crate::engine::interrupt;
+use crate::engine::interrupt::Interrupted;
+use crate::engine::plans::shared::SubscriptionNumber;
 use crate::workers::Workers;
 use crate::xml::parser::Refusal;
 use std::ops::Range;

@@ -12,11 +12,11 @@
 //! subscriptions are never used again, so those of a batch mean the same for ever; gates are known to the
 //! index by the number of their subscription.
 
-use super::plans::{Counts, PlanSpec, SharedPlans, Sharing, SubscriptionNumber};
-use super::recognise::{plan_of, plan_of_path};
-pub use super::template::Deliver;
+use crate::engine::interrupt::Interrupted;
+use crate::engine::plans::recognise::{plan_of, plan_of_path};
+use crate::engine::plans::shared::{Counts, PlanSpec, SharedPlans, Sharing, SubscriptionNumber};
+pub use crate::engine::plans::template::Deliver;
 use crate::index::{Index, NotRegistered, Texts};
-use crate::interrupt::Interrupted;
 use crate::language::query::ast::Step;
 use crate::language::query::{Namespaces, compile, compile_canonical};
 use crate::language::xpath::Expression;

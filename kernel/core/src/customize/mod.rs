@@ -16,17 +16,6 @@
 
 pub mod batch;
 pub mod dissemination;
-mod factory;
-pub mod found;
 mod ordered;
-pub mod paths;
-pub mod plans;
-pub mod probe;
-mod reached;
-pub mod recognise;
-pub mod run;
 mod steps;
-mod streams;
-pub mod template;
-mod values;
 pub mod worker;

@@ -8,14 +8,14 @@
 //! the subscriptions alone: not on what an engine happens to share, nor on who came first.
 
 use super::dissemination::{Deliver, State, Way};
-use super::factory::{Factory, Source, is_delivered};
-use super::found::{Found, ListId};
-use super::plans::SubscriptionNumber;
 use super::steps::MessageSteps;
-use super::template::TemplateId;
 use super::worker::{Allowance, DELIVERY_BYTES, Delivery, Output, Verdict, Whole};
-use crate::interrupt::did;
-use crate::xquery::{Results, Session};
+use crate::engine::interrupt::did;
+use crate::engine::plans::factory::{Factory, Source, is_delivered};
+use crate::engine::plans::found::{Found, ListId};
+use crate::engine::plans::shared::SubscriptionNumber;
+use crate::engine::plans::template::TemplateId;
+use crate::engine::programs::{Results, Session};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::ops::Range;

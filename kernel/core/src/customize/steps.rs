@@ -1,8 +1,8 @@
 //! Steps of a message over all subscriptions that are evaluated by themselves.
 
 use super::worker::{Allowance, Verdict};
-use crate::interrupt;
-use crate::xquery::{Bounds, RunError, Session};
+use crate::engine::interrupt;
+use crate::engine::programs::{Bounds, RunError, Session};
 
 /// What is left of the steps of a message.
 #[derive(Debug)]

@@ -1,22 +1,23 @@
 //! One message against all subscriptions: door, gate, shared plans, message factory.
 
 use super::dissemination::{Deliver, Dissemination, State, Way};
-use super::factory::{Factory, Source, is_delivered};
 use super::ordered::{Ordered, Service};
-use super::plans::SubscriptionNumber;
-use super::run::{Overflow, SharedRun};
 use super::steps::MessageSteps;
 use crate::batch::MessageBudget;
-use crate::counters::Stats;
-use crate::ids::QueryNumber;
-use crate::interrupt::did;
+use crate::engine::counters::Stats;
+use crate::engine::ids::QueryNumber;
+use crate::engine::interrupt::did;
+use crate::engine::plans::factory::{Factory, Source, is_delivered};
+use crate::engine::plans::run::{Overflow, SharedRun};
+use crate::engine::plans::shared::SubscriptionNumber;
+use crate::engine::programs;
+use crate::engine::programs::{Bounds, Results, RunError, Session};
+use crate::engine::verdicts::Undecided;
 use crate::matcher::Engine;
 use crate::target::View;
-use crate::verdicts::Undecided;
 use crate::xml::parser::wire::Dictionaries;
 use crate::xml::parser::{Door, Limits, Parsed, Refusal};
 use crate::xml::serializer::Put;
-use crate::xquery::{self, Bounds, Results, RunError, Session};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
@@ -148,7 +149,7 @@ struct Serving {
     gate: Engine,
     shared: SharedRun,
     factory: Factory,
-    programs: xquery::Scratch,
+    programs: programs::Scratch,
     gate_numbers: Vec<QueryNumber>,
     undecided: Undecided,
     /// Subscriptions whose gate holds, ascending.
@@ -175,7 +176,7 @@ impl Worker {
                 gate,
                 shared: SharedRun::new(options.entries_max),
                 factory: Factory::default(),
-                programs: xquery::Scratch::default(),
+                programs: programs::Scratch::default(),
                 gate_numbers: Vec::new(),
                 undecided: Undecided::default(),
                 candidates: Vec::new(),

@@ -11,9 +11,9 @@ use super::level_order::LevelOrder;
 use super::numbering::{Numbering, state_of};
 use super::symbol_ranks::Ranking;
 use super::{NEEDS_FULL_TREE, NamespaceMap, QueryRecord};
-use crate::interrupt::{Interrupted, look};
-use crate::nfa::frozen::{EndRecord, NO_ENDS, StateRecord};
-use crate::nfa::growing::{Ending, GrowingNfa, Terminal};
+use crate::engine::interrupt::{Interrupted, look};
+use crate::engine::nfa::frozen::{EndRecord, NO_ENDS, StateRecord};
+use crate::engine::nfa::growing::{Ending, GrowingNfa, Terminal};
 use xxhash_rust::xxh3::Xxh3;
 
 /// A query to be frozen: where it ends in the NFA, and its record.

@@ -16,7 +16,7 @@
 //! Opening maps the file and checks both checksums, so a damaged file is refused as a whole and the
 //! arrays can be used where they lie.
 
-use crate::interrupt::look;
+use crate::engine::interrupt::look;
 use memmap2::Mmap;
 use std::fs::File;
 use std::io::Write;

@@ -1,11 +1,11 @@
 //! Thawing: the automaton of a snapshot back into one that grows.
 
 use super::Snapshot;
-use crate::ids::{ExpressionId, QueryNumber};
-use crate::interrupt::{Interrupted, did};
-use crate::nfa::Nfa;
-use crate::nfa::growing::{Ending, GrowingNfa, Terminal};
-use crate::symbols::FIRST_NAME;
+use crate::engine::ids::{ExpressionId, QueryNumber};
+use crate::engine::interrupt::{Interrupted, did};
+use crate::engine::nfa::Nfa;
+use crate::engine::nfa::growing::{Ending, GrowingNfa, Terminal};
+use crate::engine::symbols::FIRST_NAME;
 
 /// Work of a state with its plans, as [`did`] counts it.
 const STATE_WORK: u64 = 32;

@@ -1,9 +1,9 @@
 //! The states of a snapshot, level by level, so that children lie next to each other.
 
 use super::symbol_ranks::Ranking;
-use crate::ids::StateId;
-use crate::nfa::growing::GrowingNfa;
-use crate::symbols::Symbol;
+use crate::engine::ids::StateId;
+use crate::engine::nfa::growing::GrowingNfa;
+use crate::engine::symbols::Symbol;
 
 /// The states in level order.
 pub(super) struct LevelOrder {

@@ -10,18 +10,18 @@ mod level_order;
 mod numbering;
 mod symbol_ranks;
 
-use crate::conditions::Plan;
-use crate::ids::{ExpressionId, PlanId, QueryNumber, StateId};
+use crate::engine::conditions::Plan;
+use crate::engine::ids::{ExpressionId, PlanId, QueryNumber, StateId};
+use crate::engine::nfa::expressions::{Room, Slot};
+use crate::engine::nfa::frozen::{
+    EndRecord, FrozenNfa, NO_EXPRESSION, PlanRecord, RangeRecord, StateRecord,
+};
+use crate::engine::nfa::nested_paths::NestedPaths;
+use crate::engine::nfa::{Nfa, plan_of};
+use crate::engine::symbols::{Class, SymbolTable};
 use crate::language::query::anchoring::anchored_len;
 use crate::language::query::compile_canonical;
 use crate::language::xpath::Expression;
-use crate::nfa::expressions::{Room, Slot};
-use crate::nfa::frozen::{
-    EndRecord, FrozenNfa, NO_EXPRESSION, PlanRecord, RangeRecord, StateRecord,
-};
-use crate::nfa::nested_paths::NestedPaths;
-use crate::nfa::{Nfa, plan_of};
-use crate::symbols::{Class, SymbolTable};
 use format::{FormatError, KIND_AUTOMATON, SnapshotFile, Tag};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -83,7 +83,7 @@ impl Snapshot {
             let notation = &file.bytes(Tag::Symbols)[at[0] as usize..at[1] as usize];
             symbols.intern(str::from_utf8(notation).expect("checked as a whole"));
         }
-        if symbols.len() != crate::symbols::FIRST_NAME as usize + offsets.len() - 1 {
+        if symbols.len() != crate::engine::symbols::FIRST_NAME as usize + offsets.len() - 1 {
             return Err(FormatError::Damaged("a symbol occurs twice"));
         }
         let flags = file.array::<u32>(Tag::ExpressionFlags);
@@ -372,7 +372,7 @@ fn check_automaton(file: &SnapshotFile) -> Option<&'static str> {
     if !check_texts(file, Tag::ExpressionOffsets, Tag::Expressions, expressions) {
         return Some("the expressions do not fit their offsets");
     }
-    nfa.fault(crate::symbols::FIRST_NAME as usize + symbols.len() - 1, queries, expressions)
+    nfa.fault(crate::engine::symbols::FIRST_NAME as usize + symbols.len() - 1, queries, expressions)
 }
 
 fn check_texts(file: &SnapshotFile, offsets: Tag, texts: Tag, count: usize) -> bool {

@@ -7,9 +7,9 @@
 
 use super::build::LiveQuery;
 use super::symbol_ranks::Ranking;
-use crate::ids::{ExpressionId, PlanId, QueryNumber, StateId};
-use crate::nfa::frozen::{EndRecord, NO_EXPRESSION, PlanRecord, RangeRecord};
-use crate::nfa::growing::{EndsId, GrowingNfa, Terminal};
+use crate::engine::ids::{ExpressionId, PlanId, QueryNumber, StateId};
+use crate::engine::nfa::frozen::{EndRecord, NO_EXPRESSION, PlanRecord, RangeRecord};
+use crate::engine::nfa::growing::{EndsId, GrowingNfa, Terminal};
 
 /// What ends at one state.
 #[derive(Clone, Default)]

@@ -1,8 +1,8 @@
 //! The alphabet of a snapshot: the symbols that its queries use, by notation.
 
-use crate::ids::StateId;
-use crate::nfa::growing::GrowingNfa;
-use crate::symbols::{FIRST_NAME, Symbol};
+use crate::engine::ids::StateId;
+use crate::engine::nfa::growing::GrowingNfa;
+use crate::engine::symbols::{FIRST_NAME, Symbol};
 
 /// The symbols in use, renumbered by their notation.
 pub(super) struct Ranking {
@@ -13,7 +13,7 @@ pub(super) struct Ranking {
 
 impl Ranking {
     pub fn of_symbols(nfa: &GrowingNfa, used: &[bool]) -> Ranking {
-        let table = crate::nfa::Nfa::symbols(nfa);
+        let table = crate::engine::nfa::Nfa::symbols(nfa);
         let mut is_used = vec![false; table.len()];
         for state in (1..used.len()).filter(|&s| used[s]) {
             is_used[nfa.origin(state as StateId).1 as usize] = true;

@@ -6,7 +6,7 @@ mod random;
 mod scale;
 
 use document::Document;
-use pathcast_core::conditions::{Plan, PostProcessor};
+use pathcast_core::engine::conditions::{Plan, PostProcessor};
 use pathcast_core::language::query::ast::{
     Axis, Condition, Constant, NameTest, Operator, Stage, Step,
 };

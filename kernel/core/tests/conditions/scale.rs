@@ -2,7 +2,7 @@
 //! would not come back from these in minutes, or would end the process.
 
 use crate::document::{Built, Document};
-use pathcast_core::conditions::{Plan, PostProcessor};
+use pathcast_core::engine::conditions::{Plan, PostProcessor};
 use pathcast_core::language::query::ast::{
     Axis, Condition, Constant, NameTest, Operator, Stage, Step,
 };

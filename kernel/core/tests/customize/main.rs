@@ -6,13 +6,13 @@ use generated::{Random, message, subscription};
 use pathcast_core::customize::dissemination::{
     Compiled, Deliver, Dissemination, NotTaken, Subscription,
 };
-use pathcast_core::customize::run::ENTRIES_MAX;
 use pathcast_core::customize::worker::{NO_FRAGMENT, Options, Output, Verdict, Worker};
+use pathcast_core::engine::plans::run::ENTRIES_MAX;
+use pathcast_core::engine::programs::{Bounds, Results, Scratch};
 use pathcast_core::language::query::Namespaces;
 use pathcast_core::language::xquery::Program;
 use pathcast_core::snapshot::NamespaceMap;
 use pathcast_core::xml::parser::{Door, Limits};
-use pathcast_core::xquery::{Bounds, Results, Scratch};
 use std::collections::BTreeMap;
 
 fn options() -> Options {

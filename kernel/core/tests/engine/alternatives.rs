@@ -4,8 +4,8 @@ use crate::world::{
     Batch, Random, Sets, answers, answers_and_verdicts, label_paths, matches, pool, pool_with,
     register, register_all,
 };
+use pathcast_core::engine::nfa::Nfa;
 use pathcast_core::index::{Index, NotRegistered};
-use pathcast_core::nfa::Nfa;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A query of the model: paths of which one must match, and a bound on the number of `b`.

@@ -2,8 +2,8 @@
 //! in a map and matches label paths one query at a time.
 
 use crate::world::{Batch, Random, answers, label_paths, matches, pool, register};
+use pathcast_core::engine::interrupt::{Interrupted, watched};
 use pathcast_core::index::{Index, Unknown};
-use pathcast_core::interrupt::{Interrupted, watched};
 use pathcast_core::language::query::{Namespaces, compile};
 use pathcast_core::snapshot::{NamespaceMap, QueryRecord};
 use std::cell::Cell;

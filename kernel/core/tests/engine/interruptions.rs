@@ -2,8 +2,8 @@
 
 use crate::world::{Batch, answers, pool_with, register, register_all};
 use pathcast_core::batch::Messages;
+use pathcast_core::engine::interrupt::{Interrupted, watched};
 use pathcast_core::index::Index;
-use pathcast_core::interrupt::{Interrupted, watched};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;

@@ -2,9 +2,9 @@
 //! ways to register and match.
 
 use pathcast_core::batch::{Messages, Pool};
+use pathcast_core::engine::options::Options;
 use pathcast_core::index::{Index, NotRegistered};
 use pathcast_core::language::query::{Namespaces, compile};
-use pathcast_core::options::Options;
 use pathcast_core::snapshot::{NamespaceMap, QueryRecord};
 use pathcast_core::xml::parser::Limits;
 use std::collections::BTreeSet;

@@ -7,6 +7,10 @@
 #[allow(dead_code)]
 mod oracle;
 
+use pathcast_core::engine::evaluate::Scratch;
+use pathcast_core::engine::options::Options;
+use pathcast_core::engine::programs;
+use pathcast_core::engine::programs::{Bounds, Results, Session};
 use pathcast_core::index::{Index, IndexState};
 use pathcast_core::language::query::{
     Declined, Namespaces, TEXT_BYTES_MAX, canonical_text, compile,
@@ -14,14 +18,10 @@ use pathcast_core::language::query::{
 use pathcast_core::language::xpath::Expression;
 use pathcast_core::language::xquery::Program;
 use pathcast_core::matcher::Worker;
-use pathcast_core::options::Options;
 use pathcast_core::records::{Cut, Cutter, Fault, NameTest, Place, Rows, Survey, tag_end};
 use pathcast_core::snapshot::{NamespaceMap, QueryRecord};
 use pathcast_core::target::Target;
 use pathcast_core::xml::parser::{Door, Limits};
-use pathcast_core::xpath::Scratch;
-use pathcast_core::xquery;
-use pathcast_core::xquery::{Bounds, Results, Session};
 
 #[path = "../wire/oracle.rs"]
 #[allow(dead_code)]
@@ -235,7 +235,7 @@ pub fn program(data: &[u8]) {
         return;
     };
     let bounds = Bounds { steps_max: STEPS_MAX, bytes_max: MESSAGE_BYTES_MAX };
-    let mut scratch = xquery::Scratch::default();
+    let mut scratch = programs::Scratch::default();
     let mut answers = Vec::new();
     for parsed in [&full, &full, &slim] {
         if parsed.message.tree.is_full || !program.needs_full_tree() {

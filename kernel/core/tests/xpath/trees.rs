@@ -1,9 +1,9 @@
 //! What the evaluator asks of trees.
 
 use crate::cases::table;
+use pathcast_core::engine::evaluate::Scratch;
 use pathcast_core::language::xpath::Expression;
 use pathcast_core::xml::parser::{Door, Limits};
-use pathcast_core::xpath::Scratch;
 
 fn full_door() -> Door {
     let mut door = Door::new(Limits::default());

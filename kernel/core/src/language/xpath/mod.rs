@@ -1,7 +1,7 @@
 //! XPath 1.0 as syntax trees.
 //!
 //! An expression is read into an arena, simplified and analysed: what each part depends on, where an evaluator
-//! keeps values, whether a full tree is needed. [`crate::xpath`] evaluates it.
+//! keeps values, whether a full tree is needed. [`crate::engine::evaluate`] evaluates it.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
 //! Subscriptions in XQuery as syntax trees.
 //!
-//! The language is the subset of XQuery 1.0 that `docs/subscriptions.md` describes. [`crate::xquery`] runs programs.
+//! The language is the subset of XQuery 1.0 that `docs/subscriptions.md` describes. [`crate::engine::programs`] runs programs.
 //!
 //! It does not explain to a subscriber what is wrong with a text: [`Program::parse`] says no more than where.
 

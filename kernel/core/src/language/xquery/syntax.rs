@@ -1,7 +1,7 @@
 //! The syntax tree of a program: what the parser builds, the evaluator walks and the shared plans
 //! are recognised in.
 //!
-//! As that of [`crate::xpath`] it is an arena: every expression has a number, lists are ranges of
+//! As that of [`crate::engine::evaluate`] it is an arena: every expression has a number, lists are ranges of
 //! vectors. Names are resolved to (namespace URI, local name), variables to slots, abbreviations to
 //! steps. It says nothing about values; those are in `value`.
 
