@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 CORE = Path(__file__).resolve().parent.parent / "kernel" / "core" / "src"
-ROOMS = ("xml", "language", "engine")
+ROOMS = ("xml", "language", "engine", "registry")
 """Folders whose parts are modules by themselves, from the lowest to the highest."""
 
 Path_ = tuple[str, ...]

@@ -4,8 +4,8 @@ use crate::enter::enter;
 use crate::matcher::to_pyarrow;
 use arrow_array::{Float64Array, LargeStringArray, UInt8Array, UInt32Array};
 use pathcast_core::language::query::{Constant, NameTest};
-use pathcast_core::population::{End, Place, Population};
-use pathcast_core::snapshot::Snapshot;
+use pathcast_core::registry::population::{End, Place, Population};
+use pathcast_core::registry::snapshot::Snapshot;
 use pyo3::prelude::*;
 
 /// Namespace URI and local name; None where any will do.

@@ -5,7 +5,7 @@ use crate::world::{
     register, register_all,
 };
 use pathcast_core::engine::nfa::Nfa;
-use pathcast_core::index::{Index, NotRegistered};
+use pathcast_core::registry::index::{Index, NotRegistered};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A query of the model: paths of which one must match, and a bound on the number of `b`.

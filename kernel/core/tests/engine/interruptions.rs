@@ -1,9 +1,9 @@
 //! Batches that are interrupted have no answer, and those that follow have theirs.
 
 use crate::world::{Batch, answers, pool_with, register, register_all};
-use pathcast_core::batch::Messages;
 use pathcast_core::engine::interrupt::{Interrupted, watched};
-use pathcast_core::index::Index;
+use pathcast_core::registry::batch::Messages;
+use pathcast_core::registry::index::Index;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;

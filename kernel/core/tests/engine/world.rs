@@ -1,11 +1,11 @@
 //! Random queries and messages, a model that matches label paths one query at a time, and short
 //! ways to register and match.
 
-use pathcast_core::batch::{Messages, Pool};
 use pathcast_core::engine::options::Options;
-use pathcast_core::index::{Index, NotRegistered};
 use pathcast_core::language::query::{Namespaces, compile};
-use pathcast_core::snapshot::{NamespaceMap, QueryRecord};
+use pathcast_core::registry::batch::{Messages, Pool};
+use pathcast_core::registry::index::{Index, NotRegistered};
+use pathcast_core::registry::snapshot::{NamespaceMap, QueryRecord};
 use pathcast_core::xml::parser::Limits;
 use std::collections::BTreeSet;
 

@@ -13,7 +13,7 @@ use crate::engine::ids::{QueryNumber, StateId};
 use crate::engine::symbols::{EPSILON, STAR, write_test};
 use crate::language::query::ast::{Axis, Condition, Constant, NameTest, Operator, Step};
 use crate::language::query::compile_canonical;
-use crate::snapshot::Snapshot;
+use crate::registry::snapshot::Snapshot;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
@@ -292,10 +292,10 @@ fn owned(test: &NameTest<'_>) -> NameTest<'static> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::Index;
     use crate::language::query::Compiler;
     use crate::language::query::Namespaces;
-    use crate::snapshot::{NamespaceMap, QueryRecord};
+    use crate::registry::index::Index;
+    use crate::registry::snapshot::{NamespaceMap, QueryRecord};
 
     fn population(texts: &[&str]) -> Population {
         let index = Index::new("{}");

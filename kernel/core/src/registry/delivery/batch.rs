@@ -2,12 +2,12 @@
 
 use super::dissemination::Dissemination;
 use super::worker::{GroupCounts, NO_FRAGMENT, Options, Output, Verdict, Worker};
-use crate::batch::Messages;
 use crate::engine::counters::Stats;
 use crate::engine::interrupt;
 use crate::engine::interrupt::Interrupted;
 use crate::engine::plans::shared::SubscriptionNumber;
-use crate::workers::Workers;
+use crate::registry::batch::Messages;
+use crate::registry::workers::Workers;
 use crate::xml::parser::Refusal;
 use std::ops::Range;
 

@@ -3,8 +3,8 @@
 use crate::engine::nfa::Nfa;
 use crate::engine::nfa::growing::GrowingNfa;
 use crate::engine::routing::RoutingTable;
-use crate::index::{Index, IndexState};
-use crate::snapshot::Snapshot;
+use crate::registry::index::{Index, IndexState};
+use crate::registry::snapshot::Snapshot;
 
 /// What a message is matched against.
 pub trait Target {

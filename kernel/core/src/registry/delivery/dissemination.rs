@@ -16,12 +16,12 @@ use crate::engine::interrupt::Interrupted;
 use crate::engine::plans::recognise::{plan_of, plan_of_path};
 use crate::engine::plans::shared::{Counts, PlanSpec, SharedPlans, Sharing, SubscriptionNumber};
 pub use crate::engine::plans::template::Deliver;
-use crate::index::{Index, NotRegistered, Texts};
 use crate::language::query::ast::Step;
 use crate::language::query::{Namespaces, compile, compile_canonical};
 use crate::language::xpath::Expression;
 use crate::language::xquery::{Expr, Program};
-use crate::snapshot::{NamespaceMap, QueryRecord};
+use crate::registry::index::{Index, NotRegistered, Texts};
+use crate::registry::snapshot::{NamespaceMap, QueryRecord};
 use hashbrown::{DefaultHashBuilder, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 

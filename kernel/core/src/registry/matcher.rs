@@ -12,8 +12,8 @@ use crate::engine::ids::QueryNumber;
 use crate::engine::options::Options;
 use crate::engine::runner::{Run, Runner};
 use crate::engine::verdicts::Undecided;
-use crate::snapshot::Snapshot;
-use crate::target::{Target, View};
+use crate::registry::snapshot::Snapshot;
+use crate::registry::target::{Target, View};
 use crate::xml::parser::{Door, Parsed, Refusal};
 use std::time::Instant;
 

@@ -7,9 +7,9 @@ use crate::engine::interrupt;
 use crate::engine::interrupt::Interrupted;
 use crate::engine::options::Options;
 use crate::engine::verdicts::{Undecided, UsedUp};
-use crate::matcher::Worker;
-use crate::target::Target;
-use crate::workers::Workers;
+use crate::registry::matcher::Worker;
+use crate::registry::target::Target;
+use crate::registry::workers::Workers;
 use crate::xml::parser::Refusal;
 use std::sync::{Mutex, PoisonError};
 
@@ -46,7 +46,7 @@ pub trait Messages: Sync {
 pub struct MessageBudget {
     /// Steps, of gates and of evaluations.
     pub steps: u64,
-    /// Bytes of results, as [`crate::customize::worker::Options::message_result_bytes_max`] counts them.
+    /// Bytes of results, as [`crate::registry::delivery::worker::Options::message_result_bytes_max`] counts them.
     pub result_bytes: usize,
 }
 
