@@ -1,4 +1,4 @@
-"""The modules of the kernel are a hierarchy: none uses, over however many others, itself."""
+"""The kernel's rooms and modules are a hierarchy: no module uses itself over others."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 CORE = Path(__file__).resolve().parent.parent / "kernel" / "core" / "src"
-ROOMS = ("xml", "language", "engine", "registry")
-"""Folders whose parts are modules by themselves, from the lowest to the highest."""
+ROOMS = ("xml", "language", "engine", "registry", "files")
+"""The folders of the crate, from the lowest to the highest; a module is a part of one of them."""
 
 Path_ = tuple[str, ...]
 TOKEN = re.compile(r"\w+|::|[{},*]|\S")
@@ -59,8 +59,8 @@ def paths_in(text: str) -> Iterator[Path_]:
 
 
 def module_of(path: Path_) -> str:
-    """Returns the module of a path of the crate: a part of a room, or a module by itself."""
-    return "::".join(path[: 2 if path[0] in ROOMS else 1])
+    """Returns the module that a path of the crate lies in."""
+    return "::".join(path[:2])
 
 
 def uses_of(file: Path) -> Iterator[Path_]:
@@ -102,6 +102,14 @@ def test_a_use_is_of_a_module() -> None:
     assert len(known) > 20
     assert len(found) > 100
     assert {two for _, two in found} - known == set()
+
+
+def test_a_room_uses_only_rooms_below_it() -> None:
+    def level(module: str) -> int:
+        return ROOMS.index(module.split("::")[0])
+
+    upwards = {pair: file for pair, file in uses().items() if level(pair[0]) < level(pair[1])}
+    assert upwards == {}
 
 
 def test_no_module_uses_itself_over_others() -> None:

@@ -2,7 +2,7 @@
 
 use crate::door::{limits_of, refusal_params};
 use crate::enter::enter_whole;
-use pathcast_core::chunker::{CHUNKS_MAX, Chunker as CoreChunker, Chunks, CutTree, Fault};
+use pathcast_core::files::chunks::{CHUNKS_MAX, Chunker as CoreChunker, Chunks, CutTree, Fault};
 use pathcast_core::xml::parser::Refusal;
 use pathcast_core::xml::parser::push::Bounds;
 use pyo3::IntoPyObjectExt;

@@ -1,16 +1,15 @@
 //! The Pathcast engine without Python.
 //!
 //! Reading order: [`xml`] (messages: bytes to trees, trees to bytes), [`language`] (texts of queries: normal forms and
-//! syntax trees), [`engine`] (queries run over messages), [`registry`] (queries and
-//! subscriptions by id, and whole messages against them). Files that hold many messages: [`records`]; messages of any length, cut
-//! as they arrive: [`chunker`].
+//! syntax trees), [`engine`] (queries run over messages), [`registry`] (queries and subscriptions by id, and whole
+//! messages against them), [`files`] (files of many messages, and messages too long to be held). A room uses only
+//! what is named before it.
 
 #[cfg(target_endian = "big")]
 compile_error!("snapshots are little-endian arrays that are used where they lie");
 
-pub mod chunker;
 pub mod engine;
+pub mod files;
 pub mod language;
-pub mod records;
 pub mod registry;
 pub mod xml;

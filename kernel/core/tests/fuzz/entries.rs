@@ -11,12 +11,12 @@ use pathcast_core::engine::evaluate::Scratch;
 use pathcast_core::engine::options::Options;
 use pathcast_core::engine::programs;
 use pathcast_core::engine::programs::{Bounds, Results, Session};
+use pathcast_core::files::records::{Cut, Cutter, Fault, NameTest, Place, Rows, Survey, tag_end};
 use pathcast_core::language::query::{
     Declined, Namespaces, TEXT_BYTES_MAX, canonical_text, compile,
 };
 use pathcast_core::language::xpath::Expression;
 use pathcast_core::language::xquery::Program;
-use pathcast_core::records::{Cut, Cutter, Fault, NameTest, Place, Rows, Survey, tag_end};
 use pathcast_core::registry::index::{Index, IndexState};
 use pathcast_core::registry::matcher::Worker;
 use pathcast_core::registry::snapshot::{NamespaceMap, QueryRecord};

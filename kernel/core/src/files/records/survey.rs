@@ -44,7 +44,7 @@ struct Piece {
 /// Reads a range block by block.
 ///
 /// ```
-/// use pathcast_core::records::{State, Survey};
+/// use pathcast_core::files::records::{State, Survey};
 /// let mut survey = Survey::new(2, 1000);
 /// survey.feed(b"b='>'/><c>x</c></a><!--");
 /// let outcomes = survey.outcomes();

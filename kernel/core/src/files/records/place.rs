@@ -49,7 +49,7 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::{Cut, Cutter, NameTest, Survey};
+    use crate::files::records::{Cut, Cutter, NameTest, Survey};
     use crate::xml::parser::Limits;
 
     const PARTS: [&[u8]; 20] = [

@@ -57,7 +57,7 @@ enum Mode {
 ///
 /// ```
 /// use pathcast_core::xml::parser::Limits;
-/// use pathcast_core::records::{Cut, Cutter, NameTest, Place};
+/// use pathcast_core::files::records::{Cut, Cutter, NameTest, Place};
 ///
 /// let name = |local: &str| NameTest { uri: Some(String::new()), local: Some(local.into()) };
 /// let cut = Cut {

@@ -5,7 +5,7 @@ use crate::xml::parser::name_end;
 /// What stands before and after a record in the message that it becomes.
 ///
 /// ```
-/// use pathcast_core::records::Context;
+/// use pathcast_core::files::records::Context;
 /// let mut context = Context::new(b"<?xml version='1.0'?>", 100);
 /// context.push(b"<orders xmlns='urn:o'>");
 /// context.push(b"<day n=\"1\">");
