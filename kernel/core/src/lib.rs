@@ -5,6 +5,9 @@
 //! messages against them), [`files`] (files of many messages, and messages too long to be held). A room uses only
 //! what is named before it.
 
+#![warn(unreachable_pub)]
+#![allow(clippy::len_without_is_empty, reason = "what nothing outside asks for is not there")]
+
 #[cfg(target_endian = "big")]
 compile_error!("snapshots are little-endian arrays that are used where they lie");
 

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 /// A set of query numbers as sparse 64-bit words, ascending.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Words {
+pub(crate) struct Words {
     at: Box<[u32]>,
     bits: Box<[u64]>,
     /// The same for the summary: which words of each group of 64 are there.
@@ -19,17 +19,17 @@ pub struct Words {
 
 impl Words {
     /// Whether no number is in the set.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.at.is_empty()
     }
 
     /// Which words have a bit.
-    pub fn at(&self) -> &[u32] {
+    pub(crate) fn at(&self) -> &[u32] {
         &self.at
     }
 
     /// Bytes held.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.at.len() * 12 + self.groups.len() * 16
     }
 }
@@ -42,14 +42,14 @@ fn mask_between(low: u32, high: u32) -> u64 {
 
 /// The bitmap of one message; empty between messages.
 #[derive(Debug, Default)]
-pub struct Collector {
+pub(crate) struct Collector {
     bits: Vec<u64>,
     summary: Vec<u64>,
 }
 
 impl Collector {
     /// Makes room for query numbers below `queries`.
-    pub fn reserve(&mut self, queries: usize) {
+    pub(crate) fn reserve(&mut self, queries: usize) {
         let words = queries.div_ceil(64);
         if words > self.bits.len() {
             self.bits.resize(words, 0);
@@ -59,7 +59,7 @@ impl Collector {
 
     /// Adds a set.
     #[inline]
-    pub fn add_words(&mut self, words: &Words) {
+    pub(crate) fn add_words(&mut self, words: &Words) {
         for (&at, &bits) in words.at.iter().zip(&words.bits) {
             self.bits[at as usize] |= bits;
         }
@@ -70,46 +70,46 @@ impl Collector {
 
     /// The bits by word.
     #[inline]
-    pub fn words(&self) -> &[u64] {
+    pub(crate) fn words(&self) -> &[u64] {
         &self.bits
     }
 
     /// Empties it.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.drain_words(|_, _| {});
     }
 
     /// Moves everything here that is in another collector of the same room.
-    pub fn take_all(&mut self, other: &mut Collector) {
+    pub(crate) fn take_all(&mut self, other: &mut Collector) {
         other.drain_words(|at, bits| self.add_word(at as u32, bits));
     }
 
     /// Adds a word.
     #[inline]
-    pub fn add_word(&mut self, at: u32, bits: u64) {
+    pub(crate) fn add_word(&mut self, at: u32, bits: u64) {
         self.bits[at as usize] |= bits;
         self.summary[at as usize >> 6] |= 1 << (at & 63);
     }
 
     /// Whether all of some bits of a word are there.
     #[inline]
-    pub fn has_word(&self, at: u32, bits: u64) -> bool {
+    pub(crate) fn has_word(&self, at: u32, bits: u64) -> bool {
         self.bits[at as usize] & bits == bits
     }
 
     /// Whether all of a set is there.
-    pub fn has_words(&self, words: &Words) -> bool {
+    pub(crate) fn has_words(&self, words: &Words) -> bool {
         words.at.iter().zip(&words.bits).all(|(&at, &bits)| self.has_word(at, bits))
     }
 
     /// Whether a number is there.
     #[inline]
-    pub fn contains(&self, number: QueryNumber) -> bool {
+    pub(crate) fn contains(&self, number: QueryNumber) -> bool {
         self.bits[number as usize / 64] >> (number % 64) & 1 == 1
     }
 
     /// Adds a range, moved up by `offset`.
-    pub fn add_range(&mut self, range: &Range<QueryNumber>, offset: QueryNumber) {
+    pub(crate) fn add_range(&mut self, range: &Range<QueryNumber>, offset: QueryNumber) {
         let (mut number, end) = (range.start + offset, range.end + offset);
         while number < end {
             let word = number >> 6;
@@ -121,7 +121,7 @@ impl Collector {
     }
 
     /// Takes out the numbers that are in another collector of the same room.
-    pub fn remove_all(&mut self, others: &Collector) {
+    pub(crate) fn remove_all(&mut self, others: &Collector) {
         for (group, summary) in self.summary.iter().enumerate() {
             let mut words = *summary;
             while words != 0 {
@@ -133,7 +133,7 @@ impl Collector {
     }
 
     /// Appends the numbers in ascending order, without those in `removed`, and empties the bitmap.
-    pub fn drain_into(&mut self, numbers: &mut Vec<u32>, removed: Option<&[u64]>) {
+    pub(crate) fn drain_into(&mut self, numbers: &mut Vec<u32>, removed: Option<&[u64]>) {
         self.drain_words(|at, mut bits| {
             if let Some(removed) = removed {
                 bits &= !removed.get(at).copied().unwrap_or(0);
@@ -143,7 +143,7 @@ impl Collector {
     }
 
     /// Appends the set as words, ascending; empties the bitmap.
-    pub fn drain_into_words(&mut self, at: &mut Vec<u32>, bits: &mut Vec<u64>) {
+    pub(crate) fn drain_into_words(&mut self, at: &mut Vec<u32>, bits: &mut Vec<u64>) {
         self.drain_words(|word, set| {
             at.push(word as u32);
             bits.push(set);
@@ -151,7 +151,7 @@ impl Collector {
     }
 
     /// The set as words; empties the bitmap.
-    pub fn drain_to_words(&mut self) -> Words {
+    pub(crate) fn drain_to_words(&mut self) -> Words {
         let (mut at, mut bits) = (Vec::new(), Vec::new());
         let mut groups: Vec<(u32, u64)> = Vec::new();
         self.drain_words(|word, set| {

@@ -26,7 +26,7 @@ pub struct Stats {
 
 impl Stats {
     /// Adds the counters of another worker.
-    pub fn add(&mut self, other: &Stats) {
+    pub(crate) fn add(&mut self, other: &Stats) {
         self.messages += other.messages;
         self.bytes += other.bytes;
         self.refused += other.refused;

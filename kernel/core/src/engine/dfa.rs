@@ -28,9 +28,9 @@ use std::hash::Hasher;
 use std::ops::Range;
 
 /// Number of a DFA state in one [`LazyDfa`].
-pub type DfaState = u32;
+pub(crate) type DfaState = u32;
 /// Number of a block in one [`LazyDfa`].
-pub type BlockId = u32;
+pub(crate) type BlockId = u32;
 type ClassId = u32;
 
 /// Blocks of one kind that a DFA state may hold before they are merged. More of them make a miss
@@ -40,19 +40,19 @@ const BLOCKS_MAX: usize = 4;
 const EMPTY: BlockId = 0;
 const UNKNOWN: u32 = u32::MAX;
 /// The DFA state of the document node.
-pub const INITIAL: DfaState = 0;
+pub(crate) const INITIAL: DfaState = 0;
 
 /// NFA states that became active together.
 ///
 /// More than half of all states are leaves: they accept, and nothing leads on from them. What they
 /// accept is in the words, so the states that are kept are those with something below.
 #[derive(Debug)]
-pub struct Block {
+pub(crate) struct Block {
     inner: Box<[StateId]>,
     /// Queries accepted without conditions.
-    pub words: Words,
+    pub(crate) words: Words,
     /// Plans whose main path ends at one of the states.
-    pub plans: Box<[PlanId]>,
+    pub(crate) plans: Box<[PlanId]>,
     /// The `//`-child states of the inner states; [`UNKNOWN`] until asked for.
     below: BlockId,
     /// Where the automaton has targets: what its states lead to.
@@ -116,7 +116,7 @@ struct Active {
 
 /// A cache of what the NFA does; see the module's text.
 #[derive(Debug, Default)]
-pub struct LazyDfa {
+pub(crate) struct LazyDfa {
     classes: Vec<Class>,
     class_index: FxHashMap<Class, ClassId>,
     class_of_name: Vec<ClassId>,
@@ -138,31 +138,26 @@ pub struct LazyDfa {
 impl LazyDfa {
     /// Forgets everything; words count query numbers from `offset` from now on. The memory of the
     /// entries goes, the bitmap in which words are made stays.
-    pub fn reset(&mut self, offset: QueryNumber) {
+    pub(crate) fn reset(&mut self, offset: QueryNumber) {
         let collector = std::mem::take(&mut self.collector);
         *self = LazyDfa { offset, collector, ..LazyDfa::default() };
     }
 
     /// Bytes held, as counted when entries were made.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.memory
     }
 
     /// Number of DFA states.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.states.len()
-    }
-
-    /// Whether nothing has been compiled.
-    pub fn is_empty(&self) -> bool {
-        self.states.is_empty()
     }
 
     /// Runs a message: the DFA state of each element, in document order.
     ///
     /// Returns the number of misses (elements whose DFA state or transition had to be made), or none
     /// when `memory_max` was passed on the way; the caller then drops the cache.
-    pub fn run<N: Nfa>(
+    pub(crate) fn run<N: Nfa>(
         &mut self,
         nfa: &N,
         names: &NameTable,
@@ -194,7 +189,7 @@ impl LazyDfa {
     }
 
     /// Makes ready for a message, for [`LazyDfa::step_by_name`].
-    pub fn prepare<N: Nfa>(&mut self, nfa: &N, names: &NameTable) {
+    pub(crate) fn prepare<N: Nfa>(&mut self, nfa: &N, names: &NameTable) {
         if self.states.is_empty() {
             self.begin(nfa);
         }
@@ -203,7 +198,12 @@ impl LazyDfa {
 
     /// The DFA state reached from `from` by an element of this name, made if it has to be.
     #[inline]
-    pub fn step_by_name<N: Nfa>(&mut self, nfa: &N, from: DfaState, name: NameId) -> DfaState {
+    pub(crate) fn step_by_name<N: Nfa>(
+        &mut self,
+        nfa: &N,
+        from: DfaState,
+        name: NameId,
+    ) -> DfaState {
         let class = self.class_of_name[name as usize];
         match self.transitions.get(&(from, class)) {
             Some(&to) => to,
@@ -212,61 +212,61 @@ impl LazyDfa {
     }
 
     /// The blocks of a DFA state that accept queries without conditions.
-    pub fn accepting(&self, state: DfaState) -> impl Iterator<Item = (u32, &Block)> {
+    pub(crate) fn accepting(&self, state: DfaState) -> impl Iterator<Item = (u32, &Block)> {
         let blocks = &self.states[state as usize].accepting;
         blocks.iter().map(|&b| (b, &self.blocks[b as usize]))
     }
 
     /// The blocks of a DFA state that have plans.
-    pub fn planned(&self, state: DfaState) -> &[BlockId] {
+    pub(crate) fn planned(&self, state: DfaState) -> &[BlockId] {
         &self.states[state as usize].planned
     }
 
     /// Whether nothing is active in a state: no path ends at it or below.
     #[inline]
-    pub fn is_dead(&self, state: DfaState) -> bool {
+    pub(crate) fn is_dead(&self, state: DfaState) -> bool {
         let active = &self.states[state as usize];
         active.reached.is_empty() && active.looping.is_empty()
     }
 
     /// The state in which nothing is active; made if it is not there.
-    pub fn dead_state(&mut self) -> DfaState {
+    pub(crate) fn dead_state(&mut self) -> DfaState {
         self.intern_state(vec![], vec![])
     }
 
     /// Whether all targets that a block leads to by itself have been found; false where the automaton has none.
     #[inline]
-    pub fn has_reached(&self, block: BlockId, found: &Collector) -> bool {
+    pub(crate) fn has_reached(&self, block: BlockId, found: &Collector) -> bool {
         let leads = &self.blocks[block as usize].leads;
         leads.as_ref().is_some_and(|leads| is_reached(&leads.here, found))
     }
 
     /// The same for all that can be reached below a state.
     #[inline]
-    pub fn has_reached_below(&self, state: DfaState, found: &Collector) -> bool {
+    pub(crate) fn has_reached_below(&self, state: DfaState, found: &Collector) -> bool {
         let below = &self.states[state as usize].below;
         below.as_ref().is_some_and(|below| is_reached(below, found))
     }
 
     /// The same for all that may be reached by what is inside an element of a state.
     #[inline]
-    pub fn has_reached_inside(&self, state: DfaState, found: &Collector) -> bool {
+    pub(crate) fn has_reached_inside(&self, state: DfaState, found: &Collector) -> bool {
         let inside = &self.states[state as usize].inside;
         inside.as_ref().is_some_and(|inside| is_reached(inside, found))
     }
 
     /// Number of transitions.
-    pub fn transition_count(&self) -> usize {
+    pub(crate) fn transition_count(&self) -> usize {
         self.transitions.len()
     }
 
     /// A block.
-    pub fn block(&self, block: BlockId) -> &Block {
+    pub(crate) fn block(&self, block: BlockId) -> &Block {
         &self.blocks[block as usize]
     }
 
     /// Number of blocks; block numbers are below it.
-    pub fn block_count(&self) -> usize {
+    pub(crate) fn block_count(&self) -> usize {
         self.blocks.len()
     }
 
@@ -316,7 +316,7 @@ impl LazyDfa {
 
     /// The DFA state in which, beside those of another one, NFA states are active that were reached and `//`-child
     /// states that loop.
-    pub fn with_states<N: Nfa>(
+    pub(crate) fn with_states<N: Nfa>(
         &mut self,
         nfa: &N,
         state: DfaState,

@@ -64,7 +64,7 @@ pub fn unwatched<T>(work: impl FnOnce() -> T) -> T {
 
 /// Whether the work of this thread was stopped, so that its answer is worthless.
 #[inline]
-pub fn is_interrupted() -> bool {
+pub(crate) fn is_interrupted() -> bool {
     IS_INTERRUPTED.get()
 }
 
@@ -72,7 +72,7 @@ pub fn is_interrupted() -> bool {
 ///
 /// # Errors
 /// It was stopped.
-pub fn finished<T>(answer: T) -> Result<T, Interrupted> {
+pub(crate) fn finished<T>(answer: T) -> Result<T, Interrupted> {
     if is_interrupted() { Err(Interrupted) } else { Ok(answer) }
 }
 

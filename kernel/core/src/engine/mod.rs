@@ -9,23 +9,23 @@
 //! [`paths`] (a set of paths run over a message), [`plans`] (what subscriptions share), [`programs`] (XQuery beyond
 //! them). Beside them [`path_finder`] (paths in a part of a message).
 
-pub mod collect;
+pub(crate) mod collect;
 pub mod conditions;
 pub mod counters;
-pub mod dfa;
+pub(crate) mod dfa;
 pub mod evaluate;
-pub mod ids;
+pub(crate) mod ids;
 pub mod interrupt;
 pub mod nfa;
 pub mod options;
 pub mod path_finder;
-pub mod paths;
-pub mod plain;
+pub(crate) mod paths;
+pub(crate) mod plain;
 pub mod plans;
-pub mod predicates;
+pub(crate) mod predicates;
 pub mod programs;
 pub(crate) mod reach;
 pub mod routing;
 pub(crate) mod runner;
-pub mod symbols;
+pub(crate) mod symbols;
 pub mod verdicts;

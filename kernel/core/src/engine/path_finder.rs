@@ -18,7 +18,7 @@ const NAMES_MAX: usize = 65_536;
 const NAME_BYTES_MAX: usize = 4 << 20;
 
 /// The place of the document, before the first element.
-pub const DOCUMENT: i64 = -1;
+pub(crate) const DOCUMENT: i64 = -1;
 
 /// Elements of a message in document order, with each those that it is in.
 #[derive(Clone, Copy, Debug)]
@@ -61,11 +61,6 @@ impl PathFinder {
     /// Number of paths.
     pub fn len(&self) -> usize {
         self.paths.len()
-    }
-
-    /// Whether there is no path.
-    pub fn is_empty(&self) -> bool {
-        self.paths.is_empty()
     }
 
     /// Bytes held.

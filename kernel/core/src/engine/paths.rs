@@ -12,11 +12,11 @@ use crate::language::query::ast::{Axis, NameTest, Step};
 use crate::xml::names::{NameId, NameTable};
 
 /// Number of a navigation path in one [`PathSet`].
-pub type PathId = u32;
+pub(crate) type PathId = u32;
 
 /// Distinct navigation paths (location steps without predicates).
 #[derive(Debug)]
-pub struct PathSet {
+pub(crate) struct PathSet {
     nfa: GrowingNfa,
     uses: Vec<u32>,
     unused: usize,
@@ -36,7 +36,7 @@ impl Default for PathSet {
 
 impl PathSet {
     /// The number of a path, new or known. Cost: one look-up a step.
-    pub fn intern(&mut self, steps: &[Step<'_>]) -> PathId {
+    pub(crate) fn intern(&mut self, steps: &[Step<'_>]) -> PathId {
         self.intern_labels(steps.iter().flat_map(|step| {
             let epsilon = (step.axis != Axis::Child).then_some(None);
             let name = (step.axis != Axis::DescendantOrSelf).then_some(Some(&step.test));
@@ -45,7 +45,7 @@ impl PathSet {
     }
 
     /// The same, by the labels of transitions; none is epsilon.
-    pub fn intern_labels<'l, 'q: 'l>(
+    pub(crate) fn intern_labels<'l, 'q: 'l>(
         &mut self,
         labels: impl IntoIterator<Item = Option<&'l NameTest<'q>>>,
     ) -> PathId {
@@ -66,34 +66,29 @@ impl PathSet {
     }
 
     /// The path has one user more.
-    pub fn enter(&mut self, path: PathId) {
+    pub(crate) fn enter(&mut self, path: PathId) {
         self.unused -= usize::from(self.uses[path as usize] == 0);
         self.uses[path as usize] += 1;
     }
 
     /// The path has one user less.
-    pub fn leave(&mut self, path: PathId) {
+    pub(crate) fn leave(&mut self, path: PathId) {
         self.uses[path as usize] -= 1;
         self.unused += usize::from(self.uses[path as usize] == 0);
     }
 
     /// Number of paths, those that nobody uses counted.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.uses.len()
     }
 
-    /// Whether there is no path.
-    pub fn is_empty(&self) -> bool {
-        self.uses.is_empty()
-    }
-
     /// Number of paths that nobody uses.
-    pub fn unused(&self) -> usize {
+    pub(crate) fn unused(&self) -> usize {
         self.unused
     }
 
     /// Bytes held.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.nfa.memory() + self.uses.capacity() * 4
     }
 }
@@ -112,7 +107,7 @@ pub(crate) struct PathRun {
 impl PathRun {
     /// Makes ready for a message. True if the cache was dropped, and all states with it: because it
     /// misses a path or has grown too large.
-    pub fn begin(&mut self, paths: &PathSet, names: &NameTable, bytes_max: usize) -> bool {
+    pub(crate) fn begin(&mut self, paths: &PathSet, names: &NameTable, bytes_max: usize) -> bool {
         let is_dropped = self.path_count != paths.len() || self.memory() > bytes_max;
         if is_dropped {
             self.dfa.reset(0);
@@ -126,17 +121,17 @@ impl PathRun {
 
     /// The state after an element of this name.
     #[inline]
-    pub fn step(&mut self, paths: &PathSet, from: DfaState, name: NameId) -> DfaState {
+    pub(crate) fn step(&mut self, paths: &PathSet, from: DfaState, name: NameId) -> DfaState {
         self.dfa.step_by_name(&paths.nfa, from, name)
     }
 
     /// A state in which nothing is active.
-    pub fn nothing(&mut self) -> DfaState {
+    pub(crate) fn nothing(&mut self) -> DfaState {
         self.dfa.dead_state()
     }
 
     /// A state and, beside what is active in it, the states in which some paths end.
-    pub fn entered(
+    pub(crate) fn entered(
         &mut self,
         paths: &PathSet,
         state: DfaState,
@@ -151,13 +146,13 @@ impl PathRun {
 
     /// Whether no path ends at or below a state.
     #[inline]
-    pub fn is_dead(&self, state: DfaState) -> bool {
+    pub(crate) fn is_dead(&self, state: DfaState) -> bool {
         self.dfa.is_dead(state)
     }
 
     /// The paths that end at a state, ascending.
     #[inline]
-    pub fn accepted(&mut self, state: DfaState) -> &[PathId] {
+    pub(crate) fn accepted(&mut self, state: DfaState) -> &[PathId] {
         if self.accepted.len() <= state as usize {
             self.accepted.resize(self.dfa.len().max(state as usize + 1), None);
         }
@@ -174,13 +169,8 @@ impl PathRun {
     }
 
     /// Bytes held.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.dfa.memory() + self.memory + self.accepted.len() * 16
-    }
-
-    /// Number of states compiled.
-    pub fn len(&self) -> usize {
-        self.dfa.len()
     }
 }
 

@@ -16,7 +16,7 @@ use crate::xml::tree::MessageTree;
 
 /// The run-time stack of one automaton; reused from message to message while that is unchanged.
 #[derive(Debug, Default)]
-pub struct RunTimeStack {
+pub(crate) struct RunTimeStack {
     /// States reached at each open element, level after level.
     reached: Vec<StateId>,
     /// Where each level begins in `reached`, and in `looping`.
@@ -33,7 +33,7 @@ pub struct RunTimeStack {
 impl RunTimeStack {
     /// Runs a message and reports every active state at every element, in document order. False if there would
     /// be more than `most` of them together, or it is interrupted; the rest of the message has not been run then.
-    pub fn run<N: Nfa>(
+    pub(crate) fn run<N: Nfa>(
         &mut self,
         nfa: &N,
         names: &NameTable,

@@ -78,9 +78,9 @@ pub struct Reach {
 #[derive(Debug)]
 pub(crate) struct Conjuncts {
     /// Its parts, each once, counted from 0.
-    pub parts: Vec<u32>,
+    pub(crate) parts: Vec<u32>,
     /// What it leads to.
-    pub targets: Box<[u64]>,
+    pub(crate) targets: Box<[u64]>,
 }
 
 impl Reach {
@@ -125,49 +125,49 @@ impl Reach {
     }
 
     /// Number of targets.
-    pub fn targets(&self) -> u32 {
+    pub(crate) fn targets(&self) -> u32 {
         self.targets
     }
 
     /// 64-bit words of a set of targets.
-    pub fn words(&self) -> usize {
+    pub(crate) fn words(&self) -> usize {
         self.masks.words
     }
 
     /// The number of the first part.
-    pub fn first_part(&self) -> QueryNumber {
+    pub(crate) fn first_part(&self) -> QueryNumber {
         self.masks.words as u32 * 64
     }
 
     /// Numbers of targets and parts are below this.
-    pub fn number_count(&self) -> usize {
+    pub(crate) fn number_count(&self) -> usize {
         self.first_part() as usize + self.parts.len()
     }
 
     /// What a plan may lead to.
-    pub fn of_plan(&self, plan: PlanId) -> &[u64] {
+    pub(crate) fn of_plan(&self, plan: PlanId) -> &[u64] {
         self.masks.get(self.plans[plan as usize])
     }
 
     /// What a state leads to itself, its plans counted.
-    pub fn of_state(&self, state: StateId) -> &[u64] {
+    pub(crate) fn of_state(&self, state: StateId) -> &[u64] {
         self.masks.get(self.states[state as usize])
     }
 
     /// What the states lead to that a state leads to.
-    pub fn under(&self, state: StateId) -> &[u64] {
+    pub(crate) fn under(&self, state: StateId) -> &[u64] {
         self.masks.get(self.under[state as usize])
     }
 
     /// What the plans lead to that look into the elements that a state is reached by.
-    pub fn inside(&self, state: StateId) -> &[u64] {
+    pub(crate) fn inside(&self, state: StateId) -> &[u64] {
         self.masks.get(self.inside[state as usize])
     }
 
     /// Whether a number need not be looked for any more: it is a part of conjunctions whose targets are
     /// all reached.
     #[inline]
-    pub fn is_pointless(&self, number: QueryNumber, found: &Collector) -> bool {
+    pub(crate) fn is_pointless(&self, number: QueryNumber, found: &Collector) -> bool {
         number >= self.first_part() && {
             let part = (number - self.first_part()) as usize;
             is_reached(self.masks.get(self.parts[part]), found)
@@ -176,7 +176,7 @@ impl Reach {
 
     /// Adds what the conjunctions lead to that hold. Cost: the parts that hold, and the conjunctions of which
     /// the rarest part does.
-    pub fn conclude(&self, found: &mut Collector) {
+    pub(crate) fn conclude(&self, found: &mut Collector) {
         if self.conjunctions.is_empty() {
             return;
         }
@@ -205,7 +205,7 @@ impl Reach {
     }
 
     /// Bytes held.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         let ids = self.plans.len() + 3 * self.states.len() + self.parts.len();
         self.masks.memory()
             + (ids + self.conjuncts.len() + self.looked_at.len()) * 4
@@ -215,12 +215,12 @@ impl Reach {
 
 /// Whether all targets of a mask have been found.
 #[inline]
-pub fn is_reached(mask: &[u64], found: &Collector) -> bool {
+pub(crate) fn is_reached(mask: &[u64], found: &Collector) -> bool {
     mask.iter().zip(found.words()).all(|(mask, found)| mask & !found == 0)
 }
 
 /// Adds the targets of a mask to those of another.
 #[inline]
-pub fn add(to: &mut [u64], mask: &[u64]) {
+pub(crate) fn add(to: &mut [u64], mask: &[u64]) {
     to.iter_mut().zip(mask).for_each(|(to, mask)| *to |= mask);
 }

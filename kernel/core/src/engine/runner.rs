@@ -19,25 +19,25 @@ use std::ops::Range;
 
 /// What a message lends to the automata that it is run through.
 pub(crate) struct Run<'m: 'w, 'w> {
-    pub message: Message<'m>,
-    pub names: &'m NameTable,
-    pub post: &'w mut PostProcessor,
+    pub(crate) message: Message<'m>,
+    pub(crate) names: &'m NameTable,
+    pub(crate) post: &'w mut PostProcessor,
     /// Exact evaluation of the message, prepared when the first expression asks; until then, what it
     /// works with.
-    pub session: Option<evaluate::Session<'w>>,
-    pub scratch: Option<&'w mut evaluate::Scratch>,
-    pub collector: &'w mut Collector,
+    pub(crate) session: Option<evaluate::Session<'w>>,
+    pub(crate) scratch: Option<&'w mut evaluate::Scratch>,
+    pub(crate) collector: &'w mut Collector,
     /// Queries whose expression has used up its steps.
-    pub over_budget: &'w mut Collector,
+    pub(crate) over_budget: &'w mut Collector,
     /// Queries that are undecided because the message has used up its steps; some may be satisfied all the same.
-    pub undecided: &'w mut Collector,
+    pub(crate) undecided: &'w mut Collector,
     /// Steps of the message over all queries.
-    pub budget: Budget,
-    pub stats: &'w mut Stats,
-    pub cache_bytes_max: usize,
-    pub steps_max: u64,
+    pub(crate) budget: Budget,
+    pub(crate) stats: &'w mut Stats,
+    pub(crate) cache_bytes_max: usize,
+    pub(crate) steps_max: u64,
     /// What the numbers of the automaton at hand are moved up by.
-    pub offset: QueryNumber,
+    pub(crate) offset: QueryNumber,
 }
 
 /// Elements that a DFA state must serve on average, or the cache is not worth its making.
@@ -106,7 +106,7 @@ impl Blocks for StateBlocks {
 
 impl Conditions {
     /// Decides the plans of blocks together, by their conditions; the few that are no conjunctions one by one.
-    pub fn decide<N: Nfa>(
+    pub(crate) fn decide<N: Nfa>(
         &mut self,
         nfa: &N,
         blocks: &impl Blocks,
@@ -236,7 +236,7 @@ struct Grouping {
 
 impl Runner {
     /// Drops what belongs to an earlier version of the automaton.
-    pub fn follow(&mut self, version: u64, offset: QueryNumber) {
+    pub(crate) fn follow(&mut self, version: u64, offset: QueryNumber) {
         if self.version != version || self.offset != offset {
             self.version = version;
             self.offset = offset;
@@ -250,7 +250,7 @@ impl Runner {
     }
 
     /// Runs a message and puts what it satisfies into the collector. True if the plain NFA did it.
-    pub fn run<N: Nfa>(&mut self, nfa: &N, run: &mut Run<'_, '_>) -> bool {
+    pub(crate) fn run<N: Nfa>(&mut self, nfa: &N, run: &mut Run<'_, '_>) -> bool {
         self.marks.begin(nfa.plan_count(), nfa.expression_count());
         run.offset = self.offset;
         let is_plain = run.cache_bytes_max == 0 || self.plain_messages_left > 0;
@@ -422,7 +422,7 @@ impl Runner {
 
 impl Marks {
     /// Makes all marks those of an earlier message.
-    pub fn begin(&mut self, plans: usize, expressions: usize) {
+    pub(crate) fn begin(&mut self, plans: usize, expressions: usize) {
         if self.now == u32::MAX / 2 {
             *self = Marks::default();
         }

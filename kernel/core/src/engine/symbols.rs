@@ -11,24 +11,24 @@ use std::fmt::Write as _;
 use std::hash::Hasher;
 
 /// Number of a symbol.
-pub type Symbol = u32;
+pub(crate) type Symbol = u32;
 
 /// The epsilon-transition to a `//`-child state; also "no such symbol" in a [`Class`].
-pub const EPSILON: Symbol = 0;
+pub(crate) const EPSILON: Symbol = 0;
 /// The wildcard.
-pub const STAR: Symbol = 1;
+pub(crate) const STAR: Symbol = 1;
 /// Number of the first symbol that stands for a name test other than `*`.
-pub const FIRST_NAME: Symbol = 2;
+pub(crate) const FIRST_NAME: Symbol = 2;
 
 /// The name tests that a message name satisfies besides `*`; [`EPSILON`] where there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Class {
     /// `name` or `Q{uri}name`
-    pub exact: Symbol,
+    pub(crate) exact: Symbol,
     /// `Q{uri}*`
-    pub in_namespace: Symbol,
+    pub(crate) in_namespace: Symbol,
     /// `*:name`
-    pub any_namespace: Symbol,
+    pub(crate) any_namespace: Symbol,
 }
 
 /// Name tests in canonical notation, numbered in order of arrival from [`FIRST_NAME`].
@@ -43,24 +43,19 @@ pub struct SymbolTable {
 
 impl SymbolTable {
     /// Number of symbols, epsilon and wildcard counted.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         FIRST_NAME as usize + self.ends.len()
     }
 
-    /// Whether no name test has been interned.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
     /// Canonical notation of a symbol from [`FIRST_NAME`] on.
-    pub fn notation(&self, symbol: Symbol) -> &str {
+    pub(crate) fn notation(&self, symbol: Symbol) -> &str {
         let at = (symbol - FIRST_NAME) as usize;
         let start = if at == 0 { 0 } else { self.ends[at - 1] };
         &self.text[start as usize..self.ends[at] as usize]
     }
 
     /// The symbol of a name test, new or known. `buffer` is scratch space.
-    pub fn intern_test(&mut self, test: &NameTest<'_>, buffer: &mut String) -> Symbol {
+    pub(crate) fn intern_test(&mut self, test: &NameTest<'_>, buffer: &mut String) -> Symbol {
         if let NameTest::Name { uri, local } = test
             && uri.is_empty()
         {
@@ -75,7 +70,7 @@ impl SymbolTable {
     }
 
     /// The symbol of a name test in canonical notation, new or known.
-    pub fn intern(&mut self, notation: &str) -> Symbol {
+    pub(crate) fn intern(&mut self, notation: &str) -> Symbol {
         if let Some(symbol) = self.find(notation) {
             return symbol;
         }
@@ -93,12 +88,12 @@ impl SymbolTable {
     }
 
     /// The symbol of a name test in canonical notation, if some query uses it.
-    pub fn find(&self, notation: &str) -> Option<Symbol> {
+    pub(crate) fn find(&self, notation: &str) -> Option<Symbol> {
         self.index.find(hash(notation), |&symbol| self.notation(symbol) == notation).copied()
     }
 
     /// Which name tests an expanded name satisfies.
-    pub fn class(&self, uri: &str, local: &str, buffer: &mut String) -> Class {
+    pub(crate) fn class(&self, uri: &str, local: &str, buffer: &mut String) -> Class {
         let mut class = Class::default();
         let mut look_up = |table: &Self, parts: &[&str]| {
             buffer.clear();
@@ -118,13 +113,13 @@ impl SymbolTable {
     }
 
     /// Bytes held.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.text.capacity() + self.ends.capacity() * 4 + self.index.capacity() * 5
     }
 }
 
 /// Writes a name test in canonical notation.
-pub fn write_test(test: &NameTest<'_>, out: &mut String) {
+pub(crate) fn write_test(test: &NameTest<'_>, out: &mut String) {
     let written = match test {
         NameTest::Any => write!(out, "*"),
         NameTest::Name { uri, local } if uri.is_empty() => write!(out, "{local}"),

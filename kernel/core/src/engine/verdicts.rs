@@ -13,27 +13,22 @@ pub enum UsedUp {
 
 /// Queries that a message leaves undecided; both lists ascend.
 #[derive(Debug, Default)]
-pub struct Undecided {
+pub(crate) struct Undecided {
     /// Those whose evaluation has used up its own steps.
-    pub by_query: Vec<QueryNumber>,
+    pub(crate) by_query: Vec<QueryNumber>,
     /// Those that were left when the message had used up its steps over all queries.
-    pub by_message: Vec<QueryNumber>,
+    pub(crate) by_message: Vec<QueryNumber>,
 }
 
 impl Undecided {
     /// Empties it.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.by_query.clear();
         self.by_message.clear();
     }
 
     /// How many.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.by_query.len() + self.by_message.len()
-    }
-
-    /// Whether everything was decided.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }

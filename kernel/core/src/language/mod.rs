@@ -3,7 +3,7 @@
 //! Reading order: [`query`] (location paths to normal form), [`numbers`] (numbers in texts), [`xpath`] (XPath 1.0 as
 //! syntax trees), [`xquery`] (subscriptions as syntax trees).
 
-pub mod numbers;
+pub(crate) mod numbers;
 pub mod query;
 pub mod xpath;
 pub mod xquery;

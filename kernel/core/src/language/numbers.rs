@@ -17,7 +17,7 @@ pub(crate) enum NumberScan {
 
 impl NumberScan {
     /// Reads on; none if no continuation can be a number. Cost: up to the first byte that is wrong.
-    pub fn read(self, piece: &[u8]) -> Option<NumberScan> {
+    pub(crate) fn read(self, piece: &[u8]) -> Option<NumberScan> {
         use NumberScan::*;
         piece.iter().try_fold(self, |state, &byte| match (state, byte) {
             (Start | End, byte) if is_blank(byte) => Some(state),

@@ -22,10 +22,6 @@ const SPARE_BYTES_MAX: usize = 64 << 20;
 pub trait Messages: Sync {
     /// Number of messages.
     fn len(&self) -> usize;
-    /// Whether there is none.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
     /// A message; none if there is a gap at this place (a null).
     fn get(&self, at: usize) -> Option<&[u8]>;
     /// Bytes of all messages.

@@ -27,30 +27,25 @@ const DELTA_MAX: usize = 1 << 14;
 
 /// Strings in one buffer.
 #[derive(Debug, Default, Clone)]
-pub struct Texts {
+pub(crate) struct Texts {
     text: String,
     ends: Vec<usize>,
 }
 
 impl Texts {
     /// Number of strings.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
     /// Appends a string.
-    pub fn push(&mut self, text: &str) {
+    pub(crate) fn push(&mut self, text: &str) {
         self.text.push_str(text);
         self.ends.push(self.text.len());
     }
 
     /// A string.
-    pub fn get(&self, at: usize) -> &str {
+    pub(crate) fn get(&self, at: usize) -> &str {
         let start = if at == 0 { 0 } else { self.ends[at - 1] };
         &self.text[start..self.ends[at]]
     }
@@ -77,11 +72,6 @@ impl IdTable {
     /// Number of query numbers, removed ones counted.
     pub fn len(&self) -> usize {
         self.base.as_ref().map_or(0, |b| b.len()) + read(&self.delta).len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Calls `f` with the id of each number.
@@ -113,9 +103,9 @@ pub struct IndexState {
     removed: Vec<u64>,
     removed_count: usize,
     /// Changes when the base does.
-    pub generation: u64,
+    pub(crate) generation: u64,
     /// Changes when the delta does.
-    pub revision: u64,
+    pub(crate) revision: u64,
 }
 
 /// An index shared by threads.
@@ -206,7 +196,7 @@ impl IndexState {
     }
 
     /// Number of query numbers, removed ones counted.
-    pub fn number_count(&self) -> usize {
+    pub(crate) fn number_count(&self) -> usize {
         self.base_len() + self.delta.len()
     }
 
@@ -216,12 +206,12 @@ impl IndexState {
     }
 
     /// The queries that came since.
-    pub fn delta(&self) -> &GrowingNfa {
+    pub(crate) fn delta(&self) -> &GrowingNfa {
         &self.delta
     }
 
     /// Bitmap of the removed numbers; none when there are none.
-    pub fn removed(&self) -> Option<&[u64]> {
+    pub(crate) fn removed(&self) -> Option<&[u64]> {
         (self.removed_count > 0).then_some(&self.removed)
     }
 

@@ -25,7 +25,7 @@ pub struct Worker {
     /// Counters since they were last taken.
     pub stats: Stats,
     /// What the last message has left undecided; not among the satisfied queries.
-    pub undecided: Undecided,
+    pub(crate) undecided: Undecided,
 }
 
 /// A worker without its door.
@@ -101,7 +101,7 @@ impl Worker {
 
 impl Engine {
     /// An engine with empty caches; see [`Options`].
-    pub fn new(cache_bytes_max: usize, steps_max: u64, message_steps_max: u64) -> Self {
+    pub(crate) fn new(cache_bytes_max: usize, steps_max: u64, message_steps_max: u64) -> Self {
         Engine {
             cache_bytes_max,
             steps_max,
@@ -117,13 +117,13 @@ impl Engine {
     }
 
     /// The steps that a message may take from now on.
-    pub fn set_message_steps_max(&mut self, steps: u64) {
+    pub(crate) fn set_message_steps_max(&mut self, steps: u64) {
         self.message_steps_max = steps;
     }
 
     /// Appends the numbers of the queries that a message satisfies, and of those that it leaves
     /// undecided; both ascending. The tree is full if the view needs that.
-    pub fn run(
+    pub(crate) fn run(
         &mut self,
         view: View<'_>,
         Parsed { message, names, .. }: Parsed<'_>,

@@ -40,10 +40,10 @@ pub struct Place {
 }
 
 /// Where the path of an alternative ends: query, alternative, place.
-pub type PathRow = (QueryNumber, u32, u32);
+pub(crate) type PathRow = (QueryNumber, u32, u32);
 
 /// A predicate of an alternative: query, alternative, place, operator, constant.
-pub type PredicateRow = (QueryNumber, u32, u32, Operator, u32);
+pub(crate) type PredicateRow = (QueryNumber, u32, u32, Operator, u32);
 
 /// What the queries of a snapshot ask for.
 #[derive(Debug, Default)]

@@ -29,7 +29,7 @@ impl<'v> View<'v> {
         View { base: None, delta: None, removed: None, routes: None, generation: 1, revision: 1 };
 
     /// A changing index.
-    pub fn of_index(state: &'v IndexState) -> Self {
+    pub(crate) fn of_index(state: &'v IndexState) -> Self {
         View {
             base: state.base().map(|base| &**base),
             delta: (!state.delta().is_empty()).then(|| state.delta()),
@@ -41,7 +41,7 @@ impl<'v> View<'v> {
     }
 
     /// Whether some expression needs more of a message than elements, attributes and text.
-    pub fn needs_full_tree(&self) -> bool {
+    pub(crate) fn needs_full_tree(&self) -> bool {
         self.base.is_some_and(Snapshot::needs_full_tree)
             || self.delta.is_some_and(Nfa::needs_full_tree)
     }

@@ -24,17 +24,17 @@ pub(crate) struct Workers<W> {
 
 impl<W: Send> Workers<W> {
     /// None yet; at most one a thread is kept.
-    pub fn new(threads: usize) -> Self {
+    pub(crate) fn new(threads: usize) -> Self {
         Workers { threads: threads.max(1), idle: Mutex::default() }
     }
 
     /// Whether a batch is done by one thread.
-    pub fn is_one(&self) -> bool {
+    pub(crate) fn is_one(&self) -> bool {
         self.threads == 1
     }
 
     /// Calls `f` with a worker, an idle one or a new one.
-    pub fn with<T>(&self, make: impl FnOnce() -> W, f: impl FnOnce(&mut W) -> T) -> T {
+    pub(crate) fn with<T>(&self, make: impl FnOnce() -> W, f: impl FnOnce(&mut W) -> T) -> T {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut worker = idle.unwrap_or_else(make);
         let answer = f(&mut worker);
@@ -49,7 +49,7 @@ impl<W: Send> Workers<W> {
     ///
     /// `work` is given a worker and the places of a run; it is watched for the batch being given up. Calls
     /// may overlap; each takes the workers it needs.
-    pub fn run<T: Send>(
+    pub(crate) fn run<T: Send>(
         &self,
         messages: usize,
         make: impl Fn() -> W + Sync,

@@ -15,7 +15,7 @@ static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 pub type NameId = u32;
 
 /// Number of a namespace URI in one [`NameTable`] (0-based).
-pub type UriId = u32;
+pub(crate) type UriId = u32;
 
 /// Expanded names (namespace URI, local name). No namespace is the empty URI.
 ///
@@ -53,11 +53,6 @@ impl NameTable {
         self.entries.len()
     }
 
-    /// Whether no name has been interned since the table was made or emptied.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
     /// Bytes of all names.
     #[inline]
     pub fn text_bytes(&self) -> usize {
@@ -81,13 +76,13 @@ impl NameTable {
     }
 
     /// The [`hash_name`] of a name.
-    pub fn hash(&self, id: NameId) -> u64 {
+    pub(crate) fn hash(&self, id: NameId) -> u64 {
         self.hashes[id as usize]
     }
 
     /// The id of a known expanded name, given as UTF-8; `hash` is its [`hash_name`], which a caller
     /// who asks often computes once. Cost: one probe.
-    pub fn find(&self, hash: u64, uri: &[u8], local: &[u8]) -> Option<NameId> {
+    pub(crate) fn find(&self, hash: u64, uri: &[u8], local: &[u8]) -> Option<NameId> {
         let is_same =
             |&id: &NameId| self.uri(id).as_bytes() == uri && self.local(id).as_bytes() == local;
         self.index.find(hash, is_same).copied()
@@ -100,7 +95,7 @@ impl NameTable {
     }
 
     /// The id of a URI, new or known. Cost: one hash of it.
-    pub fn intern_uri(&mut self, uri: &str) -> UriId {
+    pub(crate) fn intern_uri(&mut self, uri: &str) -> UriId {
         let hash = hash_uri(uri);
         let is_same = |&id: &UriId| self.at(self.uris[id as usize].text) == uri;
         if let Some(&id) = self.uri_index.find(hash, is_same) {
@@ -115,7 +110,7 @@ impl NameTable {
     }
 
     /// The id of a name in a namespace, new or known. Cost: one hash of the local name.
-    pub fn intern_in(&mut self, uri: UriId, local: &str) -> NameId {
+    pub(crate) fn intern_in(&mut self, uri: UriId, local: &str) -> NameId {
         let hash = hash_in(self.uris[uri as usize].hash, local);
         let is_same = |&id: &NameId| {
             let entry = self.entries[id as usize];
@@ -144,7 +139,7 @@ impl NameTable {
     }
 
     /// Forgets every name and begins a new generation.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.text.clear();
         self.entries.clear();
         self.hashes.clear();
@@ -157,7 +152,7 @@ impl NameTable {
 
 /// Hash of an expanded name, for [`NameTable::find`]; the same in every table of this process, and
 /// of no other: it is seeded, so that nobody can send names made to collide.
-pub fn hash_name(uri: &str, local: &str) -> u64 {
+pub(crate) fn hash_name(uri: &str, local: &str) -> u64 {
     hash_in(hash_uri(uri), local)
 }
 

@@ -18,14 +18,14 @@ pub const NONE: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// First byte.
-    pub start: u32,
+    pub(crate) start: u32,
     /// Length in bytes, with [`Span::IN_SCRATCH`] set when the bytes lie in the scratch buffer.
-    pub len_and_place: u32,
+    pub(crate) len_and_place: u32,
 }
 
 impl Span {
     /// Flag bit in `len_and_place`.
-    pub const IN_SCRATCH: u32 = 1 << 31;
+    pub(crate) const IN_SCRATCH: u32 = 1 << 31;
 
     /// A run of the message.
     #[inline]
@@ -141,13 +141,8 @@ impl MessageTree {
         self.name.len()
     }
 
-    /// Whether there is no element (true only before the first message).
-    pub fn is_empty(&self) -> bool {
-        self.name.is_empty()
-    }
-
     /// Empties all columns, keeping their memory.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.name.clear();
         self.parent.clear();
         self.depth.clear();

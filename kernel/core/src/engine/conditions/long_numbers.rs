@@ -70,7 +70,7 @@ pub(super) struct LongNumbers {
 
 impl LongNumbers {
     /// Forgets the message before, and the memory that an unusual one took.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         if self.runs.capacity() > RUNS_KEPT {
             *self = LongNumbers::default();
         }
@@ -79,7 +79,7 @@ impl LongNumbers {
 
     /// `number()` of the concatenated text nodes `start..end`. Cost: constant, after the text of
     /// the message has been read once.
-    pub fn of_texts(&mut self, message: Message<'_>, start: u32, end: u32) -> f64 {
+    pub(crate) fn of_texts(&mut self, message: Message<'_>, start: u32, end: u32) -> f64 {
         if !self.is_known {
             self.is_known = true;
             self.find_runs(message);

@@ -33,20 +33,20 @@ pub(crate) struct MessageIndex {
 
 impl MessageIndex {
     /// Forgets the message before. Cost: constant.
-    pub fn begin_message(&mut self) {
+    pub(crate) fn begin_message(&mut self) {
         self.has_names = false;
         self.has_ordinals = false;
         self.known.clear();
     }
 
     /// Says the ordinals of the first elements, of any and of their names, whose siblings are not in the tree.
-    pub fn know_ordinals(&mut self, known: &[(u32, u32)]) {
+    pub(crate) fn know_ordinals(&mut self, known: &[(u32, u32)]) {
         self.known.extend_from_slice(known);
     }
 
     /// Finds out which names occur and chains the elements of each. Cost: elements + attributes,
     /// once per message.
-    pub fn find_names(&mut self, tree: &MessageTree, names: &NameTable) {
+    pub(crate) fn find_names(&mut self, tree: &MessageTree, names: &NameTable) {
         if self.has_names {
             return;
         }
@@ -79,17 +79,17 @@ impl MessageIndex {
     }
 
     /// Whether some element has the name. Needs `find_names`.
-    pub fn has_element(&self, name: NameId) -> bool {
+    pub(crate) fn has_element(&self, name: NameId) -> bool {
         self.by_name.get(name as usize).is_some_and(|entry| entry.element_stamp == self.stamp)
     }
 
     /// Whether some attribute has the name. Needs `find_names`.
-    pub fn has_attribute(&self, name: NameId) -> bool {
+    pub(crate) fn has_attribute(&self, name: NameId) -> bool {
         self.by_name.get(name as usize).is_some_and(|entry| entry.attribute_stamp == self.stamp)
     }
 
     /// The elements of a name in document order. Needs `find_names`.
-    pub fn elements(&self, name: NameId) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn elements(&self, name: NameId) -> impl Iterator<Item = u32> + '_ {
         let first = self.has_element(name).then(|| self.by_name[name as usize].first);
         std::iter::successors(first, |&element| {
             let next = self.next_of_name[element as usize];
@@ -99,7 +99,7 @@ impl MessageIndex {
 
     /// Counts every element among its siblings. Needs `find_names`. Cost: elements, once per
     /// message.
-    pub fn count_siblings(&mut self, tree: &MessageTree) {
+    pub(crate) fn count_siblings(&mut self, tree: &MessageTree) {
         if self.has_ordinals {
             return;
         }
@@ -141,13 +141,13 @@ impl MessageIndex {
     }
 
     /// Position (from 1) of an element among all children of its parent. Needs `count_siblings`.
-    pub fn ordinal_of_any(&self, element: u32) -> u32 {
+    pub(crate) fn ordinal_of_any(&self, element: u32) -> u32 {
         self.ordinal_of_any[element as usize]
     }
 
     /// Position (from 1) among the children of its parent that have the same name. Needs
     /// `count_siblings`.
-    pub fn ordinal_of_name(&self, element: u32) -> u32 {
+    pub(crate) fn ordinal_of_name(&self, element: u32) -> u32 {
         self.ordinal_of_name[element as usize]
     }
 }

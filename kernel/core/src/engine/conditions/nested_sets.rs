@@ -43,7 +43,7 @@ const SLOTS_KEPT: usize = 4096;
 
 impl NestedSets {
     /// Forgets all sets. Cost: what was used since the last time.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         if self.index.is_empty() {
             return;
         }
@@ -59,7 +59,7 @@ impl NestedSets {
     }
 
     /// The set of a nested path, if known.
-    pub fn find(&self, hash: u64, key: &[u8]) -> Option<AnchorSet> {
+    pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Option<AnchorSet> {
         let is_same = |entry: &Entry| {
             entry.hash == hash
                 && &self.keys[entry.key_start as usize..entry.key_end as usize] == key
@@ -69,7 +69,7 @@ impl NestedSets {
 
     /// Keeps the set of a nested path. `anchors` are distinct, in any order, and get sorted. Sets
     /// given out before may have become meaningless.
-    pub fn insert(
+    pub(crate) fn insert(
         &mut self,
         hash: u64,
         key: &[u8],
@@ -105,7 +105,7 @@ impl NestedSets {
     }
 
     /// Whether the nested path holds at an element.
-    pub fn contains(&self, set: AnchorSet, element: u32) -> bool {
+    pub(crate) fn contains(&self, set: AnchorSet, element: u32) -> bool {
         match set {
             AnchorSet::Empty => false,
             AnchorSet::Bits { first_word } => {

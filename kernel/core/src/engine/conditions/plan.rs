@@ -19,18 +19,18 @@ pub(crate) const ANY: TestNumber = u32::MAX;
 /// A half-open range of numbers of a plan's checks, operations or positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Slice {
-    pub start: u32,
-    pub end: u32,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
 }
 
 impl Slice {
     /// The numbers.
-    pub fn numbers(self) -> std::ops::Range<u32> {
+    pub(crate) fn numbers(self) -> std::ops::Range<u32> {
         self.start..self.end
     }
 
     /// How many.
-    pub fn len(self) -> u32 {
+    pub(crate) fn len(self) -> u32 {
         self.end - self.start
     }
 }
@@ -76,14 +76,14 @@ pub(crate) enum Reach {
 /// One step whose conditions, or whose name, have to be checked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Check {
-    pub reach: Reach,
+    pub(crate) reach: Reach,
     /// The name test of the step.
-    pub test: TestNumber,
+    pub(crate) test: TestNumber,
     /// What must hold, in this order.
-    pub operations: Slice,
+    pub(crate) operations: Slice,
     /// Whether positions need the list of the siblings: they follow other predicates, or count
     /// what a pattern of names lets through.
-    pub by_siblings: bool,
+    pub(crate) by_siblings: bool,
 }
 
 /// One condition, in the order of evaluation.
@@ -119,12 +119,12 @@ impl Operation {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NestedPath {
     /// From its last step to its first.
-    pub checks: Slice,
+    pub(crate) checks: Slice,
     /// How its first step leads on from the anchor.
-    pub axis: Axis,
+    pub(crate) axis: Axis,
     /// A text that is the same for two nested paths exactly if they are the same.
-    pub key: TextRange,
-    pub key_hash: u64,
+    pub(crate) key: TextRange,
+    pub(crate) key_hash: u64,
 }
 
 /// A query's conditions, ready to be checked. Made by [`Plan::compile`].
@@ -145,7 +145,7 @@ impl Plan {
     }
 
     /// Whether the structure decides alone: [`Plan::holds`] is true wherever there is an end.
-    pub fn is_unconditional(&self) -> bool {
+    pub(crate) fn is_unconditional(&self) -> bool {
         self.main().len() == 0
     }
 
@@ -170,24 +170,24 @@ impl Plan {
 /// The arrays of a plan while it is compiled.
 #[derive(Default)]
 pub(crate) struct Arrays {
-    pub checks: Vec<Check>,
-    pub operations: Vec<Operation>,
-    pub tests: Vec<(Named, Test)>,
-    pub positions: Vec<(Operator, f64)>,
-    pub nested: Vec<NestedPath>,
-    pub text: String,
+    pub(crate) checks: Vec<Check>,
+    pub(crate) operations: Vec<Operation>,
+    pub(crate) tests: Vec<(Named, Test)>,
+    pub(crate) positions: Vec<(Operator, f64)>,
+    pub(crate) nested: Vec<NestedPath>,
+    pub(crate) text: String,
 }
 
 impl Arrays {
     /// Adds literal text.
-    pub fn add_text(&mut self, text: &str) -> TextRange {
+    pub(crate) fn add_text(&mut self, text: &str) -> TextRange {
         let start = self.text.len() as u32;
         self.text.push_str(text);
         TextRange { start, end: self.text.len() as u32 }
     }
 
     /// Adds a name test, or finds the equal one.
-    pub fn add_test(&mut self, named: Named, test: &NameTest<'_>) -> TestNumber {
+    pub(crate) fn add_test(&mut self, named: Named, test: &NameTest<'_>) -> TestNumber {
         let (uri, local) = match test {
             NameTest::Any => return ANY,
             NameTest::Name { uri, local } => (Some(uri), Some(local)),
@@ -230,7 +230,7 @@ impl Arrays {
     }
 
     /// The finished plan; the checks of the main path are the last ones, `main`.
-    pub fn into_plan(self, main: Slice) -> Plan {
+    pub(crate) fn into_plan(self, main: Slice) -> Plan {
         let is_local = |number: u32| self.operations[number as usize].is_local();
         let is_direct = self.checks[main.start as usize..].iter().all(|check| {
             let is_forced =

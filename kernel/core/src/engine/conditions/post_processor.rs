@@ -50,7 +50,7 @@ impl PostProcessor {
     }
 
     /// Elements that plans have looked at since somebody asked, as often as they did.
-    pub fn take_steps(&mut self) -> u64 {
+    pub(crate) fn take_steps(&mut self) -> u64 {
         std::mem::take(&mut self.steps)
     }
 }
@@ -64,7 +64,7 @@ pub(crate) struct Marks {
 
 impl Marks {
     /// Empties the set, for elements below `elements`.
-    pub fn begin(&mut self, elements: usize) {
+    pub(crate) fn begin(&mut self, elements: usize) {
         if self.marked.len() < elements {
             self.marked.resize(elements, 0);
         }
@@ -77,7 +77,7 @@ impl Marks {
 
     /// Adds an element; false if it was there.
     #[inline]
-    pub fn add(&mut self, element: u32) -> bool {
+    pub(crate) fn add(&mut self, element: u32) -> bool {
         let mark = &mut self.marked[element as usize];
         let is_new = *mark != self.now;
         *mark = self.now;
@@ -85,7 +85,7 @@ impl Marks {
     }
 
     /// Whether the element is there.
-    pub fn contains(&self, element: u32) -> bool {
+    pub(crate) fn contains(&self, element: u32) -> bool {
         self.marked[element as usize] == self.now
     }
 }
@@ -102,7 +102,7 @@ const READ_MAX: usize = 256;
 
 impl StringValueNumbers {
     /// `number()` of the concatenated text nodes `start..end`.
-    pub fn of_texts(&mut self, message: Message<'_>, start: u32, end: u32) -> f64 {
+    pub(crate) fn of_texts(&mut self, message: Message<'_>, start: u32, end: u32) -> f64 {
         let spans = &message.tree.text_value[start as usize..end as usize];
         if let [span] = spans
             && span.len() <= READ_MAX

@@ -42,13 +42,18 @@ pub(super) struct Presence {
 
 impl Presence {
     /// Forgets the message before.
-    pub fn begin_message(&mut self) {
+    pub(crate) fn begin_message(&mut self) {
         self.candidates = 0;
     }
 
     /// Whether the message has what a plan needs, as far as can be told.
     #[inline]
-    pub fn may_hold(&mut self, needs: Needs, message: Message<'_>, names: &NameTable) -> bool {
+    pub(crate) fn may_hold(
+        &mut self,
+        needs: Needs,
+        message: Message<'_>,
+        names: &NameTable,
+    ) -> bool {
         if self.candidates < CANDIDATES_MIN {
             self.candidates += 1;
             if self.candidates < CANDIDATES_MIN {

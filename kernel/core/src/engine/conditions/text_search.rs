@@ -30,7 +30,7 @@ pub(crate) struct TextSearch {
 
 impl TextSearch {
     /// Forgets the message before.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         if self.is_read {
             self.is_read = false;
             self.known.clear();
@@ -44,14 +44,19 @@ impl TextSearch {
     }
 
     /// The concatenation of the text nodes of a range. Cost: constant, after the text has been read once.
-    pub fn value(&mut self, message: Message<'_>, texts: Range<u32>) -> &[u8] {
+    pub(crate) fn value(&mut self, message: Message<'_>, texts: Range<u32>) -> &[u8] {
         self.read(message);
         &self.text[self.bytes_of(texts)]
     }
 
     /// Whether that contains a string. Cost: for long values a look-up, after all of the text has been
     /// searched for the string once.
-    pub fn contains(&mut self, message: Message<'_>, texts: Range<u32>, string: &[u8]) -> bool {
+    pub(crate) fn contains(
+        &mut self,
+        message: Message<'_>,
+        texts: Range<u32>,
+        string: &[u8],
+    ) -> bool {
         self.read(message);
         let bytes = self.bytes_of(texts);
         if bytes.len() > SHORT
@@ -63,13 +68,18 @@ impl TextSearch {
     }
 
     /// Where a string stands in the text of the message; none if too often. For [`TextSearch::is_in`].
-    pub fn find(&mut self, message: Message<'_>, string: &[u8]) -> Option<Range<u32>> {
+    pub(crate) fn find(&mut self, message: Message<'_>, string: &[u8]) -> Option<Range<u32>> {
         self.read(message);
         self.places_of(string)
     }
 
     /// Whether the text nodes of a range contain a string that has been searched for. Cost: a binary search.
-    pub fn is_in(&self, texts: Range<u32>, string: &[u8], places: &Option<Range<u32>>) -> bool {
+    pub(crate) fn is_in(
+        &self,
+        texts: Range<u32>,
+        string: &[u8],
+        places: &Option<Range<u32>>,
+    ) -> bool {
         let bytes = self.bytes_of(texts);
         match places {
             Some(places) => self.stands_in(places, string, bytes),

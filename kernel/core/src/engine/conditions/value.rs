@@ -8,8 +8,8 @@ use crate::language::query::ast::Operator;
 /// A place in the text of a plan, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TextRange {
-    pub start: u32,
-    pub end: u32,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
 }
 
 /// What a value is asked for.

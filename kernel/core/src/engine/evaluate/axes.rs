@@ -73,10 +73,10 @@ enum Rest {
 }
 
 impl Walk {
-    pub const NOTHING: Walk = Walk { first: None, rest: Rest::Nothing };
+    pub(crate) const NOTHING: Walk = Walk { first: None, rest: Rest::Nothing };
 
     /// Begins at a context node.
-    pub fn new(document: &Document<'_>, axis: Axis, test: &Test<'_>, node: Node) -> Walk {
+    pub(crate) fn new(document: &Document<'_>, axis: Axis, test: &Test<'_>, node: Node) -> Walk {
         let position = node.position();
         let first = match axis {
             Axis::Itself | Axis::AncestorOrSelf | Axis::DescendantOrSelf => Some(node),
@@ -116,7 +116,7 @@ impl Walk {
     }
 
     /// The next node, whether it passes a test or not.
-    pub fn next(&mut self, document: &Document<'_>) -> Option<Node> {
+    pub(crate) fn next(&mut self, document: &Document<'_>) -> Option<Node> {
         if let Some(node) = self.first.take() {
             return Some(node);
         }
@@ -169,7 +169,7 @@ impl Walk {
     }
 
     /// The next node that passes. Cost: one step for each node visited.
-    pub fn next_passing(
+    pub(crate) fn next_passing(
         &mut self,
         document: &Document<'_>,
         test: &Test<'_>,

@@ -7,7 +7,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OverBudget {
     /// Steps it was given.
-    pub steps_max: u64,
+    pub(crate) steps_max: u64,
 }
 
 impl fmt::Display for OverBudget {
@@ -37,34 +37,34 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    pub fn new(steps_max: u64) -> Self {
+    pub(crate) fn new(steps_max: u64) -> Self {
         let all = if interrupt::is_interrupted() { 0 } else { steps_max };
         let slice = all.min(SLICE);
         Budget { steps_max, slice, rest: all - slice }
     }
 
     /// Steps that were given.
-    pub fn given(&self) -> u64 {
+    pub(crate) fn given(&self) -> u64 {
         self.steps_max
     }
 
     /// Steps that are left.
-    pub fn left(&self) -> u64 {
+    pub(crate) fn left(&self) -> u64 {
         self.slice + self.rest
     }
 
-    pub fn taken(&self) -> u64 {
+    pub(crate) fn taken(&self) -> u64 {
         self.steps_max - self.left()
     }
 
     /// Takes steps for what has been done already, as far as there are any.
-    pub fn take(&mut self, steps: u64) {
+    pub(crate) fn take(&mut self, steps: u64) {
         // If there are not so many, they are used up.
         self.charge(steps).unwrap_or(());
     }
 
     #[inline(always)]
-    pub fn charge(&mut self, steps: u64) -> Within<()> {
+    pub(crate) fn charge(&mut self, steps: u64) -> Within<()> {
         match self.slice.checked_sub(steps) {
             Some(left) => {
                 self.slice = left;
@@ -84,7 +84,7 @@ impl Budget {
 
     /// Charges for text that is looked at; short ones come with the node they belong to.
     #[inline(always)]
-    pub fn charge_text(&mut self, bytes: usize) -> Within<()> {
+    pub(crate) fn charge_text(&mut self, bytes: usize) -> Within<()> {
         self.charge((bytes / BYTES_PER_STEP) as u64)
     }
 }

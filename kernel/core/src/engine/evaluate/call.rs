@@ -2,7 +2,7 @@
 
 use super::budget::Within;
 use super::document::{Main, Node, Sort, XML_URI};
-use super::evaluate::{Context, Evaluator, Text};
+use super::evaluator::{Context, Evaluator, Text};
 use super::number_text::round;
 use super::strings;
 use crate::language::xpath::ast::{ExprId, Kind, List};
@@ -40,7 +40,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Functions that give a boolean.
-    pub fn call_boolean(
+    pub(crate) fn call_boolean(
         &mut self,
         function: Function,
         list: List,
@@ -72,7 +72,12 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Functions that give a number.
-    pub fn call_number(&mut self, function: Function, list: List, context: Context) -> Within<f64> {
+    pub(crate) fn call_number(
+        &mut self,
+        function: Function,
+        list: List,
+        context: Context,
+    ) -> Within<f64> {
         self.budget.charge(1)?;
         match function {
             Function::Position => Ok(f64::from(context.position)),
@@ -108,7 +113,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Functions that give a string.
-    pub fn call_string(
+    pub(crate) fn call_string(
         &mut self,
         function: Function,
         list: List,
@@ -234,7 +239,7 @@ impl<'a> Evaluator<'a> {
 
     /// `id()`: the elements whose ids are among the words of the argument; of a node-set, of the
     /// string-values of all its nodes.
-    pub fn call_id(&mut self, list: List, context: Context) -> Within<Vec<Node>> {
+    pub(crate) fn call_id(&mut self, list: List, context: Context) -> Within<Vec<Node>> {
         self.budget.charge(1)?;
         let mut found = self.take_list();
         let Some(id) = self.argument(list, 0) else { return Ok(found) };

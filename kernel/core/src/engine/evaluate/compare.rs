@@ -2,7 +2,7 @@
 
 use super::budget::Within;
 use super::document::Node;
-use super::evaluate::{Context, Evaluator, Text};
+use super::evaluator::{Context, Evaluator, Text};
 use crate::language::xpath::ast::{Comparison, ExprId, Kind, Memo};
 use hashbrown::HashSet;
 use std::hash::RandomState;
@@ -12,7 +12,7 @@ const PAIRS_MAX: usize = 16;
 
 impl<'a> Evaluator<'a> {
     /// `left op right`.
-    pub fn comparison(
+    pub(crate) fn comparison(
         &mut self,
         comparison: Comparison,
         left: ExprId,

@@ -23,30 +23,30 @@ const DECLARATION: u32 = 2;
 
 impl Node {
     /// The document node.
-    pub const ROOT: Node = Node(0);
+    pub(crate) const ROOT: Node = Node(0);
 
-    pub fn at(position: u32) -> Node {
+    pub(crate) fn at(position: u32) -> Node {
         Node(u64::from(position) << 32)
     }
 
-    pub fn attribute(position: u32, attribute: u32) -> Node {
+    pub(crate) fn attribute(position: u32, attribute: u32) -> Node {
         Node(u64::from(position) << 32 | u64::from(ATTRIBUTE | attribute))
     }
 
-    pub fn declaration(position: u32, declaration: u32) -> Node {
+    pub(crate) fn declaration(position: u32, declaration: u32) -> Node {
         Node(u64::from(position) << 32 | u64::from(DECLARATION + declaration))
     }
 
-    pub fn xml_namespace(position: u32) -> Node {
+    pub(crate) fn xml_namespace(position: u32) -> Node {
         Node(u64::from(position) << 32 | u64::from(XML_NAMESPACE))
     }
 
-    pub fn position(self) -> u32 {
+    pub(crate) fn position(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
     /// Neither attribute nor namespace node.
-    pub fn is_main(self) -> bool {
+    pub(crate) fn is_main(self) -> bool {
         self.0 as u32 == 0
     }
 }
@@ -125,7 +125,7 @@ const NUMBER: u32 = TEXT - 1;
 
 impl Positions {
     /// Numbers the nodes of a message. Cost: one pass over its nodes.
-    pub fn number(&mut self, tree: &MessageTree) {
+    pub(crate) fn number(&mut self, tree: &MessageTree) {
         let markups = tree.markup_texts_before.len() as u32;
         let nodes = 1 + tree.len() + tree.text_value.len() + markups as usize;
         debug_assert!(nodes < NUMBER as usize, "numbers fit beside the kind");
@@ -186,24 +186,28 @@ impl Positions {
 /// A message with its positions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Document<'a> {
-    pub message: Message<'a>,
-    pub tree: &'a MessageTree,
-    pub names: &'a NameTable,
+    pub(crate) message: Message<'a>,
+    pub(crate) tree: &'a MessageTree,
+    pub(crate) names: &'a NameTable,
     positions: &'a Positions,
 }
 
 impl<'a> Document<'a> {
     /// The message whose positions these are.
-    pub fn new(message: Message<'a>, names: &'a NameTable, positions: &'a Positions) -> Self {
+    pub(crate) fn new(
+        message: Message<'a>,
+        names: &'a NameTable,
+        positions: &'a Positions,
+    ) -> Self {
         Document { message, tree: message.tree, names, positions }
     }
 
     /// Number of positions.
-    pub fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         self.positions.entries.len() as u32
     }
 
-    pub fn main(&self, position: u32) -> Main {
+    pub(crate) fn main(&self, position: u32) -> Main {
         let entry = self.positions.entries[position as usize];
         let number = entry & NUMBER;
         match entry & !NUMBER {
@@ -214,7 +218,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    pub fn sort(&self, node: Node) -> Sort {
+    pub(crate) fn sort(&self, node: Node) -> Sort {
         let second = node.0 as u32;
         match second {
             0 => Sort::Main(self.main(node.position())),
@@ -224,31 +228,31 @@ impl<'a> Document<'a> {
         }
     }
 
-    pub fn element_position(&self, element: u32) -> u32 {
+    pub(crate) fn element_position(&self, element: u32) -> u32 {
         self.positions.elements[element as usize]
     }
 
-    pub fn text_position(&self, text: u32) -> u32 {
+    pub(crate) fn text_position(&self, text: u32) -> u32 {
         self.positions.texts[text as usize]
     }
 
     /// The element at or after a position, by number.
-    pub fn element_from(&self, position: u32) -> u32 {
+    pub(crate) fn element_from(&self, position: u32) -> u32 {
         self.positions.elements.partition_point(|&at| at < position) as u32
     }
 
     /// The text node at or after a position, by number.
-    pub fn text_from(&self, position: u32) -> u32 {
+    pub(crate) fn text_from(&self, position: u32) -> u32 {
         self.positions.texts.partition_point(|&at| at < position) as u32
     }
 
     /// Position of an element, or of the document node for [`NONE`].
-    pub fn container_position(&self, element: u32) -> u32 {
+    pub(crate) fn container_position(&self, element: u32) -> u32 {
         if element == NONE { 0 } else { self.element_position(element) }
     }
 
     /// One past the last position inside the node at a position.
-    pub fn end(&self, position: u32) -> u32 {
+    pub(crate) fn end(&self, position: u32) -> u32 {
         match self.main(position) {
             Main::Document => self.len(),
             Main::Element(element) => {
@@ -261,7 +265,7 @@ impl<'a> Document<'a> {
     }
 
     /// Position of the parent of what is at a position; none for the document node.
-    pub fn parent(&self, position: u32) -> Option<u32> {
+    pub(crate) fn parent(&self, position: u32) -> Option<u32> {
         match self.main(position) {
             Main::Document => None,
             _ => Some(self.container_position(self.parent_element(position))),
@@ -269,7 +273,7 @@ impl<'a> Document<'a> {
     }
 
     /// Element that what is at a position is a child of, [`NONE`] for none.
-    pub fn parent_element(&self, position: u32) -> u32 {
+    pub(crate) fn parent_element(&self, position: u32) -> u32 {
         match self.main(position) {
             Main::Document => NONE,
             Main::Element(element) => self.tree.parent[element as usize],
@@ -280,7 +284,7 @@ impl<'a> Document<'a> {
 
     /// The sibling before a position; comments and instructions count if they are asked for. Cost:
     /// constant, after one pass over the message.
-    pub fn sibling_before(&self, position: u32, with_markup: bool) -> Option<u32> {
+    pub(crate) fn sibling_before(&self, position: u32, with_markup: bool) -> Option<u32> {
         let siblings = self.positions.siblings.get_or_init(|| Siblings::find(self));
         let has_markup = with_markup && !siblings.with_markup.is_empty();
         let before = if has_markup { &siblings.with_markup } else { &siblings.without_markup };
@@ -288,12 +292,12 @@ impl<'a> Document<'a> {
     }
 
     /// Position of the parent of any node.
-    pub fn parent_of(&self, node: Node) -> Option<u32> {
+    pub(crate) fn parent_of(&self, node: Node) -> Option<u32> {
         if node.is_main() { self.parent(node.position()) } else { Some(node.position()) }
     }
 
     /// The element at a position, if one is there.
-    pub fn element(&self, position: u32) -> Option<u32> {
+    pub(crate) fn element(&self, position: u32) -> Option<u32> {
         match self.main(position) {
             Main::Element(element) => Some(element),
             _ => None,
@@ -301,14 +305,14 @@ impl<'a> Document<'a> {
     }
 
     /// The attributes of an element, by number.
-    pub fn attributes(&self, element: u32) -> std::ops::Range<u32> {
+    pub(crate) fn attributes(&self, element: u32) -> std::ops::Range<u32> {
         let starts = &self.tree.attribute_start;
         starts[element as usize]..starts[element as usize + 1]
     }
 
     /// The namespace declarations in force at an element, by number, in order (XPath 1.0, 5.4).
     /// Cost: see [`Document::declarations_met`].
-    pub fn declarations(&self, element: u32) -> Vec<u32> {
+    pub(crate) fn declarations(&self, element: u32) -> Vec<u32> {
         let starts = &self.tree.declaration_start;
         let mut prefixes: HashSet<&[u8]> = HashSet::new();
         prefixes.insert(b"xml");
@@ -326,7 +330,7 @@ impl<'a> Document<'a> {
     }
 
     /// Number of declarations of an element and its ancestors: what finding them costs.
-    pub fn declarations_met(&self, element: u32) -> u64 {
+    pub(crate) fn declarations_met(&self, element: u32) -> u64 {
         let starts = &self.tree.declaration_start;
         let mut at = element;
         let mut met = 0;
@@ -337,16 +341,16 @@ impl<'a> Document<'a> {
         met
     }
 
-    pub fn declared_prefix(&self, declaration: u32) -> &'a [u8] {
+    pub(crate) fn declared_prefix(&self, declaration: u32) -> &'a [u8] {
         self.bytes(self.tree.declaration_prefix[declaration as usize])
     }
 
-    pub fn bytes(&self, span: Span) -> &'a [u8] {
+    pub(crate) fn bytes(&self, span: Span) -> &'a [u8] {
         self.message.bytes(span)
     }
 
     /// Length of a string-value in bytes.
-    pub fn string_len(&self, node: Node) -> usize {
+    pub(crate) fn string_len(&self, node: Node) -> usize {
         match self.texts_of(node) {
             Some(texts) => {
                 let before = &self.positions.text_bytes;
@@ -357,7 +361,7 @@ impl<'a> Document<'a> {
     }
 
     /// The string-value (XPath 1.0, 5). Cost: none if it is one run of text, else a copy.
-    pub fn string_value(&self, node: Node) -> Cow<'a, [u8]> {
+    pub(crate) fn string_value(&self, node: Node) -> Cow<'a, [u8]> {
         let Some(texts) = self.texts_of(node) else {
             return Cow::Borrowed(self.own_value(node));
         };
@@ -376,7 +380,7 @@ impl<'a> Document<'a> {
     }
 
     /// The string-value as a span, if it is one run of text.
-    pub fn string_span(&self, node: Node) -> Option<Span> {
+    pub(crate) fn string_span(&self, node: Node) -> Option<Span> {
         let tree = self.tree;
         if let Some(texts) = self.texts_of(node) {
             return match tree.text_value[texts.start as usize..texts.end as usize] {

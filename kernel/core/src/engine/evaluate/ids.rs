@@ -13,13 +13,13 @@ pub(crate) struct Ids {
 
 impl Ids {
     /// Forgets the message before.
-    pub fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.is_known = false;
     }
 
     /// The element with an id; if two have the same, the first. Cost: when first asked about a
     /// message, one pass over its attributes.
-    pub fn element(&mut self, document: &Document<'_>, id: &[u8]) -> Option<u32> {
+    pub(crate) fn element(&mut self, document: &Document<'_>, id: &[u8]) -> Option<u32> {
         if !self.is_known {
             self.is_known = true;
             self.find_all(document);

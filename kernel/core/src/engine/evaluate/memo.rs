@@ -24,8 +24,8 @@ enum Kept {
 /// Which value: slot and context node ([`Node::ROOT`] for what does not depend on it).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Place {
-    pub slot: u32,
-    pub node: Node,
+    pub(crate) slot: u32,
+    pub(crate) node: Node,
 }
 
 /// The store; keeps its memory.
@@ -43,7 +43,7 @@ pub(super) struct Store {
 
 impl Store {
     /// Forgets everything; `slots` values may be kept now, for so many positions.
-    pub fn begin(&mut self, slots: u32, positions: u32) {
+    pub(crate) fn begin(&mut self, slots: u32, positions: u32) {
         let dense: usize = self.truths.iter().map(Vec::capacity).sum();
         if dense > KEPT_MAX * 16
             || self.others.capacity() > KEPT_MAX
@@ -68,11 +68,11 @@ impl Store {
     }
 
     /// The string-values of the node-set of a slot, if they are kept.
-    pub fn values(&self, slot: u32) -> Option<&HashSet<Vec<u8>, RandomState>> {
+    pub(crate) fn values(&self, slot: u32) -> Option<&HashSet<Vec<u8>, RandomState>> {
         self.values.get(&slot)
     }
 
-    pub fn keep_values(&mut self, slot: u32, values: HashSet<Vec<u8>, RandomState>) {
+    pub(crate) fn keep_values(&mut self, slot: u32, values: HashSet<Vec<u8>, RandomState>) {
         self.values.insert(slot, values);
     }
 
@@ -80,7 +80,7 @@ impl Store {
         self.positions <= DENSE_MAX && place.node.is_main()
     }
 
-    pub fn boolean(&self, place: Place) -> Option<bool> {
+    pub(crate) fn boolean(&self, place: Place) -> Option<bool> {
         if self.is_dense(place) {
             let truths = &self.truths[place.slot as usize];
             return match truths.get(place.node.position() as usize) {
@@ -94,7 +94,7 @@ impl Store {
         }
     }
 
-    pub fn keep_boolean(&mut self, place: Place, value: bool) {
+    pub(crate) fn keep_boolean(&mut self, place: Place, value: bool) {
         if self.is_dense(place) {
             let truths = &mut self.truths[place.slot as usize];
             truths.resize(self.positions as usize, 0);
@@ -104,38 +104,38 @@ impl Store {
         }
     }
 
-    pub fn number(&self, place: Place) -> Option<f64> {
+    pub(crate) fn number(&self, place: Place) -> Option<f64> {
         match self.others.get(&place) {
             Some(Kept::Number(value)) => Some(*value),
             _ => None,
         }
     }
 
-    pub fn keep_number(&mut self, place: Place, value: f64) {
+    pub(crate) fn keep_number(&mut self, place: Place, value: f64) {
         self.others.insert(place, Kept::Number(value));
     }
 
-    pub fn text(&self, place: Place) -> Option<&[u8]> {
+    pub(crate) fn text(&self, place: Place) -> Option<&[u8]> {
         match self.others.get(&place) {
             Some(Kept::Text(range)) => Some(&self.text[range.clone()]),
             _ => None,
         }
     }
 
-    pub fn keep_text(&mut self, place: Place, value: &[u8]) {
+    pub(crate) fn keep_text(&mut self, place: Place, value: &[u8]) {
         let start = self.text.len();
         self.text.extend_from_slice(value);
         self.others.insert(place, Kept::Text(start..self.text.len()));
     }
 
-    pub fn nodes(&self, place: Place) -> Option<&[Node]> {
+    pub(crate) fn nodes(&self, place: Place) -> Option<&[Node]> {
         match self.others.get(&place) {
             Some(Kept::Nodes(range)) => Some(&self.nodes[range.clone()]),
             _ => None,
         }
     }
 
-    pub fn keep_nodes(&mut self, place: Place, value: &[Node]) {
+    pub(crate) fn keep_nodes(&mut self, place: Place, value: &[Node]) {
         let start = self.nodes.len();
         self.nodes.extend_from_slice(value);
         self.others.insert(place, Kept::Nodes(start..self.nodes.len()));

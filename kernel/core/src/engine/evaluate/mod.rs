@@ -35,7 +35,7 @@ pub(crate) mod budget;
 pub(crate) mod call;
 mod compare;
 pub(crate) mod document;
-mod evaluate;
+mod evaluator;
 pub(crate) mod ids;
 mod memo;
 pub(crate) mod node_test;
@@ -44,7 +44,7 @@ mod paths;
 pub(crate) mod set_walk;
 pub(crate) mod strings;
 
-pub use budget::OverBudget;
+pub(crate) use budget::OverBudget;
 
 use crate::language::xpath::ast::Kind;
 use crate::language::xpath::{Expression, NodeTest};
@@ -52,7 +52,7 @@ use crate::xml::names::NameTable;
 use crate::xml::tree::{MarkupKind, Message, NodeRef};
 use budget::{Budget, Within};
 use document::{Document, Main, Node, Positions, Sort};
-use evaluate::{Context, Evaluator, State};
+use evaluator::{Context, Evaluator, State};
 
 /// What evaluations work with; keeps its memory from message to message.
 #[derive(Debug, Default)]

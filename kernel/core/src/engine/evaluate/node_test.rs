@@ -40,7 +40,7 @@ pub(crate) struct Test<'a> {
     wanted: Wanted<'a>,
     /// Comments and instructions are visited. Where they cannot pass they are not even stepped over:
     /// an evaluation takes the same steps whether the tree has them or not.
-    pub sees_markup: bool,
+    pub(crate) sees_markup: bool,
 }
 
 /// Nodes that can pass, where that allows a shorter way.
@@ -55,7 +55,7 @@ impl<'a> Test<'a> {
     /// The test of a step, given the number of its name in the message's table.
     ///
     /// `texts` is what the ranges of the test point into.
-    pub fn new(texts: &'a str, step: &Step, known: Option<NameId>) -> Self {
+    pub(crate) fn new(texts: &'a str, step: &Step, known: Option<NameId>) -> Self {
         let text = |range: TextRange| &texts[range.start as usize..range.end as usize];
         let principal = match step.axis {
             Axis::Attribute => Principal::Attribute,
@@ -83,7 +83,7 @@ impl<'a> Test<'a> {
     }
 
     /// Which nodes need to be visited on axes of elements, texts and markup.
-    pub fn range(&self) -> Range {
+    pub(crate) fn range(&self) -> Range {
         match self.wanted {
             Wanted::Any
             | Wanted::Name(_)
@@ -98,7 +98,7 @@ impl<'a> Test<'a> {
 
     /// Whether an element passes.
     #[inline(always)]
-    pub fn takes_element(&self, document: &Document<'_>, element: u32) -> bool {
+    pub(crate) fn takes_element(&self, document: &Document<'_>, element: u32) -> bool {
         match self.wanted {
             Wanted::Name(known) => Some(document.tree.name[element as usize]) == known,
             Wanted::Any => self.principal == Principal::Element,
@@ -109,7 +109,7 @@ impl<'a> Test<'a> {
 
     /// Whether an attribute passes, on the attribute axis.
     #[inline(always)]
-    pub fn takes_attribute(&self, document: &Document<'_>, attribute: u32) -> bool {
+    pub(crate) fn takes_attribute(&self, document: &Document<'_>, attribute: u32) -> bool {
         match self.wanted {
             Wanted::Name(known) => Some(document.tree.attribute_name[attribute as usize]) == known,
             Wanted::Any | Wanted::Node | Wanted::Attribute => true,
@@ -126,7 +126,7 @@ impl<'a> Test<'a> {
     }
 
     /// Whether any node passes.
-    pub fn takes(&self, document: &Document<'_>, node: Node) -> bool {
+    pub(crate) fn takes(&self, document: &Document<'_>, node: Node) -> bool {
         if self.wanted == Wanted::Node {
             return true;
         }

@@ -6,7 +6,7 @@
 use super::axes::Walk;
 use super::budget::Within;
 use super::document::Node;
-use super::evaluate::{Context, Evaluator};
+use super::evaluator::{Context, Evaluator};
 use super::node_test::Test;
 use super::set_walk::SetWalk;
 use crate::language::xpath::ast::{Axis, Expr, ExprId, List, NodeTest, Start, Step};
@@ -20,12 +20,12 @@ pub(super) type Ask<'f, 'a> = &'f mut dyn FnMut(&mut Evaluator<'a>, Node) -> Wit
 
 impl<'a> Evaluator<'a> {
     /// An empty list with memory.
-    pub fn take_list(&mut self) -> Vec<Node> {
+    pub(crate) fn take_list(&mut self) -> Vec<Node> {
         self.state.node_lists.pop().unwrap_or_default()
     }
 
     /// Takes the memory of a list back.
-    pub fn give_list(&mut self, mut list: Vec<Node>) {
+    pub(crate) fn give_list(&mut self, mut list: Vec<Node>) {
         if list.capacity() <= LIST_KEPT_MAX {
             list.clear();
             self.state.node_lists.push(list);
@@ -33,7 +33,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The nodes of a node-set, in document order, computed.
-    pub fn computed_nodes(&mut self, id: ExprId, context: Context) -> Within<Vec<Node>> {
+    pub(crate) fn computed_nodes(&mut self, id: ExprId, context: Context) -> Within<Vec<Node>> {
         match self.arena.exprs[id as usize] {
             Expr::Path { start, steps } => {
                 let steps = self.arena.steps(steps);
@@ -200,12 +200,17 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Whether a node-set has a node.
-    pub fn is_any(&mut self, id: ExprId, context: Context) -> Within<bool> {
+    pub(crate) fn is_any(&mut self, id: ExprId, context: Context) -> Within<bool> {
         self.search(id, context, &mut |_, _| Ok(true))
     }
 
     /// Asks the nodes of a node-set, in no particular order, until one says yes.
-    pub fn search(&mut self, id: ExprId, context: Context, ask: Ask<'_, 'a>) -> Within<bool> {
+    pub(crate) fn search(
+        &mut self,
+        id: ExprId,
+        context: Context,
+        ask: Ask<'_, 'a>,
+    ) -> Within<bool> {
         if !self.is_kept(id) {
             match self.arena.exprs[id as usize] {
                 Expr::Path { start, steps } => {
@@ -278,7 +283,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The first node of a node-set in document order.
-    pub fn first(&mut self, id: ExprId, context: Context) -> Within<Option<Node>> {
+    pub(crate) fn first(&mut self, id: ExprId, context: Context) -> Within<Option<Node>> {
         if !self.is_kept(id)
             && let Expr::Path { start, steps } = self.arena.exprs[id as usize]
             && let Some((last, before)) = self.arena.steps(steps).split_last()

@@ -18,7 +18,7 @@ pub(crate) struct Marks {
 
 impl Marks {
     /// Forgets all marks. Cost: constant, once the memory is there.
-    pub fn begin(&mut self, positions: u32) {
+    pub(crate) fn begin(&mut self, positions: u32) {
         let is_idle = self.marks.len() / 8 > (positions as usize).max(IDLE_MAX);
         if self.round == u32::MAX || is_idle {
             self.marks = Vec::new();
@@ -48,12 +48,12 @@ pub(crate) struct SetWalk<'s> {
     /// One past what the descendants visited so far cover.
     covered: u32,
     /// For axes on which context nodes lead to the same nodes.
-    pub marks: Option<Marks>,
+    pub(crate) marks: Option<Marks>,
 }
 
 impl<'s> SetWalk<'s> {
     /// Whether a walk from so many context nodes needs marks.
-    pub fn needs_marks(axis: Axis, contexts: usize) -> bool {
+    pub(crate) fn needs_marks(axis: Axis, contexts: usize) -> bool {
         let can_meet = matches!(
             axis,
             Axis::Ancestor
@@ -66,7 +66,7 @@ impl<'s> SetWalk<'s> {
     }
 
     /// Begins with a set in document order.
-    pub fn new(
+    pub(crate) fn new(
         document: &Document<'_>,
         axis: Axis,
         test: &Test<'_>,
@@ -88,7 +88,7 @@ impl<'s> SetWalk<'s> {
     }
 
     /// The next node that passes. Cost: one step for each node visited.
-    pub fn next_passing(
+    pub(crate) fn next_passing(
         &mut self,
         document: &Document<'_>,
         test: &Test<'_>,

@@ -1,6 +1,6 @@
 //! String functions on UTF-8 (XPath 1.0, 4.2). Characters are Unicode code points.
 
-use super::evaluate::Text;
+use super::evaluator::Text;
 use super::number_text::round;
 use memchr::memmem;
 use std::borrow::Cow;

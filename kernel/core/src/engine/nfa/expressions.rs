@@ -20,19 +20,19 @@ const KEPT_TEXT_MAX: usize = 4 << 20;
 
 /// Room for the compiled expressions of one automaton.
 #[derive(Debug, Default)]
-pub struct Room {
+pub(crate) struct Room {
     used: AtomicUsize,
 }
 
 /// An expression that is compiled when it is asked for.
 #[derive(Debug, Default)]
-pub struct Slot {
+pub(crate) struct Slot {
     kept: OnceLock<Box<Expression>>,
 }
 
 impl Slot {
     /// Calls `f` with the expression of a canonical text, and keeps it while there is room.
-    pub fn with<T>(&self, text: &str, room: &Room, f: impl FnOnce(&Expression) -> T) -> T {
+    pub(crate) fn with<T>(&self, text: &str, room: &Room, f: impl FnOnce(&Expression) -> T) -> T {
         if let Some(kept) = self.kept.get() {
             return f(kept);
         }
@@ -55,7 +55,7 @@ struct Entry {
 
 /// Expressions by text, numbered in order of arrival.
 #[derive(Debug, Default)]
-pub struct ExpressionTable {
+pub(crate) struct ExpressionTable {
     entries: Vec<Entry>,
     index: HashTable<ExpressionId>,
     needs_full_tree: bool,
@@ -64,20 +64,15 @@ pub struct ExpressionTable {
 
 impl ExpressionTable {
     /// Number of expressions.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
     }
 
     /// The number of an expression in canonical text, new or known.
     ///
     /// # Errors
     /// The text is not an expression.
-    pub fn intern(&mut self, text: &str) -> Result<ExpressionId, ParseError> {
+    pub(crate) fn intern(&mut self, text: &str) -> Result<ExpressionId, ParseError> {
         match self.find(text) {
             Some(known) => Ok(known),
             None => {
@@ -88,29 +83,29 @@ impl ExpressionTable {
     }
 
     /// The number of an expression that a snapshot holds, new or known.
-    pub fn import(&mut self, text: &str, needs_full_tree: bool) -> ExpressionId {
+    pub(crate) fn import(&mut self, text: &str, needs_full_tree: bool) -> ExpressionId {
         self.find(text).unwrap_or_else(|| self.push(text, needs_full_tree))
     }
 
     /// Canonical text of an expression, and whether it needs a full tree.
-    pub fn entry(&self, id: ExpressionId) -> (&str, bool) {
+    pub(crate) fn entry(&self, id: ExpressionId) -> (&str, bool) {
         let entry = &self.entries[id as usize];
         (&entry.text, entry.needs_full_tree)
     }
 
     /// Calls `f` with an expression.
-    pub fn with<T>(&self, id: ExpressionId, f: impl FnOnce(&Expression) -> T) -> T {
+    pub(crate) fn with<T>(&self, id: ExpressionId, f: impl FnOnce(&Expression) -> T) -> T {
         let entry = &self.entries[id as usize];
         entry.compiled.with(&entry.text, &self.room, f)
     }
 
     /// Whether an expression needs more of a message than elements, attributes and text.
-    pub fn needs_full_tree(&self) -> bool {
+    pub(crate) fn needs_full_tree(&self) -> bool {
         self.needs_full_tree
     }
 
     /// Bytes held, compiled expressions not counted.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.entries.capacity() * size_of::<Entry>()
             + self.entries.iter().map(|entry| entry.text.len()).sum::<usize>()
             + self.index.capacity() * 5

@@ -12,79 +12,79 @@ use bytemuck::{Pod, Zeroable};
 use std::ops::Range;
 
 /// No further ends.
-pub const NO_ENDS: u32 = u32::MAX;
+pub(crate) const NO_ENDS: u32 = u32::MAX;
 /// No expression.
-pub const NO_EXPRESSION: ExpressionId = ExpressionId::MAX;
+pub(crate) const NO_EXPRESSION: ExpressionId = ExpressionId::MAX;
 
 /// A state; the last record of the array belongs to none and ends the children of the last one.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
-pub struct StateRecord {
+pub(crate) struct StateRecord {
     /// First child.
-    pub first_child: StateId,
+    pub(crate) first_child: StateId,
     /// First of the queries whose first alternative is accepted here without conditions.
-    pub first_query: QueryNumber,
+    pub(crate) first_query: QueryNumber,
     /// Number of them.
-    pub query_count: u32,
+    pub(crate) query_count: u32,
     /// Entry in the table of what else ends here, or [`NO_ENDS`].
-    pub ends: u32,
+    pub(crate) ends: u32,
 }
 
 /// What ends at one state besides the queries of its record.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
-pub struct EndRecord {
+pub(crate) struct EndRecord {
     /// First plan whose main path ends here.
-    pub first_plan: PlanId,
+    pub(crate) first_plan: PlanId,
     /// Number of plans.
-    pub plan_count: u32,
+    pub(crate) plan_count: u32,
     /// First entry in the table of further alternatives without conditions.
-    pub first_range: u32,
+    pub(crate) first_range: u32,
     /// Number of entries.
-    pub range_count: u32,
+    pub(crate) range_count: u32,
 }
 
 /// Queries of which a further alternative ends at one place: at a state, or in a plan.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
-pub struct RangeRecord {
+pub(crate) struct RangeRecord {
     /// First query.
-    pub first_query: QueryNumber,
+    pub(crate) first_query: QueryNumber,
     /// Number of queries.
-    pub query_count: u32,
+    pub(crate) query_count: u32,
     /// Which of their alternatives it is; from 1 on.
-    pub alternative: u32,
+    pub(crate) alternative: u32,
 }
 
 /// The queries that share a plan.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-pub struct PlanRecord {
+pub(crate) struct PlanRecord {
     /// First of the queries whose first alternative is this plan.
-    pub first_query: QueryNumber,
+    pub(crate) first_query: QueryNumber,
     /// Number of them.
-    pub query_count: u32,
+    pub(crate) query_count: u32,
     /// The expression that has the last word, or [`NO_EXPRESSION`].
-    pub expression: ExpressionId,
+    pub(crate) expression: ExpressionId,
     /// First entry in the table of further alternatives that are this plan.
-    pub first_range: u32,
+    pub(crate) first_range: u32,
     /// Number of entries.
-    pub range_count: u32,
+    pub(crate) range_count: u32,
 }
 
 /// Views of the arrays of a snapshot.
 #[derive(Clone, Copy, Debug)]
-pub struct FrozenNfa<'s> {
+pub(crate) struct FrozenNfa<'s> {
     /// Per state, the symbol that leads to it.
-    pub symbol: &'s [Symbol],
+    pub(crate) symbol: &'s [Symbol],
     /// Per state, the rest; one entry more than states.
-    pub states: &'s [StateRecord],
+    pub(crate) states: &'s [StateRecord],
     /// What else ends at the states where something does.
-    pub ends: &'s [EndRecord],
+    pub(crate) ends: &'s [EndRecord],
     /// Further alternatives, by where they end.
-    pub ranges: &'s [RangeRecord],
+    pub(crate) ranges: &'s [RangeRecord],
     /// Plans.
-    pub plans: &'s [PlanRecord],
+    pub(crate) plans: &'s [PlanRecord],
 }
 
 impl FrozenNfa<'_> {
@@ -95,13 +95,13 @@ impl FrozenNfa<'_> {
 
     /// See [`super::Nfa::is_leaf`].
     #[inline]
-    pub fn is_leaf(&self, state: StateId) -> bool {
+    pub(crate) fn is_leaf(&self, state: StateId) -> bool {
         self.children(state).is_empty()
     }
 
     /// See [`super::Nfa::step`]. Cost: a scan or binary search in the symbols of the children.
     #[inline]
-    pub fn step(&self, state: StateId, class: &Class, targets: &mut Vec<StateId>) {
+    pub(crate) fn step(&self, state: StateId, class: &Class, targets: &mut Vec<StateId>) {
         let Range { mut start, end } = self.children(state);
         if start < end && self.symbol[start] == EPSILON {
             start += 1;
@@ -125,7 +125,7 @@ impl FrozenNfa<'_> {
 
     /// See [`super::Nfa::epsilon`].
     #[inline]
-    pub fn epsilon(&self, state: StateId) -> Option<StateId> {
+    pub(crate) fn epsilon(&self, state: StateId) -> Option<StateId> {
         let children = self.children(state);
         let has_epsilon = !children.is_empty() && self.symbol[children.start] == EPSILON;
         has_epsilon.then_some(children.start as StateId)
@@ -133,7 +133,7 @@ impl FrozenNfa<'_> {
 
     /// See [`super::Nfa::accepted`].
     #[inline]
-    pub fn accepted(&self, state: StateId, ranges: &mut Vec<Range<QueryNumber>>) {
+    pub(crate) fn accepted(&self, state: StateId, ranges: &mut Vec<Range<QueryNumber>>) {
         let record = &self.states[state as usize];
         if record.query_count > 0 {
             ranges.push(record.first_query..record.first_query + record.query_count);
@@ -143,7 +143,7 @@ impl FrozenNfa<'_> {
 
     /// See [`super::Nfa::plan_numbers`].
     #[inline]
-    pub fn plan_numbers(&self, plan: PlanId, ranges: &mut Vec<Range<QueryNumber>>) {
+    pub(crate) fn plan_numbers(&self, plan: PlanId, ranges: &mut Vec<Range<QueryNumber>>) {
         let record = &self.plans[plan as usize];
         if record.query_count > 0 {
             ranges.push(record.first_query..record.first_query + record.query_count);
@@ -153,14 +153,14 @@ impl FrozenNfa<'_> {
 
     /// The further alternatives that are a plan.
     #[inline]
-    pub fn ranges_of(&self, plan: PlanId) -> &[RangeRecord] {
+    pub(crate) fn ranges_of(&self, plan: PlanId) -> &[RangeRecord] {
         let record = &self.plans[plan as usize];
         &self.ranges[record.first_range as usize..][..record.range_count as usize]
     }
 
     /// The further alternatives that a state accepts without conditions.
     #[inline]
-    pub fn ranges_at(&self, state: StateId) -> &[RangeRecord] {
+    pub(crate) fn ranges_at(&self, state: StateId) -> &[RangeRecord] {
         match self.states[state as usize].ends {
             NO_ENDS => &[],
             at => {
@@ -172,7 +172,7 @@ impl FrozenNfa<'_> {
 
     /// The plans of a state.
     #[inline]
-    pub fn plans_at(&self, state: StateId) -> Range<PlanId> {
+    pub(crate) fn plans_at(&self, state: StateId) -> Range<PlanId> {
         match self.states[state as usize].ends {
             NO_ENDS => 0..0,
             at => {
@@ -184,7 +184,7 @@ impl FrozenNfa<'_> {
 
     /// What is wrong with the arrays, if anything: every index must be in bounds and children must
     /// follow their parents, so that no run of the automaton can leave the arrays or go in circles.
-    pub fn fault(
+    pub(crate) fn fault(
         &self,
         symbols: usize,
         queries: usize,

@@ -29,7 +29,7 @@ const END: u32 = u32::MAX;
 const IS_PLAN: u32 = 1 << 31;
 
 /// Number of a list of further ends; equal lists have equal numbers.
-pub type EndsId = u32;
+pub(crate) type EndsId = u32;
 
 #[derive(Debug, Clone, Copy)]
 struct State {
@@ -59,7 +59,7 @@ struct Accept {
 
 /// Where an alternative of a query ends: at a state, or in a plan at a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Terminal {
+pub(crate) enum Terminal {
     /// An accepting state.
     State(StateId),
     /// A plan.
@@ -68,16 +68,16 @@ pub enum Terminal {
 
 /// Where a query ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ending {
+pub(crate) struct Ending {
     /// Where its first alternative ends.
-    pub first: Terminal,
+    pub(crate) first: Terminal,
     /// Where its other alternatives end, in their order; none for a query of one alternative.
-    pub others: Option<EndsId>,
+    pub(crate) others: Option<EndsId>,
 }
 
 /// An NFA that takes queries in.
 #[derive(Debug)]
-pub struct GrowingNfa {
+pub(crate) struct GrowingNfa {
     symbols: SymbolTable,
     states: Vec<State>,
     transitions: HashTable<StateId>,
@@ -104,7 +104,7 @@ impl Default for GrowingNfa {
 
 impl GrowingNfa {
     /// An empty automaton that does not gather the nested paths of its queries.
-    pub fn of_nested_paths() -> Self {
+    pub(crate) fn of_nested_paths() -> Self {
         GrowingNfa {
             symbols: SymbolTable::default(),
             states: vec![State {
@@ -128,17 +128,17 @@ impl GrowingNfa {
     }
 
     /// Number of queries that have been inserted.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.first.len()
     }
 
     /// Whether no query has been inserted.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.first.is_empty()
     }
 
     /// Number of states.
-    pub fn state_count(&self) -> usize {
+    pub(crate) fn state_count(&self) -> usize {
         self.states.len()
     }
 
@@ -147,7 +147,7 @@ impl GrowingNfa {
     ///
     /// Cost: one hash look-up a step, and one more for an alternative with predicates. Source: paper
     /// 003, section 3.2.2.
-    pub fn insert(
+    pub(crate) fn insert(
         &mut self,
         alternatives: &[&[Step<'_>]],
         expression: Option<ExpressionId>,
@@ -203,7 +203,7 @@ impl GrowingNfa {
     }
 
     /// Adds a query whose ends are known already and returns its number.
-    pub fn push_query(&mut self, ending: Ending) -> QueryNumber {
+    pub(crate) fn push_query(&mut self, ending: Ending) -> QueryNumber {
         let number = self.first.len() as QueryNumber;
         self.first.push(match ending.first {
             Terminal::State(state) => state,
@@ -229,7 +229,7 @@ impl GrowingNfa {
     }
 
     /// The state reached from `state` over `symbol`, new or known.
-    pub fn child(&mut self, state: StateId, symbol: Symbol) -> StateId {
+    pub(crate) fn child(&mut self, state: StateId, symbol: Symbol) -> StateId {
         if let Some(target) = self.find(state, symbol) {
             return target;
         }
@@ -244,7 +244,7 @@ impl GrowingNfa {
     }
 
     /// The plan with this canonical text and expression at this state, new or known.
-    pub fn intern_plan(
+    pub(crate) fn intern_plan(
         &mut self,
         state: StateId,
         text: &str,
@@ -277,7 +277,7 @@ impl GrowingNfa {
     }
 
     /// The list of these ends, new or known; none if there are none.
-    pub fn intern_ends(&mut self, ends: &[Terminal]) -> Option<EndsId> {
+    pub(crate) fn intern_ends(&mut self, ends: &[Terminal]) -> Option<EndsId> {
         if ends.is_empty() {
             return None;
         }
@@ -293,22 +293,22 @@ impl GrowingNfa {
     }
 
     /// The expressions, to be added to.
-    pub fn expressions_mut(&mut self) -> &mut ExpressionTable {
+    pub(crate) fn expressions_mut(&mut self) -> &mut ExpressionTable {
         &mut self.expressions
     }
 
     /// The expressions.
-    pub fn expressions(&self) -> &ExpressionTable {
+    pub(crate) fn expressions(&self) -> &ExpressionTable {
         &self.expressions
     }
 
     /// The alphabet, to be added to.
-    pub fn symbols_mut(&mut self) -> &mut SymbolTable {
+    pub(crate) fn symbols_mut(&mut self) -> &mut SymbolTable {
         &mut self.symbols
     }
 
     /// Where a query ends.
-    pub fn ending(&self, number: QueryNumber) -> Ending {
+    pub(crate) fn ending(&self, number: QueryNumber) -> Ending {
         let code = self.first[number as usize];
         let first = match code & IS_PLAN {
             0 => Terminal::State(code),
@@ -318,34 +318,34 @@ impl GrowingNfa {
     }
 
     /// The ends of a list.
-    pub fn ends(&self, id: EndsId) -> &[Terminal] {
+    pub(crate) fn ends(&self, id: EndsId) -> &[Terminal] {
         &self.ends[id as usize]
     }
 
     /// Number of lists of further ends.
-    pub fn ends_count(&self) -> usize {
+    pub(crate) fn ends_count(&self) -> usize {
         self.ends.len()
     }
 
     /// State and canonical text of a plan.
-    pub fn plan_entry(&self, plan: PlanId) -> (StateId, &str) {
+    pub(crate) fn plan_entry(&self, plan: PlanId) -> (StateId, &str) {
         let entry = &self.plans[plan as usize];
         (entry.state, &entry.text)
     }
 
     /// The expression of a plan.
-    pub fn plan_expression(&self, plan: PlanId) -> Option<ExpressionId> {
+    pub(crate) fn plan_expression(&self, plan: PlanId) -> Option<ExpressionId> {
         self.plans[plan as usize].expression
     }
 
     /// Parent and symbol of a state other than the initial one.
-    pub fn origin(&self, state: StateId) -> (StateId, Symbol) {
+    pub(crate) fn origin(&self, state: StateId) -> (StateId, Symbol) {
         let state = &self.states[state as usize];
         (state.parent, state.symbol)
     }
 
     /// Bytes held, texts of plans included.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.symbols.memory()
             + self.states.capacity() * size_of::<State>()
             + self.transitions.capacity() * 5

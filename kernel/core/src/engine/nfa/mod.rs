@@ -14,9 +14,9 @@
 //! A query may end at several places: it holds where one of its alternatives does. Where an
 //! expression has the last word on a query, all its alternatives are plans that name it.
 
-pub mod expressions;
-pub mod frozen;
-pub mod growing;
+pub(crate) mod expressions;
+pub(crate) mod frozen;
+pub(crate) mod growing;
 pub(crate) mod nested_paths;
 
 use crate::engine::conditions::Plan;

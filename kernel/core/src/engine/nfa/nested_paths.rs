@@ -44,7 +44,7 @@ impl Default for NestedPaths {
 
 impl NestedPaths {
     /// Adds the nested paths of a query, of which the automaton takes the first `kept` steps.
-    pub fn add_query(&mut self, steps: &[Step<'_>], kept: usize) {
+    pub(crate) fn add_query(&mut self, steps: &[Step<'_>], kept: usize) {
         if kept == steps.len() {
             nested_of(steps).for_each(|nested| {
                 self.intern(nested);
@@ -59,7 +59,7 @@ impl NestedPaths {
 
     /// The same nested paths, numbered by what they end with, so that those which hold together are
     /// neighbours. Cost: as to add them.
-    pub fn sorted(self) -> NestedPaths {
+    pub(crate) fn sorted(self) -> NestedPaths {
         let mut texts = self.texts;
         texts.sort_unstable();
         let mut sorted = NestedPaths::default();
@@ -71,33 +71,28 @@ impl NestedPaths {
     }
 
     /// The automaton; its query numbers are those of the nested paths.
-    pub fn nfa(&self) -> &GrowingNfa {
+    pub(crate) fn nfa(&self) -> &GrowingNfa {
         &self.nfa
     }
 
     /// Number of nested paths.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.nfa.query_count()
     }
 
     /// The number of a nested path by its key; none if it is not kept here.
-    pub fn find(&self, key: &str) -> Option<QueryNumber> {
+    pub(crate) fn find(&self, key: &str) -> Option<QueryNumber> {
         self.numbers.get(key).copied().flatten()
     }
 
     /// The canonical text of a nested path.
-    pub fn text(&self, number: QueryNumber) -> &str {
+    pub(crate) fn text(&self, number: QueryNumber) -> &str {
         &self.texts[self.text_of[number as usize] as usize].1
     }
 
     /// Per number, at how many elements of a message it holds, guessed.
-    pub fn guesses(&self) -> &[f32] {
+    pub(crate) fn guesses(&self) -> &[f32] {
         &self.guesses
-    }
-
-    /// Bytes held, roughly.
-    pub fn memory(&self) -> usize {
-        self.nfa.memory() + self.numbers.keys().map(|key| key.len() + 32).sum::<usize>()
     }
 
     fn intern(&mut self, steps: &[Step<'_>]) -> Option<QueryNumber> {

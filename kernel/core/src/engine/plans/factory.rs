@@ -42,14 +42,14 @@ pub(crate) struct Factory {
 
 /// A message, as the factory needs it.
 pub(crate) struct Source<'m> {
-    pub message: Message<'m>,
-    pub names: &'m NameTable,
-    pub shared: &'m SharedRun,
+    pub(crate) message: Message<'m>,
+    pub(crate) names: &'m NameTable,
+    pub(crate) shared: &'m SharedRun,
 }
 
 impl Factory {
     /// Makes ready for what a message has given.
-    pub fn begin(&mut self, found: &Found) {
+    pub(crate) fn begin(&mut self, found: &Found) {
         self.written.clear();
         self.copied.clear();
         self.lists.clear();
@@ -67,17 +67,17 @@ impl Factory {
     }
 
     /// What is put down of nodes from here on.
-    pub fn put(&mut self, put: Put) {
+    pub(crate) fn put(&mut self, put: Put) {
         self.scratch.put = put;
     }
 
     /// The first list with the same BoundNodes.
-    pub fn first_like(&self, list: ListId) -> ListId {
+    pub(crate) fn first_like(&self, list: ListId) -> ListId {
         self.first_like[list as usize]
     }
 
     /// Forgets what has been written, for output that will lie elsewhere.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         // To clear a table costs what it once held; one after a long result would cost it every time.
         if self.copied.capacity() > FORGOTTEN_MAX {
             self.copied = HashMap::default();
@@ -87,7 +87,7 @@ impl Factory {
     }
 
     /// Writes the results of a template for a list, unless they have been written.
-    pub fn write<'t>(
+    pub(crate) fn write<'t>(
         &mut self,
         source: &Source<'_>,
         (template_id, template): (TemplateId, impl FnOnce() -> &'t Template),

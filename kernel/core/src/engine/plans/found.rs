@@ -4,11 +4,11 @@ use super::shared::{Row, SelectionId, SharedPlans, SubscriptionNumber};
 use super::template::TemplateId;
 
 /// Number of a list of BoundNodes of one message.
-pub type ListId = u32;
+pub(crate) type ListId = u32;
 
 /// What a message gave: which subscriptions, and the BoundNodes of each.
 #[derive(Debug, Default)]
-pub struct Found {
+pub(crate) struct Found {
     /// BoundNodes of all lists.
     pub(crate) nodes: Vec<u32>,
     /// Where each list is in `nodes`.
@@ -83,17 +83,17 @@ impl Found {
     }
 
     /// Number of subscriptions.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.count
     }
 
     /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.count == 0
     }
 
     /// The subscriptions with a BoundNode, ascending; list and template of each.
-    pub fn iter(&self) -> impl Iterator<Item = (SubscriptionNumber, ListId, TemplateId)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SubscriptionNumber, ListId, TemplateId)> {
         self.hits.iter().enumerate().flat_map(move |(word, &bits)| {
             let mut bits = bits;
             std::iter::from_fn(move || {
@@ -109,13 +109,13 @@ impl Found {
     }
 
     /// The BoundNodes of a list, in document order.
-    pub fn list(&self, list: ListId) -> &[u32] {
+    pub(crate) fn list(&self, list: ListId) -> &[u32] {
         let (start, end) = self.lists[list as usize];
         &self.nodes[start as usize..end as usize]
     }
 
     /// Number of lists.
-    pub fn list_count(&self) -> usize {
+    pub(crate) fn list_count(&self) -> usize {
         self.lists.len()
     }
 }

@@ -8,12 +8,12 @@
 #![forbid(unsafe_code)]
 
 pub(crate) mod factory;
-pub mod found;
-pub mod probe;
+pub(crate) mod found;
+pub(crate) mod probe;
 pub(crate) mod reached;
-pub mod recognise;
+pub(crate) mod recognise;
 pub mod run;
-pub mod shared;
+pub(crate) mod shared;
 pub(crate) mod streams;
-pub mod template;
+pub(crate) mod template;
 pub(crate) mod values;

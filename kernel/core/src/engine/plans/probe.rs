@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 /// Number of a predicate (operand, operator, constant); equal predicates have equal numbers.
-pub type PredicateId = u32;
+pub(crate) type PredicateId = u32;
 
 /// A number that can be a key: never NaN; 0 and -0 are one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,12 +48,12 @@ impl std::hash::Hash for Finite {
 }
 
 /// Number of a string that some predicate asks for; equal strings have equal numbers.
-pub type TextId = u32;
+pub(crate) type TextId = u32;
 
 /// The strings that predicates of any operand ask to be equal to. A value of a message is looked up here
 /// once; after that it is a number.
 #[derive(Debug, Default)]
-pub struct Texts {
+pub(crate) struct Texts {
     index: HashMap<Box<str>, (TextId, u32), DefaultHashBuilder>,
     free: Vec<TextId>,
     /// Bytes of the longest string that was ever asked for; a longer value equals none.
@@ -63,7 +63,7 @@ pub struct Texts {
 impl Texts {
     /// The number of a value, if some predicate asks for it. Cost: one look-up.
     #[inline]
-    pub fn find(&self, value: &str) -> Option<TextId> {
+    pub(crate) fn find(&self, value: &str) -> Option<TextId> {
         if value.len() > self.len_max {
             return None;
         }
@@ -95,7 +95,7 @@ impl Texts {
 
 /// What an operand is compared with.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Constant {
+pub(crate) enum Constant {
     /// A number; not NaN. Values are compared as numbers.
     Number(f64),
     /// A string. Values are compared as strings, by code point.
@@ -104,7 +104,7 @@ pub enum Constant {
 
 /// What is asked of the values of an operand: that one of them is so.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Ask {
+pub(crate) enum Ask {
     /// That there is one.
     Exists,
     /// A comparison. Of `contains` and `starts-with`, which speak of the first node only, there is none.
@@ -207,7 +207,7 @@ impl<K: Ord + std::hash::Hash + Clone> Index<K> {
 
 /// The predicates of one operand.
 #[derive(Debug, Default)]
-pub struct Probe {
+pub(crate) struct Probe {
     exists: Option<PredicateId>,
     /// `= "string"`, by the number of the string.
     equal_texts: FxHashMap<TextId, PredicateId>,
@@ -218,7 +218,7 @@ pub struct Probe {
 
 impl Probe {
     /// The predicate that asks this, if there is one.
-    pub fn find(&mut self, ask: &Ask, texts: &Texts) -> Option<PredicateId> {
+    pub(crate) fn find(&mut self, ask: &Ask, texts: &Texts) -> Option<PredicateId> {
         match ask {
             Ask::Exists => self.exists,
             Ask::Compare(Operator::Eq, Constant::Text(text)) => {
@@ -232,7 +232,7 @@ impl Probe {
     }
 
     /// Adds a predicate that is not there yet.
-    pub fn insert(&mut self, ask: &Ask, predicate: PredicateId, texts: &mut Texts) {
+    pub(crate) fn insert(&mut self, ask: &Ask, predicate: PredicateId, texts: &mut Texts) {
         match ask {
             Ask::Exists => self.exists = Some(predicate),
             Ask::Compare(Operator::Eq, Constant::Text(text)) => {
@@ -248,7 +248,7 @@ impl Probe {
     }
 
     /// Takes a predicate out.
-    pub fn remove(&mut self, ask: &Ask, texts: &mut Texts) {
+    pub(crate) fn remove(&mut self, ask: &Ask, texts: &mut Texts) {
         match ask {
             Ask::Exists => self.exists = None,
             Ask::Compare(Operator::Eq, Constant::Text(text)) => {
@@ -265,32 +265,32 @@ impl Probe {
     }
 
     /// The predicate that asks for existence.
-    pub fn exists(&self) -> Option<PredicateId> {
+    pub(crate) fn exists(&self) -> Option<PredicateId> {
         self.exists
     }
 
     /// Whether values matter; otherwise existence is all that is asked for.
     #[inline]
-    pub fn reads_values(&self) -> bool {
+    pub(crate) fn reads_values(&self) -> bool {
         !self.equal_texts.is_empty() || self.reads_more_than_texts()
     }
 
     /// Whether more is asked of values than which string they are.
     #[inline]
-    pub fn reads_more_than_texts(&self) -> bool {
+    pub(crate) fn reads_more_than_texts(&self) -> bool {
         !self.numbers.is_empty() || !self.texts.is_empty()
     }
 
     /// The predicate that asks for a value, by its number.
     #[inline]
-    pub fn equal_to(&self, text: TextId) -> Option<PredicateId> {
+    pub(crate) fn equal_to(&self, text: TextId) -> Option<PredicateId> {
         self.equal_texts.get(&text).copied()
     }
 
     /// Gives the predicates that a value satisfies, but for existence and those of [`Probe::equal_to`].
     ///
     /// `number` reads the value as a number; it is asked at most once.
-    pub fn satisfied(
+    pub(crate) fn satisfied(
         &self,
         value: &str,
         number: impl FnOnce() -> f64,

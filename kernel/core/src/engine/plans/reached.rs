@@ -9,11 +9,11 @@ use std::ops::Range;
 #[derive(Debug, Default)]
 pub(crate) struct Reached {
     /// By predicate: where it is, and [`SharedPlans::version`] from which it was made.
-    pub places: Vec<(Range<u32>, u64)>,
+    pub(crate) places: Vec<(Range<u32>, u64)>,
     /// For each predicate: the number of selections that ask for nothing more, and of those that do;
     /// of the former, (binding path, rows); then their rows (subscription, template); of the latter,
     /// (binding path, selection).
-    pub words: Vec<u32>,
+    pub(crate) words: Vec<u32>,
 }
 
 /// Where nothing is.
@@ -22,7 +22,7 @@ const NOWHERE: Range<u32> = 0..0;
 impl Reached {
     /// Where the words of a predicate are.
     #[inline]
-    pub fn place(&mut self, plans: &SharedPlans, predicate: PredicateId) -> Range<u32> {
+    pub(crate) fn place(&mut self, plans: &SharedPlans, predicate: PredicateId) -> Range<u32> {
         let (place, version) = &self.places[predicate as usize];
         if !place.is_empty() && *version == plans.version(predicate) {
             return place.clone();
@@ -31,7 +31,7 @@ impl Reached {
     }
 
     #[cold]
-    pub fn add(&mut self, plans: &SharedPlans, predicate: PredicateId) -> Range<u32> {
+    pub(crate) fn add(&mut self, plans: &SharedPlans, predicate: PredicateId) -> Range<u32> {
         let start = self.words.len();
         let attached = &plans.predicates.get(predicate).selections;
         let is_plain =
@@ -54,7 +54,7 @@ impl Reached {
     }
 
     /// Makes ready for a message.
-    pub fn begin(&mut self, plans: &SharedPlans, bytes_max: usize) {
+    pub(crate) fn begin(&mut self, plans: &SharedPlans, bytes_max: usize) {
         if self.memory() > bytes_max || u32::try_from(self.words.len() * 2).is_err() {
             self.places.clear();
             self.words.clear();
@@ -62,7 +62,7 @@ impl Reached {
         self.places.resize(plans.predicates.bound().max(self.places.len()), (NOWHERE, 0));
     }
 
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.places.len() * size_of::<(Range<u32>, u64)>() + self.words.len() * 4
     }
 }
@@ -70,14 +70,14 @@ impl Reached {
 /// The lists that one predicate has given, by which of its BoundNodes are in them: a bit each, for the
 /// first of them. Binding paths that have bound the same ones share a list.
 #[derive(Debug, Default)]
-pub(crate) struct Masks(pub Vec<(u64, ListId)>);
+pub(crate) struct Masks(pub(crate) Vec<(u64, ListId)>);
 
 /// BoundNodes of one predicate that a [`Masks`] can tell apart.
 pub(crate) const MASKED_MAX: usize = 64;
 
 impl Masks {
     /// The list of the BoundNodes whose bits are set; none if there is none.
-    pub fn list(&mut self, mask: u64, holds: &[u32], found: &mut Found) -> Option<ListId> {
+    pub(crate) fn list(&mut self, mask: u64, holds: &[u32], found: &mut Found) -> Option<ListId> {
         if mask == 0 {
             return None;
         }

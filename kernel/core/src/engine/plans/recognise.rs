@@ -19,7 +19,7 @@ use crate::xml::serializer::{Namespaces, write_attribute_value, write_text};
 use std::borrow::Cow;
 
 /// The plan of a program whose text is XQuery; none if it is not of the class.
-pub fn plan_of(program: &Program, deliver: Deliver) -> Option<PlanSpec> {
+pub(crate) fn plan_of(program: &Program, deliver: Deliver) -> Option<PlanSpec> {
     let reader = Reader { program, deliver };
     match program.expr(program.body()) {
         Expr::Element(element) => {
@@ -36,7 +36,7 @@ pub fn plan_of(program: &Program, deliver: Deliver) -> Option<PlanSpec> {
 
 /// The plan of a program whose text is a bare XPath that selects elements, each of which is a result.
 /// XPath 1.0 orders strings as numbers and reads numbers otherwise: only equal strings are meant.
-pub fn plan_of_path(program: &Program) -> Option<PlanSpec> {
+pub(crate) fn plan_of_path(program: &Program) -> Option<PlanSpec> {
     let reader = Reader { program, deliver: Deliver::Fragment };
     let (binding, conditions) = reader.binding(program.body())?;
     let is_same_in_both = |ask: &Ask| match ask {

@@ -40,11 +40,11 @@ pub const ENTRIES_MAX: usize = 1 << 25;
 /// The columns of a message would have grown past their bound. A message must be large and deeply nested
 /// for that, and the paths must lead from nearly everywhere to nearly everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Overflow;
+pub(crate) struct Overflow;
 
 /// What one worker keeps of the shared plans: caches of the automata and the columns of a message.
 #[derive(Debug, Default)]
-pub struct SharedRun {
+pub(crate) struct SharedRun {
     bindings: PathRun,
     predicates: PathRun,
     returns: PathRun,
@@ -85,27 +85,20 @@ pub struct SharedRun {
 
 impl SharedRun {
     /// A run with empty caches; its columns may hold so many node numbers together for one message.
-    pub fn new(entries_max: usize) -> Self {
+    pub(crate) fn new(entries_max: usize) -> Self {
         SharedRun { entries_max, ..SharedRun::default() }
     }
 
     /// What the last message gave.
-    pub fn found(&self) -> &Found {
+    pub(crate) fn found(&self) -> &Found {
         &self.found
     }
 
     /// The nodes of a return path below a BoundNode that a list has; none is the node itself.
     #[inline]
-    pub fn group(&self, path: PathId, bound: u32) -> &[u32] {
+    pub(crate) fn group(&self, path: PathId, bound: u32) -> &[u32] {
         let place = self.place_of[bound as usize];
         self.return_streams.streams[path as usize].group(bound, place)
-    }
-
-    /// Number of DFA states compiled, and bytes that all caches hold.
-    pub fn cache(&self) -> (usize, usize) {
-        let runs = [&self.bindings, &self.predicates, &self.returns];
-        let bytes: usize = runs.iter().map(|run| run.memory()).sum();
-        (runs.iter().map(|run| run.len()).sum(), bytes + self.reached_by.memory())
     }
 
     /// Runs a message through the plans. `subscription_bound` is one past the largest number of a
@@ -113,7 +106,7 @@ impl SharedRun {
     ///
     /// Cost: a step for each pair of a BoundNode and an element below it that a path can reach; a
     /// look-up for each value that an operand has; what holds.
-    pub fn run(
+    pub(crate) fn run(
         &mut self,
         plans: &SharedPlans,
         subscription_bound: usize,
@@ -152,7 +145,7 @@ impl SharedRun {
 
     /// The subscriptions whose binding path has bound something in the last message: after an
     /// [`Overflow`], those that it may have kept from their results. Ascending.
-    pub fn affected(&self, plans: &SharedPlans) -> Vec<SubscriptionNumber> {
+    pub(crate) fn affected(&self, plans: &SharedPlans) -> Vec<SubscriptionNumber> {
         let mut affected: Vec<SubscriptionNumber> = plans
             .selections
             .iter()

@@ -24,42 +24,42 @@ use crate::language::query::ast::{Operator, Step};
 use rustc_hash::FxHashMap;
 
 /// Number of a binding path.
-pub type BindingId = PathId;
+pub(crate) type BindingId = PathId;
 /// Number of an operand.
-pub type OperandId = u32;
+pub(crate) type OperandId = u32;
 /// Number of a selection.
-pub type SelectionId = u32;
+pub(crate) type SelectionId = u32;
 /// Number of a subscription; 0-based, given in order of arrival.
-pub type SubscriptionNumber = u32;
+pub(crate) type SubscriptionNumber = u32;
 
 /// What a subscription of the shared class asks for.
 #[derive(Clone, Debug)]
-pub struct PlanSpec {
+pub(crate) struct PlanSpec {
     /// The binding path, from the document node; location steps without predicates.
-    pub binding: Vec<Step<'static>>,
+    pub(crate) binding: Vec<Step<'static>>,
     /// What must hold at a BoundNode.
-    pub conditions: Vec<ConditionSpec>,
+    pub(crate) conditions: Vec<ConditionSpec>,
     /// What is returned for each BoundNode, and the frame around it.
-    pub template: TemplateSpec,
+    pub(crate) template: TemplateSpec,
 }
 
 /// A condition on a BoundNode: that a node of a path is so.
 #[derive(Clone, Debug)]
-pub struct ConditionSpec {
+pub(crate) struct ConditionSpec {
     /// The predicate path, relative to the BoundNode; empty for the node itself.
-    pub path: Vec<Step<'static>>,
+    pub(crate) path: Vec<Step<'static>>,
     /// What of its nodes is compared.
-    pub leaf: Leaf,
+    pub(crate) leaf: Leaf,
     /// What is asked.
-    pub ask: Ask,
+    pub(crate) ask: Ask,
 }
 
 /// A predicate path and what of its nodes is compared.
 #[derive(Debug)]
 pub(crate) struct Operand {
-    pub path: PathId,
-    pub leaf: Leaf,
-    pub probe: Probe,
+    pub(crate) path: PathId,
+    pub(crate) leaf: Leaf,
+    pub(crate) probe: Probe,
     predicates: u32,
 }
 
@@ -69,53 +69,53 @@ pub(crate) struct Predicate {
     ask: Ask,
     uses: u32,
     /// The selections that are reached through it.
-    pub selections: Vec<Attached>,
+    pub(crate) selections: Vec<Attached>,
 }
 
 /// A selection and its binding path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attached {
-    pub binding: BindingId,
-    pub selection: SelectionId,
+    pub(crate) binding: BindingId,
+    pub(crate) selection: SelectionId,
 }
 
 #[derive(Debug)]
 pub(crate) struct Selection {
-    pub binding: BindingId,
+    pub(crate) binding: BindingId,
     /// Ascending.
     predicates: Box<[PredicateId]>,
     access: Option<PredicateId>,
     /// Its place in the list it is reached through.
     place: u32,
-    pub rows: Vec<Row>,
+    pub(crate) rows: Vec<Row>,
 }
 
 impl Selection {
     /// The predicates that are to be checked where the access predicate holds.
-    pub fn others(&self) -> impl Iterator<Item = PredicateId> {
+    pub(crate) fn others(&self) -> impl Iterator<Item = PredicateId> {
         let access = self.access;
         self.predicates.iter().copied().filter(move |&predicate| Some(predicate) != access)
     }
 
     /// Whether the access predicate is all.
     #[inline]
-    pub fn has_others(&self) -> bool {
+    pub(crate) fn has_others(&self) -> bool {
         self.predicates.len() > 1
     }
 }
 
 /// A subscription in a selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
+pub(crate) struct Row {
     /// Which subscription.
-    pub subscription: SubscriptionNumber,
+    pub(crate) subscription: SubscriptionNumber,
     /// What it gets.
-    pub template: TemplateId,
+    pub(crate) template: TemplateId,
 }
 
 /// Where a subscription is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub(crate) struct Place {
     selection: SelectionId,
     row: u32,
 }
@@ -164,7 +164,7 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T> Slots<T> {
-    pub fn insert(&mut self, item: T) -> u32 {
+    pub(crate) fn insert(&mut self, item: T) -> u32 {
         match self.free.pop() {
             Some(id) => {
                 self.items[id as usize] = Some(item);
@@ -177,39 +177,39 @@ impl<T> Slots<T> {
         }
     }
 
-    pub fn remove(&mut self, id: u32) -> T {
+    pub(crate) fn remove(&mut self, id: u32) -> T {
         self.free.push(id);
         self.items[id as usize].take().expect("what is removed is there")
     }
 
     #[inline]
-    pub fn get(&self, id: u32) -> &T {
+    pub(crate) fn get(&self, id: u32) -> &T {
         self.items[id as usize].as_ref().expect("only what is there is asked for")
     }
 
-    pub fn get_mut(&mut self, id: u32) -> &mut T {
+    pub(crate) fn get_mut(&mut self, id: u32) -> &mut T {
         self.items[id as usize].as_mut().expect("only what is there is asked for")
     }
 
     /// All things, in order of their numbers.
-    pub fn iter(&self) -> impl Iterator<Item = &T> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.items.iter().flatten()
     }
 
     /// One past the largest number.
-    pub fn bound(&self) -> usize {
+    pub(crate) fn bound(&self) -> usize {
         self.items.len()
     }
 
     /// Number of things.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.items.len() - self.free.len()
     }
 }
 
 /// The plans of all subscriptions of the shared class.
 #[derive(Debug, Default)]
-pub struct SharedPlans {
+pub(crate) struct SharedPlans {
     pub(crate) bindings: PathSet,
     pub(crate) predicate_paths: PathSet,
     pub(crate) return_paths: PathSet,
@@ -239,24 +239,19 @@ impl SharedPlans {
     }
 
     /// Number of subscriptions.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether there is no subscription.
-    pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
-    }
-
     /// Number of paths in the automata that nobody uses, and that somebody uses.
-    pub fn unused_and_used(&self) -> (usize, usize) {
+    pub(crate) fn unused_and_used(&self) -> (usize, usize) {
         let sets = [&self.bindings, &self.predicate_paths, &self.return_paths];
         let unused = sets.iter().map(|set| set.unused()).sum();
         (unused, sets.iter().map(|set| set.len()).sum::<usize>() - unused)
     }
 
     /// Number of distinct things.
-    pub fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> Counts {
         Counts {
             bindings: self.bindings.len() - self.bindings.unused(),
             predicate_paths: self.predicate_paths.len() - self.predicate_paths.unused(),
@@ -270,7 +265,7 @@ impl SharedPlans {
     /// Adds a subscription, whose number is not in use.
     ///
     /// Cost: one look-up a location step, a predicate, the selection and the template.
-    pub fn enter(&mut self, subscription: SubscriptionNumber, spec: &PlanSpec) {
+    pub(crate) fn enter(&mut self, subscription: SubscriptionNumber, spec: &PlanSpec) {
         let binding = self.bindings.intern(&spec.binding);
         let mut key = std::mem::take(&mut self.key);
         key.clear();
@@ -303,7 +298,7 @@ impl SharedPlans {
     }
 
     /// Takes a subscription out; false if it is not there. Cost: as [`SharedPlans::enter`].
-    pub fn leave(&mut self, subscription: SubscriptionNumber) -> bool {
+    pub(crate) fn leave(&mut self, subscription: SubscriptionNumber) -> bool {
         let Some(Place { selection: id, row }) = self.places.remove(&subscription) else {
             return false;
         };
@@ -323,7 +318,7 @@ impl SharedPlans {
     }
 
     /// What a subscription shares with how many. Cost: a look at every selection.
-    pub fn sharing(&self, subscription: SubscriptionNumber) -> Option<Sharing> {
+    pub(crate) fn sharing(&self, subscription: SubscriptionNumber) -> Option<Sharing> {
         let place = self.places.get(&subscription)?;
         let selection = self.selections.get(place.selection);
         let row = selection.rows[place.row as usize];

@@ -9,22 +9,22 @@ use std::ops::Range;
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
     /// BoundNodes, ascending, and where the nodes of each begin.
-    pub groups: Vec<(u32, u32)>,
-    pub nodes: Vec<u32>,
+    pub(crate) groups: Vec<(u32, u32)>,
+    pub(crate) nodes: Vec<u32>,
     /// By the place of a BoundNode among those of the message: where its nodes begin; one entry more
     /// than there are. Empty where there are too many BoundNodes for that.
     starts: Vec<u32>,
 }
 
 impl Stream {
-    pub fn push(&mut self, bound: u32, node: u32) {
+    pub(crate) fn push(&mut self, bound: u32, node: u32) {
         if self.groups.last().is_none_or(|&(last, _)| last != bound) {
             self.groups.push((bound, self.nodes.len() as u32));
         }
         self.nodes.push(node);
     }
 
-    pub fn range(&self, group: usize) -> Range<usize> {
+    pub(crate) fn range(&self, group: usize) -> Range<usize> {
         let end = self.groups.get(group + 1).map_or(self.nodes.len(), |&(_, start)| start as usize);
         self.groups[group].1 as usize..end
     }
@@ -32,7 +32,7 @@ impl Stream {
     /// The nodes below a BoundNode, in document order. `place` is its place among the BoundNodes of
     /// the message. Cost: a look-up, or in large messages a binary search.
     #[inline]
-    pub fn group(&self, bound: u32, place: u32) -> &[u32] {
+    pub(crate) fn group(&self, bound: u32, place: u32) -> &[u32] {
         let place = place as usize;
         match self.starts.get(place..place + 2) {
             Some(range) => &self.nodes[range[0] as usize..range[1] as usize],
@@ -40,13 +40,13 @@ impl Stream {
         }
     }
 
-    pub fn search(&self, bound: u32) -> &[u32] {
+    pub(crate) fn search(&self, bound: u32) -> &[u32] {
         let found = self.groups.binary_search_by_key(&bound, |&(bound, _)| bound);
         found.map_or(&[], |group| &self.nodes[self.range(group)])
     }
 
     /// Makes groups quick to find.
-    pub fn index(&mut self, place_of: &[u32], bound_count: usize) {
+    pub(crate) fn index(&mut self, place_of: &[u32], bound_count: usize) {
         for &(bound, start) in &self.groups {
             // Those between have no nodes: theirs begin and end where the next ones begin.
             self.starts.resize(place_of[bound as usize] as usize + 1, start);
@@ -54,7 +54,7 @@ impl Stream {
         self.starts.resize(bound_count + 1, self.nodes.len() as u32);
     }
 
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.groups.clear();
         self.nodes.clear();
         self.starts.clear();
@@ -64,15 +64,15 @@ impl Stream {
 /// The streams of all paths of one set.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
-    pub streams: Vec<Stream>,
+    pub(crate) streams: Vec<Stream>,
     /// Paths whose stream is not empty.
-    pub active: Vec<PathId>,
+    pub(crate) active: Vec<PathId>,
     /// Nodes of all streams.
-    pub total: usize,
+    pub(crate) total: usize,
 }
 
 impl Streams {
-    pub fn begin(&mut self, path_count: usize) {
+    pub(crate) fn begin(&mut self, path_count: usize) {
         for path in self.active.drain(..) {
             self.streams[path as usize].clear();
         }
@@ -82,7 +82,7 @@ impl Streams {
         self.total = 0;
     }
 
-    pub fn push(&mut self, path: PathId, bound: u32, node: u32) {
+    pub(crate) fn push(&mut self, path: PathId, bound: u32, node: u32) {
         let stream = &mut self.streams[path as usize];
         if stream.nodes.is_empty() {
             self.active.push(path);
@@ -94,14 +94,14 @@ impl Streams {
 
 /// Paths that are run below BoundNodes.
 pub(crate) struct Walk<'m> {
-    pub paths: &'m PathSet,
-    pub message: Message<'m>,
+    pub(crate) paths: &'m PathSet,
+    pub(crate) message: Message<'m>,
 }
 
 impl Walk<'_> {
     /// Adds to the streams what the paths reach from one BoundNode. Subtrees that no path leads into
     /// are stepped over.
-    pub fn below(
+    pub(crate) fn below(
         &self,
         bound: u32,
         run: &mut PathRun,

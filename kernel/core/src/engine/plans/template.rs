@@ -12,11 +12,11 @@ use crate::xml::serializer::Namespaces;
 use hashbrown::{DefaultHashBuilder, HashMap};
 
 /// Number of a template; equal templates have equal numbers.
-pub type TemplateId = u32;
+pub(crate) type TemplateId = u32;
 
 /// What of a node is meant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Leaf {
+pub(crate) enum Leaf {
     /// The element; compared, its string value.
     Element,
     /// Its text nodes.
@@ -32,16 +32,16 @@ pub enum Leaf {
 
 /// A return path and what of its nodes is meant.
 #[derive(Clone, Debug)]
-pub struct TargetSpec {
+pub(crate) struct TargetSpec {
     /// Relative to the BoundNode; empty for the node itself.
-    pub path: Vec<Step<'static>>,
+    pub(crate) path: Vec<Step<'static>>,
     /// What of its nodes.
-    pub leaf: Leaf,
+    pub(crate) leaf: Leaf,
 }
 
 /// How the nodes of a hole are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Form {
+pub(crate) enum Form {
     /// Copied; a text node as its text, an attribute as an attribute of the start tag it stands in.
     Copy,
     /// Their values, with a space between them, as content of an element.
@@ -56,7 +56,7 @@ pub enum Form {
 
 /// A part of a return clause.
 #[derive(Clone, Debug)]
-pub enum PartSpec {
+pub(crate) enum PartSpec {
     /// Bytes that are always the same.
     Bytes(Vec<u8>),
     /// A hole.
@@ -72,26 +72,26 @@ pub enum PartSpec {
 
 /// The constructors around a FLWR.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Frame {
+pub(crate) struct Frame {
     /// What stands before the first group.
-    pub before: Box<[u8]>,
+    pub(crate) before: Box<[u8]>,
     /// What stands after the last.
-    pub after: Box<[u8]>,
+    pub(crate) after: Box<[u8]>,
 }
 
 /// A return clause and its frame.
 #[derive(Clone, Debug)]
-pub struct TemplateSpec {
+pub(crate) struct TemplateSpec {
     /// What stands before the first group and after the last; without a frame, every item of a group
     /// is a result of its own.
-    pub frame: Option<Frame>,
+    pub(crate) frame: Option<Frame>,
     /// What is written for a BoundNode.
-    pub parts: Vec<PartSpec>,
+    pub(crate) parts: Vec<PartSpec>,
     /// Whether a BoundNode always gives an item: the return clause is a constructor. Otherwise it is
     /// one hole, and every node of it is an item.
-    pub is_constructor: bool,
+    pub(crate) is_constructor: bool,
     /// What of it is delivered.
-    pub deliver: Deliver,
+    pub(crate) deliver: Deliver,
 }
 
 /// What a subscriber wants of a message.
@@ -107,16 +107,16 @@ pub enum Deliver {
 
 /// A hole's return path; none is the BoundNode itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub(crate) struct Target {
     /// Number of the path.
-    pub path: Option<PathId>,
+    pub(crate) path: Option<PathId>,
     /// What of its nodes.
-    pub leaf: Leaf,
+    pub(crate) leaf: Leaf,
 }
 
 /// A part of a return clause; see [`PartSpec`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub(crate) enum Part {
     /// Bytes that are always the same.
     Bytes(Box<[u8]>),
     /// A hole.
@@ -132,31 +132,31 @@ pub enum Part {
 
 /// A template; see [`TemplateSpec`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Template {
+pub(crate) struct Template {
     /// What stands before the first group and after the last.
-    pub frame: Option<Frame>,
+    pub(crate) frame: Option<Frame>,
     /// What is written for a BoundNode.
-    pub parts: Box<[Part]>,
+    pub(crate) parts: Box<[Part]>,
     /// Whether a BoundNode always gives an item.
-    pub is_constructor: bool,
+    pub(crate) is_constructor: bool,
     /// What of it is delivered.
-    pub deliver: Deliver,
+    pub(crate) deliver: Deliver,
     /// Subscriptions that use it.
-    pub uses: u32,
+    pub(crate) uses: u32,
 }
 
 /// What has to be known of a template before anything is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
     /// What of it is delivered.
-    pub deliver: Deliver,
+    pub(crate) deliver: Deliver,
     /// Whether a subscription with a BoundNode may have nothing delivered: the nodes decide.
-    pub may_be_empty: bool,
+    pub(crate) may_be_empty: bool,
 }
 
 impl Template {
     /// A template that nobody uses yet; `path_of` gives the numbers of its paths.
-    pub fn new(spec: &TemplateSpec, mut path_of: impl FnMut(&[Step<'_>]) -> PathId) -> Self {
+    pub(crate) fn new(spec: &TemplateSpec, mut path_of: impl FnMut(&[Step<'_>]) -> PathId) -> Self {
         let parts = spec.parts.iter().map(|part| match part {
             PartSpec::Bytes(bytes) => Part::Bytes(bytes.as_slice().into()),
             PartSpec::Hole { target, form, outer } => {
@@ -175,7 +175,7 @@ impl Template {
     }
 
     /// The holes, in order.
-    pub fn targets(&self) -> impl Iterator<Item = &Target> {
+    pub(crate) fn targets(&self) -> impl Iterator<Item = &Target> {
         self.parts.iter().filter_map(|part| match part {
             Part::Bytes(_) => None,
             Part::Hole { target, .. } => Some(target),
@@ -183,7 +183,7 @@ impl Template {
     }
 
     /// The distinct return paths.
-    pub fn paths(&self) -> Vec<PathId> {
+    pub(crate) fn paths(&self) -> Vec<PathId> {
         let mut paths: Vec<PathId> = self.targets().filter_map(|target| target.path).collect();
         paths.sort_unstable();
         paths.dedup();
@@ -236,7 +236,7 @@ pub(crate) struct Templates {
 
 impl Templates {
     /// The number of a template, which has one more user now.
-    pub fn enter(&mut self, template: Template) -> TemplateId {
+    pub(crate) fn enter(&mut self, template: Template) -> TemplateId {
         let kind = Kind {
             deliver: template.deliver,
             may_be_empty: !template.is_constructor
@@ -253,7 +253,7 @@ impl Templates {
     }
 
     /// A template has one user less; gives it back if that was the last one.
-    pub fn leave(&mut self, id: TemplateId) -> Option<Template> {
+    pub(crate) fn leave(&mut self, id: TemplateId) -> Option<Template> {
         let template = self.slots.get_mut(id);
         template.uses -= 1;
         if template.uses > 0 {
@@ -265,16 +265,16 @@ impl Templates {
     }
 
     #[inline]
-    pub fn get(&self, id: TemplateId) -> &Template {
+    pub(crate) fn get(&self, id: TemplateId) -> &Template {
         self.slots.get(id)
     }
 
     #[inline]
-    pub fn kind(&self, id: TemplateId) -> Kind {
+    pub(crate) fn kind(&self, id: TemplateId) -> Kind {
         self.kinds[id as usize]
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }
 }

@@ -24,14 +24,14 @@ pub(crate) struct Values {
 
 /// The values of one message.
 pub(crate) struct Look<'m, 'v> {
-    pub message: Message<'m>,
-    pub texts: &'v Texts,
-    pub values: &'v mut Values,
+    pub(crate) message: Message<'m>,
+    pub(crate) texts: &'v Texts,
+    pub(crate) values: &'v mut Values,
 }
 
 impl Values {
     /// Makes ready for a message.
-    pub fn begin(&mut self, tree: &MessageTree) {
+    pub(crate) fn begin(&mut self, tree: &MessageTree) {
         self.texts.clear();
         self.texts.resize(tree.text_value.len(), UNKNOWN);
         self.attributes.clear();
@@ -46,7 +46,12 @@ pub(crate) fn attribute_name(names: &NameTable, uri: &str, local: &str) -> Optio
 
 impl Look<'_, '_> {
     /// Gives the predicates that the string value of an element satisfies.
-    pub fn element(&mut self, element: u32, probe: &Probe, found: &mut impl FnMut(PredicateId)) {
+    pub(crate) fn element(
+        &mut self,
+        element: u32,
+        probe: &Probe,
+        found: &mut impl FnMut(PredicateId),
+    ) {
         probe.exists().into_iter().for_each(&mut *found);
         if !probe.reads_values() {
             return;
@@ -71,7 +76,12 @@ impl Look<'_, '_> {
     }
 
     /// Gives the predicates that some text node of an element satisfies.
-    pub fn texts(&mut self, element: u32, probe: &Probe, found: &mut impl FnMut(PredicateId)) {
+    pub(crate) fn texts(
+        &mut self,
+        element: u32,
+        probe: &Probe,
+        found: &mut impl FnMut(PredicateId),
+    ) {
         each_text(self.message.tree, element, |text| {
             probe.exists().into_iter().for_each(&mut *found);
             if probe.reads_values() {
@@ -81,7 +91,7 @@ impl Look<'_, '_> {
     }
 
     /// Gives the predicates that an attribute of an element satisfies.
-    pub fn attribute(
+    pub(crate) fn attribute(
         &mut self,
         element: u32,
         name: NameId,

@@ -17,26 +17,26 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Number of an atom.
-pub type AtomId = u32;
+pub(crate) type AtomId = u32;
 /// Number of a subject.
-pub type SubjectId = u32;
+pub(crate) type SubjectId = u32;
 
 /// The text nodes of an element.
-pub const TEXT: SubjectId = 0;
+pub(crate) const TEXT: SubjectId = 0;
 /// The string-value of an element.
-pub const VALUE: SubjectId = 1;
+pub(crate) const VALUE: SubjectId = 1;
 /// Its position among its siblings.
-pub const ORDINAL_OF_ANY: SubjectId = 2;
+pub(crate) const ORDINAL_OF_ANY: SubjectId = 2;
 /// Its position among its siblings of the same name.
-pub const ORDINAL_OF_NAME: SubjectId = 3;
+pub(crate) const ORDINAL_OF_NAME: SubjectId = 3;
 const FIRST_ATTRIBUTE: SubjectId = 4;
 /// No query asks for an attribute of that name.
-pub const NO_SUBJECT: SubjectId = u32::MAX;
+pub(crate) const NO_SUBJECT: SubjectId = u32::MAX;
 
 /// What kinds of values a subject has; one bit each in a set of kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Attributes.
     Attribute = 0,
     /// Text nodes.
@@ -48,10 +48,10 @@ pub enum Kind {
 }
 
 /// All kinds, in the order of their bits.
-pub const KINDS: [Kind; 4] = [Kind::Attribute, Kind::Text, Kind::Value, Kind::Ordinal];
+pub(crate) const KINDS: [Kind; 4] = [Kind::Attribute, Kind::Text, Kind::Value, Kind::Ordinal];
 
 /// The kind of a subject.
-pub fn kind_of(subject: SubjectId) -> Kind {
+pub(crate) fn kind_of(subject: SubjectId) -> Kind {
     match subject {
         TEXT => Kind::Text,
         VALUE => Kind::Value,
@@ -62,7 +62,7 @@ pub fn kind_of(subject: SubjectId) -> Kind {
 
 /// How a number is compared with a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Order {
+pub(crate) enum Order {
     /// `<`
     Below,
     /// `<=`
@@ -75,7 +75,7 @@ pub enum Order {
 
 /// What a value is asked for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Ask {
+pub(crate) enum Ask {
     /// That it is there.
     Exists,
     /// `= 'literal'`
@@ -96,7 +96,7 @@ pub enum Ask {
 
 impl Ask {
     /// Whether a string satisfies it.
-    pub fn holds(&self, value: &[u8]) -> bool {
+    pub(crate) fn holds(&self, value: &[u8]) -> bool {
         match self {
             Ask::Exists => true,
             Ask::Is(literal) => value == &**literal,
@@ -108,7 +108,7 @@ impl Ask {
     }
 
     /// Whether a number satisfies it; only for comparisons with numbers.
-    pub fn holds_number(&self, value: f64) -> bool {
+    pub(crate) fn holds_number(&self, value: f64) -> bool {
         match *self {
             Ask::Equals(constant) => value == constant,
             Ask::Differs(constant) => value != constant,
@@ -121,23 +121,23 @@ impl Ask {
     }
 
     /// Whether it compares numbers.
-    pub fn is_numeric(&self) -> bool {
+    pub(crate) fn is_numeric(&self) -> bool {
         matches!(self, Ask::Equals(_) | Ask::Differs(_) | Ask::Ordered(..))
     }
 
     /// Whether [`Atoms::satisfied`] finds it.
-    pub fn is_found(&self) -> bool {
+    pub(crate) fn is_found(&self) -> bool {
         !matches!(self, Ask::IsNot(_) | Ask::Differs(_) | Ask::Ordered(..))
     }
 }
 
 /// A condition on one value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Atom {
+pub(crate) struct Atom {
     /// What is looked at.
-    pub subject: SubjectId,
+    pub(crate) subject: SubjectId,
     /// What it is asked for.
-    pub ask: Ask,
+    pub(crate) ask: Ask,
 }
 
 /// What the atoms of one subject are found by.
@@ -155,7 +155,7 @@ struct Found {
 
 /// The atoms of one automaton.
 #[derive(Debug)]
-pub struct Atoms {
+pub(crate) struct Atoms {
     atoms: Vec<Atom>,
     /// Elements that satisfied each atom, since the worker began.
     hits: Vec<u32>,
@@ -195,27 +195,27 @@ impl Default for Atoms {
 
 impl Atoms {
     /// An atom.
-    pub fn get(&self, atom: AtomId) -> &Atom {
+    pub(crate) fn get(&self, atom: AtomId) -> &Atom {
         &self.atoms[atom as usize]
     }
 
     /// Number of atoms.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.atoms.len()
     }
 
     /// Bytes held, roughly.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.memory
     }
 
     /// How many elements have satisfied an atom that is found by its value.
-    pub fn hits(&self, atom: AtomId) -> u32 {
+    pub(crate) fn hits(&self, atom: AtomId) -> u32 {
         self.hits[atom as usize]
     }
 
     /// The subject of an attribute name, new or known.
-    pub fn attribute(&mut self, uri: &str, local: &str) -> SubjectId {
+    pub(crate) fn attribute(&mut self, uri: &str, local: &str) -> SubjectId {
         let hash = hash_name(uri, local);
         let attributes = &self.attributes;
         let name_of = |subject: SubjectId| &attributes[(subject - FIRST_ATTRIBUTE) as usize];
@@ -238,7 +238,7 @@ impl Atoms {
     }
 
     /// The number of an atom, new or known.
-    pub fn intern(&mut self, atom: Atom) -> AtomId {
+    pub(crate) fn intern(&mut self, atom: Atom) -> AtomId {
         let seed = self.seed;
         let hash = hash_atom(&atom, seed);
         let atoms = &self.atoms;
@@ -290,7 +290,7 @@ impl Atoms {
     }
 
     /// Learns the names that have come since the last time. Cost: the new names.
-    pub fn learn_names(&mut self, names: &NameTable) {
+    pub(crate) fn learn_names(&mut self, names: &NameTable) {
         if self.names_generation != names.generation() {
             self.subject_of_name.clear();
             self.names_generation = names.generation();
@@ -308,13 +308,13 @@ impl Atoms {
 
     /// The subject of an attribute of a message, or [`NO_SUBJECT`]. Needs [`Atoms::learn_names`].
     #[inline]
-    pub fn subject_of(&self, name: u32) -> SubjectId {
+    pub(crate) fn subject_of(&self, name: u32) -> SubjectId {
         self.subject_of_name[name as usize]
     }
 
     /// Adds the atoms that a value satisfies, of those that are found by their value. Cost: a
     /// look-up by string, one by number, one a length of prefix, a pass over the value for contained strings.
-    pub fn satisfied(&mut self, subject: SubjectId, value: &[u8], out: &mut Vec<AtomId>) {
+    pub(crate) fn satisfied(&mut self, subject: SubjectId, value: &[u8], out: &mut Vec<AtomId>) {
         self.satisfied_by_text(subject, value, out);
         let found = &mut self.found[subject as usize];
         if !found.numbers.is_empty() {
@@ -326,7 +326,12 @@ impl Atoms {
     }
 
     /// The same without numbers and contained strings. Cost: at most the length of the longest literal.
-    pub fn satisfied_by_text(&self, subject: SubjectId, value: &[u8], out: &mut Vec<AtomId>) {
+    pub(crate) fn satisfied_by_text(
+        &self,
+        subject: SubjectId,
+        value: &[u8],
+        out: &mut Vec<AtomId>,
+    ) {
         let found = &self.found[subject as usize];
         out.extend(found.exists);
         if !found.strings.is_empty() && value.len() <= found.string_len_max {
@@ -345,7 +350,7 @@ impl Atoms {
     }
 
     /// Adds the atoms whose strings a value contains.
-    pub fn satisfied_by_containing(
+    pub(crate) fn satisfied_by_containing(
         &mut self,
         subject: SubjectId,
         value: &[u8],
@@ -358,12 +363,12 @@ impl Atoms {
     }
 
     /// The strings that values of a subject are asked to contain.
-    pub fn contained(&self, subject: SubjectId) -> &[AtomId] {
+    pub(crate) fn contained(&self, subject: SubjectId) -> &[AtomId] {
         self.found[subject as usize].contained.atoms()
     }
 
     /// A string that values of a subject are asked to contain.
-    pub fn string(&self, id: AtomId) -> &[u8] {
+    pub(crate) fn string(&self, id: AtomId) -> &[u8] {
         match &self.atoms[id as usize].ask {
             Ask::Contains(literal) => literal,
             _ => unreachable!("only atoms that ask for a contained string are asked"),
@@ -371,28 +376,33 @@ impl Atoms {
     }
 
     /// Adds the atom that asks for exactly this number.
-    pub fn satisfied_by_number(&self, subject: SubjectId, value: f64, out: &mut Vec<AtomId>) {
+    pub(crate) fn satisfied_by_number(
+        &self,
+        subject: SubjectId,
+        value: f64,
+        out: &mut Vec<AtomId>,
+    ) {
         out.extend(equal_to(&self.found[subject as usize].numbers, value));
     }
 
     /// Whether some atom of the subject asks for exactly a number.
-    pub fn has_numbers(&self, subject: SubjectId) -> bool {
+    pub(crate) fn has_numbers(&self, subject: SubjectId) -> bool {
         !self.found[subject as usize].numbers.is_empty()
     }
 
     /// Bytes of a value that are compared with literals, at most.
-    pub fn compared_bytes(&self, subject: SubjectId) -> usize {
+    pub(crate) fn compared_bytes(&self, subject: SubjectId) -> usize {
         let found = &self.found[subject as usize];
         found.string_len_max.max(found.prefix_lens.last().copied().unwrap_or(0))
     }
 
     /// Steps that searching for contained strings has taken since the last time.
-    pub fn take_searched(&mut self) -> u64 {
+    pub(crate) fn take_searched(&mut self) -> u64 {
         std::mem::take(&mut self.searched)
     }
 
     /// Counts that elements have satisfied atoms.
-    pub fn count(&mut self, satisfied: &[AtomId]) {
+    pub(crate) fn count(&mut self, satisfied: &[AtomId]) {
         for &atom in satisfied {
             let hits = &mut self.hits[atom as usize];
             *hits = hits.saturating_add(1);
@@ -401,7 +411,7 @@ impl Atoms {
 }
 
 /// Sorts the end of a list, from `start` on, and keeps each atom once.
-pub fn keep_distinct(list: &mut Vec<AtomId>, start: usize) {
+pub(crate) fn keep_distinct(list: &mut Vec<AtomId>, start: usize) {
     list[start..].sort_unstable();
     let mut kept = start;
     for at in start..list.len() {

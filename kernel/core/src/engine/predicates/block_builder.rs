@@ -28,29 +28,29 @@ struct Entry {
 
 /// What an automaton has numbered.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub(crate) struct Counts {
     /// Entries of places.
-    pub places: u32,
+    pub(crate) places: u32,
     /// Lists of thresholds.
-    pub thresholds: u32,
+    pub(crate) thresholds: u32,
 }
 
 /// A plan that is a conjunction.
 #[derive(Debug)]
-pub struct Conjunction<I> {
+pub(crate) struct Conjunction<I> {
     /// What it is looked up by.
-    pub access: Packed,
+    pub(crate) access: Packed,
     /// What is to be checked then.
-    pub others: I,
+    pub(crate) others: I,
     /// Where its program lies.
-    pub start: u32,
+    pub(crate) start: u32,
     /// A query that holds if all that it decides hold, or [`NO_QUERY`](super::level::NO_QUERY).
-    pub query: QueryNumber,
+    pub(crate) query: QueryNumber,
 }
 
 /// Gathers the plans of one block.
 #[derive(Debug, Default)]
-pub struct BlockIndexBuilder {
+pub(crate) struct BlockIndexBuilder {
     entries: Vec<Entry>,
     unconditional: Vec<PlanId>,
     complex: Vec<PlanId>,
@@ -59,18 +59,18 @@ pub struct BlockIndexBuilder {
 
 impl BlockIndexBuilder {
     /// Adds a plan that is no conjunction.
-    pub fn add_complex(&mut self, plan: PlanId) {
+    pub(crate) fn add_complex(&mut self, plan: PlanId) {
         self.complex.push(plan);
     }
 
     /// Adds a plan that always holds.
-    pub fn add_unconditional(&mut self, plan: PlanId) {
+    pub(crate) fn add_unconditional(&mut self, plan: PlanId) {
         self.unconditional.push(plan);
     }
 
     /// Adds a conjunction. `numbers` are the queries that it decides without a check, moved by `offset`;
     /// empty if there is something to check.
-    pub fn add(
+    pub(crate) fn add(
         &mut self,
         conjunction: Conjunction<impl ExactSizeIterator<Item = Packed>>,
         numbers: &[Range<QueryNumber>],
@@ -99,7 +99,7 @@ impl BlockIndexBuilder {
     }
 
     /// The index. `counts` is what the automaton has numbered so far.
-    pub fn build(mut self, atoms: &Atoms, counts: &mut Counts) -> BlockIndex {
+    pub(crate) fn build(mut self, atoms: &Atoms, counts: &mut Counts) -> BlockIndex {
         self.entries.sort_unstable_by(|a, b| {
             a.place
                 .cmp(&b.place)

@@ -17,7 +17,7 @@ use std::ops::Range;
 
 /// What follows from an access condition: queries that hold, or a plan to be checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// A word of query numbers; or [`Answer::IS_PLAN`], the hint of the first conjunct to be
     /// checked and the number of them.
     pub(super) at: u32,
@@ -27,7 +27,7 @@ pub struct Answer {
 
 /// An answer, taken apart.
 #[derive(Clone, Copy, Debug)]
-pub enum Follows {
+pub(crate) enum Follows {
     /// A word of query numbers and its bits.
     Word(u32, u64),
     /// A plan to be checked, and a query that holds if all that it decides are known to hold.
@@ -36,13 +36,13 @@ pub enum Follows {
 
 /// A plan that is to be checked: where its program lies, and how long it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Check {
+pub(crate) struct Check {
     /// First word.
-    pub start: u32,
+    pub(crate) start: u32,
     /// Number of conjuncts.
-    pub count: u32,
+    pub(crate) count: u32,
     /// [`Packed::hint`](super::program::Packed::hint) of the first of them.
-    pub hint: u32,
+    pub(crate) hint: u32,
 }
 
 impl Answer {
@@ -51,7 +51,7 @@ impl Answer {
     const HINT: u32 = 16;
 
     /// Bits of a word.
-    pub fn word(at: u32, bits: u64) -> Answer {
+    pub(crate) fn word(at: u32, bits: u64) -> Answer {
         Answer { at, bits }
     }
 
@@ -62,13 +62,13 @@ impl Answer {
 
     /// Whether it needs no check.
     #[inline]
-    pub fn is_exact(self) -> bool {
+    pub(crate) fn is_exact(self) -> bool {
         self.at & Answer::IS_PLAN == 0
     }
 
     /// What follows.
     #[inline]
-    pub fn follows(self) -> Follows {
+    pub(crate) fn follows(self) -> Follows {
         if self.is_exact() {
             return Follows::Word(self.at, self.bits);
         }
@@ -93,20 +93,20 @@ pub(super) const IS_RUN: u32 = 1 << 31;
 
 /// The nested paths of a place whose numbers share a word; 16 bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct NestedWord {
+pub(crate) struct NestedWord {
     /// Which word.
-    pub word: u32,
+    pub(crate) word: u32,
     /// Where their answers begin; they end where those of the next word begin.
-    pub start: u32,
+    pub(crate) start: u32,
     /// Which bits of it.
-    pub mask: u64,
+    pub(crate) mask: u64,
 }
 
 /// A nested path and what follows from it; 16 bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct NestedAnswer {
+pub(crate) struct NestedAnswer {
     /// Number of the nested path.
-    pub nested: QueryNumber,
+    pub(crate) nested: QueryNumber,
     pub(super) at: u32,
     pub(super) bits: u64,
 }
@@ -114,67 +114,67 @@ pub struct NestedAnswer {
 impl NestedAnswer {
     /// The word and the bits of an answer that is exact.
     #[inline]
-    pub fn word(self) -> (u32, u64) {
+    pub(crate) fn word(self) -> (u32, u64) {
         (self.at, self.bits)
     }
 
     /// What follows.
     #[inline]
-    pub fn answer(self) -> Answer {
+    pub(crate) fn answer(self) -> Answer {
         Answer { at: self.at, bits: self.bits }
     }
 }
 
 /// A look-up under way: where it begins, and for what.
 #[derive(Clone, Copy, Debug)]
-pub struct Probe {
+pub(crate) struct Probe {
     at: u32,
     key: u32,
 }
 
 /// The access conditions at one place.
 #[derive(Debug)]
-pub struct PlaceEntry {
+pub(crate) struct PlaceEntry {
     /// Where they are looked at.
-    pub place: Place,
+    pub(crate) place: Place,
     /// Number of the entry among all of its automaton.
-    pub number: u32,
+    pub(crate) number: u32,
     /// Kinds of values that lead to slots, a bit each.
-    pub kinds: u8,
+    pub(crate) kinds: u8,
     /// Whether values lead to anything.
-    pub has_values: bool,
+    pub(crate) has_values: bool,
     /// No plan found by values has to be checked.
-    pub is_exact: bool,
+    pub(crate) is_exact: bool,
     /// No plan found by nested paths has to be checked.
-    pub is_nested_exact: bool,
+    pub(crate) is_nested_exact: bool,
     /// Its part of [`BlockIndex::nested_words`].
-    pub nested: Range<u32>,
+    pub(crate) nested: Range<u32>,
     /// Its part of [`BlockIndex::thresholds`].
-    pub thresholds: Range<u32>,
+    pub(crate) thresholds: Range<u32>,
     /// Its part of [`BlockIndex::tried`].
-    pub tried: Range<u32>,
+    pub(crate) tried: Range<u32>,
 }
 
 /// Thresholds of one subject at one place, on one side.
 #[derive(Debug)]
-pub struct Thresholds {
+pub(crate) struct Thresholds {
     /// Number of this list among all of its automaton.
-    pub number: u32,
+    pub(crate) number: u32,
     /// What is compared.
-    pub subject: SubjectId,
+    pub(crate) subject: SubjectId,
     /// Whether what is greater satisfies more of them.
-    pub is_above: bool,
+    pub(crate) is_above: bool,
     /// No plan of the list has to be checked.
-    pub is_exact: bool,
+    pub(crate) is_exact: bool,
     /// (threshold, whether it is enough to be equal), those satisfied first first.
     pub(super) limits: Box<[(f64, bool)]>,
     /// What follows from each.
-    pub answers: Box<[Answer]>,
+    pub(crate) answers: Box<[Answer]>,
 }
 
 /// The answers of one look-up.
 #[derive(Clone, Copy, Debug)]
-pub enum Answers<'i> {
+pub(crate) enum Answers<'i> {
     /// Nothing follows.
     None,
     /// One answer.
@@ -185,9 +185,9 @@ pub enum Answers<'i> {
 
 /// The plans of a block.
 #[derive(Debug, Default)]
-pub struct BlockIndex {
+pub(crate) struct BlockIndex {
     /// Where access conditions are looked at.
-    pub places: Box<[PlaceEntry]>,
+    pub(crate) places: Box<[PlaceEntry]>,
     pub(super) slots: Box<[Slot]>,
     pub(super) shift: u32,
     /// Answers of keys that have several.
@@ -197,21 +197,21 @@ pub struct BlockIndex {
     /// By place, then by nested path.
     pub(super) nested: Box<[NestedAnswer]>,
     /// By place.
-    pub thresholds: Box<[Thresholds]>,
+    pub(crate) thresholds: Box<[Thresholds]>,
     /// Atoms that are tried one by one, by place.
-    pub tried: Box<[(AtomId, Answer)]>,
+    pub(crate) tried: Box<[(AtomId, Answer)]>,
     /// Plans that hold wherever their path ends and are no plain queries.
-    pub unconditional: Box<[PlanId]>,
+    pub(crate) unconditional: Box<[PlanId]>,
     /// Plans that are no conjunctions.
-    pub complex: Box<[PlanId]>,
+    pub(crate) complex: Box<[PlanId]>,
     /// Places at which nested paths are asked for.
-    pub nested_places: Box<[Place]>,
+    pub(crate) nested_places: Box<[Place]>,
 }
 
 impl BlockIndex {
     /// Begins to look up what an atom at a place leads to.
     #[inline]
-    pub fn probe(&self, place: usize, atom: AtomId) -> Probe {
+    pub(crate) fn probe(&self, place: usize, atom: AtomId) -> Probe {
         let key = atom * self.places.len() as u32 + place as u32;
         Probe { at: self.home(key) as u32, key }
     }
@@ -219,13 +219,13 @@ impl BlockIndex {
     /// Touches the memory that a look-up needs. Many of these in a row wait for memory together; a
     /// look-up that branches on what it reads waits alone. The result means nothing.
     #[inline]
-    pub fn touch(&self, probe: Probe) -> u32 {
+    pub(crate) fn touch(&self, probe: Probe) -> u32 {
         self.slots.get(probe.at as usize).map_or(0, |slot| slot.key)
     }
 
     /// Ends a look-up: its answers, none if there are none.
     #[inline]
-    pub fn answers(&self, probe: Probe) -> Answers<'_> {
+    pub(crate) fn answers(&self, probe: Probe) -> Answers<'_> {
         let Probe { at, key } = probe;
         if self.slots.is_empty() {
             return Answers::None;
@@ -255,7 +255,7 @@ impl BlockIndex {
     /// Calls `f` with the answers of every word of nested paths of a place of which some may hold, and with
     /// that word. `word` tells what holds. Cost: the words; most of them have nothing in common with what holds.
     #[inline]
-    pub fn nested_answers(
+    pub(crate) fn nested_answers(
         &self,
         entry: &PlaceEntry,
         mut word: impl FnMut(u32) -> u64,
@@ -272,7 +272,7 @@ impl BlockIndex {
     }
 
     /// Bytes held.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         size_of::<BlockIndex>()
             + size_of_val(&*self.nested_words)
             + size_of_val(&*self.places)
@@ -292,7 +292,7 @@ impl BlockIndex {
 impl Thresholds {
     /// How many are satisfied, given the least and the greatest value.
     #[inline]
-    pub fn satisfied(&self, low: f64, high: f64) -> usize {
+    pub(crate) fn satisfied(&self, low: f64, high: f64) -> usize {
         if self.is_above {
             self.limits.partition_point(|&(at, equal)| at < high || (equal && at == high))
         } else {
@@ -303,6 +303,6 @@ impl Thresholds {
 
 /// The kinds of a set.
 #[inline]
-pub fn kinds_in(set: u8) -> impl Iterator<Item = Kind> {
+pub(crate) fn kinds_in(set: u8) -> impl Iterator<Item = Kind> {
     KINDS.into_iter().filter(move |&kind| set >> kind as u8 & 1 == 1)
 }

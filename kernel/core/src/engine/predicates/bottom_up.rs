@@ -132,18 +132,18 @@ pub(super) struct BottomUp {
 
 impl BottomUp {
     /// Forgets what was compiled, because the nested paths or the atoms are others now.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         *self = BottomUp::default();
     }
 
     /// Bytes held by what is compiled, roughly.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         let steps = self.paths.iter().flatten().flatten();
         steps.map(|steps| 64 * steps.len()).sum::<usize>() + 16 * self.paths.len()
     }
 
     /// Forgets the message before.
-    pub fn begin_message(&mut self, nested: &NestedPaths, look: &mut Look<'_, '_>) {
+    pub(crate) fn begin_message(&mut self, nested: &NestedPaths, look: &mut Look<'_, '_>) {
         look.post.index.find_names(look.message.tree, look.names);
         self.chances.clear();
         self.chances.resize(nested.len(), Chance::Unknown);
@@ -156,7 +156,7 @@ impl BottomUp {
 
     /// Asks for the nested paths of one plan, unless one of them asks for a name that the message does not
     /// have. False if one cannot be read this way.
-    pub fn ask(
+    pub(crate) fn ask(
         &mut self,
         numbers: &[QueryNumber],
         nested: &NestedPaths,
@@ -192,7 +192,7 @@ impl BottomUp {
     /// itself, a word, and a condition that is looked at.
     ///
     /// `truth` is begun here.
-    pub fn find_rows(
+    pub(crate) fn find_rows(
         &mut self,
         nested: &NestedPaths,
         wanted: &[u64],

@@ -14,7 +14,7 @@ const STEPS_A_SEARCH: u64 = 16;
 
 /// The strings of one subject.
 #[derive(Debug, Default)]
-pub struct Contained {
+pub(crate) struct Contained {
     atoms: Vec<AtomId>,
     /// An automaton over the first so many of them.
     automaton: Option<(AhoCorasick, usize)>,
@@ -24,17 +24,17 @@ pub struct Contained {
 
 impl Contained {
     /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.atoms.is_empty()
     }
 
     /// The atoms.
-    pub fn atoms(&self) -> &[AtomId] {
+    pub(crate) fn atoms(&self) -> &[AtomId] {
         &self.atoms
     }
 
     /// Adds an atom.
-    pub fn add(&mut self, id: AtomId) {
+    pub(crate) fn add(&mut self, id: AtomId) {
         self.atoms.push(id);
     }
 
@@ -56,7 +56,7 @@ impl Contained {
 
     /// Adds the atoms whose strings the value contains, each once. Cost: one pass over the value, and a
     /// search for each of the few strings that the automaton does not know yet. Returns it in steps.
-    pub fn find(&mut self, value: &[u8], atoms: &[Atom], out: &mut Vec<AtomId>) -> u64 {
+    pub(crate) fn find(&mut self, value: &[u8], atoms: &[Atom], out: &mut Vec<AtomId>) -> u64 {
         self.build_if_worth_it(atoms);
         let start = out.len();
         let mut unknown = 0;

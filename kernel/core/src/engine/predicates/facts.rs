@@ -21,7 +21,7 @@ struct Entry {
 
 /// Memory for the facts of a message; reused from message to message.
 #[derive(Debug, Default)]
-pub struct Facts {
+pub(crate) struct Facts {
     stamp: u32,
     /// Per kind of value, per element.
     entries: [Vec<Entry>; KINDS.len()],
@@ -45,22 +45,22 @@ const BYTES_A_STEP: usize = 64;
 
 /// The facts of one message, with what they are computed from.
 #[derive(Debug)]
-pub struct Look<'m, 'w> {
+pub(crate) struct Look<'m, 'w> {
     /// The message.
-    pub message: Message<'m>,
+    pub(crate) message: Message<'m>,
     /// Its names.
-    pub names: &'m NameTable,
+    pub(crate) names: &'m NameTable,
     /// Ordinals and numbers of string-values.
-    pub post: &'w mut PostProcessor,
+    pub(crate) post: &'w mut PostProcessor,
     /// The atoms.
-    pub atoms: &'w mut Atoms,
+    pub(crate) atoms: &'w mut Atoms,
     /// What is known.
-    pub facts: &'w mut Facts,
+    pub(crate) facts: &'w mut Facts,
 }
 
 impl Facts {
     /// Forgets everything: a new message, or new atoms.
-    pub fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.list.clear();
         self.occurring = None;
         if self.stamp == u32::MAX {
@@ -71,7 +71,7 @@ impl Facts {
     }
 
     /// Steps that comparing text has taken since the last time.
-    pub fn take_read(&mut self) -> u64 {
+    pub(crate) fn take_read(&mut self) -> u64 {
         std::mem::take(&mut self.read)
     }
 }
@@ -79,7 +79,7 @@ impl Facts {
 impl Look<'_, '_> {
     /// The atoms of a kind that an element satisfies, of those that are found by their value.
     #[inline]
-    pub fn satisfied(&mut self, element: u32, kind: Kind) -> Range<u32> {
+    pub(crate) fn satisfied(&mut self, element: u32, kind: Kind) -> Range<u32> {
         let entries = &self.facts.entries[kind as usize];
         match entries.get(element as usize) {
             Some(entry) if entry.stamp == self.facts.stamp => entry.start..entry.end,
@@ -89,7 +89,7 @@ impl Look<'_, '_> {
 
     /// The atoms that [`Look::satisfied`] has found.
     #[inline]
-    pub fn atoms_at(&self, range: Range<u32>) -> &[AtomId] {
+    pub(crate) fn atoms_at(&self, range: Range<u32>) -> &[AtomId] {
         &self.facts.list[range.start as usize..range.end as usize]
     }
 
@@ -197,7 +197,7 @@ impl Look<'_, '_> {
 
     /// Whether an element satisfies an atom.
     #[inline]
-    pub fn holds(&mut self, atom: AtomId, element: u32) -> bool {
+    pub(crate) fn holds(&mut self, atom: AtomId, element: u32) -> bool {
         let subject = self.atoms.get(atom).subject;
         if kind_of(subject) == Kind::Attribute {
             let ask = &self.atoms.get(atom).ask;
@@ -251,7 +251,7 @@ impl Look<'_, '_> {
     }
 
     /// The least and the greatest number among the values of a subject at an element.
-    pub fn numbers(&mut self, subject: SubjectId, element: u32) -> Option<(f64, f64)> {
+    pub(crate) fn numbers(&mut self, subject: SubjectId, element: u32) -> Option<(f64, f64)> {
         let message = self.message;
         let value = match subject {
             TEXT => {

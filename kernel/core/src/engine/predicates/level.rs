@@ -20,7 +20,7 @@ enum Program {
 
 /// What a plan decides when all of its conjuncts hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub(crate) enum Decision {
     /// That these queries hold: the first, and how many.
     Queries(QueryNumber, u32),
     /// Something has to be looked at still.
@@ -28,7 +28,7 @@ pub enum Decision {
 }
 
 /// Stands for no query where one could be named.
-pub const NO_QUERY: QueryNumber = QueryNumber::MAX;
+pub(crate) const NO_QUERY: QueryNumber = QueryNumber::MAX;
 
 impl Decision {
     const IS_PLAN: u64 = 1 << 63;
@@ -64,7 +64,7 @@ const ATOMS_MAX: usize = 1 << 25;
 
 /// The indexes of one automaton.
 #[derive(Debug, Default)]
-pub struct Level {
+pub(crate) struct Level {
     indexes: Vec<Option<Box<BlockIndex>>>,
     programs: Vec<Program>,
     /// Programs. Of each plan: its access condition, a [`Decision`], its other conjuncts.
@@ -87,60 +87,60 @@ pub struct Level {
 
 /// What the choice of an access condition goes by.
 #[derive(Debug, Clone, Copy)]
-pub struct Statistics<'s> {
+pub(crate) struct Statistics<'s> {
     /// Messages seen.
-    pub messages: u32,
+    pub(crate) messages: u32,
     /// Messages in which nested paths were counted.
-    pub nested_messages: u32,
+    pub(crate) nested_messages: u32,
     /// Elements at which each nested path held in those.
-    pub nested_hits: &'s [u32],
+    pub(crate) nested_hits: &'s [u32],
     /// The same, guessed, for one message.
-    pub nested_guesses: &'s [f32],
+    pub(crate) nested_guesses: &'s [f32],
 }
 
 impl Level {
     /// Bytes held.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.memory + self.code.len() * size_of::<u64>()
     }
 
     /// The index of a block, which [`Level::ensure`] has seen.
     #[inline]
-    pub fn of_block(&self, block: BlockId) -> &BlockIndex {
+    pub(crate) fn of_block(&self, block: BlockId) -> &BlockIndex {
         self.indexes[block as usize].as_ref().expect("ensured before")
     }
 
     /// The plans of a block that are no conjunctions.
-    pub fn complex(&self, block: BlockId) -> &[PlanId] {
+    pub(crate) fn complex(&self, block: BlockId) -> &[PlanId] {
         &self.of_block(block).complex
     }
 
     /// Numbers given to places and lists of thresholds so far.
-    pub fn counts(&self) -> &Counts {
+    pub(crate) fn counts(&self) -> &Counts {
         &self.counts
     }
 
     /// The conjuncts that a check is about.
     #[inline]
-    pub fn conjuncts(&self, check: Check) -> &[u64] {
+    pub(crate) fn conjuncts(&self, check: Check) -> &[u64] {
         let first = check.start as usize + 1;
         &self.code[first..first + check.count as usize]
     }
 
     /// What follows if they hold.
     #[inline]
-    pub fn decision_of(&self, check: Check) -> Decision {
+    pub(crate) fn decision_of(&self, check: Check) -> Decision {
         Decision::of_word(self.code[check.start as usize])
     }
 
     /// Touches the memory of a program; the result means nothing.
     #[inline]
-    pub fn touch(&self, check: Check) -> u64 {
+    pub(crate) fn touch(&self, check: Check) -> u64 {
         self.code[check.start as usize]
     }
 
     /// Calls `f` with the nested paths that each of some compiled plans asks for.
-    pub fn asked_nested(&self, plans: &[PlanId], mut f: impl FnMut(&[QueryNumber])) {
+    pub(crate) fn asked_nested(&self, plans: &[PlanId], mut f: impl FnMut(&[QueryNumber])) {
         let mut asked = Vec::new();
         for &plan in plans {
             let Program::Known(Outcome::Conjunction, start, count, _) =
@@ -164,14 +164,14 @@ impl Level {
     }
 
     /// Notes that plans have been checked.
-    pub fn count_checks(&mut self, checks: u32) {
+    pub(crate) fn count_checks(&mut self, checks: u32) {
         self.checks = self.checks.saturating_add(checks);
     }
 
     /// Forgets the access conditions if they do badly and more is known about the stream than when they
     /// were chosen (the paper's sorting of predicates, as it adapts). What this costs is made up for by the
     /// checks that have been made since the last time.
-    pub fn adapt(&mut self, messages: u32) {
+    pub(crate) fn adapt(&mut self, messages: u32) {
         let is_costly = self.has_choices && self.checks / CHECKS_A_PLAN > self.compiled;
         let is_worth_it = is_costly && messages / 4 > self.chosen_at;
         // What the first messages have compiled was guessed; it is little, and the guess is bad if more has
@@ -188,7 +188,7 @@ impl Level {
 
     /// Compiles the index of a block if it is not there.
     #[expect(clippy::too_many_arguments, reason = "all of it is lent by different owners")]
-    pub fn ensure<N: Nfa>(
+    pub(crate) fn ensure<N: Nfa>(
         &mut self,
         nfa: &N,
         block: BlockId,

@@ -18,11 +18,11 @@ const QUERIES_ASKED_MAX: u32 = 64;
 
 /// A block of plans and an element at which their main paths end.
 #[derive(Debug, Clone, Copy)]
-pub struct End {
+pub(crate) struct End {
     /// The block.
-    pub block: BlockId,
+    pub(crate) block: BlockId,
     /// The element.
-    pub element: u32,
+    pub(crate) element: u32,
 }
 
 /// What outlives neither the message nor the anchor at hand, kept for its memory.

@@ -17,7 +17,7 @@ use crate::language::query::ast::Operator;
 
 /// An element, seen from the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
+pub(crate) enum Place {
     /// So many parents above the end.
     Up(u32),
     /// The ancestor at this depth (or the end itself), counted from where the path begins.
@@ -26,10 +26,10 @@ pub enum Place {
 
 impl Place {
     /// Places this far away, or further, are.
-    pub const FAR: u32 = 32;
+    pub(crate) const FAR: u32 = 32;
 
     /// Whether it is so far away that it is not worth an index.
-    pub fn is_far(self) -> bool {
+    pub(crate) fn is_far(self) -> bool {
         let (Place::Up(steps) | Place::Depth(steps)) = self;
         steps >= Place::FAR
     }
@@ -37,7 +37,7 @@ impl Place {
 
 /// What must hold at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Need {
+pub(crate) enum Need {
     /// An atom that is found by values of this kind.
     Found(Kind, AtomId),
     /// An atom that has to be tried.
@@ -48,16 +48,16 @@ pub enum Need {
 
 /// One conjunct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Conjunct {
+pub(crate) struct Conjunct {
     /// Where.
-    pub place: Place,
+    pub(crate) place: Place,
     /// What.
-    pub need: Need,
+    pub(crate) need: Need,
 }
 
 /// A conjunct in 8 bytes, as it is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packed(u64);
+pub(crate) struct Packed(u64);
 
 impl Packed {
     const IS_DEPTH: u64 = 1 << 5;
@@ -65,7 +65,7 @@ impl Packed {
     const NESTED: u64 = Packed::TRIED + 1;
 
     /// Packs a conjunct whose place is not far.
-    pub fn new(conjunct: Conjunct) -> Packed {
+    pub(crate) fn new(conjunct: Conjunct) -> Packed {
         let place = match conjunct.place {
             Place::Up(parents) => u64::from(parents),
             Place::Depth(depth) => u64::from(depth) | Packed::IS_DEPTH,
@@ -80,14 +80,14 @@ impl Packed {
 
     /// Where.
     #[inline]
-    pub fn place(self) -> Place {
+    pub(crate) fn place(self) -> Place {
         let steps = self.0 as u32 & 0x1f;
         if self.0 & Packed::IS_DEPTH == 0 { Place::Up(steps) } else { Place::Depth(steps) }
     }
 
     /// What.
     #[inline]
-    pub fn need(self) -> Need {
+    pub(crate) fn need(self) -> Need {
         let id = (self.0 >> 32) as u32;
         match self.0 >> 8 & 0xff {
             Packed::TRIED => Need::Tried(id),
@@ -99,7 +99,7 @@ impl Packed {
     /// A number from 1 to 4095 that is the same for equal conjuncts about attributes, for
     /// [`Signature`](super::signature::Signature); 0 for other conjuncts.
     #[inline]
-    pub fn hint(self) -> u32 {
+    pub(crate) fn hint(self) -> u32 {
         if self.0 >> 8 & 0xff == Kind::Attribute as u64 {
             ((self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as u32).max(1)
         } else {
@@ -108,20 +108,20 @@ impl Packed {
     }
 
     /// As a word of a list.
-    pub fn word(self) -> u64 {
+    pub(crate) fn word(self) -> u64 {
         self.0
     }
 
     /// From a word of a list.
     #[inline]
-    pub fn of_word(word: u64) -> Packed {
+    pub(crate) fn of_word(word: u64) -> Packed {
         Packed(word)
     }
 }
 
 /// What a plan comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// The conjuncts that were added are all of it.
     Conjunction,
     /// It cannot hold.
@@ -131,7 +131,7 @@ pub enum Outcome {
 }
 
 /// Adds the conjuncts of a plan, sorted.
-pub fn conjuncts_of(
+pub(crate) fn conjuncts_of(
     plan: &Plan,
     nested: Option<&NestedPaths>,
     atoms: &mut Atoms,

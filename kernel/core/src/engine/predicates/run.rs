@@ -5,7 +5,7 @@ use super::bottom_up::{BottomUp, Given, visits};
 use super::facts::{Facts, Look};
 use super::level::{Level, Statistics};
 use super::nested_states::{Anchor, SeenStates, StateWords, next_wanted, want};
-pub use super::prober::End;
+pub(crate) use super::prober::End;
 use super::prober::{Prober, Scratch};
 use super::sink::{MainSink, NestedSink};
 use super::truth::Truth;
@@ -36,7 +36,7 @@ const NESTED_FIRST: u32 = 16;
 
 /// What a worker knows about the conditions of one automaton: a cache, like its DFA.
 #[derive(Debug, Default)]
-pub struct Contents {
+pub(crate) struct Contents {
     atoms: Atoms,
     facts: Facts,
     main: Level,
@@ -71,22 +71,22 @@ pub struct Contents {
 
 /// Where the paths of blocks of plans end: runs of elements in document order, of one block each.
 #[derive(Clone, Copy, Debug)]
-pub struct Ends<'e> {
+pub(crate) struct Ends<'e> {
     /// Blocks, and their parts of the elements.
-    pub runs: &'e [(BlockId, Range<usize>)],
+    pub(crate) runs: &'e [(BlockId, Range<usize>)],
     /// The elements.
-    pub elements: &'e [u32],
+    pub(crate) elements: &'e [u32],
 }
 
 impl<'e> Ends<'e> {
     /// Every run: its block and its elements.
-    pub fn iter(self) -> impl Iterator<Item = (BlockId, &'e [u32])> {
+    pub(crate) fn iter(self) -> impl Iterator<Item = (BlockId, &'e [u32])> {
         self.runs.iter().map(move |(block, range)| (*block, &self.elements[range.clone()]))
     }
 }
 
 /// The plans of each block.
-pub trait Blocks {
+pub(crate) trait Blocks {
     /// The plans of a block, ascending.
     fn plans(&self, block: BlockId) -> &[PlanId];
 
@@ -108,7 +108,7 @@ impl Blocks for LazyDfa {
 
 /// What has been found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub(crate) enum Found {
     /// All but the plans that are no conjunctions, and the blocks that are undecided.
     Conjunctions,
     /// Nothing: the message is too deep for so many nested paths.
@@ -117,30 +117,30 @@ pub enum Found {
 
 /// The message, and what is kept about it elsewhere.
 #[derive(Debug)]
-pub struct Setting<'m, 'w> {
+pub(crate) struct Setting<'m, 'w> {
     /// The message.
-    pub message: Message<'m>,
+    pub(crate) message: Message<'m>,
     /// Its names.
-    pub names: &'m NameTable,
+    pub(crate) names: &'m NameTable,
     /// Ordinals and numbers of string-values.
-    pub post: &'w mut PostProcessor,
+    pub(crate) post: &'w mut PostProcessor,
     /// Takes the queries of exact plans.
-    pub collector: &'w mut Collector,
+    pub(crate) collector: &'w mut Collector,
     /// Stamps of the plans that hold.
-    pub plans: &'w mut [u32],
+    pub(crate) plans: &'w mut [u32],
     /// The stamp of now.
-    pub now: u32,
+    pub(crate) now: u32,
     /// Takes the other plans that hold.
-    pub held: &'w mut Vec<PlanId>,
+    pub(crate) held: &'w mut Vec<PlanId>,
     /// Added to query numbers.
-    pub offset: QueryNumber,
+    pub(crate) offset: QueryNumber,
     /// Where the query numbers are targets: what can be reached from where.
-    pub reach: Option<&'w Reach>,
+    pub(crate) reach: Option<&'w Reach>,
 }
 
 impl Contents {
     /// Bytes held by what is compiled.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.atoms.memory()
             + self.main.memory()
             + self.nested.memory()
@@ -155,7 +155,7 @@ impl Contents {
     ///
     /// Adds to `undecided` the blocks of which some plan may hold that is not known to, because the message
     /// has used up its steps. What is charged depends on the queries and the message alone.
-    pub fn run<N: Nfa>(
+    pub(crate) fn run<N: Nfa>(
         &mut self,
         nfa: &N,
         blocks: &impl Blocks,
@@ -180,7 +180,7 @@ impl Contents {
     }
 
     /// The plans of a block that are no conjunctions; of the message that has just been run.
-    pub fn complex(&self, block: BlockId) -> &[PlanId] {
+    pub(crate) fn complex(&self, block: BlockId) -> &[PlanId] {
         let level = if self.was_steady { &self.steady } else { &self.main };
         level.complex(block)
     }

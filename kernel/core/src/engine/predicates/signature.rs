@@ -9,7 +9,7 @@ const BITS: usize = 1 << 12;
 
 /// The set for one end; reused from end to end.
 #[derive(Debug)]
-pub struct Signature {
+pub(crate) struct Signature {
     words: Box<[u64; BITS / 64]>,
     /// What is set.
     set: Vec<u32>,
@@ -25,13 +25,13 @@ impl Default for Signature {
 
 impl Signature {
     /// Forgets the end, for a new message or anchor.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.of = None;
     }
 
     /// Makes it the set of the last element of a chain of ancestors, for paths that begin at depth `base`.
     /// Cost: the attributes of the chain, if it was that of another end.
-    pub fn follow(&mut self, chain: &[u32], base: usize, look: &mut Look<'_, '_>) {
+    pub(crate) fn follow(&mut self, chain: &[u32], base: usize, look: &mut Look<'_, '_>) {
         let end = chain[chain.len() - 1];
         if self.of == Some((end, base)) {
             return;
@@ -64,7 +64,7 @@ impl Signature {
 
     /// Whether a conjunct with this hint may hold.
     #[inline]
-    pub fn may_hold(&self, hint: u32) -> bool {
+    pub(crate) fn may_hold(&self, hint: u32) -> bool {
         hint == 0 || self.words[hint as usize / 64 % (BITS / 64)] >> (hint % 64) & 1 == 1
     }
 }

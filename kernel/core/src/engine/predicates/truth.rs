@@ -20,7 +20,7 @@ struct Row {
 
 /// The rows of one message.
 #[derive(Debug, Default)]
-pub struct Truth {
+pub(crate) struct Truth {
     stamp: u32,
     /// Per element.
     rows: Vec<Row>,
@@ -36,7 +36,7 @@ pub struct Truth {
 
 impl Truth {
     /// Forgets the message before. `anchors` rows will be added, of `nested_paths` bits.
-    pub fn begin(&mut self, elements: usize, anchors: usize, nested_paths: usize) {
+    pub(crate) fn begin(&mut self, elements: usize, anchors: usize, nested_paths: usize) {
         if self.stamp == u32::MAX {
             self.rows.clear();
             self.stamp = 0;
@@ -65,7 +65,7 @@ impl Truth {
     }
 
     /// Takes what holds at an anchor.
-    pub fn add_row(&mut self, anchor: u32, row: &mut Collector) {
+    pub(crate) fn add_row(&mut self, anchor: u32, row: &mut Collector) {
         let start = self.at.len() as u32;
         row.drain_into_words(&mut self.at, &mut self.bits);
         let end = self.at.len() as u32;
@@ -82,7 +82,7 @@ impl Truth {
 
     /// Takes what holds at an anchor as words, ascending; kept once if it is what the anchor before had.
     /// Returns how many words are new.
-    pub fn add_words(&mut self, anchor: u32, words: &[(u32, u64)]) -> u64 {
+    pub(crate) fn add_words(&mut self, anchor: u32, words: &[(u32, u64)]) -> u64 {
         if words.is_empty() {
             return 0;
         }
@@ -109,20 +109,20 @@ impl Truth {
 
     /// A number that two anchors share only if the same nested paths hold at them; for anchors at which some do.
     #[inline]
-    pub fn row_number(&self, anchor: u32) -> u32 {
+    pub(crate) fn row_number(&self, anchor: u32) -> u32 {
         self.rows[anchor as usize].number
     }
 
     /// Whether no nested path is known to hold at an anchor.
     #[inline]
-    pub fn is_empty_at(&self, anchor: u32) -> bool {
+    pub(crate) fn is_empty_at(&self, anchor: u32) -> bool {
         let row = self.rows[anchor as usize];
         row.stamp != self.stamp || row.start == row.end
     }
 
     /// The row of an anchor as a bitmap, where there are bitmaps.
     #[inline]
-    pub fn bitmap_of(&self, anchor: u32) -> Option<&[u64]> {
+    pub(crate) fn bitmap_of(&self, anchor: u32) -> Option<&[u64]> {
         let row = self.rows[anchor as usize];
         let start = row.number as usize * self.width;
         (self.width > 0 && row.stamp == self.stamp).then(|| &self.bitmap[start..start + self.width])
@@ -130,7 +130,7 @@ impl Truth {
 
     /// A word of a row.
     #[inline]
-    pub fn word(&self, anchor: u32, word: u32) -> u64 {
+    pub(crate) fn word(&self, anchor: u32, word: u32) -> u64 {
         let row = self.rows[anchor as usize];
         if row.stamp != self.stamp {
             return 0;
@@ -144,12 +144,12 @@ impl Truth {
 
     /// Whether a nested path holds at an anchor.
     #[inline]
-    pub fn contains(&self, anchor: u32, number: QueryNumber) -> bool {
+    pub(crate) fn contains(&self, anchor: u32, number: QueryNumber) -> bool {
         self.word(anchor, number / 64) >> (number % 64) & 1 == 1
     }
 
     /// Counts what holds at an anchor.
-    pub fn count_row(&self, anchor: u32, nested_paths: usize, hits: &mut Vec<u32>) {
+    pub(crate) fn count_row(&self, anchor: u32, nested_paths: usize, hits: &mut Vec<u32>) {
         hits.resize(nested_paths, 0);
         let row = self.rows[anchor as usize];
         for at in row.start as usize..row.end as usize {

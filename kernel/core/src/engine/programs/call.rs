@@ -21,7 +21,7 @@ use std::borrow::Cow;
 
 impl<'r> Evaluator<'r, '_> {
     /// Puts the value of a call on the stack.
-    pub fn call(&mut self, function: Function, list: List) -> Run<()> {
+    pub(crate) fn call(&mut self, function: Function, list: List) -> Run<()> {
         use Function::*;
         self.budget.charge(1)?;
         let arguments = self.program.list(list);

@@ -16,7 +16,7 @@ const PAIRS_MAX: usize = 16;
 
 impl Evaluator<'_, '_> {
     /// `left eq right` and the others, of the first items; nothing if there are none.
-    pub fn compare_values(
+    pub(crate) fn compare_values(
         &mut self,
         operator: Operator,
         left: ExprId,
@@ -34,7 +34,12 @@ impl Evaluator<'_, '_> {
     }
 
     /// `left = right` and the others: whether some pair compares as asked.
-    pub fn compare_all(&mut self, operator: Operator, left: ExprId, right: ExprId) -> Run<bool> {
+    pub(crate) fn compare_all(
+        &mut self,
+        operator: Operator,
+        left: ExprId,
+        right: ExprId,
+    ) -> Run<bool> {
         let mark = self.mark();
         let holds = match (self.constant(left), self.constant(right)) {
             (_, Some(value)) => self.compare_with(operator, left, value)?,
@@ -214,7 +219,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// Whether two atomic values compare as asked.
-    pub fn pair(&mut self, operator: Operator, left: Item, right: Item) -> Run<bool> {
+    pub(crate) fn pair(&mut self, operator: Operator, left: Item, right: Item) -> Run<bool> {
         let is_order = !matches!(operator, Operator::Eq | Operator::Ne);
         let joins_order = |item| matches!(item, Item::Boolean(_) | Item::Untyped(_));
         match (left, right) {
@@ -273,7 +278,7 @@ impl Evaluator<'_, '_> {
     ///
     /// Untyped values are numbers. If all others are strings, or all are booleans, they compare as
     /// such; any other mixture is numbers. NaN is both least and greatest.
-    pub fn extreme(&mut self, mark: usize, is_max: bool) -> Run<Item> {
+    pub(crate) fn extreme(&mut self, mark: usize, is_max: bool) -> Run<Item> {
         let items = &self.state.stack[mark..];
         let are_strings = items.iter().all(|item| matches!(item, Item::String(_)));
         let are_booleans = items.iter().all(|item| matches!(item, Item::Boolean(_)));
@@ -314,7 +319,7 @@ impl Evaluator<'_, '_> {
 
     /// Leaves of equal values on the stack the first. Values of types that do not compare are
     /// distinct; NaN is equal to itself.
-    pub fn make_distinct(&mut self, mark: usize) -> Run<()> {
+    pub(crate) fn make_distinct(&mut self, mark: usize) -> Run<()> {
         #[derive(PartialEq, Eq, Hash)]
         enum Key<'k> {
             Text(&'k [u8]),

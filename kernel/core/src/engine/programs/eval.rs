@@ -15,7 +15,7 @@ pub(super) type Each<'f, 'r, 'w> = &'f mut dyn FnMut(&mut Evaluator<'r, 'w>) -> 
 
 impl<'r, 'w> Evaluator<'r, 'w> {
     /// Puts the items of an expression on the stack.
-    pub fn eval(&mut self, id: ExprId) -> Run<()> {
+    pub(crate) fn eval(&mut self, id: ExprId) -> Run<()> {
         match self.program.expr(id) {
             Expr::Sequence(list) => {
                 for &item in self.program.list(list) {
@@ -89,7 +89,7 @@ impl<'r, 'w> Evaluator<'r, 'w> {
     }
 
     /// The first item of an expression, if it has one.
-    pub fn first(&mut self, id: ExprId) -> Run<Option<Item>> {
+    pub(crate) fn first(&mut self, id: ExprId) -> Run<Option<Item>> {
         match self.program.expr(id) {
             Expr::Path { start, steps } => {
                 return Ok(self.first_node(id, start, steps)?.map(Item::Node));
@@ -109,7 +109,7 @@ impl<'r, 'w> Evaluator<'r, 'w> {
     }
 
     /// The first item of an expression as an atomic value.
-    pub fn first_atom(&mut self, id: ExprId) -> Run<Option<Item>> {
+    pub(crate) fn first_atom(&mut self, id: ExprId) -> Run<Option<Item>> {
         match self.first(id)? {
             Some(item) => Ok(Some(self.atomised(item)?)),
             None => Ok(None),
@@ -117,7 +117,7 @@ impl<'r, 'w> Evaluator<'r, 'w> {
     }
 
     /// The first item of an expression as a number.
-    pub fn first_number(&mut self, id: ExprId) -> Run<Option<Number>> {
+    pub(crate) fn first_number(&mut self, id: ExprId) -> Run<Option<Number>> {
         let mark = self.mark();
         let Some(atom) = self.first_atom(id)? else {
             return Ok(None);
@@ -128,7 +128,7 @@ impl<'r, 'w> Evaluator<'r, 'w> {
     }
 
     /// The value of an item. Of comments and instructions it is a string.
-    pub fn atomised(&mut self, item: Item) -> Run<Item> {
+    pub(crate) fn atomised(&mut self, item: Item) -> Run<Item> {
         let Item::Node(node) = item else {
             return Ok(item);
         };
@@ -140,7 +140,7 @@ impl<'r, 'w> Evaluator<'r, 'w> {
     }
 
     /// Atomises what is on the stack from a place on.
-    pub fn atomise_stack(&mut self, mark: usize) -> Run<()> {
+    pub(crate) fn atomise_stack(&mut self, mark: usize) -> Run<()> {
         for index in mark..self.state.stack.len() {
             let item = self.atomised(self.state.stack[index])?;
             self.state.stack[index] = item;
@@ -149,7 +149,7 @@ impl<'r, 'w> Evaluator<'r, 'w> {
     }
 
     /// An atomic value as a number; what is none is NaN.
-    pub fn number_of(&mut self, atom: Item) -> Run<Number> {
+    pub(crate) fn number_of(&mut self, atom: Item) -> Run<Number> {
         Ok(match atom {
             Item::Number(number) => number,
             Item::Boolean(value) => Number::Double(f64::from(u8::from(value))),
@@ -162,7 +162,7 @@ impl<'r, 'w> Evaluator<'r, 'w> {
     }
 
     /// An item as text.
-    pub fn text_of(&mut self, item: Item) -> Run<Text> {
+    pub(crate) fn text_of(&mut self, item: Item) -> Run<Text> {
         match item {
             Item::String(text) | Item::Untyped(text) => Ok(text),
             Item::Node(node) => self.node_text(node),
@@ -209,7 +209,7 @@ impl<'r, 'w> Evaluator<'r, 'w> {
 
     /// Asks for every tuple of clauses for which the condition holds; true if the answer was true
     /// once.
-    pub fn tuples(
+    pub(crate) fn tuples(
         &mut self,
         clauses: &'r [Clause],
         condition: Option<ExprId>,
@@ -323,7 +323,7 @@ impl<'r, 'w> Evaluator<'r, 'w> {
     }
 
     /// Whether a predicate holds for an item: a number is a position.
-    pub fn holds(&mut self, predicate: ExprId, focus: Focus) -> Run<bool> {
+    pub(crate) fn holds(&mut self, predicate: ExprId, focus: Focus) -> Run<bool> {
         let outer = self.focus.replace(focus);
         let holds = match self.program.expr(predicate) {
             Expr::Number(number) => Ok(number.value() == f64::from(focus.position)),

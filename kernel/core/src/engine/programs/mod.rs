@@ -25,7 +25,6 @@ mod write;
 pub use numbers::untyped_number;
 pub use session::{Scratch, Session};
 
-use crate::language::xpath::Expression;
 use crate::language::xquery::Program;
 use crate::xml::names::NameTable;
 use crate::xml::tree::Message;
@@ -51,7 +50,7 @@ pub struct Results {
 
 impl Results {
     /// A result.
-    pub fn get(&self, number: u32) -> &[u8] {
+    pub(crate) fn get(&self, number: u32) -> &[u8] {
         let number = number as usize;
         let start = if number == 0 { 0 } else { self.ends[number - 1] };
         &self.bytes[start..self.ends[number]]
@@ -99,27 +98,4 @@ impl Program {
     ) -> Result<bool, RunError> {
         Session::new(message, names, scratch).run(self, bounds, out)
     }
-
-    /// As [`Session::holds`], for one program alone.
-    pub fn holds(
-        &self,
-        message: Message<'_>,
-        names: &NameTable,
-        scratch: &mut Scratch,
-        bounds: Bounds,
-    ) -> Result<bool, RunError> {
-        Session::new(message, names, scratch).holds(self, bounds)
-    }
-}
-
-/// As [`Session::select`], for one expression alone.
-pub fn select(
-    expression: &Expression,
-    message: Message<'_>,
-    names: &NameTable,
-    scratch: &mut Scratch,
-    bounds: Bounds,
-    out: &mut Results,
-) -> Result<bool, RunError> {
-    Session::new(message, names, scratch).select(expression, bounds, out)
 }

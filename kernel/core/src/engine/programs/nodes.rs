@@ -18,7 +18,7 @@ type Ask<'f, 'r, 'w> = &'f mut dyn FnMut(&mut Evaluator<'r, 'w>, Node) -> Run<bo
 impl<'r, 'w> Evaluator<'r, 'w> {
     /// The nodes that a path or union gives, in document order; of another expression the nodes
     /// among its items, put in this order.
-    pub fn nodes(&mut self, id: ExprId) -> Run<Vec<Node>> {
+    pub(crate) fn nodes(&mut self, id: ExprId) -> Run<Vec<Node>> {
         let Some(slot) = self.kept_slot(id) else {
             return self.computed_nodes(id);
         };
@@ -35,7 +35,7 @@ impl<'r, 'w> Evaluator<'r, 'w> {
     }
 
     /// Where the nodes of an expression are kept, if they are.
-    pub fn kept_slot(&self, id: ExprId) -> Option<usize> {
+    pub(crate) fn kept_slot(&self, id: ExprId) -> Option<usize> {
         let slot = self.program.kept.get(id as usize).copied()?;
         (slot != u32::MAX).then_some(slot as usize)
     }
@@ -251,12 +251,12 @@ impl<'r, 'w> Evaluator<'r, 'w> {
     }
 
     /// Whether a path has a node; its last step ends at the first.
-    pub fn is_any(&mut self, id: ExprId, start: Start, steps: List) -> Run<bool> {
+    pub(crate) fn is_any(&mut self, id: ExprId, start: Start, steps: List) -> Run<bool> {
         self.search(id, start, steps, &mut |_, _| Ok(true))
     }
 
     /// Asks the nodes of a path, in no particular order, until one says yes.
-    pub fn search(
+    pub(crate) fn search(
         &mut self,
         id: ExprId,
         start: Start,
@@ -290,7 +290,12 @@ impl<'r, 'w> Evaluator<'r, 'w> {
     }
 
     /// The first node of a path in document order.
-    pub fn first_node(&mut self, id: ExprId, start: Start, steps: List) -> Run<Option<Node>> {
+    pub(crate) fn first_node(
+        &mut self,
+        id: ExprId,
+        start: Start,
+        steps: List,
+    ) -> Run<Option<Node>> {
         let is_forward = self.program.steps(steps).last().is_none_or(|last| {
             !matches!(
                 last.axis,

@@ -17,7 +17,7 @@ pub(super) struct Tuples {
 
 impl Tuples {
     /// The slots of each tuple.
-    pub fn iter(&self) -> impl Iterator<Item = &[Slot]> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[Slot]> {
         self.order.iter().map(|&tuple| {
             let start = tuple as usize * self.width;
             &self.slots[start..start + self.width]
@@ -28,7 +28,7 @@ impl Tuples {
 impl<'r> Evaluator<'r, '_> {
     /// The tuples for which the condition holds, in order. What is on the stack for variables stays
     /// there.
-    pub fn ordered(
+    pub(crate) fn ordered(
         &mut self,
         clauses: &'r [Clause],
         condition: Option<ExprId>,
@@ -78,7 +78,7 @@ impl<'r> Evaluator<'r, '_> {
     }
 
     /// Binds the variables of a tuple again.
-    pub fn restore(&mut self, clauses: &[Clause], tuple: &[Slot]) {
+    pub(crate) fn restore(&mut self, clauses: &[Clause], tuple: &[Slot]) {
         let mut slots = tuple.iter();
         let mut next = |state: &mut Vec<Slot>, variable: u32| {
             if let Some(&slot) = slots.next() {

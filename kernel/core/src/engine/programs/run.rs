@@ -39,30 +39,30 @@ const TEXT_MAX: usize = 1 << 30;
 #[derive(Debug, Default)]
 pub(super) struct State {
     /// Values under way; a sequence is a run of it.
-    pub stack: Vec<Item>,
+    pub(crate) stack: Vec<Item>,
     /// Computed text.
-    pub text: Vec<u8>,
-    pub slots: Vec<Slot>,
-    pub events: Vec<Event>,
+    pub(crate) text: Vec<u8>,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) events: Vec<Event>,
     /// Number of the name of each test in the message's table.
-    pub known: Vec<Option<NameId>>,
+    pub(crate) known: Vec<Option<NameId>>,
     /// Nodes that do not change while the program runs.
-    pub kept: Vec<Option<Vec<Node>>>,
+    pub(crate) kept: Vec<Option<Vec<Node>>>,
     /// Their string values, where they have been asked for.
-    pub kept_values: Vec<Option<HashSet<Box<[u8]>, RandomState>>>,
-    pub lists: Vec<Vec<Node>>,
-    pub marks: Vec<Marks>,
-    pub ids: Ids,
-    pub frames: Vec<Frame>,
+    pub(crate) kept_values: Vec<Option<HashSet<Box<[u8]>, RandomState>>>,
+    pub(crate) lists: Vec<Vec<Node>>,
+    pub(crate) marks: Vec<Marks>,
+    pub(crate) ids: Ids,
+    pub(crate) frames: Vec<Frame>,
     /// Attributes of the message copied into the elements under way.
-    pub copied: Vec<u32>,
+    pub(crate) copied: Vec<u32>,
     /// Namespaces in scope: around everything, and one more for each element that declares any.
-    pub scopes: Vec<Namespaces>,
+    pub(crate) scopes: Vec<Namespaces>,
 }
 
 impl State {
     /// Forgets the run before.
-    pub fn begin(&mut self, program: &Program, document: &Document<'_>) {
+    pub(crate) fn begin(&mut self, program: &Program, document: &Document<'_>) {
         if self.stack.capacity() > KEPT_MAX
             || self.text.capacity() > KEPT_MAX * 16
             || self.events.capacity() > KEPT_MAX
@@ -99,7 +99,7 @@ impl State {
 /// How much has been computed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
-    pub stack: usize,
+    pub(crate) stack: usize,
     text: usize,
     events: usize,
 }
@@ -117,31 +117,31 @@ pub(super) enum Keeps {
 /// The item a predicate is asked about.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Focus {
-    pub item: Item,
-    pub position: u32,
-    pub size: u32,
+    pub(crate) item: Item,
+    pub(crate) position: u32,
+    pub(crate) size: u32,
 }
 
 /// One run.
 pub(super) struct Evaluator<'r, 'w> {
-    pub document: Document<'r>,
-    pub program: &'r Program,
-    pub state: &'r mut State,
-    pub budget: Budget,
+    pub(crate) document: Document<'r>,
+    pub(crate) program: &'r Program,
+    pub(crate) state: &'r mut State,
+    pub(crate) budget: Budget,
     /// None outside all predicates.
-    pub focus: Option<Focus>,
-    pub writer: &'r mut Writer<'w>,
-    pub out: &'r mut Results,
-    pub limit: Limit,
+    pub(crate) focus: Option<Focus>,
+    pub(crate) writer: &'r mut Writer<'w>,
+    pub(crate) out: &'r mut Results,
+    pub(crate) limit: Limit,
     /// Constructors around this one whose elements are written down as events.
-    pub recording: u32,
+    pub(crate) recording: u32,
     /// Items that have been given to results or constructors.
-    pub items_put: u64,
-    pub is_delivered: bool,
+    pub(crate) items_put: u64,
+    pub(crate) is_delivered: bool,
 }
 
 impl<'r, 'w> Evaluator<'r, 'w> {
-    pub fn new(
+    pub(crate) fn new(
         document: Document<'r>,
         program: &'r Program,
         state: &'r mut State,
@@ -171,28 +171,28 @@ impl<'r, 'w> Evaluator<'r, 'w> {
     }
 
     /// An empty list with memory.
-    pub fn take_list(&mut self) -> Vec<Node> {
+    pub(crate) fn take_list(&mut self) -> Vec<Node> {
         self.state.lists.pop().unwrap_or_default()
     }
 
     /// Takes the memory of a list back.
-    pub fn give_list(&mut self, mut list: Vec<Node>) {
+    pub(crate) fn give_list(&mut self, mut list: Vec<Node>) {
         if list.capacity() <= KEPT_MAX {
             list.clear();
             self.state.lists.push(list);
         }
     }
 
-    pub fn push(&mut self, item: Item) {
+    pub(crate) fn push(&mut self, item: Item) {
         self.state.stack.push(item);
     }
 
-    pub fn push_boolean(&mut self, value: bool) {
+    pub(crate) fn push_boolean(&mut self, value: bool) {
         self.push(Item::Boolean(value));
     }
 
     /// The bytes of a text.
-    pub fn bytes(&self, text: Text) -> &[u8] {
+    pub(crate) fn bytes(&self, text: Text) -> &[u8] {
         match text.place {
             Place::Message => &self.document.message.source[text.range()],
             Place::Beside => &self.document.tree.scratch.as_bytes()[text.range()],
@@ -203,7 +203,7 @@ impl<'r, 'w> Evaluator<'r, 'w> {
     }
 
     /// Makes room for a text that is computed: charges for it.
-    pub fn charge_new_text(&mut self, len: usize) -> Run<()> {
+    pub(crate) fn charge_new_text(&mut self, len: usize) -> Run<()> {
         self.budget.charge_text(len)?;
         if self.state.text.len().saturating_add(len) > TEXT_MAX {
             return Err(RunError::OverBudget);
@@ -212,7 +212,7 @@ impl<'r, 'w> Evaluator<'r, 'w> {
     }
 
     /// Keeps bytes that were computed.
-    pub fn keep(&mut self, bytes: &[u8]) -> Run<Text> {
+    pub(crate) fn keep(&mut self, bytes: &[u8]) -> Run<Text> {
         self.charge_new_text(bytes.len())?;
         let start = self.state.text.len();
         self.state.text.extend_from_slice(bytes);
@@ -220,7 +220,7 @@ impl<'r, 'w> Evaluator<'r, 'w> {
     }
 
     /// Adds a text to the end of what is kept.
-    pub fn append(&mut self, text: Text) -> Run<()> {
+    pub(crate) fn append(&mut self, text: Text) -> Run<()> {
         self.charge_new_text(text.len())?;
         let range = text.range();
         match text.place {
@@ -240,7 +240,7 @@ impl<'r, 'w> Evaluator<'r, 'w> {
     }
 
     /// The string value of a node. Cost: a copy, if it is more than one run of text.
-    pub fn node_text(&mut self, node: Node) -> Run<Text> {
+    pub(crate) fn node_text(&mut self, node: Node) -> Run<Text> {
         self.budget.charge_text(self.document.string_len(node))?;
         if let Some(span) = self.document.string_span(node) {
             return Ok(Text::of_span(span));
@@ -250,14 +250,14 @@ impl<'r, 'w> Evaluator<'r, 'w> {
     }
 
     /// What has been computed so far.
-    pub fn mark(&self) -> Mark {
+    pub(crate) fn mark(&self) -> Mark {
         let State { stack, text, events, .. } = &*self.state;
         Mark { stack: stack.len(), text: text.len(), events: events.len() }
     }
 
     /// Forgets what has been computed since, unless an element that is being written down may still
     /// need it.
-    pub fn release(&mut self, mark: Mark) {
+    pub(crate) fn release(&mut self, mark: Mark) {
         self.state.stack.truncate(mark.stack);
         if self.recording == 0 {
             self.state.text.truncate(mark.text);

@@ -24,7 +24,7 @@ pub struct Scratch {
 
 impl Scratch {
     /// What is put down of nodes from here on.
-    pub fn put(&mut self, put: Put) {
+    pub(crate) fn put(&mut self, put: Put) {
         self.output.put = put;
     }
 }
@@ -73,11 +73,6 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// Evaluations of bare XPath over the same message.
-    pub fn xpath(&mut self) -> &mut evaluate::Session<'s> {
-        &mut self.xpath
-    }
-
     /// Steps that the last run has taken, and what it has written: a step for every 64 bytes.
     pub fn steps_taken(&self) -> u64 {
         self.steps_taken
@@ -119,7 +114,11 @@ impl<'s> Session<'s> {
     }
 
     /// Whether a message is delivered to a program that wants results; none is made.
-    pub fn is_delivered(&mut self, program: &Program, bounds: Bounds) -> Result<bool, RunError> {
+    pub(crate) fn is_delivered(
+        &mut self,
+        program: &Program,
+        bounds: Bounds,
+    ) -> Result<bool, RunError> {
         let mut discarded = std::mem::take(self.discarded);
         let answer = self.evaluate(program, bounds, &mut discarded, |evaluator| {
             evaluator.frame_gives_item(program.body())
@@ -146,14 +145,18 @@ impl<'s> Session<'s> {
     }
 
     /// Whether a bare XPath expression selects a node.
-    pub fn selects(&mut self, expression: &Expression, bounds: Bounds) -> Result<bool, RunError> {
+    pub(crate) fn selects(
+        &mut self,
+        expression: &Expression,
+        bounds: Bounds,
+    ) -> Result<bool, RunError> {
         let value = self.value(expression, bounds)?;
         Ok(matches!(value, Value::Nodes(nodes) if !nodes.is_empty()))
     }
 
     /// The nodes that a bare XPath expression selects, each a result, in document order; says
     /// whether there are any. An expression that is no node-set selects nothing.
-    pub fn select(
+    pub(crate) fn select(
         &mut self,
         expression: &Expression,
         bounds: Bounds,

@@ -14,15 +14,15 @@ use hashbrown::HashSet;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     /// The constructor.
-    pub element: u32,
+    pub(crate) element: u32,
     /// Its start tag has not been ended.
     is_tag_open: bool,
     /// It has content, so that no attribute may come.
-    pub has_content: bool,
+    pub(crate) has_content: bool,
     /// The item before, of the same enclosed expression, is an atomic value.
-    pub is_after_atomic: bool,
+    pub(crate) is_after_atomic: bool,
     /// Where its copied attributes begin.
-    pub copied_start: u32,
+    pub(crate) copied_start: u32,
     /// It declares namespaces: a scope is its own.
     has_scope: bool,
 }

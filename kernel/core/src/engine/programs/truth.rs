@@ -19,7 +19,7 @@ enum Seen {
 
 impl Evaluator<'_, '_> {
     /// The effective boolean value of the frame of a program: [`super::Session::holds`].
-    pub fn frame_holds(&mut self, body: ExprId) -> Run<bool> {
+    pub(crate) fn frame_holds(&mut self, body: ExprId) -> Run<bool> {
         let program = self.program;
         let parts = match program.expr(body) {
             Expr::Sequence(list) => program.list(list),
@@ -40,7 +40,7 @@ impl Evaluator<'_, '_> {
 
     /// Whether a content expression of the frame of a program gives an item:
     /// [`super::Session::is_delivered`].
-    pub fn frame_gives_item(&mut self, body: ExprId) -> Run<bool> {
+    pub(crate) fn frame_gives_item(&mut self, body: ExprId) -> Run<bool> {
         self.is_content_there(body)
     }
 
@@ -126,7 +126,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// The effective boolean value of an expression (2.4.3); of several atomic values true.
-    pub fn truth(&mut self, id: ExprId) -> Run<bool> {
+    pub(crate) fn truth(&mut self, id: ExprId) -> Run<bool> {
         match self.program.expr(id) {
             Expr::Or(list) => {
                 for &operand in self.program.list(list) {
@@ -188,7 +188,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// Whether an expression gives an item.
-    pub fn exists(&mut self, id: ExprId) -> Run<bool> {
+    pub(crate) fn exists(&mut self, id: ExprId) -> Run<bool> {
         match self.program.expr(id) {
             Expr::Path { start, steps } => self.is_any(id, start, steps),
             Expr::Union(list) => {

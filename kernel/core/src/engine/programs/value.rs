@@ -14,7 +14,7 @@ use crate::xml::tree::Span;
 pub(super) struct Text {
     start: u32,
     len: u32,
-    pub place: Place,
+    pub(crate) place: Place,
 }
 
 /// Where the bytes of a text are.
@@ -31,37 +31,37 @@ pub(super) enum Place {
 }
 
 impl Text {
-    pub const EMPTY: Text = Text { start: 0, len: 0, place: Place::Program };
-    pub const SPACE: Text = Text { start: 0, len: 1, place: Place::Space };
+    pub(crate) const EMPTY: Text = Text { start: 0, len: 0, place: Place::Program };
+    pub(crate) const SPACE: Text = Text { start: 0, len: 1, place: Place::Space };
 
-    pub fn of_span(span: Span) -> Text {
+    pub(crate) fn of_span(span: Span) -> Text {
         let is_beside = span.len_and_place & Span::IN_SCRATCH != 0;
         let place = if is_beside { Place::Beside } else { Place::Message };
         Text { start: span.start, len: span.len() as u32, place }
     }
 
-    pub fn of_program(range: TextRange) -> Text {
+    pub(crate) fn of_program(range: TextRange) -> Text {
         Text { start: range.start, len: range.end - range.start, place: Place::Program }
     }
 
-    pub fn kept(start: usize, end: usize) -> Text {
+    pub(crate) fn kept(start: usize, end: usize) -> Text {
         Text { start: start as u32, len: (end - start) as u32, place: Place::Kept }
     }
 
-    pub fn len(self) -> usize {
+    pub(crate) fn len(self) -> usize {
         self.len as usize
     }
 
-    pub fn is_empty(self) -> bool {
+    pub(crate) fn is_empty(self) -> bool {
         self.len == 0
     }
 
-    pub fn range(self) -> std::ops::Range<usize> {
+    pub(crate) fn range(self) -> std::ops::Range<usize> {
         self.start as usize..self.start as usize + self.len as usize
     }
 
     /// A part of it.
-    pub fn part(self, start: usize, end: usize) -> Text {
+    pub(crate) fn part(self, start: usize, end: usize) -> Text {
         Text { start: self.start + start as u32, len: (end - start) as u32, place: self.place }
     }
 }
@@ -83,11 +83,11 @@ pub(super) enum Item {
 }
 
 impl Item {
-    pub fn integer(value: usize) -> Item {
+    pub(crate) fn integer(value: usize) -> Item {
         Item::Number(Number::Integer(value as i64))
     }
 
-    pub fn double(value: f64) -> Item {
+    pub(crate) fn double(value: f64) -> Item {
         Item::Number(Number::Double(value))
     }
 }

@@ -16,7 +16,7 @@ use std::borrow::Cow;
 impl<'r, 'w> Evaluator<'r, 'w> {
     /// Writes the items of an expression: into the element under way, or as results. In the frame,
     /// it notes whether a content expression gives an item.
-    pub fn write(&mut self, id: ExprId, is_frame: bool) -> Run<()> {
+    pub(crate) fn write(&mut self, id: ExprId, is_frame: bool) -> Run<()> {
         match self.program.expr(id) {
             Expr::Sequence(list) => {
                 for &item in self.program.list(list) {
@@ -163,7 +163,7 @@ impl<'r, 'w> Evaluator<'r, 'w> {
 /// Constructors.
 impl Evaluator<'_, '_> {
     /// Evaluates a constructor into events, for a variable or a count.
-    pub fn build(&mut self, number: u32) -> Run<Item> {
+    pub(crate) fn build(&mut self, number: u32) -> Run<Item> {
         let start = self.state.events.len() as u32;
         // What goes into it has not come to a result yet, and may never.
         let items_put = self.items_put;

@@ -16,7 +16,7 @@ use crate::engine::predicates::program::{Conjunct, Need, Outcome, Place, conjunc
 pub(super) struct Depths {
     plans: Vec<Option<Place>>,
     /// Whether some plan asks for a position.
-    pub has_positions: bool,
+    pub(crate) has_positions: bool,
 }
 
 impl Depths {

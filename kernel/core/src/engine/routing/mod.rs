@@ -106,7 +106,7 @@ impl RoutingTable {
     }
 
     /// Number of targets.
-    pub fn targets(&self) -> u32 {
+    pub(crate) fn targets(&self) -> u32 {
         self.reach.targets()
     }
 

@@ -8,21 +8,21 @@ use rustc_hash::FxHashMap;
 /// A chain of open elements, and below its last one everything that has been added.
 #[derive(Debug, Default)]
 pub(super) struct Part {
-    pub tree: MessageTree,
+    pub(crate) tree: MessageTree,
     /// The open elements, by depth.
-    pub open: Vec<u32>,
+    pub(crate) open: Vec<u32>,
     is_in_text: bool,
 }
 
 impl Part {
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.tree.clear();
         self.open.clear();
         self.is_in_text = false;
     }
 
     /// An element begins.
-    pub fn start(&mut self, tag: &StartTag<'_>) {
+    pub(crate) fn start(&mut self, tag: &StartTag<'_>) {
         let tree = &mut self.tree;
         let element = tree.len() as u32;
         let texts = tree.text_value.len() as u32;
@@ -45,7 +45,7 @@ impl Part {
     }
 
     /// The last open element ends, and is kept.
-    pub fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         if let Some(element) = self.open.pop() {
             self.end_here(element);
         }
@@ -53,7 +53,7 @@ impl Part {
     }
 
     /// The last open element ends, and is forgotten with all it has.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         let tree = &mut self.tree;
         let Some(element) = self.open.pop() else { return };
         let at = element as usize;
@@ -80,7 +80,7 @@ impl Part {
     }
 
     /// A part of a text node.
-    pub fn text(&mut self, value: &str) {
+    pub(crate) fn text(&mut self, value: &str) {
         if value.is_empty() {
             return;
         }
@@ -97,12 +97,12 @@ impl Part {
     }
 
     /// A comment or an instruction: what follows is another text node.
-    pub fn markup(&mut self) {
+    pub(crate) fn markup(&mut self) {
         self.is_in_text = false;
     }
 
     /// Lets the open elements end here, as far as anybody looks at them now.
-    pub fn end_open(&mut self) {
+    pub(crate) fn end_open(&mut self) {
         for at in 0..self.open.len() {
             self.end_here(self.open[at]);
         }
@@ -114,7 +114,7 @@ impl Part {
     }
 
     /// Makes it the open elements of another part, which has nothing else.
-    pub fn copy_open(&mut self, other: &Part) {
+    pub(crate) fn copy_open(&mut self, other: &Part) {
         self.clear();
         let (to, from) = (&mut self.tree, &other.tree);
         to.name.extend_from_slice(&from.name);
@@ -131,7 +131,7 @@ impl Part {
     }
 
     /// Bytes held.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         let tree = &self.tree;
         tree.scratch.capacity()
             + tree.name.capacity() * 28
@@ -154,13 +154,13 @@ pub(super) struct Siblings {
 
 impl Siblings {
     /// None so far.
-    pub fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.any = 0;
         self.by_name.clear();
     }
 
     /// One more: its place among all, and among those of its name.
-    pub fn add(&mut self, name: NameId) -> (u32, u32) {
+    pub(crate) fn add(&mut self, name: NameId) -> (u32, u32) {
         let of_name = self.by_name.entry(name).or_default();
         *of_name += 1;
         self.any += 1;

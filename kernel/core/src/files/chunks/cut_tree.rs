@@ -9,19 +9,19 @@ pub type Chunks = u64;
 pub const CHUNKS_MAX: usize = Chunks::BITS as usize;
 
 /// Number of a node of the trie; 0 is the document node.
-pub type NodeId = u32;
+pub(crate) type NodeId = u32;
 
 /// No node: nothing below is asked for.
-pub const NO_NODE: NodeId = NodeId::MAX;
+pub(crate) const NO_NODE: NodeId = NodeId::MAX;
 
 /// Number of a name that the trie or the schema knows.
-pub type Symbol = u32;
+pub(crate) type Symbol = u32;
 
 /// Namespace URI ("" for none) and local name.
-pub type ExpandedName<'a> = (&'a str, &'a str);
+pub(crate) type ExpandedName<'a> = (&'a str, &'a str);
 
 /// A name that neither knows.
-pub const UNKNOWN: Symbol = Symbol::MAX;
+pub(crate) const UNKNOWN: Symbol = Symbol::MAX;
 
 #[derive(Debug, Default)]
 struct Node {
@@ -61,7 +61,7 @@ impl CutTree {
     }
 
     /// How many chunks there are.
-    pub fn chunks(&self) -> usize {
+    pub(crate) fn chunks(&self) -> usize {
         self.chunks
     }
 

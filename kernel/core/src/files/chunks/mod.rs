@@ -14,7 +14,8 @@
 
 mod cut_tree;
 
-pub use cut_tree::{CHUNKS_MAX, Chunks, CutTree, ExpandedName, NodeId, Symbol};
+pub use cut_tree::{CHUNKS_MAX, Chunks, CutTree};
+pub(crate) use cut_tree::{NodeId, Symbol};
 
 use crate::xml::names::{NameId, NameTable};
 use crate::xml::parser::push::{
@@ -69,11 +70,6 @@ impl Chunker {
     pub fn finish(&mut self) -> Result<Summary, Refusal> {
         self.parser.finish(&mut self.cutter)?;
         Ok(Summary { elements: self.cutter.elements.clone(), fault: self.cutter.fault })
-    }
-
-    /// Why the chunks must not be used, as far as the message has been read.
-    pub fn fault(&self) -> Option<Fault> {
-        self.cutter.fault
     }
 
     /// What a chunk has grown by since it was asked for last; the caller empties it.

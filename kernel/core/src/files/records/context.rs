@@ -70,7 +70,7 @@ impl Context {
     }
 
     /// How many ancestors there are.
-    pub fn depth(&self) -> usize {
+    pub(crate) fn depth(&self) -> usize {
         self.tags.len()
     }
 
@@ -85,12 +85,12 @@ impl Context {
     }
 
     /// Whether there is more than may be written around a record.
-    pub fn is_too_long(&self) -> bool {
+    pub(crate) fn is_too_long(&self) -> bool {
         self.too_long_from.is_some()
     }
 
     /// Bytes of both.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.before.len() + self.after.len()
     }
 }

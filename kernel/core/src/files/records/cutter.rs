@@ -232,11 +232,6 @@ impl Cutter {
         self.base
     }
 
-    /// Where what a truncated file has lost begins: the record at hand, or the byte after the last.
-    pub fn item(&self) -> u64 {
-        if self.body.mode == Mode::Record { self.body.tag } else { self.base }
-    }
-
     /// The rows so far.
     pub fn take(&mut self) -> Rows {
         std::mem::take(&mut self.body.rows)

@@ -19,7 +19,7 @@ pub struct Effect {
 
 impl Effect {
     /// The effect of this and then of another; `kept` is the most tags to be kept.
-    pub fn then(mut self, next: &Effect, kept: usize) -> Effect {
+    pub(crate) fn then(mut self, next: &Effect, kept: usize) -> Effect {
         if self.fault.is_some() {
             return self;
         }
@@ -44,12 +44,12 @@ impl Effect {
 
 /// Follows the effect of markup.
 pub(super) struct Follower {
-    pub effect: Effect,
+    pub(crate) effect: Effect,
     kept: usize,
 }
 
 impl Follower {
-    pub fn new(kept: usize) -> Self {
+    pub(crate) fn new(kept: usize) -> Self {
         Follower { effect: Effect::default(), kept }
     }
 

@@ -13,23 +13,23 @@ use crate::xml::parser::{Code, SPACE, is};
 /// A piece of what lies between records.
 pub(super) struct Gap {
     /// Where it begins; as far as it has been looked at, with something that is no white space.
-    pub start: u64,
+    pub(crate) start: u64,
     is_trimmed: bool,
     /// The ancestors when it began, if they have changed since.
     context: Option<Context>,
     /// The root element had ended.
     is_after_root: bool,
     /// Elements opened in it.
-    pub elements: u64,
+    pub(crate) elements: u64,
     /// The tag of an ancestor is longer than what may be written around a record.
-    pub is_tag_too_long: bool,
+    pub(crate) is_tag_too_long: bool,
     /// It is longer than a message may be, and not held; the fault in as much as may be one.
-    pub is_too_long: bool,
-    pub earlier: Option<Fault>,
+    pub(crate) is_too_long: bool,
+    pub(crate) earlier: Option<Fault>,
 }
 
 impl Gap {
-    pub fn new(start: u64, is_after_root: bool) -> Self {
+    pub(crate) fn new(start: u64, is_after_root: bool) -> Self {
         Gap {
             start,
             is_trimmed: false,
@@ -43,7 +43,7 @@ impl Gap {
     }
 
     /// The ancestors are about to become others.
-    pub fn change(&mut self, context: &Context) {
+    pub(crate) fn change(&mut self, context: &Context) {
         if self.context.is_none() {
             self.context = Some(context.clone());
         }
@@ -52,7 +52,7 @@ impl Gap {
 
 impl Body {
     /// Passes over white space that a piece begins with; whether there is something else.
-    pub fn trim_gap(&mut self, block: Block<'_>, to: u64) -> bool {
+    pub(crate) fn trim_gap(&mut self, block: Block<'_>, to: u64) -> bool {
         if !self.gap.is_trimmed && to > self.gap.start {
             let gap = self.hold.slice(block, self.gap.start, to);
             let space = gap.iter().position(|&byte| !is(byte, SPACE));
@@ -65,7 +65,7 @@ impl Body {
 
     /// Ends a piece: what the door refuses of it is a row.
     #[inline]
-    pub fn end_gap(&mut self, block: Block<'_>, to: u64) {
+    pub(crate) fn end_gap(&mut self, block: Block<'_>, to: u64) {
         if to != self.gap.start && (self.gap.is_too_long || self.trim_gap(block, to)) {
             self.check_gap(block, to);
         }
@@ -109,7 +109,7 @@ impl Body {
     /// What the door finds in the beginning of a piece, or of a record, as far as it may be a message,
     /// other than that it ends.
     #[cold]
-    pub fn fault_in(&mut self, block: Block<'_>, start: u64, to: u64) -> Option<Fault> {
+    pub(crate) fn fault_in(&mut self, block: Block<'_>, start: u64, to: u64) -> Option<Fault> {
         let before = self.gap.context.as_ref().unwrap_or(&self.context);
         if before.is_too_long() || to < start {
             return None;

@@ -3,8 +3,8 @@
 /// A block of the file, and where it begins.
 #[derive(Clone, Copy)]
 pub(super) struct Block<'b> {
-    pub bytes: &'b [u8],
-    pub base: u64,
+    pub(crate) bytes: &'b [u8],
+    pub(crate) base: u64,
 }
 
 /// Bytes of earlier blocks that are still needed. Those of the block at hand are taken from it.
@@ -16,7 +16,7 @@ pub(super) struct Hold {
 
 impl Hold {
     /// A piece of the file that begins not before what is held, and ends in this block.
-    pub fn slice<'s>(&'s mut self, block: Block<'s>, from: u64, to: u64) -> &'s [u8] {
+    pub(crate) fn slice<'s>(&'s mut self, block: Block<'s>, from: u64, to: u64) -> &'s [u8] {
         if from >= block.base || self.bytes.is_empty() {
             return &block.bytes[(from - block.base) as usize..(to - block.base) as usize];
         }
@@ -25,7 +25,7 @@ impl Hold {
     }
 
     /// Forgets what lies before this offset.
-    pub fn drop_before(&mut self, from: u64) {
+    pub(crate) fn drop_before(&mut self, from: u64) {
         if from >= self.from + self.bytes.len() as u64 {
             self.bytes.clear();
         } else if from > self.from {
@@ -35,7 +35,7 @@ impl Hold {
     }
 
     /// Keeps what of the block lies between two offsets, after what is held.
-    pub fn carry(&mut self, block: Block<'_>, from: u64, to: u64) {
+    pub(crate) fn carry(&mut self, block: Block<'_>, from: u64, to: u64) {
         if self.bytes.is_empty() {
             self.from = from.max(block.base);
         }

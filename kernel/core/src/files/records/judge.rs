@@ -27,7 +27,7 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    pub fn new(path: Vec<NameTest>, limits: &Limits) -> Self {
+    pub(crate) fn new(path: Vec<NameTest>, limits: &Limits) -> Self {
         Judge {
             door: Door::new(limits.clone()),
             path,
@@ -39,12 +39,12 @@ impl Judge {
     }
 
     /// Elements above a record.
-    pub fn ancestors(&self) -> usize {
+    pub(crate) fn ancestors(&self) -> usize {
         self.path.len() - 1
     }
 
     /// The ancestors are others now.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.known.clear();
         self.last.0.clear();
     }
@@ -52,7 +52,7 @@ impl Judge {
     /// Whether the element with this start tag is a record. What the door would refuse is one if its
     /// local name is right: it is handed on, so that somebody hears why.
     #[inline]
-    pub fn is_record(&mut self, context: &[u8], closing: &[u8], tag: &[u8]) -> bool {
+    pub(crate) fn is_record(&mut self, context: &[u8], closing: &[u8], tag: &[u8]) -> bool {
         let name = &tag[1..name_end(tag, 1)];
         // Names in the tag mean what they mean outside, unless it declares namespaces.
         let is_plain = self.declares.find(&tag[name.len()..]).is_none();
@@ -114,12 +114,12 @@ impl Judge {
     }
 
     /// Whether the element with this start tag may be a record, for all that its local name says.
-    pub fn may_be_record(&self, tag: &[u8]) -> bool {
+    pub(crate) fn may_be_record(&self, tag: &[u8]) -> bool {
         may_be_record(&self.path, &tag[1..name_end(tag, 1)])
     }
 
     /// What the door says of the elements of a document: how many there are.
-    pub fn count(&mut self, parts: &[&[u8]]) -> Result<usize, Refusal> {
+    pub(crate) fn count(&mut self, parts: &[&[u8]]) -> Result<usize, Refusal> {
         self.document.clear();
         for part in parts {
             self.document.extend_from_slice(part);

@@ -60,7 +60,7 @@ pub enum State {
 
 impl State {
     /// Every state, by number.
-    pub const ALL: [State; 23] = [
+    pub(crate) const ALL: [State; 23] = [
         State::Text,
         State::Less,
         State::Bang,
@@ -96,9 +96,9 @@ impl State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LexicalFault {
     /// What is wrong.
-    pub code: Code,
+    pub(crate) code: Code,
     /// Offset in the file.
-    pub at: u64,
+    pub(crate) at: u64,
 }
 
 /// Who is told of tags. Each gives whether the machine shall stop there.

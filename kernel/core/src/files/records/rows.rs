@@ -3,9 +3,9 @@
 use crate::xml::parser::{Param, Refusal};
 
 /// A batch is handed on when it has reached one of the two.
-pub const BATCH_BYTES: usize = 4 << 20;
+pub(crate) const BATCH_BYTES: usize = 4 << 20;
 /// See [`BATCH_BYTES`].
-pub const BATCH_ROWS: usize = 4096;
+pub(crate) const BATCH_ROWS: usize = 4096;
 
 /// Why a row has no message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,13 @@ pub struct Fault {
 
 impl Fault {
     /// A limit is exceeded.
-    pub fn limit(code: &'static str, limit: &str, at: u64, given: u64, maximum: u64) -> Self {
+    pub(crate) fn limit(
+        code: &'static str,
+        limit: &str,
+        at: u64,
+        given: u64,
+        maximum: u64,
+    ) -> Self {
         let params = vec![
             ("limit", Param::Text(limit.into())),
             ("given", Param::Int(given)),
@@ -30,7 +36,7 @@ impl Fault {
     }
 
     /// What the door has refused, at this offset of the file.
-    pub fn refused(refusal: Refusal, at: u64) -> Self {
+    pub(crate) fn refused(refusal: Refusal, at: u64) -> Self {
         Fault { code: refusal.code.as_str(), at, params: refusal.params }
     }
 }
@@ -53,7 +59,7 @@ pub struct Rows {
 impl Rows {
     /// Adds a record.
     #[inline]
-    pub fn add(&mut self, at: u64, record: &[u8], before: &[u8], after: &[u8]) {
+    pub(crate) fn add(&mut self, at: u64, record: &[u8], before: &[u8], after: &[u8]) {
         self.values.extend_from_slice(before);
         self.values.extend_from_slice(record);
         self.values.extend_from_slice(after);
@@ -61,7 +67,7 @@ impl Rows {
     }
 
     /// Adds what is not to be had.
-    pub fn refuse(&mut self, at: u64, size: u64, fault: Fault) {
+    pub(crate) fn refuse(&mut self, at: u64, size: u64, fault: Fault) {
         self.faults.push((self.offsets.len(), fault));
         self.end_row(at, size);
     }
@@ -74,7 +80,7 @@ impl Rows {
 
     /// Whether it is time to hand them on.
     #[inline]
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.values.len() >= BATCH_BYTES || self.offsets.len() >= BATCH_ROWS
     }
 }

@@ -9,7 +9,7 @@
 use crate::language::query::ast::{Axis, Condition, Stage, Step};
 
 /// The same query, cut after the first conditions that would not have a place.
-pub fn anchored(mut steps: Vec<Step<'_>>) -> Vec<Step<'_>> {
+pub(crate) fn anchored(mut steps: Vec<Step<'_>>) -> Vec<Step<'_>> {
     let kept = anchored_len(&steps);
     if kept == steps.len() {
         return steps;
@@ -28,7 +28,7 @@ pub fn anchored(mut steps: Vec<Step<'_>>) -> Vec<Step<'_>> {
 }
 
 /// How many steps of a path the automaton takes.
-pub fn anchored_len(steps: &[Step<'_>]) -> usize {
+pub(crate) fn anchored_len(steps: &[Step<'_>]) -> usize {
     let leading = steps.iter().take_while(|step| step.axis == Axis::Child).count();
     let tail = steps.iter().rposition(|step| step.axis != Axis::Child).unwrap_or(0);
     let cut = (leading..tail).find(|&at| !steps[at].stages.is_empty());

@@ -37,12 +37,12 @@ impl Namespaces {
     }
 
     /// The default element namespace; "" if there is none.
-    pub fn default_uri(&self) -> &str {
+    pub(crate) fn default_uri(&self) -> &str {
         &self.default
     }
 
     /// The namespace URI of a prefix that is not empty.
-    pub fn uri(&self, prefix: &str) -> Option<&str> {
+    pub(crate) fn uri(&self, prefix: &str) -> Option<&str> {
         if prefix == "xml" {
             return Some(XML_NAMESPACE);
         }

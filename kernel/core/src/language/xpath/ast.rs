@@ -13,19 +13,19 @@ pub type ExprId = u32;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct List {
     /// First of the run.
-    pub start: u32,
+    pub(crate) start: u32,
     /// One past the last.
-    pub end: u32,
+    pub(crate) end: u32,
 }
 
 impl List {
     /// Number of entries.
-    pub fn len(self) -> usize {
+    pub(crate) fn len(self) -> usize {
         (self.end - self.start) as usize
     }
 
     /// Whether there is none.
-    pub fn is_empty(self) -> bool {
+    pub(crate) fn is_empty(self) -> bool {
         self.start == self.end
     }
 }
@@ -34,9 +34,9 @@ impl List {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TextRange {
     /// First byte.
-    pub start: u32,
+    pub(crate) start: u32,
     /// One past the last.
-    pub end: u32,
+    pub(crate) end: u32,
 }
 
 /// Comparison operator.
@@ -58,7 +58,7 @@ pub enum Comparison {
 
 impl Comparison {
     /// The operator with its operands exchanged.
-    pub fn flipped(self) -> Self {
+    pub(crate) fn flipped(self) -> Self {
         match self {
             Comparison::Lt => Comparison::Gt,
             Comparison::Le => Comparison::Ge,
@@ -69,7 +69,7 @@ impl Comparison {
     }
 
     /// By IEEE 754: NaN satisfies `!=` and nothing else.
-    pub fn holds(self, left: f64, right: f64) -> bool {
+    pub(crate) fn holds(self, left: f64, right: f64) -> bool {
         match self {
             Comparison::Eq => left == right,
             Comparison::Ne => left != right,
@@ -83,7 +83,7 @@ impl Comparison {
 
 /// Operator on two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arithmetic {
+pub(crate) enum Arithmetic {
     /// `+`
     Add,
     /// `-`
@@ -129,7 +129,7 @@ pub enum Axis {
 
 impl Axis {
     /// The axis of a name.
-    pub fn of_name(name: &str) -> Option<Axis> {
+    pub(crate) fn of_name(name: &str) -> Option<Axis> {
         Some(match name {
             "ancestor" => Axis::Ancestor,
             "ancestor-or-self" => Axis::AncestorOrSelf,
@@ -149,7 +149,7 @@ impl Axis {
     }
 
     /// Whether different context nodes have no node of the axis in common.
-    pub fn is_disjoint(self) -> bool {
+    pub(crate) fn is_disjoint(self) -> bool {
         matches!(self, Axis::Attribute | Axis::Child | Axis::Namespace | Axis::Itself)
     }
 }
@@ -197,7 +197,7 @@ pub enum NodeTest {
 
 impl NodeTest {
     /// Whether comments or instructions can pass on an axis that has them.
-    pub fn sees_markup(self) -> bool {
+    pub(crate) fn sees_markup(self) -> bool {
         matches!(self, NodeTest::Node | NodeTest::Comment | NodeTest::Instruction(_))
     }
 }
@@ -210,13 +210,13 @@ pub struct Step {
     /// Node test.
     pub test: NodeTest,
     /// Number of the test among those of the expression: its place in the table of known names.
-    pub test_number: u32,
+    pub(crate) test_number: u32,
     /// Predicates, by number of sub-expression.
-    pub predicates: List,
+    pub(crate) predicates: List,
     /// Some predicate asks for position or size, which count per context node.
-    pub is_positional: bool,
+    pub(crate) is_positional: bool,
     /// The first predicate is `[n]`, n a positive whole number.
-    pub nth: Option<u32>,
+    pub(crate) nth: Option<u32>,
 }
 
 /// Where a path begins.
@@ -261,10 +261,10 @@ pub(crate) enum Kind {
 
 /// Which parts of the context a sub-expression depends on.
 pub(crate) mod depends {
-    pub const NODE: u8 = 1;
-    pub const POSITION: u8 = 2;
-    pub const SIZE: u8 = 4;
-    pub const PLACE: u8 = POSITION | SIZE;
+    pub(crate) const NODE: u8 = 1;
+    pub(crate) const POSITION: u8 = 2;
+    pub(crate) const SIZE: u8 = 4;
+    pub(crate) const PLACE: u8 = POSITION | SIZE;
 }
 
 /// Whether the value of a sub-expression is kept.
@@ -281,45 +281,45 @@ pub(crate) enum Memo {
 /// What is known about a sub-expression.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
-    pub kind: Kind,
-    pub depends: u8,
-    pub memo: Memo,
+    pub(crate) kind: Kind,
+    pub(crate) depends: u8,
+    pub(crate) memo: Memo,
 }
 
 /// One expression.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arena {
-    pub exprs: Vec<Expr>,
+    pub(crate) exprs: Vec<Expr>,
     /// One entry per entry of `exprs`.
-    pub facts: Vec<Facts>,
-    pub lists: Vec<ExprId>,
-    pub steps: Vec<Step>,
+    pub(crate) facts: Vec<Facts>,
+    pub(crate) lists: Vec<ExprId>,
+    pub(crate) steps: Vec<Step>,
     /// Literals and names.
-    pub text: String,
+    pub(crate) text: String,
     /// Number of slots for kept values.
-    pub slots: u32,
+    pub(crate) slots: u32,
     /// Number of node tests.
-    pub tests: u32,
+    pub(crate) tests: u32,
 }
 
 impl Arena {
-    pub fn text(&self, range: TextRange) -> &str {
+    pub(crate) fn text(&self, range: TextRange) -> &str {
         &self.text[range.start as usize..range.end as usize]
     }
 
-    pub fn list(&self, list: List) -> &[ExprId] {
+    pub(crate) fn list(&self, list: List) -> &[ExprId] {
         &self.lists[list.start as usize..list.end as usize]
     }
 
-    pub fn steps(&self, list: List) -> &[Step] {
+    pub(crate) fn steps(&self, list: List) -> &[Step] {
         &self.steps[list.start as usize..list.end as usize]
     }
 
-    pub fn kind(&self, id: ExprId) -> Kind {
+    pub(crate) fn kind(&self, id: ExprId) -> Kind {
         self.facts[id as usize].kind
     }
 
-    pub fn depends(&self, id: ExprId) -> u8 {
+    pub(crate) fn depends(&self, id: ExprId) -> u8 {
         self.facts[id as usize].depends
     }
 }

@@ -36,17 +36,17 @@ pub(crate) enum Function {
 
 /// What a function takes and gives.
 pub(crate) struct Signature {
-    pub function: Function,
-    pub name: &'static str,
-    pub arguments_min: usize,
-    pub arguments_max: usize,
-    pub kind: Kind,
+    pub(crate) function: Function,
+    pub(crate) name: &'static str,
+    pub(crate) arguments_min: usize,
+    pub(crate) arguments_max: usize,
+    pub(crate) kind: Kind,
     /// The arguments must be node-sets.
-    pub takes_nodes: bool,
+    pub(crate) takes_nodes: bool,
     /// What of the context it reads itself, given its arguments.
-    pub reads: u8,
+    pub(crate) reads: u8,
     /// Without an argument it reads the context node.
-    pub has_context_default: bool,
+    pub(crate) has_context_default: bool,
 }
 
 const fn signature(
@@ -127,7 +127,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Signature> {
 
 impl Function {
     /// What it takes and gives.
-    pub fn signature(self) -> &'static Signature {
+    pub(crate) fn signature(self) -> &'static Signature {
         &SIGNATURES[self as usize]
     }
 }

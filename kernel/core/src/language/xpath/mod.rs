@@ -10,10 +10,10 @@ pub(crate) mod ast;
 pub(crate) mod functions;
 mod parse;
 pub(crate) mod simplify;
-pub(crate) mod tokens;
+pub mod tokens;
 
 pub use ast::{Axis, Comparison, ExprId, List, NodeTest, Step, TextRange};
-pub use tokens::ParseError;
+pub(crate) use tokens::ParseError;
 
 use ast::Arena;
 

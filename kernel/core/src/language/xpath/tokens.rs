@@ -9,9 +9,9 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     /// Byte at which it was noticed.
-    pub offset: usize,
+    pub(crate) offset: usize,
     /// What is wrong there.
-    pub reason: &'static str,
+    pub(crate) reason: &'static str,
 }
 
 impl fmt::Display for ParseError {
@@ -32,7 +32,7 @@ pub(super) enum Operator {
 }
 
 impl Operator {
-    pub fn level(self) -> u8 {
+    pub(crate) fn level(self) -> u8 {
         match self {
             Operator::Or => 1,
             Operator::And => 2,
@@ -51,25 +51,25 @@ pub(super) type Parsed<T> = Result<T, ParseError>;
 pub(super) struct Tokens<'t> {
     text: &'t str,
     /// Next byte.
-    pub at: usize,
+    pub(crate) at: usize,
 }
 
 impl<'t> Tokens<'t> {
-    pub fn new(text: &'t str) -> Self {
+    pub(crate) fn new(text: &'t str) -> Self {
         Tokens { text, at: 0 }
     }
 
     /// Whether all has been read.
-    pub fn is_at_end(&self) -> bool {
+    pub(crate) fn is_at_end(&self) -> bool {
         self.at == self.text.len()
     }
 
-    pub fn error(&self, reason: &'static str) -> ParseError {
+    pub(crate) fn error(&self, reason: &'static str) -> ParseError {
         ParseError { offset: self.at, reason }
     }
 
     /// The next byte that is no blank; 0 at the end.
-    pub fn peek(&mut self) -> u8 {
+    pub(crate) fn peek(&mut self) -> u8 {
         let bytes = self.text.as_bytes();
         while matches!(bytes.get(self.at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
             self.at += 1;
@@ -77,24 +77,24 @@ impl<'t> Tokens<'t> {
         bytes.get(self.at).copied().unwrap_or(0)
     }
 
-    pub fn rest(&self) -> &'t str {
+    pub(crate) fn rest(&self) -> &'t str {
         &self.text[self.at..]
     }
 
     /// Moves over a token if it is the next.
-    pub fn take(&mut self, token: &str) -> bool {
+    pub(crate) fn take(&mut self, token: &str) -> bool {
         self.peek();
         let is_here = self.rest().starts_with(token);
         self.at += if is_here { token.len() } else { 0 };
         is_here
     }
 
-    pub fn expect(&mut self, token: &str, reason: &'static str) -> Parsed<()> {
+    pub(crate) fn expect(&mut self, token: &str, reason: &'static str) -> Parsed<()> {
         if self.take(token) { Ok(()) } else { Err(self.error(reason)) }
     }
 
     /// A name without a colon, if one is here.
-    pub fn ncname(&mut self) -> Option<&'t str> {
+    pub(crate) fn ncname(&mut self) -> Option<&'t str> {
         self.peek();
         let rest = self.rest();
         let bytes = rest.as_bytes();
@@ -112,14 +112,14 @@ impl<'t> Tokens<'t> {
     }
 
     /// The token after a name that has just been read, without moving.
-    pub fn follows(&mut self, token: &str) -> bool {
+    pub(crate) fn follows(&mut self, token: &str) -> bool {
         let mark = self.at;
         let is_here = self.take(token);
         self.at = mark;
         is_here
     }
 
-    pub fn literal(&mut self) -> Parsed<Option<&'t str>> {
+    pub(crate) fn literal(&mut self) -> Parsed<Option<&'t str>> {
         let quote = self.peek();
         if quote != b'\'' && quote != b'"' {
             return Ok(None);
@@ -132,7 +132,7 @@ impl<'t> Tokens<'t> {
         Ok(Some(&rest[..len]))
     }
 
-    pub fn number(&mut self) -> Option<f64> {
+    pub(crate) fn number(&mut self) -> Option<f64> {
         let first = self.peek();
         let rest = self.rest().as_bytes();
         let is_digit = |at: usize| rest.get(at).is_some_and(u8::is_ascii_digit);
@@ -153,7 +153,7 @@ impl<'t> Tokens<'t> {
         Some(number(&rest[..len]))
     }
 
-    pub fn operator(&mut self) -> Option<(Operator, usize)> {
+    pub(crate) fn operator(&mut self) -> Option<(Operator, usize)> {
         self.peek();
         let mark = self.at;
         let word = self.ncname();

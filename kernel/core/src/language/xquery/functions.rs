@@ -97,12 +97,7 @@ pub(super) fn find(name: &str) -> Option<&'static Signature> {
     Some(&SIGNATURES[at])
 }
 
-impl Function {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        SIGNATURES[self as usize].0
-    }
-}
+impl Function {}
 
 #[cfg(test)]
 mod tests {

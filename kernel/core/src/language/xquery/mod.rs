@@ -25,7 +25,7 @@ pub struct Declined {
     /// Byte at which it was noticed.
     pub offset: usize,
     /// What is wrong there.
-    pub reason: &'static str,
+    pub(crate) reason: &'static str,
 }
 
 impl fmt::Display for Declined {
@@ -46,7 +46,10 @@ impl Program {
 
     /// Reads a bare path, which means what it does in XPath 1.0: no prefix is predeclared. Declines it
     /// where a literal has a reference or a line end, which XPath takes as they stand.
-    pub fn parse_path(text: &str, namespaces: &[(String, String)]) -> Result<Program, Declined> {
+    pub(crate) fn parse_path(
+        text: &str,
+        namespaces: &[(String, String)],
+    ) -> Result<Program, Declined> {
         parse::parse(text, namespaces, parse::Language::XPath)
     }
 }

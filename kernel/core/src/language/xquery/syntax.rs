@@ -188,7 +188,7 @@ impl Number {
     }
 
     /// The value as a double.
-    pub fn value(self) -> f64 {
+    pub(crate) fn value(self) -> f64 {
         match self {
             Number::Integer(value) => value as f64,
             Number::Decimal(value) | Number::Double(value) => value,
@@ -221,7 +221,7 @@ pub enum Clause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderKey {
     /// The key.
-    pub key: ExprId,
+    pub(crate) key: ExprId,
     /// `descending`
     is_descending: bool,
     /// `empty least`
@@ -234,13 +234,13 @@ impl OrderKey {
     }
 
     /// `descending`
-    pub fn is_descending(&self) -> bool {
+    pub(crate) fn is_descending(&self) -> bool {
         self.is_descending
     }
 
     /// Whether the empty sequence and NaN come before everything else, and not after: what `empty
     /// least` says, and what holds if nothing is said.
-    pub fn is_empty_least(&self) -> bool {
+    pub(crate) fn is_empty_least(&self) -> bool {
         self.is_empty_least
     }
 }
@@ -249,35 +249,35 @@ impl OrderKey {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Name {
     /// Prefix; empty if it has none.
-    pub prefix: TextRange,
+    pub(crate) prefix: TextRange,
     /// Namespace URI; empty for none.
-    pub uri: TextRange,
+    pub(crate) uri: TextRange,
     /// Local name.
-    pub local: TextRange,
+    pub(crate) local: TextRange,
 }
 
 /// A direct element constructor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Element {
     /// Name.
-    pub name: Name,
+    pub(crate) name: Name,
     /// Run of [`Program::attributes`].
-    pub attributes: List,
+    pub(crate) attributes: List,
     /// Its own namespace declarations, a run of [`Program::declarations`].
-    pub namespaces: List,
+    pub(crate) namespaces: List,
     /// The constructor around it, whose declarations are in force here, too.
-    pub outer: Option<u32>,
+    pub(crate) outer: Option<u32>,
     /// Run of [`Program::parts`]. Boundary space is gone, neighbouring texts are one.
-    pub content: List,
+    pub(crate) content: List,
 }
 
 /// A namespace declaration attribute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Declaration {
     /// Prefix; empty for the default namespace.
-    pub prefix: TextRange,
+    pub(crate) prefix: TextRange,
     /// Namespace URI; empty for `xmlns=""`.
-    pub uri: TextRange,
+    pub(crate) uri: TextRange,
 }
 
 /// An attribute of a constructor.
@@ -286,7 +286,7 @@ pub struct Attribute {
     /// Name.
     pub name: Name,
     /// Value: run of [`Program::parts`], texts and enclosed expressions.
-    pub parts: List,
+    pub(crate) parts: List,
 }
 
 /// Part of a constructor's content or of an attribute's value.
@@ -312,7 +312,7 @@ impl Program {
     }
 
     /// A list of expressions.
-    pub fn list(&self, list: List) -> &[ExprId] {
+    pub(crate) fn list(&self, list: List) -> &[ExprId] {
         &self.lists[run(list)]
     }
 
@@ -322,37 +322,37 @@ impl Program {
     }
 
     /// The clauses of a FLWOR or quantified expression.
-    pub fn clauses(&self, list: List) -> &[Clause] {
+    pub(crate) fn clauses(&self, list: List) -> &[Clause] {
         &self.clauses[run(list)]
     }
 
     /// The keys of `order by`.
-    pub fn keys(&self, list: List) -> &[OrderKey] {
+    pub(crate) fn keys(&self, list: List) -> &[OrderKey] {
         &self.keys[run(list)]
     }
 
     /// A constructor.
-    pub fn element(&self, number: u32) -> &Element {
+    pub(crate) fn element(&self, number: u32) -> &Element {
         &self.elements[number as usize]
     }
 
     /// The attributes of a constructor.
-    pub fn attributes(&self, list: List) -> &[Attribute] {
+    pub(crate) fn attributes(&self, list: List) -> &[Attribute] {
         &self.attributes[run(list)]
     }
 
     /// The namespace declarations of a constructor.
-    pub fn declarations(&self, list: List) -> &[Declaration] {
+    pub(crate) fn declarations(&self, list: List) -> &[Declaration] {
         &self.declarations[run(list)]
     }
 
     /// The content of a constructor or the value of an attribute.
-    pub fn parts(&self, list: List) -> &[Part] {
+    pub(crate) fn parts(&self, list: List) -> &[Part] {
         &self.parts[run(list)]
     }
 
     /// A name, literal or text.
-    pub fn text(&self, range: TextRange) -> &str {
+    pub(crate) fn text(&self, range: TextRange) -> &str {
         &self.text[range.start as usize..range.end as usize]
     }
 
@@ -362,18 +362,8 @@ impl Program {
     }
 
     /// Whether an attribute of a constructor is `xml:id`, whose value is normalised.
-    pub fn is_id(&self, attribute: &Attribute) -> bool {
+    pub(crate) fn is_id(&self, attribute: &Attribute) -> bool {
         self.text(attribute.name.local) == "id" && self.text(attribute.name.prefix) == "xml"
-    }
-
-    /// Number of variables; slots are below it.
-    pub fn slots(&self) -> u32 {
-        self.slots
-    }
-
-    /// Number of node tests; [`Step::test_number`] is below it.
-    pub fn tests(&self) -> u32 {
-        self.tests
     }
 
     /// Whether the message must have been parsed with [`crate::xml::parser::Door::keep_full_tree`], and not

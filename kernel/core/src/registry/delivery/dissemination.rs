@@ -102,11 +102,6 @@ impl SubscriptionIds {
         self.0.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Sorts what belongs to subscriptions by their ids, in the order of code points.
     pub(super) fn sort<T>(&self, items: &mut [T], number: impl Fn(&T) -> SubscriptionNumber) {
         let ids = self.0.read().unwrap_or_else(PoisonError::into_inner);

@@ -26,13 +26,13 @@ type Wanted = (SubscriptionNumber, Option<(ListId, TemplateId)>);
 
 /// What subscriptions are served with.
 pub(super) struct Service<'s, 'm> {
-    pub state: &'s State,
-    pub source: Source<'m>,
+    pub(crate) state: &'s State,
+    pub(crate) source: Source<'m>,
     /// It has begun with what the shared plans have found.
-    pub factory: &'s mut Factory,
-    pub session: Session<'m>,
-    pub allowance: &'s Allowance,
-    pub steps: &'s mut MessageSteps,
+    pub(crate) factory: &'s mut Factory,
+    pub(crate) session: Session<'m>,
+    pub(crate) allowance: &'s Allowance,
+    pub(crate) steps: &'s mut MessageSteps,
 }
 
 /// What came of a subscription.
@@ -65,7 +65,7 @@ pub(super) struct Ordered {
 
 impl Ordered {
     /// Puts those who may have a result in order.
-    pub fn begin(
+    pub(crate) fn begin(
         &mut self,
         state: &State,
         found: Option<&Found>,
@@ -81,7 +81,12 @@ impl Ordered {
     }
 
     /// Serves them.
-    pub fn serve(&mut self, mut with: Service<'_, '_>, whole: &mut Whole<'_>, out: &mut Output) {
+    pub(crate) fn serve(
+        &mut self,
+        mut with: Service<'_, '_>,
+        whole: &mut Whole<'_>,
+        out: &mut Output,
+    ) {
         let deliveries = out.deliveries.len();
         for (subscription, shared) in std::mem::take(&mut self.wanted) {
             let outcome = match shared {

@@ -13,11 +13,11 @@ pub(super) struct MessageSteps {
 }
 
 impl MessageSteps {
-    pub fn new(steps_max: u64) -> Self {
+    pub(crate) fn new(steps_max: u64) -> Self {
         MessageSteps { steps_max, left: Some(steps_max) }
     }
 
-    pub fn taken(&self) -> u64 {
+    pub(crate) fn taken(&self) -> u64 {
         self.steps_max - self.left.unwrap_or(0)
     }
 
@@ -26,7 +26,7 @@ impl MessageSteps {
     ///
     /// An evaluation takes the same steps whichever came before it. So all subscriptions of a message
     /// are within its steps in every order, or in none.
-    pub fn evaluate(
+    pub(crate) fn evaluate(
         &mut self,
         session: &mut Session<'_>,
         allowance: &Allowance,

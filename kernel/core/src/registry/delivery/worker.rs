@@ -50,7 +50,7 @@ pub struct Options {
 }
 
 /// What the delivery of a result takes besides its bytes: a row of the answer, on its way and in the end.
-pub const DELIVERY_BYTES: usize = 64;
+pub(crate) const DELIVERY_BYTES: usize = 64;
 
 /// One part of the steps of a message in so many is what subscriptions may take without being put in
 /// order: what they have taken then is taken in vain.
@@ -103,7 +103,7 @@ pub struct Output {
     /// Subscriptions without a delivery that might have had one, ascending.
     pub verdicts: Vec<(SubscriptionNumber, Verdict)>,
     /// Which fragment is the last message itself, if somebody wants it.
-    pub whole: Option<u32>,
+    pub(crate) whole: Option<u32>,
 }
 
 impl Output {
@@ -189,7 +189,7 @@ impl Worker {
     }
 
     /// The messages that follow may take no more than this, nor more than the options say.
-    pub fn set_budget(&mut self, budget: Option<MessageBudget>) {
+    pub(crate) fn set_budget(&mut self, budget: Option<MessageBudget>) {
         self.budget = budget;
     }
 
@@ -290,21 +290,21 @@ impl Worker {
 
 /// What one subscription may cost for a message, and all of them.
 pub(super) struct Allowance {
-    pub steps_max: u64,
-    pub bytes_max: usize,
-    pub message_bytes_max: usize,
+    pub(crate) steps_max: u64,
+    pub(crate) bytes_max: usize,
+    pub(crate) message_bytes_max: usize,
     message_steps_max: u64,
     cache_bytes_max: usize,
 }
 
 impl Allowance {
     /// What one run of a program may cost.
-    pub fn bounds(&self) -> Bounds {
+    pub(crate) fn bounds(&self) -> Bounds {
         Bounds { steps_max: self.steps_max, bytes_max: self.bytes_max }
     }
 
     /// What a run that was stopped is called.
-    pub fn verdict(&self, error: RunError) -> Verdict {
+    pub(crate) fn verdict(&self, error: RunError) -> Verdict {
         match error {
             RunError::OverBudget => Verdict::OverBudget,
             RunError::TooLong => Verdict::TooLong { bytes_max: self.bytes_max },
@@ -315,8 +315,8 @@ impl Allowance {
 
 /// The message as it was published, which is a fragment from when somebody wants it.
 pub(super) struct Whole<'m> {
-    pub bytes: &'m [u8],
-    pub fragment: Option<u32>,
+    pub(crate) bytes: &'m [u8],
+    pub(crate) fragment: Option<u32>,
 }
 
 impl Whole<'_> {
@@ -326,7 +326,7 @@ impl Whole<'_> {
     }
 
     /// The delivery of the message or of the fact.
-    pub fn delivery(
+    pub(crate) fn delivery(
         &mut self,
         subscription: SubscriptionNumber,
         deliver: Deliver,

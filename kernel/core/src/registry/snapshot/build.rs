@@ -18,11 +18,11 @@ use xxhash_rust::xxh3::Xxh3;
 
 /// A query to be frozen: where it ends in the NFA, and its record.
 #[derive(Debug, Clone, Copy)]
-pub struct LiveQuery<'q> {
+pub(crate) struct LiveQuery<'q> {
     /// Where it ends.
-    pub ending: Ending,
+    pub(crate) ending: Ending,
     /// What was registered.
-    pub record: QueryRecord<'q>,
+    pub(crate) record: QueryRecord<'q>,
 }
 
 /// Builds the snapshot of `queries`, all of which end in `nfa`. Their order is changed. `limits` go
@@ -32,7 +32,7 @@ pub struct LiveQuery<'q> {
 ///
 /// # Errors
 /// It was interrupted.
-pub fn freeze(
+pub(crate) fn freeze(
     nfa: &GrowingNfa,
     queries: &mut [LiveQuery<'_>],
     namespaces: &[NamespaceMap],

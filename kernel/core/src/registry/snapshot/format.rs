@@ -25,7 +25,7 @@ use std::path::Path;
 /// Version of the layout; a file of another version is refused.
 pub const FORMAT: u32 = 3;
 /// The file holds the automaton beside the queries.
-pub const KIND_AUTOMATON: u32 = 0;
+pub(crate) const KIND_AUTOMATON: u32 = 0;
 /// The file holds the queries only.
 pub const KIND_QUERIES: u32 = 1;
 const MAGIC: &[u8; 8] = b"PATHCAST";
@@ -195,7 +195,7 @@ impl SnapshotFile {
     /// A section as an array. A length that is no multiple of the element gives an empty array,
     /// which the checks of the caller refuse.
     #[inline]
-    pub fn array<T: bytemuck::Pod>(&self, tag: Tag) -> &[T] {
+    pub(crate) fn array<T: bytemuck::Pod>(&self, tag: Tag) -> &[T] {
         bytemuck::try_cast_slice(self.bytes(tag)).unwrap_or(&[])
     }
 
@@ -238,19 +238,19 @@ const PIECE: usize = 1 << 20;
 
 /// Puts sections together.
 #[derive(Debug, Default)]
-pub struct FileBuilder<'a> {
+pub(crate) struct FileBuilder<'a> {
     sections: Vec<(Tag, &'a [u8])>,
 }
 
 impl<'a> FileBuilder<'a> {
     /// Adds a section.
-    pub fn section<T: bytemuck::Pod>(&mut self, tag: Tag, items: &'a [T]) -> &mut Self {
+    pub(crate) fn section<T: bytemuck::Pod>(&mut self, tag: Tag, items: &'a [T]) -> &mut Self {
         self.sections.push((tag, bytemuck::cast_slice(items)));
         self
     }
 
     /// The file.
-    pub fn build(&self, kind: u32) -> SnapshotFile {
+    pub(crate) fn build(&self, kind: u32) -> SnapshotFile {
         let mut sections = [(0, 0); TAGS];
         let mut at = (HEADER + self.sections.len() * ENTRY).next_multiple_of(ALIGN);
         for (tag, bytes) in &self.sections {

@@ -15,7 +15,7 @@ const STATE_WORK: u64 = 32;
 ///
 /// # Errors
 /// It was interrupted; what has been added leads to no query.
-pub fn import(base: &Snapshot, nfa: &mut GrowingNfa) -> Result<Vec<Ending>, Interrupted> {
+pub(crate) fn import(base: &Snapshot, nfa: &mut GrowingNfa) -> Result<Vec<Ending>, Interrupted> {
     let from = base.nfa();
     let arrays = from.arrays;
     let names = base.symbols();

@@ -8,13 +8,13 @@ use crate::engine::symbols::Symbol;
 /// The states in level order.
 pub(super) struct LevelOrder {
     /// Old number -> new number.
-    pub number: Vec<StateId>,
-    pub symbol: Vec<Symbol>,
-    pub first_child: Vec<StateId>,
+    pub(crate) number: Vec<StateId>,
+    pub(crate) symbol: Vec<Symbol>,
+    pub(crate) first_child: Vec<StateId>,
 }
 
 impl LevelOrder {
-    pub fn of(nfa: &GrowingNfa, used: &[bool], symbols: &Ranking) -> LevelOrder {
+    pub(crate) fn of(nfa: &GrowingNfa, used: &[bool], symbols: &Ranking) -> LevelOrder {
         // A child always has a higher old number than its parent, so levels come in one pass.
         let mut level = vec![0u32; used.len()];
         let mut by_level: Vec<Vec<StateId>> = vec![vec![]];

@@ -3,7 +3,7 @@
 //! Every thread and process that opens the file shares one copy. What is compiled on top of it at run
 //! time (the lazy DFA) belongs to the matcher.
 
-pub mod build;
+pub(crate) mod build;
 pub mod format;
 pub(crate) mod import;
 mod level_order;
@@ -106,16 +106,6 @@ impl Snapshot {
         self.file.array::<u32>(Tag::NamespaceOf).len()
     }
 
-    /// Whether it holds no query.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Number of states of the NFA.
-    pub fn state_count(&self) -> usize {
-        self.file.array::<u32>(Tag::StateSymbol).len()
-    }
-
     /// What a message may cost, as [`Tag::Limits`] has it.
     pub fn limits(&self) -> &str {
         str::from_utf8(self.file.bytes(Tag::Limits)).expect("checked when opened")
@@ -136,12 +126,12 @@ impl Snapshot {
     }
 
     /// Per query, [`QueryRecord::namespaces`].
-    pub fn namespace_numbers(&self) -> &[u32] {
+    pub(crate) fn namespace_numbers(&self) -> &[u32] {
         self.file.array(Tag::NamespaceOf)
     }
 
     /// The id of a query.
-    pub fn id(&self, number: QueryNumber) -> &str {
+    pub(crate) fn id(&self, number: QueryNumber) -> &str {
         text_at(&self.file, Tag::IdOffsets, Tag::Ids, number)
     }
 
@@ -158,7 +148,7 @@ impl Snapshot {
     }
 
     /// The alphabet.
-    pub fn symbols(&self) -> &SymbolTable {
+    pub(crate) fn symbols(&self) -> &SymbolTable {
         &self.symbols
     }
 
@@ -184,7 +174,7 @@ impl Snapshot {
     }
 
     /// Canonical text of a plan.
-    pub fn plan_text(&self, plan: PlanId) -> &str {
+    pub(crate) fn plan_text(&self, plan: PlanId) -> &str {
         text_at(&self.file, Tag::PlanOffsets, Tag::PlanTexts, plan)
     }
 
@@ -194,7 +184,7 @@ impl Snapshot {
     }
 
     /// Canonical text of an expression, and whether it needs more of a message than elements, attributes and text.
-    pub fn expression_entry(&self, id: ExpressionId) -> (&str, bool) {
+    pub(crate) fn expression_entry(&self, id: ExpressionId) -> (&str, bool) {
         let text = text_at(&self.file, Tag::ExpressionOffsets, Tag::Expressions, id);
         let flags = self.file.array::<u32>(Tag::ExpressionFlags)[id as usize];
         (text, flags & NEEDS_FULL_TREE != 0)
@@ -210,7 +200,7 @@ impl Snapshot {
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotNfa<'s> {
     /// The arrays.
-    pub arrays: FrozenNfa<'s>,
+    pub(crate) arrays: FrozenNfa<'s>,
     snapshot: &'s Snapshot,
 }
 

@@ -14,22 +14,22 @@ use crate::engine::nfa::growing::{EndsId, GrowingNfa, Terminal};
 /// What ends at one state.
 #[derive(Clone, Default)]
 pub(super) struct Accepts {
-    pub first_query: QueryNumber,
-    pub query_count: u32,
-    pub ends: EndRecord,
+    pub(crate) first_query: QueryNumber,
+    pub(crate) query_count: u32,
+    pub(crate) ends: EndRecord,
 }
 
 /// States where queries end, and the records of what ends there, in the order of the numbers.
 #[derive(Default)]
 pub(super) struct Numbering {
-    pub states: Vec<StateId>,
-    pub accepts: Vec<Accepts>,
-    pub ranges: Vec<RangeRecord>,
+    pub(crate) states: Vec<StateId>,
+    pub(crate) accepts: Vec<Accepts>,
+    pub(crate) ranges: Vec<RangeRecord>,
     /// The plan of each record.
-    pub plans: Vec<PlanId>,
-    pub plan_records: Vec<PlanRecord>,
+    pub(crate) plans: Vec<PlanId>,
+    pub(crate) plan_records: Vec<PlanRecord>,
     /// The expressions in use, by text.
-    pub expressions: Vec<ExpressionId>,
+    pub(crate) expressions: Vec<ExpressionId>,
 }
 
 /// The queries of which one alternative ends at one place.
@@ -42,7 +42,11 @@ struct End {
 
 impl Numbering {
     /// Sorts the queries into the order of their numbers and says what ends where.
-    pub fn sort(nfa: &GrowingNfa, queries: &mut [LiveQuery<'_>], symbols: &Ranking) -> Numbering {
+    pub(crate) fn sort(
+        nfa: &GrowingNfa,
+        queries: &mut [LiveQuery<'_>],
+        symbols: &Ranking,
+    ) -> Numbering {
         let order = Order::of(nfa, queries, symbols);
         queries.sort_unstable_by(|a, b| {
             let key = |query: &LiveQuery<'_>| {

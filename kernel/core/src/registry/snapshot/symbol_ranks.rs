@@ -6,13 +6,13 @@ use crate::engine::symbols::{FIRST_NAME, Symbol};
 
 /// The symbols in use, renumbered by their notation.
 pub(super) struct Ranking {
-    pub new: Vec<Symbol>,
-    pub offsets: Vec<u32>,
-    pub text: String,
+    pub(crate) new: Vec<Symbol>,
+    pub(crate) offsets: Vec<u32>,
+    pub(crate) text: String,
 }
 
 impl Ranking {
-    pub fn of_symbols(nfa: &GrowingNfa, used: &[bool]) -> Ranking {
+    pub(crate) fn of_symbols(nfa: &GrowingNfa, used: &[bool]) -> Ranking {
         let table = crate::engine::nfa::Nfa::symbols(nfa);
         let mut is_used = vec![false; table.len()];
         for state in (1..used.len()).filter(|&s| used[s]) {

@@ -13,7 +13,7 @@ use crate::xml::tree::{NONE, Span};
 impl<O: Observer> Scanner<'_, O> {
     /// A start tag or empty-element tag, from its `<` on; gives the byte after it.
     #[inline(always)]
-    pub fn start_tag(&mut self, text: &str, at: usize) -> Step<usize> {
+    pub(crate) fn start_tag(&mut self, text: &str, at: usize) -> Step<usize> {
         self.flush_text(at)?;
         let bytes = text.as_bytes();
         let start = at + 1;
@@ -29,7 +29,7 @@ impl<O: Observer> Scanner<'_, O> {
 
     /// Begins an element whose name is at these bytes.
     #[inline(always)]
-    pub fn begin_tag(&mut self, text: &str, start: usize, end: usize) -> Step<()> {
+    pub(crate) fn begin_tag(&mut self, text: &str, start: usize, end: usize) -> Step<()> {
         self.begin_element(start, end)?;
         if self.dtd.definitions() > 0 {
             self.list = self.dtd.attribute_list(&text[start..end]);
@@ -40,7 +40,7 @@ impl<O: Observer> Scanner<'_, O> {
     /// Ends a tag all of whose attributes have been read: its `<`, the end of its name, the byte after
     /// it.
     #[inline(always)]
-    pub fn finish_tag(
+    pub(crate) fn finish_tag(
         &mut self,
         text: &str,
         (at, name_end, next): (usize, usize, usize),
@@ -194,7 +194,7 @@ impl<O: Observer> Scanner<'_, O> {
     }
 
     #[inline(always)]
-    pub fn check_attribute_count(&self, count: u32, at: usize) -> Step<()> {
+    pub(crate) fn check_attribute_count(&self, count: u32, at: usize) -> Step<()> {
         if count > self.limits.attributes_max {
             return Err(self.too_many_attributes(count, at));
         }
@@ -236,7 +236,7 @@ impl<O: Observer> Scanner<'_, O> {
     /// Adds an attribute whose name is at the first two of these bytes, and the quote of its value at the
     /// third.
     #[inline(always)]
-    pub fn named_value(
+    pub(crate) fn named_value(
         &mut self,
         text: &str,
         (start, end, quote): (usize, usize, usize),
@@ -403,7 +403,12 @@ impl<O: Observer> Scanner<'_, O> {
     /// A quoted value from its first character on; gives its normalised form and the byte after
     /// the closing quote.
     #[inline(always)]
-    pub fn attribute_value(&mut self, text: &str, start: usize, quote: u8) -> Step<(Span, usize)> {
+    pub(crate) fn attribute_value(
+        &mut self,
+        text: &str,
+        start: usize,
+        quote: u8,
+    ) -> Step<(Span, usize)> {
         let bytes = text.as_bytes();
         let mut at = start;
         while let Some(&byte) = bytes.get(at) {

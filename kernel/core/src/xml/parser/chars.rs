@@ -145,11 +145,11 @@ pub(super) fn name_fault(name: &str) -> Option<usize> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Survey {
     /// There is a carriage return, so line ends must be normalised.
-    pub has_return: bool,
+    pub(crate) has_return: bool,
     /// All bytes are below 0x80.
-    pub is_ascii: bool,
+    pub(crate) is_ascii: bool,
     /// A byte below 0x20 that is no white space.
-    pub has_control: bool,
+    pub(crate) has_control: bool,
 }
 
 /// One vectorisable pass over the message.

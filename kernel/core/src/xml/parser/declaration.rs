@@ -9,16 +9,16 @@ use super::refusal::{Code, Fault, Step};
 #[derive(Debug)]
 pub(super) struct Declaration {
     /// Where the encoding's name lies.
-    pub encoding: Option<(usize, usize)>,
+    pub(crate) encoding: Option<(usize, usize)>,
     /// `standalone="yes"`.
-    pub is_standalone: bool,
+    pub(crate) is_standalone: bool,
     /// The byte after it.
-    pub end: usize,
+    pub(crate) end: usize,
 }
 
 impl Declaration {
     /// The declaration at the start of a text, if there is one.
-    pub fn read(bytes: &[u8]) -> Step<Option<Declaration>> {
+    pub(crate) fn read(bytes: &[u8]) -> Step<Option<Declaration>> {
         let Some(rest) = bytes.strip_prefix(b"<?xml") else {
             return Ok(None);
         };

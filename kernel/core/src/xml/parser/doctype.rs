@@ -16,27 +16,27 @@ use std::rc::Rc;
 /// A parameter entity.
 pub(super) struct Parameter {
     /// Replacement text; `None` when it is external.
-    pub text: Option<Rc<str>>,
+    pub(crate) text: Option<Rc<str>>,
     /// Declared in the subset itself rather than in a parameter entity.
-    pub is_in_subset: bool,
-    pub is_open: bool,
+    pub(crate) is_in_subset: bool,
+    pub(crate) is_open: bool,
 }
 
 /// An internal subset being read.
 pub(super) struct Subset<'a> {
-    pub limits: &'a Limits,
-    pub dtd: Dtd,
-    pub parameters: Vec<Parameter>,
-    pub parameter_index: ByName<usize>,
-    pub expansion: Expansion,
-    pub is_standalone: bool,
+    pub(crate) limits: &'a Limits,
+    pub(crate) dtd: Dtd,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) parameter_index: ByName<usize>,
+    pub(crate) expansion: Expansion,
+    pub(crate) is_standalone: bool,
     /// There is an external subset or a reference to a parameter entity.
-    pub has_more: bool,
+    pub(crate) has_more: bool,
     /// Entity and attribute-list declarations count; they no longer do after something that was
     /// not read (5.1).
-    pub is_processing: bool,
+    pub(crate) is_processing: bool,
     /// Where the outermost parameter entity being read is referred to.
-    pub place: Option<usize>,
+    pub(crate) place: Option<usize>,
 }
 
 /// What an external identifier names.
@@ -212,18 +212,18 @@ impl Subset<'_> {
 
 /// What all declarations are made of.
 impl Subset<'_> {
-    pub fn place_of(&self, at: usize) -> usize {
+    pub(crate) fn place_of(&self, at: usize) -> usize {
         self.place.unwrap_or(at)
     }
 
     #[cold]
-    pub fn fault(&self, code: Code, at: usize) -> Box<Fault> {
+    pub(crate) fn fault(&self, code: Code, at: usize) -> Box<Fault> {
         Fault::new(code, self.place_of(at))
     }
 
     /// The text ends inside a declaration.
     #[cold]
-    pub fn end(&self, text: &str) -> Box<Fault> {
+    pub(crate) fn end(&self, text: &str) -> Box<Fault> {
         match self.place {
             None => Fault::end("the document type declaration", text.len()),
             Some(place) => Fault::new(Code::EntityUnbalanced, place).text("name", "a declaration"),
@@ -231,7 +231,7 @@ impl Subset<'_> {
     }
 
     #[cold]
-    pub fn moved(&self, text: &str, mut fault: Box<Fault>) -> Box<Fault> {
+    pub(crate) fn moved(&self, text: &str, mut fault: Box<Fault>) -> Box<Fault> {
         match (self.place, fault.code) {
             (None, _) => {}
             (Some(_), Code::End) => return self.end(text),
@@ -242,7 +242,7 @@ impl Subset<'_> {
 
     /// Something else was expected at `at`.
     #[cold]
-    pub fn wrong(&self, text: &str, at: usize, expected: &str) -> Box<Fault> {
+    pub(crate) fn wrong(&self, text: &str, at: usize, expected: &str) -> Box<Fault> {
         match text.as_bytes().get(at) {
             None => self.end(text),
             Some(b'%') => self.fault(Code::DtdParameter, at),
@@ -251,7 +251,7 @@ impl Subset<'_> {
     }
 
     /// White space that must be there; gives the byte after it.
-    pub fn space(&self, text: &str, at: usize) -> Step<usize> {
+    pub(crate) fn space(&self, text: &str, at: usize) -> Step<usize> {
         match text.as_bytes().get(at) {
             Some(&byte) if is(byte, SPACE) => Ok(skip_space(text.as_bytes(), at)),
             _ => Err(self.wrong(text, at, "white space")),
@@ -259,7 +259,7 @@ impl Subset<'_> {
     }
 
     /// One character that must be there; gives the byte after it.
-    pub fn expect(&self, text: &str, at: usize, byte: u8) -> Step<usize> {
+    pub(crate) fn expect(&self, text: &str, at: usize, byte: u8) -> Step<usize> {
         if text.as_bytes().get(at) == Some(&byte) {
             return Ok(at + 1);
         }
@@ -267,7 +267,7 @@ impl Subset<'_> {
     }
 
     /// A qualified name and the byte after it.
-    pub fn qname<'t>(&self, text: &'t str, at: usize) -> Step<(&'t str, usize)> {
+    pub(crate) fn qname<'t>(&self, text: &'t str, at: usize) -> Step<(&'t str, usize)> {
         let end = self.some_name(text, at)?;
         let name = &text[at..end];
         split_qname(name, at).map_err(|fault| self.moved(text, fault))?;
@@ -275,7 +275,7 @@ impl Subset<'_> {
     }
 
     /// A name without a colon and the byte after it.
-    pub fn entity_name<'t>(&self, text: &'t str, at: usize) -> Step<(&'t str, usize)> {
+    pub(crate) fn entity_name<'t>(&self, text: &'t str, at: usize) -> Step<(&'t str, usize)> {
         let end = self.some_name(text, at)?;
         let name = &text[at..end];
         check_entity_name(name, at).map_err(|fault| self.moved(text, fault))?;
@@ -288,12 +288,12 @@ impl Subset<'_> {
     }
 
     /// The byte after a keyword, if it is there.
-    pub fn keyword(&self, text: &str, at: usize, keyword: &str) -> Option<usize> {
+    pub(crate) fn keyword(&self, text: &str, at: usize, keyword: &str) -> Option<usize> {
         text.as_bytes().get(at..)?.starts_with(keyword.as_bytes()).then_some(at + keyword.len())
     }
 
     /// White space and an external identifier, if there is one (production 75); the byte after it.
-    pub fn external_id(
+    pub(crate) fn external_id(
         &self,
         text: &str,
         at: usize,

@@ -37,26 +37,26 @@ struct DeclaredEntity {
 
 /// One attribute of an attribute-list declaration.
 pub(super) struct Definition {
-    pub name: Box<str>,
-    pub is_cdata: bool,
+    pub(crate) name: Box<str>,
+    pub(crate) is_cdata: bool,
     /// Of type ID.
-    pub is_id: bool,
-    pub default: Option<String>,
+    pub(crate) is_id: bool,
+    pub(crate) default: Option<String>,
     /// Where the default lies in the scratch buffer of the message.
-    pub span: Span,
+    pub(crate) span: Span,
     /// Number among all definitions of the message.
-    pub number: u32,
+    pub(crate) number: u32,
 }
 
 /// The attributes declared for one element type; the first declaration of an attribute counts.
 #[derive(Default)]
 pub(super) struct AttributeList {
-    pub definitions: Vec<Definition>,
+    pub(crate) definitions: Vec<Definition>,
     index: ByName<u32>,
 }
 
 impl AttributeList {
-    pub fn find(&self, name: &str) -> Option<&Definition> {
+    pub(crate) fn find(&self, name: &str) -> Option<&Definition> {
         self.index.get(name).map(|&index| &self.definitions[index as usize])
     }
 }
@@ -69,7 +69,7 @@ pub(super) struct Dtd {
     definitions: u32,
     /// A reference to an entity that is not declared is a fault (WFC: Entity Declared), not one
     /// to something that was not read.
-    pub is_complete: bool,
+    pub(crate) is_complete: bool,
 }
 
 impl Default for Dtd {
@@ -86,12 +86,12 @@ impl Default for Dtd {
 
 impl Dtd {
     /// The entity of a name; `None` when it may be declared where it was not read.
-    pub fn entity(&self, name: &str, at: usize) -> Step<Option<(usize, Entity<'_>)>> {
+    pub(crate) fn entity(&self, name: &str, at: usize) -> Step<Option<(usize, Entity<'_>)>> {
         self.entity_if(name, at, self.is_complete)
     }
 
     /// As [`Dtd::entity`], for a place where declarations may still follow.
-    pub fn entity_if(
+    pub(crate) fn entity_if(
         &self,
         name: &str,
         at: usize,
@@ -115,12 +115,12 @@ impl Dtd {
     }
 
     /// Name of an entity.
-    pub fn name(&self, entity: usize) -> &str {
+    pub(crate) fn name(&self, entity: usize) -> &str {
         &self.entities[entity].name
     }
 
     /// Declares a general entity; the first declaration counts.
-    pub fn declare_entity(&mut self, name: &str, value: EntityValue, is_in_subset: bool) {
+    pub(crate) fn declare_entity(&mut self, name: &str, value: EntityValue, is_in_subset: bool) {
         if !self.entity_index.contains_key(name) {
             self.entity_index.insert(name.into(), self.entities.len());
             self.entities.push(DeclaredEntity { name: name.into(), value, is_in_subset });
@@ -128,7 +128,7 @@ impl Dtd {
     }
 
     /// Declares an attribute; the first declaration counts.
-    pub fn declare_attribute(
+    pub(crate) fn declare_attribute(
         &mut self,
         element: &str,
         name: &str,
@@ -149,18 +149,18 @@ impl Dtd {
 
     /// Number of attribute definitions.
     #[inline]
-    pub fn definitions(&self) -> u32 {
+    pub(crate) fn definitions(&self) -> u32 {
         self.definitions
     }
 
     /// The attributes declared for an element type.
     #[inline(always)]
-    pub fn attribute_list(&self, element: &str) -> Option<&AttributeList> {
+    pub(crate) fn attribute_list(&self, element: &str) -> Option<&AttributeList> {
         if self.definitions == 0 { None } else { self.lists.get(element) }
     }
 
     /// Puts the defaults where spans can point to them.
-    pub fn place_defaults(&mut self, scratch: &mut String) {
+    pub(crate) fn place_defaults(&mut self, scratch: &mut String) {
         for definition in self.lists.values_mut().flat_map(|list| &mut list.definitions) {
             if let Some(default) = &definition.default {
                 definition.span = Span::in_scratch(scratch.len() as u32, default.len() as u32);

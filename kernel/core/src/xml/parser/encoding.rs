@@ -32,7 +32,7 @@ pub(super) enum Charset {
 
 impl Charset {
     /// The charset of a label, without regard to case.
-    pub fn of(label: &str) -> Option<Charset> {
+    pub(crate) fn of(label: &str) -> Option<Charset> {
         let lower = label.trim().to_ascii_lowercase();
         match lower.as_str() {
             "utf-16" | "iso-10646-ucs-2" | "ucs-2" => return Some(Charset::Utf16),
@@ -60,7 +60,7 @@ impl Charset {
     }
 
     /// Name for a message to a person.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Charset::Utf8 => "UTF-8",
             Charset::Ascii => "US-ASCII",
@@ -82,11 +82,11 @@ impl Charset {
 /// What the bytes of a message are.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Detected {
-    pub charset: Charset,
+    pub(crate) charset: Charset,
     /// Bytes of the byte order mark.
-    pub mark: usize,
+    pub(crate) mark: usize,
     /// The declaration has no say: the caller has spoken.
-    pub is_given: bool,
+    pub(crate) is_given: bool,
 }
 
 /// Finds out the encoding of a message.

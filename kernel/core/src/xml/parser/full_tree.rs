@@ -103,7 +103,7 @@ pub(super) fn read_misc<O: Observer>(
 
 impl<O: Observer> Scanner<'_, O> {
     /// A comment, from its `<` on; gives the byte after it (production 15).
-    pub fn comment(&mut self, text: &str, at: usize) -> Step<usize> {
+    pub(crate) fn comment(&mut self, text: &str, at: usize) -> Step<usize> {
         let end = skip_comment(text, at).map_err(|fault| self.moved(fault))?;
         self.keep_markup(text, |_| Markup::comment(at, end))?;
         self.show_markup(text, at, end)?;
@@ -111,7 +111,7 @@ impl<O: Observer> Scanner<'_, O> {
     }
 
     /// A processing instruction, from its `<` on; gives the byte after it (production 16).
-    pub fn instruction(&mut self, text: &str, at: usize) -> Step<usize> {
+    pub(crate) fn instruction(&mut self, text: &str, at: usize) -> Step<usize> {
         let end = skip_instruction(text, at).map_err(|fault| self.moved(fault))?;
         self.keep_markup(text, |text| Markup::instruction(text, at, end))?;
         self.show_markup(text, at, end)?;
@@ -138,7 +138,7 @@ impl<O: Observer> Scanner<'_, O> {
     /// Keeps what the columns have no place for otherwise of the element at hand: all of its tag has
     /// been read, its name is at these bytes.
     #[cold]
-    pub fn keep_element(&mut self, text: &str, start: usize, end: usize) -> Step<()> {
+    pub(crate) fn keep_element(&mut self, text: &str, start: usize, end: usize) -> Step<()> {
         let markups = self.tree.markup_kind.len() as u32;
         self.tree.markup_start.push(markups);
         self.tree.markup_end.push(markups);
@@ -158,7 +158,7 @@ impl<O: Observer> Scanner<'_, O> {
 
     /// Keeps where an element begins; one of an entity is nowhere in the message.
     #[inline(always)]
-    pub fn keep_start(&mut self, start: usize) {
+    pub(crate) fn keep_start(&mut self, start: usize) {
         let start = if self.entity_place.is_none() { start as u32 } else { 0 };
         self.tree.source_start.push(start);
         self.tree.source_end.push(start);
@@ -166,7 +166,7 @@ impl<O: Observer> Scanner<'_, O> {
 
     /// Keeps where it ends.
     #[inline(always)]
-    pub fn keep_end(&mut self, element: usize, next: usize) {
+    pub(crate) fn keep_end(&mut self, element: usize, next: usize) {
         if self.tree.is_full {
             self.tree.markup_end[element] = self.tree.markup_kind.len() as u32;
         }
@@ -177,7 +177,7 @@ impl<O: Observer> Scanner<'_, O> {
 
     /// Keeps that the attribute about to be added is an id, unless it declares a namespace.
     #[cold]
-    pub fn keep_id(&mut self, name: &str) {
+    pub(crate) fn keep_id(&mut self, name: &str) {
         if self.tree.is_full && name != "xmlns" && !name.starts_with("xmlns:") {
             self.tree.id_attribute.push(self.tree.attribute_name.len() as u32);
         }
@@ -185,7 +185,7 @@ impl<O: Observer> Scanner<'_, O> {
 
     /// Keeps a namespace declaration of the element at hand.
     #[cold]
-    pub fn keep_declaration(&mut self, name: &str, written: Written, uri: Span) -> Step<()> {
+    pub(crate) fn keep_declaration(&mut self, name: &str, written: Written, uri: Span) -> Step<()> {
         let from = if name.starts_with("xmlns:") { 6 } else { name.len() };
         let prefix = self.prefix_span(name, written, from)?;
         self.tree.declaration_prefix.push(prefix);

@@ -124,11 +124,6 @@ impl Door {
         self.keeps_source_spans = keeps;
     }
 
-    /// The limits it enforces.
-    pub fn limits(&self) -> &Limits {
-        &self.limits
-    }
-
     /// The names met so far. Ids stay good while [`NameTable::generation`] does.
     pub fn names(&self) -> &NameTable {
         &self.names

@@ -46,7 +46,7 @@ pub(super) struct Namespaces {
 }
 
 impl Namespaces {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Namespaces {
             prefixes: HashMap::with_hasher(RandomState::new()),
             bindings: Vec::new(),
@@ -60,21 +60,21 @@ impl Namespaces {
     }
 
     /// Whether so much is kept that it should be forgotten before the next message.
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.contexts.len() >= CONTEXTS_MAX
             || self.context_bytes >= CONTEXT_BYTES_MAX
             || self.next_context >= 1 << 30
     }
 
     /// Forgets all contexts.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.contexts.clear();
         self.context_bytes = 0;
         self.next_context = 1;
     }
 
     /// Begins a message: nothing is in scope.
-    pub fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         if !self.prefixes.is_empty() {
             self.prefixes.clear();
             self.bindings.clear();
@@ -86,26 +86,26 @@ impl Namespaces {
 
     /// What [`Namespaces::leave`] goes back to.
     #[inline(always)]
-    pub fn mark(&self) -> u32 {
+    pub(crate) fn mark(&self) -> u32 {
         self.undo.len() as u32
     }
 
     /// As [`Namespaces::leave`], for an element whose tag has not been read to its end.
-    pub fn abandon(&mut self, mark: u32) {
+    pub(crate) fn abandon(&mut self, mark: u32) {
         self.leave(mark);
         self.declared.clear();
     }
 
     /// Bytes of the namespaces that are declared on open elements.
     #[inline(always)]
-    pub fn uri_bytes(&self) -> usize {
+    pub(crate) fn uri_bytes(&self) -> usize {
         self.uris.len()
     }
 
     /// Within a message, between two tags: forgets the contexts met so far and all prefixes that are
     /// not bound. `contexts` are those of the open elements from the outermost on; they get new
     /// numbers, so that the numbers never run out.
-    pub fn forget<'c>(&mut self, contexts: impl Iterator<Item = &'c mut u32>) {
+    pub(crate) fn forget<'c>(&mut self, contexts: impl Iterator<Item = &'c mut u32>) {
         self.clear();
         let mut before = 0;
         for context in contexts {
@@ -133,7 +133,7 @@ impl Namespaces {
     }
 
     /// Bytes of memory, about.
-    pub fn held_bytes(&self) -> usize {
+    pub(crate) fn held_bytes(&self) -> usize {
         self.prefixes.capacity() * 32
             + self.bindings.capacity() * size_of::<Binding>()
             + self.uris.capacity()
@@ -142,13 +142,19 @@ impl Namespaces {
     }
 
     /// Whether [`Namespaces::forget`] would win much.
-    pub fn has_idle_prefixes(&self) -> bool {
+    pub(crate) fn has_idle_prefixes(&self) -> bool {
         self.prefixes.len() > CONTEXTS_MAX.max(2 * self.undo.len())
     }
 
     /// Declares `prefix` ("" for the default namespace) on the element numbered `element`.
     /// Gives false when the element has declared it already.
-    pub fn declare(&mut self, prefix: &str, uri: &str, element: u64, at: usize) -> Step<bool> {
+    pub(crate) fn declare(
+        &mut self,
+        prefix: &str,
+        uri: &str,
+        element: u64,
+        at: usize,
+    ) -> Step<bool> {
         check_declaration(prefix, uri, at)?;
         let id = match self.prefixes.get(prefix) {
             Some(&id) => id,
@@ -178,7 +184,7 @@ impl Namespaces {
 
     /// The context inside an element whose declarations have all been given to `declare`.
     #[inline(always)]
-    pub fn enter(&mut self, parent: u32) -> u32 {
+    pub(crate) fn enter(&mut self, parent: u32) -> u32 {
         if self.declared.is_empty() { parent } else { self.enter_declared(parent) }
     }
 
@@ -200,7 +206,7 @@ impl Namespaces {
 
     /// Ends the scope of an element.
     #[inline(always)]
-    pub fn leave(&mut self, mark: u32) {
+    pub(crate) fn leave(&mut self, mark: u32) {
         while self.undo.len() > mark as usize {
             if let Some((id, uri)) = self.undo.pop() {
                 if let Some(bound) = self.bindings[id as usize].uri
@@ -214,7 +220,7 @@ impl Namespaces {
     }
 
     /// URI of a prefix; "" as prefix is the default namespace, "" as URI is none.
-    pub fn resolve(&self, prefix: &str, at: usize) -> Step<&str> {
+    pub(crate) fn resolve(&self, prefix: &str, at: usize) -> Step<&str> {
         if prefix == "xml" {
             return Ok(XML_URI);
         }
@@ -227,7 +233,12 @@ impl Namespaces {
     }
 
     /// The same as a number in a table of names. Cost: a hash of the URI, once for a declaration.
-    pub fn resolve_in(&mut self, names: &mut NameTable, prefix: &str, at: usize) -> Step<UriId> {
+    pub(crate) fn resolve_in(
+        &mut self,
+        names: &mut NameTable,
+        prefix: &str,
+        at: usize,
+    ) -> Step<UriId> {
         let place = self.prefixes.get(prefix).copied().filter(|_| prefix != "xml");
         let known = place.and_then(|place| self.bindings[place as usize].uri?.id);
         if let Some(id) = known {

@@ -13,45 +13,45 @@ use crate::xml::tree::MessageTree;
 /// A start tag that has been read and checked as a whole.
 pub(super) struct ScannedTag<'s> {
     /// The text that the tag is in: the document's, or an entity's.
-    pub text: &'s str,
+    pub(crate) text: &'s str,
     /// The document, into which values point.
-    pub document: &'s str,
+    pub(crate) document: &'s str,
     /// Its attributes and namespace declarations are the last rows of these columns.
-    pub tree: &'s MessageTree,
-    pub names: &'s NameTable,
-    pub memory: &'s Memory,
-    pub list: Option<&'s AttributeList>,
-    pub name: NameId,
+    pub(crate) tree: &'s MessageTree,
+    pub(crate) names: &'s NameTable,
+    pub(crate) memory: &'s Memory,
+    pub(crate) list: Option<&'s AttributeList>,
+    pub(crate) name: NameId,
     /// Its `<`.
-    pub start: usize,
+    pub(crate) start: usize,
     /// End of its name.
-    pub name_end: usize,
+    pub(crate) name_end: usize,
     /// The byte after it.
-    pub end: usize,
-    pub is_empty: bool,
+    pub(crate) end: usize,
+    pub(crate) is_empty: bool,
     /// Where the outermost entity being read is referred to.
-    pub entity_place: Option<usize>,
+    pub(crate) entity_place: Option<usize>,
 }
 
 /// What is neither element nor text.
 pub(super) struct ScannedMarkup<'s> {
-    pub text: &'s str,
-    pub start: usize,
-    pub end: usize,
-    pub depth: usize,
-    pub entity_place: Option<usize>,
+    pub(crate) text: &'s str,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) depth: usize,
+    pub(crate) entity_place: Option<usize>,
 }
 
 /// An element that ends.
 pub(super) struct ScannedEnd<'s> {
-    pub text: &'s str,
-    pub name: NameId,
-    pub name_len: u32,
+    pub(crate) text: &'s str,
+    pub(crate) name: NameId,
+    pub(crate) name_len: u32,
     /// Its end tag; empty for an empty-element tag.
-    pub start: usize,
-    pub end: usize,
-    pub depth: usize,
-    pub entity_place: Option<usize>,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) depth: usize,
+    pub(crate) entity_place: Option<usize>,
 }
 
 /// See the module.
@@ -79,7 +79,7 @@ pub(super) trait Observer {
 
     /// Text up to byte `at` of the document, which is the place of a reference while an entity is
     /// read. Gives the length that the scratch buffer goes back to.
-    fn text(&mut self, _document: &str, _value: &str, _at: usize, _is_in_entity: bool) -> usize {
+    fn text(&mut self, _document: &str, _value: &str, _at: usize) -> usize {
         0
     }
 

@@ -19,8 +19,8 @@ use super::wire::Rebuilt;
 /// An element stream, and what was found out when its text was put together.
 #[derive(Clone, Copy)]
 pub(super) struct Stream<'s> {
-    pub bytes: &'s [u8],
-    pub rebuilt: &'s Rebuilt,
+    pub(crate) bytes: &'s [u8],
+    pub(crate) rebuilt: &'s Rebuilt,
 }
 
 impl Door {

@@ -54,7 +54,7 @@ pub(super) struct QNames {
 }
 
 impl QNames {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let state = RandomState::new();
         let seed = [1, 2].map(|n: u64| {
             let mut hasher = state.build_hasher();
@@ -65,16 +65,16 @@ impl QNames {
     }
 
     /// Whether so much is kept that it should be forgotten before the next message.
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.filled > FILLED_MAX || self.text.len() > TEXT_MAX
     }
 
     /// Bytes of memory, about.
-    pub fn held_bytes(&self) -> usize {
+    pub(crate) fn held_bytes(&self) -> usize {
         self.slots.capacity() * size_of::<Slot>() + self.text.capacity()
     }
 
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         // Anew, so that one message full of names does not keep its memory for ever.
         self.slots = vec![EMPTY; SLOTS_MIN];
         self.text = Vec::new();
@@ -82,7 +82,7 @@ impl QNames {
     }
 
     #[inline(always)]
-    pub fn key(&self, context: u32, name: &[u8]) -> Key {
+    pub(crate) fn key(&self, context: u32, name: &[u8]) -> Key {
         let (first, last) = ends(name);
         let salt = (u64::from(context) << 32) ^ name.len() as u64;
         let mut hash = fold(first ^ self.seed[0], last ^ salt ^ self.seed[1]);
@@ -102,7 +102,7 @@ impl QNames {
     }
 
     #[inline(always)]
-    pub fn find(&self, key: Key, context: u32, name: &[u8]) -> Option<NameId> {
+    pub(crate) fn find(&self, key: Key, context: u32, name: &[u8]) -> Option<NameId> {
         let mask = self.slots.len() - 1;
         let mut at = key.hash as usize & mask;
         loop {
@@ -129,7 +129,7 @@ impl QNames {
     }
 
     /// Adds a name that [`QNames::find`] did not find.
-    pub fn add(&mut self, key: Key, context: u32, name: &[u8], id: NameId) {
+    pub(crate) fn add(&mut self, key: Key, context: u32, name: &[u8], id: NameId) {
         if self.filled * 2 >= self.slots.len() {
             self.grow();
         }

@@ -83,27 +83,27 @@ fn character_reference(text: &str, at: usize) -> Step<(Reference, usize)> {
 #[derive(Debug, Default)]
 pub(super) struct Expansion {
     /// Bytes of the message: what the ratio is taken of.
-    pub message_bytes: u64,
-    pub bytes: u64,
+    pub(crate) message_bytes: u64,
+    pub(crate) bytes: u64,
     open: Vec<bool>,
     /// While the message's length is not known: bytes after each charge, and its place, for the ratio
     /// to be judged later.
-    pub charges: Option<Vec<(u64, usize)>>,
+    pub(crate) charges: Option<Vec<(u64, usize)>>,
 }
 
 impl Expansion {
     /// Begins a message.
-    pub fn new(message_bytes: u64) -> Self {
+    pub(crate) fn new(message_bytes: u64) -> Self {
         Expansion { message_bytes, bytes: 0, open: Vec::new(), charges: None }
     }
 
     /// Begins a message of a length that is not known yet.
-    pub fn of_stream() -> Self {
+    pub(crate) fn of_stream() -> Self {
         Expansion { charges: Some(Vec::new()), ..Expansion::new(u64::MAX) }
     }
 
     /// Goes back to the time at which entities had expanded to `bytes` and none was open.
-    pub fn go_back(&mut self, bytes: u64) {
+    pub(crate) fn go_back(&mut self, bytes: u64) {
         self.bytes = bytes;
         self.open.fill(false);
         if let Some(charges) = &mut self.charges {
@@ -112,7 +112,7 @@ impl Expansion {
     }
 
     /// Begins the replacement text of an entity, before anything of it is read.
-    pub fn open(
+    pub(crate) fn open(
         &mut self,
         entity: usize,
         name: &str,
@@ -132,12 +132,12 @@ impl Expansion {
     }
 
     /// Ends it.
-    pub fn close(&mut self, entity: usize) {
+    pub(crate) fn close(&mut self, entity: usize) {
         self.open[entity] = false;
     }
 
     /// Counts bytes that the document gains without holding them.
-    pub fn charge(&mut self, bytes: u64, limits: &Limits, at: usize) -> Step<()> {
+    pub(crate) fn charge(&mut self, bytes: u64, limits: &Limits, at: usize) -> Step<()> {
         self.bytes += bytes;
         let code = Code::LimitEntityExpansion;
         let maximum = u64::from(limits.entity_expansion_bytes_max);

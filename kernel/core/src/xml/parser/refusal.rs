@@ -146,31 +146,37 @@ const SHOWN_MAX: usize = 80;
 
 impl Fault {
     #[cold]
-    pub fn new(code: Code, at: usize) -> Box<Fault> {
+    pub(crate) fn new(code: Code, at: usize) -> Box<Fault> {
         Box::new(Fault { code, at, params: Vec::new() })
     }
 
     /// The document ends inside a construct.
     #[cold]
-    pub fn end(construct: &str, at: usize) -> Box<Fault> {
+    pub(crate) fn end(construct: &str, at: usize) -> Box<Fault> {
         Fault::new(Code::End, at).text("construct", construct)
     }
 
     /// A limit is exceeded.
     #[cold]
-    pub fn limit(code: Code, at: usize, limit: &str, given: u64, maximum: u64) -> Box<Fault> {
+    pub(crate) fn limit(
+        code: Code,
+        at: usize,
+        limit: &str,
+        given: u64,
+        maximum: u64,
+    ) -> Box<Fault> {
         Fault::new(code, at).text("limit", limit).int("given", given).int("maximum", maximum)
     }
 
     #[cold]
-    pub fn text(mut self: Box<Self>, name: &'static str, value: &str) -> Box<Self> {
+    pub(crate) fn text(mut self: Box<Self>, name: &'static str, value: &str) -> Box<Self> {
         let shown: String = value.chars().take(SHOWN_MAX).collect();
         self.params.push((name, Param::Text(shown)));
         self
     }
 
     #[cold]
-    pub fn int(mut self: Box<Self>, name: &'static str, value: u64) -> Box<Self> {
+    pub(crate) fn int(mut self: Box<Self>, name: &'static str, value: u64) -> Box<Self> {
         self.params.push((name, Param::Int(value)));
         self
     }

@@ -21,13 +21,13 @@ use crate::xml::tree::MessageTree;
 /// An element whose end tag has not been met.
 pub(super) struct Open {
     /// Its number in the tree; without a tree, its name's.
-    pub element: u32,
+    pub(crate) element: u32,
     /// Name as written, in the text that holds the start tag.
-    pub name_start: u32,
-    pub name_len: u32,
+    pub(crate) name_start: u32,
+    pub(crate) name_len: u32,
     /// Scope outside the element.
-    pub context: u32,
-    pub namespace_mark: u32,
+    pub(crate) context: u32,
+    pub(crate) namespace_mark: u32,
 }
 
 /// Names kept from message to message, and bytes of their texts.
@@ -36,26 +36,26 @@ const NAME_BYTES_KEPT_MAX: usize = 8 << 20;
 
 /// What outlives a message: stacks that keep their memory, and what is known of names.
 pub(super) struct Memory {
-    pub qnames: QNames,
-    pub namespaces: Namespaces,
-    pub open: Vec<Open>,
+    pub(crate) qnames: QNames,
+    pub(crate) namespaces: Namespaces,
+    pub(crate) open: Vec<Open>,
     /// Per name, the last clock at which it was seen: at or after `message_clock`, it has been
     /// counted in this message; equal to `clock`, it is an attribute of the element at hand.
-    pub seen: Vec<u64>,
+    pub(crate) seen: Vec<u64>,
     /// Goes up with every message and every element, never back.
-    pub clock: u64,
+    pub(crate) clock: u64,
     /// Attributes of the element at hand whose prefix is not resolved yet.
-    pub prefixed: Vec<Prefixed>,
+    pub(crate) prefixed: Vec<Prefixed>,
     /// Per definition of the message's declarations, the clock of the last element with the
     /// attribute.
-    pub specified: Vec<u64>,
+    pub(crate) specified: Vec<u64>,
 }
 
 /// An attribute with a prefix: its index and where its name is written.
 #[derive(Clone, Copy)]
 pub(super) struct Prefixed {
-    pub attribute: u32,
-    pub name: Written,
+    pub(crate) attribute: u32,
+    pub(crate) name: Written,
 }
 
 /// A name as written.
@@ -68,7 +68,7 @@ pub(super) enum Written {
 }
 
 impl Memory {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Memory {
             qnames: QNames::new(),
             namespaces: Namespaces::new(),
@@ -81,7 +81,7 @@ impl Memory {
     }
 
     /// Copies the names of the open elements behind one another to where they are read from now on.
-    pub fn move_names(&mut self, from: &str, to: &mut String) {
+    pub(crate) fn move_names(&mut self, from: &str, to: &mut String) {
         for open in &mut self.open {
             let start = open.name_start as usize;
             open.name_start = to.len() as u32;
@@ -90,7 +90,7 @@ impl Memory {
     }
 
     /// Begins a message: empties what belongs to the one before, and what has grown too large.
-    pub fn begin(&mut self, names: &mut NameTable) {
+    pub(crate) fn begin(&mut self, names: &mut NameTable) {
         if names.len() > NAMES_KEPT_MAX || names.text_bytes() > NAME_BYTES_KEPT_MAX {
             names.clear();
             self.qnames.clear();
@@ -105,7 +105,7 @@ impl Memory {
     }
 
     /// Bytes of memory, about.
-    pub fn held_bytes(&self) -> usize {
+    pub(crate) fn held_bytes(&self) -> usize {
         self.qnames.held_bytes()
             + self.namespaces.held_bytes()
             + self.open.capacity() * size_of::<Open>()
@@ -113,7 +113,7 @@ impl Memory {
     }
 
     /// Forgets, between two tags, what is only there to be quick; `context` is the scope at hand.
-    pub fn forget(&mut self, context: &mut u32) {
+    pub(crate) fn forget(&mut self, context: &mut u32) {
         self.qnames.clear();
         let outside = self.open.iter_mut().map(|open| &mut open.context);
         self.namespaces.forget(outside.chain(std::iter::once(context)));
@@ -122,29 +122,29 @@ impl Memory {
 
 /// One message being read.
 pub(super) struct Scanner<'a, O> {
-    pub limits: &'a Limits,
-    pub tree: &'a mut MessageTree,
-    pub names: &'a mut NameTable,
-    pub memory: &'a mut Memory,
-    pub dtd: &'a Dtd,
+    pub(crate) limits: &'a Limits,
+    pub(crate) tree: &'a mut MessageTree,
+    pub(crate) names: &'a mut NameTable,
+    pub(crate) memory: &'a mut Memory,
+    pub(crate) dtd: &'a Dtd,
     /// The document entity.
-    pub document: &'a str,
+    pub(crate) document: &'a str,
     /// The document has carriage returns.
-    pub has_return: bool,
-    pub pending: Pending,
+    pub(crate) has_return: bool,
+    pub(crate) pending: Pending,
     /// What is declared for the element at hand.
-    pub list: Option<&'a AttributeList>,
+    pub(crate) list: Option<&'a AttributeList>,
     /// Scope of the element at hand.
-    pub context: u32,
+    pub(crate) context: u32,
     /// Where the outermost entity being read is referred to; `None` in the document itself.
-    pub entity_place: Option<usize>,
-    pub message_clock: u64,
-    pub names_seen: u32,
-    pub expansion: Expansion,
+    pub(crate) entity_place: Option<usize>,
+    pub(crate) message_clock: u64,
+    pub(crate) names_seen: u32,
+    pub(crate) expansion: Expansion,
     /// The tree is full or has source spans: elements have more columns than those they always have.
-    pub keeps_more: bool,
-    pub elements_max: u64,
-    pub observer: O,
+    pub(crate) keeps_more: bool,
+    pub(crate) elements_max: u64,
+    pub(crate) observer: O,
 }
 
 /// Why a run over one text ended.
@@ -168,7 +168,7 @@ struct Frame<'a> {
 impl<'a, O: Observer> Scanner<'a, O> {
     /// Reads the root element, from its `<` on, or on from where an observer has had it end; gives
     /// the byte after it.
-    pub fn root(&mut self, start: usize) -> Step<usize> {
+    pub(crate) fn root(&mut self, start: usize) -> Step<usize> {
         let document = self.document;
         let mut at = start;
         if self.observer.resumes_cdata() {
@@ -182,7 +182,12 @@ impl<'a, O: Observer> Scanner<'a, O> {
 
     /// Reads a part of the document to its end, or to that of the root element, after which it gives
     /// the next byte; `floor` elements must stay open.
-    pub fn content(&mut self, part: &'a str, start: usize, floor: usize) -> Step<Option<usize>> {
+    pub(crate) fn content(
+        &mut self,
+        part: &'a str,
+        start: usize,
+        floor: usize,
+    ) -> Step<Option<usize>> {
         let dtd = self.dtd;
         let (mut text, mut at) = (part, start);
         let mut frames: Vec<Frame<'a>> = Vec::new();
@@ -231,18 +236,18 @@ impl<'a, O: Observer> Scanner<'a, O> {
 
     /// Place in the document of a byte of the text being read.
     #[inline(always)]
-    pub fn place(&self, at: usize) -> usize {
+    pub(crate) fn place(&self, at: usize) -> usize {
         self.entity_place.unwrap_or(at)
     }
 
     #[cold]
-    pub fn fault(&self, code: Code, at: usize) -> Box<Fault> {
+    pub(crate) fn fault(&self, code: Code, at: usize) -> Box<Fault> {
         Fault::new(code, self.place(at))
     }
 
     /// The text ends inside a construct.
     #[cold]
-    pub fn end(&self, construct: &str) -> Box<Fault> {
+    pub(crate) fn end(&self, construct: &str) -> Box<Fault> {
         match self.entity_place {
             None => Fault::end(construct, self.document.len()),
             Some(place) => Fault::new(Code::EntityUnbalanced, place).text("name", construct),
@@ -298,7 +303,7 @@ impl<'a, O: Observer> Scanner<'a, O> {
 
     /// A fault found in the text being read, told in terms of the document.
     #[cold]
-    pub fn moved(&self, mut fault: Box<Fault>) -> Box<Fault> {
+    pub(crate) fn moved(&self, mut fault: Box<Fault>) -> Box<Fault> {
         match (self.entity_place, fault.code) {
             (None, _) => {}
             (Some(_), Code::End) => return self.end("reference"),
@@ -357,7 +362,7 @@ impl<'a, O: Observer> Scanner<'a, O> {
 
     /// Ends the innermost element, whose end tag these bytes are; none for an empty-element tag.
     #[inline(always)]
-    pub fn close_element(&mut self, text: &str, start: usize, end: usize) {
+    pub(crate) fn close_element(&mut self, text: &str, start: usize, end: usize) {
         if let Some(open) = self.memory.open.pop() {
             if O::BUILDS_TREE {
                 let element = open.element as usize;
@@ -416,7 +421,7 @@ impl<'a, O: Observer> Scanner<'a, O> {
     }
 
     /// Removes the traces of a tag of the document that begins at `start` and is not whole.
-    pub fn abandon_tag(&mut self, start: usize) {
+    pub(crate) fn abandon_tag(&mut self, start: usize) {
         let is_cut = |open: &mut Open| open.name_start as usize > start;
         if let Some(open) = self.memory.open.pop_if(is_cut) {
             self.memory.namespaces.abandon(open.namespace_mark);
@@ -427,14 +432,14 @@ impl<'a, O: Observer> Scanner<'a, O> {
 
     /// Tells the observer of a comment or an instruction.
     #[inline(always)]
-    pub fn show_markup(&mut self, text: &str, start: usize, end: usize) -> Step<()> {
+    pub(crate) fn show_markup(&mut self, text: &str, start: usize, end: usize) -> Step<()> {
         let (depth, entity_place) = (self.memory.open.len(), self.entity_place);
         self.observer.markup(&ScannedMarkup { text, start, end, depth, entity_place })
     }
 
     /// Counts a name of this message; `mark` is the clock to remember it with.
     #[inline(always)]
-    pub fn see(&mut self, name: NameId, mark: u64, at: usize) -> Step<u64> {
+    pub(crate) fn see(&mut self, name: NameId, mark: u64, at: usize) -> Step<u64> {
         let index = name as usize;
         if index >= self.memory.seen.len() {
             self.memory.seen.resize(index + 64, 0);

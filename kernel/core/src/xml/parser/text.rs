@@ -28,7 +28,7 @@ pub(super) enum Pending {
 impl<O: Observer> Scanner<'_, O> {
     /// Character data up to the next markup or reference (production 14).
     #[inline(always)]
-    pub fn characters(&mut self, text: &str, start: usize) -> Step<usize> {
+    pub(crate) fn characters(&mut self, text: &str, start: usize) -> Step<usize> {
         let bytes = text.as_bytes();
         let mut at = start;
         loop {
@@ -47,7 +47,7 @@ impl<O: Observer> Scanner<'_, O> {
 
     /// Adds a run of the text being read to the text node, line ends normalised (2.11).
     #[inline(always)]
-    pub fn add_run(&mut self, text: &str, start: usize, end: usize) {
+    pub(crate) fn add_run(&mut self, text: &str, start: usize, end: usize) {
         let is_document = self.entity_place.is_none();
         let has_return = self.has_return
             && is_document
@@ -68,7 +68,7 @@ impl<O: Observer> Scanner<'_, O> {
         }
     }
 
-    pub fn add_character(&mut self, c: char) {
+    pub(crate) fn add_character(&mut self, c: char) {
         self.begin_scratch();
         self.tree.scratch.push(c);
     }
@@ -88,7 +88,7 @@ impl<O: Observer> Scanner<'_, O> {
 
     /// Ends the text node at hand, if there is one, before the byte `at` of the text being read.
     #[inline(always)]
-    pub fn flush_text(&mut self, at: usize) -> Step<()> {
+    pub(crate) fn flush_text(&mut self, at: usize) -> Step<()> {
         if !O::BUILDS_TREE {
             self.show_text(at);
             return Ok(());
@@ -115,7 +115,7 @@ impl<O: Observer> Scanner<'_, O> {
 
     /// Hands the text at hand on, without a tree.
     #[inline(always)]
-    pub fn show_text(&mut self, at: usize) {
+    pub(crate) fn show_text(&mut self, at: usize) {
         let document = self.document;
         let value = match self.pending {
             Pending::Nothing => "",
@@ -123,14 +123,14 @@ impl<O: Observer> Scanner<'_, O> {
             Pending::Scratch { start } => &self.tree.scratch[start as usize..],
         };
         let place = self.place(at);
-        let kept = self.observer.text(document, value, place, self.entity_place.is_some());
+        let kept = self.observer.text(document, value, place);
         self.tree.scratch.truncate(kept);
         self.pending = Pending::Nothing;
     }
 
     /// The scratch buffer has outgrown what a span can say; only limits raised to gigabytes lead here.
     #[cold]
-    pub fn scratch_full(&self) -> Box<Fault> {
+    pub(crate) fn scratch_full(&self) -> Box<Fault> {
         let maximum = u64::from(Span::IN_SCRATCH);
         let at = self.place(0);
         let given = self.tree.scratch.len() as u64;

@@ -8,14 +8,14 @@ use super::refusal::{Code, Fault, Step};
 
 /// Writes one value, references expanded, into `out`.
 pub(super) struct ValueReader<'r> {
-    pub dtd: &'r Dtd,
-    pub limits: &'r Limits,
-    pub expansion: &'r mut Expansion,
-    pub out: &'r mut String,
+    pub(crate) dtd: &'r Dtd,
+    pub(crate) limits: &'r Limits,
+    pub(crate) expansion: &'r mut Expansion,
+    pub(crate) out: &'r mut String,
     /// Where the outermost entity that holds the value is referred to; `None` in the document.
-    pub place: Option<usize>,
+    pub(crate) place: Option<usize>,
     /// Has met a reference to an entity that is not predefined.
-    pub has_entities: bool,
+    pub(crate) has_entities: bool,
 }
 
 /// A text that waits for the end of an entity it refers to.
@@ -27,7 +27,7 @@ struct Frame<'r> {
 
 impl<'r> ValueReader<'r> {
     /// Reads a value whose first character is at `start`; gives the byte after the closing quote.
-    pub fn read(&mut self, text: &'r str, start: usize, quote: u8) -> Step<usize> {
+    pub(crate) fn read(&mut self, text: &'r str, start: usize, quote: u8) -> Step<usize> {
         let outer_place = self.place;
         let mut frames: Vec<Frame<'r>> = Vec::new();
         let (mut text, mut at) = (text, start);

@@ -16,11 +16,16 @@ pub(super) struct Anew<'m> {
     is_tag_open: bool,
     limit: Limit,
     /// Elements that take the default namespace back and did not have to in the message.
-    pub undeclaring: &'m [u32],
+    pub(crate) undeclaring: &'m [u32],
 }
 
 impl<'m> Anew<'m> {
-    pub fn new(message: Message<'m>, names: &'m NameTable, element: u32, limit: Limit) -> Self {
+    pub(crate) fn new(
+        message: Message<'m>,
+        names: &'m NameTable,
+        element: u32,
+        limit: Limit,
+    ) -> Self {
         let tree = message.tree;
         assert!(tree.is_full, "an element is written anew from a full tree");
         let text = tree.text_start[element as usize] as usize;
@@ -30,7 +35,7 @@ impl<'m> Anew<'m> {
 
     /// Writes the element whose start tag begins with the declarations given, which must be all that
     /// it needs, its own among them. `open` is a stack to work with.
-    pub fn element(
+    pub(crate) fn element(
         &mut self,
         out: &mut Vec<u8>,
         element: u32,

@@ -95,7 +95,7 @@ impl Limit {
 
     /// Whether it still is with so many bytes more.
     #[inline]
-    pub fn check_room(self, out: &[u8], bytes: usize) -> Result<(), TooLong> {
+    pub(crate) fn check_room(self, out: &[u8], bytes: usize) -> Result<(), TooLong> {
         if bytes <= self.len_max.saturating_sub(out.len()) { Ok(()) } else { Err(TooLong) }
     }
 }

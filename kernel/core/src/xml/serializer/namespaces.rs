@@ -66,7 +66,7 @@ impl Namespaces {
     }
 
     /// Whether the only namespace in scope is that of `xml`.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.default.is_none() && self.prefixed.is_empty()
     }
 

@@ -55,12 +55,12 @@ pub(super) struct Scopes {
 
 impl Scopes {
     /// Begins a message.
-    pub fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.is_known = false;
     }
 
     /// Goes to the declarations in force at an element: with its own, or only those around it.
-    pub fn go(&mut self, message: Message<'_>, element: u32, with_own: bool) {
+    pub(crate) fn go(&mut self, message: Message<'_>, element: u32, with_own: bool) {
         if !self.is_known {
             self.learn(message);
         }
@@ -83,14 +83,14 @@ impl Scopes {
     }
 
     /// Declarations in force where it was gone last that the element does not declare itself.
-    pub fn inherited(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn inherited(&self) -> impl Iterator<Item = u32> {
         self.active.iter().copied().filter(|&declaration| {
             self.own[self.prefix[declaration as usize] as usize] != self.question
         })
     }
 
     /// A declaration as it is written in a start tag, a blank before it.
-    pub fn written(&self, declaration: u32) -> &[u8] {
+    pub(crate) fn written(&self, declaration: u32) -> &[u8] {
         let at = declaration as usize;
         let start = at.checked_sub(1).map_or(0, |before| self.written_end[before]);
         &self.written[start..self.written_end[at]]
@@ -98,7 +98,7 @@ impl Scopes {
 
     /// The declaration of the default namespace in force at the element asked about, its own
     /// included.
-    pub fn default(&self) -> Option<u32> {
+    pub(crate) fn default(&self) -> Option<u32> {
         if self.own_default != NONE {
             return Some(self.own_default);
         }
@@ -107,7 +107,7 @@ impl Scopes {
     }
 
     /// Whether that element declares it itself, if that was asked to be left out.
-    pub fn has_own_default(&self) -> bool {
+    pub(crate) fn has_own_default(&self) -> bool {
         self.own_default != NONE
     }
 

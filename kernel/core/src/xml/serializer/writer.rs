@@ -35,7 +35,7 @@ pub const NO_SPAN: u32 = u32::MAX;
 #[derive(Debug, Default)]
 pub struct Scratch {
     /// What is put down of a node.
-    pub put: Put,
+    pub(crate) put: Put,
     scopes: Scopes,
     declarations: Vec<u8>,
     /// Elements in the one at hand that take the default namespace back and did not have to before.

@@ -5,46 +5,46 @@ use super::super::functions::Function;
 
 /// Kinds of items, as bits; an upper bound.
 pub(super) mod items {
-    pub const NONE: u8 = 0;
-    pub const NODES: u8 = 1;
-    pub const ATOMS: u8 = 2;
+    pub(crate) const NONE: u8 = 0;
+    pub(crate) const NODES: u8 = 1;
+    pub(crate) const ATOMS: u8 = 2;
     /// Elements that constructors build.
-    pub const BUILT: u8 = 4;
+    pub(crate) const BUILT: u8 = 4;
 }
 
 /// What a value depends on besides the message, as bits.
 pub(super) mod reads {
-    pub const CONTEXT: u8 = 1;
+    pub(crate) const CONTEXT: u8 = 1;
     /// Position or size of the innermost predicate.
-    pub const PLACE: u8 = 2;
-    pub const VARIABLES: u8 = 4;
+    pub(crate) const PLACE: u8 = 2;
+    pub(crate) const VARIABLES: u8 = 4;
 }
 
 /// What is known about an expression.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Facts {
-    pub items: u8,
-    pub reads: u8,
+    pub(crate) items: u8,
+    pub(crate) reads: u8,
     /// It depends on the message, in itself or by a variable; what does not is constant.
-    pub is_of_message: bool,
+    pub(crate) is_of_message: bool,
     /// It can be one number, which as predicate is a position.
-    pub may_be_number: bool,
+    pub(crate) may_be_number: bool,
     /// It can be attributes of the message, which cannot go anywhere in a constructor.
-    pub may_be_attribute: bool,
+    pub(crate) may_be_attribute: bool,
     /// Depth of the syntax tree.
-    pub depth: u16,
+    pub(crate) depth: u16,
     /// It is `for` with at least one round, or contains one: worth computing once.
-    pub is_costly: bool,
+    pub(crate) is_costly: bool,
 }
 
 impl Facts {
     /// Those of something that gives items of some kinds.
-    pub fn of(items: u8) -> Facts {
+    pub(crate) fn of(items: u8) -> Facts {
         Facts { items, depth: 1, ..Facts::default() }
     }
 
     /// Those of an expression around others.
-    pub fn around(self, inner: Facts) -> Facts {
+    pub(crate) fn around(self, inner: Facts) -> Facts {
         Facts {
             reads: self.reads | inner.reads,
             is_of_message: self.is_of_message | inner.is_of_message,
@@ -55,7 +55,7 @@ impl Facts {
     }
 
     /// Those of an expression that gives what others give.
-    pub fn giving(self, inner: Facts) -> Facts {
+    pub(crate) fn giving(self, inner: Facts) -> Facts {
         let around = self.around(inner);
         Facts {
             items: self.items | inner.items,
@@ -66,21 +66,21 @@ impl Facts {
     }
 
     /// Those of something that comes from the message.
-    pub fn of_message(self) -> Facts {
+    pub(crate) fn of_message(self) -> Facts {
         Facts { is_of_message: true, ..self }
     }
 
     /// As the value of a variable: what depends on the message does so where the variable is used.
-    pub fn as_let(self) -> Facts {
+    pub(crate) fn as_let(self) -> Facts {
         Facts { is_of_message: false, ..self }
     }
 
     /// As a predicate of something: its context is that.
-    pub fn as_predicate(self) -> Facts {
+    pub(crate) fn as_predicate(self) -> Facts {
         Facts { reads: self.reads & reads::VARIABLES, ..self }
     }
 
-    pub fn is_positional(&self) -> bool {
+    pub(crate) fn is_positional(&self) -> bool {
         self.may_be_number || self.reads & reads::PLACE != 0
     }
 }

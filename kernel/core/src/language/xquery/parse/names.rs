@@ -20,8 +20,8 @@ const PREDECLARED: [(&str, &str); 4] = [
 
 /// What a prefix is bound to in a part of the text; none if it is bound to nothing there.
 pub(super) struct Binding<'t> {
-    pub prefix: &'t str,
-    pub uri: Option<TextRange>,
+    pub(crate) prefix: &'t str,
+    pub(crate) uri: Option<TextRange>,
 }
 
 /// A variable in scope.

@@ -17,9 +17,9 @@ const INTEGER_DIGITS_MAX: usize = 18;
 
 /// What the predicates of one step or filter say together.
 pub(super) struct PredicateFacts {
-    pub facts: Facts,
-    pub is_positional: bool,
-    pub nth: Option<u32>,
+    pub(crate) facts: Facts,
+    pub(crate) is_positional: bool,
+    pub(crate) nth: Option<u32>,
 }
 
 /// Primaries, predicates, calls.

@@ -10,35 +10,35 @@ pub(super) type Parsed<T> = Result<T, Declined>;
 pub(super) struct Scanner<'t> {
     text: &'t str,
     /// Next byte.
-    pub at: usize,
+    pub(crate) at: usize,
     /// A comment does not end; it has been taken for the rest of the text.
     is_broken: bool,
 }
 
 impl<'t> Scanner<'t> {
-    pub fn new(text: &'t str) -> Self {
+    pub(crate) fn new(text: &'t str) -> Self {
         Scanner { text, at: 0, is_broken: false }
     }
 
-    pub fn declined(&self, reason: &'static str) -> Declined {
+    pub(crate) fn declined(&self, reason: &'static str) -> Declined {
         Declined { offset: self.at, reason }
     }
 
     /// The byte here, 0 at the end; nothing is passed over.
     #[inline(always)]
-    pub fn byte(&self) -> u8 {
+    pub(crate) fn byte(&self) -> u8 {
         self.text.as_bytes().get(self.at).copied().unwrap_or(0)
     }
 
     /// The byte so many further on, 0 beyond the end.
     #[inline(always)]
-    pub fn byte_after(&self, distance: usize) -> u8 {
+    pub(crate) fn byte_after(&self, distance: usize) -> u8 {
         self.text.as_bytes().get(self.at + distance).copied().unwrap_or(0)
     }
 
     /// Passes over blanks and comments; gives the byte there.
     #[inline(always)]
-    pub fn peek(&mut self) -> u8 {
+    pub(crate) fn peek(&mut self) -> u8 {
         let byte = self.byte();
         // Blanks and the parenthesis that may begin a comment are not beyond it.
         if byte > b'(' { byte } else { self.pass_blanks() }
@@ -58,7 +58,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Passes over white space alone, as inside a tag.
-    pub fn blanks(&mut self) -> bool {
+    pub(crate) fn blanks(&mut self) -> bool {
         let start = self.at;
         while matches!(self.byte(), b' ' | b'\n' | b'\t' | b'\r') {
             self.at += 1;
@@ -88,34 +88,34 @@ impl<'t> Scanner<'t> {
     }
 
     /// Whether all has been read.
-    pub fn is_at_end(&mut self) -> bool {
+    pub(crate) fn is_at_end(&mut self) -> bool {
         self.peek();
         self.at >= self.text.len() && !self.is_broken
     }
 
-    pub fn rest(&self) -> &'t str {
+    pub(crate) fn rest(&self) -> &'t str {
         &self.text[self.at..]
     }
 
-    pub fn slice(&self, start: usize, end: usize) -> &'t str {
+    pub(crate) fn slice(&self, start: usize, end: usize) -> &'t str {
         &self.text[start..end]
     }
 
     /// Moves over a symbol if it is next after blanks.
     #[inline]
-    pub fn take(&mut self, symbol: u8) -> bool {
+    pub(crate) fn take(&mut self, symbol: u8) -> bool {
         let is_here = self.peek() == symbol;
         self.at += usize::from(is_here);
         is_here
     }
 
     #[inline]
-    pub fn expect(&mut self, symbol: u8, reason: &'static str) -> Parsed<()> {
+    pub(crate) fn expect(&mut self, symbol: u8, reason: &'static str) -> Parsed<()> {
         if self.take(symbol) { Ok(()) } else { Err(self.declined(reason)) }
     }
 
     /// Moves over a string if it is right here.
-    pub fn take_here(&mut self, text: &str) -> bool {
+    pub(crate) fn take_here(&mut self, text: &str) -> bool {
         let is_here =
             self.text.as_bytes()[self.at.min(self.text.len())..].starts_with(text.as_bytes());
         self.at += if is_here { text.len() } else { 0 };
@@ -123,7 +123,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Moves over a word if it is next after blanks.
-    pub fn take_word(&mut self, word: &str) -> bool {
+    pub(crate) fn take_word(&mut self, word: &str) -> bool {
         let mark = self.at;
         if self.ncname() == Some(word) {
             return true;
@@ -132,20 +132,20 @@ impl<'t> Scanner<'t> {
         false
     }
 
-    pub fn expect_word(&mut self, word: &str, reason: &'static str) -> Parsed<()> {
+    pub(crate) fn expect_word(&mut self, word: &str, reason: &'static str) -> Parsed<()> {
         if self.take_word(word) { Ok(()) } else { Err(self.declined(reason)) }
     }
 
     /// A name without a colon after blanks, if one is there.
     #[inline]
-    pub fn ncname(&mut self) -> Option<&'t str> {
+    pub(crate) fn ncname(&mut self) -> Option<&'t str> {
         self.peek();
         self.ncname_here()
     }
 
     /// A name without a colon, if one is right here.
     #[inline]
-    pub fn ncname_here(&mut self) -> Option<&'t str> {
+    pub(crate) fn ncname_here(&mut self) -> Option<&'t str> {
         let bytes = self.text.as_bytes();
         let start = self.at;
         let first = self.byte();

@@ -10,7 +10,7 @@ use crate::xml::tree::{MessageTree, Span};
 ///
 /// The sources of the events between the beginning of the root element and its end, joined, are the
 /// bytes of the message (as UTF-8). Only where the message refers to an entity that it declares are
-/// there events of what is nowhere in the message: see `is_in_entity` of each.
+/// there events of what is nowhere in the message: see `is_in_entity` of tags and markup.
 pub trait Handler {
     /// A start tag or an empty-element tag.
     fn start(&mut self, _tag: &StartTag<'_>) {}
@@ -39,7 +39,7 @@ pub struct Held<'e> {
 impl<'e> Held<'e> {
     /// What lies between two offsets of events.
     #[inline]
-    pub fn between(&self, start: u64, end: u64) -> &'e str {
+    pub(crate) fn between(&self, start: u64, end: u64) -> &'e str {
         &self.text[start.wrapping_sub(self.base) as usize..end.wrapping_sub(self.base) as usize]
     }
 }
@@ -166,8 +166,6 @@ pub struct Text<'e> {
     pub start: u64,
     /// Offset of the byte after it.
     pub end: u64,
-    /// It is followed by something that comes from an entity.
-    pub is_in_entity: bool,
 }
 
 /// What some markup is.

@@ -16,22 +16,22 @@ pub(super) enum Stop {
 
 /// The text that is held, and how more bytes become more of it.
 pub(super) struct Input {
-    pub text: String,
-    pub detected: Detected,
+    pub(crate) text: String,
+    pub(crate) detected: Detected,
     /// Bytes of a character of UTF-8 that has not arrived as a whole.
     cut: Vec<u8>,
     decoder: Option<Decoder>,
     /// Of an encoding with several bytes a character: where in the text characters end, and in the
     /// message.
-    pub ends: Vec<(usize, u64)>,
+    pub(crate) ends: Vec<(usize, u64)>,
     /// Bytes that have gone into the decoder.
     decoded: u64,
-    pub has_return: bool,
-    pub stop: Option<Stop>,
+    pub(crate) has_return: bool,
+    pub(crate) stop: Option<Stop>,
 }
 
 impl Input {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let detected = Detected { charset: Charset::Utf8, mark: 0, is_given: false };
         Input {
             text: String::new(),
@@ -46,7 +46,7 @@ impl Input {
     }
 
     /// Begins a message.
-    pub fn begin(&mut self, detected: Detected) {
+    pub(crate) fn begin(&mut self, detected: Detected) {
         self.text.clear();
         self.cut.clear();
         self.ends.clear();
@@ -64,17 +64,17 @@ impl Input {
     }
 
     /// Whether a byte of the message is a byte of the text.
-    pub fn is_verbatim(&self) -> bool {
+    pub(crate) fn is_verbatim(&self) -> bool {
         matches!(self.detected.charset, Charset::Utf8 | Charset::Ascii)
     }
 
     /// Whether offsets in the message have to be kept in [`Input::ends`].
-    pub fn is_multibyte(&self) -> bool {
+    pub(crate) fn is_multibyte(&self) -> bool {
         matches!(self.detected.charset, Charset::Other(encoding) if !encoding.is_single_byte())
     }
 
     /// Adds a block to the text.
-    pub fn add(&mut self, block: &[u8], is_last: bool) {
+    pub(crate) fn add(&mut self, block: &[u8], is_last: bool) {
         if self.stop.is_some() {
             return;
         }
@@ -102,7 +102,7 @@ impl Input {
     }
 
     /// Why the message is refused, if nothing before [`Input::stop`] is at fault.
-    pub fn stop_fault(&self, stop: Stop) -> Box<Fault> {
+    pub(crate) fn stop_fault(&self, stop: Stop) -> Box<Fault> {
         let at = self.text.len();
         match stop {
             Stop::Encoding => invalid(self.detected.charset, at),

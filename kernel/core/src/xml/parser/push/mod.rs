@@ -260,7 +260,7 @@ impl PushParser {
 
     /// What name ids stand for. Ids stay good for the message, and after it while
     /// [`NameTable::generation`] does.
-    pub fn names(&self) -> &NameTable {
+    pub(crate) fn names(&self) -> &NameTable {
         &self.names
     }
 

@@ -6,21 +6,21 @@ use super::input::Input;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     /// Byte of the text that is held.
-    pub at: usize,
-    pub line: u64,
-    pub column: u64,
+    pub(crate) at: usize,
+    pub(crate) line: u64,
+    pub(crate) column: u64,
     /// Offset in the message as it arrives.
-    pub offset: u64,
+    pub(crate) offset: u64,
 }
 
 impl Place {
     /// The first byte of a text.
-    pub fn first(offset: u64) -> Self {
+    pub(crate) fn first(offset: u64) -> Self {
         Place { at: 0, line: 1, column: 1, offset }
     }
 
     /// Goes on to a later byte. Cost: linear in what lies between.
-    pub fn advance(&mut self, input: &Input, to: usize) {
+    pub(crate) fn advance(&mut self, input: &Input, to: usize) {
         let Some(passed) = input.text.get(self.at..to) else { return };
         let bytes = passed.as_bytes();
         let mut line_start = None;

@@ -8,31 +8,31 @@ use super::events::{EndTag, Handler, Markup, MarkupKind, StartTag, Text};
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     /// Offset in the message of the first byte held; wraps, since names of open elements stand before.
-    pub base: u64,
+    pub(crate) base: u64,
     /// All before it has been dealt with: the construct that begins here may not be all there yet.
-    pub token: usize,
+    pub(crate) token: usize,
     /// All before it has been in the source of an event.
-    pub shown: usize,
+    pub(crate) shown: usize,
     /// What entities had expanded to before `token`.
-    pub expanded: u64,
-    pub elements: u64,
+    pub(crate) expanded: u64,
+    pub(crate) elements: u64,
     /// `token` is inside a CDATA section.
-    pub is_in_cdata: bool,
+    pub(crate) is_in_cdata: bool,
     /// Nothing follows the text that is held.
-    pub is_last: bool,
+    pub(crate) is_last: bool,
     /// Defaults of attributes lie before it in the scratch buffer.
-    pub scratch_kept: usize,
+    pub(crate) scratch_kept: usize,
     /// Bytes of the names of open elements.
-    pub open_bytes: u64,
+    pub(crate) open_bytes: u64,
     /// Bytes of names before the message.
-    pub names_before: usize,
-    pub held_max: u64,
+    pub(crate) names_before: usize,
+    pub(crate) held_max: u64,
 }
 
 impl Progress {
     /// Offset in the message.
     #[inline(always)]
-    pub fn offset(&self, at: usize) -> u64 {
+    pub(crate) fn offset(&self, at: usize) -> u64 {
         self.base.wrapping_add(at as u64)
     }
 
@@ -47,19 +47,19 @@ impl Progress {
 
     /// More would have to be held than may be. The same is said however much has arrived.
     #[cold]
-    pub fn too_much(&self, at: usize) -> Box<Fault> {
+    pub(crate) fn too_much(&self, at: usize) -> Box<Fault> {
         let (given, maximum) = (self.held_max + 1, self.held_max);
         Fault::limit(Code::LimitHeldBytes, at, "held_bytes_max", given, maximum)
     }
 
     /// One construct must not be longer than the limit.
     #[inline(always)]
-    pub fn check_held(&self, start: usize, end: usize) -> Step<()> {
+    pub(crate) fn check_held(&self, start: usize, end: usize) -> Step<()> {
         if (end - start) as u64 > self.held_max { Err(self.too_much(start)) } else { Ok(()) }
     }
 
     /// Markup whose bytes are these is shown to a handler.
-    pub fn show_markup<H: Handler>(
+    pub(crate) fn show_markup<H: Handler>(
         &mut self,
         handler: &mut H,
         kind: MarkupKind,
@@ -79,8 +79,8 @@ impl Progress {
 }
 
 pub(super) struct Watch<'w, H> {
-    pub progress: Progress,
-    pub handler: &'w mut H,
+    pub(crate) progress: Progress,
+    pub(crate) handler: &'w mut H,
 }
 
 impl<H: Handler> Observer for Watch<'_, H> {
@@ -160,13 +160,13 @@ impl<H: Handler> Observer for Watch<'_, H> {
     }
 
     #[inline(always)]
-    fn text(&mut self, document: &str, value: &str, at: usize, is_in_entity: bool) -> usize {
+    fn text(&mut self, document: &str, value: &str, at: usize) -> usize {
         let progress = &mut self.progress;
         if !value.is_empty() || at > progress.shown {
             let (start, end) = progress.place(progress.shown, at, None);
             let source = &document[progress.shown..at];
             progress.shown = at;
-            self.handler.text(&Text { value, source, start, end, is_in_entity });
+            self.handler.text(&Text { value, source, start, end });
         }
         progress.scratch_kept
     }

@@ -28,24 +28,19 @@ impl Dictionary {
     }
 
     /// What streams name it by.
-    pub fn version(&self) -> [u8; VERSION_BYTES] {
+    pub(crate) fn version(&self) -> [u8; VERSION_BYTES] {
         self.version
     }
 
     /// Number of names.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.names.len()
-    }
-
-    /// Whether it has no name.
-    pub fn is_empty(&self) -> bool {
-        self.names.is_empty()
     }
 
     /// The name of a number.
     #[inline]
-    pub fn name(&self, number: usize) -> Option<&str> {
+    pub(crate) fn name(&self, number: usize) -> Option<&str> {
         self.names.get(number).map(|name| &**name)
     }
 

@@ -52,27 +52,27 @@ pub(super) enum Name<'w> {
 pub(super) struct Attribute<'w> {
     pub name: Name<'w>,
     pub value: &'w [u8],
-    pub quote: u8,
+    pub(crate) quote: u8,
 }
 
 /// Reads items.
 pub(super) struct Items<'w> {
     bytes: &'w [u8],
     /// Next byte.
-    pub at: usize,
+    pub(crate) at: usize,
     has_end: bool,
     /// The last item was text or raw: another one would have been one with it.
     was_run: bool,
 }
 
 impl<'w> Items<'w> {
-    pub fn new(bytes: &'w [u8], at: usize) -> Self {
+    pub(crate) fn new(bytes: &'w [u8], at: usize) -> Self {
         Items { bytes, at, has_end: false, was_run: false }
     }
 
     /// The next item; none at the end of the stream.
     #[inline(always)]
-    pub fn next(&mut self) -> Step<Option<Item<'w>>> {
+    pub(crate) fn next(&mut self) -> Step<Option<Item<'w>>> {
         if self.has_end {
             self.has_end = false;
             return Ok(Some(Item::End));
@@ -111,7 +111,7 @@ impl<'w> Items<'w> {
 
     /// The next attribute of the start tag at hand.
     #[inline(always)]
-    pub fn attribute(&mut self) -> Step<Attribute<'w>> {
+    pub(crate) fn attribute(&mut self) -> Step<Attribute<'w>> {
         let n = self.number()?;
         let name = self.name(n)?;
         let len = self.number()?;
@@ -130,7 +130,7 @@ impl<'w> Items<'w> {
 
     /// So many bytes.
     #[inline(always)]
-    pub fn run(&mut self, len: u32) -> Step<&'w [u8]> {
+    pub(crate) fn run(&mut self, len: u32) -> Step<&'w [u8]> {
         let rest = &self.bytes[self.at..];
         match rest.get(..len as usize) {
             Some(run) => {
@@ -148,7 +148,7 @@ impl<'w> Items<'w> {
 
     /// A number in its shortest form.
     #[inline(always)]
-    pub fn number(&mut self) -> Step<u32> {
+    pub(crate) fn number(&mut self) -> Step<u32> {
         match self.bytes.get(self.at) {
             Some(&byte) if byte < 0x80 => {
                 self.at += 1;

@@ -46,7 +46,7 @@ use super::limits::Limits;
 use super::refusal::{Fault, Refusal};
 
 /// First byte of a stream whose names are all in it.
-pub const IN_BAND: u8 = 1;
+pub(crate) const IN_BAND: u8 = 1;
 /// First byte of a stream whose names may be numbers of a dictionary.
 pub const WITH_DICTIONARY: u8 = 2;
 /// Bytes of the version of a dictionary.

@@ -14,19 +14,19 @@ type Place = (u32, u32);
 /// A text and what is needed to go through its stream again.
 #[derive(Debug, Default)]
 pub(in super::super) struct Rebuilt {
-    pub text: Vec<u8>,
-    pub dictionary: Option<Arc<Dictionary>>,
+    pub(crate) text: Vec<u8>,
+    pub(crate) dictionary: Option<Arc<Dictionary>>,
     /// Where each name that the stream says first stands in the text.
     names: Vec<Place>,
     /// Names of the open elements.
     open: Vec<Place>,
     /// The first item.
-    pub body: usize,
+    pub(crate) body: usize,
 }
 
 impl Rebuilt {
     /// The text, which has to be UTF-8; if it is not, the place is one of the text.
-    pub fn take_text(&mut self) -> Step<String> {
+    pub(crate) fn take_text(&mut self) -> Step<String> {
         String::from_utf8(std::mem::take(&mut self.text))
             .map_err(|error| invalid(Charset::Utf8, error.utf8_error().valid_up_to()))
     }

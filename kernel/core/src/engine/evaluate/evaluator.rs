@@ -20,14 +20,14 @@ pub(super) type Text<'a> = Cow<'a, [u8]>;
 /// Where an expression is evaluated (XPath 1.0, 1).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Context {
-    pub node: Node,
-    pub position: u32,
-    pub size: u32,
+    pub(crate) node: Node,
+    pub(crate) position: u32,
+    pub(crate) size: u32,
 }
 
 impl Context {
     /// A context for what does not ask for position and size.
-    pub fn of(node: Node) -> Self {
+    pub(crate) fn of(node: Node) -> Self {
         Context { node, position: 1, size: 1 }
     }
 }
@@ -35,20 +35,20 @@ impl Context {
 /// What an evaluation works with; keeps its memory.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    pub store: Store,
-    pub ids: Ids,
+    pub(crate) store: Store,
+    pub(crate) ids: Ids,
     /// Number of the name of each test in the message's table.
-    pub known: Vec<Option<NameId>>,
-    pub node_lists: Vec<Vec<Node>>,
-    pub marks: Vec<Marks>,
+    pub(crate) known: Vec<Option<NameId>>,
+    pub(crate) node_lists: Vec<Vec<Node>>,
+    pub(crate) marks: Vec<Marks>,
 }
 
 /// One evaluation.
 pub(super) struct Evaluator<'a> {
-    pub document: Document<'a>,
-    pub arena: &'a Arena,
-    pub state: &'a mut State,
-    pub budget: Budget,
+    pub(crate) document: Document<'a>,
+    pub(crate) arena: &'a Arena,
+    pub(crate) state: &'a mut State,
+    pub(crate) budget: Budget,
 }
 
 impl<'a> Evaluator<'a> {
@@ -62,12 +62,12 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Whether the nodes of a sub-expression are kept.
-    pub fn is_kept(&self, id: ExprId) -> bool {
+    pub(crate) fn is_kept(&self, id: ExprId) -> bool {
         self.arena.facts[id as usize].memo != Memo::No
     }
 
     /// `boolean(expression)`.
-    pub fn boolean(&mut self, id: ExprId, context: Context) -> Within<bool> {
+    pub(crate) fn boolean(&mut self, id: ExprId, context: Context) -> Within<bool> {
         let Some(place) = self.place(id, context) else {
             return self.computed_boolean(id, context);
         };
@@ -115,7 +115,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// `number(expression)`.
-    pub fn number(&mut self, id: ExprId, context: Context) -> Within<f64> {
+    pub(crate) fn number(&mut self, id: ExprId, context: Context) -> Within<f64> {
         let Some(place) = self.place(id, context) else {
             return self.computed_number(id, context);
         };
@@ -170,25 +170,25 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The number that a string is.
-    pub fn number_of_text(&mut self, text: &[u8]) -> Within<f64> {
+    pub(crate) fn number_of_text(&mut self, text: &[u8]) -> Within<f64> {
         self.budget.charge_text(text.len())?;
         Ok(number(text))
     }
 
     /// The number that the string-value of a node is.
-    pub fn number_of_node(&mut self, node: Node) -> Within<f64> {
+    pub(crate) fn number_of_node(&mut self, node: Node) -> Within<f64> {
         let text = self.string_value(node)?;
         Ok(number(&text))
     }
 
     /// The string-value of a node.
-    pub fn string_value(&mut self, node: Node) -> Within<Text<'a>> {
+    pub(crate) fn string_value(&mut self, node: Node) -> Within<Text<'a>> {
         self.budget.charge_text(self.document.string_len(node))?;
         Ok(self.document.string_value(node))
     }
 
     /// `string(expression)`.
-    pub fn string(&mut self, id: ExprId, context: Context) -> Within<Text<'a>> {
+    pub(crate) fn string(&mut self, id: ExprId, context: Context) -> Within<Text<'a>> {
         let Some(place) = self.place(id, context) else {
             return self.computed_string(id, context);
         };
@@ -231,7 +231,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The nodes of a sub-expression that is a node-set, in document order.
-    pub fn nodes(&mut self, id: ExprId, context: Context) -> Within<Vec<Node>> {
+    pub(crate) fn nodes(&mut self, id: ExprId, context: Context) -> Within<Vec<Node>> {
         let Some(place) = self.place(id, context) else {
             return self.computed_nodes(id, context);
         };
