@@ -2,8 +2,9 @@
 
 use super::budget::Within;
 use super::document::{Main, Node, Sort, XML_URI};
-use super::evaluator::{Context, Evaluator, Text};
+use super::evaluator::{Evaluator, Text};
 use super::number_text::round;
+use super::path_machine::{Context, PathMachine};
 use super::strings;
 use crate::language::xpath::ast::{ExprId, Kind, List};
 use crate::language::xpath::functions::Function;

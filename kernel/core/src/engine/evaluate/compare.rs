@@ -2,7 +2,8 @@
 
 use super::budget::Within;
 use super::document::Node;
-use super::evaluator::{Context, Evaluator, Text};
+use super::evaluator::{Evaluator, Text};
+use super::path_machine::{Context, PathMachine};
 use crate::language::xpath::ast::{Comparison, ExprId, Kind, Memo};
 use hashbrown::HashSet;
 use std::hash::RandomState;

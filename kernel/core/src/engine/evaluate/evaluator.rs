@@ -8,39 +8,20 @@ use super::document::{Document, Node};
 use super::ids::Ids;
 use super::memo::{Place, Store};
 use super::number_text::number_text;
-use super::set_walk::Marks;
+use super::path_machine::{Context, PathState};
 use crate::language::numbers::number;
 use crate::language::xpath::ast::{Arena, Arithmetic, Expr, ExprId, Kind, Memo};
-use crate::xml::names::NameId;
 use std::borrow::Cow;
 
 /// A string; most lie in the message or the expression.
 pub(super) type Text<'a> = Cow<'a, [u8]>;
-
-/// Where an expression is evaluated (XPath 1.0, 1).
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Context {
-    pub(crate) node: Node,
-    pub(crate) position: u32,
-    pub(crate) size: u32,
-}
-
-impl Context {
-    /// A context for what does not ask for position and size.
-    pub(crate) fn of(node: Node) -> Self {
-        Context { node, position: 1, size: 1 }
-    }
-}
 
 /// What an evaluation works with; keeps its memory.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(crate) store: Store,
     pub(crate) ids: Ids,
-    /// Number of the name of each test in the message's table.
-    pub(crate) known: Vec<Option<NameId>>,
-    pub(crate) node_lists: Vec<Vec<Node>>,
-    pub(crate) marks: Vec<Marks>,
+    pub(crate) paths: PathState,
 }
 
 /// One evaluation.
@@ -237,7 +218,7 @@ impl<'a> Evaluator<'a> {
         };
         if let Some(kept) = self.state.store.nodes(place) {
             self.budget.charge(kept.len() as u64)?;
-            let mut nodes = self.state.node_lists.pop().unwrap_or_default();
+            let mut nodes = self.state.paths.take_list();
             nodes.extend_from_slice(kept);
             return Ok(nodes);
         }

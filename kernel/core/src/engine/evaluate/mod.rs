@@ -40,19 +40,21 @@ pub(crate) mod ids;
 mod memo;
 pub(crate) mod node_test;
 pub(crate) mod number_text;
+pub(crate) mod path_machine;
 mod paths;
 pub(crate) mod set_walk;
 pub(crate) mod strings;
 
 pub(crate) use budget::OverBudget;
 
+use crate::language::xpath::Expression;
 use crate::language::xpath::ast::Kind;
-use crate::language::xpath::{Expression, NodeTest};
 use crate::xml::names::NameTable;
 use crate::xml::tree::{MarkupKind, Message, NodeRef};
 use budget::{Budget, Within};
 use document::{Document, Main, Node, Positions, Sort};
-use evaluator::{Context, Evaluator, State};
+use evaluator::{Evaluator, State};
+use path_machine::Context;
 
 /// What evaluations work with; keeps its memory from message to message.
 #[derive(Debug, Default)]
@@ -201,14 +203,7 @@ impl<'s> Session<'s> {
             "this expression needs a full tree"
         );
         state.store.begin(arena.slots, document.len());
-        state.known.clear();
-        state.known.resize(arena.tests as usize, None);
-        for step in &arena.steps {
-            if let NodeTest::Name { uri, local, hash } = step.test {
-                let (uri, local) = (arena.text(uri).as_bytes(), arena.text(local).as_bytes());
-                state.known[step.test_number as usize] = document.names.find(hash, uri, local);
-            }
-        }
+        state.paths.begin(document, arena.tests, &arena.steps, &arena.text);
         let budget = Budget::new(steps_max);
         let mut evaluator = Evaluator { document: *document, arena, state, budget };
         let answer = ask(&mut evaluator);

@@ -7,6 +7,7 @@
 
 use super::run::{Evaluator, Run};
 use super::value::{Item, Slot, Text};
+use crate::engine::evaluate::path_machine::PathMachine;
 use crate::language::xquery::syntax::{Expr, ExprId, Number, Operator};
 use hashbrown::HashSet;
 use std::hash::RandomState;

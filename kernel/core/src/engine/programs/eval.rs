@@ -7,6 +7,7 @@ use super::run::{Evaluator, Focus, Keeps, Run};
 use super::truth::effective_boolean;
 use super::value::{Item, Slot, Text};
 use crate::engine::evaluate::document::{Main, Node, Sort};
+use crate::engine::evaluate::path_machine::PathMachine;
 use crate::language::xpath::List;
 use crate::language::xquery::syntax::{Clause, Expr, ExprId, Number};
 

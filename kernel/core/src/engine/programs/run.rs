@@ -7,10 +7,8 @@ use crate::engine::evaluate::OverBudget;
 use crate::engine::evaluate::budget::Budget;
 use crate::engine::evaluate::document::{Document, Node};
 use crate::engine::evaluate::ids::Ids;
-use crate::engine::evaluate::set_walk::Marks;
-use crate::language::xpath::NodeTest;
+use crate::engine::evaluate::path_machine::PathState;
 use crate::language::xquery::Program;
-use crate::xml::names::NameId;
 use crate::xml::serializer::{Limit, Namespaces, Writer};
 use hashbrown::HashSet;
 use std::hash::RandomState;
@@ -44,14 +42,11 @@ pub(super) struct State {
     pub(crate) text: Vec<u8>,
     pub(crate) slots: Vec<Slot>,
     pub(crate) events: Vec<Event>,
-    /// Number of the name of each test in the message's table.
-    pub(crate) known: Vec<Option<NameId>>,
     /// Nodes that do not change while the program runs.
     pub(crate) kept: Vec<Option<Vec<Node>>>,
     /// Their string values, where they have been asked for.
     pub(crate) kept_values: Vec<Option<HashSet<Box<[u8]>, RandomState>>>,
-    pub(crate) lists: Vec<Vec<Node>>,
-    pub(crate) marks: Vec<Marks>,
+    pub(crate) paths: PathState,
     pub(crate) ids: Ids,
     pub(crate) frames: Vec<Frame>,
     /// Attributes of the message copied into the elements under way.
@@ -85,14 +80,7 @@ impl State {
         if self.scopes.is_empty() {
             self.scopes.push(Namespaces::default());
         }
-        self.known.clear();
-        self.known.resize(program.tests as usize, None);
-        for step in &program.steps {
-            if let NodeTest::Name { uri, local, hash } = step.test {
-                let (uri, local) = (program.text(uri).as_bytes(), program.text(local).as_bytes());
-                self.known[step.test_number as usize] = document.names.find(hash, uri, local);
-            }
-        }
+        self.paths.begin(document, program.tests, &program.steps, &program.text);
     }
 }
 
@@ -167,19 +155,6 @@ impl<'r, 'w> Evaluator<'r, 'w> {
             recording: 0,
             items_put: 0,
             is_delivered: false,
-        }
-    }
-
-    /// An empty list with memory.
-    pub(crate) fn take_list(&mut self) -> Vec<Node> {
-        self.state.lists.pop().unwrap_or_default()
-    }
-
-    /// Takes the memory of a list back.
-    pub(crate) fn give_list(&mut self, mut list: Vec<Node>) {
-        if list.capacity() <= KEPT_MAX {
-            list.clear();
-            self.state.lists.push(list);
         }
     }
 

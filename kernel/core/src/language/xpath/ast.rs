@@ -148,6 +148,12 @@ impl Axis {
         })
     }
 
+    /// Whether its order is the reverse of document order.
+    pub(crate) fn is_reverse(self) -> bool {
+        use Axis::*;
+        matches!(self, Ancestor | AncestorOrSelf | Preceding | PrecedingSibling)
+    }
+
     /// Whether different context nodes have no node of the axis in common.
     pub(crate) fn is_disjoint(self) -> bool {
         matches!(self, Axis::Attribute | Axis::Child | Axis::Namespace | Axis::Itself)
