@@ -46,7 +46,7 @@ pub fn columns_of<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<PyPopul
         whole(found.paths.iter().map(|row| row.2).collect())?,
     ];
     let rows = &found.predicates;
-    let operators: Vec<u8> = rows.iter().map(|row| row.3 as u8).collect();
+    let operators: Vec<u8> = rows.iter().map(|row| row.3.code()).collect();
     let predicates = vec![
         whole(rows.iter().map(|row| row.0).collect())?,
         whole(rows.iter().map(|row| row.1).collect())?,

@@ -9,7 +9,8 @@
 use super::plan::{
     ANY, Arrays, Check, Named, NestedPath, Operation, Plan, Reach, Slice, TestNumber,
 };
-use super::value::{Compare, TextRange, compare_numbers};
+use super::value::{Compare, TextRange};
+use crate::language::comparison::Comparison;
 use crate::language::numbers::number;
 use crate::language::query::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use rustc_hash::FxHasher;
@@ -116,7 +117,7 @@ impl Compiler {
     ) {
         if axis == Axis::DescendantOrSelf {
             // `//.` is a step to the element itself, which is the first of one.
-            let holds = stage.positions.iter().all(|&(op, at)| compare_numbers(op, 1.0, at));
+            let holds = stage.positions.iter().all(|&(op, at)| op.holds(1.0, at));
             if !holds {
                 operations.push(Operation::Never);
             }
@@ -162,8 +163,10 @@ impl Compiler {
 
     fn comparison(&mut self, operator: Operator, constant: &Constant<'_>) -> Compare {
         match (operator, constant) {
-            (Operator::Eq, Constant::String(literal)) => Compare::Is(self.arrays.add_text(literal)),
-            (Operator::Ne, Constant::String(literal)) => {
+            (Operator::Compare(Comparison::Eq), Constant::String(literal)) => {
+                Compare::Is(self.arrays.add_text(literal))
+            }
+            (Operator::Compare(Comparison::Ne), Constant::String(literal)) => {
                 Compare::IsNot(self.arrays.add_text(literal))
             }
             (Operator::StartsWith, Constant::String(literal)) => {
@@ -172,8 +175,15 @@ impl Compiler {
             (Operator::Contains, Constant::String(literal)) => {
                 Compare::Contains(self.arrays.add_text(literal))
             }
-            (_, Constant::String(literal)) => Compare::Number(operator, number(literal.as_bytes())),
-            (_, Constant::Number(constant)) => Compare::Number(operator, *constant),
+            (Operator::Compare(comparison), Constant::String(literal)) => {
+                Compare::Number(comparison, number(literal.as_bytes()))
+            }
+            (Operator::Compare(comparison), Constant::Number(constant)) => {
+                Compare::Number(comparison, *constant)
+            }
+            (Operator::StartsWith | Operator::Contains, Constant::Number(_)) => {
+                unreachable!("functions compare strings")
+            }
         }
     }
 }
@@ -223,7 +233,11 @@ fn write_path_key(steps: &[Step<'_>], key: &mut String, keys: &mut Vec<TextRange
             key.push('[');
             for (operator, position) in &stage.positions {
                 key.push('p');
-                write_comparison_key(*operator, &Constant::Number(*position), key);
+                write_comparison_key(
+                    Operator::Compare(*operator),
+                    &Constant::Number(*position),
+                    key,
+                );
             }
             for condition in &stage.conditions {
                 write_condition_key(condition, key, keys);
@@ -281,12 +295,12 @@ fn write_test_key(test: &NameTest<'_>, key: &mut String) {
 
 fn write_comparison_key(operator: Operator, constant: &Constant<'_>, key: &mut String) {
     key.push(match operator {
-        Operator::Eq => '=',
-        Operator::Ne => '!',
-        Operator::Lt => '<',
-        Operator::Le => '{',
-        Operator::Gt => '>',
-        Operator::Ge => '}',
+        Operator::Compare(Comparison::Eq) => '=',
+        Operator::Compare(Comparison::Ne) => '!',
+        Operator::Compare(Comparison::Lt) => '<',
+        Operator::Compare(Comparison::Le) => '{',
+        Operator::Compare(Comparison::Gt) => '>',
+        Operator::Compare(Comparison::Ge) => '}',
         Operator::StartsWith => '^',
         Operator::Contains => '$',
     });

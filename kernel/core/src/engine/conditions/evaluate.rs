@@ -8,7 +8,7 @@
 use super::nested_sets::AnchorSet;
 use super::plan::{ANY, Check, Named, Operation, Plan, Reach, Slice, Test, TestNumber};
 use super::post_processor::PostProcessor;
-use super::value::{Compare, TextRange, compare_numbers};
+use super::value::{Compare, TextRange};
 use crate::language::numbers::number;
 use crate::language::query::ast::Axis;
 use crate::xml::names::{NameId, NameTable};
@@ -404,8 +404,8 @@ impl Evaluation<'_> {
     fn position_passes(&self, positions: Slice, position: u32) -> bool {
         let position = f64::from(position);
         positions.numbers().all(|number| {
-            let (operator, constant) = self.plan.position(number);
-            compare_numbers(operator, position, constant)
+            let (comparison, constant) = self.plan.position(number);
+            comparison.holds(position, constant)
         })
     }
 
@@ -438,9 +438,7 @@ impl Evaluation<'_> {
             Compare::IsNot(literal) => value != self.plan.text(literal),
             Compare::StartsWith(literal) => value.starts_with(self.plan.text(literal)),
             Compare::Contains(literal) => memmem::find(value, self.plan.text(literal)).is_some(),
-            Compare::Number(operator, constant) => {
-                compare_numbers(operator, number(value), constant)
-            }
+            Compare::Number(comparison, constant) => comparison.holds(number(value), constant),
         }
     }
 
@@ -504,9 +502,9 @@ impl Evaluation<'_> {
                 let literal = self.plan.text(literal);
                 self.post.texts.contains(self.message, start..end, literal)
             }
-            Compare::Number(operator, constant) => {
+            Compare::Number(comparison, constant) => {
                 let value = self.post.numbers.of_texts(self.message, start, end);
-                compare_numbers(operator, value, constant)
+                comparison.holds(value, constant)
             }
         }
     }

@@ -7,7 +7,8 @@
 use super::store_check::{Needs, needs_of};
 use super::value::{Compare, TextRange};
 use super::words::lay_out;
-use crate::language::query::ast::{Axis, NameTest, Operator};
+use crate::language::comparison::Comparison;
+use crate::language::query::ast::{Axis, NameTest};
 use crate::xml::names::hash_name;
 
 /// Number of a name test of a plan.
@@ -173,7 +174,7 @@ pub(crate) struct Arrays {
     pub(crate) checks: Vec<Check>,
     pub(crate) operations: Vec<Operation>,
     pub(crate) tests: Vec<(Named, Test)>,
-    pub(crate) positions: Vec<(Operator, f64)>,
+    pub(crate) positions: Vec<(Comparison, f64)>,
     pub(crate) nested: Vec<NestedPath>,
     pub(crate) text: String,
 }

@@ -10,8 +10,8 @@
 
 use super::plan::{ANY, Arrays, Named, Operation, Slice, Test};
 use super::value::Compare;
+use crate::language::comparison::Comparison;
 use crate::language::numbers::number;
-use crate::language::query::ast::Operator;
 use crate::xml::names::NameTable;
 use crate::xml::tree::Message;
 use rustc_hash::FxHasher;
@@ -114,7 +114,7 @@ pub(super) fn needs_of(arrays: &Arrays, main: Slice) -> Needs {
                 let literal = &arrays.text[literal.start as usize..literal.end as usize];
                 (0, of_string(hash, literal.as_bytes()))
             }
-            Compare::Number(Operator::Eq, constant) => (0, of_number(hash, constant)),
+            Compare::Number(Comparison::Eq, constant) => (0, of_number(hash, constant)),
             _ => (1, of_attribute(hash)),
         });
     }

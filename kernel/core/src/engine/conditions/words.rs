@@ -15,7 +15,8 @@
 
 use super::plan::{Arrays, Check, Named, NestedPath, Operation, Plan, Reach, Slice, Test};
 use super::value::{Compare, TextRange};
-use crate::language::query::ast::{Axis, Operator};
+use crate::language::comparison::Comparison;
+use crate::language::query::ast::Axis;
 
 const HEADER: usize = 7;
 const TEST: usize = 6;
@@ -27,8 +28,6 @@ const NESTED: usize = 6;
 const IS_DIRECT: u32 = 1;
 const HAS_ORDINALS: u32 = 2;
 
-const OPERATORS: [Operator; 6] =
-    [Operator::Eq, Operator::Ne, Operator::Lt, Operator::Le, Operator::Gt, Operator::Ge];
 const AXES: [Axis; 3] = [Axis::Child, Axis::Descendant, Axis::DescendantOrSelf];
 
 impl Plan {
@@ -97,7 +96,7 @@ impl Plan {
             4 => Compare::StartsWith(range),
             5 => Compare::Contains(range),
             _ => {
-                let operator = OPERATORS[(kind >> 16) as usize];
+                let operator = Comparison::ALL[(kind >> 16) as usize];
                 Compare::Number(operator, f64::from_bits(join(first, second)))
             }
         };
@@ -114,9 +113,9 @@ impl Plan {
     }
 
     #[inline]
-    pub(crate) fn position(&self, number: u32) -> (Operator, f64) {
+    pub(crate) fn position(&self, number: u32) -> (Comparison, f64) {
         let [operator, high, low] = self.record(self.words[3], number);
-        (OPERATORS[operator as usize], f64::from_bits(join(high, low)))
+        (Comparison::ALL[operator as usize], f64::from_bits(join(high, low)))
     }
 
     pub(crate) fn nested(&self, number: u32) -> NestedPath {
@@ -208,7 +207,7 @@ fn operation_words(operation: &Operation) -> [u32; OPERATION] {
         Compare::Contains(literal) => [kind | 5 << 8, argument, literal.start, literal.end],
         Compare::Number(operator, constant) => {
             let [high, low] = split(constant.to_bits());
-            [kind | 3 << 8 | operator_word(operator) << 16, argument, high, low]
+            [kind | 3 << 8 | (operator as u32) << 16, argument, high, low]
         }
     };
     match *operation {
@@ -223,9 +222,9 @@ fn operation_words(operation: &Operation) -> [u32; OPERATION] {
     }
 }
 
-fn position_words(&(operator, position): &(Operator, f64)) -> [u32; POSITION] {
+fn position_words(&(operator, position): &(Comparison, f64)) -> [u32; POSITION] {
     let [high, low] = split(position.to_bits());
-    [operator_word(operator), high, low]
+    [operator as u32, high, low]
 }
 
 fn nested_words(nested: &NestedPath) -> [u32; NESTED] {
@@ -237,20 +236,6 @@ fn nested_words(nested: &NestedPath) -> [u32; NESTED] {
     let length = nested.checks.len() << 2;
     let [high, low] = split(nested.key_hash);
     [nested.checks.start, length | axis, nested.key.start, nested.key.end, high, low]
-}
-
-fn operator_word(operator: Operator) -> u32 {
-    match operator {
-        Operator::Eq => 0,
-        Operator::Ne => 1,
-        Operator::Lt => 2,
-        Operator::Le => 3,
-        Operator::Gt => 4,
-        Operator::Ge => 5,
-        Operator::StartsWith | Operator::Contains => {
-            unreachable!("these compare strings, never numbers or positions")
-        }
-    }
 }
 
 fn split(word: u64) -> [u32; 2] {

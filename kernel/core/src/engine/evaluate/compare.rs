@@ -4,7 +4,8 @@ use super::budget::Within;
 use super::document::Node;
 use super::evaluator::{Evaluator, Text};
 use super::path_machine::{Context, PathMachine};
-use crate::language::xpath::ast::{Comparison, ExprId, Kind, Memo};
+use crate::language::comparison::Comparison;
+use crate::language::xpath::ast::{ExprId, Kind, Memo};
 use hashbrown::HashSet;
 use std::hash::RandomState;
 

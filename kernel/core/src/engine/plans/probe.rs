@@ -7,7 +7,7 @@
 //!
 //! Source: paper 002, section 5.2 (shared selection).
 
-use crate::language::query::ast::Operator;
+use crate::language::comparison::Comparison;
 use hashbrown::{DefaultHashBuilder, HashMap};
 use rustc_hash::FxHashMap;
 use std::borrow::Borrow;
@@ -107,8 +107,8 @@ pub(crate) enum Constant {
 pub(crate) enum Ask {
     /// That there is one.
     Exists,
-    /// A comparison. Of `contains` and `starts-with`, which speak of the first node only, there is none.
-    Compare(Operator, Constant),
+    /// A comparison.
+    Compare(Comparison, Constant),
 }
 
 /// Predicates by constant, for one kind of constant.
@@ -143,42 +143,42 @@ impl<K: Ord + std::hash::Hash + Clone> Index<K> {
                 .all(|map| map.is_empty())
     }
 
-    fn map(&mut self, operator: Operator) -> &mut BTreeMap<K, PredicateId> {
+    fn map(&mut self, operator: Comparison) -> &mut BTreeMap<K, PredicateId> {
         match operator {
-            Operator::Ne => &mut self.unequal,
-            Operator::Lt => &mut self.below,
-            Operator::Le => &mut self.at_most,
-            Operator::Gt => &mut self.above,
-            Operator::Ge => &mut self.at_least,
-            _ => unreachable!("the other operators are not kept here"),
+            Comparison::Ne => &mut self.unequal,
+            Comparison::Lt => &mut self.below,
+            Comparison::Le => &mut self.at_most,
+            Comparison::Gt => &mut self.above,
+            Comparison::Ge => &mut self.at_least,
+            Comparison::Eq => unreachable!("these are kept by hash"),
         }
     }
 
-    fn find<Q>(&mut self, operator: Operator, key: &Q) -> Option<PredicateId>
+    fn find<Q>(&mut self, operator: Comparison, key: &Q) -> Option<PredicateId>
     where
         K: Borrow<Q>,
         Q: Ord + std::hash::Hash + ?Sized,
     {
         match operator {
-            Operator::Eq => self.equal.get(key).copied(),
+            Comparison::Eq => self.equal.get(key).copied(),
             _ => self.map(operator).get(key).copied(),
         }
     }
 
-    fn insert(&mut self, operator: Operator, key: K, predicate: PredicateId) {
+    fn insert(&mut self, operator: Comparison, key: K, predicate: PredicateId) {
         match operator {
-            Operator::Eq => drop(self.equal.insert(key, predicate)),
+            Comparison::Eq => drop(self.equal.insert(key, predicate)),
             _ => drop(self.map(operator).insert(key, predicate)),
         }
     }
 
-    fn remove<Q>(&mut self, operator: Operator, key: &Q)
+    fn remove<Q>(&mut self, operator: Comparison, key: &Q)
     where
         K: Borrow<Q>,
         Q: Ord + std::hash::Hash + ?Sized,
     {
         match operator {
-            Operator::Eq => drop(self.equal.remove(key)),
+            Comparison::Eq => drop(self.equal.remove(key)),
             _ => drop(self.map(operator).remove(key)),
         }
     }
@@ -221,7 +221,7 @@ impl Probe {
     pub(crate) fn find(&mut self, ask: &Ask, texts: &Texts) -> Option<PredicateId> {
         match ask {
             Ask::Exists => self.exists,
-            Ask::Compare(Operator::Eq, Constant::Text(text)) => {
+            Ask::Compare(Comparison::Eq, Constant::Text(text)) => {
                 self.equal_texts.get(&texts.find(text)?).copied()
             }
             Ask::Compare(operator, Constant::Text(text)) => self.texts.find(*operator, &**text),
@@ -235,7 +235,7 @@ impl Probe {
     pub(crate) fn insert(&mut self, ask: &Ask, predicate: PredicateId, texts: &mut Texts) {
         match ask {
             Ask::Exists => self.exists = Some(predicate),
-            Ask::Compare(Operator::Eq, Constant::Text(text)) => {
+            Ask::Compare(Comparison::Eq, Constant::Text(text)) => {
                 self.equal_texts.insert(texts.enter(text), predicate);
             }
             Ask::Compare(operator, Constant::Text(text)) => {
@@ -251,7 +251,7 @@ impl Probe {
     pub(crate) fn remove(&mut self, ask: &Ask, texts: &mut Texts) {
         match ask {
             Ask::Exists => self.exists = None,
-            Ask::Compare(Operator::Eq, Constant::Text(text)) => {
+            Ask::Compare(Comparison::Eq, Constant::Text(text)) => {
                 if let Some(id) = texts.find(text) {
                     self.equal_texts.remove(&id);
                 }
@@ -329,15 +329,15 @@ mod tests {
         let number = |operator, number| Ask::Compare(operator, Constant::Number(number));
         let text = |operator, text: &str| Ask::Compare(operator, Constant::Text(text.into()));
         let asks = [
-            number(Operator::Eq, 2.0),
-            number(Operator::Ne, 2.0),
-            number(Operator::Lt, 2.0),
-            number(Operator::Le, 2.0),
-            number(Operator::Gt, 2.0),
-            number(Operator::Ge, 2.0),
-            text(Operator::Eq, "2"),
-            text(Operator::Lt, "3"),
-            text(Operator::Ge, "10"),
+            number(Comparison::Eq, 2.0),
+            number(Comparison::Ne, 2.0),
+            number(Comparison::Lt, 2.0),
+            number(Comparison::Le, 2.0),
+            number(Comparison::Gt, 2.0),
+            number(Comparison::Ge, 2.0),
+            text(Comparison::Eq, "2"),
+            text(Comparison::Lt, "3"),
+            text(Comparison::Ge, "10"),
         ];
         let (mut probe, mut texts) = (Probe::default(), Texts::default());
         for (id, ask) in asks.iter().enumerate() {

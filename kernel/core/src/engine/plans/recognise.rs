@@ -10,7 +10,8 @@
 use super::probe::{Ask, Constant};
 use super::shared::{ConditionSpec, PlanSpec};
 use super::template::{self, Deliver, Form, Leaf, PartSpec, TargetSpec, TemplateSpec};
-use crate::language::query::ast::{Axis as StepAxis, NameTest, Operator, Step};
+use crate::language::comparison::Comparison;
+use crate::language::query::ast::{Axis as StepAxis, NameTest, Step};
 use crate::language::xquery;
 use crate::language::xquery::{
     Axis, Clause, Expr, ExprId, Function, Name, NodeTest, Part, Program, Start,
@@ -42,7 +43,8 @@ pub(crate) fn plan_of_path(program: &Program) -> Option<PlanSpec> {
     let is_same_in_both = |ask: &Ask| match ask {
         Ask::Exists => true,
         Ask::Compare(operator, constant) => {
-            matches!(operator, Operator::Eq | Operator::Ne) && matches!(constant, Constant::Text(_))
+            matches!(operator, Comparison::Eq | Comparison::Ne)
+                && matches!(constant, Constant::Text(_))
         }
     };
     if !conditions.iter().all(|condition| is_same_in_both(&condition.ask)) {
@@ -227,14 +229,6 @@ impl Reader<'_> {
                     None => (right, operator.flipped(), self.constant(left)?),
                 };
                 let TargetSpec { path, leaf } = self.relative(path, from)?;
-                let operator = match operator {
-                    xquery::Operator::Eq => Operator::Eq,
-                    xquery::Operator::Ne => Operator::Ne,
-                    xquery::Operator::Lt => Operator::Lt,
-                    xquery::Operator::Le => Operator::Le,
-                    xquery::Operator::Gt => Operator::Gt,
-                    xquery::Operator::Ge => Operator::Ge,
-                };
                 let ask = Ask::Compare(operator, constant);
                 conditions.push(ConditionSpec { path, leaf, ask });
             }

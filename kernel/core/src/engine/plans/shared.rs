@@ -20,7 +20,8 @@
 use super::probe::{Ask, Constant, PredicateId, Probe, Texts};
 use super::template::{Leaf, Template, TemplateId, TemplateSpec, Templates};
 use crate::engine::paths::{PathId, PathSet};
-use crate::language::query::ast::{Operator, Step};
+use crate::language::comparison::Comparison;
+use crate::language::query::ast::Step;
 use rustc_hash::FxHashMap;
 
 /// Number of a binding path.
@@ -464,9 +465,9 @@ impl SharedPlans {
 /// The order in which predicates are asked: those that fewer values satisfy first.
 fn rank(ask: &Ask) -> u8 {
     match ask {
-        Ask::Compare(Operator::Eq, Constant::Text(_)) => 0,
-        Ask::Compare(Operator::Eq, Constant::Number(_)) => 1,
-        Ask::Compare(Operator::Ne, _) => 3,
+        Ask::Compare(Comparison::Eq, Constant::Text(_)) => 0,
+        Ask::Compare(Comparison::Eq, Constant::Number(_)) => 1,
+        Ask::Compare(Comparison::Ne, _) => 3,
         Ask::Compare(..) => 2,
         Ask::Exists => 4,
     }

@@ -8,6 +8,7 @@
 //! Atoms are numbered as they come and never forgotten by a worker's cache before that is dropped.
 
 use super::contained::Contained;
+use crate::language::comparison::Comparison;
 use crate::language::numbers::number;
 use crate::xml::names::{NameTable, hash_name};
 use hashbrown::HashTable;
@@ -60,19 +61,6 @@ pub(crate) fn kind_of(subject: SubjectId) -> Kind {
     }
 }
 
-/// How a number is compared with a threshold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Order {
-    /// `<`
-    Below,
-    /// `<=`
-    AtMost,
-    /// `>`
-    Above,
-    /// `>=`
-    AtLeast,
-}
-
 /// What a value is asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ask {
@@ -86,12 +74,8 @@ pub(crate) enum Ask {
     StartsWith(Box<[u8]>),
     /// `contains`
     Contains(Box<[u8]>),
-    /// `= number`
-    Equals(f64),
-    /// `!= number`; also true of what is no number.
-    Differs(f64),
-    /// `< <= > >=`
-    Ordered(Order, f64),
+    /// The value as a number.
+    Compare(Comparison, f64),
 }
 
 impl Ask {
@@ -103,31 +87,30 @@ impl Ask {
             Ask::IsNot(literal) => value != &**literal,
             Ask::StartsWith(literal) => value.starts_with(literal),
             Ask::Contains(literal) => memmem::find(value, literal).is_some(),
-            Ask::Equals(_) | Ask::Differs(_) | Ask::Ordered(..) => self.holds_number(number(value)),
+            Ask::Compare(comparison, constant) => comparison.holds(number(value), *constant),
         }
     }
 
     /// Whether a number satisfies it; only for comparisons with numbers.
     pub(crate) fn holds_number(&self, value: f64) -> bool {
         match *self {
-            Ask::Equals(constant) => value == constant,
-            Ask::Differs(constant) => value != constant,
-            Ask::Ordered(Order::Below, constant) => value < constant,
-            Ask::Ordered(Order::AtMost, constant) => value <= constant,
-            Ask::Ordered(Order::Above, constant) => value > constant,
-            Ask::Ordered(Order::AtLeast, constant) => value >= constant,
+            Ask::Compare(comparison, constant) => comparison.holds(value, constant),
             _ => false,
         }
     }
 
     /// Whether it compares numbers.
     pub(crate) fn is_numeric(&self) -> bool {
-        matches!(self, Ask::Equals(_) | Ask::Differs(_) | Ask::Ordered(..))
+        matches!(self, Ask::Compare(..))
     }
 
     /// Whether [`Atoms::satisfied`] finds it.
     pub(crate) fn is_found(&self) -> bool {
-        !matches!(self, Ask::IsNot(_) | Ask::Differs(_) | Ask::Ordered(..))
+        match self {
+            Ask::IsNot(_) => false,
+            Ask::Compare(comparison, _) => *comparison == Comparison::Eq,
+            _ => true,
+        }
     }
 }
 
@@ -282,7 +265,7 @@ impl Atoms {
                 found.contained.add(id);
                 self.memory += literal.len() + 4;
             }
-            Ask::Equals(constant) => {
+            Ask::Compare(Comparison::Eq, constant) => {
                 found.numbers.insert(positive_zero(*constant).to_bits(), id);
             }
             _ => {}
@@ -440,9 +423,7 @@ fn hash_atom(atom: &Atom, seed: u64) -> u64 {
         Ask::IsNot(literal) => (2, literal, 0),
         Ask::StartsWith(literal) => (3, literal, 0),
         Ask::Contains(literal) => (4, literal, 0),
-        Ask::Equals(constant) => (5, &[], constant.to_bits()),
-        Ask::Differs(constant) => (6, &[], constant.to_bits()),
-        Ask::Ordered(order, constant) => (7 + *order as u64, &[], constant.to_bits()),
+        Ask::Compare(comparison, constant) => (5 + *comparison as u64, &[], constant.to_bits()),
     };
     let mut hasher = FxHasher::default();
     hasher.write_u64(u64::from(atom.subject) << 8 | tag);

@@ -1,11 +1,12 @@
 //! Building the predicate index of a block.
 
-use super::atoms::{Ask, AtomId, Atoms, Order, SubjectId, kind_of};
+use super::atoms::{Ask, AtomId, Atoms, SubjectId, kind_of};
 use super::block_index::{
     Answer, BlockIndex, Check, FREE, IS_RUN, NestedAnswer, NestedWord, PlaceEntry, Slot, Thresholds,
 };
 use super::program::{Need, Packed, Place};
 use crate::engine::ids::{PlanId, QueryNumber};
+use crate::language::comparison::Comparison;
 use std::ops::Range;
 
 /// How an access condition is looked up.
@@ -151,10 +152,10 @@ fn access_of(need: Need, atoms: &Atoms) -> Access {
     };
     let atom = atoms.get(id);
     match atom.ask {
-        Ask::Ordered(Order::Above, limit) => Access::Above(atom.subject, limit, false),
-        Ask::Ordered(Order::AtLeast, limit) => Access::Above(atom.subject, limit, true),
-        Ask::Ordered(Order::Below, limit) => Access::Below(atom.subject, limit, false),
-        Ask::Ordered(Order::AtMost, limit) => Access::Below(atom.subject, limit, true),
+        Ask::Compare(Comparison::Gt, limit) => Access::Above(atom.subject, limit, false),
+        Ask::Compare(Comparison::Ge, limit) => Access::Above(atom.subject, limit, true),
+        Ask::Compare(Comparison::Lt, limit) => Access::Below(atom.subject, limit, false),
+        Ask::Compare(Comparison::Le, limit) => Access::Below(atom.subject, limit, true),
         _ => Access::Tried(id),
     }
 }
@@ -344,8 +345,8 @@ mod tests {
     #[test]
     fn limits_are_satisfied_up_to_the_value_and_no_further() {
         let limits = [3.0, 1.0, 2.0, f64::INFINITY, f64::NEG_INFINITY, 2.0];
-        for order in [Order::Above, Order::AtLeast, Order::Below, Order::AtMost] {
-            let asks: Vec<Ask> = limits.iter().map(|&limit| Ask::Ordered(order, limit)).collect();
+        for order in [Comparison::Gt, Comparison::Ge, Comparison::Lt, Comparison::Le] {
+            let asks: Vec<Ask> = limits.iter().map(|&limit| Ask::Compare(order, limit)).collect();
             let (index, _) = built(&asks);
             let list = &index.thresholds[0];
             for value in [f64::NEG_INFINITY, 0.0, 1.0, 1.5, 2.0, 3.0, 4.0, f64::INFINITY] {

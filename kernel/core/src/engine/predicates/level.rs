@@ -8,6 +8,7 @@ use crate::engine::dfa::BlockId;
 use crate::engine::ids::{PlanId, QueryNumber};
 use crate::engine::nfa::Nfa;
 use crate::engine::nfa::nested_paths::NestedPaths;
+use crate::language::comparison::Comparison;
 use std::ops::Range;
 
 /// What is known of a plan: what it comes to, where its program lies, how many conjuncts it has, and which
@@ -374,12 +375,12 @@ fn weight(need: Need, atoms: &Atoms, statistics: Statistics<'_>) -> f32 {
             }
             match ask {
                 Ask::Is(_) => 0.1,
-                Ask::Equals(_) => 0.2,
+                Ask::Compare(Comparison::Eq, _) => 0.2,
                 Ask::StartsWith(_) => 0.4,
                 Ask::Contains(_) => 0.5,
                 Ask::Exists => 2.0,
-                Ask::Ordered(..) => 3.0,
-                Ask::IsNot(_) | Ask::Differs(_) => 5.0,
+                Ask::IsNot(_) | Ask::Compare(Comparison::Ne, _) => 5.0,
+                Ask::Compare(..) => 3.0,
             }
         }
     }

@@ -5,15 +5,15 @@
 //! other predicates have left or whose attributes are named by a pattern, stay plans.
 
 use super::atoms::{
-    Ask, Atom, AtomId, Atoms, KINDS, Kind, ORDINAL_OF_ANY, ORDINAL_OF_NAME, Order, SubjectId, TEXT,
-    VALUE, kind_of,
+    Ask, Atom, AtomId, Atoms, KINDS, Kind, ORDINAL_OF_ANY, ORDINAL_OF_NAME, SubjectId, TEXT, VALUE,
+    kind_of,
 };
 use crate::engine::conditions::Plan;
 use crate::engine::conditions::plan::{Operation, Reach, Slice, Test};
 use crate::engine::conditions::value::Compare;
 use crate::engine::ids::QueryNumber;
 use crate::engine::nfa::nested_paths::NestedPaths;
-use crate::language::query::ast::Operator;
+use crate::language::comparison::Comparison;
 
 /// An element, seen from the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -225,18 +225,12 @@ impl Reader<'_, '_> {
             Compare::IsNot(literal) => Ask::IsNot(text(literal)),
             Compare::StartsWith(literal) => Ask::StartsWith(text(literal)),
             Compare::Contains(literal) => Ask::Contains(text(literal)),
-            Compare::Number(Operator::Ne, constant) => Ask::Differs(constant),
+            Compare::Number(Comparison::Ne, constant) => Ask::Compare(Comparison::Ne, constant),
             // Nothing else is true of what is no number.
             Compare::Number(_, constant) if constant.is_nan() => return Outcome::Never,
+            Compare::Number(Comparison::Eq, constant) => Ask::Compare(Comparison::Eq, constant),
             // Adding 0 makes 0 of -0: limits that are equal must be the same.
-            Compare::Number(operator, constant) => match operator {
-                Operator::Eq => Ask::Equals(constant),
-                Operator::Lt => Ask::Ordered(Order::Below, constant + 0.0),
-                Operator::Le => Ask::Ordered(Order::AtMost, constant + 0.0),
-                Operator::Gt => Ask::Ordered(Order::Above, constant + 0.0),
-                Operator::Ge => Ask::Ordered(Order::AtLeast, constant + 0.0),
-                _ => return Outcome::Complex,
-            },
+            Compare::Number(comparison, constant) => Ask::Compare(comparison, constant + 0.0),
         };
         let is_found = ask.is_found();
         let atom = self.atoms.intern(Atom { subject, ask });

@@ -8,7 +8,8 @@
 use super::run::{Evaluator, Run};
 use super::value::{Item, Slot, Text};
 use crate::engine::evaluate::path_machine::PathMachine;
-use crate::language::xquery::syntax::{Expr, ExprId, Number, Operator};
+use crate::language::comparison::Comparison;
+use crate::language::xquery::syntax::{Expr, ExprId, Number};
 use hashbrown::HashSet;
 use std::hash::RandomState;
 
@@ -19,7 +20,7 @@ impl Evaluator<'_, '_> {
     /// `left eq right` and the others, of the first items; nothing if there are none.
     pub(crate) fn compare_values(
         &mut self,
-        operator: Operator,
+        operator: Comparison,
         left: ExprId,
         right: ExprId,
     ) -> Run<Option<bool>> {
@@ -37,7 +38,7 @@ impl Evaluator<'_, '_> {
     /// `left = right` and the others: whether some pair compares as asked.
     pub(crate) fn compare_all(
         &mut self,
-        operator: Operator,
+        operator: Comparison,
         left: ExprId,
         right: ExprId,
     ) -> Run<bool> {
@@ -72,7 +73,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// Whether some item of an expression compares with a value as asked.
-    fn compare_with(&mut self, operator: Operator, id: ExprId, value: Item) -> Run<bool> {
+    fn compare_with(&mut self, operator: Comparison, id: ExprId, value: Item) -> Run<bool> {
         if let Expr::Path { start, steps } = self.program.expr(id) {
             return self.search(id, start, steps, &mut |evaluator, node| {
                 let mark = evaluator.mark();
@@ -97,8 +98,13 @@ impl Evaluator<'_, '_> {
         Ok(holds)
     }
 
-    fn compare_sequences(&mut self, operator: Operator, left: ExprId, right: ExprId) -> Run<bool> {
-        if operator == Operator::Eq {
+    fn compare_sequences(
+        &mut self,
+        operator: Comparison,
+        left: ExprId,
+        right: ExprId,
+    ) -> Run<bool> {
+        if operator == Comparison::Eq {
             for (kept, other) in [(right, left), (left, right)] {
                 if let Some(slot) = self.kept_slot(kept)
                     && let Some(holds) = self.compare_with_kept(kept, slot, other)?
@@ -127,7 +133,7 @@ impl Evaluator<'_, '_> {
         let end = self.state.stack.len();
         let pairs = (rights - lefts).saturating_mul(end - rights);
         let is_text = |item: &Item| matches!(item, Item::String(_) | Item::Untyped(_));
-        let is_joined = operator == Operator::Eq
+        let is_joined = operator == Comparison::Eq
             && pairs > PAIRS_MAX
             && self.state.stack[lefts..].iter().all(is_text);
         let holds = if is_joined {
@@ -185,7 +191,7 @@ impl Evaluator<'_, '_> {
 
     fn some_pair(
         &mut self,
-        operator: Operator,
+        operator: Comparison,
         lefts: usize,
         rights: usize,
         end: usize,
@@ -220,8 +226,8 @@ impl Evaluator<'_, '_> {
     }
 
     /// Whether two atomic values compare as asked.
-    pub(crate) fn pair(&mut self, operator: Operator, left: Item, right: Item) -> Run<bool> {
-        let is_order = !matches!(operator, Operator::Eq | Operator::Ne);
+    pub(crate) fn pair(&mut self, operator: Comparison, left: Item, right: Item) -> Run<bool> {
+        let is_order = !matches!(operator, Comparison::Eq | Comparison::Ne);
         let joins_order = |item| matches!(item, Item::Boolean(_) | Item::Untyped(_));
         match (left, right) {
             (Item::Boolean(_), other) | (other, Item::Boolean(_))
@@ -241,7 +247,7 @@ impl Evaluator<'_, '_> {
             ) => {
                 self.budget.charge_text(left.len().min(right.len()))?;
                 if !is_order && left.len() != right.len() {
-                    return Ok(operator == Operator::Ne);
+                    return Ok(operator == Comparison::Ne);
                 }
                 let ordering = self.bytes(left).cmp(self.bytes(right));
                 Ok(is_of_ordering(operator, ordering))
@@ -290,7 +296,7 @@ impl Evaluator<'_, '_> {
                 return Ok(nan);
             }
         }
-        let operator = if is_max { Operator::Gt } else { Operator::Lt };
+        let operator = if is_max { Comparison::Gt } else { Comparison::Lt };
         let mut found = self.state.stack[mark];
         for index in mark + 1..self.state.stack.len() {
             self.budget.charge(1)?;
@@ -390,13 +396,13 @@ pub(super) fn promoted(number: Number, kind: u8) -> Number {
     }
 }
 
-fn is_of_ordering(operator: Operator, ordering: std::cmp::Ordering) -> bool {
+fn is_of_ordering(operator: Comparison, ordering: std::cmp::Ordering) -> bool {
     match operator {
-        Operator::Eq => ordering.is_eq(),
-        Operator::Ne => ordering.is_ne(),
-        Operator::Lt => ordering.is_lt(),
-        Operator::Le => ordering.is_le(),
-        Operator::Gt => ordering.is_gt(),
-        Operator::Ge => ordering.is_ge(),
+        Comparison::Eq => ordering.is_eq(),
+        Comparison::Ne => ordering.is_ne(),
+        Comparison::Lt => ordering.is_lt(),
+        Comparison::Le => ordering.is_le(),
+        Comparison::Gt => ordering.is_gt(),
+        Comparison::Ge => ordering.is_ge(),
     }
 }

@@ -6,25 +6,16 @@
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use super::canonical::{condition_text, has_literal, is_call, nested_text, position_text};
 use super::scan::number_of;
+use crate::language::comparison::Comparison;
 use std::cmp::Ordering;
-
-/// The operator when the two sides change places.
-pub(super) fn flipped(operator: Operator) -> Operator {
-    match operator {
-        Operator::Lt => Operator::Gt,
-        Operator::Le => Operator::Ge,
-        Operator::Gt => Operator::Lt,
-        Operator::Ge => Operator::Le,
-        same => same,
-    }
-}
 
 /// `op constant`; an ordering against a numeric string is one against the number (XPath 1.0, 3.4).
 pub(super) fn comparison<'q>(
-    operator: Operator,
+    comparison: Comparison,
     constant: Constant<'q>,
 ) -> (Operator, Constant<'q>) {
-    let is_order = !matches!(operator, Operator::Eq | Operator::Ne) && !is_call(operator);
+    let is_order = !matches!(comparison, Comparison::Eq | Comparison::Ne);
+    let operator = Operator::Compare(comparison);
     if let Constant::String(text) = &constant
         && is_order
         && let Some(number) = number_of(text)
@@ -37,7 +28,7 @@ pub(super) fn comparison<'q>(
 /// Adds predicates to those of a step: positions begin a stage, conditions alone join the last one.
 pub(super) fn add_predicate<'q>(
     stages: &mut Vec<Stage<'q>>,
-    positions: Vec<(Operator, f64)>,
+    positions: Vec<(Comparison, f64)>,
     mut conditions: Vec<Condition<'q>>,
 ) {
     match stages.last_mut() {

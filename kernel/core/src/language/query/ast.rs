@@ -5,6 +5,7 @@
 //! Of the nested paths of a step's last stage and the steps after it, which ask the same, a rule
 //! chooses the one that leads on (`docs/query-language.md`); a path never ends in a nested path.
 
+use crate::language::comparison::Comparison;
 use std::borrow::Cow;
 
 /// How a step leads on from the step before it.
@@ -44,25 +45,26 @@ pub enum NameTest<'q> {
     },
 }
 
-/// Comparison operator.
+/// How a value is compared with a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operator {
-    /// `=`
-    Eq,
-    /// `!=`
-    Ne,
-    /// `<`
-    Lt,
-    /// `<=`
-    Le,
-    /// `>`
-    Gt,
-    /// `>=`
-    Ge,
+    /// By order or equality.
+    Compare(Comparison),
     /// `starts-with(node, string)`; only of an attribute with a name, or of `.`.
     StartsWith,
     /// `contains(node, string)`; where `starts-with` may stand.
     Contains,
+}
+
+impl Operator {
+    /// Its number in columns of predicates.
+    pub fn code(self) -> u8 {
+        match self {
+            Operator::Compare(comparison) => comparison as u8,
+            Operator::StartsWith => 6,
+            Operator::Contains => 7,
+        }
+    }
 }
 
 /// Right-hand side of a comparison; decides how values are compared (XPath 1.0, 3.4).
@@ -97,7 +99,7 @@ pub enum Condition<'q> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stage<'q> {
     /// `position() op number`, all of which must hold; empty in a first stage without positions.
-    pub positions: Vec<(Operator, f64)>,
+    pub positions: Vec<(Comparison, f64)>,
     /// Conditions that must hold, sorted by canonical text, without duplicates.
     pub conditions: Vec<Condition<'q>>,
 }

@@ -3,6 +3,7 @@
 //! Equal normal forms have equal canonical texts; `pathcast.query.canonical` writes the same text.
 
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+use crate::language::comparison::Comparison;
 use std::fmt::Write;
 
 /// Appends the canonical text of a main path.
@@ -17,7 +18,7 @@ pub fn condition_text(condition: &Condition<'_>, out: &mut String) {
     let function = match condition {
         Condition::Attribute { compare: Some((operator, constant)), .. }
         | Condition::Value(operator, constant)
-            if matches!(operator, Operator::StartsWith | Operator::Contains) =>
+            if is_call(*operator) =>
         {
             Some((*operator, constant))
         }
@@ -70,9 +71,9 @@ pub fn condition_text(condition: &Condition<'_>, out: &mut String) {
 }
 
 /// Appends a position as it stands between the brackets; positions are sorted by it.
-pub(super) fn position_text(&(operator, number): &(Operator, f64), out: &mut String) {
+pub(super) fn position_text(&(comparison, number): &(Comparison, f64), out: &mut String) {
     out.push_str("position()");
-    out.push_str(operator_text(operator));
+    out.push_str(operator_text(Operator::Compare(comparison)));
     push_number(number, out);
 }
 
@@ -222,12 +223,12 @@ fn push_number(number: f64, out: &mut String) {
 
 fn operator_text(operator: Operator) -> &'static str {
     match operator {
-        Operator::Eq => "=",
-        Operator::Ne => "!=",
-        Operator::Lt => "<",
-        Operator::Le => "<=",
-        Operator::Gt => ">",
-        Operator::Ge => ">=",
+        Operator::Compare(Comparison::Eq) => "=",
+        Operator::Compare(Comparison::Ne) => "!=",
+        Operator::Compare(Comparison::Lt) => "<",
+        Operator::Compare(Comparison::Le) => "<=",
+        Operator::Compare(Comparison::Gt) => ">",
+        Operator::Compare(Comparison::Ge) => ">=",
         Operator::StartsWith => "starts-with",
         Operator::Contains => "contains",
     }

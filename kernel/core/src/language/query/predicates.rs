@@ -1,8 +1,9 @@
 //! Predicates of a query: positions, comparisons, nested paths, `and` between them.
 
-use super::arrange::{add_predicate, comparison, condition_depth, flipped};
+use super::arrange::{add_predicate, comparison, condition_depth};
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use super::compile::{DEPTH_MAX, Declined, End, Parser, finish};
+use crate::language::comparison::Comparison;
 use std::borrow::Cow;
 
 impl<'q> Parser<'q> {
@@ -26,9 +27,9 @@ impl<'q> Parser<'q> {
                 if let (b']', true, Constant::Number(number)) =
                     (self.scanner.peek(), is_first, &constant)
                 {
-                    positions.push((Operator::Eq, *number));
+                    positions.push((Comparison::Eq, *number));
                 } else {
-                    let operator = flipped(self.operator().ok_or(Declined)?);
+                    let operator = self.operator().ok_or(Declined)?.flipped();
                     self.scanner.blanks();
                     self.flipped_comparison(
                         operator,
@@ -57,9 +58,9 @@ impl<'q> Parser<'q> {
     /// What stands after `constant op`.
     fn flipped_comparison(
         &mut self,
-        operator: Operator,
+        operator: Comparison,
         constant: Constant<'q>,
-        positions: &mut Vec<(Operator, f64)>,
+        positions: &mut Vec<(Comparison, f64)>,
         conditions: &mut Vec<Condition<'q>>,
         depth: usize,
     ) -> Result<(), Declined> {
@@ -80,7 +81,7 @@ impl<'q> Parser<'q> {
     /// A condition that does not begin with a constant.
     fn conjunct(
         &mut self,
-        positions: &mut Vec<(Operator, f64)>,
+        positions: &mut Vec<(Comparison, f64)>,
         conditions: &mut Vec<Condition<'q>>,
         depth: usize,
     ) -> Result<(), Declined> {
@@ -167,14 +168,14 @@ impl<'q> Parser<'q> {
         Ok(end.condition(Some((operator, Constant::String(constant)))))
     }
 
-    fn operator(&mut self) -> Option<Operator> {
+    fn operator(&mut self) -> Option<Comparison> {
         let (operator, length) = match (self.scanner.peek(), self.scanner.peek_at(1)) {
-            (b'=', _) => (Operator::Eq, 1),
-            (b'!', b'=') | (b'<', b'>') => (Operator::Ne, 2),
-            (b'<', b'=') => (Operator::Le, 2),
-            (b'<', _) => (Operator::Lt, 1),
-            (b'>', b'=') => (Operator::Ge, 2),
-            (b'>', _) => (Operator::Gt, 1),
+            (b'=', _) => (Comparison::Eq, 1),
+            (b'!', b'=') | (b'<', b'>') => (Comparison::Ne, 2),
+            (b'<', b'=') => (Comparison::Le, 2),
+            (b'<', _) => (Comparison::Lt, 1),
+            (b'>', b'=') => (Comparison::Ge, 2),
+            (b'>', _) => (Comparison::Gt, 1),
             _ => return None,
         };
         self.scanner.skip(length);

@@ -8,9 +8,10 @@
 //! positions do not count, and nothing is kept where an axis cannot lead to a node twice.
 
 use super::ast::{
-    Arena, Axis, Comparison, Expr, ExprId, Facts, Kind, List, Memo, NodeTest, Start, Step, depends,
+    Arena, Axis, Expr, ExprId, Facts, Kind, List, Memo, NodeTest, Start, Step, depends,
 };
 use super::functions::Function;
+use crate::language::comparison::Comparison;
 
 /// Adds a sub-expression whose parts are in the arena.
 pub(super) fn push(arena: &mut Arena, expr: Expr) -> ExprId {

@@ -5,6 +5,7 @@
 //! `[position() = n]` here, so that every predicate is asked for its truth.
 
 use super::functions::Function;
+use crate::language::comparison::Comparison;
 
 /// Number of a sub-expression.
 pub type ExprId = u32;
@@ -37,48 +38,6 @@ pub struct TextRange {
     pub(crate) start: u32,
     /// One past the last.
     pub(crate) end: u32,
-}
-
-/// Comparison operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
-    /// `=`
-    Eq,
-    /// `!=`
-    Ne,
-    /// `<`
-    Lt,
-    /// `<=`
-    Le,
-    /// `>`
-    Gt,
-    /// `>=`
-    Ge,
-}
-
-impl Comparison {
-    /// The operator with its operands exchanged.
-    pub(crate) fn flipped(self) -> Self {
-        match self {
-            Comparison::Lt => Comparison::Gt,
-            Comparison::Le => Comparison::Ge,
-            Comparison::Gt => Comparison::Lt,
-            Comparison::Ge => Comparison::Le,
-            same => same,
-        }
-    }
-
-    /// By IEEE 754: NaN satisfies `!=` and nothing else.
-    pub(crate) fn holds(self, left: f64, right: f64) -> bool {
-        match self {
-            Comparison::Eq => left == right,
-            Comparison::Ne => left != right,
-            Comparison::Lt => left < right,
-            Comparison::Le => left <= right,
-            Comparison::Gt => left > right,
-            Comparison::Ge => left >= right,
-        }
-    }
 }
 
 /// Operator on two numbers.

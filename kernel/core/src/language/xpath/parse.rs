@@ -5,12 +5,11 @@
 //! where node-sets must be.
 
 use super::analyse;
-use super::ast::{
-    Arena, Axis, Comparison, Expr, ExprId, Kind, List, NodeTest, Start, Step, TextRange,
-};
+use super::ast::{Arena, Axis, Expr, ExprId, Kind, List, NodeTest, Start, Step, TextRange};
 use super::functions::{self, Function};
 use super::simplify::simplify_steps;
-use super::tokens::{Operator, Parsed, Tokens};
+use super::tokens::{Binary, Parsed, Tokens};
+use crate::language::comparison::Comparison;
 use crate::xml::names::hash_name;
 use crate::xml::parser::is_ncname_start;
 
@@ -68,18 +67,18 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    fn combine(&mut self, operator: Operator, left: ExprId, right: ExprId) -> ExprId {
+    fn combine(&mut self, operator: Binary, left: ExprId, right: ExprId) -> ExprId {
         let expr = match operator {
-            Operator::Or => Expr::Or(self.joined(left, right, |expr| match expr {
+            Binary::Or => Expr::Or(self.joined(left, right, |expr| match expr {
                 Expr::Or(list) => Some(list),
                 _ => None,
             })),
-            Operator::And => Expr::And(self.joined(left, right, |expr| match expr {
+            Binary::And => Expr::And(self.joined(left, right, |expr| match expr {
                 Expr::And(list) => Some(list),
                 _ => None,
             })),
-            Operator::Compare(comparison) => Expr::Compare(comparison, left, right),
-            Operator::Calculate(arithmetic) => Expr::Calculate(arithmetic, left, right),
+            Binary::Compare(comparison) => Expr::Compare(comparison, left, right),
+            Binary::Calculate(arithmetic) => Expr::Calculate(arithmetic, left, right),
         };
         analyse::push(&mut self.arena, expr)
     }

@@ -1,6 +1,7 @@
 //! Tokens of an expression (XPath 1.0, 3.7): blanks, names, literals, numbers, operators.
 
-use super::ast::{Arithmetic, Comparison};
+use super::ast::Arithmetic;
+use crate::language::comparison::Comparison;
 use crate::language::numbers::number;
 use crate::xml::parser::{is_ncname_char, is_ncname_start};
 use std::fmt;
@@ -24,22 +25,22 @@ impl std::error::Error for ParseError {}
 
 /// A binary operator.
 #[derive(Clone, Copy)]
-pub(super) enum Operator {
+pub(super) enum Binary {
     Or,
     And,
     Compare(Comparison),
     Calculate(Arithmetic),
 }
 
-impl Operator {
+impl Binary {
     pub(crate) fn level(self) -> u8 {
         match self {
-            Operator::Or => 1,
-            Operator::And => 2,
-            Operator::Compare(Comparison::Eq | Comparison::Ne) => 3,
-            Operator::Compare(_) => 4,
-            Operator::Calculate(Arithmetic::Add | Arithmetic::Subtract) => 5,
-            Operator::Calculate(_) => 6,
+            Binary::Or => 1,
+            Binary::And => 2,
+            Binary::Compare(Comparison::Eq | Comparison::Ne) => 3,
+            Binary::Compare(_) => 4,
+            Binary::Calculate(Arithmetic::Add | Arithmetic::Subtract) => 5,
+            Binary::Calculate(_) => 6,
         }
     }
 }
@@ -153,29 +154,29 @@ impl<'t> Tokens<'t> {
         Some(number(&rest[..len]))
     }
 
-    pub(crate) fn operator(&mut self) -> Option<(Operator, usize)> {
+    pub(crate) fn operator(&mut self) -> Option<(Binary, usize)> {
         self.peek();
         let mark = self.at;
         let word = self.ncname();
         self.at = mark;
         let by_word = match word {
-            Some("or") => Some((Operator::Or, 2)),
-            Some("and") => Some((Operator::And, 3)),
-            Some("div") => Some((Operator::Calculate(Arithmetic::Divide), 3)),
-            Some("mod") => Some((Operator::Calculate(Arithmetic::Modulo), 3)),
+            Some("or") => Some((Binary::Or, 2)),
+            Some("and") => Some((Binary::And, 3)),
+            Some("div") => Some((Binary::Calculate(Arithmetic::Divide), 3)),
+            Some("mod") => Some((Binary::Calculate(Arithmetic::Modulo), 3)),
             _ => None,
         };
         by_word.or_else(|| {
             Some(match self.rest().as_bytes() {
-                [b'!', b'=', ..] => (Operator::Compare(Comparison::Ne), 2),
-                [b'<', b'=', ..] => (Operator::Compare(Comparison::Le), 2),
-                [b'>', b'=', ..] => (Operator::Compare(Comparison::Ge), 2),
-                [b'=', ..] => (Operator::Compare(Comparison::Eq), 1),
-                [b'<', ..] => (Operator::Compare(Comparison::Lt), 1),
-                [b'>', ..] => (Operator::Compare(Comparison::Gt), 1),
-                [b'+', ..] => (Operator::Calculate(Arithmetic::Add), 1),
-                [b'-', ..] => (Operator::Calculate(Arithmetic::Subtract), 1),
-                [b'*', ..] => (Operator::Calculate(Arithmetic::Multiply), 1),
+                [b'!', b'=', ..] => (Binary::Compare(Comparison::Ne), 2),
+                [b'<', b'=', ..] => (Binary::Compare(Comparison::Le), 2),
+                [b'>', b'=', ..] => (Binary::Compare(Comparison::Ge), 2),
+                [b'=', ..] => (Binary::Compare(Comparison::Eq), 1),
+                [b'<', ..] => (Binary::Compare(Comparison::Lt), 1),
+                [b'>', ..] => (Binary::Compare(Comparison::Gt), 1),
+                [b'+', ..] => (Binary::Calculate(Arithmetic::Add), 1),
+                [b'-', ..] => (Binary::Calculate(Arithmetic::Subtract), 1),
+                [b'*', ..] => (Binary::Calculate(Arithmetic::Multiply), 1),
                 _ => return None,
             })
         })

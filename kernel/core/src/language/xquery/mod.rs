@@ -14,7 +14,7 @@ pub use super::xpath::{List, Step, TextRange};
 pub use functions::Function;
 pub use syntax::{
     Arithmetic, Attribute, Axis, Clause, Declaration, Element, Expr, ExprId, Name, NodeTest,
-    Number, Operator, OrderKey, Part, Program, Start,
+    Number, OrderKey, Part, Program, Start,
 };
 
 use std::fmt;

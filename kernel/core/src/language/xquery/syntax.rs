@@ -6,9 +6,10 @@
 //! steps. It says nothing about values; those are in `value`.
 
 use super::functions::Function;
+use crate::language::comparison::Comparison;
 use crate::language::xpath::{List, Step, TextRange};
 
-pub use crate::language::xpath::{Axis, Comparison as Operator, ExprId, NodeTest};
+pub use crate::language::xpath::{Axis, ExprId, NodeTest};
 
 /// A program: the body of a subscription, ready to be run.
 ///
@@ -90,7 +91,7 @@ pub enum Expr {
     /// `=`, `eq`, ...
     Comparison {
         /// Operator.
-        operator: Operator,
+        operator: Comparison,
         /// `eq` and not `=`.
         is_value: bool,
         /// Left operand.

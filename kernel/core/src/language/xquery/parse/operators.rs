@@ -1,9 +1,10 @@
 //! Operators (XQuery 1.0, 3.3 to 3.6), read by climbing their precedence.
 
-use super::super::syntax::{Arithmetic, Expr, ExprId, Operator};
+use super::super::syntax::{Arithmetic, Expr, ExprId};
 use super::facts::items;
 use super::scan::Parsed;
 use super::{Facts, Parser};
+use crate::language::comparison::Comparison;
 use crate::language::xpath::List;
 
 /// A binary operator.
@@ -11,7 +12,7 @@ use crate::language::xpath::List;
 enum Binary {
     Or,
     And,
-    Compare(Operator, bool),
+    Compare(Comparison, bool),
     Calculate(Arithmetic),
     Union,
 }
@@ -56,7 +57,7 @@ impl Parser<'_> {
 
     /// The operator after blanks and its length, if there is one.
     fn operator(&mut self) -> Option<(Binary, usize)> {
-        use Operator::*;
+        use Comparison::*;
         let byte = self.scanner.peek();
         let next = self.scanner.byte_after(1);
         Some(match byte {
@@ -78,7 +79,7 @@ impl Parser<'_> {
     }
 
     fn operator_word(&mut self) -> Option<(Binary, usize)> {
-        use Operator::*;
+        use Comparison::*;
         let mark = self.scanner.at;
         let word = self.scanner.ncname()?;
         self.scanner.at = mark;
