@@ -3,7 +3,7 @@
 //!
 //! As that of [`crate::engine::evaluate`] it is an arena: every expression has a number, lists are ranges of
 //! vectors. Names are resolved to (namespace URI, local name), variables to slots, abbreviations to
-//! steps. It says nothing about values; those are in `value`.
+//! steps. It says nothing about values; those are in [`crate::engine::programs`].
 
 use super::functions::Function;
 use crate::language::comparison::Comparison;
