@@ -167,19 +167,27 @@ def test_reading_orders_name_modules(name: str, folder: Path, order: str) -> Non
     assert [one for one in named if not any(folder.glob(f"{one}*"))] == []
 
 
-def core_modules() -> set[str]:
-    return set(re.findall(r"^(?:pub )?mod (\w+);", (CORE / "lib.rs").read_text("utf-8"), re.M))
+def core_modules(file: Path) -> set[str]:
+    return set(re.findall(r"^(?:pub(?:\(\w+\))? )?mod (\w+);", file.read_text("utf-8"), re.M))
 
 
-def test_the_kernel_s_reading_order_is_all_of_it() -> None:
-    text = (CORE / "lib.rs").read_text(encoding="utf-8")
-    order = text[: text.index("\n\n#[cfg")]
-    named = set(re.findall(r"`(\w+)`", order))
-    assert len(core_modules()) > 20
-    assert core_modules() == named
+ROOMS = [CORE / room / "mod.rs" for room in sorted(core_modules(CORE / "lib.rs"))]
+
+
+@pytest.mark.parametrize("file", [CORE / "lib.rs", *ROOMS], ids=lambda file: str(file.parent.name))
+def test_the_kernel_s_reading_orders_are_all_of_it(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    order = "".join(line for line in text.splitlines(True) if line.startswith("//!"))
+    assert core_modules(file)
+    assert core_modules(file) == set(re.findall(r"`(\w+)`", order))
+
+
+def test_the_list_of_the_kernel_s_modules_is_all_of_them() -> None:
     page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     listed = page[page.index("`kernel/core` is the same") : page.index("## Two languages")]
-    assert core_modules() == set(re.findall(r"`(\w+)`", listed))
+    modules = {room.parent.name for room in ROOMS}.union(*map(core_modules, ROOMS))
+    assert len(modules) > 20
+    assert modules == set(re.findall(r"`(\w+)`", listed))
 
 
 def test_the_table_of_rooms_is_all_of_them() -> None:

@@ -2,9 +2,9 @@
 
 use crate::door::{limits_of, refusal_params};
 use crate::enter::enter_whole;
-use pathcast_core::chunker::{CHUNKS_MAX, Chunker as CoreChunker, Chunks, CutTree, Fault};
-use pathcast_core::door::Refusal;
-use pathcast_core::door::push::Bounds;
+use pathcast_core::files::chunks::{CHUNKS_MAX, Chunker as CoreChunker, Chunks, CutTree, Fault};
+use pathcast_core::xml::parser::Refusal;
+use pathcast_core::xml::parser::push::Bounds;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -6,7 +6,8 @@ use arrow_array::{Array, FixedSizeBinaryArray, UInt32Array, make_array};
 use arrow_buffer::Buffer;
 use arrow_data::ArrayData;
 use arrow_pyarrow::FromPyArrow;
-use pathcast_core::delivery_ids::{self as core, Deliveries, ID_BYTES};
+use pathcast_core::registry::delivery_ids as core;
+use pathcast_core::registry::delivery_ids::{Deliveries, ID_BYTES};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

@@ -8,15 +8,16 @@ use arrow_array::{Array, LargeBinaryArray, UInt32Array, make_array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_pyarrow::FromPyArrow;
-use pathcast_core::batch::Messages;
-use pathcast_core::customize::batch::{Answer, Pool};
-use pathcast_core::customize::dissemination::{
-    self as core, Compiled, Deliver, Explained, NotTaken, Subscription, SubscriptionIds,
+use pathcast_core::engine::plans::run::ENTRIES_MAX;
+use pathcast_core::language::query::Namespaces;
+use pathcast_core::registry::batch::Messages;
+use pathcast_core::registry::delivery::batch::{Answer, Pool};
+use pathcast_core::registry::delivery::dissemination as core;
+use pathcast_core::registry::delivery::dissemination::{
+    Compiled, Deliver, Explained, NotTaken, Subscription, SubscriptionIds,
 };
-use pathcast_core::customize::run::ENTRIES_MAX;
-use pathcast_core::customize::worker::{NO_FRAGMENT, Options, Verdict};
-use pathcast_core::query::Namespaces;
-use pathcast_core::snapshot::NamespaceMap;
+use pathcast_core::registry::delivery::worker::{NO_FRAGMENT, Options, Verdict};
+use pathcast_core::registry::snapshot::NamespaceMap;
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -165,7 +166,7 @@ impl Dissemination {
         Ok(refused)
     }
 
-    /// Takes a subscription that is compiled: see `pathcast_core::customize::dissemination::Compiled`.
+    /// Takes a subscription that is compiled: see `pathcast_core::registry::delivery::dissemination::Compiled`.
     /// False if the id is taken; None if the kernel does not take what it is given.
     #[expect(clippy::too_many_arguments, reason = "one call a subscription, from one place")]
     fn subscribe_compiled(

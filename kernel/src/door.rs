@@ -1,8 +1,8 @@
 //! The door: one message's whole tree as Python lists, for `explain`, samples and tests.
 
 use crate::enter::enter;
-use pathcast_core::door::{Code, Door, DtdPolicy, Limits, Param, Parsed, Refusal};
-use pathcast_core::tree::{MarkupKind, NONE, Span};
+use pathcast_core::xml::parser::{Code, Door, DtdPolicy, Limits, Param, Parsed, Refusal};
+use pathcast_core::xml::tree::{MarkupKind, NONE, Span};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySet, PyTuple};

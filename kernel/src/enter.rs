@@ -1,6 +1,6 @@
 //! The way into the engine: without the GIL, and with an eye on signals.
 
-use pathcast_core::interrupt::{ASK_EVERY, Interrupted, unwatched, watched};
+use pathcast_core::engine::interrupt::{ASK_EVERY, Interrupted, unwatched, watched};
 use pyo3::prelude::*;
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -3,10 +3,13 @@
 use crate::enter::{enter, enter_long, enter_whole};
 use crate::matcher::{Matcher, Source};
 use crate::wire::Dictionaries;
-use pathcast_core::index::{self as core, NotRegistered, Unknown};
-use pathcast_core::query::{Compiler, Namespaces, Step, compile_canonical};
-use pathcast_core::snapshot::format::{FORMAT, FormatError, KIND_QUERIES, SnapshotFile, Tag};
-use pathcast_core::snapshot::{self, NamespaceMap, QueryRecord, queries_of};
+use pathcast_core::language::query::{Compiler, Namespaces, Step, compile_canonical};
+use pathcast_core::registry::index::{NotRegistered, Unknown};
+use pathcast_core::registry::snapshot::format::{
+    FORMAT, FormatError, KIND_QUERIES, SnapshotFile, Tag,
+};
+use pathcast_core::registry::snapshot::{NamespaceMap, QueryRecord, queries_of};
+use pathcast_core::registry::{index as core, snapshot};
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};

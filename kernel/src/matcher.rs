@@ -11,12 +11,15 @@ use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_pyarrow::{FromPyArrow, ToPyArrow};
 use arrow_schema::{DataType, Field};
-use pathcast_core::batch::{Answer, MessageBudget, Messages, Pool, UsedUp};
-use pathcast_core::door::Refusal;
-use pathcast_core::index::{IdTable, Index};
-use pathcast_core::matcher::{Options, Stats, Target, View};
-use pathcast_core::routing::RoutingTable;
-use pathcast_core::snapshot::Snapshot;
+use pathcast_core::engine::counters::Stats;
+use pathcast_core::engine::options::Options;
+use pathcast_core::engine::routing::RoutingTable;
+use pathcast_core::engine::verdicts::UsedUp;
+use pathcast_core::registry::batch::{Answer, MessageBudget, Messages, Pool};
+use pathcast_core::registry::index::{IdTable, Index};
+use pathcast_core::registry::snapshot::Snapshot;
+use pathcast_core::registry::target::{Target, View};
+use pathcast_core::xml::parser::Refusal;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -37,9 +40,9 @@ pub enum Source {
 impl Target for Source {
     fn with<T>(&self, f: impl FnOnce(View<'_>) -> T) -> T {
         match self {
-            Source::Snapshot(snapshot) => f(View::of_snapshot(snapshot)),
-            Source::Index(index) => f(View::of_index(&index.state())),
-            Source::Routes(table) => f(View::of_routes(table)),
+            Source::Snapshot(snapshot) => snapshot.with(f),
+            Source::Index(index) => index.with(f),
+            Source::Routes(table) => table.with(f),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Numbered paths in parts of messages.
 
 use crate::enter::enter_whole;
-use pathcast_core::path_finder::{self as core, Part};
-use pathcast_core::query::NameTest;
+use pathcast_core::engine::path_finder as core;
+use pathcast_core::engine::path_finder::Part;
+use pathcast_core::language::query::NameTest;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

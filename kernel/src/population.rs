@@ -3,9 +3,9 @@
 use crate::enter::enter;
 use crate::matcher::to_pyarrow;
 use arrow_array::{Float64Array, LargeStringArray, UInt8Array, UInt32Array};
-use pathcast_core::population::{End, Place, Population};
-use pathcast_core::query::{Constant, NameTest};
-use pathcast_core::snapshot::Snapshot;
+use pathcast_core::language::query::{Constant, NameTest};
+use pathcast_core::registry::population::{End, Place, Population};
+use pathcast_core::registry::snapshot::Snapshot;
 use pyo3::prelude::*;
 
 /// Namespace URI and local name; None where any will do.
@@ -46,7 +46,7 @@ pub fn columns_of<'py>(py: Python<'py>, snapshot: &Snapshot) -> PyResult<PyPopul
         whole(found.paths.iter().map(|row| row.2).collect())?,
     ];
     let rows = &found.predicates;
-    let operators: Vec<u8> = rows.iter().map(|row| row.3 as u8).collect();
+    let operators: Vec<u8> = rows.iter().map(|row| row.3.code()).collect();
     let predicates = vec![
         whole(rows.iter().map(|row| row.0).collect())?,
         whole(rows.iter().map(|row| row.1).collect())?,

@@ -2,8 +2,8 @@
 
 use crate::door::{limits_of, refusal_params};
 use crate::enter::enter_whole;
-use pathcast_core::door::Refusal;
-use pathcast_core::door::push::{Bounds, Counts, PushParser as Parser};
+use pathcast_core::xml::parser::Refusal;
+use pathcast_core::xml::parser::push::{Bounds, Counts, PushParser as Parser};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

@@ -1,6 +1,6 @@
 //! The query compiler, as Python sees it.
 
-use pathcast_core::query::{Namespaces, canonical_text, compile};
+use pathcast_core::language::query::{Namespaces, canonical_text, compile};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use std::collections::HashMap;

@@ -5,9 +5,11 @@ use crate::enter::{enter, enter_whole};
 use crate::matcher::to_pyarrow;
 use arrow_array::{BinaryArray, Int64Array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use pathcast_core::door::{Param, read_head as core_read_head};
-use pathcast_core::records::{self as core, Cut, Cutter, Effect, Fault, NameTest};
-use pathcast_core::records::{Outcome, Place, Rows, State, Survey};
+use pathcast_core::files::records as core;
+use pathcast_core::files::records::{
+    Cut, Cutter, Effect, Fault, NameTest, Outcome, Place, Rows, State, Survey,
+};
+use pathcast_core::xml::parser::{Param, read_head as core_read_head};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -4,7 +4,7 @@
 //! compile in far less than the 4 s that registering them may take. QUERIES is a file of queries,
 //! one a line.
 
-use pathcast_core::query::{Compiler, Namespaces};
+use pathcast_core::language::query::{Compiler, Namespaces};
 use std::hint::black_box;
 use std::time::Instant;
 

@@ -15,9 +15,12 @@ mod oracle;
 mod random;
 
 use document::{Built, Document};
-use pathcast_core::conditions::{Plan, PostProcessor};
-use pathcast_core::names::NameTable;
-use pathcast_core::query::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+use pathcast_core::engine::conditions::{Plan, PostProcessor};
+use pathcast_core::language::comparison::Comparison;
+use pathcast_core::language::query::ast::{
+    Axis, Condition, Constant, NameTest, Operator, Stage, Step,
+};
+use pathcast_core::xml::names::NameTable;
 use random::Random;
 use std::hint::black_box;
 use std::time::Instant;
@@ -92,13 +95,20 @@ fn attribute(random: &mut Random) -> Condition<'static> {
     } else {
         Constant::String(random.below(50).to_string().into())
     };
-    let compare = Some((random.pick(&[Operator::Eq, Operator::Eq, Operator::Ge]), constant));
+    let compare = Some((
+        random.pick(&[
+            Operator::Compare(Comparison::Eq),
+            Operator::Compare(Comparison::Eq),
+            Operator::Compare(Comparison::Ge),
+        ]),
+        constant,
+    ));
     Condition::Attribute { test: named(random.pick(&ATTRIBUTES)), compare }
 }
 
 fn add(
     step: &mut Step<'static>,
-    positions: Vec<(Operator, f64)>,
+    positions: Vec<(Comparison, f64)>,
     conditions: Vec<Condition<'static>>,
 ) {
     step.stages.push(Stage { positions, conditions });
@@ -144,13 +154,17 @@ const SHAPES: [(&str, Shape); 8] = [
         let mut steps = path(random, document, 6);
         let at = random.below(steps.len());
         let position = random.below(3) as f64 + 1.0;
-        add(&mut steps[at], vec![(Operator::Eq, position)], vec![]);
+        add(&mut steps[at], vec![(Comparison::Eq, position)], vec![]);
         steps
     }),
     ("value of an element > n", |random, document| {
         let mut steps = path(random, document, 6);
         let bound = Constant::Number(random.below(1000) as f64);
-        add(steps.last_mut().expect("a step"), vec![], vec![Condition::Value(Operator::Gt, bound)]);
+        add(
+            steps.last_mut().expect("a step"),
+            vec![],
+            vec![Condition::Value(Operator::Compare(Comparison::Gt), bound)],
+        );
         steps
     }),
     ("one nested path, any step", |random, document| {

@@ -4,12 +4,12 @@
 //!
 //! QUERIES has one subscription a line.
 
-use pathcast_core::customize::dissemination::{Deliver, Dissemination, Subscription};
-use pathcast_core::customize::run::ENTRIES_MAX;
-use pathcast_core::customize::worker::{GroupCounts, Options, Output, Worker};
-use pathcast_core::door::Limits;
-use pathcast_core::query::Namespaces;
-use pathcast_core::snapshot::NamespaceMap;
+use pathcast_core::engine::plans::run::ENTRIES_MAX;
+use pathcast_core::language::query::Namespaces;
+use pathcast_core::registry::delivery::dissemination::{Deliver, Dissemination, Subscription};
+use pathcast_core::registry::delivery::worker::{GroupCounts, Options, Output, Worker};
+use pathcast_core::registry::snapshot::NamespaceMap;
+use pathcast_core::xml::parser::Limits;
 use std::time::Duration;
 
 /// Time of this process on a processor, which other processes do not lengthen much.

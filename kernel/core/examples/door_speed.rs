@@ -5,8 +5,8 @@
 //! Prints the median of the rounds in microseconds per message, with spread, as one JSON line, so
 //! that a caller can set it against another parser timed in the same minute.
 
-use pathcast_core::door::wire::{Dictionaries, Dictionary, Encoder};
-use pathcast_core::door::{Door, Limits};
+use pathcast_core::xml::parser::wire::{Dictionaries, Dictionary, Encoder};
+use pathcast_core::xml::parser::{Door, Limits};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;

@@ -4,9 +4,9 @@
 //! that selects items would have it, and every value escaped as text. One JSON line for each shape:
 //! bytes of a fragment, nanoseconds each, megabytes a second of output (median of the rounds).
 
-use pathcast_core::door::{Door, Limits};
-use pathcast_core::output::{Limit, Namespaces, Scratch, Writer};
-use pathcast_core::xpath::NodeRef;
+use pathcast_core::xml::parser::{Door, Limits};
+use pathcast_core::xml::serializer::{Limit, Namespaces, Scratch, Writer};
+use pathcast_core::xml::tree::NodeRef;
 use std::time::Instant;
 
 /// Name, attributes of the root, items, children of an item, whether it has a document type
@@ -68,7 +68,7 @@ fn main() {
 fn report(
     name: &str,
     rounds: usize,
-    parsed: &pathcast_core::door::Parsed<'_>,
+    parsed: &pathcast_core::xml::parser::Parsed<'_>,
     nodes: &[NodeRef],
     scratch: &mut Scratch,
 ) {

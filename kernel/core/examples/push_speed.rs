@@ -4,8 +4,8 @@
 //! JSON line: least time of either in microseconds, and the least and the median of the rounds' ratios
 //! of the push parser's speed to the door's.
 
-use pathcast_core::door::push::{Bounds, Handler, PushParser, StartTag};
-use pathcast_core::door::{Door, Limits};
+use pathcast_core::xml::parser::push::{Bounds, Handler, PushParser, StartTag};
+use pathcast_core::xml::parser::{Door, Limits};
 use std::time::Instant;
 
 #[derive(Default)]

@@ -4,8 +4,8 @@
 //! Prints, as one JSON line, the least of the rounds in milliseconds: cutting the file, surveying it, and
 //! the door over the messages that were cut.
 
-use pathcast_core::door::{Door, Limits, read_head};
-use pathcast_core::records::{Cut, Cutter, NameTest, Place, Rows, Survey};
+use pathcast_core::files::records::{Cut, Cutter, NameTest, Place, Rows, Survey};
+use pathcast_core::xml::parser::{Door, Limits, read_head};
 use std::time::Instant;
 
 fn main() {

@@ -5,8 +5,10 @@
 //! `{"nodes": [...]}` or `{"error": "..."}`. An optional argument is the number of steps; `root`
 //! makes the root element the context node; `plain` keeps of messages only what is needed.
 
-use pathcast_core::door::{Door, Limits, Parsed};
-use pathcast_core::xpath::{Expression, NodeRef, Scratch, Session, Value};
+use pathcast_core::engine::evaluate::{Scratch, Session, Value};
+use pathcast_core::language::xpath::Expression;
+use pathcast_core::xml::parser::{Door, Limits, Parsed};
+use pathcast_core::xml::tree::NodeRef;
 use serde_json::{Value as Json, json};
 use std::io::{BufRead, Write};
 

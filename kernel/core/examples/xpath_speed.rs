@@ -3,8 +3,9 @@
 //! Prints per expression the median time of many evaluations in microseconds, with the message
 //! prepared each time and with one session for all, the steps it takes and its value as a boolean.
 
-use pathcast_core::door::{Door, Limits};
-use pathcast_core::xpath::{Expression, Scratch, Session};
+use pathcast_core::engine::evaluate::{Scratch, Session};
+use pathcast_core::language::xpath::Expression;
+use pathcast_core::xml::parser::{Door, Limits};
 use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -6,8 +6,9 @@
 //! Prints per program the median time of parsing it and of a run in a session for many, in
 //! microseconds, the steps and the bytes of a run.
 
-use pathcast_core::door::{Door, Limits};
-use pathcast_core::xquery::{Bounds, Program, Results, Scratch, Session};
+use pathcast_core::engine::programs::{Bounds, Results, Scratch, Session};
+use pathcast_core::language::xquery::Program;
+use pathcast_core::xml::parser::{Door, Limits};
 use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

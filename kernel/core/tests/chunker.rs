@@ -1,8 +1,8 @@
 //! The streaming chunker, from Rust: chunks do not depend on how a message is split, and how fast it is.
 
-use pathcast_core::chunker::{Chunker, CutTree, Fault, Summary};
-use pathcast_core::door::Limits;
-use pathcast_core::door::push::{Bounds, Handler, PushParser};
+use pathcast_core::files::chunks::{Chunker, CutTree, Fault, Summary};
+use pathcast_core::xml::parser::Limits;
+use pathcast_core::xml::parser::push::{Bounds, Handler, PushParser};
 use std::hint::black_box;
 use std::time::Instant;
 

@@ -3,7 +3,8 @@
 //! If these fail, the kernel reads a query otherwise than the Python package, or takes one that has
 //! to be refused.
 
-use pathcast_core::query::{
+use pathcast_core::language::comparison::Comparison;
+use pathcast_core::language::query::{
     Axis, Compiler, Condition, Constant, DEPTH_MAX, Declined, NODES_MAX, NameTest, Namespaces,
     Operator, PREDICATES_MAX, Stage, Step, TEXT_BYTES_MAX, canonical_text, compile,
     compile_canonical,
@@ -71,10 +72,18 @@ fn strings_are_read_as_they_were_written() {
         if string.chars().count() < 5 {
             strings.extend(alphabet.iter().map(|&character| format!("{string}{character}")));
         }
-        let equal = || Some((Operator::Eq, Constant::String(Cow::Borrowed(string.as_str()))));
+        let equal = || {
+            Some((
+                Operator::Compare(Comparison::Eq),
+                Constant::String(Cow::Borrowed(string.as_str())),
+            ))
+        };
         let name = |local| NameTest::Name { uri: "".into(), local: Cow::Borrowed(local) };
         let conditions = vec![
-            Condition::Value(Operator::Ne, Constant::String(Cow::Borrowed(string.as_str()))),
+            Condition::Value(
+                Operator::Compare(Comparison::Ne),
+                Constant::String(Cow::Borrowed(string.as_str())),
+            ),
             Condition::Attribute { test: name("x"), compare: equal() },
             Condition::Text(equal()),
         ];

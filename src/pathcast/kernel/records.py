@@ -41,7 +41,7 @@ class Head(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What a byte of a file lies in; see `kernel/core/src/records/place.rs`.
+    """What a byte of a file lies in; see `kernel/core/src/files/records/place.rs`.
 
     Attributes:
         state: In which markup, by number.
@@ -103,7 +103,7 @@ def tag_end(text: bytes) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What is to be cut out of a file; see `kernel/core/src/records/cutter.rs`."""
+    """What is to be cut out of a file; see `kernel/core/src/files/records/cutter.rs`."""
 
     path: tuple[tuple[str | None, str | None], ...]
     limits: Limits

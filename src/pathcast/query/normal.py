@@ -1,10 +1,11 @@
 """The normal form of a standing query: what the engines evaluate.
 
-The Python face of `kernel/core/src/query/ast.rs`, class by class. A query is a main path of
-location steps, true of a message if the path selects an element. Comparisons on the end of a path
-are conditions of its last step (`/a/b[@c=3]` stands for a path to `@c` too), so a nested path asks
-for existence only. Of the nested paths of a step's last stage and the steps after it, which ask the
-same, a rule chooses the one that leads on. `pathcast.query.canonical` writes a normal form as text.
+The Python face of `kernel/core/src/language/query/ast.rs`, class by class. A query is a main path
+of location steps, true of a message if the path selects an element. Comparisons on the end of a
+path are conditions of its last step (`/a/b[@c=3]` stands for a path to `@c` too), so a nested path
+asks for existence only. Of the nested paths of a step's last stage and the steps after it, which
+ask the same, a rule chooses the one that leads on. `pathcast.query.canonical` writes a normal form
+as text.
 """
 
 from __future__ import annotations

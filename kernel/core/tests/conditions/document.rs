@@ -1,7 +1,7 @@
 //! Small documents as plain trees, and the message trees made of them.
 
-use pathcast_core::names::NameTable;
-use pathcast_core::tree::{Message, MessageTree, NONE, Span};
+use pathcast_core::xml::names::NameTable;
+use pathcast_core::xml::tree::{Message, MessageTree, NONE, Span};
 
 /// What an element contains.
 #[derive(Clone, Debug)]

@@ -6,9 +6,12 @@ mod random;
 mod scale;
 
 use document::Document;
-use pathcast_core::conditions::{Plan, PostProcessor};
-use pathcast_core::names::NameTable;
-use pathcast_core::query::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+use pathcast_core::engine::conditions::{Plan, PostProcessor};
+use pathcast_core::language::comparison::Comparison;
+use pathcast_core::language::query::ast::{
+    Axis, Condition, Constant, NameTest, Operator, Stage, Step,
+};
+use pathcast_core::xml::names::NameTable;
 use random::Random;
 
 /// Where the main path ends in the message, conditions ignored.
@@ -90,16 +93,21 @@ fn store_check_refuses_only_what_fails() {
         post.begin_message();
         for round in 0..40 {
             for (name, operator, constant, expected) in [
-                ("x", Operator::Eq, Constant::Number(7.0), true),
-                ("x", Operator::Eq, Constant::Number(8.0), false),
-                ("x", Operator::Eq, Constant::String(" 007.0 ".into()), true),
-                ("x", Operator::Eq, Constant::String("7".into()), false),
-                ("x", Operator::Ne, Constant::Number(8.0), true),
-                ("y", Operator::Eq, Constant::Number(0.0), true),
-                ("y", Operator::Ge, Constant::String("0".into()), true),
-                ("z", Operator::Eq, Constant::String(long.as_str().into()), true),
-                ("z", Operator::Ne, Constant::String("v".into()), true),
-                ("z", Operator::Ne, Constant::Number(1.0), true),
+                ("x", Operator::Compare(Comparison::Eq), Constant::Number(7.0), true),
+                ("x", Operator::Compare(Comparison::Eq), Constant::Number(8.0), false),
+                ("x", Operator::Compare(Comparison::Eq), Constant::String(" 007.0 ".into()), true),
+                ("x", Operator::Compare(Comparison::Eq), Constant::String("7".into()), false),
+                ("x", Operator::Compare(Comparison::Ne), Constant::Number(8.0), true),
+                ("y", Operator::Compare(Comparison::Eq), Constant::Number(0.0), true),
+                ("y", Operator::Compare(Comparison::Ge), Constant::String("0".into()), true),
+                (
+                    "z",
+                    Operator::Compare(Comparison::Eq),
+                    Constant::String(long.as_str().into()),
+                    true,
+                ),
+                ("z", Operator::Compare(Comparison::Ne), Constant::String("v".into()), true),
+                ("z", Operator::Compare(Comparison::Ne), Constant::Number(1.0), true),
             ] {
                 let test =
                     |local: &'static str| NameTest::Name { uri: "".into(), local: local.into() };

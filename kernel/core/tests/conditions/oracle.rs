@@ -1,7 +1,10 @@
 //! Location paths straight from XPath 1.0: node sets, step by step, nothing shared or remembered.
 
 use crate::document::{Content, Document, Node};
-use pathcast_core::query::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+use pathcast_core::language::comparison::Comparison;
+use pathcast_core::language::query::ast::{
+    Axis, Condition, Constant, NameTest, Operator, Stage, Step,
+};
 use std::collections::BTreeSet;
 
 /// The elements that a path selects from the document node.
@@ -130,28 +133,28 @@ fn name_passes(test: &NameTest<'_>, node_uri: &str, node_local: &str) -> bool {
 fn compare_value(value: &str, compare: Option<&(Operator, Constant<'_>)>) -> bool {
     match compare {
         None => true,
-        Some((Operator::Eq, Constant::String(literal))) => value == literal,
-        Some((Operator::Ne, Constant::String(literal))) => value != literal,
+        Some((Operator::Compare(Comparison::Eq), Constant::String(literal))) => value == literal,
+        Some((Operator::Compare(Comparison::Ne), Constant::String(literal))) => value != literal,
         Some((Operator::StartsWith, Constant::String(literal))) => value.starts_with(&**literal),
         Some((Operator::Contains, Constant::String(literal))) => value.contains(&**literal),
-        Some((operator, Constant::String(literal))) => {
-            numbers(*operator, number(value), number(literal))
+        Some((Operator::Compare(comparison), Constant::String(literal))) => {
+            numbers(*comparison, number(value), number(literal))
         }
-        Some((operator, Constant::Number(constant))) => {
-            numbers(*operator, number(value), *constant)
+        Some((Operator::Compare(comparison), Constant::Number(constant))) => {
+            numbers(*comparison, number(value), *constant)
         }
+        Some((_, Constant::Number(_))) => unreachable!("functions compare strings"),
     }
 }
 
-fn numbers(operator: Operator, left: f64, right: f64) -> bool {
-    match operator {
-        Operator::Eq => left == right,
-        Operator::Ne => left != right,
-        Operator::Lt => left < right,
-        Operator::Le => left <= right,
-        Operator::Gt => left > right,
-        Operator::Ge => left >= right,
-        Operator::StartsWith | Operator::Contains => unreachable!("asked of strings only"),
+fn numbers(comparison: Comparison, left: f64, right: f64) -> bool {
+    match comparison {
+        Comparison::Eq => left == right,
+        Comparison::Ne => left != right,
+        Comparison::Lt => left < right,
+        Comparison::Le => left <= right,
+        Comparison::Gt => left > right,
+        Comparison::Ge => left >= right,
     }
 }
 

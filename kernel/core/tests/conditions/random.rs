@@ -1,7 +1,10 @@
 //! Random documents and queries over few names and values, so that they meet often.
 
 use crate::document::Document;
-use pathcast_core::query::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+use pathcast_core::language::comparison::Comparison;
+use pathcast_core::language::query::ast::{
+    Axis, Condition, Constant, NameTest, Operator, Stage, Step,
+};
 
 /// SplitMix64: the same sequence for the same seed, everywhere.
 pub struct Random(pub u64);
@@ -117,7 +120,7 @@ fn stage(
     must_count: bool,
 ) -> Stage<'static> {
     let positions = if must_count || (may_count && random.chance(35)) {
-        (0..random.pick(&[1, 1, 1, 2])).map(|_| (operator(random), position(random))).collect()
+        (0..random.pick(&[1, 1, 1, 2])).map(|_| (comparison(random), position(random))).collect()
     } else {
         vec![]
     };
@@ -135,17 +138,21 @@ fn condition(random: &mut Random, nesting: usize, conditions: usize) -> Conditio
     match random.below(if nesting > 0 { 10 } else { 7 }) {
         0..=3 => Condition::Attribute { test: attribute_test(random), compare: compare(random) },
         4 => Condition::Text(compare(random)),
-        5 | 6 => Condition::Value(operator(random), constant(random)),
+        5 | 6 => Condition::Value(Operator::Compare(comparison(random)), constant(random)),
         _ => Condition::Nested(path(random, 3, nesting - 1, conditions)),
     }
 }
 
 fn compare(random: &mut Random) -> Option<(Operator, Constant<'static>)> {
-    if random.chance(35) { None } else { Some((operator(random), constant(random))) }
+    if random.chance(35) {
+        None
+    } else {
+        Some((Operator::Compare(comparison(random)), constant(random)))
+    }
 }
 
-fn operator(random: &mut Random) -> Operator {
-    use Operator::*;
+fn comparison(random: &mut Random) -> Comparison {
+    use Comparison::*;
     random.pick(&[Eq, Eq, Ne, Lt, Le, Gt, Ge])
 }
 

@@ -2,9 +2,12 @@
 //! would not come back from these in minutes, or would end the process.
 
 use crate::document::{Built, Document};
-use pathcast_core::conditions::{Plan, PostProcessor};
-use pathcast_core::names::NameTable;
-use pathcast_core::query::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+use pathcast_core::engine::conditions::{Plan, PostProcessor};
+use pathcast_core::language::comparison::Comparison;
+use pathcast_core::language::query::ast::{
+    Axis, Condition, Constant, NameTest, Operator, Stage, Step,
+};
+use pathcast_core::xml::names::NameTable;
 
 const ELEMENTS: usize = 200_000;
 
@@ -58,7 +61,7 @@ fn has(local: &'static str) -> Condition<'static> {
 }
 
 fn positions(
-    stages: &[&[(Operator, f64)]],
+    stages: &[&[(Comparison, f64)]],
     conditions: &[Condition<'static>],
 ) -> Vec<Stage<'static>> {
     let mut all = vec![Stage { positions: vec![], conditions: conditions.to_vec() }];
@@ -132,18 +135,18 @@ fn positions_in_a_chain_and_among_many_siblings() {
         vec![step(Axis::Child, "r", vec![]), Step { stages, ..step(Axis::Child, "a", vec![]) }]
     };
     let last = (ELEMENTS / 2 - 1) as f64;
-    let at = |position| positions(&[&[(Operator::Eq, position)]], &[has("x")]);
+    let at = |position| positions(&[&[(Comparison::Eq, position)]], &[has("x")]);
     assert!(scene.holds(&query(at(last)), &ends));
     assert!(!scene.holds(&query(at(last + 1.0)), &ends));
     assert!(scene.holds(&query(at(last)), &ends[ELEMENTS - 3..]));
     assert!(!scene.holds(&query(at(last)), &ends[..ELEMENTS - 3]));
-    let late = positions(&[&[(Operator::Gt, last - 2.0)], &[(Operator::Eq, 2.0)]], &[has("x")]);
+    let late = positions(&[&[(Comparison::Gt, last - 2.0)], &[(Comparison::Eq, 2.0)]], &[has("x")]);
     assert!(scene.holds(&query(late), &ends));
 
     let mut scene = Scene::new(&chain(|_, _| {}));
     let ends: Vec<u32> = (0..ELEMENTS as u32).collect();
     let second = Step {
-        stages: positions(&[&[(Operator::Ge, 1.0)], &[(Operator::Eq, 2.0)]], &[]),
+        stages: positions(&[&[(Comparison::Ge, 1.0)], &[(Comparison::Eq, 2.0)]], &[]),
         ..step(Axis::Descendant, "*", vec![])
     };
     assert!(!scene.holds(&[second], &ends));
@@ -164,11 +167,11 @@ fn values_and_texts_in_a_chain() {
         let (operator, constant) = compare(operator, constant);
         vec![step(Axis::Descendant, "a", vec![Condition::Value(operator, constant)])]
     };
-    assert!(scene.holds(&value(Operator::Eq, "x7"), &ends));
-    assert!(!scene.holds(&value(Operator::Eq, "xxx"), &ends));
-    assert!(!scene.holds(&value(Operator::Gt, "3"), &ends));
+    assert!(scene.holds(&value(Operator::Compare(Comparison::Eq), "x7"), &ends));
+    assert!(!scene.holds(&value(Operator::Compare(Comparison::Eq), "xxx"), &ends));
+    assert!(!scene.holds(&value(Operator::Compare(Comparison::Gt), "3"), &ends));
     let text = |constant| {
-        let text = Condition::Text(Some(compare(Operator::Eq, constant)));
+        let text = Condition::Text(Some(compare(Operator::Compare(Comparison::Eq), constant)));
         vec![step(Axis::Descendant, "a", vec![text])]
     };
     assert!(scene.holds(&text("7"), &ends));
@@ -184,11 +187,14 @@ fn numbers_in_a_chain() {
         let condition = Condition::Value(operator, Constant::Number(constant));
         vec![step(Axis::Descendant, "a", vec![condition])]
     };
-    assert!(scene.holds(&value(Operator::Eq, 11.0), &ends));
+    assert!(scene.holds(&value(Operator::Compare(Comparison::Eq), 11.0), &ends));
     let thirty = "1".repeat(30).parse().expect("a number");
-    assert!(scene.holds(&value(Operator::Eq, thirty), &ends));
-    assert!(!scene.holds(&value(Operator::Lt, 1.0), &ends));
-    assert!(scene.holds(&value(Operator::Gt, f64::MAX), &ends[..1]), "more digits than any number");
+    assert!(scene.holds(&value(Operator::Compare(Comparison::Eq), thirty), &ends));
+    assert!(!scene.holds(&value(Operator::Compare(Comparison::Lt), 1.0), &ends));
+    assert!(
+        scene.holds(&value(Operator::Compare(Comparison::Gt), f64::MAX), &ends[..1]),
+        "more digits than any number"
+    );
 }
 
 #[test]
@@ -205,7 +211,7 @@ fn shared_ancestors_with_many_attributes() {
     }
     let mut scene = Scene::new(&document);
     let ends: Vec<u32> = (1..ELEMENTS as u32).collect();
-    let compare = Some((Operator::Eq, Constant::Number(2.0)));
+    let compare = Some((Operator::Compare(Comparison::Eq), Constant::Number(2.0)));
     for test in [NameTest::Any, NameTest::AnyNamespace { local: "x255".into() }] {
         let condition = Condition::Attribute { test, compare: compare.clone() };
         let query = [step(Axis::Descendant, "a", vec![condition]), step(Axis::Child, "a", vec![])];

@@ -3,15 +3,16 @@
 mod generated;
 
 use generated::{Random, message, subscription};
-use pathcast_core::customize::dissemination::{
+use pathcast_core::engine::plans::run::ENTRIES_MAX;
+use pathcast_core::engine::programs::{Bounds, Results, Scratch};
+use pathcast_core::language::query::Namespaces;
+use pathcast_core::language::xquery::Program;
+use pathcast_core::registry::delivery::dissemination::{
     Compiled, Deliver, Dissemination, NotTaken, Subscription,
 };
-use pathcast_core::customize::run::ENTRIES_MAX;
-use pathcast_core::customize::worker::{NO_FRAGMENT, Options, Output, Verdict, Worker};
-use pathcast_core::door::{Door, Limits};
-use pathcast_core::query::Namespaces;
-use pathcast_core::snapshot::NamespaceMap;
-use pathcast_core::xquery::{Bounds, Program, Results, Scratch};
+use pathcast_core::registry::delivery::worker::{NO_FRAGMENT, Options, Output, Verdict, Worker};
+use pathcast_core::registry::snapshot::NamespaceMap;
+use pathcast_core::xml::parser::{Door, Limits};
 use std::collections::BTreeMap;
 
 fn options() -> Options {
@@ -280,8 +281,8 @@ fn what_is_delivered_is_a_fragment_the_message_or_the_fact() {
 
 #[test]
 fn gates_are_merged_without_losing_anybody() {
-    use pathcast_core::batch::Messages;
-    use pathcast_core::customize::batch::Pool;
+    use pathcast_core::registry::batch::Messages;
+    use pathcast_core::registry::delivery::batch::Pool;
 
     struct One(Vec<u8>);
     impl Messages for One {

@@ -2,7 +2,7 @@
 
 use crate::dump::{check_columns, dump};
 use crate::table::table;
-use pathcast_core::door::{Door, Limits};
+use pathcast_core::xml::parser::{Door, Limits};
 
 fn outcome(door: &mut Door, bytes: &[u8], encoding: Option<&str>) -> String {
     match door.parse(bytes, encoding) {

@@ -1,7 +1,7 @@
 //! Damaged messages and noise: a verdict for each, never a panic, and a tree that is whole.
 
 use crate::dump::check_columns;
-use pathcast_core::door::{Door, Limits};
+use pathcast_core::xml::parser::{Door, Limits};
 
 /// A small generator of its own, so that a failure replays from the seed that it prints.
 struct Noise(u64);

@@ -1,8 +1,8 @@
 //! A tree as text: `(element @attribute="value" "text" (child))`, names as `{uri}local`.
 
-use pathcast_core::door::Parsed;
-use pathcast_core::names::NameId;
-use pathcast_core::tree::{NONE, Span};
+use pathcast_core::xml::names::NameId;
+use pathcast_core::xml::parser::Parsed;
+use pathcast_core::xml::tree::{NONE, Span};
 
 pub fn dump(parsed: &Parsed<'_>) -> String {
     let tree = parsed.message.tree;

@@ -1,7 +1,7 @@
 //! Messages made to cost more than they are worth: each is refused, or read, in time that grows
 //! with its length alone.
 
-use pathcast_core::door::{Door, Limits};
+use pathcast_core::xml::parser::{Door, Limits};
 use std::time::{Duration, Instant};
 
 /// Far above what a linear pass takes, far below what a quadratic one would.

@@ -1,6 +1,6 @@
 //! Line, column and offset of refusals.
 
-use pathcast_core::door::{Door, Limits};
+use pathcast_core::xml::parser::{Door, Limits};
 
 fn place(message: &[u8], encoding: Option<&str>) -> (String, u64, u64, u64) {
     let mut door = Door::new(Limits::default());

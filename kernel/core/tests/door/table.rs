@@ -1,6 +1,6 @@
 //! The cases of `testdata/wellformedness.toml`.
 
-use pathcast_core::door::{DtdPolicy, Limits};
+use pathcast_core::xml::parser::{DtdPolicy, Limits};
 use serde::Deserialize;
 
 #[derive(Deserialize)]

@@ -4,8 +4,8 @@ use crate::world::{
     Batch, Random, Sets, answers, answers_and_verdicts, label_paths, matches, pool, pool_with,
     register, register_all,
 };
-use pathcast_core::index::{Index, NotRegistered};
-use pathcast_core::nfa::Nfa;
+use pathcast_core::engine::nfa::Nfa;
+use pathcast_core::registry::index::{Index, NotRegistered};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A query of the model: paths of which one must match, and a bound on the number of `b`.
@@ -181,8 +181,7 @@ fn equal_expressions_are_evaluated_once_a_message() {
         if freeze {
             index.freeze().expect("nothing interrupts");
         }
-        let live = crate::world::Live(&index);
-        let answer = pool(1 << 24, 1).run(&live, &batch).expect("nothing interrupts");
+        let answer = pool(1 << 24, 1).run(&index, &batch).expect("nothing interrupts");
         assert_eq!(answer.stats.evaluations, 2, "one for each message that has a candidate");
         assert_eq!(answer.ends, [10, 10, 10]);
     }

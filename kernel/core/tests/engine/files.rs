@@ -1,9 +1,9 @@
 //! Snapshot files: the way out and back, and files that lie.
 
 use crate::world::{Batch, Random, answers, pool, register, register_all};
-use pathcast_core::index::Index;
-use pathcast_core::snapshot::Snapshot;
-use pathcast_core::snapshot::format::{FORMAT, FormatError, Tag};
+use pathcast_core::registry::index::Index;
+use pathcast_core::registry::snapshot::Snapshot;
+use pathcast_core::registry::snapshot::format::{FORMAT, FormatError, Tag};
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -2,10 +2,10 @@
 //! in a map and matches label paths one query at a time.
 
 use crate::world::{Batch, Random, answers, label_paths, matches, pool, register};
-use pathcast_core::index::{Index, Unknown};
-use pathcast_core::interrupt::{Interrupted, watched};
-use pathcast_core::query::{Namespaces, compile};
-use pathcast_core::snapshot::{NamespaceMap, QueryRecord};
+use pathcast_core::engine::interrupt::{Interrupted, watched};
+use pathcast_core::language::query::{Namespaces, compile};
+use pathcast_core::registry::index::{Index, Unknown};
+use pathcast_core::registry::snapshot::{NamespaceMap, QueryRecord};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! Batches that are interrupted have no answer, and those that follow have theirs.
 
-use crate::world::{Batch, Live, answers, pool_with, register, register_all};
-use pathcast_core::batch::Messages;
-use pathcast_core::index::Index;
-use pathcast_core::interrupt::{Interrupted, watched};
+use crate::world::{Batch, answers, pool_with, register, register_all};
+use pathcast_core::engine::interrupt::{Interrupted, watched};
+use pathcast_core::registry::batch::Messages;
+use pathcast_core::registry::index::Index;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -51,7 +51,7 @@ fn a_single_message_is_interrupted() {
             let counter = Rc::clone(&asked);
             let ask = move || counter.replace(counter.get() + 1) == looks;
             let batch = Alone(costly(1_000));
-            let answer = watched(Duration::ZERO, ask, || pool.run(&Live(&index), &batch));
+            let answer = watched(Duration::ZERO, ask, || pool.run(&index, &batch));
             assert_eq!(answer.err(), Some(Interrupted), "at look {looks}");
             assert_eq!(asked.get(), looks + 1, "it went on after it was told to stop");
             assert_eq!(answers(pool, &index, &costly(10)), expected);

@@ -1,12 +1,12 @@
 //! Random queries and messages, a model that matches label paths one query at a time, and short
 //! ways to register and match.
 
-use pathcast_core::batch::{Messages, Pool};
-use pathcast_core::door::Limits;
-use pathcast_core::index::{Index, NotRegistered};
-use pathcast_core::matcher::{Options, Target, View};
-use pathcast_core::query::{Namespaces, compile};
-use pathcast_core::snapshot::{NamespaceMap, QueryRecord};
+use pathcast_core::engine::options::Options;
+use pathcast_core::language::query::{Namespaces, compile};
+use pathcast_core::registry::batch::{Messages, Pool};
+use pathcast_core::registry::index::{Index, NotRegistered};
+use pathcast_core::registry::snapshot::{NamespaceMap, QueryRecord};
+use pathcast_core::xml::parser::Limits;
 use std::collections::BTreeSet;
 
 /// A small generator of numbers (SplitMix64): tests replay from their seed.
@@ -93,14 +93,6 @@ impl Messages for Batch {
     }
 }
 
-pub struct Live<'i>(pub &'i Index);
-
-impl Target for Live<'_> {
-    fn with<T>(&self, f: impl FnOnce(View<'_>) -> T) -> T {
-        f(View::of_index(&self.0.state()))
-    }
-}
-
 /// Registers a query of one path.
 pub fn register(index: &Index, id: &str, text: &str) -> bool {
     register_all(index, id, &[text], None).is_ok()
@@ -147,7 +139,7 @@ pub fn pool_with(cache_bytes_max: usize, threads: usize, steps_max: u64) -> Pool
 pub type Sets = Vec<BTreeSet<String>>;
 
 pub fn answers_and_verdicts(pool: &Pool, index: &Index, batch: &Batch) -> (Sets, Sets) {
-    let answer = pool.run(&Live(index), batch).expect("nothing interrupts");
+    let answer = pool.run(index, batch).expect("nothing interrupts");
     let ids = index.state().ids();
     assert!(answer.undecided.is_sorted_by(|a, b| a < b), "verdicts ascend, each once");
     assert_eq!(answer.stats.verdicts, answer.undecided.len() as u64);
@@ -162,7 +154,7 @@ pub fn answers_and_verdicts(pool: &Pool, index: &Index, batch: &Batch) -> (Sets,
 
 /// Ids per message, looked up in the index as it is now.
 pub fn answers(pool: &Pool, index: &Index, batch: &Batch) -> Vec<BTreeSet<String>> {
-    let answer = pool.run(&Live(index), batch).expect("nothing interrupts");
+    let answer = pool.run(index, batch).expect("nothing interrupts");
     assert_eq!(answer.ends.len(), batch.0.len());
     assert!(answer.refusals.is_empty(), "{:?}", answer.refusals);
     let ids = index.state().ids();

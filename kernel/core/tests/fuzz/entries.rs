@@ -7,14 +7,21 @@
 #[allow(dead_code)]
 mod oracle;
 
-use pathcast_core::door::{Door, Limits};
-use pathcast_core::index::{Index, IndexState};
-use pathcast_core::matcher::{Options, Target, View, Worker};
-use pathcast_core::query::{Declined, Namespaces, TEXT_BYTES_MAX, canonical_text, compile};
-use pathcast_core::records::{Cut, Cutter, Fault, NameTest, Place, Rows, Survey, tag_end};
-use pathcast_core::snapshot::{NamespaceMap, QueryRecord, Snapshot};
-use pathcast_core::xpath::{Expression, Scratch};
-use pathcast_core::xquery::{self, Bounds, Program, Results, Session};
+use pathcast_core::engine::evaluate::Scratch;
+use pathcast_core::engine::options::Options;
+use pathcast_core::engine::programs;
+use pathcast_core::engine::programs::{Bounds, Results, Session};
+use pathcast_core::files::records::{Cut, Cutter, Fault, NameTest, Place, Rows, Survey, tag_end};
+use pathcast_core::language::query::{
+    Declined, Namespaces, TEXT_BYTES_MAX, canonical_text, compile,
+};
+use pathcast_core::language::xpath::Expression;
+use pathcast_core::language::xquery::Program;
+use pathcast_core::registry::index::{Index, IndexState};
+use pathcast_core::registry::matcher::Worker;
+use pathcast_core::registry::snapshot::{NamespaceMap, QueryRecord};
+use pathcast_core::registry::target::Target;
+use pathcast_core::xml::parser::{Door, Limits};
 
 #[path = "../wire/oracle.rs"]
 #[allow(dead_code)]
@@ -33,7 +40,7 @@ pub fn element_stream(data: &[u8]) {
         return;
     }
     let mut both = streams::Both::new(Limits::default());
-    if pathcast_core::door::wire::is_stream(data) {
+    if pathcast_core::xml::parser::wire::is_stream(data) {
         both.check_stream(data);
     } else {
         both.check_text(data);
@@ -228,7 +235,7 @@ pub fn program(data: &[u8]) {
         return;
     };
     let bounds = Bounds { steps_max: STEPS_MAX, bytes_max: MESSAGE_BYTES_MAX };
-    let mut scratch = xquery::Scratch::default();
+    let mut scratch = programs::Scratch::default();
     let mut answers = Vec::new();
     for parsed in [&full, &full, &slim] {
         if parsed.message.tree.is_full || !program.needs_full_tree() {
@@ -287,13 +294,13 @@ pub fn engine(data: &[u8]) {
             index.freeze().expect("nothing interrupts");
         }
     }
-    let live = found(&Live(&index), &index, message, 1 << 20);
+    let live = found(&index, &index, message, 1 << 20);
     for (id, holds) in &expected {
         assert_eq!(live.contains(id), *holds, "query {id} of {head:?}");
     }
-    assert_eq!(found(&Live(&index), &index, message, 0), live, "by the plain NFA, {head:?}");
+    assert_eq!(found(&index, &index, message, 0), live, "by the plain NFA, {head:?}");
     let snapshot = index.freeze().expect("nothing interrupts");
-    assert_eq!(found(&Frozen(&snapshot), &index, message, 1 << 20), live, "frozen, {head:?}");
+    assert_eq!(found(&*snapshot, &index, message, 1 << 20), live, "frozen, {head:?}");
 }
 
 fn register(state: &mut IndexState, number: usize, text: &str, is_expression: bool) -> bool {
@@ -304,22 +311,6 @@ fn register(state: &mut IndexState, number: usize, text: &str, is_expression: bo
     }
     let any = compile("/*", Namespaces::NONE).expect("a query");
     is_expression && state.register(record, &[&any], Some(text)).is_ok()
-}
-
-struct Live<'i>(&'i Index);
-
-impl Target for Live<'_> {
-    fn with<T>(&self, f: impl FnOnce(View<'_>) -> T) -> T {
-        f(View::of_index(&self.0.state()))
-    }
-}
-
-struct Frozen<'s>(&'s Snapshot);
-
-impl Target for Frozen<'_> {
-    fn with<T>(&self, f: impl FnOnce(View<'_>) -> T) -> T {
-        f(View::of_snapshot(self.0))
-    }
 }
 
 /// Ids of the queries that a message satisfies; asked twice, with cold and with warm caches.

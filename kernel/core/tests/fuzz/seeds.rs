@@ -353,7 +353,7 @@ impl Seeds {
     pub fn stream(&self, random: &mut Random) -> Vec<u8> {
         let text = random.of(&self.messages).clone();
         let mut stream = Vec::new();
-        let mut encoder = pathcast_core::door::wire::Encoder::default();
+        let mut encoder = pathcast_core::xml::parser::wire::Encoder::default();
         if random.below(2) == 0 || !encoder.encode(text.as_bytes(), None, &mut stream) {
             return self.message(random);
         }

@@ -2,7 +2,7 @@
 
 use crate::infoset::namespaces;
 use crate::round_trips::{Way, door};
-use pathcast_core::output::{Limit, Scratch, TooLong, Writer};
+use pathcast_core::xml::serializer::{Limit, Scratch, TooLong, Writer};
 
 /// The attributes of the root element, written one after the other into `<e ...>`.
 fn written(message: &str, way: Way, outer: &[(&str, &str)]) -> String {

@@ -2,9 +2,9 @@
 
 use crate::infoset::namespaces;
 use crate::round_trips::{Way, door};
-use pathcast_core::door::{Door, Limits};
-use pathcast_core::output::{Limit, Scratch, TooLong, Writer};
-use pathcast_core::xpath::NodeRef;
+use pathcast_core::xml::parser::{Door, Limits};
+use pathcast_core::xml::serializer::{Limit, Scratch, TooLong, Writer};
+use pathcast_core::xml::tree::NodeRef;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,9 @@
 //! What a subtree says, as text, from the columns of a full tree; with what is in scope worked out
 //! from the declarations on the way to the root, which is not how the kernel does it.
 
-use pathcast_core::door::Parsed;
-use pathcast_core::output::Namespaces;
-use pathcast_core::tree::{MarkupKind, NONE, Span};
+use pathcast_core::xml::parser::Parsed;
+use pathcast_core::xml::serializer::Namespaces;
+use pathcast_core::xml::tree::{MarkupKind, NONE, Span};
 use std::collections::BTreeMap;
 
 /// Prefix to namespace.

@@ -1,7 +1,7 @@
 //! Where elements lie, and when their bytes mean the same elsewhere.
 
 use crate::round_trips::{Way, door};
-use pathcast_core::door::{Door, Limits};
+use pathcast_core::xml::parser::{Door, Limits};
 
 /// Fails when a span is off by a byte, or an element of an entity has one.
 #[test]

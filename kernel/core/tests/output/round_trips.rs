@@ -2,9 +2,9 @@
 
 use crate::infoset::{self, namespaces, wrapped};
 use crate::messages::{Random, message};
-use pathcast_core::door::{Door, Limits, Parsed};
-use pathcast_core::output::{Limit, Scratch, Writer, write_node};
-use pathcast_core::xpath::NodeRef;
+use pathcast_core::xml::parser::{Door, Limits, Parsed};
+use pathcast_core::xml::serializer::{Limit, Scratch, Writer, write_node};
+use pathcast_core::xml::tree::NodeRef;
 
 /// Where fragments are put.
 pub const OUTERS: [&[(&str, &str)]; 6] = [

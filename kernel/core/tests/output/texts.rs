@@ -2,8 +2,8 @@
 
 use crate::infoset::namespaces;
 use crate::round_trips::{Way, door};
-use pathcast_core::output::write_node;
-use pathcast_core::xpath::NodeRef;
+use pathcast_core::xml::serializer::write_node;
+use pathcast_core::xml::tree::NodeRef;
 
 fn written(message: &str, way: Way, node: NodeRef, outer: &[(&str, &str)]) -> String {
     let mut door = door(way);

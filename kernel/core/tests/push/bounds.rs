@@ -1,7 +1,7 @@
 //! Messages without end: memory stays flat, and what cannot be held is refused and says so.
 
-use pathcast_core::door::push::{Bounds, Handler, Ignore, PushParser, Text};
-use pathcast_core::door::{Code, Limits, Refusal};
+use pathcast_core::xml::parser::push::{Bounds, Handler, Ignore, PushParser, Text};
+use pathcast_core::xml::parser::{Code, Limits, Refusal};
 
 const MIB: usize = 1 << 20;
 

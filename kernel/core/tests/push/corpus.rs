@@ -2,7 +2,7 @@
 
 use crate::oracle::{Both, Random};
 use crate::table::table;
-use pathcast_core::door::Limits;
+use pathcast_core::xml::parser::Limits;
 use std::path::{Path, PathBuf};
 
 /// Fails when the answer to a case of well-formedness depends on where it is cut.

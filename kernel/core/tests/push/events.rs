@@ -1,8 +1,8 @@
 //! What a handler is told: offsets, sources, entities, parts in the middle of a message.
 
 use crate::oracle::Shown;
-use pathcast_core::door::Limits;
-use pathcast_core::door::push::{
+use pathcast_core::xml::parser::Limits;
+use pathcast_core::xml::parser::push::{
     Bounds, EndTag, Handler, Ignore, Markup, PushParser, StartTag, Text,
 };
 

@@ -2,7 +2,7 @@
 
 use crate::oracle::{Both, Random};
 use crate::seeds;
-use pathcast_core::door::{DtdPolicy, Limits};
+use pathcast_core::xml::parser::{DtdPolicy, Limits};
 use std::time::{Duration, Instant};
 
 /// Messages without a count of seconds in `PATHCAST_FUZZ_SECONDS`.

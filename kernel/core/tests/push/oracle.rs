@@ -1,12 +1,13 @@
 //! What both make of a message, as one text: the tree with its comments, prefixes and declarations, or
 //! the refusal with its place.
 
-use pathcast_core::door::push::{
+use pathcast_core::xml::names::{NameId, NameTable};
+use pathcast_core::xml::parser::push::{
     Bounds, EndTag, Handler, Markup, MarkupKind, PushParser, StartTag, Text,
 };
-use pathcast_core::door::{Code, Door, Limits, Param, Parsed, Refusal};
-use pathcast_core::names::{NameId, NameTable};
-use pathcast_core::tree::{self, NONE, Span};
+use pathcast_core::xml::parser::{Code, Door, Limits, Param, Parsed, Refusal};
+use pathcast_core::xml::tree;
+use pathcast_core::xml::tree::{NONE, Span};
 use std::fmt::Write;
 
 /// A small generator of numbers (xorshift), so that a failure replays from its seed.

@@ -2,7 +2,7 @@
 
 use crate::oracle::Both;
 use crate::table::table;
-use pathcast_core::door::Limits;
+use pathcast_core::xml::parser::Limits;
 use std::path::{Path, PathBuf};
 
 /// Fails when a stream is not the text it stands for, in whatever way that is written.

@@ -1,8 +1,8 @@
 //! Streams made to lie, or to cost more than they are worth.
 
 use crate::oracle::{Both, VERSION};
-use pathcast_core::door::wire::{Dictionaries, Dictionary, Encoder};
-use pathcast_core::door::{Door, Limits};
+use pathcast_core::xml::parser::wire::{Dictionaries, Dictionary, Encoder};
+use pathcast_core::xml::parser::{Door, Limits};
 use std::sync::Arc;
 
 /// Code and offset of a refusal, or the number of elements.

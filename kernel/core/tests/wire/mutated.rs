@@ -2,8 +2,8 @@
 
 use crate::oracle::{Both, Random};
 use crate::table::table;
-use pathcast_core::door::wire::{Dictionaries, WITH_DICTIONARY, text_of};
-use pathcast_core::door::{Limits, Param};
+use pathcast_core::xml::parser::wire::{Dictionaries, WITH_DICTIONARY, text_of};
+use pathcast_core::xml::parser::{Limits, Param};
 
 /// A message of random structure, written in random ways.
 fn message(random: &mut Random, out: &mut String, depth: usize) {

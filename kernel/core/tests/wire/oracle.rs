@@ -1,7 +1,7 @@
 //! What must hold of any text and its stream, and of any bytes that claim to be a stream.
 
-use pathcast_core::door::wire::{Dictionaries, Dictionary, Encoder, is_stream, text_of};
-use pathcast_core::door::{Code, Door, Limits, Parsed, Refusal};
+use pathcast_core::xml::parser::wire::{Dictionaries, Dictionary, Encoder, is_stream, text_of};
+use pathcast_core::xml::parser::{Code, Door, Limits, Parsed, Refusal};
 use std::sync::Arc;
 
 /// Version of the dictionary of [`Both::new`].

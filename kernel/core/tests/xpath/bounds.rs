@@ -1,7 +1,8 @@
 //! Bounds: of text, of nesting, of steps.
 
-use pathcast_core::door::{Door, Limits};
-use pathcast_core::xpath::{Expression, Scratch};
+use pathcast_core::engine::evaluate::Scratch;
+use pathcast_core::language::xpath::Expression;
+use pathcast_core::xml::parser::{Door, Limits};
 
 /// Runs on a stack as threads have it by default.
 fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {

@@ -1,7 +1,8 @@
 //! `testdata/xpath_values.toml`: every expression has its value, on whichever tree.
 
-use pathcast_core::door::{Door, Limits};
-use pathcast_core::xpath::{Expression, Scratch, Value};
+use pathcast_core::engine::evaluate::{Scratch, Value};
+use pathcast_core::language::xpath::Expression;
+use pathcast_core::xml::parser::{Door, Limits};
 use serde::Deserialize;
 
 #[derive(Deserialize)]

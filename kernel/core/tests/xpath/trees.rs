@@ -1,8 +1,9 @@
 //! What the evaluator asks of trees.
 
 use crate::cases::table;
-use pathcast_core::door::{Door, Limits};
-use pathcast_core::xpath::{Expression, Scratch};
+use pathcast_core::engine::evaluate::Scratch;
+use pathcast_core::language::xpath::Expression;
+use pathcast_core::xml::parser::{Door, Limits};
 
 fn full_door() -> Door {
     let mut door = Door::new(Limits::default());

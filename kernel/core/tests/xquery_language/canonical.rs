@@ -1,9 +1,9 @@
 //! Canonical XML of a fragment, enough to compare results: by Canonical XML 1.0 but for white space
 //! in tags, which the tree does not keep.
 
-use pathcast_core::door::{Door, Limits};
-use pathcast_core::names::NameTable;
-use pathcast_core::tree::{MarkupKind, Message, Span};
+use pathcast_core::xml::names::NameTable;
+use pathcast_core::xml::parser::{Door, Limits};
+use pathcast_core::xml::tree::{MarkupKind, Message, Span};
 use std::collections::BTreeMap;
 
 type Scope = BTreeMap<String, String>;

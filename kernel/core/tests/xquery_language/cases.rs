@@ -1,8 +1,9 @@
 //! `testdata/xquery.toml` and `testdata/flwr.toml`: every program has its results.
 
 use crate::canonical::canonical;
-use pathcast_core::door::{Door, Limits};
-use pathcast_core::xquery::{Bounds, Program, Results, RunError, Scratch, Session};
+use pathcast_core::engine::programs::{Bounds, Results, RunError, Scratch, Session};
+use pathcast_core::language::xquery::Program;
+use pathcast_core::xml::parser::{Door, Limits};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

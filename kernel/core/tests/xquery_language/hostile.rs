@@ -1,8 +1,9 @@
 //! Programs and messages made to cost: steps, bytes, depth. Every run ends with a result or a
 //! verdict, and the verdict is the same every time.
 
-use pathcast_core::door::{Door, Limits};
-use pathcast_core::xquery::{Bounds, Program, Results, RunError, Scratch, Session};
+use pathcast_core::engine::programs::{Bounds, Results, RunError, Scratch, Session};
+use pathcast_core::language::xquery::Program;
+use pathcast_core::xml::parser::{Door, Limits};
 
 fn run(text: &str, message: &str, bounds: Bounds) -> (Result<bool, RunError>, Results, u64) {
     let program = Program::parse(text, &[]).unwrap_or_else(|declined| panic!("{text}: {declined}"));

@@ -2,7 +2,7 @@
 //! what is wrong with a text, and a text that only one of the two parsers took would be lost between
 //! them.
 
-use pathcast_core::xquery::{Declined, Expr, Program};
+use pathcast_core::language::xquery::{Declined, Expr, Program};
 
 fn parse(text: &str) -> Result<Program, Declined> {
     let namespaces = [("p", "urn:p"), ("q", "urn:q&x"), ("b", "urn:{}")];
@@ -197,7 +197,7 @@ fn the_tree_says_each_thing_in_one_way() {
         let Expr::Path { start, steps } = program.expr(program.body()) else {
             panic!("{text} is a path");
         };
-        assert_eq!(start, pathcast_core::xquery::Start::Root, "{text}");
+        assert_eq!(start, pathcast_core::language::xquery::Start::Root, "{text}");
         assert_eq!(program.steps(steps).len(), 2, "{text}");
     }
 }

@@ -1,0 +1,282 @@
+//! The core functions (XPath 1.0, 4).
+
+use super::budget::Within;
+use super::document::{Main, Node, Sort, XML_URI};
+use super::evaluator::{Evaluator, Text};
+use super::number_text::round;
+use super::path_machine::{Context, PathMachine};
+use super::strings;
+use crate::language::xpath::ast::{ExprId, Kind, List};
+use crate::language::xpath::functions::Function;
+use crate::xml::names::{NameId, hash_name};
+use crate::xml::tree::MarkupKind;
+use memchr::memmem;
+use std::borrow::Cow;
+
+impl<'a> Evaluator<'a> {
+    fn argument(&self, list: List, index: usize) -> Option<ExprId> {
+        self.arena.list(list).get(index).copied()
+    }
+
+    /// An argument that the parser has made sure of.
+    fn string_argument(&mut self, list: List, index: usize, context: Context) -> Within<Text<'a>> {
+        match self.argument(list, index) {
+            Some(id) => self.string(id, context),
+            None => self.string_value(context.node),
+        }
+    }
+
+    /// As [`Evaluator::string_argument`], charged as text that is gone through.
+    fn text_argument(&mut self, list: List, index: usize, context: Context) -> Within<Text<'a>> {
+        let text = self.string_argument(list, index, context)?;
+        self.budget.charge_text(text.len())?;
+        Ok(text)
+    }
+
+    fn number_argument(&mut self, list: List, index: usize, context: Context) -> Within<f64> {
+        match self.argument(list, index) {
+            Some(id) => self.number(id, context),
+            None => self.number_of_node(context.node),
+        }
+    }
+
+    /// Functions that give a boolean.
+    pub(crate) fn call_boolean(
+        &mut self,
+        function: Function,
+        list: List,
+        context: Context,
+    ) -> Within<bool> {
+        self.budget.charge(1)?;
+        match function {
+            Function::True => Ok(true),
+            Function::Boolean | Function::Not => {
+                let Some(id) = self.argument(list, 0) else { return Ok(false) };
+                Ok(self.boolean(id, context)? == (function == Function::Boolean))
+            }
+            Function::Contains => {
+                let text = self.text_argument(list, 0, context)?;
+                let part = self.text_argument(list, 1, context)?;
+                Ok(memmem::find(&text, &part).is_some())
+            }
+            Function::StartsWith => {
+                let text = self.string_argument(list, 0, context)?;
+                let part = self.text_argument(list, 1, context)?;
+                Ok(text.starts_with(&part))
+            }
+            Function::Lang => {
+                let wanted = self.text_argument(list, 0, context)?;
+                self.is_in_language(context.node, &wanted)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Functions that give a number.
+    pub(crate) fn call_number(
+        &mut self,
+        function: Function,
+        list: List,
+        context: Context,
+    ) -> Within<f64> {
+        self.budget.charge(1)?;
+        match function {
+            Function::Position => Ok(f64::from(context.position)),
+            Function::Last => Ok(f64::from(context.size)),
+            Function::Count => {
+                let Some(id) = self.argument(list, 0) else { return Ok(0.0) };
+                let nodes = self.nodes(id, context)?;
+                let count = nodes.len();
+                self.give_list(nodes);
+                Ok(count as f64)
+            }
+            Function::Sum => {
+                let Some(id) = self.argument(list, 0) else { return Ok(0.0) };
+                let nodes = self.nodes(id, context)?;
+                let mut sum = 0.0;
+                for &node in &nodes {
+                    self.budget.charge(1)?;
+                    sum += self.number_of_node(node)?;
+                }
+                self.give_list(nodes);
+                Ok(sum)
+            }
+            Function::Number => self.number_argument(list, 0, context),
+            Function::StringLength => {
+                let text = self.text_argument(list, 0, context)?;
+                Ok(strings::char_count(&text) as f64)
+            }
+            Function::Floor => Ok(self.number_argument(list, 0, context)?.floor()),
+            Function::Ceiling => Ok(self.number_argument(list, 0, context)?.ceil()),
+            Function::Round => Ok(round(self.number_argument(list, 0, context)?)),
+            _ => Ok(f64::NAN),
+        }
+    }
+
+    /// Functions that give a string.
+    pub(crate) fn call_string(
+        &mut self,
+        function: Function,
+        list: List,
+        context: Context,
+    ) -> Within<Text<'a>> {
+        self.budget.charge(1)?;
+        match function {
+            Function::String => self.string_argument(list, 0, context),
+            Function::Concat => {
+                let mut all = Vec::new();
+                for index in 0..list.len() {
+                    let text = self.text_argument(list, index, context)?;
+                    all.extend_from_slice(&text);
+                }
+                Ok(Cow::Owned(all))
+            }
+            Function::NormalizeSpace => {
+                Ok(strings::normalized(self.text_argument(list, 0, context)?))
+            }
+            Function::Substring => {
+                let text = self.text_argument(list, 0, context)?;
+                let start = self.number_argument(list, 1, context)?;
+                let length = match self.argument(list, 2) {
+                    Some(id) => Some(self.number(id, context)?),
+                    None => None,
+                };
+                Ok(strings::substring(text, start, length))
+            }
+            Function::SubstringBefore | Function::SubstringAfter => {
+                let text = self.text_argument(list, 0, context)?;
+                let mark = self.text_argument(list, 1, context)?;
+                Ok(match function {
+                    Function::SubstringBefore => strings::before(text, &mark),
+                    _ => strings::after(text, &mark),
+                })
+            }
+            Function::Translate => {
+                let text = self.text_argument(list, 0, context)?;
+                let from = self.text_argument(list, 1, context)?;
+                let to = self.text_argument(list, 2, context)?;
+                Ok(Cow::Owned(strings::translated(&text, &from, &to)))
+            }
+            Function::LocalName | Function::Name | Function::NamespaceUri => {
+                let node = match self.argument(list, 0) {
+                    Some(id) => self.first(id, context)?,
+                    None => Some(context.node),
+                };
+                Ok(node.map_or(Cow::Borrowed(&b""[..]), |node| self.name_of(function, node)))
+            }
+            _ => Ok(Cow::Borrowed(b"")),
+        }
+    }
+
+    fn name_of(&self, function: Function, node: Node) -> Text<'a> {
+        let tree = self.document.tree;
+        let (name, prefix) = match self.document.sort(node) {
+            Sort::Main(Main::Element(element)) => {
+                (tree.name[element as usize], tree.prefix.get(element as usize))
+            }
+            Sort::Attribute(attribute) => {
+                let attribute = attribute as usize;
+                (tree.attribute_name[attribute], tree.attribute_prefix.get(attribute))
+            }
+            other => return Cow::Borrowed(self.name_without_namespace(function, other)),
+        };
+        let local = self.document.names.local(name).as_bytes();
+        match (function, prefix.map(|&prefix| self.document.bytes(prefix))) {
+            (Function::NamespaceUri, _) => Cow::Borrowed(self.document.names.uri(name).as_bytes()),
+            (Function::Name, Some(prefix)) if !prefix.is_empty() => {
+                Cow::Owned([prefix, b":", local].concat())
+            }
+            _ => Cow::Borrowed(local),
+        }
+    }
+
+    /// Names of nodes that are in no namespace: instructions have their target, namespace nodes
+    /// their prefix.
+    fn name_without_namespace(&self, function: Function, sort: Sort) -> &'a [u8] {
+        if function == Function::NamespaceUri {
+            return b"";
+        }
+        match sort {
+            Sort::Namespace(declaration) => self.document.declared_prefix(declaration),
+            Sort::XmlNamespace => b"xml",
+            Sort::Main(Main::Markup(markup)) => {
+                match self.document.tree.markup_kind[markup as usize] {
+                    MarkupKind::Instruction => {
+                        self.document.bytes(self.document.tree.markup_target[markup as usize])
+                    }
+                    MarkupKind::Comment => b"",
+                }
+            }
+            _ => b"",
+        }
+    }
+
+    fn xml_name(&self, local: &str) -> Option<NameId> {
+        let hash = hash_name(XML_URI, local);
+        self.document.names.find(hash, XML_URI.as_bytes(), local.as_bytes())
+    }
+
+    /// `lang()`: what the nearest `xml:lang` says is the language or a dialect of it.
+    fn is_in_language(&mut self, node: Node, wanted: &[u8]) -> Within<bool> {
+        // Where no message has had the name yet, the walk is taken nevertheless: its steps must not
+        // depend on the messages before.
+        let name = self.xml_name("lang");
+        let document = self.document;
+        let mut at = Some(node.position());
+        while let Some(position) = at {
+            self.budget.charge(1)?;
+            if let Some(element) = document.element(position) {
+                for attribute in document.attributes(element) {
+                    if Some(document.tree.attribute_name[attribute as usize]) == name {
+                        let span = document.tree.attribute_value[attribute as usize];
+                        return Ok(is_same_language(document.bytes(span), wanted));
+                    }
+                }
+            }
+            at = document.parent(position);
+        }
+        Ok(false)
+    }
+
+    /// `id()`: the elements whose ids are among the words of the argument; of a node-set, of the
+    /// string-values of all its nodes.
+    pub(crate) fn call_id(&mut self, list: List, context: Context) -> Within<Vec<Node>> {
+        self.budget.charge(1)?;
+        let mut found = self.take_list();
+        let Some(id) = self.argument(list, 0) else { return Ok(found) };
+        if self.arena.kind(id) == Kind::Nodes {
+            let nodes = self.nodes(id, context)?;
+            for &node in &nodes {
+                self.budget.charge(1)?;
+                let text = self.string_value(node)?;
+                self.add_elements_with_ids(&text, &mut found)?;
+            }
+            self.give_list(nodes);
+        } else {
+            let text = self.string(id, context)?;
+            self.budget.charge_text(text.len())?;
+            self.add_elements_with_ids(&text, &mut found)?;
+        }
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
+    }
+
+    fn add_elements_with_ids(&mut self, text: &[u8], found: &mut Vec<Node>) -> Within<()> {
+        let document = self.document;
+        let words = text.split(|&byte| strings::is_blank(byte)).filter(|word| !word.is_empty());
+        for word in words {
+            self.budget.charge(1)?;
+            if let Some(element) = self.state.ids.element(&document, word) {
+                found.push(Node::at(document.element_position(element)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `de` covers `de` and `de-AT`; case does not count (XPath 1.0, 4.3).
+pub(crate) fn is_same_language(found: &[u8], wanted: &[u8]) -> bool {
+    let (start, rest) = found.split_at_checked(wanted.len()).unwrap_or((b"", b"?"));
+    start.eq_ignore_ascii_case(wanted) && (rest.is_empty() || rest[0] == b'-')
+}

@@ -1,0 +1,133 @@
+//! What the shared plans have found in a message: lists of BoundNodes, and who has which.
+
+use super::shared::{Row, SelectionId, SharedPlans, SubscriptionNumber};
+use super::template::TemplateId;
+
+/// Number of a list of BoundNodes of one message.
+pub(crate) type ListId = u32;
+
+/// What a message gave: which subscriptions, and the BoundNodes of each.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// BoundNodes of all lists.
+    pub(crate) nodes: Vec<u32>,
+    /// Where each list is in `nodes`.
+    lists: Vec<(u32, u32)>,
+    /// By subscription: its list and template, if its bit is set.
+    answers: Vec<(ListId, TemplateId)>,
+    hits: Vec<u64>,
+    count: usize,
+    /// Per element: whether some list has it.
+    pub(crate) is_wanted: Vec<bool>,
+}
+
+impl Found {
+    pub(crate) fn begin(&mut self, bound: usize) {
+        self.nodes.clear();
+        self.lists.clear();
+        self.count = 0;
+        self.answers.resize(bound.max(self.answers.len()), (0, 0));
+        self.hits.clear();
+        self.hits.resize(bound.div_ceil(64), 0);
+    }
+
+    /// The BoundNodes from `start` on are a list.
+    pub(crate) fn add_list(&mut self, start: usize) -> ListId {
+        for &node in &self.nodes[start..] {
+            self.is_wanted[node as usize] = true;
+        }
+        self.lists.push((start as u32, self.nodes.len() as u32));
+        (self.lists.len() - 1) as ListId
+    }
+
+    /// The BoundNodes from `start` on are a selection's by its access predicate; keeps those at which
+    /// its other predicates hold. `holds` are the BoundNodes of each predicate.
+    pub(crate) fn check_others(
+        &mut self,
+        plans: &SharedPlans,
+        selection: SelectionId,
+        start: usize,
+        holds: &[Vec<u32>],
+    ) {
+        let selection = plans.selections.get(selection);
+        if selection.has_others() {
+            for other in selection.others() {
+                let holds = &holds[other as usize];
+                retain_from(&mut self.nodes, start, |node| holds.binary_search(&node).is_ok());
+            }
+        }
+        if self.nodes.len() > start {
+            let list = self.add_list(start);
+            self.add_rows(&selection.rows, list);
+        }
+    }
+
+    /// These subscriptions (with their templates) have the BoundNodes of a list.
+    #[inline]
+    pub(crate) fn add(
+        &mut self,
+        rows: impl ExactSizeIterator<Item = (SubscriptionNumber, TemplateId)>,
+        list: ListId,
+    ) {
+        self.count += rows.len();
+        for (subscription, template) in rows {
+            let at = subscription as usize;
+            self.hits[at / 64] |= 1 << (at % 64);
+            self.answers[at] = (list, template);
+        }
+    }
+
+    /// The same, for the rows of a selection.
+    pub(crate) fn add_rows(&mut self, rows: &[Row], list: ListId) {
+        self.add(rows.iter().map(|row| (row.subscription, row.template)), list);
+    }
+
+    /// Number of subscriptions.
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The subscriptions with a BoundNode, ascending; list and template of each.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SubscriptionNumber, ListId, TemplateId)> {
+        self.hits.iter().enumerate().flat_map(move |(word, &bits)| {
+            let mut bits = bits;
+            std::iter::from_fn(move || {
+                let bit = bits.trailing_zeros();
+                (bits != 0).then(|| {
+                    bits &= bits - 1;
+                    let subscription = word as u32 * 64 + bit;
+                    let (list, template) = self.answers[subscription as usize];
+                    (subscription, list, template)
+                })
+            })
+        })
+    }
+
+    /// The BoundNodes of a list, in document order.
+    pub(crate) fn list(&self, list: ListId) -> &[u32] {
+        let (start, end) = self.lists[list as usize];
+        &self.nodes[start as usize..end as usize]
+    }
+
+    /// Number of lists.
+    pub(crate) fn list_count(&self) -> usize {
+        self.lists.len()
+    }
+}
+
+/// Keeps of the nodes from `start` on those that pass.
+fn retain_from(nodes: &mut Vec<u32>, start: usize, mut passes: impl FnMut(u32) -> bool) {
+    let mut kept = start;
+    for at in start..nodes.len() {
+        if passes(nodes[at]) {
+            nodes[kept] = nodes[at];
+            kept += 1;
+        }
+    }
+    nodes.truncate(kept);
+}

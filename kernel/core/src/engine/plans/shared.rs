@@ -1,0 +1,474 @@
+//! The shared plans of many subscriptions, which enter and leave one by one.
+//!
+//! A plan is what the paper draws above the matching engine, cut where subscriptions can share it:
+//!
+//! - binding paths, predicate paths and return paths, each distinct one once, in three automata;
+//! - *operands*: a predicate path and what of its nodes is compared. All predicates of an operand are
+//!   found from a value together ([`Probe`]: the shared selection);
+//! - *predicates*: true at a BoundNode or not, whatever path has bound it;
+//! - *selections*: a binding path and the predicates that must hold where it has bound a node. Reached
+//!   through one of the predicates, the *access predicate*, or, where there are none, the binding path;
+//! - *templates*: the return clause and the frame around it, with its return paths;
+//! - rows: a subscription is one row, (selection, template).
+//!
+//! Entering and leaving touch what the subscription itself mentions and nothing else.
+//!
+//! Source: paper 002, section 5 (plan sharing, incremental construction). Differs: predicates are
+//! shared by binding paths too, so a shared join exists once a predicate path, not once a pair of paths;
+//! several predicates are no obstacle to sharing (ADR 0007).
+
+use super::probe::{Ask, Constant, PredicateId, Probe, Texts};
+use super::template::{Leaf, Template, TemplateId, TemplateSpec, Templates};
+use crate::engine::paths::{PathId, PathSet};
+use crate::language::comparison::Comparison;
+use crate::language::query::ast::Step;
+use rustc_hash::FxHashMap;
+
+/// Number of a binding path.
+pub(crate) type BindingId = PathId;
+/// Number of an operand.
+pub(crate) type OperandId = u32;
+/// Number of a selection.
+pub(crate) type SelectionId = u32;
+/// Number of a subscription; 0-based, given in order of arrival.
+pub(crate) type SubscriptionNumber = u32;
+
+/// What a subscription of the shared class asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct PlanSpec {
+    /// The binding path, from the document node; location steps without predicates.
+    pub(crate) binding: Vec<Step<'static>>,
+    /// What must hold at a BoundNode.
+    pub(crate) conditions: Vec<ConditionSpec>,
+    /// What is returned for each BoundNode, and the frame around it.
+    pub(crate) template: TemplateSpec,
+}
+
+/// A condition on a BoundNode: that a node of a path is so.
+#[derive(Clone, Debug)]
+pub(crate) struct ConditionSpec {
+    /// The predicate path, relative to the BoundNode; empty for the node itself.
+    pub(crate) path: Vec<Step<'static>>,
+    /// What of its nodes is compared.
+    pub(crate) leaf: Leaf,
+    /// What is asked.
+    pub(crate) ask: Ask,
+}
+
+/// A predicate path and what of its nodes is compared.
+#[derive(Debug)]
+pub(crate) struct Operand {
+    pub(crate) path: PathId,
+    pub(crate) leaf: Leaf,
+    pub(crate) probe: Probe,
+    predicates: u32,
+}
+
+#[derive(Debug)]
+pub(crate) struct Predicate {
+    operand: OperandId,
+    ask: Ask,
+    uses: u32,
+    /// The selections that are reached through it.
+    pub(crate) selections: Vec<Attached>,
+}
+
+/// A selection and its binding path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attached {
+    pub(crate) binding: BindingId,
+    pub(crate) selection: SelectionId,
+}
+
+#[derive(Debug)]
+pub(crate) struct Selection {
+    pub(crate) binding: BindingId,
+    /// Ascending.
+    predicates: Box<[PredicateId]>,
+    access: Option<PredicateId>,
+    /// Its place in the list it is reached through.
+    place: u32,
+    pub(crate) rows: Vec<Row>,
+}
+
+impl Selection {
+    /// The predicates that are to be checked where the access predicate holds.
+    pub(crate) fn others(&self) -> impl Iterator<Item = PredicateId> {
+        let access = self.access;
+        self.predicates.iter().copied().filter(move |&predicate| Some(predicate) != access)
+    }
+
+    /// Whether the access predicate is all.
+    #[inline]
+    pub(crate) fn has_others(&self) -> bool {
+        self.predicates.len() > 1
+    }
+}
+
+/// A subscription in a selection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// Which subscription.
+    pub(crate) subscription: SubscriptionNumber,
+    /// What it gets.
+    pub(crate) template: TemplateId,
+}
+
+/// Where a subscription is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    selection: SelectionId,
+    row: u32,
+}
+
+/// How many subscriptions have each part of a plan, the one that is asked about counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sharing {
+    /// Those with the same binding path.
+    pub binding: u32,
+    /// Per distinct predicate: those with it.
+    pub predicates: Vec<u32>,
+    /// Those with the same binding path and the same predicates.
+    pub selection: u32,
+    /// Those with the same frame and return clause.
+    pub template: u32,
+}
+
+/// Number of distinct things.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Binding paths.
+    pub bindings: usize,
+    /// Predicate paths.
+    pub predicate_paths: usize,
+    /// Return paths.
+    pub return_paths: usize,
+    /// Predicates.
+    pub predicates: usize,
+    /// Selections.
+    pub selections: usize,
+    /// Templates.
+    pub templates: usize,
+}
+
+/// Things that are numbered, whose numbers are used again.
+#[derive(Debug)]
+pub(crate) struct Slots<T> {
+    items: Vec<Option<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Slots { items: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Slots<T> {
+    pub(crate) fn insert(&mut self, item: T) -> u32 {
+        match self.free.pop() {
+            Some(id) => {
+                self.items[id as usize] = Some(item);
+                id
+            }
+            None => {
+                self.items.push(Some(item));
+                (self.items.len() - 1) as u32
+            }
+        }
+    }
+
+    pub(crate) fn remove(&mut self, id: u32) -> T {
+        self.free.push(id);
+        self.items[id as usize].take().expect("what is removed is there")
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: u32) -> &T {
+        self.items[id as usize].as_ref().expect("only what is there is asked for")
+    }
+
+    pub(crate) fn get_mut(&mut self, id: u32) -> &mut T {
+        self.items[id as usize].as_mut().expect("only what is there is asked for")
+    }
+
+    /// All things, in order of their numbers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.items.iter().flatten()
+    }
+
+    /// One past the largest number.
+    pub(crate) fn bound(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Number of things.
+    pub(crate) fn len(&self) -> usize {
+        self.items.len() - self.free.len()
+    }
+}
+
+/// The plans of all subscriptions of the shared class.
+#[derive(Debug, Default)]
+pub(crate) struct SharedPlans {
+    pub(crate) bindings: PathSet,
+    pub(crate) predicate_paths: PathSet,
+    pub(crate) return_paths: PathSet,
+    /// By binding path: selections without predicates.
+    pub(crate) unconditional: Vec<Vec<Attached>>,
+    /// By predicate path.
+    pub(crate) operands_of: Vec<Vec<OperandId>>,
+    pub(crate) operands: Slots<Operand>,
+    pub(crate) predicates: Slots<Predicate>,
+    pub(crate) texts: Texts,
+    pub(crate) selections: Slots<Selection>,
+    selection_index: FxHashMap<Box<[u32]>, SelectionId>,
+    pub(crate) templates: Templates,
+    places: FxHashMap<SubscriptionNumber, Place>,
+    /// Number of changes.
+    clock: u64,
+    /// By predicate: the change that was the last one to its selections. No two have the same.
+    versions: Vec<u64>,
+    key: Vec<u32>,
+}
+
+impl SharedPlans {
+    /// When the selections that are reached through a predicate last changed.
+    #[inline]
+    pub(crate) fn version(&self, predicate: PredicateId) -> u64 {
+        self.versions[predicate as usize]
+    }
+
+    /// Number of subscriptions.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Number of paths in the automata that nobody uses, and that somebody uses.
+    pub(crate) fn unused_and_used(&self) -> (usize, usize) {
+        let sets = [&self.bindings, &self.predicate_paths, &self.return_paths];
+        let unused = sets.iter().map(|set| set.unused()).sum();
+        (unused, sets.iter().map(|set| set.len()).sum::<usize>() - unused)
+    }
+
+    /// Number of distinct things.
+    pub(crate) fn counts(&self) -> Counts {
+        Counts {
+            bindings: self.bindings.len() - self.bindings.unused(),
+            predicate_paths: self.predicate_paths.len() - self.predicate_paths.unused(),
+            return_paths: self.return_paths.len() - self.return_paths.unused(),
+            predicates: self.predicates.len(),
+            selections: self.selections.len(),
+            templates: self.templates.len(),
+        }
+    }
+
+    /// Adds a subscription, whose number is not in use.
+    ///
+    /// Cost: one look-up a location step, a predicate, the selection and the template.
+    pub(crate) fn enter(&mut self, subscription: SubscriptionNumber, spec: &PlanSpec) {
+        let binding = self.bindings.intern(&spec.binding);
+        let mut key = std::mem::take(&mut self.key);
+        key.clear();
+        for condition in &spec.conditions {
+            let predicate = self.enter_predicate(condition);
+            key.push(predicate);
+        }
+        key.sort_unstable();
+        key.dedup();
+        let template = self.enter_template(&spec.template);
+        key.push(binding);
+        let selection = match self.selection_index.get(&key[..]) {
+            Some(&selection) => selection,
+            None => self.add_selection(binding, &key),
+        };
+        self.key = key;
+        let rows = &mut self.selections.get_mut(selection).rows;
+        let row = rows.len() as u32;
+        rows.push(Row { subscription, template });
+        self.places.insert(subscription, Place { selection, row });
+        self.changed(selection);
+    }
+
+    /// What was kept of the access predicate of a selection is out of date.
+    fn changed(&mut self, selection: SelectionId) {
+        self.clock += 1;
+        if let Some(access) = self.selections.get(selection).access {
+            self.versions[access as usize] = self.clock;
+        }
+    }
+
+    /// Takes a subscription out; false if it is not there. Cost: as [`SharedPlans::enter`].
+    pub(crate) fn leave(&mut self, subscription: SubscriptionNumber) -> bool {
+        let Some(Place { selection: id, row }) = self.places.remove(&subscription) else {
+            return false;
+        };
+        let selection = self.selections.get_mut(id);
+        let Row { template, .. } = selection.rows.swap_remove(row as usize);
+        if let Some(moved) = selection.rows.get(row as usize) {
+            let place = self.places.get_mut(&moved.subscription);
+            place.expect("a row belongs to a subscription").row = row;
+        }
+        let is_unused = selection.rows.is_empty();
+        self.changed(id);
+        self.leave_template(template);
+        if is_unused {
+            self.remove_selection(id);
+        }
+        true
+    }
+
+    /// What a subscription shares with how many. Cost: a look at every selection.
+    pub(crate) fn sharing(&self, subscription: SubscriptionNumber) -> Option<Sharing> {
+        let place = self.places.get(&subscription)?;
+        let selection = self.selections.get(place.selection);
+        let row = selection.rows[place.row as usize];
+        let subscriptions = |shares: &dyn Fn(&Selection) -> bool| -> u32 {
+            let sharing = self.selections.iter().filter(|selection| shares(selection));
+            sharing.map(|selection| selection.rows.len() as u32).sum()
+        };
+        let uses = |predicate: &PredicateId| {
+            subscriptions(&|other| other.predicates.binary_search(predicate).is_ok())
+        };
+        Some(Sharing {
+            binding: subscriptions(&|other| other.binding == selection.binding),
+            predicates: selection.predicates.iter().map(uses).collect(),
+            selection: selection.rows.len() as u32,
+            template: self.templates.get(row.template).uses,
+        })
+    }
+
+    /// The predicate of a condition; it is counted as used only by selections.
+    fn enter_predicate(&mut self, condition: &ConditionSpec) -> PredicateId {
+        let path = self.predicate_paths.intern(&condition.path);
+        if self.operands_of.len() <= path as usize {
+            self.operands_of.resize_with(path as usize + 1, Vec::new);
+        }
+        let known = self.operands_of[path as usize]
+            .iter()
+            .copied()
+            .find(|&operand| self.operands.get(operand).leaf == condition.leaf);
+        let operand = known.unwrap_or_else(|| {
+            let leaf = condition.leaf.clone();
+            let probe = Probe::default();
+            let operand = self.operands.insert(Operand { path, leaf, probe, predicates: 0 });
+            self.operands_of[path as usize].push(operand);
+            self.predicate_paths.enter(path);
+            operand
+        });
+        let probe = &mut self.operands.get_mut(operand).probe;
+        if let Some(predicate) = probe.find(&condition.ask, &self.texts) {
+            return predicate;
+        }
+        let ask = condition.ask.clone();
+        let predicate = Predicate { operand, ask, uses: 0, selections: vec![] };
+        let predicate = self.predicates.insert(predicate);
+        self.versions.resize(self.predicates.bound(), 0);
+        let operand = self.operands.get_mut(operand);
+        operand.probe.insert(&condition.ask, predicate, &mut self.texts);
+        operand.predicates += 1;
+        predicate
+    }
+
+    fn add_selection(&mut self, binding: BindingId, key: &[u32]) -> SelectionId {
+        let predicates: Box<[PredicateId]> = key[..key.len() - 1].into();
+        self.bindings.enter(binding);
+        for &predicate in &predicates {
+            self.predicates.get_mut(predicate).uses += 1;
+        }
+        let access = predicates.iter().copied().min_by_key(|&predicate| {
+            let predicate = self.predicates.get(predicate);
+            (rank(&predicate.ask), predicate.selections.len())
+        });
+        let selection = self.selections.insert(Selection {
+            binding,
+            predicates,
+            access,
+            place: 0,
+            rows: Vec::new(),
+        });
+        let list = self.reaching(binding, access);
+        let place = list.len() as u32;
+        list.push(Attached { binding, selection });
+        self.selections.get_mut(selection).place = place;
+        self.selection_index.insert(key.into(), selection);
+        selection
+    }
+
+    fn remove_selection(&mut self, id: SelectionId) {
+        let Selection { binding, predicates, access, place, .. } = self.selections.remove(id);
+        let list = self.reaching(binding, access);
+        list.swap_remove(place as usize);
+        if let Some(moved) = list.get(place as usize).map(|attached| attached.selection) {
+            self.selections.get_mut(moved).place = place;
+        }
+        let mut key = predicates.to_vec();
+        key.push(binding);
+        self.selection_index.remove(&key[..]);
+        self.bindings.leave(binding);
+        for &predicate in &predicates {
+            self.leave_predicate(predicate);
+        }
+    }
+
+    /// The list of selections that are reached through the access predicate or the binding path.
+    fn reaching(&mut self, binding: BindingId, access: Option<PredicateId>) -> &mut Vec<Attached> {
+        match access {
+            Some(access) => &mut self.predicates.get_mut(access).selections,
+            None => {
+                if self.unconditional.len() <= binding as usize {
+                    self.unconditional.resize_with(binding as usize + 1, Vec::new);
+                }
+                &mut self.unconditional[binding as usize]
+            }
+        }
+    }
+
+    fn leave_predicate(&mut self, id: PredicateId) {
+        let predicate = self.predicates.get_mut(id);
+        predicate.uses -= 1;
+        if predicate.uses > 0 {
+            return;
+        }
+        let Predicate { operand: operand_id, ask, .. } = self.predicates.remove(id);
+        let operand = self.operands.get_mut(operand_id);
+        operand.probe.remove(&ask, &mut self.texts);
+        operand.predicates -= 1;
+        if operand.predicates == 0 {
+            let Operand { path, .. } = self.operands.remove(operand_id);
+            self.operands_of[path as usize].retain(|&operand| operand != operand_id);
+            self.predicate_paths.leave(path);
+        }
+    }
+
+    fn enter_template(&mut self, spec: &TemplateSpec) -> TemplateId {
+        let paths = &mut self.return_paths;
+        let template = Template::new(spec, |path| paths.intern(path));
+        let id = self.templates.enter(template);
+        if self.templates.get(id).uses == 1 {
+            for path in self.templates.get(id).paths() {
+                self.return_paths.enter(path);
+            }
+        }
+        id
+    }
+
+    fn leave_template(&mut self, id: TemplateId) {
+        if let Some(template) = self.templates.leave(id) {
+            for path in template.paths() {
+                self.return_paths.leave(path);
+            }
+        }
+    }
+}
+
+/// The order in which predicates are asked: those that fewer values satisfy first.
+fn rank(ask: &Ask) -> u8 {
+    match ask {
+        Ask::Compare(Comparison::Eq, Constant::Text(_)) => 0,
+        Ask::Compare(Comparison::Eq, Constant::Number(_)) => 1,
+        Ask::Compare(Comparison::Ne, _) => 3,
+        Ask::Compare(..) => 2,
+        Ask::Exists => 4,
+    }
+}

@@ -1,0 +1,433 @@
+//! Conditions on the values of one element, each distinct one once: *atoms*.
+//!
+//! An atom is a subject (an attribute, the text nodes, the string-value, a position) and a
+//! comparison. Those that a value can look up (equality, `starts-with`, existence) are found from the
+//! value: one hash look-up gives the atoms that it satisfies, whatever number there are. The others
+//! are tried where a query needs them.
+//!
+//! Atoms are numbered as they come and never forgotten by a worker's cache before that is dropped.
+
+use super::contained::Contained;
+use crate::language::comparison::Comparison;
+use crate::language::numbers::number;
+use crate::xml::names::{NameTable, hash_name};
+use hashbrown::HashTable;
+use memchr::memmem;
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// Number of an atom.
+pub(crate) type AtomId = u32;
+/// Number of a subject.
+pub(crate) type SubjectId = u32;
+
+/// The text nodes of an element.
+pub(crate) const TEXT: SubjectId = 0;
+/// The string-value of an element.
+pub(crate) const VALUE: SubjectId = 1;
+/// Its position among its siblings.
+pub(crate) const ORDINAL_OF_ANY: SubjectId = 2;
+/// Its position among its siblings of the same name.
+pub(crate) const ORDINAL_OF_NAME: SubjectId = 3;
+const FIRST_ATTRIBUTE: SubjectId = 4;
+/// No query asks for an attribute of that name.
+pub(crate) const NO_SUBJECT: SubjectId = u32::MAX;
+
+/// What kinds of values a subject has; one bit each in a set of kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// Attributes.
+    Attribute = 0,
+    /// Text nodes.
+    Text = 1,
+    /// String-values.
+    Value = 2,
+    /// Positions.
+    Ordinal = 3,
+}
+
+/// All kinds, in the order of their bits.
+pub(crate) const KINDS: [Kind; 4] = [Kind::Attribute, Kind::Text, Kind::Value, Kind::Ordinal];
+
+/// The kind of a subject.
+pub(crate) fn kind_of(subject: SubjectId) -> Kind {
+    match subject {
+        TEXT => Kind::Text,
+        VALUE => Kind::Value,
+        ORDINAL_OF_ANY | ORDINAL_OF_NAME => Kind::Ordinal,
+        _ => Kind::Attribute,
+    }
+}
+
+/// What a value is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Ask {
+    /// That it is there.
+    Exists,
+    /// `= 'literal'`
+    Is(Box<[u8]>),
+    /// `!= 'literal'`
+    IsNot(Box<[u8]>),
+    /// `starts-with`
+    StartsWith(Box<[u8]>),
+    /// `contains`
+    Contains(Box<[u8]>),
+    /// The value as a number.
+    Compare(Comparison, f64),
+}
+
+impl Ask {
+    /// Whether a string satisfies it.
+    pub(crate) fn holds(&self, value: &[u8]) -> bool {
+        match self {
+            Ask::Exists => true,
+            Ask::Is(literal) => value == &**literal,
+            Ask::IsNot(literal) => value != &**literal,
+            Ask::StartsWith(literal) => value.starts_with(literal),
+            Ask::Contains(literal) => memmem::find(value, literal).is_some(),
+            Ask::Compare(comparison, constant) => comparison.holds(number(value), *constant),
+        }
+    }
+
+    /// Whether a number satisfies it; only for comparisons with numbers.
+    pub(crate) fn holds_number(&self, value: f64) -> bool {
+        match *self {
+            Ask::Compare(comparison, constant) => comparison.holds(value, constant),
+            _ => false,
+        }
+    }
+
+    /// Whether it compares numbers.
+    pub(crate) fn is_numeric(&self) -> bool {
+        matches!(self, Ask::Compare(..))
+    }
+
+    /// Whether [`Atoms::satisfied`] finds it.
+    pub(crate) fn is_found(&self) -> bool {
+        match self {
+            Ask::IsNot(_) => false,
+            Ask::Compare(comparison, _) => *comparison == Comparison::Eq,
+            _ => true,
+        }
+    }
+}
+
+/// A condition on one value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Atom {
+    /// What is looked at.
+    pub(crate) subject: SubjectId,
+    /// What it is asked for.
+    pub(crate) ask: Ask,
+}
+
+/// What the atoms of one subject are found by.
+#[derive(Debug, Default)]
+struct Found {
+    exists: Option<AtomId>,
+    strings: HashTable<AtomId>,
+    string_len_max: usize,
+    numbers: FxHashMap<u64, AtomId>,
+    prefixes: HashTable<AtomId>,
+    /// Lengths of the prefixes, ascending.
+    prefix_lens: Vec<usize>,
+    contained: Contained,
+}
+
+/// The atoms of one automaton.
+#[derive(Debug)]
+pub(crate) struct Atoms {
+    atoms: Vec<Atom>,
+    /// Elements that satisfied each atom, since the worker began.
+    hits: Vec<u32>,
+    index: HashTable<AtomId>,
+    /// Per subject.
+    found: Vec<Found>,
+    /// Attribute names of the subjects from [`FIRST_ATTRIBUTE`] on: (hash, URI, local name).
+    attributes: Vec<(u64, Box<str>, Box<str>)>,
+    attribute_index: HashTable<SubjectId>,
+    /// Subject of each name of the messages.
+    subject_of_name: Vec<SubjectId>,
+    names_generation: u64,
+    memory: usize,
+    /// Steps that searching for contained strings has taken since somebody asked.
+    searched: u64,
+    /// Drawn once: nobody can register literals that are made to collide.
+    seed: u64,
+}
+
+impl Default for Atoms {
+    fn default() -> Self {
+        Atoms {
+            atoms: Vec::new(),
+            hits: Vec::new(),
+            index: HashTable::new(),
+            found: (0..FIRST_ATTRIBUTE).map(|_| Found::default()).collect(),
+            attributes: Vec::new(),
+            attribute_index: HashTable::new(),
+            subject_of_name: Vec::new(),
+            names_generation: 0,
+            memory: 0,
+            searched: 0,
+            seed: RandomState::new().hash_one(0),
+        }
+    }
+}
+
+impl Atoms {
+    /// An atom.
+    pub(crate) fn get(&self, atom: AtomId) -> &Atom {
+        &self.atoms[atom as usize]
+    }
+
+    /// Number of atoms.
+    pub(crate) fn len(&self) -> usize {
+        self.atoms.len()
+    }
+
+    /// Bytes held, roughly.
+    pub(crate) fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// How many elements have satisfied an atom that is found by its value.
+    pub(crate) fn hits(&self, atom: AtomId) -> u32 {
+        self.hits[atom as usize]
+    }
+
+    /// The subject of an attribute name, new or known.
+    pub(crate) fn attribute(&mut self, uri: &str, local: &str) -> SubjectId {
+        let hash = hash_name(uri, local);
+        let attributes = &self.attributes;
+        let name_of = |subject: SubjectId| &attributes[(subject - FIRST_ATTRIBUTE) as usize];
+        let known = self.attribute_index.find(hash, |&subject| {
+            let (_, known_uri, known_local) = name_of(subject);
+            **known_uri == *uri && **known_local == *local
+        });
+        if let Some(&known) = known {
+            return known;
+        }
+        let subject = self.found.len() as SubjectId;
+        self.found.push(Found::default());
+        self.attributes.push((hash, uri.into(), local.into()));
+        let attributes = &self.attributes;
+        self.attribute_index.insert_unique(hash, subject, |&subject| {
+            attributes[(subject - FIRST_ATTRIBUTE) as usize].0
+        });
+        self.subject_of_name.clear();
+        subject
+    }
+
+    /// The number of an atom, new or known.
+    pub(crate) fn intern(&mut self, atom: Atom) -> AtomId {
+        let seed = self.seed;
+        let hash = hash_atom(&atom, seed);
+        let atoms = &self.atoms;
+        if let Some(&known) = self.index.find(hash, |&known| atoms[known as usize] == atom) {
+            return known;
+        }
+        let id = self.atoms.len() as AtomId;
+        self.memory += 120;
+        self.atoms.push(atom);
+        self.hits.push(0);
+        let atoms = &self.atoms;
+        self.index.insert_unique(hash, id, |&id| hash_atom(&atoms[id as usize], seed));
+        self.add_to_found(id);
+        id
+    }
+
+    fn add_to_found(&mut self, id: AtomId) {
+        let atoms = &self.atoms;
+        let atom = &atoms[id as usize];
+        let seed = self.seed;
+        let literal_hash = |&id: &AtomId| match &atoms[id as usize].ask {
+            Ask::Is(literal) | Ask::StartsWith(literal) => xxh3_64_with_seed(literal, seed),
+            _ => 0,
+        };
+        let found = &mut self.found[atom.subject as usize];
+        match &atom.ask {
+            Ask::Exists => found.exists = Some(id),
+            Ask::Is(literal) => {
+                found.string_len_max = found.string_len_max.max(literal.len());
+                found.strings.insert_unique(xxh3_64_with_seed(literal, seed), id, literal_hash);
+                self.memory += literal.len() + 8;
+            }
+            Ask::StartsWith(literal) => {
+                if let Err(at) = found.prefix_lens.binary_search(&literal.len()) {
+                    found.prefix_lens.insert(at, literal.len());
+                }
+                found.prefixes.insert_unique(xxh3_64_with_seed(literal, seed), id, literal_hash);
+                self.memory += literal.len() + 8;
+            }
+            Ask::Contains(literal) => {
+                found.contained.add(id);
+                self.memory += literal.len() + 4;
+            }
+            Ask::Compare(Comparison::Eq, constant) => {
+                found.numbers.insert(positive_zero(*constant).to_bits(), id);
+            }
+            _ => {}
+        }
+    }
+
+    /// Learns the names that have come since the last time. Cost: the new names.
+    pub(crate) fn learn_names(&mut self, names: &NameTable) {
+        if self.names_generation != names.generation() {
+            self.subject_of_name.clear();
+            self.names_generation = names.generation();
+        }
+        for name in self.subject_of_name.len() as u32..names.len() as u32 {
+            let (hash, uri, local) = (names.hash(name), names.uri(name), names.local(name));
+            let subject = self.attribute_index.find(hash, |&subject| {
+                let (_, known_uri, known_local) =
+                    &self.attributes[(subject - FIRST_ATTRIBUTE) as usize];
+                **known_uri == *uri && **known_local == *local
+            });
+            self.subject_of_name.push(subject.copied().unwrap_or(NO_SUBJECT));
+        }
+    }
+
+    /// The subject of an attribute of a message, or [`NO_SUBJECT`]. Needs [`Atoms::learn_names`].
+    #[inline]
+    pub(crate) fn subject_of(&self, name: u32) -> SubjectId {
+        self.subject_of_name[name as usize]
+    }
+
+    /// Adds the atoms that a value satisfies, of those that are found by their value. Cost: a
+    /// look-up by string, one by number, one a length of prefix, a pass over the value for contained strings.
+    pub(crate) fn satisfied(&mut self, subject: SubjectId, value: &[u8], out: &mut Vec<AtomId>) {
+        self.satisfied_by_text(subject, value, out);
+        let found = &mut self.found[subject as usize];
+        if !found.numbers.is_empty() {
+            out.extend(equal_to(&found.numbers, number(value)));
+        }
+        if !found.contained.is_empty() {
+            self.searched += found.contained.find(value, &self.atoms, out);
+        }
+    }
+
+    /// The same without numbers and contained strings. Cost: at most the length of the longest literal.
+    pub(crate) fn satisfied_by_text(
+        &self,
+        subject: SubjectId,
+        value: &[u8],
+        out: &mut Vec<AtomId>,
+    ) {
+        let found = &self.found[subject as usize];
+        out.extend(found.exists);
+        if !found.strings.is_empty() && value.len() <= found.string_len_max {
+            let known = found.strings.find(xxh3_64_with_seed(value, self.seed), |&id| {
+                matches!(&self.atoms[id as usize].ask, Ask::Is(literal) if **literal == *value)
+            });
+            out.extend(known);
+        }
+        for &length in found.prefix_lens.iter().take_while(|&&length| length <= value.len()) {
+            let prefix = &value[..length];
+            let known = found.prefixes.find(xxh3_64_with_seed(prefix, self.seed), |&id| {
+                matches!(&self.atoms[id as usize].ask, Ask::StartsWith(literal) if **literal == *prefix)
+            });
+            out.extend(known);
+        }
+    }
+
+    /// Adds the atoms whose strings a value contains.
+    pub(crate) fn satisfied_by_containing(
+        &mut self,
+        subject: SubjectId,
+        value: &[u8],
+        out: &mut Vec<AtomId>,
+    ) {
+        let found = &mut self.found[subject as usize];
+        if !found.contained.is_empty() {
+            self.searched += found.contained.find(value, &self.atoms, out);
+        }
+    }
+
+    /// The strings that values of a subject are asked to contain.
+    pub(crate) fn contained(&self, subject: SubjectId) -> &[AtomId] {
+        self.found[subject as usize].contained.atoms()
+    }
+
+    /// A string that values of a subject are asked to contain.
+    pub(crate) fn string(&self, id: AtomId) -> &[u8] {
+        match &self.atoms[id as usize].ask {
+            Ask::Contains(literal) => literal,
+            _ => unreachable!("only atoms that ask for a contained string are asked"),
+        }
+    }
+
+    /// Adds the atom that asks for exactly this number.
+    pub(crate) fn satisfied_by_number(
+        &self,
+        subject: SubjectId,
+        value: f64,
+        out: &mut Vec<AtomId>,
+    ) {
+        out.extend(equal_to(&self.found[subject as usize].numbers, value));
+    }
+
+    /// Whether some atom of the subject asks for exactly a number.
+    pub(crate) fn has_numbers(&self, subject: SubjectId) -> bool {
+        !self.found[subject as usize].numbers.is_empty()
+    }
+
+    /// Bytes of a value that are compared with literals, at most.
+    pub(crate) fn compared_bytes(&self, subject: SubjectId) -> usize {
+        let found = &self.found[subject as usize];
+        found.string_len_max.max(found.prefix_lens.last().copied().unwrap_or(0))
+    }
+
+    /// Steps that searching for contained strings has taken since the last time.
+    pub(crate) fn take_searched(&mut self) -> u64 {
+        std::mem::take(&mut self.searched)
+    }
+
+    /// Counts that elements have satisfied atoms.
+    pub(crate) fn count(&mut self, satisfied: &[AtomId]) {
+        for &atom in satisfied {
+            let hits = &mut self.hits[atom as usize];
+            *hits = hits.saturating_add(1);
+        }
+    }
+}
+
+/// Sorts the end of a list, from `start` on, and keeps each atom once.
+pub(crate) fn keep_distinct(list: &mut Vec<AtomId>, start: usize) {
+    list[start..].sort_unstable();
+    let mut kept = start;
+    for at in start..list.len() {
+        if at == start || list[at] != list[kept - 1] {
+            list[kept] = list[at];
+            kept += 1;
+        }
+    }
+    list.truncate(kept);
+}
+
+/// The atom that asks for exactly a number.
+fn equal_to(numbers: &FxHashMap<u64, AtomId>, value: f64) -> Option<AtomId> {
+    if value.is_nan() { None } else { numbers.get(&positive_zero(value).to_bits()).copied() }
+}
+
+/// 0 and -0 are equal and have different bits.
+fn positive_zero(value: f64) -> f64 {
+    if value == 0.0 { 0.0 } else { value }
+}
+
+fn hash_atom(atom: &Atom, seed: u64) -> u64 {
+    let (tag, bytes, bits): (u64, &[u8], u64) = match &atom.ask {
+        Ask::Exists => (0, &[], 0),
+        Ask::Is(literal) => (1, literal, 0),
+        Ask::IsNot(literal) => (2, literal, 0),
+        Ask::StartsWith(literal) => (3, literal, 0),
+        Ask::Contains(literal) => (4, literal, 0),
+        Ask::Compare(comparison, constant) => (5 + *comparison as u64, &[], constant.to_bits()),
+    };
+    let mut hasher = FxHasher::default();
+    hasher.write_u64(u64::from(atom.subject) << 8 | tag);
+    hasher.write_u64(bits);
+    hasher.write_u64(xxh3_64_with_seed(bytes, seed));
+    hasher.finish()
+}

@@ -1,0 +1,295 @@
+//! What is known about the values of one message: which atoms each element satisfies, computed for an
+//! element when first asked for and at most once.
+
+use super::atoms::{
+    AtomId, Atoms, KINDS, Kind, NO_SUBJECT, ORDINAL_OF_ANY, ORDINAL_OF_NAME, SubjectId, TEXT,
+    VALUE, keep_distinct, kind_of,
+};
+use crate::engine::conditions::PostProcessor;
+use crate::language::numbers::number;
+use crate::xml::names::NameTable;
+use crate::xml::tree::{Message, Span};
+use std::ops::Range;
+
+/// Where the atoms of one element stand in the list, if the stamp is that of now.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    stamp: u32,
+    start: u32,
+    end: u32,
+}
+
+/// Memory for the facts of a message; reused from message to message.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    stamp: u32,
+    /// Per kind of value, per element.
+    entries: [Vec<Entry>; KINDS.len()],
+    list: Vec<AtomId>,
+    /// Strings that long string-values are asked to contain and that the text of the message has, once
+    /// they are known.
+    occurring: Option<Vec<Occurring>>,
+    /// Text compared since somebody asked, in steps.
+    read: u64,
+}
+
+/// An atom that asks for a contained string, and where the string stands; none if too often.
+type Occurring = (AtomId, Option<Range<u32>>);
+
+/// Atoms that are kept: when there are more all are forgotten, which costs time and never an answer.
+const LIST_MAX: usize = 1 << 24;
+/// Bytes from which on a string-value of several text nodes is long.
+const LONG: usize = 512;
+/// Bytes of text that cost a step.
+const BYTES_A_STEP: usize = 64;
+
+/// The facts of one message, with what they are computed from.
+#[derive(Debug)]
+pub(crate) struct Look<'m, 'w> {
+    /// The message.
+    pub(crate) message: Message<'m>,
+    /// Its names.
+    pub(crate) names: &'m NameTable,
+    /// Ordinals and numbers of string-values.
+    pub(crate) post: &'w mut PostProcessor,
+    /// The atoms.
+    pub(crate) atoms: &'w mut Atoms,
+    /// What is known.
+    pub(crate) facts: &'w mut Facts,
+}
+
+impl Facts {
+    /// Forgets everything: a new message, or new atoms.
+    pub(crate) fn begin(&mut self) {
+        self.list.clear();
+        self.occurring = None;
+        if self.stamp == u32::MAX {
+            self.entries.iter_mut().for_each(Vec::clear);
+            self.stamp = 0;
+        }
+        self.stamp += 1;
+    }
+
+    /// Steps that comparing text has taken since the last time.
+    pub(crate) fn take_read(&mut self) -> u64 {
+        std::mem::take(&mut self.read)
+    }
+}
+
+impl Look<'_, '_> {
+    /// The atoms of a kind that an element satisfies, of those that are found by their value.
+    #[inline]
+    pub(crate) fn satisfied(&mut self, element: u32, kind: Kind) -> Range<u32> {
+        let entries = &self.facts.entries[kind as usize];
+        match entries.get(element as usize) {
+            Some(entry) if entry.stamp == self.facts.stamp => entry.start..entry.end,
+            _ => self.find_satisfied(element, kind),
+        }
+    }
+
+    /// The atoms that [`Look::satisfied`] has found.
+    #[inline]
+    pub(crate) fn atoms_at(&self, range: Range<u32>) -> &[AtomId] {
+        &self.facts.list[range.start as usize..range.end as usize]
+    }
+
+    fn find_satisfied(&mut self, element: u32, kind: Kind) -> Range<u32> {
+        let tree = self.message.tree;
+        if self.facts.list.len() > LIST_MAX {
+            self.facts.begin();
+        }
+        let mut list = std::mem::take(&mut self.facts.list);
+        let start = list.len();
+        match kind {
+            Kind::Attribute => {
+                let first = tree.attribute_start[element as usize] as usize;
+                let end = tree.attribute_start[element as usize + 1] as usize;
+                for at in first..end {
+                    let subject = self.atoms.subject_of(tree.attribute_name[at]);
+                    if subject != NO_SUBJECT {
+                        let value = self.message.bytes(tree.attribute_value[at]);
+                        self.atoms.satisfied(subject, value, &mut list);
+                    }
+                }
+            }
+            Kind::Text => {
+                each_text(self.message, element, |span| {
+                    self.atoms.satisfied(TEXT, self.message.bytes(span), &mut list);
+                });
+                keep_distinct(&mut list, start);
+            }
+            Kind::Value => self.find_satisfied_by_value(element, &mut list),
+            Kind::Ordinal => {
+                for subject in [ORDINAL_OF_ANY, ORDINAL_OF_NAME] {
+                    let ordinal = f64::from(self.ordinal(subject, element));
+                    self.atoms.satisfied_by_number(subject, ordinal, &mut list);
+                }
+            }
+        }
+        let range = start as u32..list.len() as u32;
+        self.atoms.count(&list[start..]);
+        self.facts.read += self.atoms.take_searched();
+        self.facts.list = list;
+        let stamp = self.facts.stamp;
+        let entries = &mut self.facts.entries[kind as usize];
+        if entries.len() < tree.len() {
+            entries.resize(tree.len(), Entry::default());
+        }
+        entries[element as usize] = Entry { stamp, start: range.start, end: range.end };
+        range
+    }
+
+    fn find_satisfied_by_value(&mut self, element: u32, list: &mut Vec<AtomId>) {
+        let tree = self.message.tree;
+        let texts = tree.text_start[element as usize]..tree.text_end[element as usize];
+        let spans = &tree.text_value[texts.start as usize..texts.end as usize];
+        if let [] | [_] = spans {
+            let value = spans.first().map_or(&b""[..], |&span| self.message.bytes(span));
+            return self.atoms.satisfied(VALUE, value, list);
+        }
+        let value = self.post.texts.value(self.message, texts.clone());
+        let length = value.len();
+        self.atoms.satisfied_by_text(VALUE, value, list);
+        self.facts.read += (length.min(self.atoms.compared_bytes(VALUE)) / BYTES_A_STEP) as u64;
+        if self.atoms.has_numbers(VALUE) {
+            let number = self.post.numbers.of_texts(self.message, texts.start, texts.end);
+            self.atoms.satisfied_by_number(VALUE, number, list);
+        }
+        if length <= LONG {
+            let value = self.post.texts.value(self.message, texts);
+            self.atoms.satisfied_by_containing(VALUE, value, list);
+        } else if !self.atoms.contained(VALUE).is_empty() {
+            self.find_contained(texts, list);
+        }
+    }
+
+    /// Adds the atoms whose strings a long string-value contains.
+    fn find_contained(&mut self, texts: Range<u32>, list: &mut Vec<AtomId>) {
+        let (message, atoms) = (self.message, &*self.atoms);
+        let search = &mut self.post.texts;
+        let occurring = self.facts.occurring.get_or_insert_with(|| {
+            let all = atoms.contained(VALUE);
+            self.facts.read += (message.source.len() / BYTES_A_STEP * all.len()) as u64;
+            let found = all.iter().map(|&id| (id, search.find(message, atoms.string(id))));
+            found.filter(|(_, places)| places.as_ref().is_none_or(|it| !it.is_empty())).collect()
+        });
+        self.facts.read += occurring.len() as u64;
+        for (id, places) in &*occurring {
+            let string = atoms.string(*id);
+            if places.is_none() {
+                let length = search.value(message, texts.clone()).len();
+                self.facts.read += (length / BYTES_A_STEP) as u64;
+            }
+            if search.is_in(texts.clone(), string, places) {
+                list.push(*id);
+            }
+        }
+    }
+
+    fn ordinal(&mut self, subject: SubjectId, element: u32) -> u32 {
+        self.post.index.find_names(self.message.tree, self.names);
+        self.post.index.count_siblings(self.message.tree);
+        match subject {
+            ORDINAL_OF_ANY => self.post.index.ordinal_of_any(element),
+            _ => self.post.index.ordinal_of_name(element),
+        }
+    }
+
+    /// Whether an element satisfies an atom.
+    #[inline]
+    pub(crate) fn holds(&mut self, atom: AtomId, element: u32) -> bool {
+        let subject = self.atoms.get(atom).subject;
+        if kind_of(subject) == Kind::Attribute {
+            let ask = &self.atoms.get(atom).ask;
+            return self.attribute(subject, element).is_some_and(|value| ask.holds(value));
+        }
+        self.value_holds(atom, subject, element)
+    }
+
+    fn value_holds(&mut self, atom: AtomId, subject: SubjectId, element: u32) -> bool {
+        let message = self.message;
+        match subject {
+            TEXT => {
+                let ask = &self.atoms.get(atom).ask;
+                let mut holds = false;
+                each_text(message, element, |span| {
+                    holds = holds || ask.holds(message.bytes(span));
+                });
+                holds
+            }
+            VALUE => {
+                let tree = message.tree;
+                let texts = tree.text_start[element as usize]..tree.text_end[element as usize];
+                let ask = &self.atoms.get(atom).ask;
+                if ask.is_numeric() {
+                    let value = self.post.numbers.of_texts(message, texts.start, texts.end);
+                    return self.atoms.get(atom).ask.holds_number(value);
+                }
+                let spans = &tree.text_value[texts.start as usize..texts.end as usize];
+                if let [span] = spans {
+                    return ask.holds(message.bytes(*span));
+                }
+                ask.holds(self.post.texts.value(message, texts))
+            }
+            _ => {
+                let ordinal = f64::from(self.ordinal(subject, element));
+                self.atoms.get(atom).ask.holds_number(ordinal)
+            }
+        }
+    }
+
+    /// The value of an attribute.
+    #[inline]
+    fn attribute(&self, subject: SubjectId, element: u32) -> Option<&[u8]> {
+        let tree = self.message.tree;
+        let start = tree.attribute_start[element as usize] as usize;
+        let end = tree.attribute_start[element as usize + 1] as usize;
+        let at = tree.attribute_name[start..end]
+            .iter()
+            .position(|&name| self.atoms.subject_of(name) == subject)?;
+        Some(self.message.bytes(tree.attribute_value[start + at]))
+    }
+
+    /// The least and the greatest number among the values of a subject at an element.
+    pub(crate) fn numbers(&mut self, subject: SubjectId, element: u32) -> Option<(f64, f64)> {
+        let message = self.message;
+        let value = match subject {
+            TEXT => {
+                let mut range: Option<(f64, f64)> = None;
+                each_text(message, element, |span| {
+                    let value = number(message.bytes(span));
+                    if !value.is_nan() {
+                        let (low, high) = range.unwrap_or((value, value));
+                        range = Some((low.min(value), high.max(value)));
+                    }
+                });
+                return range;
+            }
+            VALUE => {
+                let tree = message.tree;
+                let (start, end) =
+                    (tree.text_start[element as usize], tree.text_end[element as usize]);
+                self.post.numbers.of_texts(message, start, end)
+            }
+            ORDINAL_OF_ANY | ORDINAL_OF_NAME => f64::from(self.ordinal(subject, element)),
+            _ => number(self.attribute(subject, element)?),
+        };
+        (!value.is_nan()).then_some((value, value))
+    }
+}
+
+/// The text nodes that are children of an element. Walks from child element to child element, so
+/// that text deeper down is stepped over.
+fn each_text(message: Message<'_>, element: u32, mut f: impl FnMut(Span)) {
+    let tree = message.tree;
+    let mut from = tree.text_start[element as usize];
+    let end = tree.text_end[element as usize];
+    let mut child = element + 1;
+    while from < end && child < tree.element_end[element as usize] {
+        let until = tree.text_start[child as usize];
+        tree.text_value[from as usize..until as usize].iter().for_each(|&span| f(span));
+        from = tree.text_end[child as usize];
+        child = tree.element_end[child as usize];
+    }
+    tree.text_value[from as usize..end as usize].iter().for_each(|&span| f(span));
+}

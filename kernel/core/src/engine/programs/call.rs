@@ -1,0 +1,346 @@
+//! The functions (XQuery 1.0 and XPath 2.0 Functions and Operators).
+//!
+//! Arguments are converted as their function wants them: of a sequence where one item is wanted the
+//! first is used, of anything where text is wanted its string, of anything where a number is wanted
+//! the number. A missing item is the empty text, NaN for a position in `substring`, and nothing for
+//! a function of a number.
+
+use super::numbers::text_number;
+use super::run::{Evaluator, Run};
+use super::value::{Item, Text};
+use crate::engine::evaluate::call::is_same_language;
+use crate::engine::evaluate::document::{Main, Node, Sort, XML_URI};
+use crate::engine::evaluate::path_machine::PathMachine;
+use crate::engine::evaluate::strings;
+use crate::language::xpath::List;
+use crate::language::xquery::functions::Function;
+use crate::language::xquery::syntax::{Arithmetic, ExprId, Number};
+use crate::xml::names::{NameId, hash_name};
+use crate::xml::tree::MarkupKind;
+use memchr::memmem;
+use std::borrow::Cow;
+
+impl<'r> Evaluator<'r, '_> {
+    /// Puts the value of a call on the stack.
+    pub(crate) fn call(&mut self, function: Function, list: List) -> Run<()> {
+        use Function::*;
+        self.budget.charge(1)?;
+        let arguments = self.program.list(list);
+        let item = match function {
+            True => Item::Boolean(true),
+            False => Item::Boolean(false),
+            Position => Item::integer(self.focus.map_or(1, |focus| focus.position as usize)),
+            Last => Item::integer(self.focus.map_or(1, |focus| focus.size as usize)),
+            Not => Item::Boolean(!self.truth(arguments[0])?),
+            Boolean => Item::Boolean(self.truth(arguments[0])?),
+            Exists => Item::Boolean(self.exists(arguments[0])?),
+            Empty => Item::Boolean(!self.exists(arguments[0])?),
+            Count => Item::integer(self.item_count(arguments[0])?),
+            Contains | StartsWith | EndsWith => self.search_text(function, arguments)?,
+            Lang => self.lang(arguments[0])?,
+            StringLength => {
+                let text = self.argument_text(arguments[0])?;
+                Item::integer(strings::char_count(self.bytes(text)))
+            }
+            String => Item::String(self.argument_text(arguments[0])?),
+            Concat => self.concat(arguments)?,
+            StringJoin => self.string_join(arguments)?,
+            NormalizeSpace | SubstringBefore | SubstringAfter | Translate | UpperCase
+            | LowerCase | Substring => self.change_text(function, arguments)?,
+            Name | LocalName | NamespaceUri => match self.first(arguments[0])? {
+                Some(Item::Node(node)) => Item::String(self.name_of(function, node)?),
+                _ => Item::String(Text::EMPTY),
+            },
+            Number => {
+                let number = self.first_number(arguments[0])?;
+                Item::double(number.map_or(f64::NAN, |number| number.value()))
+            }
+            Floor | Ceiling | Round | Abs => {
+                let Some(number) = self.first_number(arguments[0])? else {
+                    return Ok(());
+                };
+                Item::Number(match function {
+                    Floor => number.floor(),
+                    Ceiling => number.ceiling(),
+                    Round => number.round(),
+                    _ => number.absolute(),
+                })
+            }
+            Sum | Avg => match self.total(function, arguments[0])? {
+                Some(number) => Item::Number(number),
+                None => return Ok(()),
+            },
+            Data | DistinctValues | Min | Max | Id => {
+                return self.of_sequence(function, arguments[0]);
+            }
+        };
+        self.push(item);
+        Ok(())
+    }
+
+    fn item_count(&mut self, id: ExprId) -> Run<usize> {
+        use crate::language::xquery::syntax::Expr;
+        if matches!(self.program.expr(id), Expr::Path { .. } | Expr::Union(_)) {
+            let nodes = self.nodes(id)?;
+            let count = nodes.len();
+            self.give_list(nodes);
+            return Ok(count);
+        }
+        let mark = self.mark();
+        self.eval(id)?;
+        let count = self.state.stack.len() - mark.stack;
+        self.release(mark);
+        Ok(count)
+    }
+
+    /// The first item of an argument as text, charged as text that is gone through.
+    fn argument_text(&mut self, id: ExprId) -> Run<Text> {
+        let Some(item) = self.first(id)? else {
+            return Ok(Text::EMPTY);
+        };
+        let text = self.text_of(item)?;
+        self.budget.charge_text(text.len())?;
+        Ok(text)
+    }
+
+    fn search_text(&mut self, function: Function, arguments: &[ExprId]) -> Run<Item> {
+        let mark = self.mark();
+        let text = self.argument_text(arguments[0])?;
+        let part = self.argument_text(arguments[1])?;
+        let (text, part) = (self.bytes(text), self.bytes(part));
+        let is_found = match function {
+            Function::Contains => memmem::find(text, part).is_some(),
+            Function::StartsWith => text.starts_with(part),
+            _ => text.ends_with(part),
+        };
+        self.release(mark);
+        Ok(Item::Boolean(is_found))
+    }
+
+    fn concat(&mut self, arguments: &[ExprId]) -> Run<Item> {
+        let mut texts = Vec::with_capacity(arguments.len());
+        for &argument in arguments {
+            texts.push(self.argument_text(argument)?);
+        }
+        let start = self.state.text.len();
+        for text in texts {
+            self.append(text)?;
+        }
+        Ok(Item::String(Text::kept(start, self.state.text.len())))
+    }
+
+    fn string_join(&mut self, arguments: &[ExprId]) -> Run<Item> {
+        let separator = self.argument_text(arguments[1])?;
+        let mark = self.state.stack.len();
+        self.eval(arguments[0])?;
+        for index in mark..self.state.stack.len() {
+            let text = self.text_of(self.state.stack[index])?;
+            self.state.stack[index] = Item::String(text);
+        }
+        let start = self.state.text.len();
+        for index in mark..self.state.stack.len() {
+            self.budget.charge(1)?;
+            if index > mark {
+                self.append(separator)?;
+            }
+            if let Item::String(text) = self.state.stack[index] {
+                self.append(text)?;
+            }
+        }
+        self.state.stack.truncate(mark);
+        Ok(Item::String(Text::kept(start, self.state.text.len())))
+    }
+
+    /// Functions that make a text of a text.
+    fn change_text(&mut self, function: Function, arguments: &[ExprId]) -> Run<Item> {
+        let text = self.argument_text(arguments[0])?;
+        let mut others = [Text::EMPTY; 2];
+        let mut numbers = [f64::NAN; 2];
+        for (index, &argument) in arguments.iter().skip(1).take(2).enumerate() {
+            if function == Function::Substring {
+                let number = self.first_number(argument)?;
+                numbers[index] = number.map_or(f64::NAN, |number| number.value());
+            } else {
+                others[index] = self.argument_text(argument)?;
+            }
+        }
+        let length = (arguments.len() > 2).then_some(numbers[1]);
+        let whole = self.bytes(text);
+        let bytes = Cow::Borrowed(whole);
+        let changed = match function {
+            Function::NormalizeSpace => strings::normalized(bytes),
+            Function::SubstringBefore => strings::before(bytes, self.bytes(others[0])),
+            Function::SubstringAfter => strings::after(bytes, self.bytes(others[0])),
+            Function::Substring => strings::substring(bytes, numbers[0], length),
+            Function::Translate => {
+                Cow::Owned(strings::translated(whole, self.bytes(others[0]), self.bytes(others[1])))
+            }
+            Function::UpperCase => {
+                Cow::Owned(String::from_utf8_lossy(whole).to_uppercase().into_bytes())
+            }
+            // Every character by itself: a sigma at the end of a word is no other one.
+            _ => {
+                let whole = String::from_utf8_lossy(whole);
+                let lower: String = whole.chars().flat_map(char::to_lowercase).collect();
+                Cow::Owned(lower.into_bytes())
+            }
+        };
+        // A part of the text needs no copy.
+        let part = match &changed {
+            Cow::Borrowed(b"") => Some(Text::EMPTY),
+            Cow::Borrowed(part) => {
+                let start = part.as_ptr() as usize - whole.as_ptr() as usize;
+                Some(text.part(start, start + part.len()))
+            }
+            Cow::Owned(_) => None,
+        };
+        match (part, changed) {
+            (Some(part), _) => Ok(Item::String(part)),
+            (None, changed) => {
+                let changed = changed.into_owned();
+                Ok(Item::String(self.keep(&changed)?))
+            }
+        }
+    }
+
+    fn name_of(&mut self, function: Function, node: Node) -> Run<Text> {
+        let tree = self.document.tree;
+        let (name, prefix) = match self.document.sort(node) {
+            Sort::Main(Main::Element(element)) => {
+                (tree.name[element as usize], tree.prefix.get(element as usize))
+            }
+            Sort::Attribute(attribute) => {
+                let attribute = attribute as usize;
+                (tree.attribute_name[attribute], tree.attribute_prefix.get(attribute))
+            }
+            Sort::Main(Main::Markup(markup))
+                if function != Function::NamespaceUri
+                    && tree.markup_kind[markup as usize] == MarkupKind::Instruction =>
+            {
+                return Ok(Text::of_span(tree.markup_target[markup as usize]));
+            }
+            _ => return Ok(Text::EMPTY),
+        };
+        let names = self.document.names;
+        if function == Function::NamespaceUri {
+            return self.keep(names.uri(name).as_bytes());
+        }
+        let local = names.local(name).as_bytes();
+        match prefix {
+            Some(&prefix) if function == Function::Name && prefix.len() > 0 => {
+                let start = self.state.text.len();
+                self.append(Text::of_span(prefix))?;
+                self.keep(b":")?;
+                self.keep(local)?;
+                Ok(Text::kept(start, self.state.text.len()))
+            }
+            _ => self.keep(local),
+        }
+    }
+
+    fn xml_name(&self, local: &str) -> Option<NameId> {
+        let hash = hash_name(XML_URI, local);
+        self.document.names.find(hash, XML_URI.as_bytes(), local.as_bytes())
+    }
+
+    /// `lang()`: what the nearest `xml:lang` says is the language or a dialect of it.
+    fn lang(&mut self, argument: ExprId) -> Run<Item> {
+        let wanted = self.argument_text(argument)?;
+        let node = match self.focus.map(|focus| focus.item) {
+            None => Node::ROOT,
+            Some(Item::Node(node)) => node,
+            Some(_) => return Ok(Item::Boolean(false)),
+        };
+        // Taken to its end where no message has had the name yet, too, as in `xpath`.
+        let name = self.xml_name("lang");
+        let document = self.document;
+        let mut at = Some(node.position());
+        while let Some(position) = at {
+            self.budget.charge(1)?;
+            if let Some(element) = document.element(position) {
+                for attribute in document.attributes(element) {
+                    if Some(document.tree.attribute_name[attribute as usize]) == name {
+                        let span = document.tree.attribute_value[attribute as usize];
+                        let is_same = is_same_language(document.bytes(span), self.bytes(wanted));
+                        return Ok(Item::Boolean(is_same));
+                    }
+                }
+            }
+            at = document.parent(position);
+        }
+        Ok(Item::Boolean(false))
+    }
+
+    /// `sum()` and `avg()`; the average of nothing is nothing.
+    fn total(&mut self, function: Function, argument: ExprId) -> Run<Option<Number>> {
+        let mark = self.mark();
+        self.eval(argument)?;
+        let count = self.state.stack.len() - mark.stack;
+        let mut total = Number::Integer(0);
+        for index in mark.stack..self.state.stack.len() {
+            self.budget.charge(1)?;
+            let number = match self.state.stack[index] {
+                Item::Node(node) => self.node_number(node)?,
+                item => self.number_of(item)?,
+            };
+            total = Number::calculate(Arithmetic::Add, total, number);
+        }
+        self.release(mark);
+        if function == Function::Sum {
+            return Ok(Some(total));
+        }
+        let divisor = Number::Integer(count as i64);
+        Ok((count > 0).then(|| Number::calculate(Arithmetic::Divide, total, divisor)))
+    }
+
+    fn node_number(&mut self, node: Node) -> Run<Number> {
+        let mark = self.mark();
+        let text = self.node_text(node)?;
+        let number = text_number(self.bytes(text));
+        self.release(mark);
+        Ok(number)
+    }
+
+    /// Functions of all items of an argument that put any number on the stack.
+    fn of_sequence(&mut self, function: Function, argument: ExprId) -> Run<()> {
+        let mark = self.state.stack.len();
+        self.eval(argument)?;
+        self.budget.charge((self.state.stack.len() - mark) as u64)?;
+        self.atomise_stack(mark)?;
+        match function {
+            Function::Min | Function::Max if self.state.stack.len() > mark => {
+                let found = self.extreme(mark, function == Function::Max)?;
+                self.state.stack.truncate(mark);
+                self.push(found);
+            }
+            Function::DistinctValues => self.make_distinct(mark)?,
+            Function::Id => self.make_elements_with_ids(mark)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// `id()`: in the place of texts the elements whose ids are among their words.
+    fn make_elements_with_ids(&mut self, mark: usize) -> Run<()> {
+        let document = self.document;
+        let mut found = self.take_list();
+        for index in mark..self.state.stack.len() {
+            let text = self.text_of(self.state.stack[index])?;
+            self.budget.charge_text(text.len())?;
+            let text = self.bytes(text).to_vec();
+            let words = text.split(|&byte| strings::is_blank(byte)).filter(|it| !it.is_empty());
+            for word in words {
+                self.budget.charge(1)?;
+                if let Some(element) = self.state.ids.element(&document, word) {
+                    found.push(Node::at(document.element_position(element)));
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        self.state.stack.truncate(mark);
+        self.state.stack.extend(found.iter().map(|&node| Item::Node(node)));
+        self.give_list(found);
+        Ok(())
+    }
+}

@@ -1,0 +1,260 @@
+//! Numbers: what a text is as one, arithmetic, how they are printed (XQuery 1.0, 3.4; Functions and
+//! Operators, 6 and 17.1).
+//!
+//! Where XQuery raises an error the result is the one that XPath 1.0 has for doubles: division by
+//! zero is an infinity or NaN, `mod` and `idiv` by zero are NaN, an integer that has no room in 64
+//! bits is a double.
+
+use crate::engine::evaluate::number_text::round;
+use crate::language::numbers::number;
+use crate::language::xquery::syntax::{Arithmetic, Number};
+use std::io::Write;
+
+impl Number {
+    /// An integer with room for what 64 bits do not hold.
+    fn whole(value: i128) -> Number {
+        i64::try_from(value).map_or(Number::Double(value as f64), Number::Integer)
+    }
+
+    pub(super) fn is_nan(self) -> bool {
+        matches!(self, Number::Double(value) if value.is_nan())
+    }
+
+    pub(super) fn is_true(self) -> bool {
+        let value = self.value();
+        value != 0.0 && !value.is_nan()
+    }
+
+    pub(super) fn calculate(operator: Arithmetic, left: Number, right: Number) -> Number {
+        if operator == Arithmetic::DivideWhole {
+            return Number::divide_whole(left, right);
+        }
+        if let (Number::Integer(left), Number::Integer(right)) = (left, right)
+            && operator != Arithmetic::Divide
+        {
+            let (left, right) = (i128::from(left), i128::from(right));
+            return match operator {
+                Arithmetic::Add => Number::whole(left + right),
+                Arithmetic::Subtract => Number::whole(left - right),
+                Arithmetic::Multiply => Number::whole(left * right),
+                _ if right == 0 => Number::Double(f64::NAN),
+                _ => Number::whole(left % right),
+            };
+        }
+        let (one, other) = (left.value(), right.value());
+        let result = match operator {
+            Arithmetic::Add => one + other,
+            Arithmetic::Subtract => one - other,
+            Arithmetic::Multiply => one * other,
+            Arithmetic::Divide | Arithmetic::DivideWhole => one / other,
+            // Truncating, with the sign of the dividend.
+            Arithmetic::Modulo => one % other,
+        };
+        match (left, right) {
+            (Number::Double(_), _) | (_, Number::Double(_)) => Number::Double(result),
+            _ => Number::decimal(result),
+        }
+    }
+
+    fn divide_whole(left: Number, right: Number) -> Number {
+        if let (Number::Integer(left), Number::Integer(right)) = (left, right) {
+            let quotient = i128::from(left).checked_div(i128::from(right));
+            return quotient.map_or(Number::Double(f64::NAN), Number::whole);
+        }
+        let quotient = (left.value() / right.value()).trunc();
+        if right.value() == 0.0 || !quotient.is_finite() {
+            return Number::Double(f64::NAN);
+        }
+        // Beyond the range of i128 the cast gives its bounds, which are no 64-bit integers either.
+        if quotient.abs() < 1e38 {
+            Number::whole(quotient as i128)
+        } else {
+            Number::Double(quotient)
+        }
+    }
+
+    pub(super) fn negated(self) -> Number {
+        match self {
+            Number::Integer(value) => Number::whole(-i128::from(value)),
+            Number::Decimal(value) => Number::decimal(-value),
+            Number::Double(value) => Number::Double(-value),
+        }
+    }
+
+    pub(super) fn absolute(self) -> Number {
+        match self {
+            Number::Integer(value) => Number::whole(i128::from(value).abs()),
+            Number::Decimal(value) => Number::decimal(value.abs()),
+            Number::Double(value) => Number::Double(value.abs()),
+        }
+    }
+
+    pub(super) fn floor(self) -> Number {
+        self.rounded(f64::floor)
+    }
+
+    pub(super) fn ceiling(self) -> Number {
+        self.rounded(f64::ceil)
+    }
+
+    pub(super) fn round(self) -> Number {
+        self.rounded(round)
+    }
+
+    fn rounded(self, by: impl Fn(f64) -> f64) -> Number {
+        match self {
+            Number::Integer(_) => self,
+            Number::Decimal(value) => Number::decimal(by(value)),
+            Number::Double(value) => Number::Double(by(value)),
+        }
+    }
+
+    /// Prints it as XQuery does: integers and decimals plain; doubles plain from 1e-6 up to 1e6,
+    /// and otherwise as `1.5E6`.
+    pub(super) fn write(self, out: &mut Vec<u8>) {
+        // Writing to a vector does not fail.
+        let _ = match self {
+            Number::Integer(value) => write!(out, "{value}"),
+            Number::Decimal(value) => write!(out, "{value}"),
+            Number::Double(value) if value.is_nan() => write!(out, "NaN"),
+            Number::Double(value) if value.is_infinite() => {
+                write!(out, "{}", if value > 0.0 { "INF" } else { "-INF" })
+            }
+            Number::Double(value) if value == 0.0 || (1e-6..1e6).contains(&value.abs()) => {
+                write!(out, "{value}")
+            }
+            Number::Double(value) => {
+                let start = out.len();
+                let written = write!(out, "{value:E}");
+                let digits = &out[start..];
+                if !digits.contains(&b'.')
+                    && let Some(at) = digits.iter().position(|&byte| byte == b'E')
+                {
+                    out.splice(start + at..start + at, *b".0");
+                }
+                written
+            }
+        };
+    }
+}
+
+/// A text as a double, as XQuery casts `xs:untypedAtomic`: a number of XPath 1.0, or one with a plus
+/// sign or an exponent, `INF` or `NaN`. What is no number is NaN.
+///
+/// ```
+/// use pathcast_core::engine::programs::untyped_number;
+/// assert_eq!(untyped_number(b" +1.5e3 "), 1500.0);
+/// assert_eq!(untyped_number(b"-INF"), f64::NEG_INFINITY);
+/// assert!(untyped_number(b"1,5").is_nan());
+/// ```
+pub fn untyped_number(text: &[u8]) -> f64 {
+    let found = number(text);
+    if found.is_nan() { special_number(text) } else { found }
+}
+
+/// A text as a number.
+pub(super) fn text_number(text: &[u8]) -> Number {
+    Number::Double(untyped_number(text))
+}
+
+/// Numbers that XPath 1.0 does not know.
+fn special_number(text: &[u8]) -> f64 {
+    let is_blank = |&byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+    let start = text.iter().position(|byte| !is_blank(byte)).unwrap_or(text.len());
+    let end = text.iter().rposition(|byte| !is_blank(byte)).map_or(start, |last| last + 1);
+    let text = &text[start..end];
+    let (is_negative, magnitude) = match text.split_first() {
+        Some((b'-', rest)) => (true, rest),
+        Some((b'+', rest)) => (false, rest),
+        _ => (false, text),
+    };
+    // Rust reads `inf`, `nan` and a second sign too.
+    let is_number = magnitude.first().is_some_and(|byte| matches!(byte, b'0'..=b'9' | b'.'));
+    let value = match magnitude {
+        b"INF" => f64::INFINITY,
+        _ if !is_number => f64::NAN,
+        _ => std::str::from_utf8(magnitude)
+            .ok()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(f64::NAN),
+    };
+    if is_negative { -value } else { value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(number: Number) -> String {
+        let mut out = Vec::new();
+        number.write(&mut out);
+        String::from_utf8(out).unwrap_or_default()
+    }
+
+    #[test]
+    fn numbers_are_printed_as_xquery_prints_them() {
+        let cases = [
+            (Number::Integer(-3), "-3"),
+            (Number::Decimal(1_500_000.0), "1500000"),
+            (Number::Decimal(0.000_000_1), "0.0000001"),
+            (Number::Double(1_500_000.0), "1.5E6"),
+            (Number::Double(1_000_000.0), "1.0E6"),
+            (Number::Double(999_999.5), "999999.5"),
+            (Number::Double(-0.000_001), "-0.000001"),
+            (Number::Double(0.000_000_12), "1.2E-7"),
+            (Number::Double(0.0), "0"),
+            (Number::Double(-0.0), "-0"),
+            (Number::Double(12.0), "12"),
+            (Number::Double(f64::MAX), "1.7976931348623157E308"),
+            (Number::Double(f64::INFINITY), "INF"),
+            (Number::Double(f64::NEG_INFINITY), "-INF"),
+            (Number::Double(f64::NAN), "NaN"),
+        ];
+        for (number, expected) in cases {
+            assert_eq!(text(number), expected);
+        }
+    }
+
+    #[test]
+    fn kinds_are_promoted_and_integers_have_64_bits() {
+        use Arithmetic::*;
+        use Number::*;
+        let cases = [
+            (Add, Integer(1), Integer(2), "3"),
+            (Divide, Integer(1), Integer(4), "0.25"),
+            (Divide, Integer(1), Integer(0), "INF"),
+            (DivideWhole, Integer(-7), Integer(2), "-3"),
+            (DivideWhole, Double(7.9), Integer(2), "3"),
+            (DivideWhole, Integer(1), Integer(0), "NaN"),
+            (DivideWhole, Integer(i64::MIN), Integer(-1), "9.223372036854776E18"),
+            (Modulo, Integer(-7), Integer(2), "-1"),
+            (Modulo, Integer(i64::MIN), Integer(-1), "0"),
+            (Modulo, Integer(1), Integer(0), "NaN"),
+            (Multiply, Integer(i64::MAX), Integer(2), "1.8446744073709552E19"),
+            (Multiply, Decimal(0.5), Integer(4_000_000), "2000000"),
+            (Multiply, Double(0.5), Integer(4_000_000), "2.0E6"),
+            (Subtract, Decimal(0.5), Decimal(0.5), "0"),
+        ];
+        for (operator, left, right, expected) in cases {
+            assert_eq!(text(Number::calculate(operator, left, right)), expected);
+        }
+        assert_eq!(text(Integer(i64::MIN).negated()), "9.223372036854776E18");
+        assert_eq!(text(Decimal(0.0).negated()), "0");
+        assert_eq!(text(Double(0.0).negated()), "-0");
+    }
+
+    #[test]
+    fn texts_that_are_no_numbers_are_nan() {
+        for bad in [
+            "", " ", "-", "+", ".", "e5", "1e", "1e+", "inf", "+-1", "- 1", "0x1", "1_0",
+            "infinity", "nan", "--1", "1 2", "NaN", "+NaN", ".e1",
+        ] {
+            assert!(untyped_number(bad.as_bytes()).is_nan(), "{bad}");
+        }
+        let cases =
+            [("1e3", 1e3), ("+5", 5.0), ("INF", f64::INFINITY), (".5E-1", 0.05), ("1.e2", 100.0)];
+        for (text, expected) in cases {
+            assert_eq!(untyped_number(text.as_bytes()), expected, "{text}");
+        }
+    }
+}

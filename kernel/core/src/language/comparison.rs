@@ -1,0 +1,65 @@
+//! How two values compare, in every language.
+
+/// Comparison operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Comparison {
+    /// `=`
+    Eq,
+    /// `!=`
+    Ne,
+    /// `<`
+    Lt,
+    /// `<=`
+    Le,
+    /// `>`
+    Gt,
+    /// `>=`
+    Ge,
+}
+
+impl Comparison {
+    /// All of them, by number.
+    pub(crate) const ALL: [Comparison; 6] = {
+        use Comparison::*;
+        [Eq, Ne, Lt, Le, Gt, Ge]
+    };
+
+    /// The operator with its operands exchanged.
+    pub(crate) fn flipped(self) -> Self {
+        match self {
+            Comparison::Lt => Comparison::Gt,
+            Comparison::Le => Comparison::Ge,
+            Comparison::Gt => Comparison::Lt,
+            Comparison::Ge => Comparison::Le,
+            same => same,
+        }
+    }
+
+    /// By IEEE 754: NaN satisfies `!=` and nothing else.
+    #[inline]
+    pub(crate) fn holds(self, left: f64, right: f64) -> bool {
+        match self {
+            Comparison::Eq => left == right,
+            Comparison::Ne => left != right,
+            Comparison::Lt => left < right,
+            Comparison::Le => left <= right,
+            Comparison::Gt => left > right,
+            Comparison::Ge => left >= right,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Comparison;
+
+    #[test]
+    fn nan_is_unequal_and_nothing_else() {
+        for comparison in Comparison::ALL {
+            let is_unequal = comparison == Comparison::Ne;
+            assert_eq!(comparison.holds(f64::NAN, 1.0), is_unequal);
+            assert_eq!(comparison.holds(1.0, f64::NAN), is_unequal);
+            assert_eq!(comparison.holds(f64::NAN, f64::NAN), is_unequal);
+        }
+    }
+}

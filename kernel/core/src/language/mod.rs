@@ -1,0 +1,10 @@
+//! Texts of queries: read, and what they say as data.
+//!
+//! Reading order: [`comparison`] (how values compare), [`query`] (location paths to normal form), [`numbers`] (numbers
+//! in texts), [`xpath`] (XPath 1.0 as syntax trees), [`xquery`] (subscriptions as syntax trees).
+
+pub mod comparison;
+pub(crate) mod numbers;
+pub mod query;
+pub mod xpath;
+pub mod xquery;

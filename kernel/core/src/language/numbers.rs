@@ -1,0 +1,138 @@
+//! Numbers as XPath 1.0 writes them (3.7, 4.4), read from bytes as they lie.
+
+/// XML white space.
+pub(crate) fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+/// Recognises a number that arrives in pieces, to turn away early what is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NumberScan {
+    Start,
+    Minus,
+    Digits,
+    Point,
+    End,
+}
+
+impl NumberScan {
+    /// Reads on; none if no continuation can be a number. Cost: up to the first byte that is wrong.
+    pub(crate) fn read(self, piece: &[u8]) -> Option<NumberScan> {
+        use NumberScan::*;
+        piece.iter().try_fold(self, |state, &byte| match (state, byte) {
+            (Start | End, byte) if is_blank(byte) => Some(state),
+            (Start, b'-') => Some(Minus),
+            (Start | Minus | Digits, b'0'..=b'9') => Some(Digits),
+            (Start | Minus | Digits, b'.') => Some(Point),
+            (Point, b'0'..=b'9') => Some(Point),
+            (Digits | Point, byte) if is_blank(byte) => Some(End),
+            _ => None,
+        })
+    }
+}
+
+/// Powers of ten that an f64 holds exactly.
+const EXACT_POWERS: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+];
+
+/// `number()` of a string: blanks, an optional minus, `Digits ('.' Digits?)? | '.' Digits`,
+/// blanks; anything else is NaN. No exponent, no plus sign.
+///
+/// Short numbers take an exact path: a whole number below 2^53 divided by an exact power of ten is
+/// rounded once, so it is the nearest f64.
+pub(crate) fn number(value: &[u8]) -> f64 {
+    let value = trim_blanks(value);
+    let (negative, digits) = match value.split_first() {
+        Some((b'-', rest)) => (true, rest),
+        _ => (false, value),
+    };
+    let mut mantissa: u64 = 0;
+    let mut point: Option<usize> = None;
+    let short = digits.len() <= 19;
+    for (at, &byte) in digits.iter().enumerate() {
+        match byte {
+            b'0'..=b'9' if short => mantissa = mantissa * 10 + u64::from(byte - b'0'),
+            b'0'..=b'9' => {}
+            b'.' if point.is_none() => point = Some(at),
+            _ => return f64::NAN,
+        }
+    }
+    let digit_count = digits.len() - usize::from(point.is_some());
+    if digit_count == 0 {
+        return f64::NAN;
+    }
+    if short && mantissa < 1 << 53 {
+        let decimals = point.map_or(0, |at| digits.len() - at - 1);
+        let magnitude = mantissa as f64 / EXACT_POWERS[decimals];
+        return if negative { -magnitude } else { magnitude };
+    }
+    // Only digits and one point are left, which Rust reads as XPath does: nearest, ties to even.
+    std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()).unwrap_or(f64::NAN)
+}
+
+fn trim_blanks(value: &[u8]) -> &[u8] {
+    let start = value.iter().position(|&byte| !is_blank(byte)).unwrap_or(value.len());
+    let end = value.iter().rposition(|&byte| !is_blank(byte)).map_or(start, |last| last + 1);
+    &value[start..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn number_reads_what_xpath_reads() {
+        let cases: [(&str, f64); 14] = [
+            ("0", 0.0),
+            ("42", 42.0),
+            (" \t\n\r42 \n", 42.0),
+            ("-7", -7.0),
+            ("5.", 5.0),
+            (".5", 0.5),
+            ("-.5", -0.5),
+            ("0.1", 0.1),
+            ("2.71", 2.71),
+            ("9007199254740993", 9_007_199_254_740_992.0),
+            ("0000000000000000000000000012", 12.0),
+            ("123456789012345678901234567890", 1.234_567_890_123_456_8e29),
+            ("0.1000000000000000055511151231257827", 0.1),
+            ("1797693134862315700000000000.5", 1.797_693_134_862_315_7e27),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(number(text.as_bytes()), expected, "{text:?}");
+        }
+        assert!(number(b"-0").is_sign_negative());
+        assert_eq!(number("9".repeat(400).as_bytes()), f64::INFINITY);
+    }
+
+    #[test]
+    fn number_refuses_what_xpath_refuses() {
+        for text in [
+            "",
+            " ",
+            "-",
+            ".",
+            "-.",
+            "+5",
+            "1e3",
+            "1E3",
+            "0x10",
+            "- 5",
+            "1 2",
+            "1.2.3",
+            "5-",
+            "NaN",
+            "Infinity",
+            "inf",
+            "1,5",
+            "\u{a0}5",
+            "--5",
+            "٣",
+            "12345678901234567890x",
+        ] {
+            assert!(number(text.as_bytes()).is_nan(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The normal form of a standing query: what the engine evaluates.
+//!
+//! A query is a main path of location steps. Comparisons on the end of a path are conditions of
+//! its last step (`/a/b/@c = 3` is `/a/b[@c=3]`), so a nested path asks for existence only.
+//! Of the nested paths of a step's last stage and the steps after it, which ask the same, a rule
+//! chooses the one that leads on (`docs/query-language.md`); a path never ends in a nested path.
+
+use crate::language::comparison::Comparison;
+use std::borrow::Cow;
+
+/// How a step leads on from the step before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Axis {
+    /// `/`: the element is a child.
+    Child,
+    /// `//`: the element is a descendant. Positions still count among the children of one parent,
+    /// as XPath reads `//a[2]`.
+    Descendant,
+    /// `//.`: the element itself or a descendant; comes from `//@name` and `//text()`, only as the
+    /// last step, always with the node test `*`.
+    DescendantOrSelf,
+}
+
+/// What an element or attribute must be called.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum NameTest<'q> {
+    /// `*`
+    Any,
+    /// `name` or `Q{uri}name`; no namespace is the empty URI.
+    Name {
+        /// Namespace URI.
+        uri: Cow<'q, str>,
+        /// Local name.
+        local: Cow<'q, str>,
+    },
+    /// `prefix:*`, canonically `Q{uri}*`
+    AnyIn {
+        /// Namespace URI.
+        uri: Cow<'q, str>,
+    },
+    /// `*:name`
+    AnyNamespace {
+        /// Local name.
+        local: Cow<'q, str>,
+    },
+}
+
+/// How a value is compared with a constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operator {
+    /// By order or equality.
+    Compare(Comparison),
+    /// `starts-with(node, string)`; only of an attribute with a name, or of `.`.
+    StartsWith,
+    /// `contains(node, string)`; where `starts-with` may stand.
+    Contains,
+}
+
+impl Operator {
+    /// Its number in columns of predicates.
+    pub fn code(self) -> u8 {
+        match self {
+            Operator::Compare(comparison) => comparison as u8,
+            Operator::StartsWith => 6,
+            Operator::Contains => 7,
+        }
+    }
+}
+
+/// Right-hand side of a comparison; decides how values are compared (XPath 1.0, 3.4).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Constant<'q> {
+    /// A number; finite.
+    Number(f64),
+    /// A string literal.
+    String(Cow<'q, str>),
+}
+
+/// A condition on the element of one step.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Condition<'q> {
+    /// `[@name]`, `[@name op constant]`: some attribute that passes the test.
+    Attribute {
+        /// Which attribute.
+        test: NameTest<'q>,
+        /// The comparison; none asks for existence.
+        compare: Option<(Operator, Constant<'q>)>,
+    },
+    /// `[text()]`, `[text() op constant]`: some text node child.
+    Text(Option<(Operator, Constant<'q>)>),
+    /// `[. op constant]`: the string-value of the element.
+    Value(Operator, Constant<'q>),
+    /// `[a//b]`: a nested path, relative to the element; true if it selects something.
+    Nested(Vec<Step<'q>>),
+}
+
+/// A run of predicates of one step. The positions of a stage count in the list that the stages
+/// before it have left; its conditions then filter further.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stage<'q> {
+    /// `position() op number`, all of which must hold; empty in a first stage without positions.
+    pub positions: Vec<(Comparison, f64)>,
+    /// Conditions that must hold, sorted by canonical text, without duplicates.
+    pub conditions: Vec<Condition<'q>>,
+}
+
+/// A location step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step<'q> {
+    /// How it leads on from the step before.
+    pub axis: Axis,
+    /// The node test.
+    pub test: NameTest<'q>,
+    /// The predicates; empty for a bare step.
+    pub stages: Vec<Stage<'q>>,
+}

@@ -1,0 +1,235 @@
+//! Normal form to canonical text.
+//!
+//! Equal normal forms have equal canonical texts; `pathcast.query.canonical` writes the same text.
+
+use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+use crate::language::comparison::Comparison;
+use std::fmt::Write;
+
+/// Appends the canonical text of a main path.
+pub fn canonical_text(steps: &[Step<'_>], out: &mut String) {
+    for step in steps {
+        push_step(step, out);
+    }
+}
+
+/// Appends a condition as it stands between the brackets; conditions are sorted by it.
+pub fn condition_text(condition: &Condition<'_>, out: &mut String) {
+    let function = match condition {
+        Condition::Attribute { compare: Some((operator, constant)), .. }
+        | Condition::Value(operator, constant)
+            if is_call(*operator) =>
+        {
+            Some((*operator, constant))
+        }
+        _ => None,
+    };
+    if let Some((operator, constant)) = function {
+        out.push_str(operator_text(operator));
+        match condition {
+            Condition::Attribute { test, .. } => {
+                out.push_str("(@");
+                push_name_test(test, out);
+            }
+            _ => out.push_str("(."),
+        }
+        out.push(',');
+        push_constant(constant, out);
+        out.push(')');
+        return;
+    }
+    match condition {
+        Condition::Attribute { test, compare: Some((operator, constant)) }
+            if is_call(*operator) =>
+        {
+            push_call(*operator, out);
+            out.push('@');
+            push_name_test(test, out);
+            push_argument(constant, out);
+        }
+        Condition::Attribute { test, compare } => {
+            out.push('@');
+            push_name_test(test, out);
+            push_comparison(compare.as_ref(), out);
+        }
+        Condition::Text(compare) => {
+            out.push_str("text()");
+            push_comparison(compare.as_ref(), out);
+        }
+        Condition::Value(operator, constant) if is_call(*operator) => {
+            push_call(*operator, out);
+            out.push('.');
+            push_argument(constant, out);
+        }
+        Condition::Value(operator, constant) => {
+            out.push('.');
+            out.push_str(operator_text(*operator));
+            push_constant(constant, out);
+        }
+        Condition::Nested(steps) => nested_text(steps, out),
+    }
+}
+
+/// Appends a position as it stands between the brackets; positions are sorted by it.
+pub(super) fn position_text(&(comparison, number): &(Comparison, f64), out: &mut String) {
+    out.push_str("position()");
+    out.push_str(operator_text(Operator::Compare(comparison)));
+    push_number(number, out);
+}
+
+/// Appends a nested path as it stands between the brackets.
+pub(super) fn nested_text(steps: &[Step<'_>], out: &mut String) {
+    let Some((first, others)) = steps.split_first() else { return };
+    if first.axis == Axis::Child {
+        push_from_test(first, out);
+    } else {
+        out.push('.');
+        push_step(first, out);
+    }
+    for step in others {
+        push_step(step, out);
+    }
+}
+
+fn push_step(step: &Step<'_>, out: &mut String) {
+    out.push_str(if step.axis == Axis::Child { "/" } else { "//" });
+    push_from_test(step, out);
+}
+
+fn push_from_test(step: &Step<'_>, out: &mut String) {
+    if step.axis == Axis::DescendantOrSelf {
+        out.push('.');
+    } else {
+        push_name_test(&step.test, out);
+    }
+    for stage in &step.stages {
+        push_stage(stage, out);
+    }
+}
+
+fn push_stage(stage: &Stage<'_>, out: &mut String) {
+    for (index, position) in stage.positions.iter().enumerate() {
+        out.push_str(if index == 0 { "[" } else { " and " });
+        position_text(position, out);
+    }
+    if !stage.positions.is_empty() {
+        out.push(']');
+    }
+    for condition in &stage.conditions {
+        out.push('[');
+        condition_text(condition, out);
+        out.push(']');
+    }
+}
+
+fn push_name_test(test: &NameTest<'_>, out: &mut String) {
+    match test {
+        NameTest::Any => out.push('*'),
+        NameTest::Name { uri, local } => {
+            if !uri.is_empty() {
+                push_uri(uri, out);
+            }
+            out.push_str(local);
+        }
+        NameTest::AnyIn { uri } => {
+            push_uri(uri, out);
+            out.push('*');
+        }
+        NameTest::AnyNamespace { local } => {
+            out.push_str("*:");
+            out.push_str(local);
+        }
+    }
+}
+
+fn push_uri(uri: &str, out: &mut String) {
+    out.push_str("Q{");
+    out.push_str(uri);
+    out.push('}');
+}
+
+fn push_comparison(compare: Option<&(Operator, Constant<'_>)>, out: &mut String) {
+    if let Some((operator, constant)) = compare {
+        out.push_str(operator_text(*operator));
+        push_constant(constant, out);
+    }
+}
+
+/// Whether the operator is written as a function.
+pub(super) fn is_call(operator: Operator) -> bool {
+    matches!(operator, Operator::StartsWith | Operator::Contains)
+}
+
+fn push_call(operator: Operator, out: &mut String) {
+    out.push_str(operator_text(operator));
+    out.push('(');
+}
+
+fn push_argument(constant: &Constant<'_>, out: &mut String) {
+    out.push(',');
+    push_constant(constant, out);
+    out.push(')');
+}
+
+fn push_constant(constant: &Constant<'_>, out: &mut String) {
+    match constant {
+        Constant::Number(number) => push_number(*number, out),
+        Constant::String(text) => push_string(text, out),
+    }
+}
+
+/// A string in quotes; one with both kinds of quotes, which has no literal, as the `concat` of the
+/// pieces between which the kind of its quotes changes.
+fn push_string(text: &str, out: &mut String) {
+    let (quote, first) = first_piece(text);
+    if first.len() == text.len() {
+        return push_literal(quote, text, out);
+    }
+    out.push_str("concat(");
+    push_literal(quote, first, out);
+    let mut rest = &text[first.len()..];
+    while !rest.is_empty() {
+        let (quote, piece) = first_piece(rest);
+        out.push(',');
+        push_literal(quote, piece, out);
+        rest = &rest[piece.len()..];
+    }
+    out.push(')');
+}
+
+fn push_literal(quote: char, text: &str, out: &mut String) {
+    out.push(quote);
+    out.push_str(text);
+    out.push(quote);
+}
+
+/// The text up to a quote of another kind than the first in it, and the quote to put it in.
+fn first_piece(text: &str) -> (char, &str) {
+    let first = memchr::memchr2(b'\'', b'"', text.as_bytes()).map(|at| text.as_bytes()[at]);
+    let quote = if first == Some(b'\'') { '"' } else { '\'' };
+    (quote, &text[..text.find(quote).unwrap_or(text.len())])
+}
+
+/// Whether a string can stand in quotes: XPath 1.0 has no escapes.
+pub(super) fn has_literal(text: &str) -> bool {
+    first_piece(text).1.len() == text.len()
+}
+
+fn push_number(number: f64, out: &mut String) {
+    // Display writes the shortest decimal that reads back, without an exponent.
+    let written = write!(out, "{number}");
+    debug_assert!(written.is_ok(), "writing to a String does not fail");
+}
+
+fn operator_text(operator: Operator) -> &'static str {
+    match operator {
+        Operator::Compare(Comparison::Eq) => "=",
+        Operator::Compare(Comparison::Ne) => "!=",
+        Operator::Compare(Comparison::Lt) => "<",
+        Operator::Compare(Comparison::Le) => "<=",
+        Operator::Compare(Comparison::Gt) => ">",
+        Operator::Compare(Comparison::Ge) => ">=",
+        Operator::StartsWith => "starts-with",
+        Operator::Contains => "contains",
+    }
+}

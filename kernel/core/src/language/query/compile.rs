@@ -1,0 +1,484 @@
+//! The fast way from query text to normal form.
+//!
+//! One pass over the bytes, for the evaluated language in its usual notation: abbreviated steps,
+//! attributes, `text()`, comparisons either way round, positions, `and`, nested paths, and the
+//! papers' `$msg/`, `document("...")/` and `/[`. It takes every canonical text. Everything else
+//! (other notations, and everything that is wrong) is [`Declined`]: the Python package then gives
+//! either the canonical text or the error.
+//!
+//! It never accepts what the Python package refuses, and never gives another normal form.
+
+use super::arrange::{add_predicate, arrange, or_self};
+use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+use super::canonical::canonical_text;
+use super::namespaces::Namespaces;
+use super::scan::Scanner;
+use std::borrow::Cow;
+
+/// Bytes of a query, as written and in canonical form.
+pub const TEXT_BYTES_MAX: usize = 8 * 1024;
+
+/// How deep brackets may nest, as written and in canonical form.
+pub const DEPTH_MAX: usize = 64;
+
+/// Syntax nodes of a query as written: steps (`//` stands for one), predicates, constants, calls,
+/// operators and minuses.
+pub const NODES_MAX: usize = 512;
+
+/// Predicates of one step as written.
+pub const PREDICATES_MAX: usize = 16;
+
+/// Canonical text is at most this many times as long as the query, namespace URIs aside: the
+/// worst is `[1]`, which becomes `[position()=1]`.
+const GROWTH_MAX: usize = 5;
+
+/// The query is not in a notation that is read here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Declined;
+
+/// A main path in normal form; one step or more.
+pub type NormalPath<'q> = Vec<Step<'q>>;
+
+/// The normal form of a query.
+///
+/// # Errors
+/// [`Declined`] when the query is not in a notation that is read here; it may still be good.
+///
+/// ```
+/// use pathcast_core::language::query::{Namespaces, canonical_text, compile};
+/// let steps = compile("a//*/b[ 3 < @c ]/text()", Namespaces::NONE).unwrap();
+/// let mut text = String::new();
+/// canonical_text(&steps, &mut text);
+/// assert_eq!(text, "/a/*//b[@c>3][text()]");
+/// ```
+pub fn compile<'q>(text: &'q str, namespaces: &'q Namespaces) -> Result<NormalPath<'q>, Declined> {
+    let mut compiler = Compiler::default();
+    compiler.compile(text, namespaces)?;
+    Ok(compiler.steps)
+}
+
+/// The normal form of a canonical text. It may have more syntax nodes than the query had, and more
+/// predicates to a step (`[@a and @b]` has one), so these are not counted.
+///
+/// # Errors
+/// [`Declined`] when the text is not canonical.
+pub fn compile_canonical(text: &str) -> Result<NormalPath<'_>, Declined> {
+    let mut compiler = Compiler::default();
+    compiler.compile_within(text, Namespaces::NONE, usize::MAX)?;
+    Ok(compiler.steps)
+}
+
+/// Compiles one query after the other into the same memory.
+#[derive(Debug, Default)]
+pub struct Compiler<'q> {
+    steps: Vec<Step<'q>>,
+}
+
+impl<'q> Compiler<'q> {
+    /// The normal form of a query, as [`compile`] gives it; valid until the next call.
+    ///
+    /// # Errors
+    /// As [`compile`].
+    pub fn compile(
+        &mut self,
+        text: &'q str,
+        namespaces: &'q Namespaces,
+    ) -> Result<&[Step<'q>], Declined> {
+        self.compile_within(text, namespaces, NODES_MAX)
+    }
+
+    /// The normal form of a query of so many syntax nodes at most; [`usize::MAX`] for canonical
+    /// text, whose predicates are not counted either.
+    fn compile_within(
+        &mut self,
+        text: &'q str,
+        namespaces: &'q Namespaces,
+        nodes_max: usize,
+    ) -> Result<&[Step<'q>], Declined> {
+        self.steps.clear();
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(Declined);
+        }
+        let predicates_max = if nodes_max == NODES_MAX { PREDICATES_MAX } else { usize::MAX };
+        let scanner = Scanner::new(text);
+        let mut parser = Parser { scanner, namespaces, uri_bytes: 0, nodes: 0, predicates_max };
+        parser.query(&mut self.steps)?;
+        if parser.nodes > nodes_max {
+            return Err(Declined);
+        }
+        let bound = text.len() * GROWTH_MAX + parser.uri_bytes;
+        if bound > TEXT_BYTES_MAX && !is_canonical_short(&self.steps) {
+            return Err(Declined);
+        }
+        Ok(&self.steps)
+    }
+
+    /// The same memory for queries that live elsewhere.
+    pub fn recycle<'r>(mut self) -> Compiler<'r> {
+        self.steps.clear();
+        // Collecting an empty iterator over a vector reuses the vector's memory.
+        Compiler { steps: self.steps.into_iter().map(|_| unreachable!()).collect() }
+    }
+}
+
+#[cold]
+fn is_canonical_short(steps: &[Step<'_>]) -> bool {
+    let mut text = String::new();
+    canonical_text(steps, &mut text);
+    text.len() <= TEXT_BYTES_MAX
+}
+
+/// What a path ends in.
+pub(super) enum End<'q> {
+    Element,
+    Attribute(NameTest<'q>),
+    Text,
+}
+
+impl<'q> End<'q> {
+    /// The condition on the element at the end; none when there is nothing to ask of it.
+    pub(super) fn condition(
+        self,
+        compare: Option<(Operator, Constant<'q>)>,
+    ) -> Option<Condition<'q>> {
+        match self {
+            End::Attribute(test) => Some(Condition::Attribute { test, compare }),
+            End::Text => Some(Condition::Text(compare)),
+            End::Element => {
+                compare.map(|(operator, constant)| Condition::Value(operator, constant))
+            }
+        }
+    }
+}
+
+pub(super) struct Parser<'q> {
+    pub(super) scanner: Scanner<'q>,
+    namespaces: &'q Namespaces,
+    /// Bytes that namespace URIs add to the canonical text.
+    uri_bytes: usize,
+    /// Syntax nodes so far.
+    pub(super) nodes: usize,
+    /// Predicates that a step may have.
+    predicates_max: usize,
+}
+
+impl<'q> Parser<'q> {
+    fn query(&mut self, steps: &mut Vec<Step<'q>>) -> Result<(), Declined> {
+        self.scanner.blanks();
+        if matches!(self.scanner.peek(), b'$' | b'd') {
+            self.document()?;
+        }
+        let mut is_pending = false;
+        if self.scanner.take(b'/') {
+            is_pending = self.scanner.take(b'/');
+            self.nodes += usize::from(is_pending);
+        }
+        if self.bare_steps(steps, &mut is_pending) {
+            return Ok(());
+        }
+        let end = self.path(steps, &mut is_pending, 0)?;
+        let is_element = matches!(end, End::Element);
+        if !self.scanner.is_at_end() || (steps.is_empty() && (is_element || !is_pending)) {
+            return Err(Declined);
+        }
+        finish(steps, end.condition(None), is_pending && !is_element, true);
+        Ok(())
+    }
+
+    /// A paper's way to say "the message": `$msg`, `doc("...")`, `document("...")`.
+    fn document(&mut self) -> Result<(), Declined> {
+        // A variable is one syntax node, a call with its argument two.
+        self.nodes += 2;
+        if self.scanner.take(b'$') {
+            // A prefixed variable is another one, and so is a longer name.
+            if !self.scanner.word("msg") {
+                return Err(Declined);
+            }
+        } else if !self.document_call()? {
+            return Ok(());
+        }
+        self.scanner.blanks();
+        if self.scanner.peek() == b'/' { Ok(()) } else { Err(Declined) }
+    }
+
+    fn document_call(&mut self) -> Result<bool, Declined> {
+        let start = self.scanner.mark();
+        if self.scanner.word("doc") || self.scanner.word("document") {
+            self.scanner.blanks();
+            if self.scanner.take(b'(') {
+                self.scanner.blanks();
+                self.scanner.literal().ok_or(Declined)?;
+                self.scanner.blanks();
+                return if self.scanner.take(b')') { Ok(true) } else { Err(Declined) };
+            }
+        }
+        self.scanner.reset(start);
+        Ok(false)
+    }
+
+    /// Steps that are no more than a name or `*`, up to the first other one; true at the end of the
+    /// query. Most queries of a large workload consist of nothing else.
+    #[inline]
+    fn bare_steps(&mut self, steps: &mut Vec<Step<'q>>, is_pending: &mut bool) -> bool {
+        let uri = self.namespaces.default_uri();
+        let mut has_wildcard = false;
+        while uri.is_empty() {
+            let (local, slashes) = match self.scanner.bare_step() {
+                Some(found) => found,
+                None => return false,
+            };
+            let axis = if *is_pending { Axis::Descendant } else { Axis::Child };
+            let test = match local {
+                "*" => {
+                    has_wildcard = true;
+                    NameTest::Any
+                }
+                _ => NameTest::Name { uri: Cow::Borrowed(""), local: Cow::Borrowed(local) },
+            };
+            steps.push(Step { axis, test, stages: Vec::new() });
+            *is_pending = slashes == 2;
+            self.nodes += 1 + usize::from(*is_pending);
+            if slashes == 0 {
+                if has_wildcard {
+                    arrange(steps, true);
+                }
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The steps of a path after its first slashes; sets whether a `//` waits for a step.
+    pub(super) fn path(
+        &mut self,
+        steps: &mut Vec<Step<'q>>,
+        is_pending: &mut bool,
+        depth: usize,
+    ) -> Result<End<'q>, Declined> {
+        loop {
+            self.scanner.blanks();
+            self.nodes += 1;
+            let mut written = 0;
+            let mut is_element = false;
+            match self.scanner.peek() {
+                b'.' => {
+                    if self.self_step(steps, is_pending, depth)? {
+                        return Ok(End::Element);
+                    }
+                }
+                b'@' => {
+                    self.scanner.skip(1);
+                    self.scanner.blanks();
+                    let test = self.name_test(false)?;
+                    self.scanner.blanks();
+                    return self.last(End::Attribute(test));
+                }
+                _ => {
+                    let Some(test) = self.element_test()? else { return self.last(End::Text) };
+                    let axis = if *is_pending { Axis::Descendant } else { Axis::Child };
+                    let stages = self.predicates(Vec::new(), depth, &mut written)?;
+                    steps.push(Step { axis, test, stages });
+                    *is_pending = false;
+                    is_element = true;
+                }
+            }
+            let before = is_element.then_some(&mut written);
+            if !self.separator(steps, is_pending, before, depth)? {
+                return Ok(End::Element);
+            }
+        }
+    }
+
+    /// `.`, and whether it ended the path with predicates: `//.[@a]`.
+    fn self_step(
+        &mut self,
+        steps: &mut Vec<Step<'q>>,
+        is_pending: &mut bool,
+        depth: usize,
+    ) -> Result<bool, Declined> {
+        if matches!(self.scanner.peek_at(1), b'.' | b'0'..=b'9') {
+            return Err(Declined);
+        }
+        self.scanner.skip(1);
+        self.scanner.blanks();
+        if self.scanner.peek() != b'[' {
+            return Ok(false);
+        }
+        let stages = self.predicates(Vec::new(), depth, &mut 0)?;
+        let [stage] = &stages[..] else { return Err(Declined) };
+        // A text node or comment, too, has a value: only these two ask for an element.
+        let is_plain = stage.positions.is_empty()
+            && stage.conditions.iter().all(|condition| {
+                matches!(condition, Condition::Attribute { .. } | Condition::Text(_))
+            });
+        if !*is_pending || !is_plain || self.scanner.peek() == b'/' {
+            return Err(Declined);
+        }
+        steps.push(or_self(stages));
+        *is_pending = false;
+        Ok(true)
+    }
+
+    /// The slashes before the next step; whether there is a next step. `written` counts the
+    /// predicates of the step before, if that is an element.
+    fn separator(
+        &mut self,
+        steps: &mut [Step<'q>],
+        is_pending: &mut bool,
+        mut written: Option<&mut usize>,
+        depth: usize,
+    ) -> Result<bool, Declined> {
+        self.scanner.blanks();
+        while self.scanner.take(b'/') {
+            if self.scanner.take(b'/') {
+                *is_pending = true;
+                self.nodes += 1;
+                return Ok(true);
+            }
+            self.scanner.blanks();
+            if self.scanner.peek() != b'[' {
+                return Ok(true);
+            }
+            // A predicate after a slash belongs to the step before.
+            match (steps.last_mut(), written.as_deref_mut()) {
+                (Some(step), Some(written)) => {
+                    let stages = std::mem::take(&mut step.stages);
+                    step.stages = self.predicates(stages, depth, written)?;
+                }
+                _ => return Err(Declined),
+            }
+        }
+        Ok(false)
+    }
+
+    /// An end after which nothing of the path may follow.
+    fn last(&self, end: End<'q>) -> Result<End<'q>, Declined> {
+        if matches!(self.scanner.peek(), b'[' | b'/') { Err(Declined) } else { Ok(end) }
+    }
+
+    /// A name test, or none for `text()`; blanks after it are skipped.
+    #[inline]
+    fn element_test(&mut self) -> Result<Option<NameTest<'q>>, Declined> {
+        let test = self.name_test(true)?;
+        self.scanner.blanks();
+        match self.scanner.peek() {
+            b'(' => match test {
+                NameTest::Name { local, .. } if local == "text" => {
+                    if !self.scanner.parentheses() {
+                        return Err(Declined);
+                    }
+                    self.scanner.blanks();
+                    Ok(None)
+                }
+                _ => Err(Declined),
+            },
+            b':' => Err(Declined),
+            _ => Ok(Some(test)),
+        }
+    }
+
+    #[inline]
+    fn name_test(&mut self, is_element: bool) -> Result<NameTest<'q>, Declined> {
+        if self.scanner.peek() == b'*' {
+            return self.star();
+        }
+        if self.scanner.peek() == b'Q' && self.scanner.peek_at(1) == b'{' {
+            let uri = self.scanner.braced_uri().ok_or(Declined)?;
+            if !is_collapsed(uri) {
+                return Err(Declined);
+            }
+            return self.local_in(uri);
+        }
+        let name = self.scanner.ncname().ok_or(Declined)?;
+        if self.scanner.peek() == b':' && self.scanner.peek_at(1) != b':' {
+            self.scanner.skip(1);
+            let uri = self.namespaces.uri(name).ok_or(Declined)?;
+            self.count(uri)?;
+            return self.local_in(uri);
+        }
+        let uri = if is_element { self.namespaces.default_uri() } else { "" };
+        if !uri.is_empty() {
+            self.count(uri)?;
+        }
+        Ok(NameTest::Name { uri: Cow::Borrowed(uri), local: Cow::Borrowed(name) })
+    }
+
+    /// `*` or `*:name`.
+    fn star(&mut self) -> Result<NameTest<'q>, Declined> {
+        self.scanner.skip(1);
+        if !self.scanner.take(b':') {
+            return Ok(NameTest::Any);
+        }
+        let local = Cow::Borrowed(self.scanner.ncname().ok_or(Declined)?);
+        Ok(NameTest::AnyNamespace { local })
+    }
+
+    /// The rest of a name whose namespace is given.
+    fn local_in(&mut self, uri: &'q str) -> Result<NameTest<'q>, Declined> {
+        let uri = Cow::Borrowed(uri);
+        if self.scanner.take(b'*') {
+            return Ok(NameTest::AnyIn { uri });
+        }
+        let local = Cow::Borrowed(self.scanner.ncname().ok_or(Declined)?);
+        self.scanner.blanks();
+        // `p:text()` is a call of a function, not a node test.
+        if self.scanner.peek() == b'(' { Err(Declined) } else { Ok(NameTest::Name { uri, local }) }
+    }
+
+    /// Notes the length of a bound URI; one with braces, or with white space that is collapsed where it
+    /// is read again, cannot be written canonically.
+    fn count(&mut self, uri: &str) -> Result<(), Declined> {
+        self.uri_bytes += uri.len() + "Q{}".len();
+        let has_braces = memchr::memchr2(b'{', b'}', uri.as_bytes()).is_some();
+        if has_braces || !is_collapsed(uri) { Err(Declined) } else { Ok(()) }
+    }
+
+    /// Predicates in brackets, added to those before; blanks after them are skipped.
+    #[inline]
+    fn predicates(
+        &mut self,
+        mut stages: Vec<Stage<'q>>,
+        depth: usize,
+        written: &mut usize,
+    ) -> Result<Vec<Stage<'q>>, Declined> {
+        while self.scanner.peek() == b'[' {
+            *written += 1;
+            if *written > self.predicates_max {
+                return Err(Declined);
+            }
+            self.predicate(&mut stages, depth + 1)?;
+            self.scanner.blanks();
+        }
+        Ok(stages)
+    }
+}
+
+/// Whether a URI has no white space but single blanks between other characters.
+fn is_collapsed(uri: &str) -> bool {
+    let is_blank = |byte: u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+    let is_odd = |pair: &[u8]| is_blank(pair[0]) && (pair[0] != b' ' || is_blank(pair[1]));
+    let bytes = uri.as_bytes();
+    let edges = [bytes.first(), bytes.last()];
+    !edges.into_iter().flatten().any(|&byte| is_blank(byte)) && !bytes.windows(2).any(is_odd)
+}
+
+/// Puts the condition of a path's end where it belongs, and the path in order.
+pub(super) fn finish<'q>(
+    steps: &mut Vec<Step<'q>>,
+    condition: Option<Condition<'q>>,
+    is_pending: bool,
+    is_main: bool,
+) {
+    if let Some(condition) = condition {
+        match steps.last_mut() {
+            Some(last) if !is_pending => {
+                add_predicate(&mut last.stages, Vec::new(), vec![condition]);
+            }
+            _ => {
+                let stage = Stage { positions: Vec::new(), conditions: vec![condition] };
+                steps.push(or_self(vec![stage]));
+            }
+        }
+    }
+    arrange(steps, is_main);
+}

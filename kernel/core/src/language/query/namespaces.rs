@@ -1,0 +1,52 @@
+//! What a prefix stands for.
+
+/// What the prefix `xml` stands for, bound or not (Namespaces in XML 1.0, section 3).
+const XML_NAMESPACE: &str = "http://www.w3.org/XML/1998/namespace";
+
+/// Prefix bindings of a query. The prefix "" binds the default element namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Namespaces {
+    default: String,
+    /// Sorted by prefix.
+    bindings: Vec<(String, String)>,
+}
+
+impl Namespaces {
+    /// No bindings, no default namespace: what canonical text is read with.
+    pub const NONE: &'static Namespaces =
+        &Namespaces { default: String::new(), bindings: Vec::new() };
+
+    /// Bindings from pairs of prefix and namespace URI; of equal prefixes the last counts.
+    pub fn new<P: Into<String>, U: Into<String>>(pairs: impl IntoIterator<Item = (P, U)>) -> Self {
+        let mut namespaces = Namespaces::default();
+        for (prefix, uri) in pairs {
+            namespaces.bind(prefix.into(), uri.into());
+        }
+        namespaces
+    }
+
+    fn bind(&mut self, prefix: String, uri: String) {
+        if prefix.is_empty() {
+            self.default = uri;
+            return;
+        }
+        match self.bindings.binary_search_by(|(known, _)| known.as_str().cmp(&prefix)) {
+            Ok(at) => self.bindings[at].1 = uri,
+            Err(at) => self.bindings.insert(at, (prefix, uri)),
+        }
+    }
+
+    /// The default element namespace; "" if there is none.
+    pub(crate) fn default_uri(&self) -> &str {
+        &self.default
+    }
+
+    /// The namespace URI of a prefix that is not empty.
+    pub(crate) fn uri(&self, prefix: &str) -> Option<&str> {
+        if prefix == "xml" {
+            return Some(XML_NAMESPACE);
+        }
+        let at = self.bindings.binary_search_by(|(known, _)| known.as_str().cmp(prefix)).ok()?;
+        Some(&self.bindings[at].1)
+    }
+}

@@ -1,0 +1,288 @@
+//! Predicates of a query: positions, comparisons, nested paths, `and` between them.
+
+use super::arrange::{add_predicate, comparison, condition_depth};
+use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+use super::compile::{DEPTH_MAX, Declined, End, Parser, finish};
+use crate::language::comparison::Comparison;
+use std::borrow::Cow;
+
+impl<'q> Parser<'q> {
+    /// One predicate; the place is at its bracket.
+    pub(super) fn predicate(
+        &mut self,
+        stages: &mut Vec<Stage<'q>>,
+        depth: usize,
+    ) -> Result<(), Declined> {
+        if depth > DEPTH_MAX {
+            return Err(Declined);
+        }
+        self.scanner.skip(1);
+        self.nodes += 1;
+        let (mut positions, mut conditions) = (Vec::new(), Vec::new());
+        let mut is_first = true;
+        loop {
+            self.scanner.blanks();
+            if let Some(constant) = self.constant(depth)? {
+                self.scanner.blanks();
+                if let (b']', true, Constant::Number(number)) =
+                    (self.scanner.peek(), is_first, &constant)
+                {
+                    positions.push((Comparison::Eq, *number));
+                } else {
+                    let operator = self.operator().ok_or(Declined)?.flipped();
+                    self.scanner.blanks();
+                    self.flipped_comparison(
+                        operator,
+                        constant,
+                        &mut positions,
+                        &mut conditions,
+                        depth,
+                    )?;
+                }
+            } else {
+                self.conjunct(&mut positions, &mut conditions, depth)?;
+            }
+            self.scanner.blanks();
+            if self.scanner.take(b']') {
+                add_predicate(stages, positions, conditions);
+                return Ok(());
+            }
+            if !self.scanner.word("and") {
+                return Err(Declined);
+            }
+            self.nodes += 1;
+            is_first = false;
+        }
+    }
+
+    /// What stands after `constant op`.
+    fn flipped_comparison(
+        &mut self,
+        operator: Comparison,
+        constant: Constant<'q>,
+        positions: &mut Vec<(Comparison, f64)>,
+        conditions: &mut Vec<Condition<'q>>,
+        depth: usize,
+    ) -> Result<(), Declined> {
+        if self.scanner.call("position") {
+            self.nodes += 1;
+            let Constant::Number(number) = constant else { return Err(Declined) };
+            positions.push((operator, number));
+            return Ok(());
+        }
+        let mut steps = Vec::new();
+        let mut is_pending = false;
+        let end = self.path(&mut steps, &mut is_pending, depth)?;
+        let compare = Some(comparison(operator, constant));
+        push(conditions, nested(steps, end, is_pending, compare, depth)?);
+        Ok(())
+    }
+
+    /// A condition that does not begin with a constant.
+    fn conjunct(
+        &mut self,
+        positions: &mut Vec<(Comparison, f64)>,
+        conditions: &mut Vec<Condition<'q>>,
+        depth: usize,
+    ) -> Result<(), Declined> {
+        if self.scanner.call("position") {
+            self.scanner.blanks();
+            let operator = self.operator().ok_or(Declined)?;
+            self.scanner.blanks();
+            // The call and the constant.
+            self.nodes += 2 + usize::from(self.scanner.peek() == b'-');
+            positions.push((operator, self.scanner.number().ok_or(Declined)?));
+            return Ok(());
+        }
+        if let Some(operator) = self.call_operator() {
+            let condition = self.call(operator, depth + 1)?;
+            push(conditions, condition);
+            return Ok(());
+        }
+        let mut steps = Vec::new();
+        let mut is_pending = false;
+        let end = self.path(&mut steps, &mut is_pending, depth)?;
+        self.scanner.blanks();
+        let mut compare = None;
+        if let Some(operator) = self.operator() {
+            self.scanner.blanks();
+            let constant = self.constant(depth)?.ok_or(Declined)?;
+            compare = Some(comparison(operator, constant));
+        }
+        push(conditions, nested(steps, end, is_pending, compare, depth)?);
+        Ok(())
+    }
+
+    /// `starts-with(` or `contains(`.
+    fn call_operator(&mut self) -> Option<Operator> {
+        let start = self.scanner.mark();
+        let operator = match self.scanner.peek() {
+            b's' if self.scanner.word("starts-with") => Operator::StartsWith,
+            b'c' if self.scanner.word("contains") => Operator::Contains,
+            _ => return None,
+        };
+        self.scanner.blanks();
+        if self.scanner.take(b'(') {
+            return Some(operator);
+        }
+        self.scanner.reset(start);
+        None
+    }
+
+    /// What stands after `starts-with(`: one attribute or `.`, and a string. For other paths the
+    /// function looks at the first node alone, which no condition does.
+    fn call(
+        &mut self,
+        operator: Operator,
+        depth: usize,
+    ) -> Result<Option<Condition<'q>>, Declined> {
+        if depth > DEPTH_MAX {
+            return Err(Declined);
+        }
+        self.nodes += 1;
+        let mut steps = Vec::new();
+        let mut is_pending = false;
+        let end = self.path(&mut steps, &mut is_pending, depth)?;
+        self.scanner.blanks();
+        if is_pending || !steps.is_empty() || !self.scanner.take(b',') {
+            return Err(Declined);
+        }
+        self.scanner.blanks();
+        let constant = self.string(depth)?.ok_or(Declined)?;
+        self.scanner.blanks();
+        if !self.scanner.take(b')') {
+            return Err(Declined);
+        }
+        let is_one = match &end {
+            End::Attribute(test) => matches!(test, NameTest::Name { .. }),
+            End::Element => true,
+            End::Text => false,
+        };
+        if !is_one {
+            return Err(Declined);
+        }
+        // Every string starts with the empty one and contains it.
+        if constant.is_empty() {
+            return Ok(None);
+        }
+        Ok(end.condition(Some((operator, Constant::String(constant)))))
+    }
+
+    fn operator(&mut self) -> Option<Comparison> {
+        let (operator, length) = match (self.scanner.peek(), self.scanner.peek_at(1)) {
+            (b'=', _) => (Comparison::Eq, 1),
+            (b'!', b'=') | (b'<', b'>') => (Comparison::Ne, 2),
+            (b'<', b'=') => (Comparison::Le, 2),
+            (b'<', _) => (Comparison::Lt, 1),
+            (b'>', b'=') => (Comparison::Ge, 2),
+            (b'>', _) => (Comparison::Gt, 1),
+            _ => return None,
+        };
+        self.scanner.skip(length);
+        self.nodes += 1;
+        Some(operator)
+    }
+
+    /// A constant, if one begins here; `depth` brackets and calls stand around it.
+    fn constant(&mut self, depth: usize) -> Result<Option<Constant<'q>>, Declined> {
+        if let Some(text) = self.string(depth)? {
+            return Ok(Some(Constant::String(text)));
+        }
+        if !self.scanner.is_number() {
+            return Ok(None);
+        }
+        self.nodes += 1 + usize::from(self.scanner.peek() == b'-');
+        Ok(Some(Constant::Number(self.scanner.number().ok_or(Declined)?)))
+    }
+}
+
+/// Strings.
+impl<'q> Parser<'q> {
+    /// A string, if one begins here: a literal, or literals joined by `concat`, as a string with
+    /// both kinds of quotes has to be written.
+    fn string(&mut self, depth: usize) -> Result<Option<Cow<'q, str>>, Declined> {
+        match self.scanner.peek() {
+            b'\'' | b'"' => Ok(Some(Cow::Borrowed(self.literal()?))),
+            b'c' if self.concat() => self.joined(depth + 1).map(|text| Some(Cow::Owned(text))),
+            _ => Ok(None),
+        }
+    }
+
+    fn literal(&mut self) -> Result<&'q str, Declined> {
+        self.nodes += 1;
+        self.scanner.literal().ok_or(Declined)
+    }
+
+    /// Moves over `concat(`.
+    fn concat(&mut self) -> bool {
+        let start = self.scanner.mark();
+        if self.scanner.word("concat") {
+            self.scanner.blanks();
+            if self.scanner.take(b'(') {
+                return true;
+            }
+        }
+        self.scanner.reset(start);
+        false
+    }
+
+    /// What stands after `concat(`: two literals or more.
+    fn joined(&mut self, depth: usize) -> Result<String, Declined> {
+        if depth > DEPTH_MAX {
+            return Err(Declined);
+        }
+        self.nodes += 1;
+        let mut text = String::new();
+        let mut count = 0;
+        loop {
+            self.scanner.blanks();
+            text.push_str(self.literal()?);
+            count += 1;
+            self.scanner.blanks();
+            if !self.scanner.take(b',') {
+                break;
+            }
+        }
+        if count > 1 && self.scanner.take(b')') { Ok(text) } else { Err(Declined) }
+    }
+}
+
+/// Adds a condition, if there is one; most steps have no more than one.
+fn push<'q>(conditions: &mut Vec<Condition<'q>>, condition: Option<Condition<'q>>) {
+    if let Some(condition) = condition {
+        if conditions.is_empty() {
+            conditions.reserve_exact(1);
+        }
+        conditions.push(condition);
+    }
+}
+
+/// The condition that a path in a predicate is; none when it is always true, as `.` is.
+fn nested<'q>(
+    mut steps: Vec<Step<'q>>,
+    end: End<'q>,
+    is_pending: bool,
+    compare: Option<(Operator, Constant<'q>)>,
+    depth: usize,
+) -> Result<Option<Condition<'q>>, Declined> {
+    let is_element = matches!(end, End::Element);
+    if is_element && is_pending && compare.is_some() {
+        return Err(Declined);
+    }
+    // `//.[@a]` takes its conditions as predicates; a comparison of it is for the slow way.
+    let is_or_self = steps.last().is_some_and(|step| step.axis == Axis::DescendantOrSelf);
+    if is_or_self && compare.is_some() {
+        return Err(Declined);
+    }
+    let condition = end.condition(compare);
+    if steps.is_empty() && !is_pending {
+        return Ok(condition);
+    }
+    let too_deep = |end: &Condition<'_>| depth + 1 + condition_depth(end) > DEPTH_MAX;
+    // Most nest far less deep: brackets, calls and `concat` of the condition are three at most.
+    if depth + 3 > DEPTH_MAX && condition.as_ref().is_some_and(too_deep) {
+        return Err(Declined);
+    }
+    finish(&mut steps, condition, is_pending && !is_element, false);
+    Ok((!steps.is_empty()).then_some(Condition::Nested(steps)))
+}

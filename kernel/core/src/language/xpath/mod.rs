@@ -1,0 +1,42 @@
+//! XPath 1.0 as syntax trees.
+//!
+//! An expression is read into an arena, simplified and analysed: what each part depends on, where an evaluator
+//! keeps values, whether a full tree is needed. [`crate::engine::evaluate`] evaluates it.
+
+#![forbid(unsafe_code)]
+
+pub(crate) mod analyse;
+pub(crate) mod ast;
+pub(crate) mod functions;
+mod parse;
+pub(crate) mod simplify;
+pub mod tokens;
+
+pub use ast::{Axis, ExprId, List, NodeTest, Step, TextRange};
+pub(crate) use tokens::ParseError;
+
+use ast::Arena;
+
+/// An XPath 1.0 expression, ready to be evaluated.
+#[derive(Clone, Debug)]
+pub struct Expression {
+    pub(crate) arena: Arena,
+    pub(crate) root: ExprId,
+    needs_full_tree: bool,
+}
+
+impl Expression {
+    /// Reads canonical expression text: XPath 1.0 with names resolved (`Q{uri}local`, `Q{uri}*`,
+    /// `*:local`). Abbreviations and precedence are understood too.
+    pub fn parse(text: &str) -> Result<Expression, ParseError> {
+        let (arena, root) = parse::parse(text)?;
+        let needs_full_tree = analyse::needs_full_tree(&arena);
+        Ok(Expression { arena, root, needs_full_tree })
+    }
+
+    /// Whether the message must have been parsed with [`crate::xml::parser::Door::keep_full_tree`]:
+    /// comments and instructions, prefixes, namespace nodes or declared ids can matter.
+    pub fn needs_full_tree(&self) -> bool {
+        self.needs_full_tree
+    }
+}

@@ -1,0 +1,402 @@
+//! Paths, steps, node tests (XQuery 1.0, 3.2).
+
+use super::super::syntax::{Axis, Expr, ExprId, NodeTest, Start};
+use super::facts::{items, reads};
+use super::scan::Parsed;
+use super::{Facts, Parser};
+use crate::language::xpath::simplify::simplify_steps;
+use crate::language::xpath::{List, Step, TextRange};
+use crate::xml::names::hash_name;
+use crate::xml::parser::is_ncname_start;
+
+/// A name as written, from one that may have a prefix.
+#[derive(Clone, Copy)]
+pub(super) enum Written<'t> {
+    Plain(&'t str),
+    Prefixed(&'t str, &'t str),
+    AnyIn(&'t str),
+    /// `Q{uri}local`; no local name is `Q{uri}*`.
+    Braced(&'t str, Option<&'t str>),
+}
+
+/// Steps of a path while it is read, and what their predicates read.
+#[derive(Default)]
+struct Steps {
+    steps: Vec<Step>,
+    facts: Facts,
+}
+
+/// Paths.
+impl<'t> Parser<'t> {
+    /// A path, or a primary expression with or without predicates and steps.
+    pub(super) fn path(&mut self) -> Parsed<ExprId> {
+        let byte = self.scanner.peek();
+        if byte == b'/' {
+            return self.absolute_path();
+        }
+        if self.is_axis_step() && !(byte == b'.' && self.scanner.byte_after(1) != b'.') {
+            let start = self.context_start()?;
+            return self.steps(start, Steps::default(), true);
+        }
+        let mut primary = self.primary()?;
+        if self.scanner.peek() == b'[' {
+            primary = self.filter(primary)?;
+        }
+        if self.scanner.peek() != b'/' {
+            return Ok(primary);
+        }
+        let (start, steps) = match self.program.expr(primary) {
+            // `(a/b)/c` is one path.
+            Expr::Path { start, steps } => {
+                let run = steps.start as usize..steps.end as usize;
+                let steps = self.program.steps[run].to_vec();
+                (start, Steps { steps, facts: self.facts(primary) })
+            }
+            Expr::ContextItem => (self.context_start()?, Steps::default()),
+            _ => {
+                self.need_nodes(primary)?;
+                let facts = Facts::default().around(self.facts(primary));
+                (Start::Expr(primary), Steps { steps: Vec::new(), facts })
+            }
+        };
+        self.steps(start, steps, false)
+    }
+
+    /// Where a relative path begins.
+    fn context_start(&mut self) -> Parsed<Start> {
+        if self.predicates == 0 {
+            return Ok(Start::Root);
+        }
+        if self.context & !items::NODES != 0 {
+            return Err(self.scanner.declined("a path begins at nodes"));
+        }
+        Ok(Start::Context)
+    }
+
+    /// `/`, `/a`, `//a`
+    fn absolute_path(&mut self) -> Parsed<ExprId> {
+        if self.scanner.byte_after(1) == b'/' {
+            return self.steps(Start::Root, Steps::default(), false);
+        }
+        self.scanner.at += 1;
+        if self.is_axis_step() {
+            return self.steps(Start::Root, Steps::default(), true);
+        }
+        if self.begins_primary() {
+            return Err(self.scanner.declined("an expression as a path step"));
+        }
+        Ok(self.message())
+    }
+
+    /// The steps of a path; the first comes without a slash before it, or with one.
+    fn steps(&mut self, start: Start, mut steps: Steps, mut is_here: bool) -> Parsed<ExprId> {
+        loop {
+            if !is_here {
+                if self.scanner.peek() != b'/' {
+                    break;
+                }
+                self.scanner.at += 1;
+                if self.scanner.byte() == b'/' {
+                    self.scanner.at += 1;
+                    self.count()?;
+                    let any = self.bare_step(Axis::DescendantOrSelf, NodeTest::Node);
+                    steps.steps.push(any);
+                }
+            }
+            is_here = false;
+            self.step(&mut steps)?;
+        }
+        simplify_steps(&mut steps.steps, start == Start::Context);
+        let own = if start == Start::Context { reads::CONTEXT } else { 0 };
+        let facts = Facts {
+            reads: steps.facts.reads | own,
+            depth: steps.facts.depth.max(1),
+            may_be_attribute: may_be_attribute(start, &steps.steps),
+            is_of_message: steps.facts.is_of_message || start == Start::Root,
+            is_costly: true,
+            ..Facts::of(items::NODES)
+        };
+        let first = self.program.steps.len() as u32;
+        self.program.steps.extend_from_slice(&steps.steps);
+        let steps = List { start: first, end: self.program.steps.len() as u32 };
+        let id = self.push(Expr::Path { start, steps }, facts);
+        self.keep_value(id);
+        Ok(id)
+    }
+
+    /// Has nodes that do not depend on anything around them found once, if they could be asked for
+    /// more often.
+    pub(super) fn keep_value(&mut self, id: ExprId) {
+        let facts = self.facts(id);
+        if self.loops > 0 && facts.reads == 0 && facts.items == items::NODES && facts.is_costly {
+            self.program.kept.resize(id as usize + 1, u32::MAX);
+            self.program.kept[id as usize] = self.program.kept_slots;
+            self.program.kept_slots += 1;
+        }
+    }
+
+    fn bare_step(&mut self, axis: Axis, test: NodeTest) -> Step {
+        let test_number = self.program.tests;
+        self.program.tests += 1;
+        let predicates = List::default();
+        Step { axis, test, test_number, predicates, is_positional: false, nth: None }
+    }
+
+    /// Whether a step along an axis is here.
+    fn is_axis_step(&mut self) -> bool {
+        match self.scanner.peek() {
+            b'@' | b'*' => true,
+            b'.' => !self.scanner.byte_after(1).is_ascii_digit(),
+            _ => {
+                let mark = self.scanner.at;
+                let name = self.written_name();
+                let next = self.scanner.peek();
+                self.scanner.at = mark;
+                match (name, next) {
+                    (Ok(Some(Written::Plain(name))), b'(') => is_node_kind(name),
+                    (Ok(Some(_)), b'(' | b'{') => false,
+                    (Ok(Some(_)), _) => true,
+                    _ => false,
+                }
+            }
+        }
+    }
+
+    /// Whether what is here would begin a primary expression, which is no step.
+    fn begins_primary(&mut self) -> bool {
+        match self.scanner.peek() {
+            // The token alone, whatever follows it (the constraint leading-lone-slash).
+            b'<' => !matches!(self.scanner.byte_after(1), b'<' | b'='),
+            b'(' | b'"' | b'\'' | b'$' | b'0'..=b'9' => true,
+            b'.' => self.scanner.byte_after(1).is_ascii_digit(),
+            _ => self.scanner.rest().starts_with(is_ncname_start),
+        }
+    }
+
+    fn step(&mut self, steps: &mut Steps) -> Parsed<()> {
+        if !self.is_axis_step() {
+            return Err(self.scanner.declined("expected a location step"));
+        }
+        self.count()?;
+        let (axis, test) = match self.scanner.peek() {
+            b'.' => {
+                let is_parent = self.scanner.byte_after(1) == b'.';
+                self.scanner.at += 1 + usize::from(is_parent);
+                (if is_parent { Axis::Parent } else { Axis::Itself }, NodeTest::Node)
+            }
+            b'@' => {
+                self.scanner.at += 1;
+                self.node_test(Some(Axis::Attribute))?
+            }
+            _ => {
+                let axis = self.axis()?;
+                self.node_test(axis)?
+            }
+        };
+        let mut step = self.bare_step(axis, test);
+        if self.scanner.peek() == b'[' {
+            let (list, facts) = self.predicates(items::NODES)?;
+            step.predicates = list;
+            step.is_positional = facts.is_positional;
+            step.nth = facts.nth;
+            steps.facts = steps.facts.around(facts.facts);
+        }
+        steps.steps.push(step);
+        Ok(())
+    }
+
+    /// `child::` and the others, if one is here.
+    fn axis(&mut self) -> Parsed<Option<Axis>> {
+        let mark = self.scanner.at;
+        if let Some(name) = self.scanner.ncname()
+            && self.scanner.peek() == b':'
+            && self.scanner.byte_after(1) == b':'
+        {
+            self.scanner.at += 2;
+            return match Axis::of_name(name) {
+                None | Some(Axis::Namespace) => Err(self.scanner.declined("no such axis")),
+                axis => Ok(axis),
+            };
+        }
+        self.scanner.at = mark;
+        Ok(None)
+    }
+
+    fn node_test(&mut self, axis: Option<Axis>) -> Parsed<(Axis, NodeTest)> {
+        let is_attribute = axis == Some(Axis::Attribute);
+        if self.scanner.take(b'*') {
+            let axis = axis.unwrap_or(Axis::Child);
+            if self.scanner.byte() != b':' || self.scanner.byte_after(1) == b':' {
+                return Ok((axis, NodeTest::Any));
+            }
+            self.scanner.at += 1;
+            let Some(local) = self.scanner.ncname_here() else {
+                return Err(self.scanner.declined("expected a local name"));
+            };
+            let is_prefix = self.scanner.byte() == b':' && self.scanner.byte_after(1) != b':';
+            if is_prefix {
+                return Err(self.scanner.declined("expected a local name"));
+            }
+            return Ok((axis, NodeTest::AnyNamespace { local: self.keep(local) }));
+        }
+        let Some(written) = self.written_name()? else {
+            return Err(self.scanner.declined("expected a name, * or a node test"));
+        };
+        if self.scanner.peek() != b'(' {
+            let test = self.name_test(written, is_attribute)?;
+            return Ok((axis.unwrap_or(Axis::Child), test));
+        }
+        match written {
+            Written::Plain(name) => self.kind_test(name, axis),
+            _ => Err(self.scanner.declined("expected a node test")),
+        }
+    }
+
+    /// `text()` and the others; what is next is the parenthesis.
+    fn kind_test(&mut self, name: &str, axis: Option<Axis>) -> Parsed<(Axis, NodeTest)> {
+        let test = match name {
+            "node" => NodeTest::Node,
+            "text" => NodeTest::Text,
+            "comment" => NodeTest::Comment,
+            "processing-instruction" => NodeTest::Instruction(None),
+            "element" => NodeTest::Element,
+            "attribute" => NodeTest::Attribute,
+            _ => return Err(self.scanner.declined("expected a node test")),
+        };
+        let by_test = if test == NodeTest::Attribute { Axis::Attribute } else { Axis::Child };
+        let axis = axis.unwrap_or(by_test);
+        self.scanner.at += 1;
+        let test = if self.scanner.peek() == b')' { test } else { self.kind_argument(test, axis)? };
+        self.scanner.expect(b')', "expected )")?;
+        Ok((axis, test))
+    }
+
+    fn kind_argument(&mut self, test: NodeTest, axis: Axis) -> Parsed<NodeTest> {
+        match test {
+            NodeTest::Instruction(_) => {
+                let target = match self.literal()? {
+                    Some(target) => self.keep(&target),
+                    None => {
+                        // As the tokens of a name go, with its prefix, which no target has.
+                        let start = {
+                            self.scanner.peek();
+                            self.scanner.at
+                        };
+                        if self.written_name()?.is_none() {
+                            return Err(self.scanner.declined("expected a target"));
+                        }
+                        let target = self.scanner.slice(start, self.scanner.at);
+                        self.keep(target)
+                    }
+                };
+                Ok(NodeTest::Instruction(Some(target)))
+            }
+            NodeTest::Element | NodeTest::Attribute => {
+                if self.scanner.take(b'*') {
+                    return Ok(test);
+                }
+                let is_attribute = axis == Axis::Attribute;
+                match self.written_name()? {
+                    None | Some(Written::AnyIn(_) | Written::Braced(_, None)) => {
+                        Err(self.scanner.declined("expected a name or *"))
+                    }
+                    Some(_) if (test == NodeTest::Attribute) != is_attribute => {
+                        Err(self.scanner.declined("a name of another kind of node"))
+                    }
+                    Some(written) => self.name_test(written, is_attribute),
+                }
+            }
+            _ => Err(self.scanner.declined("expected )")),
+        }
+    }
+
+    /// `name`, `prefix:name`, `prefix:*`, `Q{uri}name`, `Q{uri}*` after blanks, if one is there.
+    pub(super) fn written_name(&mut self) -> Parsed<Option<Written<'t>>> {
+        let Some(first) = self.scanner.ncname() else {
+            return Ok(None);
+        };
+        match self.scanner.byte() {
+            b'{' if first == "Q" => {
+                let rest = &self.scanner.rest()[1..];
+                // Without its end it is a name before a brace.
+                let Some(len) = rest.find(['{', '}']).filter(|&at| rest.as_bytes()[at] == b'}')
+                else {
+                    return Ok(Some(Written::Plain(first)));
+                };
+                let mark = self.scanner.at;
+                self.scanner.at += len + 2;
+                if self.scanner.byte() == b'*' {
+                    self.scanner.at += 1;
+                    return Ok(Some(Written::Braced(&rest[..len], None)));
+                }
+                match self.scanner.ncname_here() {
+                    Some(local) => Ok(Some(Written::Braced(&rest[..len], Some(local)))),
+                    None => {
+                        self.scanner.at = mark;
+                        Ok(Some(Written::Plain(first)))
+                    }
+                }
+            }
+            b':' if self.scanner.byte_after(1) == b'*' => {
+                self.scanner.at += 2;
+                Ok(Some(Written::AnyIn(first)))
+            }
+            b':' if self.scanner.byte_after(1) != b':' => {
+                let mark = self.scanner.at;
+                self.scanner.at += 1;
+                match self.scanner.ncname_here() {
+                    Some(local) => Ok(Some(Written::Prefixed(first, local))),
+                    None => {
+                        self.scanner.at = mark;
+                        Ok(Some(Written::Plain(first)))
+                    }
+                }
+            }
+            _ => Ok(Some(Written::Plain(first))),
+        }
+    }
+
+    fn name_test(&mut self, written: Written<'_>, is_attribute: bool) -> Parsed<NodeTest> {
+        let (uri, local) = match written {
+            Written::Plain(local) if is_attribute => (TextRange::default(), local),
+            Written::Plain(local) => (self.default_uri()?, local),
+            Written::Prefixed(prefix, local) => (self.prefixed(prefix)?, local),
+            Written::AnyIn(prefix) => return Ok(NodeTest::AnyIn { uri: self.prefixed(prefix)? }),
+            Written::Braced(uri, None) => return Ok(NodeTest::AnyIn { uri: self.braced(uri)? }),
+            Written::Braced(uri, Some(local)) => (self.braced(uri)?, local),
+        };
+        let hash = hash_name(self.program.text(uri), local);
+        Ok(NodeTest::Name { uri, local: self.keep(local), hash })
+    }
+}
+
+/// Whether a path can lead to attributes.
+fn may_be_attribute(start: Start, steps: &[Step]) -> bool {
+    let Some(last) = steps.last() else {
+        return start != Start::Root;
+    };
+    match last.axis {
+        Axis::Attribute => true,
+        Axis::Itself | Axis::DescendantOrSelf | Axis::AncestorOrSelf => {
+            matches!(last.test, NodeTest::Node | NodeTest::Attribute)
+        }
+        _ => false,
+    }
+}
+
+/// Names before a parenthesis that are no functions.
+fn is_node_kind(name: &str) -> bool {
+    matches!(
+        name,
+        "node"
+            | "text"
+            | "comment"
+            | "processing-instruction"
+            | "element"
+            | "attribute"
+            | "document-node"
+            | "item"
+            | "schema-element"
+            | "schema-attribute"
+    )
+}

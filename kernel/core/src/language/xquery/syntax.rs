@@ -1,0 +1,379 @@
+//! The syntax tree of a program: what the parser builds, the evaluator walks and the shared plans
+//! are recognised in.
+//!
+//! As that of [`crate::engine::evaluate`] it is an arena: every expression has a number, lists are ranges of
+//! vectors. Names are resolved to (namespace URI, local name), variables to slots, abbreviations to
+//! steps. It says nothing about values; those are in [`crate::engine::programs`].
+
+use super::functions::Function;
+use crate::language::comparison::Comparison;
+use crate::language::xpath::{List, Step, TextRange};
+
+pub use crate::language::xpath::{Axis, ExprId, NodeTest};
+
+/// A program: the body of a subscription, ready to be run.
+///
+/// ```
+/// use pathcast_core::language::xquery::{Expr, Program};
+///
+/// let text = "<r>{for $b in //book where $b/price < 10 return $b/title}</r>";
+/// let program = Program::parse(text, &[])?;
+/// assert!(matches!(program.expr(program.body()), Expr::Element(_)));
+/// # Ok::<(), pathcast_core::language::xquery::Declined>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    pub(crate) exprs: Vec<Expr>,
+    pub(crate) lists: Vec<ExprId>,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) clauses: Vec<Clause>,
+    pub(crate) keys: Vec<OrderKey>,
+    pub(crate) elements: Vec<Element>,
+    pub(crate) attributes: Vec<Attribute>,
+    pub(crate) declarations: Vec<Declaration>,
+    pub(crate) parts: Vec<Part>,
+    /// Names, literals and text of constructors.
+    pub(crate) text: String,
+    pub(crate) body: ExprId,
+    /// Number of variables.
+    pub(crate) slots: u32,
+    /// Number of node tests.
+    pub(crate) tests: u32,
+    /// Number of values that are kept.
+    pub(crate) kept_slots: u32,
+    /// By number of the expression: where its value is kept, `u32::MAX` if it is not.
+    pub(crate) kept: Vec<u32>,
+    /// The expressions of the frame that depend on the message, ascending.
+    pub(crate) contents: Vec<ExprId>,
+    pub(crate) needs_full_tree: bool,
+    /// A constructor can be given attributes of the message where none may come.
+    pub(crate) may_fail: bool,
+}
+
+/// An expression.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Expr {
+    /// `e, e`; empty for `()`.
+    Sequence(List),
+    /// `for ... where ... order by ... return`
+    Flwor {
+        /// Run of [`Program::clauses`].
+        clauses: List,
+        /// `where`
+        condition: Option<ExprId>,
+        /// Run of [`Program::keys`].
+        order: List,
+        /// `return`
+        body: ExprId,
+    },
+    /// `some`, `every`
+    Quantified {
+        /// `every`
+        is_every: bool,
+        /// Run of [`Program::clauses`], all of them `For`.
+        bindings: List,
+        /// `satisfies`
+        condition: ExprId,
+    },
+    /// `if (condition) then ... else ...`
+    If {
+        /// Condition.
+        condition: ExprId,
+        /// `then`
+        then: ExprId,
+        /// `else`
+        otherwise: ExprId,
+    },
+    /// `or`; at least two operands, none of them `or` itself.
+    Or(List),
+    /// `and`; at least two operands, none of them `and` itself.
+    And(List),
+    /// `=`, `eq`, ...
+    Comparison {
+        /// Operator.
+        operator: Comparison,
+        /// `eq` and not `=`.
+        is_value: bool,
+        /// Left operand.
+        left: ExprId,
+        /// Right operand.
+        right: ExprId,
+    },
+    /// `+`, `div`, ...
+    Arithmetic {
+        /// Operator.
+        operator: Arithmetic,
+        /// Left operand.
+        left: ExprId,
+        /// Right operand.
+        right: ExprId,
+    },
+    /// `-e`
+    Negation(ExprId),
+    /// `e | e`
+    Union(List),
+    /// A location path; the message itself is the path from the root without steps.
+    Path {
+        /// Where it begins.
+        start: Start,
+        /// Run of [`Program::steps`].
+        steps: List,
+    },
+    /// `(e)[predicate]`
+    Filter {
+        /// What is filtered.
+        primary: ExprId,
+        /// Predicates.
+        predicates: List,
+        /// Some predicate may ask for position or size, or be a number.
+        is_positional: bool,
+    },
+    /// `$v`, by slot.
+    Variable(u32),
+    /// A literal string.
+    String(TextRange),
+    /// A literal number.
+    Number(Number),
+    /// A function call.
+    Call(Function, List),
+    /// `.`
+    ContextItem,
+    /// A direct element constructor, by number.
+    Element(u32),
+}
+
+/// Where a path begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// The document node.
+    Root,
+    /// The context item.
+    Context,
+    /// The nodes of an expression.
+    Expr(ExprId),
+}
+
+/// Operator on two numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// `+`
+    Add,
+    /// `-`
+    Subtract,
+    /// `*`
+    Multiply,
+    /// `div`
+    Divide,
+    /// `idiv`
+    DivideWhole,
+    /// `mod`
+    Modulo,
+}
+
+/// A number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Number {
+    /// `xs:integer`, of 64 bits; what has no room there is a double.
+    Integer(i64),
+    /// `xs:decimal`, with the precision of a double; finite, never -0.
+    Decimal(f64),
+    /// `xs:double`
+    Double(f64),
+}
+
+impl Number {
+    /// A decimal; a double where there is no such decimal.
+    pub(crate) fn decimal(value: f64) -> Number {
+        // Adding zero takes the sign of -0, which no decimal has.
+        if value.is_finite() { Number::Decimal(value + 0.0) } else { Number::Double(value) }
+    }
+
+    /// The value as a double.
+    pub(crate) fn value(self) -> f64 {
+        match self {
+            Number::Integer(value) => value as f64,
+            Number::Decimal(value) | Number::Double(value) => value,
+        }
+    }
+}
+
+/// A clause that binds a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clause {
+    /// `for $variable at $position in source`
+    For {
+        /// Slot of the variable.
+        variable: u32,
+        /// Slot of the position.
+        position: Option<u32>,
+        /// What is gone through.
+        source: ExprId,
+    },
+    /// `let $variable := value`
+    Let {
+        /// Slot of the variable.
+        variable: u32,
+        /// Its value.
+        value: ExprId,
+    },
+}
+
+/// A key of `order by`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderKey {
+    /// The key.
+    pub(crate) key: ExprId,
+    /// `descending`
+    is_descending: bool,
+    /// `empty least`
+    is_empty_least: bool,
+}
+
+impl OrderKey {
+    pub(crate) fn new(key: ExprId, is_descending: bool, is_empty_least: bool) -> Self {
+        OrderKey { key, is_descending, is_empty_least }
+    }
+
+    /// `descending`
+    pub(crate) fn is_descending(&self) -> bool {
+        self.is_descending
+    }
+
+    /// Whether the empty sequence and NaN come before everything else, and not after: what `empty
+    /// least` says, and what holds if nothing is said.
+    pub(crate) fn is_empty_least(&self) -> bool {
+        self.is_empty_least
+    }
+}
+
+/// A name as written and resolved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Name {
+    /// Prefix; empty if it has none.
+    pub(crate) prefix: TextRange,
+    /// Namespace URI; empty for none.
+    pub(crate) uri: TextRange,
+    /// Local name.
+    pub(crate) local: TextRange,
+}
+
+/// A direct element constructor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Element {
+    /// Name.
+    pub(crate) name: Name,
+    /// Run of [`Program::attributes`].
+    pub(crate) attributes: List,
+    /// Its own namespace declarations, a run of [`Program::declarations`].
+    pub(crate) namespaces: List,
+    /// The constructor around it, whose declarations are in force here, too.
+    pub(crate) outer: Option<u32>,
+    /// Run of [`Program::parts`]. Boundary space is gone, neighbouring texts are one.
+    pub(crate) content: List,
+}
+
+/// A namespace declaration attribute.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Declaration {
+    /// Prefix; empty for the default namespace.
+    pub(crate) prefix: TextRange,
+    /// Namespace URI; empty for `xmlns=""`.
+    pub(crate) uri: TextRange,
+}
+
+/// An attribute of a constructor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attribute {
+    /// Name.
+    pub name: Name,
+    /// Value: run of [`Program::parts`], texts and enclosed expressions.
+    pub(crate) parts: List,
+}
+
+/// Part of a constructor's content or of an attribute's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Text, references expanded.
+    Text(TextRange),
+    /// A nested constructor, by number.
+    Element(u32),
+    /// `{e}`
+    Enclosed(ExprId),
+}
+
+impl Program {
+    /// The body.
+    pub fn body(&self) -> ExprId {
+        self.body
+    }
+
+    /// An expression.
+    pub fn expr(&self, id: ExprId) -> Expr {
+        self.exprs[id as usize]
+    }
+
+    /// A list of expressions.
+    pub(crate) fn list(&self, list: List) -> &[ExprId] {
+        &self.lists[run(list)]
+    }
+
+    /// The steps of a path.
+    pub fn steps(&self, list: List) -> &[Step] {
+        &self.steps[run(list)]
+    }
+
+    /// The clauses of a FLWOR or quantified expression.
+    pub(crate) fn clauses(&self, list: List) -> &[Clause] {
+        &self.clauses[run(list)]
+    }
+
+    /// The keys of `order by`.
+    pub(crate) fn keys(&self, list: List) -> &[OrderKey] {
+        &self.keys[run(list)]
+    }
+
+    /// A constructor.
+    pub(crate) fn element(&self, number: u32) -> &Element {
+        &self.elements[number as usize]
+    }
+
+    /// The attributes of a constructor.
+    pub(crate) fn attributes(&self, list: List) -> &[Attribute] {
+        &self.attributes[run(list)]
+    }
+
+    /// The namespace declarations of a constructor.
+    pub(crate) fn declarations(&self, list: List) -> &[Declaration] {
+        &self.declarations[run(list)]
+    }
+
+    /// The content of a constructor or the value of an attribute.
+    pub(crate) fn parts(&self, list: List) -> &[Part] {
+        &self.parts[run(list)]
+    }
+
+    /// A name, literal or text.
+    pub(crate) fn text(&self, range: TextRange) -> &str {
+        &self.text[range.start as usize..range.end as usize]
+    }
+
+    /// Whether an expression of the frame depends on the message, so that it decides on delivery.
+    pub(crate) fn is_content(&self, id: ExprId) -> bool {
+        self.contents.binary_search(&id).is_ok()
+    }
+
+    /// Whether an attribute of a constructor is `xml:id`, whose value is normalised.
+    pub(crate) fn is_id(&self, attribute: &Attribute) -> bool {
+        self.text(attribute.name.local) == "id" && self.text(attribute.name.prefix) == "xml"
+    }
+
+    /// Whether the message must have been parsed with [`crate::xml::parser::Door::keep_full_tree`], and not
+    /// only with [`crate::xml::parser::Door::keep_source_spans`], which every program needs.
+    pub fn needs_full_tree(&self) -> bool {
+        self.needs_full_tree
+    }
+}
+
+fn run(list: List) -> std::ops::Range<usize> {
+    list.start as usize..list.end as usize
+}

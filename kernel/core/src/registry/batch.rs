@@ -1,0 +1,169 @@
+//! A batch of messages matched on several threads; the answers are put together in the order of the
+//! messages.
+
+use crate::engine::counters::Stats;
+use crate::engine::ids::QueryNumber;
+use crate::engine::interrupt;
+use crate::engine::interrupt::Interrupted;
+use crate::engine::options::Options;
+use crate::engine::verdicts::{Undecided, UsedUp};
+use crate::registry::matcher::Worker;
+use crate::registry::target::Target;
+use crate::registry::workers::Workers;
+use crate::xml::parser::Refusal;
+use std::sync::{Mutex, PoisonError};
+
+/// Batches below this many bytes are matched by the calling thread itself.
+const INLINE_BYTES_MAX: usize = 1 << 20;
+/// Bytes of number buffers kept for the next batch.
+const SPARE_BYTES_MAX: usize = 64 << 20;
+
+/// The messages of a batch.
+pub trait Messages: Sync {
+    /// Number of messages.
+    fn len(&self) -> usize;
+    /// A message; none if there is a gap at this place (a null).
+    fn get(&self, at: usize) -> Option<&[u8]>;
+    /// Bytes of all messages.
+    fn bytes(&self) -> usize;
+    /// Encoding of all messages, where the caller knows it.
+    fn encoding(&self) -> Option<&str> {
+        None
+    }
+    /// What a message may take in customised delivery, where that is less than the options say: others
+    /// have taken the rest.
+    fn budget(&self, _at: usize) -> Option<MessageBudget> {
+        None
+    }
+}
+
+/// What a message may take over all subscriptions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MessageBudget {
+    /// Steps, of gates and of evaluations.
+    pub steps: u64,
+    /// Bytes of results, as [`crate::registry::delivery::worker::Options::message_result_bytes_max`] counts them.
+    pub result_bytes: usize,
+}
+
+/// What came of a batch.
+#[derive(Debug, Default)]
+pub struct Answer {
+    /// Query numbers of all messages, one after the other.
+    pub numbers: Vec<QueryNumber>,
+    /// Where each message's numbers end.
+    pub ends: Vec<usize>,
+    /// The refused messages.
+    pub refusals: Vec<(usize, Refusal)>,
+    /// The pairs of message and query that are undecided, ascending, and whose steps were used up.
+    pub undecided: Vec<(usize, QueryNumber, UsedUp)>,
+    /// Counters.
+    pub stats: Stats,
+}
+
+/// Workers that keep their caches from batch to batch.
+#[derive(Debug)]
+pub struct Pool {
+    options: Options,
+    workers: Workers<Worker>,
+    spare: Mutex<Vec<Vec<QueryNumber>>>,
+}
+
+impl Pool {
+    /// A pool for `threads` threads (at least one); the bound on the caches is shared out to them.
+    pub fn new(mut options: Options, threads: usize) -> Self {
+        let threads = threads.max(1);
+        options.cache_bytes_max /= threads;
+        Pool { options, workers: Workers::new(threads), spare: Mutex::default() }
+    }
+
+    /// Matches a batch. Calls may overlap; each takes the workers it needs.
+    ///
+    /// # Errors
+    /// It was interrupted.
+    pub fn run(
+        &self,
+        target: &(impl Target + Sync),
+        messages: &impl Messages,
+    ) -> Result<Answer, Interrupted> {
+        let make = || Worker::new(self.options.clone());
+        if messages.bytes() < INLINE_BYTES_MAX {
+            return self.workers.with(make, |worker| {
+                let numbers = self.take_buffer();
+                interrupt::finished(match_run(worker, target, messages, 0..messages.len(), numbers))
+            });
+        }
+        let work = |worker: &mut Worker, range| {
+            match_run(worker, target, messages, range, self.take_buffer())
+        };
+        let parts = self.workers.run(messages.len(), make, work)?;
+        Ok(self.join(parts.into_iter()))
+    }
+
+    /// Takes a buffer of numbers back for a later batch. Fresh memory costs a page fault every
+    /// 1,024 numbers, which is a good part of what collecting them costs.
+    pub fn give_buffer(&self, mut numbers: Vec<QueryNumber>) {
+        numbers.clear();
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept: usize = spare.iter().map(|buffer| buffer.capacity() * 4).sum();
+        if kept + numbers.capacity() * 4 <= SPARE_BYTES_MAX {
+            spare.push(numbers);
+        }
+    }
+
+    fn take_buffer(&self) -> Vec<QueryNumber> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    }
+
+    /// Puts parts together in order. The first part is grown rather than copied.
+    fn join(&self, parts: impl Iterator<Item = Answer>) -> Answer {
+        let mut parts = parts.collect::<Vec<_>>().into_iter();
+        let Some(mut all) = parts.next() else { return Answer::default() };
+        let rest = parts.as_slice();
+        all.numbers.reserve(rest.iter().map(|part| part.numbers.len()).sum());
+        all.ends.reserve_exact(rest.iter().map(|part| part.ends.len()).sum());
+        for part in parts {
+            let before = all.numbers.len();
+            all.numbers.extend_from_slice(&part.numbers);
+            all.ends.extend(part.ends.iter().map(|end| before + end));
+            all.refusals.extend(part.refusals);
+            all.undecided.extend(part.undecided);
+            all.stats.add(&part.stats);
+            self.give_buffer(part.numbers);
+        }
+        all
+    }
+}
+
+fn match_run(
+    worker: &mut Worker,
+    target: &impl Target,
+    messages: &impl Messages,
+    range: std::ops::Range<usize>,
+    numbers: Vec<QueryNumber>,
+) -> Answer {
+    let mut answer = Answer { numbers, ..Answer::default() };
+    answer.ends.reserve(range.len());
+    for at in range {
+        if interrupt::look() {
+            break;
+        }
+        let numbers = &mut answer.numbers;
+        if let Some(message) = messages.get(at) {
+            match worker.match_message(target, message, messages.encoding(), numbers) {
+                Ok(()) => {
+                    let found = answer.undecided.len();
+                    let Undecided { by_query, by_message } = &worker.undecided;
+                    let by_query = by_query.iter().map(|&number| (at, number, UsedUp::Query));
+                    let by_message = by_message.iter().map(|&number| (at, number, UsedUp::Message));
+                    answer.undecided.extend(by_query.chain(by_message));
+                    answer.undecided[found..].sort_unstable();
+                }
+                Err(refusal) => answer.refusals.push((at, refusal)),
+            }
+        }
+        answer.ends.push(answer.numbers.len());
+    }
+    answer.stats = std::mem::take(&mut worker.stats);
+    answer
+}

@@ -1,0 +1,227 @@
+//! A batch of messages on several threads; the answers are put together in the order of the messages.
+
+use super::dissemination::Dissemination;
+use super::worker::{GroupCounts, NO_FRAGMENT, Options, Output, Verdict, Worker};
+use crate::engine::counters::Stats;
+use crate::engine::interrupt;
+use crate::engine::interrupt::Interrupted;
+use crate::engine::plans::shared::SubscriptionNumber;
+use crate::registry::batch::Messages;
+use crate::registry::workers::Workers;
+use crate::xml::parser::Refusal;
+use std::ops::Range;
+
+/// After so many messages of a run, room is made for what the others will probably give: growing bit by
+/// bit copies everything several times.
+const SURVEY: usize = 8;
+/// Bytes that are reserved so at most.
+const RESERVED_MAX: usize = 1 << 30;
+/// Batches of no more messages are served by the calling thread itself.
+const INLINE_MESSAGES_MAX: usize = 4;
+/// So are those of no more bytes where there is one thread: it would only be waited for.
+const INLINE_BYTES_MAX: usize = 1 << 20;
+
+/// What a message with a budget has taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spent {
+    /// Its place in the batch.
+    pub message: usize,
+    /// Steps.
+    pub steps: u64,
+    /// Bytes of results, as [`super::worker::Options::message_result_bytes_max`] counts them.
+    pub result_bytes: usize,
+    /// Whether it is delivered itself, which is not among the results.
+    pub has_message: bool,
+}
+
+/// What came of a batch, as columns.
+#[derive(Debug, Default)]
+pub struct Answer {
+    /// Per delivery: the message, by its place in the batch.
+    pub messages: Vec<u32>,
+    /// Per delivery: the subscription.
+    pub subscriptions: Vec<SubscriptionNumber>,
+    /// Per delivery: which result of the subscription for the message.
+    pub results: Vec<u32>,
+    /// Per delivery: the fragment, or [`NO_FRAGMENT`].
+    pub fragments: Vec<u32>,
+    /// The fragments, one after the other.
+    pub bytes: Vec<u8>,
+    /// Where each fragment ends.
+    pub ends: Vec<i64>,
+    /// The refused messages, ascending.
+    pub refusals: Vec<(usize, Refusal)>,
+    /// Pairs of message and subscription without a delivery that might have had one, ascending.
+    pub verdicts: Vec<(usize, SubscriptionNumber, Verdict)>,
+    /// Counters.
+    pub stats: Stats,
+    /// What messages with a budget have taken, ascending.
+    pub spent: Vec<Spent>,
+}
+
+impl Answer {
+    /// The columns of deliveries.
+    fn columns(&mut self) -> [&mut Vec<u32>; 4] {
+        [&mut self.messages, &mut self.subscriptions, &mut self.results, &mut self.fragments]
+    }
+
+    /// Adds the deliveries and verdicts of one message; its fragments are those of the run.
+    fn take(&mut self, message: usize, out: &mut Output) {
+        for delivery in out.deliveries.drain(..) {
+            self.messages.push(message as u32);
+            self.subscriptions.push(delivery.subscription);
+            self.results.push(delivery.result);
+            self.fragments.push(delivery.fragment);
+        }
+        let verdicts = out.verdicts.drain(..);
+        self.verdicts.extend(verdicts.map(|(number, verdict)| (message, number, verdict)));
+    }
+
+    /// Adds the answer to the messages that follow.
+    fn append(&mut self, next: Answer) {
+        if self.messages.is_empty() && self.ends.is_empty() {
+            let (refusals, verdicts, spent) = (
+                std::mem::take(&mut self.refusals),
+                std::mem::take(&mut self.verdicts),
+                std::mem::take(&mut self.spent),
+            );
+            let stats = self.stats;
+            *self = next;
+            self.refusals.splice(0..0, refusals);
+            self.verdicts.splice(0..0, verdicts);
+            self.spent.splice(0..0, spent);
+            self.stats.add(&stats);
+            return;
+        }
+        let base = self.ends.len() as u32;
+        let start = self.bytes.len() as i64;
+        self.messages.extend(next.messages);
+        self.subscriptions.extend(next.subscriptions);
+        self.results.extend(next.results);
+        self.fragments.extend(next.fragments.into_iter().map(|fragment| match fragment {
+            NO_FRAGMENT => NO_FRAGMENT,
+            fragment => base + fragment,
+        }));
+        self.bytes.extend_from_slice(&next.bytes);
+        self.ends.extend(next.ends.into_iter().map(|end| start + end));
+        self.refusals.extend(next.refusals);
+        self.verdicts.extend(next.verdicts);
+        self.spent.extend(next.spent);
+        self.stats.add(&next.stats);
+    }
+}
+
+/// Workers that keep their caches from batch to batch.
+#[derive(Debug)]
+pub struct Pool {
+    options: Options,
+    workers: Workers<Worker>,
+}
+
+impl Pool {
+    /// A pool for `threads` threads (at least one); the bound on the caches is shared out to them.
+    pub fn new(mut options: Options, threads: usize) -> Self {
+        let threads = threads.max(1);
+        options.cache_bytes_max /= threads;
+        Pool { options, workers: Workers::new(threads) }
+    }
+
+    /// Serves a batch.
+    ///
+    /// # Errors
+    /// It was interrupted.
+    pub fn run(
+        &self,
+        target: &Dissemination,
+        messages: &impl Messages,
+    ) -> Result<Answer, Interrupted> {
+        target.settle()?;
+        let make = || Worker::new(self.options.clone());
+        let is_small = self.workers.is_one() && messages.bytes() <= INLINE_BYTES_MAX;
+        if is_small || messages.len() <= INLINE_MESSAGES_MAX {
+            return self.workers.with(make, |worker| {
+                interrupt::finished(serve_run(worker, target, messages, 0..messages.len()))
+            });
+        }
+        let work = |worker: &mut Worker, range| serve_run(worker, target, messages, range);
+        let parts = self.workers.run(messages.len(), make, work)?;
+        let mut answer = Answer::default();
+        parts.into_iter().for_each(|part| answer.append(part));
+        Ok(answer)
+    }
+
+    /// Runs the shared plans to groupSequence-listSequence on one thread; see
+    /// [`Worker::count_groups`]. Messages that the door refuses are passed over.
+    pub fn count_groups(
+        &self,
+        target: &Dissemination,
+        messages: &impl Messages,
+        visits: bool,
+    ) -> (GroupCounts, Stats) {
+        self.workers.with(
+            || Worker::new(self.options.clone()),
+            |worker| {
+                let mut counts = GroupCounts::default();
+                for message in (0..messages.len()).filter_map(|at| messages.get(at)) {
+                    if interrupt::look() {
+                        break;
+                    }
+                    // A refusal is counted by the worker.
+                    drop(worker.count_groups(target, message, visits, &mut counts));
+                }
+                (counts, std::mem::take(&mut worker.stats))
+            },
+        )
+    }
+}
+
+/// Reserves for so many further messages what the first ones have needed each, and some more.
+fn make_room<T>(list: &mut Vec<T>, messages: usize) {
+    let further = (list.len() / SURVEY + 1).saturating_mul(messages);
+    let further = (further + further / 8).min(RESERVED_MAX / size_of::<T>());
+    // If there is not that much memory it grows as it must.
+    drop(list.try_reserve(further));
+}
+
+fn serve_run(
+    worker: &mut Worker,
+    target: &Dissemination,
+    messages: &impl Messages,
+    range: Range<usize>,
+) -> Answer {
+    let mut answer = Answer::default();
+    let mut out = Output::default();
+    let (first, end) = (range.start, range.end);
+    for at in range {
+        if interrupt::look() {
+            break;
+        }
+        if at - first == SURVEY {
+            make_room(&mut out.fragments.bytes, end - at);
+            make_room(&mut out.fragments.ends, end - at);
+            for column in answer.columns() {
+                make_room(column, end - at);
+            }
+        }
+        let Some(message) = messages.get(at) else { continue };
+        let budget = messages.budget(at);
+        worker.set_budget(budget);
+        let (steps, first_fragment) = (worker.stats.steps, out.fragments.ends.len());
+        match worker.serve(target, message, messages.encoding(), &mut out) {
+            Ok(()) => {
+                if budget.is_some() {
+                    let steps = worker.stats.steps - steps;
+                    let result_bytes = out.result_bytes(first_fragment);
+                    let has_message = out.whole.is_some();
+                    answer.spent.push(Spent { message: at, steps, result_bytes, has_message });
+                }
+                answer.take(at, &mut out);
+            }
+            Err(refusal) => answer.refusals.push((at, refusal)),
+        }
+    }
+    answer.bytes = out.fragments.bytes;
+    answer.ends = out.fragments.ends.into_iter().map(|end| end as i64).collect();
+    answer.stats = std::mem::take(&mut worker.stats);
+    answer
+}

@@ -1,0 +1,17 @@
+//! Customised delivery: subscriptions that say how what they get must look.
+//!
+//! Reading order: [`dissemination`] (subscriptions of all kinds), [`worker`] (a message; `ordered`: where its results
+//! are too many, or take too many steps, which `steps` counts), [`batch`] (many messages).
+//!
+//! It does not evaluate programs that have no shared plan ([`crate::engine::programs`]) nor find the messages that could
+//! satisfy those ([`crate::registry::index`]).
+//!
+//! Source: paper 002.
+
+#![forbid(unsafe_code)]
+
+pub mod batch;
+pub mod dissemination;
+mod ordered;
+mod steps;
+pub mod worker;

@@ -1,0 +1,16 @@
+//! Standing queries and subscriptions by id, and whole messages against them.
+//!
+//! Reading order: [`index`] and [`snapshot`] (queries that change, queries that do not), [`target`] (either, or a
+//! routing table, at one moment), [`matcher`] (a message), [`workers`] and [`batch`] (many, on several threads),
+//! [`population`] (what all queries ask for, as columns). Subscriptions: [`delivery`] (which is done in which way, and
+//! their messages), [`delivery_ids`] (which delivery is which).
+
+pub mod batch;
+pub mod delivery;
+pub mod delivery_ids;
+pub mod index;
+pub mod matcher;
+pub mod population;
+pub mod snapshot;
+pub mod target;
+pub(crate) mod workers;

@@ -1,0 +1,290 @@
+//! The snapshot file: a header, a table of sections, sections of plain little-endian arrays.
+//!
+//! ```text
+//! 0   8  "PATHCAST"
+//! 8   4  format version
+//! 12  4  kind: 0 automaton, 1 queries only (written by the reference engine)
+//! 16  4  number of sections
+//! 20  4  0
+//! 24  8  length of the file
+//! 32  4  CRC-32 of everything after the header
+//! 36  4  CRC-32 of bytes 0..36
+//! 40 24  0
+//! 64     {tag u32, 0 u32, offset u64, length u64} per section, then the sections at multiples of 64
+//! ```
+//!
+//! Opening maps the file and checks both checksums, so a damaged file is refused as a whole and the
+//! arrays can be used where they lie.
+
+use crate::engine::interrupt::look;
+use memmap2::Mmap;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+/// Version of the layout; a file of another version is refused.
+pub const FORMAT: u32 = 3;
+/// The file holds the automaton beside the queries.
+pub(crate) const KIND_AUTOMATON: u32 = 0;
+/// The file holds the queries only.
+pub const KIND_QUERIES: u32 = 1;
+const MAGIC: &[u8; 8] = b"PATHCAST";
+const HEADER: usize = 64;
+const ALIGN: usize = 64;
+const ENTRY: usize = 24;
+
+/// What a section holds. The first eight are in every file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Tag {
+    /// u64 per query and one more: where its id ends in `Ids`.
+    IdOffsets = 1,
+    /// Ids, UTF-8.
+    Ids = 2,
+    /// As `IdOffsets`, for `Texts`.
+    TextOffsets = 3,
+    /// Query texts as registered, UTF-8.
+    Texts = 4,
+    /// u32 per query: which entry of `Namespaces`.
+    NamespaceOf = 5,
+    /// JSON array of objects prefix -> URI.
+    Namespaces = 6,
+    /// JSON object: version and the like.
+    Metadata = 7,
+    /// JSON object: what a message may cost, as agreed where the queries were registered. It is kept
+    /// for whoever opens the file, and not read here.
+    Limits = 8,
+    /// u32 per symbol from the first name on, and one more.
+    SymbolOffsets = 10,
+    /// Symbols in canonical notation.
+    Symbols = 11,
+    /// u32 per state.
+    StateSymbol = 12,
+    /// Four u32 per state and one more.
+    StateRecords = 13,
+    /// Four u32 per state where a plan or a further alternative ends.
+    EndRecords = 14,
+    /// Three u32 per further alternative of queries that are alike, by where it ends.
+    RangeRecords = 15,
+    /// Five u32 per plan.
+    PlanRecords = 16,
+    /// u64 per plan and one more.
+    PlanOffsets = 17,
+    /// Canonical texts of the plans.
+    PlanTexts = 18,
+    /// u32 per query: the numbers in the order of their ids.
+    IdOrder = 19,
+    /// u64 per expression and one more.
+    ExpressionOffsets = 20,
+    /// Expressions in canonical text.
+    Expressions = 21,
+    /// u32 per expression: 1 if it needs more of a message than elements, attributes and text.
+    ExpressionFlags = 22,
+}
+
+const TAGS: usize = 23;
+
+/// Why a file was refused.
+#[derive(Debug)]
+pub enum FormatError {
+    /// It cannot be read or written.
+    Io(std::io::Error),
+    /// It is something else.
+    Foreign(&'static str),
+    /// It has another layout version.
+    Version(u32),
+    /// It has been cut or changed.
+    Damaged(&'static str),
+}
+
+impl From<std::io::Error> for FormatError {
+    fn from(error: std::io::Error) -> Self {
+        FormatError::Io(error)
+    }
+}
+
+#[derive(Debug)]
+enum Bytes {
+    Mapped(Mmap),
+    Built(Vec<u64>),
+}
+
+/// A snapshot file in memory, checked.
+#[derive(Debug)]
+pub struct SnapshotFile {
+    bytes: Bytes,
+    kind: u32,
+    sections: [(usize, usize); TAGS],
+}
+
+impl SnapshotFile {
+    /// Maps a file and checks it. Cost: one pass over the bytes for the checksum.
+    pub fn open(path: &Path) -> Result<Self, FormatError> {
+        let file = File::open(path)?;
+        if file.metadata()?.len() < HEADER as u64 {
+            return Err(FormatError::Foreign("it is shorter than a header"));
+        }
+        // SAFETY: the map is read-only and private to this value. A snapshot is written under another
+        // name and renamed, never changed in place; whoever truncates a mapped file from outside
+        // gets a bus error, as with every memory-mapped format.
+        let map = unsafe { Mmap::map(&file)? };
+        Self::check(Bytes::Mapped(map))
+    }
+
+    fn check(bytes: Bytes) -> Result<Self, FormatError> {
+        let all = bytes.as_slice();
+        if all.get(..8) != Some(MAGIC) {
+            return Err(FormatError::Foreign("it does not begin with PATHCAST"));
+        }
+        let format = u32_at(all, 8);
+        if u32_at(all, 36) != crc32fast::hash(&all[..36]) || all[40..HEADER].iter().any(|&b| b != 0)
+        {
+            return Err(FormatError::Damaged("the header does not match its checksum"));
+        }
+        if format != FORMAT {
+            return Err(FormatError::Version(format));
+        }
+        if u64_at(all, 24) != all.len() as u64 {
+            return Err(FormatError::Damaged("the length is not the one that was written"));
+        }
+        if u32_at(all, 32) != crc32fast::hash(&all[HEADER..]) {
+            return Err(FormatError::Damaged("the content does not match its checksum"));
+        }
+        let kind = u32_at(all, 12);
+        if kind > KIND_QUERIES {
+            return Err(FormatError::Foreign("it is of an unknown kind"));
+        }
+        let mut sections = [(0, 0); TAGS];
+        let count = u32_at(all, 16) as usize;
+        for entry in 0..count {
+            let at = HEADER + entry * ENTRY;
+            let fault = FormatError::Damaged("the section table is wrong");
+            if at + ENTRY > all.len() {
+                return Err(fault);
+            }
+            let (tag, start, length) = (u32_at(all, at), u64_at(all, at + 8), u64_at(all, at + 16));
+            let end = start.checked_add(length).filter(|&end| end <= all.len() as u64);
+            let Some(end) = end else { return Err(fault) };
+            if start % ALIGN as u64 != 0 {
+                return Err(fault);
+            }
+            if let Some(section) = sections.get_mut(tag as usize) {
+                *section = (start as usize, end as usize);
+            }
+        }
+        Ok(SnapshotFile { bytes, kind, sections })
+    }
+
+    /// Automaton or queries only.
+    pub fn kind(&self) -> u32 {
+        self.kind
+    }
+
+    /// All bytes of the file.
+    pub fn as_slice(&self) -> &[u8] {
+        self.bytes.as_slice()
+    }
+
+    /// A section; empty if the file has none of that tag.
+    #[inline]
+    pub fn bytes(&self, tag: Tag) -> &[u8] {
+        let (start, end) = self.sections[tag as usize];
+        &self.bytes.as_slice()[start..end]
+    }
+
+    /// A section as an array. A length that is no multiple of the element gives an empty array,
+    /// which the checks of the caller refuse.
+    #[inline]
+    pub(crate) fn array<T: bytemuck::Pod>(&self, tag: Tag) -> &[T] {
+        bytemuck::try_cast_slice(self.bytes(tag)).unwrap_or(&[])
+    }
+
+    /// Writes the file beside its place and renames it, so that readers see all or nothing.
+    pub fn save(&self, path: &Path) -> Result<(), FormatError> {
+        let mut name = path.file_name().unwrap_or_default().to_os_string();
+        name.push(format!(".{}.part", std::process::id()));
+        let part = path.with_file_name(name);
+        let written = (|| {
+            let mut file = File::create(&part)?;
+            for piece in self.as_slice().chunks(PIECE) {
+                file.write_all(piece)?;
+                if look() {
+                    return Err(std::io::Error::other("interrupted"));
+                }
+            }
+            file.sync_all()?;
+            std::fs::rename(&part, path)
+        })();
+        if written.is_err() {
+            // The error that matters is the first one; the part file may never have existed.
+            drop(std::fs::remove_file(&part));
+        }
+        Ok(written?)
+    }
+}
+
+impl Bytes {
+    #[inline]
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            Bytes::Mapped(map) => map,
+            Bytes::Built(words) => bytemuck::cast_slice(words),
+        }
+    }
+}
+
+/// Bytes written between two looks for an interruption.
+const PIECE: usize = 1 << 20;
+
+/// Puts sections together.
+#[derive(Debug, Default)]
+pub(crate) struct FileBuilder<'a> {
+    sections: Vec<(Tag, &'a [u8])>,
+}
+
+impl<'a> FileBuilder<'a> {
+    /// Adds a section.
+    pub(crate) fn section<T: bytemuck::Pod>(&mut self, tag: Tag, items: &'a [T]) -> &mut Self {
+        self.sections.push((tag, bytemuck::cast_slice(items)));
+        self
+    }
+
+    /// The file.
+    pub(crate) fn build(&self, kind: u32) -> SnapshotFile {
+        let mut sections = [(0, 0); TAGS];
+        let mut at = (HEADER + self.sections.len() * ENTRY).next_multiple_of(ALIGN);
+        for (tag, bytes) in &self.sections {
+            sections[*tag as usize] = (at, at + bytes.len());
+            at = (at + bytes.len()).next_multiple_of(ALIGN);
+        }
+        let mut words = vec![0u64; at / 8];
+        let all: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
+        for (index, (tag, bytes)) in self.sections.iter().enumerate() {
+            let (start, end) = sections[*tag as usize];
+            let entry = HEADER + index * ENTRY;
+            all[entry..entry + 4].copy_from_slice(&(*tag as u32).to_le_bytes());
+            all[entry + 8..entry + 16].copy_from_slice(&(start as u64).to_le_bytes());
+            all[entry + 16..entry + 24].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
+            all[start..end].copy_from_slice(bytes);
+        }
+        let length = all.len() as u64;
+        let body = crc32fast::hash(&all[HEADER..]);
+        all[..8].copy_from_slice(MAGIC);
+        all[8..12].copy_from_slice(&FORMAT.to_le_bytes());
+        all[12..16].copy_from_slice(&kind.to_le_bytes());
+        all[16..20].copy_from_slice(&(self.sections.len() as u32).to_le_bytes());
+        all[24..32].copy_from_slice(&length.to_le_bytes());
+        all[32..36].copy_from_slice(&body.to_le_bytes());
+        let header = crc32fast::hash(&all[..36]);
+        all[36..40].copy_from_slice(&header.to_le_bytes());
+        SnapshotFile { bytes: Bytes::Built(words), kind, sections }
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
