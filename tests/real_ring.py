@@ -134,7 +134,7 @@ class RealRing:
         """What a peer says of itself; nothing if it is not there."""
         with contextlib.suppress(UnavailableError):
             async with self.client(name) as client:
-                return dict((await client.status())["node"])
+                return dict((await client.status()).get("node", {}))
         return {}
 
     async def until_member(self, name: str, is_member: bool = True) -> None:

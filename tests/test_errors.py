@@ -107,12 +107,15 @@ def test_an_error_survives_a_trip_between_processes(code: str) -> None:
     assert (again.code, again.params, str(again)) == (error.code, error.params, str(error))
 
 
+SOURCES = (("src", "*.py"), ("papers", "*.py"), ("lab", "*.py"), ("kernel", "*.rs"))
+
+
 def test_every_code_is_used() -> None:
     # A code that nothing raises promises a check that does not exist.
     catalogue = ROOT / "src" / "pathcast" / "errors.py"
     sources = [
         path
-        for folder, pattern in (("src", "*.py"), ("kernel", "*.rs"))
+        for folder, pattern in SOURCES
         for path in (ROOT / folder).rglob(pattern)
         if path != catalogue
     ]

@@ -29,12 +29,11 @@ from pathcast.cli.exits import ExitCode
 from pathcast.customize.delimited import TextPlace
 from pathcast.customize.subscription_engines import SubscriptionEngines
 from pathcast.customize.subscription_rows import SubscriptionRows
-from pathcast.engine import lazy_warnings
 from pathcast.limits import Limits
 from pathcast.lint import CODES
 from pathcast.model import EngineName, QueryWarning
 from pathcast.partition import HashPlacement
-from pathcast.query import compile_query, parse
+from pathcast.query import compile_query, parse, query_warnings
 from pathcast.query.condition_issues import query_issues
 from pathcast.query.covering import Alternatives
 from pathcast.query.notation import Notation
@@ -117,7 +116,7 @@ def test_nothing_is_analysed_before_warnings_are_read(monkeypatch: pytest.Monkey
         asked.append(text)
         return warnings_of(query_id, text, {})
 
-    monkeypatch.setattr(lazy_warnings, "warnings_of", recorded)
+    monkeypatch.setattr(query_warnings, "warnings_of", recorded)
     index = QueryIndex(engine="reference")
     report = index.register([Query("a", "//a[0]"), Query("b", "//a[0]"), Query("c", "//a[")])
     assert str(report) == "RegisterReport(accepted=2, rejected=['c'])"

@@ -19,6 +19,7 @@ pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathca
 
 from flooding import CODEC, Publish, flooding
 from pathcast.errors import UnavailableError
+from pathcast.overlay.deliveries import OPERATOR
 from pathcast.protocol import Node
 from pathcast.transport.carrier import NodeKind
 from pathcast.transport.client import BrokerClient
@@ -26,6 +27,7 @@ from pathcast.transport.disk import Disk
 from pathcast.transport.frames import Hello, encode_frame
 from pathcast.transport.grpc_streams import Address, open_stream
 from pathcast.transport.monitor import Monitor
+from pathcast.transport.nodes import RemoteNodes
 from pathcast.transport.process import operator_of, read_control, running
 from pathcast.transport.settings import BrokerSettings
 from patience import PATIENCE_SECONDS, eventually
@@ -98,6 +100,12 @@ async def all_are_told_to_try_again(address: Address) -> None:
         assert told.value.params == {"name": "b", "done": 50, "total": 100}
 
 
+def controlled(directory: Path) -> Address:
+    """Where the operator of a process calls it."""
+    control = read_control(directory)
+    return Address(control.name, control.control, control.token)
+
+
 def test_a_process_listens_while_it_starts_and_says_how_far_it_is(
     settings: BrokerSettings,
 ) -> None:
@@ -120,6 +128,8 @@ def test_a_process_listens_while_it_starts_and_says_how_far_it_is(
                 assert await monitor.unready() == told
                 address = Address("b", read_control(directory).listen)
                 await all_are_told_to_try_again(address)
+                nodes = RemoteNodes({"b": controlled(directory)}, OPERATOR, CODEC)
+                assert await nodes.statuses() == {"b": None}
                 slowly.may_go_on.set()
                 await starting
                 assert not read_control(directory).is_starting

@@ -31,9 +31,8 @@ pytestmark = [
 ]
 
 ROOMS: Final = {
-    "base": ("cli", "customize", "engine", "kernel", "lint", "query", "records", "reference"),
+    "base": ("cli", "customize", "engine", "kernel", "lint", "query", "records", "evaluation"),
     "workload": ("workload",),
-    "bench": ("bench.door", "bench.filtering"),
     "xsd": ("schema",),
     "spark": ("spark",),
     "delta": (),

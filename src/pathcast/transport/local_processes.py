@@ -52,7 +52,7 @@ class LocalProcesses(Nodes):
         HEALED_BY: What starts those that do not run.
     """
 
-    ABSENT = "does not run"
+    ABSENT = "does not run, or is starting"
     COMMAND: ClassVar[tuple[str, ...]]
     MODULES: ClassVar[tuple[str, ...]]
     CODEC: ClassVar[Codec]

@@ -31,7 +31,7 @@ class Nodes(ABC):
         ABSENT: Says of a node that gives no answer why that may be.
     """
 
-    ABSENT: ClassVar[str] = "cannot be reached"
+    ABSENT: ClassVar[str] = "cannot be reached, or is starting"
 
     @property
     @abstractmethod
@@ -82,7 +82,7 @@ class Nodes(ABC):
     async def statuses(
         self, names: Sequence[str] | None = None
     ) -> dict[str, dict[str, Any] | None]:
-        """Name -> what the node says of itself; None: it cannot be reached.
+        """Name -> what the node says of itself; None: it cannot be reached, or is starting.
 
         Args:
             names: Of the nodes that are asked; all when not given.
@@ -97,7 +97,8 @@ class Nodes(ABC):
     async def _status(self, name: str) -> dict[str, Any] | None:
         try:
             async with self.operator(name) as client:
-                return await client.status()
+                status = await client.status()
+                return None if "starting" in status else status
         except UnavailableError:
             return None
 
