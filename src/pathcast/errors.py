@@ -294,7 +294,7 @@ class JavaMissingError(PathcastError, RuntimeError):
 
 
 class KernelMissingError(PathcastError, ImportError):
-    """The native kernel is not installed, and the reference engine was not asked for."""
+    """The native kernel is not installed, and no other engine was asked for."""
 
     family = "KernelMissingError"
 

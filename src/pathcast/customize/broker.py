@@ -272,7 +272,7 @@ class Broker:
         Cost: some microseconds.
 
         Example:
-            >>> broker = Broker(engine="reference")
+            >>> broker = Broker()
             >>> report = broker.subscribe(Subscription("s1", "ann", "//a[last()]"))
             >>> broker.cost("s1").value
             'candidate-checked'
