@@ -10,6 +10,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pathcast
+
 SOURCES = Path(__file__).resolve().parents[1] / "src" / "pathcast"
 
 EXCEPTIONS = """
@@ -66,6 +68,12 @@ transport customize: subscription_rows
 workload schema: graph
 """
 """The room that imports, the room with a face, modules of the latter."""
+
+
+def test_the_package_gives_each_name_that_it_promises() -> None:
+    """Rooms are imported when a name is asked for, so a wrong entry shows nowhere else."""
+    assert {name for names in pathcast._ROOMS.values() for name in names} == set(pathcast.__all__)
+    assert [name for name in pathcast.__all__ if not hasattr(pathcast, name)] == []
 
 
 def rooms_with_faces() -> set[str]:

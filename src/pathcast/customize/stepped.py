@@ -8,13 +8,13 @@ several series begin with are done once.
 Example:
     >>> from pathcast.engine.matcher import matcher_options
     >>> from pathcast.limits import Limits
-    >>> engine = SteppedDissemination(matcher_options("reference", Limits(), 1, 1024))
+    >>> engine = SteppedDissemination(matcher_options("kernel", Limits(), 1, 1024))
     >>> steps = ("drop //image", "rename //ol list")
     >>> rows = [Subscription("a", "", "//ol"), Subscription("b", "", "//list", steps=steps)]
     >>> engine.subscribe(rows, {}).accepted
     2
     >>> engine.process_few([b"<n><ol><image/></ol></n>"]).deliveries
-    [(0, 'a', b'<ol><image/></ol>'), (0, 'b', b'<list/>')]
+    [(0, 'a', b'<ol><image/></ol>'), (0, 'b', b'<list></list>')]
     >>> engine.process_few([b"<n><ol/></n>"], done=[1]).deliveries[1]
     (0, 'b', b'<list/>')
 
