@@ -397,6 +397,14 @@ class Broker:
         self._data.published()
         return positions
 
+    def check_source(self, source: str, sender: str) -> None:
+        """Refuses messages of a source that is not known here, or not the sender's.
+
+        Raises:
+            PublicationError: It is such a source.
+        """
+        self._root.check_source(self._data.own, source, sender)
+
     def _members(self) -> Sequence[str]:
         return self.announcements.members
 

@@ -168,7 +168,7 @@ class Root:
             PublicationError: See there.
         """
         for source in dict.fromkeys(one.source for one in publications):
-            self._check_source(stream, source, sender)
+            self.check_source(stream, source, sender)
         if not has_joined:
             raise PublicationError("publication.joining", retry="yes")
         if stream is None:
@@ -203,7 +203,7 @@ class Root:
             stream.publish(made)
         return positions
 
-    def _check_source(self, stream: Stream | None, source: str, sender: str) -> None:
+    def check_source(self, stream: Stream | None, source: str, sender: str) -> None:
         """Refuses what is not to be taken for a source.
 
         Raises:

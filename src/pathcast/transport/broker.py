@@ -459,21 +459,24 @@ def _published(broker: Broker, client: str, publications: Sequence[Publication])
     Raises:
         PublicationError: None was taken: all are of such sources, or there is no room.
     """
-    refused: list[object] = []
-    while True:
-        try:
-            broker.publish_all(publications, client)
-            return refused
-        except PublicationError as error:
-            if error.code != "publication.source":
-                raise
-            source = error.params["source"]
-            rest = [each for each in publications if each.source != source]
-            if not rest:
-                raise
-            gone = [each.message for each in publications if each.source == source]
-            refused += [_not_taken(message, error) for message in gone]
-            publications = rest
+    try:
+        broker.publish_all(publications, client)
+        return []
+    except PublicationError as error:
+        if error.code != "publication.source":
+            raise
+        errors: dict[str, PublicationError] = {}
+        for source in dict.fromkeys(each.source for each in publications):
+            try:
+                broker.check_source(source, client)
+            except PublicationError as refusal:
+                errors[source] = refusal
+        rest = [each for each in publications if each.source not in errors]
+        if not rest:
+            raise
+    broker.publish_all(rest, client)
+    gone = [each for each in publications if each.source in errors]
+    return [_not_taken(each.message, errors[each.source]) for each in gone]
 
 
 def _publication(client: str, message: Publish) -> Publication:
