@@ -85,10 +85,9 @@ def usable_rows(
         The usable rows in order, their namespaces as plain dictionaries; and place in `rows` ->
         error, ascending.
 
-    Cost: about 0.2 µs a row where all are usable.
+    Cost: about 0.2 µs a row where all are usable, 1 µs for one row alone.
     """
-    parts = (rows[at : at + _ROWS_AT_ONCE] for at in range(0, len(rows), _ROWS_AT_ONCE))
-    if all(_are_usable(part, kind) for part in parts):
+    if len(rows) > 1 and _all_usable(rows, kind):
         return cast("list[_Row]", list(rows)), {}
     usable: list[_Row] = []
     errors: dict[int, PathcastError] = {}
@@ -219,6 +218,11 @@ def check_text(value: object, field: str) -> None:
         raise UnusableRowError(
             "row.surrogate", field=field, character=character, offset=error.start
         ) from None
+
+
+def _all_usable(rows: Sequence[object], kind: type) -> bool:
+    parts = (rows[at : at + _ROWS_AT_ONCE] for at in range(0, len(rows), _ROWS_AT_ONCE))
+    return all(_are_usable(part, kind) for part in parts)
 
 
 def _are_usable(rows: Sequence[object], kind: type) -> bool:
