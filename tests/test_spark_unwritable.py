@@ -5,6 +5,7 @@ If these fail, a full disk is hundreds of lines of a traceback, or a stream stan
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -18,11 +19,15 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
 
+import py4j
+from py4j.protocol import Py4JNetworkError
+
 from pathcast.cli.exits import ExitCode
 from pathcast.errors import JavaMissingError
 from pathcast.spark.java import find_java
+from pathcast.spark.lost_connections import hidden_lost_connections
 from pathcast.spark.outputs import read_output
-from patience import PATIENCE_SECONDS, SPARK_SECONDS
+from patience import PATIENCE_SECONDS, SPARK_SECONDS, wait_until
 from test_spark_kill import descendants, prepare, start, wait_for_steps
 from test_spark_session import SOURCES, pathcast_run
 
@@ -39,6 +44,19 @@ pipeline.run = lambda settings, **given: run(settings, workers=InProcess(), **gi
 largest = int(sys.argv.pop(1))
 if largest >= 0:
     resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
+main()
+"""
+
+# The command, whose JVM is killed when it is asked for a context.
+KILLS_STARTING_JVM = """
+from pyspark import SparkContext
+from pathcast.cli.app import main
+ask = SparkContext._initialize_context
+def ask_a_dead_jvm(context, conf):
+    SparkContext._gateway.proc.kill()
+    SparkContext._gateway.proc.wait()
+    return ask(context, conf)
+SparkContext._initialize_context = ask_a_dead_jvm
 main()
 """
 
@@ -153,8 +171,22 @@ def test_a_disk_that_may_only_be_read_is_a_sentence(pipeline: Path) -> None:
         check_fault(code, err, "Read-only file system")
 
 
+def has_unread_call(jvm: int) -> bool:
+    """Whether a process has bytes in a TCP socket that it has not read."""
+    links = (str(link.readlink()) for link in Path(f"/proc/{jvm}/fd").iterdir())
+    sockets = {link[len("socket:[") : -1] for link in links if link.startswith("socket:[")}
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{jvm}/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[9] in sockets and int(fields[4].partition(":")[2], 16):
+                return True
+    return False
+
+
 @pytest.mark.spark
-def test_a_stream_that_waits_notices_that_its_jvm_has_died(tmp_path: Path) -> None:
+@pytest.mark.parametrize("moment", ["between calls", "during a call"])
+def test_a_stream_that_waits_notices_that_its_jvm_has_died(tmp_path: Path, moment: str) -> None:
+    """A JVM with an unread call resets its connection: Py4J logs that with a traceback."""
     try:
         find_java()
     except JavaMissingError as error:
@@ -170,6 +202,10 @@ def test_a_stream_that_waits_notices_that_its_jvm_has_died(tmp_path: Path) -> No
         if Path(f"/proc/{pid}/comm").read_text().strip() == "java"
     ]
     assert java, "no JVM: nothing would die"
+    if moment == "during a call":
+        for pid in java:
+            os.kill(pid, signal.SIGSTOP)
+        wait_until(lambda: any(has_unread_call(pid) for pid in java))
     for pid in java:
         os.kill(pid, signal.SIGKILL)
     assert process.wait(SPARK_SECONDS) == ExitCode.REFUSED
@@ -178,3 +214,59 @@ def test_a_stream_that_waits_notices_that_its_jvm_has_died(tmp_path: Path) -> No
     assert line.startswith("error: Spark is gone: ")
     assert "the next run goes on from there" in line
     assert "Traceback" not in log
+
+
+@pytest.mark.spark
+def test_a_jvm_that_dies_while_spark_starts_is_a_sentence(pipeline: Path) -> None:
+    try:
+        find_java()
+    except JavaMissingError as error:
+        pytest.skip(str(error))
+    done = subprocess.run(
+        [sys.executable, "-c", KILLS_STARTING_JVM, "run", str(pipeline)],
+        capture_output=True, text=True, check=False, timeout=SPARK_SECONDS,
+        env={**os.environ, "PYTHONPATH": str(SOURCES)},
+    )  # fmt: skip
+    assert done.returncode == ExitCode.REFUSED, done.stderr
+    assert "error: Spark is gone: the JVM ended while Spark started " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def record_of(
+    error: BaseException, logger: logging.Logger, caplog: pytest.LogCaptureFixture
+) -> int:
+    """How many records Py4J's handler of an error leaves on a logger."""
+    caplog.clear()
+    # The path of a record is that of the code which logs it: compiled as a module of Py4J.
+    path = str(Path(py4j.__file__).parent / "java_gateway.py")
+    source = (
+        "try:\n    raise error\nexcept BaseException:\n    log('Exception while sending command.')"
+    )
+    exec(compile(source, path, "exec"), {"error": error, "log": logger.exception})
+    return len(caplog.records)
+
+
+@pytest.mark.parametrize("name", [None, "py4j.java_gateway", "py4j.clientserver"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        Py4JNetworkError("Answer from Java side is empty"),
+        ConnectionResetError("reset by peer"),
+        EOFError(),
+        KeyboardInterrupt(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_records_of_a_lost_connection_are_hidden_while_the_command_runs(
+    name: str | None, error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    logger = logging.getLogger(name)
+    assert record_of(error, logger, caplog) == 1
+    with hidden_lost_connections():
+        assert record_of(error, logger, caplog) == 0
+        assert record_of(ValueError("another fault"), logger, caplog) == 1
+        logger.warning("of somebody else")
+        assert "of somebody else" in caplog.text
+        with caplog.at_level(logging.DEBUG):
+            assert record_of(error, logger, caplog) == 1
+    assert record_of(error, logger, caplog) == 1

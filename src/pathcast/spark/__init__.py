@@ -6,9 +6,9 @@ to it), `book`, `last_valid`, `generations` and `copies` (who wants what), `task
 `message_times` and `writing` (what a worker does), `placing` with `costs`, `assigning`,
 `partitions`, `marking`, `routed` and `answering_partitions` (the same where no worker holds all
 queries), `ledger`, `outputs`, `delta`, `compacting`, `storage` and `unwritable` (what counts, and
-where), `workers`, `starting`, `session`,
-`class_archive`, `java`, `jvm_stderr` and `shipping` (who runs it), `stages` (for frames of your
-own), `settings`, `summary` and `progress` (what people say and see).
+where), `workers`, `starting`, `session`, `class_archive`, `java`, `jvm_stderr`, `lost_connections`
+and `shipping` (who runs it), `stages` (for frames of your own), `settings`, `summary` and
+`progress` (what people say and see).
 
 Example:
     >>> from pathcast.spark import load_settings, run
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathcast.spark.java import find_java
+    from pathcast.spark.lost_connections import hidden_lost_connections
     from pathcast.spark.outputs import files_of, follow, inbox, read_output
     from pathcast.spark.pipeline import run
     from pathcast.spark.session import local_session
@@ -41,6 +42,7 @@ __all__ = [
     "files_of",
     "find_java",
     "follow",
+    "hidden_lost_connections",
     "inbox",
     "load_settings",
     "local_session",
@@ -57,6 +59,7 @@ _HOME = {
     "files_of": "outputs",
     "find_java": "java",
     "follow": "outputs",
+    "hidden_lost_connections": "lost_connections",
     "inbox": "outputs",
     "load_settings": "settings",
     "local_session": "session",

@@ -33,7 +33,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
-from pathcast.errors import ConfigError, JavaMissingError
+from pathcast.errors import ConfigError, JavaMissingError, SparkLostError
 from pathcast.spark.class_archive import ClassArchive
 from pathcast.spark.java import JAVA_VERSION_MIN, JavaInstall, find_java, quiet_home
 from pathcast.spark.jvm_stderr import HeldStderr, reason
@@ -187,6 +187,7 @@ def local_session(
 
     Raises:
         JavaMissingError: No Java 17 or newer, or it does not start Spark.
+        SparkLostError: The JVM ended while it started the context.
         ConfigError: The master is none or cannot be reached, or Spark refuses a setting.
 
     Cost:
@@ -244,6 +245,7 @@ def local_context(
 
     Raises:
         JavaMissingError: No Java 17 or newer, or it does not start Spark.
+        SparkLostError: The JVM ended while it started the context.
         ConfigError: The master is none or cannot be reached, or Spark refuses a setting.
 
     Cost:
@@ -302,10 +304,15 @@ def end_context(context: SparkContext) -> None:
         context.stop()
     except (Py4JError, OSError):
         # Its JVM has died: there is nothing to stop, and whoever needed it has been told.
-        SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+        _forget_jvm()
     except BaseException:
         _hand_on()
         raise
+
+
+def _forget_jvm() -> None:
+    """Let the next context of this process start a JVM of its own."""
+    SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
 
 
 def end_jvm() -> None:
@@ -350,6 +357,7 @@ def _started(settings: Mapping[str, str], java: JavaInstall) -> SparkContext:
 
     Raises:
         JavaMissingError: The JVM ended before it was ready.
+        SparkLostError: The JVM ended while it started the context.
         ConfigError: Spark refused the master or a setting.
     """
     try:
@@ -365,6 +373,11 @@ def _started(settings: Mapping[str, str], java: JavaInstall) -> SparkContext:
             raise refused_start(settings["spark.master"], [reason(said)]) from error
         told = f"{java.origin} ({java.home}) does not start Spark: {reason(said)}"
         raise JavaMissingError("java.missing", minimum=JAVA_VERSION_MIN, reason=told) from error
+    except (Py4JError, OSError) as error:
+        _hand_on()
+        _forget_jvm()
+        reached = f"the JVM ended while Spark started ({type(error).__name__})"
+        raise SparkLostError("spark.lost", reason=reached) from error
     _hand_on()
     server = context._accumulatorServer
     # Where the JVM dies, its connection ends in the middle: `SparkWorkers.check` says it once.

@@ -8,6 +8,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pathcast.errors import SparkLostError
@@ -54,8 +55,13 @@ class SparkWorkers:
 
     @property
     def count(self) -> int:
-        """Cores of the context."""
-        return int(self.context.defaultParallelism)
+        """Cores of the context.
+
+        Raises:
+            SparkLostError: The JVM has ended, or somebody has stopped the context.
+        """
+        with self._checked():
+            return int(self.context.defaultParallelism)
 
     def run(
         self,
@@ -68,17 +74,9 @@ class SparkWorkers:
             SparkLostError: The JVM has ended, or somebody has stopped the context.
             DiskError: A directory of Spark cannot be written.
         """
-        from py4j.protocol import Py4JJavaError
-
-        try:
+        with self._checked():
             partitions = self.context.parallelize(shares, len(shares)).flatMap(_units)
             reports: list[ReportT] = partitions.mapPartitions(task).collect()
-        except Exception as error:
-            self.check()
-            told = unwritable_in(str(error)) if isinstance(error, Py4JJavaError | OSError) else None
-            if told is not None:
-                raise told from error
-            raise
         return reports
 
     def check(self) -> None:
@@ -86,6 +84,20 @@ class SparkWorkers:
         reason = _fault_of(self.context)
         if reason is not None:
             raise SparkLostError("spark.lost", reason=reason)
+
+    @contextmanager
+    def _checked(self) -> Iterator[None]:
+        """Replaces an exception of Spark with the error that says what is wrong with it."""
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            yield
+        except Exception as error:
+            self.check()
+            told = unwritable_in(str(error)) if isinstance(error, Py4JJavaError | OSError) else None
+            if told is not None:
+                raise told from error
+            raise
 
 
 class InProcess:
