@@ -24,8 +24,8 @@ are chosen by what messages have, not by coverage alone.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -46,7 +46,6 @@ from pathcast.partition.patterns import (
 )
 from pathcast.partition.placement import (
     Touched,
-    Unit,
     check_partitions,
     stable_hashes,
     touched_lists,
@@ -69,7 +68,6 @@ class PepPlacement:
         borders: For each pattern the keys at which a bucket begins, the first bucket left out;
             ascending, K - 1 of them.
         seed: Chooses among the patterns of a query.
-        elsewhere: Pattern number and key -> partition, where a rebalance has moved them.
         engine: What finds the values of messages; as for `Broker`.
         limits: What a message may cost.
         threads: As for `Broker`.
@@ -79,7 +77,6 @@ class PepPlacement:
     buckets: int
     borders: tuple[tuple[ValueKey, ...], ...]
     seed: int = 0
-    elsewhere: Mapping[Unit, int] = field(default_factory=dict)
     engine: str | None = None
     limits: Limits | None = None
     threads: int | None = None
@@ -129,7 +126,7 @@ class PepPlacement:
             patterns = exclusiveness_patterns(
                 population, schema=schema, patterns_max=patterns_max, gain_min=gain_min
             )
-        unfilled = cls(tuple(patterns), buckets, (), seed, {}, engine, limits, threads)
+        unfilled = cls(tuple(patterns), buckets, (), seed, engine, limits, threads)
         chosen = unfilled._chosen(population)
         borders = []
         for number in range(len(patterns)):
@@ -152,37 +149,12 @@ class PepPlacement:
         """M/K: the share of partitions that a message can match whose patterns occur once each."""
         return len(self.patterns) / self.buckets
 
-    def units(self, population: Population) -> Sequence[Unit]:
-        """Pattern number and key of each query."""
-        units: list[Unit] = [None] * len(population)
-        chosen = self._chosen(population)
-        rows = zip(
-            chosen.queries.tolist(), chosen.places.tolist(), chosen.keys.tolist(), strict=True
-        )
-        for query, pattern, key in rows:
-            units[query] = (pattern, chosen.key_of[key])
-        return units
-
-    def partition_of(self, unit: Unit) -> int:
-        """By the bucket of the key."""
-        if unit is None:
-            return self.dont_care
-        if unit in self.elsewhere:
-            return self.elsewhere[unit]
-        assert isinstance(unit, tuple)
-        pattern, key = unit
-        return bisect_right(self.borders[pattern], key)
-
     def place(self, population: Population) -> np.ndarray:
         """By the bucket of the key of each query. Cost: a sort of the comparisons."""
         placed = np.full(len(population), self.dont_care, dtype=np.uint32)
         chosen = self._chosen(population)
         placed[chosen.queries] = self._targets(chosen.places, chosen.keys, chosen.key_of)
         return placed
-
-    def moved(self, moves: Mapping[Unit, int]) -> PepPlacement:
-        """The same with the queries of some pattern and key elsewhere."""
-        return replace(self, elsewhere={**self.elsewhere, **moves})
 
     def touched(self, messages: Messages) -> Touched:
         """The buckets that the values of a message lie in, and the don't-care partition.
@@ -215,7 +187,7 @@ class PepPlacement:
         """The partition of each pair of pattern and key; each distinct pair is looked up once."""
         pairs, at = np.unique(patterns * len(key_of) + keys, return_inverse=True)
         targets = [
-            self.partition_of((pair // len(key_of), key_of[pair % len(key_of)]))
+            bisect_right(self.borders[pair // len(key_of)], key_of[pair % len(key_of)])
             for pair in pairs.tolist()
         ]
         found: np.ndarray = np.array(targets, dtype=np.int64)[at]
