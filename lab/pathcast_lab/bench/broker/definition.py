@@ -14,11 +14,10 @@ from __future__ import annotations
 from enum import Enum
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from pathcast_lab.bench.definitions import SetName
-from pathcast_lab.bench.figures.defined import PaperDefinition, PaperFigure, Strict
-from pathcast_lab.bench.figures.definition import FigureSet
+from pathcast_lab.bench.definitions import SetName, Strict
+from pathcast_lab.bench.figures.defined import FigureSet, PaperDefinition, SweptFigure
 from pathcast_lab.workload import BROKER_WORKLOADS, FlwrParameters
 
 BrokerKind: TypeAlias = Literal["mqpt", "operators", "plans"]
@@ -87,7 +86,7 @@ class BrokerSet(FigureSet):
     messages: int = Field(default=10, ge=1)
 
 
-class BrokerFigure(PaperFigure):
+class BrokerFigure(SweptFigure):
     """One figure or table.
 
     Attributes:
@@ -108,16 +107,6 @@ class BrokerFigure(PaperFigure):
     optimisations: tuple[OptimisationName, ...] = ("Opt(q+dtd)",)
     base: BrokerParameters = BrokerParameters()
     sets: dict[SetName, BrokerSet]
-
-    @model_validator(mode="after")
-    def _says_how_many_queries(self) -> BrokerFigure:
-        if self.x != "queries":
-            for name, chosen in self.sets.items():
-                if chosen.reference and chosen.reference_queries is None:
-                    raise ValueError(f"{self.caption}, {name}: reference_queries is missing")
-                if chosen.kernel and not chosen.kernel_queries:
-                    raise ValueError(f"{self.caption}, {name}: kernel_queries is missing")
-        return self
 
 
 class BrokerFigures(PaperDefinition[BrokerFigure]):

@@ -15,8 +15,8 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field
 
-from pathcast_lab.bench.definitions import SetName
-from pathcast_lab.bench.figures.defined import PaperDefinition, PaperFigure, Strict
+from pathcast_lab.bench.definitions import SetName, Strict
+from pathcast_lab.bench.figures.defined import PaperDefinition, PaperFigure
 
 ChunkingKind: TypeAlias = Literal["distribution", "times", "sizes", "schemes", "memory"]
 """Queries by chunk; times of chunked and whole evaluation; sizes of chunks; greedy and optimal;

@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field
 
-from pathcast_lab.bench.definitions import SetName
-from pathcast_lab.bench.figures.defined import PaperDefinition, PaperFigure, Strict
+from pathcast_lab.bench.definitions import SetName, Strict
+from pathcast_lab.bench.figures.defined import PaperDefinition, PaperFigure
 
 DeploymentKind: TypeAlias = Literal["one", "broadcast", "partitioned", "brokers", "ring"]
 DomainName: TypeAlias = Literal["alerts", "news", "payments"]

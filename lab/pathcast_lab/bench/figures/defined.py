@@ -10,15 +10,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import Field, model_validator
 
-from pathcast_lab.bench.definitions import SetName
-
-
-class Strict(BaseModel):
-    """Unknown keys are mistakes, and nothing changes after it was read."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+from pathcast_lab.bench.definitions import SetName, Strict
 
 
 class PaperPoint(Strict):
@@ -77,6 +71,50 @@ class PaperFigure(Strict):
     def block(self) -> str:
         """Of its place in the page: `11`, `broker_T2`."""
         return "_".join(filter(None, (self.room, self.name)))
+
+
+class FigureSet(Strict):
+    """What one set runs of a figure.
+
+    Attributes:
+        reference: Places on the axis where the reference algorithms are measured.
+        kernel: Places where the kernel is.
+        reference_queries: Q of the reference algorithms, where the axis is not Q.
+        kernel_queries: Q of the kernel, one series each, where the axis is not Q.
+        messages: Messages of the reference algorithms.
+        kernel_messages: Messages of the kernel.
+        rounds: Alternations with the yardstick.
+        kernel_rounds: The same for the kernel.
+    """
+
+    reference: tuple[float, ...] = ()
+    kernel: tuple[float, ...] = ()
+    reference_queries: int | None = None
+    kernel_queries: tuple[int, ...] = ()
+    messages: int = Field(default=20, ge=1)
+    kernel_messages: int = Field(default=200, ge=1)
+    rounds: int = Field(default=3, ge=1)
+    kernel_rounds: int = Field(default=7, ge=1)
+
+
+class SweptFigure(PaperFigure):
+    """A figure that varies a parameter, of reference algorithms and of the kernel.
+
+    Attributes:
+        x: Parameter that varies. The sets are `FigureSet`.
+    """
+
+    x: str = "queries"
+
+    @model_validator(mode="after")
+    def _says_how_many_queries(self) -> SweptFigure:
+        if self.x != "queries":
+            for name, chosen in self.sets.items():
+                if chosen.reference and chosen.reference_queries is None:
+                    raise ValueError(f"{self.caption}, {name}: reference_queries is missing")
+                if chosen.kernel and not chosen.kernel_queries:
+                    raise ValueError(f"{self.caption}, {name}: kernel_queries is missing")
+        return self
 
 
 FigureType = TypeVar("FigureType", bound=PaperFigure)

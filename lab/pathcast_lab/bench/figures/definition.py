@@ -15,8 +15,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
-from pathcast_lab.bench.definitions import SetName
-from pathcast_lab.bench.figures.defined import PaperDefinition, PaperFigure, Strict
+from pathcast_lab.bench.definitions import SetName, Strict
+from pathcast_lab.bench.figures.defined import FigureSet, PaperDefinition, SweptFigure
 from pathcast_papers.filtering.algorithm import Algorithm
 
 Kind: TypeAlias = Literal["sweep", "distinct", "characteristics", "insertion", "profile"]
@@ -87,31 +87,7 @@ class Variant(Strict):
         return parameters.model_copy(update=update)
 
 
-class FigureSet(Strict):
-    """What one set runs of a figure.
-
-    Attributes:
-        reference: Places on the axis where the reference algorithms are measured.
-        kernel: Places where the kernel is.
-        reference_queries: Q of the reference algorithms, where the axis is not Q.
-        kernel_queries: Q of the kernel, one series each, where the axis is not Q.
-        messages: Messages of the reference algorithms.
-        kernel_messages: Messages of the kernel.
-        rounds: Alternations with the yardstick.
-        kernel_rounds: The same for the kernel.
-    """
-
-    reference: tuple[float, ...] = ()
-    kernel: tuple[float, ...] = ()
-    reference_queries: int | None = None
-    kernel_queries: tuple[int, ...] = ()
-    messages: int = Field(default=20, ge=1)
-    kernel_messages: int = Field(default=200, ge=1)
-    rounds: int = Field(default=3, ge=1)
-    kernel_rounds: int = Field(default=7, ge=1)
-
-
-class FigureDefinition(PaperFigure):
+class FigureDefinition(SweptFigure):
     """One figure or table on filtering.
 
     Attributes:
@@ -137,16 +113,6 @@ class FigureDefinition(PaperFigure):
     same_as: str = ""
     shown: tuple[str, ...] = ()
     sets: dict[SetName, FigureSet]
-
-    @model_validator(mode="after")
-    def _says_how_many_queries(self) -> FigureDefinition:
-        if self.x != "queries":
-            for name, chosen in self.sets.items():
-                if chosen.reference and chosen.reference_queries is None:
-                    raise ValueError(f"{self.caption}, {name}: reference_queries is missing")
-                if chosen.kernel and not chosen.kernel_queries:
-                    raise ValueError(f"{self.caption}, {name}: kernel_queries is missing")
-        return self
 
 
 class FiguresDefinition(PaperDefinition[FigureDefinition]):

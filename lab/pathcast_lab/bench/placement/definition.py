@@ -15,8 +15,8 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
-from pathcast_lab.bench.definitions import SetName
-from pathcast_lab.bench.figures.defined import PaperDefinition, PaperFigure, Strict
+from pathcast_lab.bench.definitions import SetName, Strict
+from pathcast_lab.bench.figures.defined import PaperDefinition, PaperFigure
 
 PlacementKind: TypeAlias = Literal["patterns", "realistic", "visits"]
 """Partitions by repetition of patterns; placements of a domain's queries; partition by
