@@ -108,7 +108,7 @@ def measured_costs(
     sample: int = 32,
     engine: str | None = None,
 ) -> np.ndarray:
-    """What each query of a snapshot costs a message, as measured on its class.
+    """Measure the cost of each query of a snapshot, by its class.
 
     Args:
         snapshot: The queries.

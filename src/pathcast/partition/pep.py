@@ -177,7 +177,7 @@ class PepPlacement:
 
     @cached_property
     def values(self) -> PatternValues:
-        """What finds the values of messages."""
+        """Return the finder of the values of messages."""
         places = [pattern.place for pattern in self.patterns]
         return PatternValues(places, engine=self.engine, limits=self.limits, threads=self.threads)
 

@@ -125,7 +125,7 @@ class PrefixPlacement:
 
     @cached_property
     def _matcher(self) -> tuple[Matcher, np.ndarray]:
-        """What finds the beginnings, and the partition of each by its number there."""
+        """Return the matcher of the beginnings, and the partition of each by its number there."""
         index = QueryIndex(engine=self.engine, limits=self.limits)
         places = list(self.table)
         rows = []

@@ -1,4 +1,4 @@
-"""What the second and third stages of partitioned delivery do.
+"""The second and third stages of partitioned delivery, as Spark tasks.
 
 A worker opens the partitions that it serves and no other, answers the messages that were routed to
 them, and writes their deliveries as it would those of a whole generation: a delivery is of one
@@ -75,7 +75,7 @@ class Finds:
 
 @dataclass(slots=True)
 class PartitionReport(TaskReport):
-    """What a task of the second stage tells the driver besides.
+    """Counters that a task of the second stage adds to a `TaskReport`.
 
     Attributes:
         finds: What is to be merged.

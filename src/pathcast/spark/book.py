@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TakenUp:
-    """What became of subscriptions.
+    """A generation of subscriptions, and the rows that were refused.
 
     Attributes:
         generation: What can be delivered.

@@ -65,7 +65,7 @@ class Pinning:
         self.kept = ""
 
     def pin(self, batch_id: int) -> Generation:
-        """What the batch runs with: what it was begun with or, for a new one, the newest."""
+        """Return the generation that a batch was begun with; for a new batch, the newest."""
         pin = self._ledger.pin(batch_id)
         if pin is not None:
             return self._book.pinned(pin.snapshot_version)

@@ -196,7 +196,7 @@ class Pipeline:
         self._said: set[str] = set()
 
     def _publisher_of(self, settings: PipelineSettings) -> NetworkPublisher | None:
-        """Who publishes into a network, where that was asked for."""
+        """Return the publisher into a network; None where no `[publish]` is set."""
         if settings.publish is None:
             return None
         assert settings.network is not None
@@ -296,12 +296,12 @@ class Pipeline:
         return len(due) + sum(len(self._journal.entry(number)) for number in undone)
 
     def _say_what_is_odd(self) -> None:
-        """What somebody who set it up so would want to know."""
+        """Note settings that are probably a mistake."""
         if not self._pinning.generation.queries:
             self._report.note("no query is in force: every message will be read, none delivered")
 
     def _say_what_is_left_alone(self) -> None:
-        """What the source holds and does not give; once each."""
+        """Note files that the source holds and skips, once each."""
         for about, text in self._listing.notes():
             if about not in self._said:
                 self._said.add(about)
@@ -389,7 +389,7 @@ class Pipeline:
         self._report.batch(commit)
 
     def _tell_source(self, commit: Commit | None) -> None:
-        """What a micro-batch has read need not be kept for it any more."""
+        """Tell the source that it need not keep the files of a micro-batch any more."""
         if commit is not None:
             unread = {entry.name for entry in commit.unread}
             files = self._journal.entry(commit.batch_id)
@@ -478,7 +478,7 @@ class Pipeline:
         return (pin and pin.begun_us) or time.time_ns() // 1000
 
     def _times(self) -> MessageTimes | None:
-        """What finds the times of messages."""
+        """Return the finder of the times of messages; None where no path is set."""
         source, engine = self._settings.source, self._settings.engine
         if source.time is None:
             return None
@@ -514,7 +514,7 @@ class Pipeline:
         reports: Sequence[TaskReport],
         unread: Mapping[str, PathcastError],
     ) -> Commit:
-        """What came of a micro-batch; its counters come from what the tasks report."""
+        """Commit a micro-batch, with the counters of the tasks' reports."""
         written: dict[schemas.OutputName, list[WrittenFile]] = {}
         refused: Counter[str] = Counter()
         stages: Counter[str] = Counter()
@@ -560,7 +560,7 @@ class Pipeline:
         return writer.files
 
     def _reader_of(self, files: Sequence[FoundFile], limits: Limits) -> FileReader:
-        """What reads these files."""
+        """Return the reader of files."""
         source = self._settings.source
         if not self._knows_columns:
             self._extra = passed_columns(

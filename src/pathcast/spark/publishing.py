@@ -66,7 +66,7 @@ ID_CHARACTERS_MAX: Final = 128
 
 @dataclass(frozen=True)
 class Publication:
-    """Who publishes what where.
+    """The settings of a publisher, and where its state is kept.
 
     Attributes:
         network: The broker.

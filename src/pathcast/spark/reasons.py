@@ -34,7 +34,7 @@ Fate: TypeAlias = Literal["answered", "refused", "not read", "not seen"]
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """What became of one subscription on the message.
+    """The outcome of one subscription on the message.
 
     Attributes:
         subscription_id: Which.
@@ -61,7 +61,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """What became of a message for a subscriber.
+    """The outcome of a message for a subscriber.
 
     Attributes:
         subscriber: Who asks.
@@ -219,7 +219,7 @@ def _reason(
 
 
 def subscribers_of(output: str | os.PathLike[str] | Storage) -> list[str] | None:
-    """Who has subscriptions in the last micro-batch, sorted; None where there was no micro-batch.
+    """Return the subscribers of the last micro-batch, sorted; None where there was no micro-batch.
 
     Args:
         output: Output of a pipeline.

@@ -77,7 +77,7 @@ _STAGE: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class DeliveredMessages:
-    """What became of the messages of one frame.
+    """Deliveries, matches and dead letters of one frame.
 
     Attributes:
         rows: The stage itself.

@@ -1,4 +1,4 @@
-"""What one Spark task does: a share of the source in, files and counts out.
+"""A Spark task of delivery: a share of the source in, files and counts out.
 
 A `DeliveryTask` travels to the workers as a handful of strings and numbers. The subscriptions do
 not travel with it: each worker process opens a generation once and keeps its engines, with the
@@ -49,7 +49,7 @@ STAGES: Final = ("open", "read", "answer", "write")
 
 @dataclass(slots=True)
 class TaskReport:
-    """What a task tells the driver.
+    """Files and counters that a task hands to the driver.
 
     Attributes:
         messages: Messages that arrived.

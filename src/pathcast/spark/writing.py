@@ -146,18 +146,18 @@ class ParquetSink:
         )
 
     def write(self, table: pa.Table) -> None:
-        """See `Sink`."""
+        """Write rows as row groups."""
         self._rows += len(table)
         for name in self._nulls:
             self._nulls[name] += table.column(name).null_count
         self._writer.write_table(table, row_group_size=max(1, len(table)))
 
     def close(self) -> None:
-        """See `Sink`."""
+        """Write the rest and the file's footer."""
         self._writer.close()
 
     def statistics(self) -> tuple[Bounds, Nulls]:
-        """See `Sink`. Where one column has values and no bounds, no column has bounds.
+        """Return bounds and nulls; where one column has values and no bounds, none has bounds.
 
         Readers of Delta tables take such a column, and each structure, beside others that have
         bounds for one that has no rows.
@@ -215,12 +215,12 @@ class JsonLinesSink:
         self._handle = handle
 
     def write(self, table: pa.Table) -> None:
-        """See `Sink`."""
+        """Write a line a row."""
         for row in as_json_rows(table):
             self._handle.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
 
     def close(self) -> None:
-        """See `Sink`."""
+        """Write nothing: every line is complete."""
 
     def statistics(self) -> tuple[Bounds, Nulls]:
         """None: lines have no place for them."""
@@ -640,7 +640,7 @@ class MatchWriter(_Output):
 
 
 class LetterWriter(_Output):
-    """What was not done, and why."""
+    """Writes dead letters: messages that were refused, and why."""
 
     name: OutputName = "dead_letters"
 
