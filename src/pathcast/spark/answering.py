@@ -5,7 +5,7 @@ it: the matcher of the filter queries, the broker of the subscriptions that want
 Nothing is text yet: a delivery is the row of a message, the place of a subscription in the table of
 the generation, which is sorted by subscriber, and the number of a result.
 
-    Generation (files) -> Answerer, once a worker -> Answer, once a batch -> `writing`
+    Generation (files) -> Answerer, once a worker -> BatchAnswer, once a batch -> `writing`
 
 This module does not import pyspark.
 """
@@ -40,7 +40,7 @@ few megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class BatchAnswer:
     """Deliveries, matches and faults of one batch of messages.
 
     Attributes:
@@ -124,7 +124,7 @@ class Answerer:
             ids = subscriptions.table.column("id").cast(pa.string())
             self._results = _ResultTakers(ids.to_pylist(), self.table.takers_of(ids))
 
-    def answer(self, batch: pa.RecordBatch, *, with_matches: bool) -> list[Answer]:
+    def answer(self, batch: pa.RecordBatch, *, with_matches: bool) -> list[BatchAnswer]:
         """Match the messages of a batch, schema `schemas.SOURCE`.
 
         Args:
@@ -148,7 +148,7 @@ class Answerer:
 
     def _answer(
         self, batch: pa.RecordBatch, found: DeliveryBatch | None, with_matches: bool
-    ) -> Answer:
+    ) -> BatchAnswer:
         messages = batch.column("message")
         deliveries = _Deliveries()
         ids, sizes = message_ids_of(batch), sizes_of(batch)
@@ -175,7 +175,7 @@ class Answerer:
         refused, letter = refused_in(batch, ids, refusals)
         if len(letter):
             letters.append(letter)
-        return Answer(
+        return BatchAnswer(
             message_ids=ids,
             sizes=sizes,
             is_refused=refused,
@@ -242,7 +242,7 @@ class _Deliveries:
         self._values.append(values)
 
     def columns(self) -> dict[str, np.ndarray | pa.Array]:
-        """Return the columns that an `Answer` is made of."""
+        """Return the columns that a `BatchAnswer` is made of."""
         names = ("rows", "ranks", "result_numbers", "fragments")
         parts = self._parts or [tuple(np.zeros(0, dtype=np.int32) for _ in names)]
         columns = (

@@ -297,7 +297,7 @@ class CompileTask:
         return PartFiles(len(queries), bool(len(notices)), bool(len(results)), size)
 
 
-class Cutter:
+class GenerationCutter:
     """Cuts generations and writes the parts.
 
     Args:

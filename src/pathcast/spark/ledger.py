@@ -217,7 +217,7 @@ def source_of(checkpoint: Storage) -> CheckpointSource:
         raise ConfigError("config.invalid", key="mode.checkpoint", reason=reason) from error
 
 
-class Ledger:
+class BatchLedger:
     """Pins and commits of one output.
 
     Args:

@@ -16,7 +16,7 @@ from pathcast.customize.subscription_rows import RejectedSubscription
 from pathcast.errors import ConfigError
 from pathcast.spark.book import SubscriptionBook, TakenUp, rejected_table, too_few
 from pathcast.spark.generations import Generation
-from pathcast.spark.ledger import Ledger, Pin
+from pathcast.spark.ledger import BatchLedger, Pin
 from pathcast.spark.outputs import KEPT, Layout, write_rejected
 from pathcast.spark.storage import Storage
 
@@ -49,7 +49,7 @@ class Pinning:
         self,
         settings: SubscriptionSettings,
         book: SubscriptionBook,
-        ledger: Ledger,
+        ledger: BatchLedger,
         output: Storage,
         layout: Layout,
         note: Callable[[str], None],

@@ -42,9 +42,9 @@ from pathcast.spark.files import FileReader, FoundFile, Unit, shown
 from pathcast.spark.generations import Generation
 from pathcast.spark.journal import Journal, first_of
 from pathcast.spark.ledger import (
+    BatchLedger,
     CheckpointSource,
     Commit,
-    Ledger,
     Unread,
     committed_batches,
     remove_strays,
@@ -55,7 +55,7 @@ from pathcast.spark.outputs import Layout, claim
 from pathcast.spark.pinning import Pinning
 from pathcast.spark.placing import Placer, book_of, is_held_whole
 from pathcast.spark.progress import ProgressReport, progress_on
-from pathcast.spark.publishing import NetworkPublisher, Publication
+from pathcast.spark.publishing import NetworkPublisher, PipelinePublication
 from pathcast.spark.routed import remove_routed
 from pathcast.spark.sources import (
     listing_of,
@@ -69,7 +69,7 @@ from pathcast.spark.storage import Storage
 from pathcast.spark.summary import TOP_SUBSCRIBERS, Summary
 from pathcast.spark.tasks import DeliveryTask, TaskReport
 from pathcast.spark.workers import Workers
-from pathcast.spark.writing import LetterWriter, Target, WrittenFile
+from pathcast.spark.writing import LetterWriter, OutputTarget, WrittenFile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -149,7 +149,7 @@ class Pipeline:
         self._report = report
         self._stop = stop
         checkpoint = settings.checkpoint
-        self._ledger = Ledger(output, checkpoint)
+        self._ledger = BatchLedger(output, checkpoint)
         out = settings.output
         wanted = Layout(out.format, out.matches, out.inboxes, out.fragments)
         self._layout = claim(output, wanted)
@@ -201,7 +201,7 @@ class Pipeline:
             return None
         assert settings.network is not None
         return NetworkPublisher(
-            Publication(settings.network, settings.publish, self._checkpoint),
+            PipelinePublication(settings.network, settings.publish, self._checkpoint),
             self._output,
             self._layout,
             settings.checkpoint,
@@ -550,7 +550,7 @@ class Pipeline:
     ) -> list[WrittenFile]:
         """A dead letter for each file that could not be read."""
         begun_us = self._begun_us(batch_id)
-        target = Target(self._output, self._layout, batch_id, generation.version, begun_us)
+        target = OutputTarget(self._output, self._layout, batch_id, generation.version, begun_us)
         writer = LetterWriter(target)
         for name, error in sorted(unread.items()):
             told = {"code": error.code, "message": error.message, "bytes": 0}

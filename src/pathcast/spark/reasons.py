@@ -33,7 +33,7 @@ Fate: TypeAlias = Literal["answered", "refused", "not read", "not seen"]
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class SubscriptionReason:
     """The outcome of one subscription on the message.
 
     Attributes:
@@ -80,7 +80,7 @@ class Why:
     told: str | None
     batch_id: int | None
     snapshot_version: str | None
-    reasons: tuple[Reason, ...]
+    reasons: tuple[SubscriptionReason, ...]
     rejected: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -198,7 +198,7 @@ def _reason(
     content: bytes | None,
     engine: EngineName | None,
     limits: Limits | None,
-) -> Reason:
+) -> SubscriptionReason:
     name = row.id
     verdict: Verdict = "delivered" if name in count else "not satisfied"
     if name in undecided:
@@ -206,7 +206,7 @@ def _reason(
     explanation = None
     if content is not None:
         explanation = explained(row, content, engine, limits)
-    return Reason(
+    return SubscriptionReason(
         name,
         row.query,
         row.deliver,

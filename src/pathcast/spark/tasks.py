@@ -29,7 +29,7 @@ from pathcast.spark.writing import (
     InboxWriter,
     LetterWriter,
     MatchWriter,
-    Target,
+    OutputTarget,
     WrittenFile,
 )
 
@@ -117,10 +117,10 @@ class DeliveryTask:
         return self.layout.inboxes
 
     @property
-    def target(self) -> Target:
+    def target(self) -> OutputTarget:
         """Where rows are written, and what they say of their origin."""
         version = self.generation.version
-        return Target(self.storage, self.layout, self.batch_id, version, self.processed_us)
+        return OutputTarget(self.storage, self.layout, self.batch_id, version, self.processed_us)
 
     def __call__(self, units: Iterable[Unit]) -> Iterator[TaskReport]:
         """The report of a share."""
