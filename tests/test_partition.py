@@ -45,13 +45,15 @@ from pathcast.partition.pattern_values import PatternValues
 from pathcast.query import Population, normalise, predicates_of
 from pathcast.query.syntax import BinaryOperator
 from pathcast.query.values import compare, number_of
-from pathcast.schema import PathOccurrences, parse_dtd
+from pathcast.schema import parse_dtd
 from pathcast.workload import (
     DOMAINS,
     SubscriptionParameters,
     generate_documents,
     generate_subscriptions,
 )
+from pathcast_papers.onyx.exclusiveness import patterns_by_schema
+from pathcast_papers.onyx.occurrences import PathOccurrences
 
 MakePlacement = Callable[[Population, EngineName], Placement]
 
@@ -144,10 +146,7 @@ def test_patterns_cover_greedily() -> None:
     texts = [f"/m[@a = {n}][@c = {n}]" for n in range(3)] + ["/m[@a = 9]"] * 2
     texts += ["/m[@b = 1][@c = 1]", "/m[@b = 2]", "/m[@d > 1]"]
     patterns = exclusiveness_patterns(population_of_texts(texts), gain_min=0)
-    assert [(str(each.place), each.queries, each.is_once) for each in patterns] == [
-        ("/m/@a", 5, None),
-        ("/m/@b", 2, None),
-    ]
+    assert [(str(each.place), each.queries) for each in patterns] == [("/m/@a", 5), ("/m/@b", 2)]
 
 
 def test_a_pattern_that_repeats_is_given_up_for_one_that_cannot() -> None:
@@ -160,13 +159,10 @@ def test_a_pattern_that_repeats_is_given_up_for_one_that_cannot() -> None:
     texts += ["/m[b/@x = 9]"]
     population = population_of_texts(texts)
     # One query has nothing but the repeated one: coverage is not given up.
-    patterns = exclusiveness_patterns(population, schema=schema, gain_min=0)
-    assert [(str(each.place), each.is_once) for each in patterns] == [
-        ("/m/h/@x", True),
-        ("/m/b/@x", False),
-    ]
-    without = exclusiveness_patterns(population_of_texts(texts[:-2] + texts[:3]), schema=schema)
-    assert [(str(each.place), each.is_once) for each in without] == [("/m/h/@x", True)]
+    patterns = patterns_by_schema(population, schema, gain_min=0)
+    assert [str(each.place) for each in patterns] == ["/m/h/@x", "/m/b/@x"]
+    without = patterns_by_schema(population_of_texts(texts[:-2] + texts[:3]), schema)
+    assert [str(each.place) for each in without] == ["/m/h/@x"]
     unaware = exclusiveness_patterns(population_of_texts([*texts[:-2], *texts[-1:]]))
     assert [str(each.place) for each in unaware] == ["/m/b/@x"]
 
@@ -187,7 +183,7 @@ def test_patterns_are_chosen_by_what_messages_have() -> None:
     assert [str(each.place) for each in chosen] == ["/m/@a"]
     # Both were taken together: each query goes by the one with fewer values.
     both = [
-        ExclusivenessPattern(places[name], 50, None, rate)
+        ExclusivenessPattern(places[name], 50, rate)
         for name, rate in (("/m/b/@x", 3.0), ("/m/@a", 1.0))
     ]
     placed, by_one = (
@@ -210,7 +206,9 @@ def test_rates_make_realistic_messages_visit_fewer_queries(name: str) -> None:
     schema = PathOccurrences(domain.graph(), root=domain.root)
     visited = []
     for placement in (
-        PepPlacement.of(population, 30, schema=schema, engine="kernel"),
+        PepPlacement.of(
+            population, 30, patterns=patterns_by_schema(population, schema), engine="kernel"
+        ),
         PepPlacement.of(population, 30, sample=documents[:30], engine="kernel"),
     ):
         sizes = np.bincount(placement.place(population), minlength=31)

@@ -17,8 +17,8 @@ Example:
 Source: 001, 4.4, "Partitioning based on Exclusiveness Patterns", step (2). Differs: buckets hold
 about as many queries each, where the paper cuts the range of values; the two are the same for
 values that are asked for equally often. Queries without any chosen pattern, of which the paper has
-none, are in a partition of their own. With a sample of messages, patterns
-are chosen by what messages have, not by coverage alone.
+none, are in a partition of their own. No schema is asked: with a sample of messages, patterns are
+chosen by the values that messages have, not by coverage alone.
 """
 
 from __future__ import annotations
@@ -52,7 +52,6 @@ from pathcast.partition.placement import (
 )
 from pathcast.partition.value_key import ValueKey
 from pathcast.query import Place, Population
-from pathcast.schema import PathOccurrences
 
 _MEASURED_MAX: Final = 512
 """Candidates whose values are counted in a sample; those that most queries have."""
@@ -87,7 +86,6 @@ class PepPlacement:
         population: Population,
         buckets: int,
         *,
-        schema: PathOccurrences | None = None,
         sample: Messages | None = None,
         patterns: Sequence[ExclusivenessPattern] | None = None,
         patterns_max: int = PATTERNS_MAX,
@@ -102,10 +100,8 @@ class PepPlacement:
         Args:
             population: What the queries ask for; those that come later may be others.
             buckets: K, the partitions without the don't-care partition.
-            schema: Says what occurs at most once, which is preferred.
-            sample: Messages as they will come; what they have decides then, in place of the schema:
-                patterns are those of `patterns_by_rates`, and a query with several is placed by the
-                one that a message has the fewest values of.
+            sample: Messages as they will come: the patterns are those of `patterns_by_rates`, and
+                a query with several is placed by the one of which a message has the fewest values.
             patterns: The patterns to use; None finds them.
             patterns_max: As for `exclusiveness_patterns`.
             gain_min: Likewise.
@@ -124,7 +120,7 @@ class PepPlacement:
             patterns = patterns_by_rates(population, rates, buckets, patterns_max=patterns_max)
         elif patterns is None:
             patterns = exclusiveness_patterns(
-                population, schema=schema, patterns_max=patterns_max, gain_min=gain_min
+                population, patterns_max=patterns_max, gain_min=gain_min
             )
         unfilled = cls(tuple(patterns), buckets, (), seed, engine, limits, threads)
         chosen = unfilled._chosen(population)
