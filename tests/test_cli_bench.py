@@ -15,7 +15,7 @@ from broker_engines import broker_engines, missing
 from command_line import run_command
 from pathcast import Query, QueryIndex, Subscription
 from pathcast.cli import bench, messages
-from pathcast.cli.bench_costs import DearestQueries, Measured, QueryClass, StandingQuery, measured
+from pathcast.cli.bench_costs import DearestQueries, Measured, MeasuredQuery, QueryClass, measured
 from pathcast.cli.exits import ExitCode
 from pathcast.model import EngineName
 
@@ -148,7 +148,7 @@ class TestSearch:
         costs = [rng.choice([0, 0, 1, 5, rng.randrange(10_000)]) for _ in range(count)]
         calls = 0
 
-        def steps_of(queries: Sequence[StandingQuery]) -> int:
+        def steps_of(queries: Sequence[MeasuredQuery]) -> int:
             nonlocal calls
             calls += 1
             return int(total(costs[int(each.row.id)] for each in queries))
@@ -164,7 +164,7 @@ class TestSearch:
     def test_few_dear_ones_take_few_measurements(self) -> None:
         calls = 0
 
-        def steps_of(queries: Sequence[StandingQuery]) -> int:
+        def steps_of(queries: Sequence[MeasuredQuery]) -> int:
             nonlocal calls
             calls += 1
             return sum(each.row.id in ("17", "4000") for each in queries)
@@ -178,7 +178,7 @@ class TestSearch:
         # Ctrl-C prints what was found, and how many queries were not reached.
         calls = 0
 
-        def steps_of(queries: Sequence[StandingQuery]) -> int:
+        def steps_of(queries: Sequence[MeasuredQuery]) -> int:
             nonlocal calls
             calls += 1
             if calls == 8:
@@ -193,7 +193,7 @@ class TestSearch:
     @staticmethod
     def _search(count: int, top: int, steps_of: Any) -> DearestQueries:
         queries = [
-            StandingQuery(Subscription(str(number), "", "//a"), QueryClass.SCAN, None)
+            MeasuredQuery(Subscription(str(number), "", "//a"), QueryClass.SCAN, None)
             for number in range(count)
         ]
         search = DearestQueries(steps_of, top)

@@ -7,7 +7,6 @@ rebalance loses or doubles a match.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
 from random import Random
 
 import numpy as np
@@ -23,13 +22,12 @@ from generators import (
     random_valued_message,
 )
 from generators.content import NUMBERS, STRINGS, VALUES
-from partitioned_index import Epoch, PartitionedIndex
+from partitioned_index import PartitionedIndex
 from pathcast import Query, QueryIndex
-from pathcast.errors import ConfigError, UnknownQueryError
+from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.model import EngineName
 from pathcast.partition import (
-    Assignment,
     CostPlacement,
     ExclusivenessPattern,
     HashPlacement,
@@ -47,13 +45,15 @@ from pathcast.partition.pattern_values import PatternValues
 from pathcast.query import Population, normalise, predicates_of
 from pathcast.query.syntax import BinaryOperator
 from pathcast.query.values import compare, number_of
-from pathcast.schema import PathOccurrences, parse_dtd
+from pathcast.schema import parse_dtd
 from pathcast.workload import (
     DOMAINS,
     SubscriptionParameters,
     generate_documents,
     generate_subscriptions,
 )
+from pathcast_papers.onyx.exclusiveness import patterns_by_schema
+from pathcast_papers.onyx.occurrences import PathOccurrences
 
 MakePlacement = Callable[[Population, EngineName], Placement]
 
@@ -120,128 +120,7 @@ def test_partitions_give_the_answers_of_one_index(engine: EngineName, kind: str,
     assert len(index) == len(left) - len(set(rejected) - set(gone))
 
 
-@engines
-@pytest.mark.parametrize("seed", range(3))
-def test_every_match_is_found_once_at_every_moment_of_moves(engine: EngineName, seed: int) -> None:
-    """Random steps of moves, registrations, removals and messages of several epochs at once."""
-    random = Random(seed)
-    queries = families(random, 2)
-    kind = random.choice(("pep", "rates", "prefix", "hash", "cost"))
-    population = QueryIndex(engine=engine)
-    population.register(queries)
-    placement = PLACEMENTS[kind](population.population(), engine)
-    index = PartitionedIndex(placement, engine=engine, threads=1)
-    waiting = list(queries)
-    random.shuffle(waiting)
-    beginning = [waiting.pop() for _ in range(len(queries) // 2)]
-    one = QueryIndex(engine=engine)
-    assert index.register(beginning).rejected.keys() == one.register(beginning).rejected.keys()
-    matcher = one.matcher(threads=1)
-    messages = [random_valued_message(random) for _ in range(4)]
-    standing = {query.id: query for query in beginning if query.id in one}
-    old: list[tuple[ExitStack, Epoch]] = []
-    moved = checked = 0
-    for _ in range(30):
-        match random.randrange(7):
-            case 0:
-                moves = index.assignment.planned_moves(1.0)
-                if moves:
-                    chosen = random.sample(moves, random.randint(1, len(moves)))
-                    try:
-                        index.begin_moves(chosen)
-                        moved += len(chosen)
-                    except ConfigError:
-                        assert moved
-            case 1:
-                with suppress(ConfigError):
-                    index.switch()
-            case 2:
-                index.finish_moves()
-            case 3:
-                stack = ExitStack()
-                old.append((stack, stack.enter_context(index.pinned())))
-            case 4 if old:
-                stack, _epoch = old.pop(random.randrange(len(old)))
-                stack.close()
-            case 5:
-                if waiting:
-                    query = waiting.pop()
-                    if not index.register([query]).rejected:
-                        one.register([query])
-                        standing[query.id] = query
-                elif standing:
-                    gone = random.choice(sorted(standing))
-                    index.remove([gone])
-                    one.remove([gone])
-                    waiting.append(standing.pop(gone))
-        whole = [list(result.query_ids) for result in matcher.match_batch(messages)]
-        for epoch in [None, *(epoch for _, epoch in old)]:
-            assert index.match_batch(messages, epoch).query_ids == whole
-            checked += any(whole)
-    assert checked
-    for stack, _epoch in old:
-        stack.close()
-
-
-def test_moves_go_through_their_steps_in_order() -> None:
-    index = PartitionedIndex(HashPlacement(2), engine="reference")
-    index.register([Query(f"q{n}", "/a") for n in range(9)])
-    moves = index.assignment.planned_moves(1.0)[:1]
-    with pytest.raises(ConfigError, match="no moves have begun"):
-        index.switch()
-    with index.pinned():
-        index.begin_moves(moves)
-        with pytest.raises(ConfigError, match="have not ended"):
-            index.begin_moves(moves)
-        assert not index.finish_moves()
-        index.switch()
-        assert index.epoch == 1
-        assert not index.finish_moves()
-    assert index.finish_moves()
-    assert index.rebalance(1.0) is not None
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_rebalance_ends_where_no_move_evens_out(seed: int) -> None:
-    random = Random(seed)
-    texts = [f"/m[@a = {int(random.paretovariate(0.7))}]" for _ in range(200)]
-    population = population_of_texts(texts)
-    book = Assignment(PepPlacement.of(population, 8))
-    book.add(population)
-    # The population changes: most of the queries of some values leave.
-    leaving = [f"q{n}" for n, text in enumerate(texts) if random.random() < 0.5 and n % 3]
-    book.remove(leaving)
-    before = {name: book.partition_of(name) for name in population.query_ids}
-    imbalance_max = random.choice((1.0, 1.1, 1.5))
-    moves = book.planned_moves(imbalance_max)
-    book.switch(moves)
-    after = {name: book.partition_of(name) for name in population.query_ids}
-    changed = {name for name in after if after[name] != before[name]}
-    assert changed == {name for move in moves for name in move.ids}
-    loads = book.loads()[:8]
-    if book.imbalance > imbalance_max:
-        fullest = int(loads.argmax())
-        units: dict[object, int] = {}
-        for name, where in after.items():
-            if where == fullest:
-                units[book.unit_of(name)] = units.get(book.unit_of(name), 0) + 1
-        assert loads[fullest] <= loads.min() + min(units.values())
-    # The placement and the book agree, for what comes next.
-    left = [text for n, text in enumerate(texts) if f"q{n}" not in leaving]
-    placed = book.placement.place(population_of_texts(left))
-    assert np.bincount(placed, minlength=9)[:8].tolist() == loads.tolist()
-
-
-def test_the_book_refuses_what_it_does_not_know() -> None:
-    book = Assignment(HashPlacement(3))
-    book.add(population_of_texts(["/a", "/b"]))
-    with pytest.raises(UnknownQueryError):
-        book.remove(["q0", "no such"])
-    assert len(book) == 2
-    with pytest.raises(UnknownQueryError):
-        book.unit_of("no such")
-    with pytest.raises(ConfigError, match="imbalance_max"):
-        book.planned_moves(0.5)
+def test_a_number_that_cannot_be_used_is_refused() -> None:
     with pytest.raises(ConfigError, match="partitions"):
         HashPlacement(0)
     with pytest.raises(ConfigError, match="steps"):
@@ -267,10 +146,7 @@ def test_patterns_cover_greedily() -> None:
     texts = [f"/m[@a = {n}][@c = {n}]" for n in range(3)] + ["/m[@a = 9]"] * 2
     texts += ["/m[@b = 1][@c = 1]", "/m[@b = 2]", "/m[@d > 1]"]
     patterns = exclusiveness_patterns(population_of_texts(texts), gain_min=0)
-    assert [(str(each.place), each.queries, each.is_once) for each in patterns] == [
-        ("/m/@a", 5, None),
-        ("/m/@b", 2, None),
-    ]
+    assert [(str(each.place), each.queries) for each in patterns] == [("/m/@a", 5), ("/m/@b", 2)]
 
 
 def test_a_pattern_that_repeats_is_given_up_for_one_that_cannot() -> None:
@@ -283,13 +159,10 @@ def test_a_pattern_that_repeats_is_given_up_for_one_that_cannot() -> None:
     texts += ["/m[b/@x = 9]"]
     population = population_of_texts(texts)
     # One query has nothing but the repeated one: coverage is not given up.
-    patterns = exclusiveness_patterns(population, schema=schema, gain_min=0)
-    assert [(str(each.place), each.is_once) for each in patterns] == [
-        ("/m/h/@x", True),
-        ("/m/b/@x", False),
-    ]
-    without = exclusiveness_patterns(population_of_texts(texts[:-2] + texts[:3]), schema=schema)
-    assert [(str(each.place), each.is_once) for each in without] == [("/m/h/@x", True)]
+    patterns = patterns_by_schema(population, schema, gain_min=0)
+    assert [str(each.place) for each in patterns] == ["/m/h/@x", "/m/b/@x"]
+    without = patterns_by_schema(population_of_texts(texts[:-2] + texts[:3]), schema)
+    assert [str(each.place) for each in without] == ["/m/h/@x"]
     unaware = exclusiveness_patterns(population_of_texts([*texts[:-2], *texts[-1:]]))
     assert [str(each.place) for each in unaware] == ["/m/b/@x"]
 
@@ -310,11 +183,15 @@ def test_patterns_are_chosen_by_what_messages_have() -> None:
     assert [str(each.place) for each in chosen] == ["/m/@a"]
     # Both were taken together: each query goes by the one with fewer values.
     both = [
-        ExclusivenessPattern(places[name], 50, None, rate)
+        ExclusivenessPattern(places[name], 50, rate)
         for name, rate in (("/m/b/@x", 3.0), ("/m/@a", 1.0))
     ]
-    units = PepPlacement.of(population, 10, patterns=both).units(population)
-    assert {unit[0] for unit in units if isinstance(unit, tuple)} == {1}
+    placed, by_one = (
+        PepPlacement.of(population, 10, patterns=patterns).place(population).tolist()
+        for patterns in (both, both[1:])
+    )
+    assert placed == by_one
+    assert len(set(placed)) > 1
     assert patterns_by_rates(population_of_texts(["/a"]), {}, 3) == []
 
 
@@ -329,7 +206,9 @@ def test_rates_make_realistic_messages_visit_fewer_queries(name: str) -> None:
     schema = PathOccurrences(domain.graph(), root=domain.root)
     visited = []
     for placement in (
-        PepPlacement.of(population, 30, schema=schema, engine="kernel"),
+        PepPlacement.of(
+            population, 30, patterns=patterns_by_schema(population, schema), engine="kernel"
+        ),
         PepPlacement.of(population, 30, sample=documents[:30], engine="kernel"),
     ):
         sizes = np.bincount(placement.place(population), minlength=31)
@@ -341,8 +220,8 @@ def test_rates_make_realistic_messages_visit_fewer_queries(name: str) -> None:
 def test_a_query_of_several_values_is_in_no_bucket() -> None:
     texts = ["/m[@a = 1 or @a = 2]", "/m[@a = 1 or @a = 1.0]", "/m[@a = 3][b or c]", "/m[@a > 3]"]
     placement = PepPlacement.of(population_of_texts(texts), 4, gain_min=0)
-    units = placement.units(population_of_texts(texts))
-    assert [unit is None for unit in units] == [True, False, False, True]
+    placed = placement.place(population_of_texts(texts))
+    assert (placed == placement.dont_care).tolist() == [True, False, False, True]
 
 
 def test_filtering_power_is_patterns_by_partitions() -> None:
@@ -378,8 +257,7 @@ def test_the_place_of_a_query_depends_on_nothing_but_itself() -> None:
     population = population_of_texts(texts)
     placement = PepPlacement.of(population, 7, gain_min=0, seed=11)
     both = population_of_texts([*texts, "/m[@a = 1][@c = 7]"])
-    patterns = {unit[0] for unit in placement.units(population) if isinstance(unit, tuple)}
-    assert len(patterns) == len(placement.patterns)
+    assert all(len(set(borders)) > 1 for borders in placement.borders), "a pattern is not used"
     placed = dict(zip(population.query_ids, placement.place(population).tolist(), strict=True))
     again = dict(zip(both.query_ids, placement.place(both).tolist(), strict=True))
     assert all(again[name] == where for name, where in placed.items())

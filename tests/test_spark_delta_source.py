@@ -25,7 +25,7 @@ from pathcast.spark.delta_log import read_version
 from pathcast.spark.delta_source import STATE, DeltaListing
 from pathcast.spark.files import FoundFile
 from pathcast.spark.journal import Journal
-from pathcast.spark.ledger import Ledger
+from pathcast.spark.ledger import BatchLedger
 from pathcast.spark.listing import files_at
 from pathcast.spark.outputs import read_output
 from pathcast.spark.pipeline import Pipeline, run
@@ -284,10 +284,10 @@ def test_files_that_wait_need_no_log(tmp_path: Path, monkeypatch: pytest.MonkeyP
 POINTS: dict[str, tuple[Any, str]] = {
     "state": (DeltaListing, "_write_state"),
     "journal": (Journal, "append"),
-    "pin": (Ledger, "write_pin"),
+    "pin": (BatchLedger, "write_pin"),
     "tasks": (Pipeline, "_deliver"),
-    "commit": (Ledger, "write_commit"),
-    "sum": (Ledger, "sum_up"),
+    "commit": (BatchLedger, "write_commit"),
+    "sum": (BatchLedger, "sum_up"),
 }
 
 

@@ -23,7 +23,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pa
 from pathcast import Broker, Snapshot, Subscription
 from pathcast.errors import ConfigError
 from pathcast.spark.journal import Journal
-from pathcast.spark.ledger import Commit, Ledger, committed_batches
+from pathcast.spark.ledger import BatchLedger, Commit, committed_batches
 from pathcast.spark.outputs import files_of, follow, inbox, read_output
 from pathcast.spark.pipeline import Pipeline, run
 from pathcast.spark.progress import describe
@@ -230,12 +230,12 @@ def test_ids_of_deliveries_are_those_of_a_broker(root: Path) -> None:
 KILL_POINTS = {
     "before the journal": (Journal, "append", False),
     "after the journal": (Journal, "append", True),
-    "before the pin": (Ledger, "write_pin", False),
-    "after the pin": (Ledger, "write_pin", True),
+    "before the pin": (BatchLedger, "write_pin", False),
+    "after the pin": (BatchLedger, "write_pin", True),
     "before the tasks": (Pipeline, "_deliver", False),
     "after the tasks": (Pipeline, "_deliver", True),
-    "before the commit": (Ledger, "write_commit", False),
-    "after the commit": (Ledger, "write_commit", True),
+    "before the commit": (BatchLedger, "write_commit", False),
+    "after the commit": (BatchLedger, "write_commit", True),
 }
 
 
@@ -287,7 +287,7 @@ def test_a_mended_file_whose_micro_batch_was_killed_comes_once(
     (root / "packed/a.parquet").write_bytes(b"cut")
     assert go(root, *more).unread == 1
     pq.write_table(table, root / "packed/a.parquet")
-    owner: Any = Journal if step == "append" else Ledger
+    owner: Any = Journal if step == "append" else BatchLedger
     original = getattr(owner, step)
 
     def killed(*arguments: Any) -> None:
@@ -326,7 +326,7 @@ def test_a_replay_uses_the_subscriptions_that_the_batch_was_begun_with(
     def killed(*_: Any) -> None:
         raise Killed
 
-    monkeypatch.setattr(Ledger, "write_commit", killed)
+    monkeypatch.setattr(BatchLedger, "write_commit", killed)
     with pytest.raises(Killed):
         go(root)
     monkeypatch.undo()
@@ -350,7 +350,7 @@ def test_a_replay_uses_the_limits_that_the_batch_was_begun_with(
     def killed(*_: Any) -> None:
         raise Killed
 
-    monkeypatch.setattr(Ledger, "write_commit", killed)
+    monkeypatch.setattr(BatchLedger, "write_commit", killed)
     with pytest.raises(Killed):
         go(root, "engine.limits.depth_max=1")
     monkeypatch.undo()

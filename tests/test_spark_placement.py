@@ -39,7 +39,7 @@ from pathcast.errors import SnapshotFormatError
 from pathcast.spark import answering_partitions, assigning, merging, placing, sections
 from pathcast.spark.answering import Answerer
 from pathcast.spark.costs import Costs, choose
-from pathcast.spark.ledger import Commit, Ledger
+from pathcast.spark.ledger import BatchLedger, Commit
 from pathcast.spark.outputs import read_output
 from pathcast.spark.pipeline import run
 from pathcast.spark.routed import ROUTED, remove_routed
@@ -474,7 +474,7 @@ def test_a_replay_uses_the_partitions_that_the_batch_was_begun_with(
 
     put_subscriptions(tmp_path, random.Random(41), 6)
     put_directory(tmp_path, some_messages(random.Random(42), 12))
-    monkeypatch.setattr(Ledger, "write_commit", killed)
+    monkeypatch.setattr(BatchLedger, "write_commit", killed)
     for out, more in (("broadcast", ()), ("partitioned", PARTITIONED), ("begun", ())):
         with pytest.raises(Killed):
             go(tmp_path, out, *more, "output.matches=ids")

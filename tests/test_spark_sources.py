@@ -18,11 +18,11 @@ from pathcast.spark.directory import DirectoryReader
 from pathcast.spark.files import FoundFile, Unit
 from pathcast.spark.journal import Journal, first_of
 from pathcast.spark.ledger import (
+    BatchLedger,
     CheckpointSource,
     Commit,
     Compaction,
     History,
-    Ledger,
     Pin,
     Unread,
     committed_batches,
@@ -313,8 +313,8 @@ def test_a_name_that_is_no_text_is_read_and_has_an_id(tmp_path: Path) -> None:
     assert (row["message_id"], row["message"]) == ("caf\\xe9.xml", b"<a/>")
 
 
-def ledger_of(root: Path) -> Ledger:
-    return Ledger(Storage(root / "out"), Storage(root / "checkpoint"))
+def ledger_of(root: Path) -> BatchLedger:
+    return BatchLedger(Storage(root / "out"), Storage(root / "checkpoint"))
 
 
 def test_pins_and_commits_are_found_again(tmp_path: Path) -> None:
@@ -494,7 +494,7 @@ def test_another_checkpoint_is_refused(tmp_path: Path) -> None:
     assert ledger.claim_checkpoint(source) == mine
     with pytest.raises(ConfigError, match=r"mode\.checkpoint.*of kind directory, not parquet"):
         ledger.claim_checkpoint(CheckpointSource("parquet", "in"))
-    other = Ledger(Storage(tmp_path / "out"), Storage(tmp_path / "elsewhere"))
+    other = BatchLedger(Storage(tmp_path / "out"), Storage(tmp_path / "elsewhere"))
     with pytest.raises(ConfigError, match=r"mode\.checkpoint.*another"):
         other.claim_checkpoint(source)
 

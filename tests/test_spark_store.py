@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from pathcast import Broker
 from pathcast.cli.app import build_app
 from pathcast.errors import ConfigError
-from pathcast.spark.ledger import Commit, Ledger
+from pathcast.spark.ledger import BatchLedger, Commit
 from pathcast.spark.outputs import read_output
 from pathcast.spark.pipeline import run
 from pathcast.spark.schemas import body_of
@@ -101,7 +101,7 @@ def test_what_the_log_says_counts_from_the_next_micro_batch_on(
         *(("bob", "p2", id, None) for id in ids[1:4]),
         *(("ann", "p1", id, whole) for id in ids[4:]),
     }
-    ledger = Ledger(settings.output.storage, settings.checkpoint)
+    ledger = BatchLedger(settings.output.storage, settings.checkpoint)
     pins = [ledger.pin(number) for number in range(1, 7)]
     assert [pin and pin.position for pin in pins] == [1, 2, 3, 3, 5, 5]
     assert "subscriptions taken up: 1 -> 2, position 2" in progress.notes
@@ -257,7 +257,7 @@ def test_a_database_that_is_away_stops_no_stream_and_no_later_start(tmp_path: Pa
     assert {row[2] for row in inboxes(tmp_path)} == {"000.xml", "003.xml"}
     assert "no profile database" in summary.subscriptions_kept
     assert sum("the earlier ones stay" in note for note in progress.notes) == 1
-    ledger = Ledger(settings.output.storage, settings.checkpoint)
+    ledger = BatchLedger(settings.output.storage, settings.checkpoint)
     assert [pin.position for pin in map(ledger.pin, (1, 2)) if pin] == [1, 0]
 
 

@@ -6,7 +6,7 @@ They are the oracle of the tests and the baseline of the figures, and together a
 - `filtering`: XML filtering (XFilter, Hybrid, YFilter, NP-Filter), and an engine around it.
 - `message_broker`: path sharing for message brokers, FLWR subscriptions evaluated exactly, and a
   broker around them.
-- `onyx`: a message as an element stream.
+- `onyx`: a message as an element stream; exclusiveness patterns by a schema.
 
 Example:
     >>> from pathcast import Query, QueryIndex

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from pathcast.engine import QueryIndex
 from pathcast.errors import MissingDependencyError
@@ -27,7 +27,7 @@ from pathcast.workload import SubscriptionParameters, generate_subscriptions
 from pathcast.workload.documents import generate_documents
 from pathcast.workload.domains import DOMAINS
 from pathcast_lab.bench.checking import THREADS
-from pathcast_lab.bench.definitions import Aim, SetName
+from pathcast_lab.bench.definitions import BenchmarkDefinition, Strict
 from pathcast_lab.bench.measures import Measure
 from pathcast_lab.bench.pipeline.inputs import selective
 from pathcast_lab.bench.timing import Spread
@@ -36,11 +36,7 @@ SURPLUS = 4
 """Profiles that are generated for each that is wanted: half of the texts are equal to others."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class BrokerNodeSet(_Strict):
+class BrokerNodeSet(Strict):
     """What one set runs.
 
     Attributes:
@@ -62,26 +58,16 @@ class BrokerNodeSet(_Strict):
     seconds: float = Field(gt=0)
 
 
-class BrokerNodeDefinition(_Strict):
+class BrokerNodeDefinition(BenchmarkDefinition[BrokerNodeSet]):
     """`lab/benchmarks/broker-node.toml`.
 
     Attributes:
-        title: One line.
-        bound: What the figures should come near, and why.
-        seed: Of profiles and messages.
         selectivity: Share of the profiles that a message of the sample satisfies.
         batch: Messages that are published with one call.
-        sets: What each set runs.
-        aims: Bounds.
     """
 
-    title: str
-    bound: str
-    seed: int
     selectivity: float
     batch: int = Field(ge=1)
-    sets: dict[SetName, BrokerNodeSet]
-    aims: tuple[Aim, ...] = ()
 
 
 @dataclass(frozen=True)

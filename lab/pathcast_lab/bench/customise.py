@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from pathcast import Broker
 from pathcast.customize.backend import DisseminationBackend
@@ -40,7 +40,7 @@ from pathcast_lab.bench.customising import (
     subscribe_all,
     subscriptions_of,
 )
-from pathcast_lab.bench.definitions import Aim, Expected, SetName
+from pathcast_lab.bench.definitions import BenchmarkDefinition, Expected, SetName, Strict
 from pathcast_lab.bench.filtering import ENGINE, single, spread_messages
 from pathcast_lab.bench.inputs import inputs_digest
 from pathcast_lab.bench.measures import Measure
@@ -58,13 +58,7 @@ VALUES_MAX = 100
 """MaxValue of books and bibliographies: enough for 100,000 unique queries (002, 6.4)."""
 
 
-class _Strict(BaseModel):
-    """Unknown keys are mistakes, and nothing changes after it was read."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class CustomiseSet(_Strict):
+class CustomiseSet(Strict):
     """What one set of `customise` runs.
 
     Attributes:
@@ -86,23 +80,13 @@ class CustomiseSet(_Strict):
     check_messages: int = Field(ge=1)
 
 
-class CustomiseDefinition(_Strict):
+class CustomiseDefinition(BenchmarkDefinition[CustomiseSet]):
     """`lab/benchmarks/customise.toml`.
 
     Attributes:
-        title: One line.
-        bound: What the figures should come near, and why.
-        seed: Of queries and messages.
-        sets: What each set runs.
-        aims: Bounds.
         expected: Known counts of results.
     """
 
-    title: str
-    bound: str
-    seed: int
-    sets: dict[SetName, CustomiseSet]
-    aims: tuple[Aim, ...] = ()
     expected: tuple[Expected, ...] = ()
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -25,13 +25,16 @@ SetName: TypeAlias = Literal["quick", "short", "full"]
 """How long a run may take: seconds, minutes, or as long as a million queries need."""
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
     """Unknown keys are mistakes, and nothing changes after it was read."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Aim(_Strict):
+SetType = TypeVar("SetType", bound=Strict)
+
+
+class Aim(Strict):
     """A bound that a measure should keep.
 
     Attributes:
@@ -64,7 +67,7 @@ class Aim(_Strict):
         return f"<= {self.most:g}" if self.most is not None else f">= {self.least:g}"
 
 
-class Expected(_Strict):
+class Expected(Strict):
     """A known count of matches.
 
     Attributes:
@@ -78,7 +81,7 @@ class Expected(_Strict):
     matches: int
 
 
-class FilterSet(_Strict):
+class FilterSet(Strict):
     """What one set of `filter`, `mixed`, `conditions` or `adversarial` runs.
 
     Attributes:
@@ -108,8 +111,8 @@ class FilterSet(_Strict):
     check_sample: int = Field(ge=1)
 
 
-class MixedDefinition(_Strict):
-    """`lab/benchmarks/mixed.toml`.
+class BenchmarkDefinition(Strict, Generic[SetType]):
+    """What every benchmark says.
 
     Attributes:
         title: One line.
@@ -117,14 +120,22 @@ class MixedDefinition(_Strict):
         seed: Of queries and messages.
         sets: What each set runs.
         aims: Bounds.
-        expected: Known counts.
     """
 
     title: str
     bound: str
     seed: int
-    sets: dict[SetName, FilterSet]
+    sets: dict[SetName, SetType]
     aims: tuple[Aim, ...] = ()
+
+
+class MixedDefinition(BenchmarkDefinition[FilterSet]):
+    """`lab/benchmarks/mixed.toml`.
+
+    Attributes:
+        expected: Known counts.
+    """
+
     expected: tuple[Expected, ...] = ()
 
 
@@ -148,7 +159,7 @@ class FilterDefinition(MixedDefinition):
     descendant: float
 
 
-class Condition(_Strict):
+class Condition(Strict):
     """A kind of query with more than a linear path.
 
     Attributes:
@@ -173,7 +184,7 @@ class ConditionsDefinition(FilterDefinition):
     conditions: tuple[Condition, ...]
 
 
-class DoorSet(_Strict):
+class DoorSet(Strict):
     """What one set of `door` runs: messages generated a workload, files a domain, rounds."""
 
     generated: int = Field(ge=1)
@@ -181,17 +192,11 @@ class DoorSet(_Strict):
     rounds: int = Field(ge=1)
 
 
-class DoorDefinition(_Strict):
-    """`lab/benchmarks/door.toml`; attributes as in `FilterDefinition`."""
-
-    title: str
-    bound: str
-    seed: int
-    sets: dict[SetName, DoorSet]
-    aims: tuple[Aim, ...] = ()
+class DoorDefinition(BenchmarkDefinition[DoorSet]):
+    """`lab/benchmarks/door.toml`."""
 
 
-class ThreadsSet(_Strict):
+class ThreadsSet(Strict):
     """What one set of `threads` runs: Q, messages, how often a batch holds each, rounds."""
 
     queries: int = Field(ge=1)
@@ -200,18 +205,13 @@ class ThreadsSet(_Strict):
     rounds: int = Field(ge=1)
 
 
-class ThreadsDefinition(_Strict):
-    """`lab/benchmarks/threads.toml`; attributes as in `FilterDefinition`."""
+class ThreadsDefinition(BenchmarkDefinition[ThreadsSet]):
+    """`lab/benchmarks/threads.toml`, and how many threads."""
 
-    title: str
-    bound: str
-    seed: int
     threads: int = Field(ge=2)
-    sets: dict[SetName, ThreadsSet]
-    aims: tuple[Aim, ...] = ()
 
 
-class RecordsSet(_Strict):
+class RecordsSet(Strict):
     """What one set of `records` runs: messages, how often the file holds each, rounds."""
 
     messages: int = Field(ge=1)
@@ -219,15 +219,10 @@ class RecordsSet(_Strict):
     rounds: int = Field(ge=1)
 
 
-class RecordsDefinition(_Strict):
-    """`lab/benchmarks/records.toml`; attributes as in `ThreadsDefinition`."""
+class RecordsDefinition(BenchmarkDefinition[RecordsSet]):
+    """`lab/benchmarks/records.toml`, and how many threads."""
 
-    title: str
-    bound: str
-    seed: int
     threads: int = Field(ge=2)
-    sets: dict[SetName, RecordsSet]
-    aims: tuple[Aim, ...] = ()
 
 
 Definition = TypeVar("Definition", bound=BaseModel)

@@ -2,66 +2,20 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, cast
 
 from pathcast.cli.console import answers, say, say_error
 from pathcast.cli.exits import ExitCode
 from pathcast_lab.bench.definitions import SetName, default_directory, read_definition
 from pathcast_lab.bench.figures.output import Output, read_run, run_directory
-from pathcast_lab.bench.figures.run import chosen_names
+from pathcast_lab.bench.figures.run import PaperFigures, Request, chosen_names
 from pathcast_lab.bench.figures.verdicts import statements_table
 from pathcast_lab.bench.machine import describe_machine
-
-if TYPE_CHECKING:
-    from pathcast_lab.bench.figures.page import FigurePage
-    from pathcast_lab.bench.figures.point import Value
-
-
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """Figures that are to be run.
-
-    Attributes:
-        definition: The definitions.
-        names: Of the figures.
-        set_name: Which sizes.
-        work: Where generated queries are kept.
-        outcomes: Takes an outcome when its figure begins.
-        keep: Takes values as they are measured.
-        say: Takes progress.
-    """
-
-    definition: Any
-    names: Sequence[str]
-    set_name: SetName
-    work: Path
-    outcomes: list[Any]
-    keep: Callable[[Sequence[Value]], None]
-    say: Callable[[str], None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PaperFigures:
-    """What the figures of a paper are, and what runs, draws and words them.
-
-    Attributes:
-        definition: Model of the file `lab/benchmarks/NAME.toml`.
-        run: Runs what a request asks for.
-        draw: As `Output` wants it.
-        page: How they stand in a page.
-    """
-
-    definition: type[Any]
-    run: Callable[[Request], None]
-    draw: Callable[[Any, Sequence[Value], str, Path], bool]
-    page: FigurePage[Any]
 
 
 def run_paper_figures(
@@ -160,38 +114,6 @@ def _written(paper: PaperFigures, page: Path | None, run: Path, definition: Any)
     return ExitCode.OK
 
 
-def _filtering() -> PaperFigures:
-    from pathcast_lab.bench.figures import page, plot, run
-    from pathcast_lab.bench.figures.definition import FiguresDefinition
-
-    def run_all(ask: Request) -> None:
-        plan = run.FiguresPlan(ask.definition, ask.names, ask.set_name, ask.work)
-        run.run_figures(plan, ask.outcomes, ask.keep, ask.say)
-
-    return PaperFigures(
-        definition=FiguresDefinition,
-        run=run_all,
-        draw=plot.draw,
-        page=page.PAGE,
-    )
-
-
-def _brokers() -> PaperFigures:
-    from pathcast_lab.bench.broker import page, plot, run
-    from pathcast_lab.bench.broker.definition import BrokerFigures
-
-    def run_all(ask: Request) -> None:
-        plan = run.BrokerPlan(ask.definition, ask.names, ask.set_name, ask.work)
-        run.run_broker_figures(plan, ask.outcomes, ask.keep, ask.say)
-
-    return PaperFigures(
-        definition=BrokerFigures,
-        run=run_all,
-        draw=plot.draw_broker,
-        page=page.PAGE,
-    )
-
-
 def _from_room(room: str) -> Callable[[], PaperFigures]:
     """The figures of a room of `pathcast_lab.bench` that has, of each of these, its own.
 
@@ -222,33 +144,19 @@ def _from_room(room: str) -> Callable[[], PaperFigures]:
     return read
 
 
-def _deployments() -> PaperFigures:
-    from pathcast_lab.bench.deployments import page, run
-    from pathcast_lab.bench.deployments.definition import DeploymentFigures
-
-    def run_all(ask: Request) -> None:
-        # Who ends this ends its processes.
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(ExitCode.INTERRUPTED))
-        run.run_deployments(
-            ask.definition, ask.names, ask.set_name, ask.outcomes, ask.keep, ask.say
-        )
-
-    return PaperFigures(
-        definition=DeploymentFigures,
-        run=run_all,
-        draw=lambda figure, values, workload, path: False,
-        page=page.PAGE,
-    )
+def _of(module: str) -> Callable[[], PaperFigures]:
+    """The `PAPER` of a module of `pathcast_lab.bench`, which is imported when it is asked for."""
+    return lambda: cast(PaperFigures, import_module(f"pathcast_lab.bench.{module}").PAPER)
 
 
 PAPERS: Final[Mapping[str, Callable[[], PaperFigures]]] = {
-    "figures": _filtering,
-    "broker-figures": _brokers,
-    "placement-figures": _from_room("placement"),
-    "chunking-figures": _from_room("chunking"),
+    "figures": _of("figures.filtering"),
+    "broker-figures": _of("broker.run"),
+    "placement-figures": _of("placement.run"),
+    "chunking-figures": _of("chunking.run"),
     "wire-figures": _from_room("wire"),
-    "overlay-figures": _from_room("overlay"),
+    "overlay-figures": _of("overlay.run"),
     "dht-figures": _from_room("dht"),
-    "deployments": _deployments,
+    "deployments": _of("deployments.run"),
 }
 """Benchmark -> what it runs; each imports its own code only."""

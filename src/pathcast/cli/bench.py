@@ -16,8 +16,8 @@ from pathcast.cli.bench_costs import (
     CostGauge,
     DearestQueries,
     Measured,
+    MeasuredQuery,
     QueryClass,
-    StandingQuery,
     classified,
     measured,
     pass_of,
@@ -226,7 +226,7 @@ class _Tables:
         self.undecided = 0
 
     def tell_inputs(self, taken: TakenRows, registering: float) -> None:
-        """What was registered and read."""
+        """Print the facts of what was registered and read."""
         self._say_refused()
         registered: Fact = {
             "registered": len(self._engines.queries),
@@ -294,18 +294,18 @@ class _Tables:
             "matches_per_message": found.stats.matches / count,
         }
 
-    def tell_classes(self) -> list[tuple[list[StandingQuery], int]]:
-        """What the queries of each class cost by themselves.
+    def tell_classes(self) -> list[tuple[list[MeasuredQuery], int]]:
+        """Print the cost of each class of queries, measured alone.
 
         Returns:
             The queries that are evaluated one by one, by class, and the steps that they take.
         """
         facts: list[Fact] = []
-        dear: list[tuple[list[StandingQuery], int]] = []
+        dear: list[tuple[list[MeasuredQuery], int]] = []
         deadline = time.perf_counter() + self._seconds
         title = "cost by class, beyond reading the message"
         with self._table(title, "class", _CLASSES, facts):
-            by_class: dict[QueryClass, list[StandingQuery]] = {each: [] for each in QueryClass}
+            by_class: dict[QueryClass, list[MeasuredQuery]] = {each: [] for each in QueryClass}
             for query in classified(self._engines):
                 by_class[query.query_class].append(query)
             for query_class, queries in by_class.items():
@@ -317,8 +317,8 @@ class _Tables:
                     dear.append((queries, steps))
         return dear
 
-    def _cost(self, queries: Sequence[StandingQuery], deadline: float) -> tuple[Fact, int]:
-        """What queries cost by themselves, and the steps they take on all messages."""
+    def _cost(self, queries: Sequence[MeasuredQuery], deadline: float) -> tuple[Fact, int]:
+        """Return the cost of queries measured alone, and their steps on all messages."""
         run, count = self._gauge.pass_of(queries), self._held.count
         stats = measured(run).stats
         steps = self._gauge.steps_of(stats)
@@ -330,7 +330,7 @@ class _Tables:
             "undecided": stats.verdicts,
         }, steps
 
-    def tell_dearest(self, dear: list[tuple[list[StandingQuery], int]], top: int) -> None:
+    def tell_dearest(self, dear: list[tuple[list[MeasuredQuery], int]], top: int) -> None:
         """The queries that cost most by themselves, and why."""
         gauge, now = self._gauge, time.perf_counter()
         search = DearestQueries(
@@ -353,7 +353,7 @@ class _Tables:
                 evaluated=sum(len(queries) for queries, _ in dear),
             )
 
-    def _query(self, steps: int, query: StandingQuery, costs: Mapping[str, Fact]) -> Fact:
+    def _query(self, steps: int, query: MeasuredQuery, costs: Mapping[str, Fact]) -> Fact:
         row = query.row
         findings = lint(row, namespaces=self._source.namespaces).findings
         advice = [

@@ -1,4 +1,4 @@
-"""What standing queries cost on messages: all of them, those of a class, single ones.
+"""The cost of standing queries on messages: of all, of a class, of single ones.
 
 Two measures: the time of a pass over all messages, and the steps that the engine counts
 (`BatchStats.steps`), which are the same on every machine under every load. Steps say which queries
@@ -79,7 +79,7 @@ _RESULTS: Final = {
 }
 
 
-class StandingQuery(NamedTuple):
+class MeasuredQuery(NamedTuple):
     """A query that was taken up.
 
     Attributes:
@@ -93,14 +93,14 @@ class StandingQuery(NamedTuple):
     gate: Gate | None
 
 
-def classified(engines: SubscriptionEngines) -> list[StandingQuery]:
+def classified(engines: SubscriptionEngines) -> list[MeasuredQuery]:
     """The queries of engines with their classes, in the order in which they were taken up.
 
     Cost: some microseconds a query in the usual notation or with a shared plan; for any other, as
     registering it.
     """
     of_broker = {
-        row.id: StandingQuery(row, _class_of_results(row, engines.broker), gate)
+        row.id: MeasuredQuery(row, _class_of_results(row, engines.broker), gate)
         for row, gate in engines.broker.freeze().items()
     }
     return [
@@ -113,18 +113,18 @@ def _class_of_results(row: Subscription, broker: Broker) -> QueryClass:
     return QueryClass.AFTER_STEPS if row.steps else _RESULTS[broker.cost(row.id)]
 
 
-def _filter_query(row: Subscription, engines: SubscriptionEngines) -> StandingQuery:
+def _filter_query(row: Subscription, engines: SubscriptionEngines) -> MeasuredQuery:
     query = engines.index.query(row.id)
     bound = row._replace(namespaces=query.namespaces)
     text = _indexed_path(query, engines)
     if text is not None:
-        return StandingQuery(bound, _class_of_paths([text]), None)
+        return MeasuredQuery(bound, _class_of_paths([text]), None)
     plan = engines.index.plan(row.id)
     gate = Gate("xpath", tuple(plan.texts), plan.expression)
     if plan.cost is CostClass.INDEXED:
-        return StandingQuery(bound, _class_of_paths(plan.texts), gate)
+        return MeasuredQuery(bound, _class_of_paths(plan.texts), gate)
     is_scan = plan.cost is CostClass.SCAN
-    return StandingQuery(bound, QueryClass.SCAN if is_scan else QueryClass.CHECKED, gate)
+    return MeasuredQuery(bound, QueryClass.SCAN if is_scan else QueryClass.CHECKED, gate)
 
 
 def _indexed_path(query: Query, engines: SubscriptionEngines) -> str | None:
@@ -246,7 +246,7 @@ class CostGauge:
         self._read()
         self.nothing = measured(self._read, rounds)
 
-    def pass_of(self, queries: Sequence[StandingQuery]) -> Pass:
+    def pass_of(self, queries: Sequence[MeasuredQuery]) -> Pass:
         """A pass that answers these queries only.
 
         Args:
@@ -263,7 +263,7 @@ class CostGauge:
         snapshot = SubscriptionSnapshot.of(rows, gates, "", self._engine, self._limits)
         return pass_of(self._batches, None, Broker.restored(snapshot, threads=self._threads))
 
-    def _pass_of_index(self, queries: Sequence[StandingQuery]) -> Pass:
+    def _pass_of_index(self, queries: Sequence[MeasuredQuery]) -> Pass:
         index = QueryIndex(engine=self._engine, limits=self._limits, namespaces=self._namespaces)
         index.register([Query(row.id, row.query, row.namespaces) for row, _, _ in queries])
         return pass_of(self._batches, index.freeze().matcher(threads=self._threads))
@@ -308,8 +308,8 @@ class DearestQueries:
 
     Example:
         >>> rows = [Subscription(str(number), "", "//a") for number in range(100)]
-        >>> queries = [StandingQuery(row, QueryClass.SCAN, None) for row in rows]
-        >>> def steps_of(queries: Sequence[StandingQuery]) -> int:
+        >>> queries = [MeasuredQuery(row, QueryClass.SCAN, None) for row in rows]
+        >>> def steps_of(queries: Sequence[MeasuredQuery]) -> int:
         ...     return sum(500 if each.row.id in ("7", "70") else 1 for each in queries)
         >>> search = DearestQueries(steps_of, top=2)
         >>> search.add(queries, steps_of(queries))
@@ -321,15 +321,15 @@ class DearestQueries:
     dear, 2 n passes.
     """
 
-    def __init__(self, steps_of: Callable[[Sequence[StandingQuery]], int], top: int) -> None:
+    def __init__(self, steps_of: Callable[[Sequence[MeasuredQuery]], int], top: int) -> None:
         self._steps_of = steps_of
         self._top = top
         self._order = count()
-        self._waiting: list[tuple[float, int, int, Sequence[StandingQuery]]] = []
-        self._found: list[tuple[int, StandingQuery]] = []
+        self._waiting: list[tuple[float, int, int, Sequence[MeasuredQuery]]] = []
+        self._found: list[tuple[int, MeasuredQuery]] = []
 
     @property
-    def found(self) -> list[tuple[int, StandingQuery]]:
+    def found(self) -> list[tuple[int, MeasuredQuery]]:
         """Steps and query, the dearest first."""
         return self._found[: self._top]
 
@@ -344,7 +344,7 @@ class DearestQueries:
         """Steps that a query has to exceed to be among the dearest."""
         return self._found[self._top - 1][0] if len(self._found) >= self._top else 0
 
-    def add(self, queries: Sequence[StandingQuery], steps: int) -> None:
+    def add(self, queries: Sequence[MeasuredQuery], steps: int) -> None:
         """Adds a set that was measured."""
         if len(queries) == 1 and steps:
             self._found.append((steps, queries[0]))
@@ -361,7 +361,7 @@ class DearestQueries:
         """
         while self._waiting and time.perf_counter() < deadline:
             _, _, steps, queries = self._waiting[0]
-            halves: list[tuple[Sequence[StandingQuery], int]] = []
+            halves: list[tuple[Sequence[MeasuredQuery], int]] = []
             if steps > self._least:
                 middle = len(queries) // 2
                 halves = [

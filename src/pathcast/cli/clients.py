@@ -1,4 +1,4 @@
-"""What `pathcast net` and `pathcast peer` do for clients, whatever node they speak to.
+"""Client commands that `pathcast net` and `pathcast peer` share.
 
 A client is known to a node by its name; the operator of this machine is one everywhere.
 """
@@ -110,13 +110,13 @@ async def until_told(
 
 
 def dropped_row(told: Dropped) -> dict[str, Any]:
-    """What is printed of deliveries that a full inbox did not take."""
+    """Return the text about deliveries that a full inbox did not take."""
     notice = "the inbox was full, and these deliveries were dropped"
     return {"notice": notice, "dropped": told.count, "first": told.first, "last": told.last}
 
 
 def cursor_of(after: str) -> int | InboxCursor:
-    """What `--after` says.
+    """Parse the value of `--after`.
 
     Raises:
         BadParameter: It is no position.

@@ -20,7 +20,7 @@ from pathcast.errors import PathcastError
 from pathcast.model import Query
 
 
-class Finding(NamedTuple):
+class Diagnosis(NamedTuple):
     """One thing that was looked at.
 
     Attributes:
@@ -80,20 +80,22 @@ def distribution_version(name: str) -> str | None:
         return None
 
 
-def _findings() -> Iterator[Finding]:
+def _findings() -> Iterator[Diagnosis]:
     system = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
-    yield Finding("pathcast", distribution_version("pathcast") or "not installed, run in place", "")
-    yield Finding("python", platform.python_version(), system)
+    yield Diagnosis(
+        "pathcast", distribution_version("pathcast") or "not installed, run in place", ""
+    )
+    yield Diagnosis("python", platform.python_version(), system)
     chosen = os.environ.get("PATHCAST_ENGINE")
     origin = "PATHCAST_ENGINE" if chosen else "the default"
     yield _kernel(is_needed=chosen in (None, "", "kernel", "nfa"))
-    yield Finding("chosen engine", chosen or "kernel", origin)
+    yield Diagnosis("chosen engine", chosen or "kernel", origin)
     yield _java()
     with suppress(metadata.PackageNotFoundError):
         yield from _libraries(metadata.requires("pathcast") or ())
 
 
-def _libraries(requirements: Iterable[str]) -> Iterator[Finding]:
+def _libraries(requirements: Iterable[str]) -> Iterator[Diagnosis]:
     """Every library that the distribution or one of its extras names, with the use it has.
 
     Args:
@@ -111,10 +113,10 @@ def _libraries(requirements: Iterable[str]) -> Iterator[Finding]:
         source = "pathcast" if BASE in groups else f"'pathcast[{groups[0]}]'"
         purpose = "; ".join(PURPOSES[group] for group in groups)
         remark = purpose if found else f"{purpose}: pip install {source}"
-        yield Finding(library, found, remark, is_needed=BASE in groups)
+        yield Diagnosis(library, found, remark, is_needed=BASE in groups)
 
 
-def _kernel(*, is_needed: bool) -> Finding:
+def _kernel(*, is_needed: bool) -> Diagnosis:
     """Whether the native engine answers a small question rightly."""
     part = "engine kernel"
     try:
@@ -122,24 +124,24 @@ def _kernel(*, is_needed: bool) -> Finding:
         index.register([Query("q", "/a//b[@c = 1]")])
         [result] = index.matcher(threads=1).match_batch([b"<a><b c='1'/></a>"])
         if list(result.query_ids) != ["q"]:
-            return Finding(part, None, "gives a wrong answer; install it again", is_needed)
+            return Diagnosis(part, None, "gives a wrong answer; install it again", is_needed)
     except PathcastError as error:
-        return Finding(part, None, str(error), is_needed)
-    return Finding(part, distribution_version("pathcast-kernel") or "works", "", is_needed)
+        return Diagnosis(part, None, str(error), is_needed)
+    return Diagnosis(part, distribution_version("pathcast-kernel") or "works", "", is_needed)
 
 
-def _java() -> Finding:
+def _java() -> Diagnosis:
     """The Java that pipelines would use."""
     try:
         with extra("spark", "Java"):
             from pathcast.spark.java import find_java
         java = find_java()
     except PathcastError as error:
-        return Finding("java", None, str(error))
-    return Finding("java", str(java.version), f"{java.origin}: {java.home}")
+        return Diagnosis("java", None, str(error))
+    return Diagnosis("java", str(java.version), f"{java.origin}: {java.home}")
 
 
-def _print(findings: Iterable[Finding]) -> None:
+def _print(findings: Iterable[Diagnosis]) -> None:
     out = answers()
     for finding in findings:
         is_there = finding.found is not None

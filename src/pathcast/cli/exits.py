@@ -1,4 +1,4 @@
-"""What the exit code of a command says.
+"""The exit codes of commands.
 
 Example:
     >>> exit_code_for(ConfigError("config.invalid", key="depth_max", reason="0 is not from 1 on"))

@@ -110,7 +110,7 @@ def _told(found: Deliveries) -> list[str]:
 
 
 def _result_data(found: Deliveries | None) -> dict[str, object]:
-    """What is delivered, or why nothing can be said: the refusal, or the verdict."""
+    """Return the deliveries, or the refusal or verdict that stands in their place."""
     if found is None:
         return {"deliveries": None, "error": None}
     error = found.error or next(iter(found.verdicts.values()), None)

@@ -214,7 +214,7 @@ def _chosen(report: LintReport, ignored: list[str], severity: Level) -> LintRepo
 
 
 def _read_sample(names: list[str], engine: EngineName | None, limits: Limits) -> Structure:
-    """What the messages of a sample look like; those that are refused are left out and noted."""
+    """Return the structure of a sample's messages; refused ones are left out and noted."""
     _, door = select_engine(engine)
     notes: list[str] = []
 

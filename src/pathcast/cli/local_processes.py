@@ -1,4 +1,4 @@
-"""What commands do with processes of this machine, whatever node they run."""
+"""Starting and ending processes of this machine, whatever node they run."""
 
 from __future__ import annotations
 

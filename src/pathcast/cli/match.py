@@ -10,7 +10,7 @@ import typer
 
 from pathcast.cli.console import say, say_error, say_warning, write_json_line
 from pathcast.cli.exits import ExitCode
-from pathcast.cli.messages import MESSAGES_HELP, Message, check_standard_input, read_batches
+from pathcast.cli.messages import MESSAGES_HELP, InputMessage, check_standard_input, read_batches
 from pathcast.cli.options import EngineOption, LimitOption, NamespaceOption, ThreadsOption, existing
 from pathcast.cli.queries import QUERIES_HELP, announce, read_queries
 from pathcast.customize.subscription_engines import SubscriptionEngines
@@ -67,7 +67,7 @@ def match(
 
 
 class _Found(NamedTuple):
-    """What became of a message.
+    """The result of a message.
 
     Attributes:
         matches: Ids of queries, sorted.
@@ -90,7 +90,7 @@ class _Matcher:
         self._broker = engines.broker if len(engines.broker) else None
 
     def match(self, messages: list[bytes]) -> Iterator[_Found]:
-        """What becomes of each message of a batch."""
+        """Match each message of a batch."""
         found = [_Found([], {}, None) for _ in messages]
         if self._index is not None:
             found = [
@@ -110,7 +110,7 @@ class _Matcher:
             )
 
 
-def _print_batch(matcher: _Matcher, batch: list[Message]) -> tuple[int, int]:
+def _print_batch(matcher: _Matcher, batch: list[InputMessage]) -> tuple[int, int]:
     """Prints a line a message; gives the numbers of refused messages and of verdicts."""
     results = matcher.match([m.content for m in batch if isinstance(m.content, bytes)])
     refused = undecided = 0

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from pathcast.cli.console import say
-from pathcast.cli.messages import PACKED_SUFFIXES, Message
+from pathcast.cli.messages import PACKED_SUFFIXES, InputMessage
 from pathcast.customize.identity import message_id
 from pathcast.errors import (
     KernelMissingError,
@@ -47,7 +47,7 @@ class RefusedBySourceError(UnreadableMessageError):
         return str(self.params["reason"])
 
 
-def messages_at(given: str, limits: Limits) -> Iterator[Message]:
+def messages_at(given: str, limits: Limits) -> Iterator[InputMessage]:
     """The messages of a file that holds many, of a URL, or of the source of a pipeline.
 
     Args:
@@ -69,27 +69,27 @@ def messages_at(given: str, limits: Limits) -> Iterator[Message]:
     except (MissingDependencyError, KernelMissingError):
         raise
     except PathcastError as error:
-        yield Message(given, error)
+        yield InputMessage(given, error)
     except Exception as error:
         # A file system behind a URL raises what its library likes: it is an input like any other.
         is_elsewhere = is_url(given) or given.endswith(".toml")
         if not is_elsewhere and not isinstance(error, OSError):
             raise
-        yield Message(given, unreadable(given, error))
+        yield InputMessage(given, unreadable(given, error))
 
 
-def _of_pipeline(given: str, limits: Limits) -> Iterator[Message]:
+def _of_pipeline(given: str, limits: Limits) -> Iterator[InputMessage]:
     source = load_settings(given).source
     listing = listing_of(source)
     files, faults = listing.look(())
     for _, note in listing.notes():
         say(note)
     for folder, fault in faults.items():
-        yield Message(folder, unreadable(folder, fault))
+        yield InputMessage(folder, unreadable(folder, fault))
     yield from _read(source, files, limits, lambda file, name: name or shown(file.name))
 
 
-def _of_place(given: str, limits: Limits) -> Iterator[Message]:
+def _of_place(given: str, limits: Limits) -> Iterator[InputMessage]:
     parent, slash, name = given.rpartition("/")
     is_whole = is_url(given) and (parent.endswith(":/") or not name)
     if not is_whole:
@@ -145,7 +145,7 @@ def _naming(source: SourceSettings, prefix: str) -> Naming:
 
 def _read(
     source: SourceSettings, files: Sequence[FoundFile], limits: Limits, name_of: Naming
-) -> Iterator[Message]:
+) -> Iterator[InputMessage]:
     reader = reader_of(source, limits, NO_COLUMNS)
     for file in files:
         unread: dict[str, PathcastError] = {}
@@ -157,27 +157,29 @@ def _read(
             yield _unread(error, name_of(file, None), count)
 
 
-def _rows(batch: pa.RecordBatch, file: FoundFile, name_of: Naming) -> Iterator[Message]:
+def _rows(batch: pa.RecordBatch, file: FoundFile, name_of: Naming) -> Iterator[InputMessage]:
     names = ("message_id", "message", "code", "reason")
     columns = (batch.column(name).to_pylist() for name in names)
     for id, content, code, reason in zip(*columns, strict=True):
         # A pipeline, too, has a digest serve where there is no id.
         name = name_of(file, message_id(content or b"") if id is None else id)
         if content is not None:
-            yield Message(name, content)
+            yield InputMessage(name, content)
         elif code is not None:
-            yield Message(name, RefusedBySourceError(code, reason=reason))
+            yield InputMessage(name, RefusedBySourceError(code, reason=reason))
         else:
             yield _unreadable(name, "its value is null")
 
 
-def _unread(error: PathcastError, name: str, count: int) -> Message:
-    """What is said of a file that holds many messages, of which some may have been given."""
+def _unread(error: PathcastError, name: str, count: int) -> InputMessage:
+    """Return the report of a file of many messages, of which some may have been given."""
     if error.code != FILE:
-        return Message(name, error)
+        return InputMessage(name, error)
     before = f"; {count:,} of its messages were read before" if count else ""
     return _unreadable(name, f"{error.params.get('reason')}{before}")
 
 
-def _unreadable(name: str, reason: str) -> Message:
-    return Message(name, UnreadableMessageError("message.unreadable", path=name, reason=reason))
+def _unreadable(name: str, reason: str) -> InputMessage:
+    return InputMessage(
+        name, UnreadableMessageError("message.unreadable", path=name, reason=reason)
+    )

@@ -49,7 +49,7 @@ BATCH_BYTES_MAX = 16 * 1024 * 1024
 _MEMBER: Final = re.compile(f"(.+?(?:{'|'.join(map(re.escape, PACKED_SUFFIXES))}))!.+", re.DOTALL)
 
 
-class Message(NamedTuple):
+class InputMessage(NamedTuple):
     """A message as it was found.
 
     Attributes:
@@ -61,7 +61,7 @@ class Message(NamedTuple):
     content: bytes | PathcastError
 
 
-def read_messages(given: Iterable[str], limits: Limits) -> Iterator[Message]:
+def read_messages(given: Iterable[str], limits: Limits) -> Iterator[InputMessage]:
     """The messages that the arguments of a command stand for, in order.
 
     Args:
@@ -78,7 +78,7 @@ def read_messages(given: Iterable[str], limits: Limits) -> Iterator[Message]:
         yield from _messages_of(name.removeprefix("file://"), limits)
 
 
-def _messages_of(name: str, limits: Limits) -> Iterator[Message]:
+def _messages_of(name: str, limits: Limits) -> Iterator[InputMessage]:
     # As `pathcast.spark.storage`, which is imported for URLs only, tells them.
     is_url = "://" in name
     path = Path(name)
@@ -89,24 +89,24 @@ def _messages_of(name: str, limits: Limits) -> Iterator[Message]:
     elif (member := _MEMBER.fullmatch(name)) and (is_url or not path.exists()):
         container = _messages_of(member[1], limits)
         missing = _unreadable(name, f"{member[1]} holds no message of this id")
-        yield next((each for each in container if each.name == name), Message(name, missing))
+        yield next((each for each in container if each.name == name), InputMessage(name, missing))
     elif is_url or name.endswith((*PACKED_SUFFIXES, ".toml")):
         yield from _elsewhere(name, limits)
     else:
         yield read_message(name, bytes_max=limits.message_bytes_max)
 
 
-def _elsewhere(name: str, limits: Limits) -> Iterator[Message]:
+def _elsewhere(name: str, limits: Limits) -> Iterator[InputMessage]:
     with extra("spark", name):
         from pathcast.cli.message_sources import messages_at
     yield from messages_at(name, limits)
 
 
-def _in_directory(directory: str, limits: Limits) -> Iterator[Message]:
+def _in_directory(directory: str, limits: Limits) -> Iterator[InputMessage]:
     is_empty = True
     for found in _walk(directory):
         is_empty = False
-        if isinstance(found, Message):
+        if isinstance(found, InputMessage):
             yield found
         elif found.endswith(PACKED_SUFFIXES):
             yield from _elsewhere(found, limits)
@@ -116,7 +116,7 @@ def _in_directory(directory: str, limits: Limits) -> Iterator[Message]:
         say(f"{directory}: no message in it: no *.xml file, Parquet file or archive")
 
 
-def _walk(directory: str) -> Iterator[str | Message]:
+def _walk(directory: str) -> Iterator[str | InputMessage]:
     """Names of the files of a directory, and an error for each folder that cannot be listed."""
     faults: list[OSError] = []
     for folder, folders, files in os.walk(directory, onerror=faults.append):
@@ -142,12 +142,12 @@ def is_counted(name: str) -> bool:
     return not name.startswith((".", "_"))
 
 
-def _fault_of(error: OSError) -> Message:
+def _fault_of(error: OSError) -> InputMessage:
     name = str(error.filename)
-    return Message(name, _unreadable(name, error.strerror or str(error)))
+    return InputMessage(name, _unreadable(name, error.strerror or str(error)))
 
 
-def read_message(name: str, *, bytes_max: int, is_named: bool = True) -> Message:
+def read_message(name: str, *, bytes_max: int, is_named: bool = True) -> InputMessage:
     """One message.
 
     Args:
@@ -165,20 +165,22 @@ def read_message(name: str, *, bytes_max: int, is_named: bool = True) -> Message
                 status = os.fstat(file.fileno())
                 if not is_named and not stat.S_ISREG(status.st_mode):
                     reason = "a pipe or device in a directory is not read; name it to read it"
-                    return Message(name, _unreadable(name, reason))
+                    return InputMessage(name, _unreadable(name, reason))
                 size = status.st_size
                 content = b"" if size > bytes_max else file.read(bytes_max + 1)
         except (OSError, ValueError) as error:
             # A name that no file has, with a null character, is a ValueError.
-            return Message(name, _unreadable(name, getattr(error, "strerror", None) or str(error)))
+            return InputMessage(
+                name, _unreadable(name, getattr(error, "strerror", None) or str(error))
+            )
     given = max(size, len(content))
     if given > bytes_max:
         limit = "message_bytes_max"
-        return Message(
+        return InputMessage(
             name,
             LimitExceededError("limit.message_bytes", limit=limit, given=given, maximum=bytes_max),
         )
-    return Message(name, content)
+    return InputMessage(name, content)
 
 
 def _open_at_once(name: str, flags: int) -> int:
@@ -213,9 +215,9 @@ def check_standard_input(*given: str) -> None:
         raise ConfigError("config.invalid", key=STANDARD_INPUT, reason=reason)
 
 
-def read_batches(given: Iterable[str], limits: Limits) -> Iterator[list[Message]]:
-    """What `read_messages` gives, in order, in batches bounded by number and by bytes."""
-    batch: list[Message] = []
+def read_batches(given: Iterable[str], limits: Limits) -> Iterator[list[InputMessage]]:
+    """Yield the messages of `read_messages` in batches bounded by number and by bytes."""
+    batch: list[InputMessage] = []
     batch_bytes = 0
     for message in read_messages(given, limits):
         batch.append(message)

@@ -116,7 +116,7 @@ def _unknown(place: str | Storage, name: str) -> str | None:
 
 
 def _likely(name: str, known: Sequence[str]) -> str:
-    """Who is likely meant, or some of those that there are."""
+    """Suggest the subscriber that is likely meant, or some of those that there are."""
     close = near(name, known)
     if close:
         return f"; did you mean {' or '.join(close)}?"

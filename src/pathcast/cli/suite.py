@@ -88,8 +88,8 @@ class Suite(BaseModel):
     case: Annotated[list[Case], Field(min_length=1)]
 
 
-class Outcome(Enum):
-    """What became of a case."""
+class CaseOutcome(Enum):
+    """The outcome of a case."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -111,7 +111,7 @@ class CaseResult:
 
     suite: Path
     name: str
-    outcome: Outcome
+    outcome: CaseOutcome
     reason: str = ""
     difference: tuple[str, ...] = ()
     explanation: str = ""
@@ -170,12 +170,12 @@ def _run(
         error = found.error or found.verdicts.get(CASE_ID)
     reason, difference = _judged(path, case, [] if found is None else found, error)
     if not reason:
-        return CaseResult(path, case.name, Outcome.PASSED)
+        return CaseResult(path, case.name, CaseOutcome.PASSED)
     told = None
     if found is not None and error is None and _is_miscounted(case, len(found)):
         content = message if isinstance(message, bytes) else message.encode()
         told = explained(asked, content, engine, limits)
-    return CaseResult(path, case.name, Outcome.FAILED, reason, tuple(difference), told or "")
+    return CaseResult(path, case.name, CaseOutcome.FAILED, reason, tuple(difference), told or "")
 
 
 def _is_miscounted(case: Case, came: int) -> bool:
@@ -239,7 +239,7 @@ def _judged(
 
 
 def _wanted(path: Path, case: Case) -> list[bytes]:
-    """What has to come, one text a result."""
+    """Return the expected results, one text each."""
     if case.expect is not None:
         texts = [case.expect] if isinstance(case.expect, str) else case.expect
         return [_trimmed(text.encode()) for text in texts]
@@ -259,7 +259,7 @@ def _comparable(text: bytes, case: Case) -> bytes:
 
 
 def _diff(wanted: Sequence[bytes], came: Sequence[bytes], *, is_indented: bool) -> list[str]:
-    """What is different, by lines of one tag each."""
+    """Return the differences, by lines of one tag each."""
     sides = []
     for results in (wanted, came):
         lines: list[str] = []

@@ -14,7 +14,7 @@ from rich.text import Text
 from pathcast.cli.console import answers, say
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.options import EngineOption, engine_name
-from pathcast.cli.suite import CaseResult, Outcome, read_suite, run_suite
+from pathcast.cli.suite import CaseOutcome, CaseResult, read_suite, run_suite
 
 _NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -60,7 +60,7 @@ def run_suites(
             _show(result)
         results += found
     seconds = time.monotonic() - started
-    failed = sum(result.outcome is Outcome.FAILED for result in results)
+    failed = sum(result.outcome is CaseOutcome.FAILED for result in results)
     if junit is not None:
         _write_junit(junit, results, seconds)
     say(f"{len(results) - failed} passed, {failed} failed, in {seconds:.1f} s")
@@ -69,7 +69,7 @@ def run_suites(
 
 def _show(result: CaseResult) -> None:
     out = answers()
-    is_fine = result.outcome is Outcome.PASSED
+    is_fine = result.outcome is CaseOutcome.PASSED
     head = ("passed", "green") if is_fine else ("FAILED", "bold red")
     out.print(Text.assemble(head, f"  {result.suite}: {result.name}"))
     if not is_fine:
@@ -88,7 +88,7 @@ def _xml(text: str) -> str:
 
 def _write_junit(path: Path, results: list[CaseResult], seconds: float) -> None:
     """The results in the form that continuous integration systems read."""
-    failed = sum(result.outcome is Outcome.FAILED for result in results)
+    failed = sum(result.outcome is CaseOutcome.FAILED for result in results)
     root = ElementTree.Element(
         "testsuite",
         name="pathcast test",
@@ -100,7 +100,7 @@ def _write_junit(path: Path, results: list[CaseResult], seconds: float) -> None:
         case = ElementTree.SubElement(
             root, "testcase", classname=_xml(str(result.suite)), name=_xml(result.name)
         )
-        if result.outcome is Outcome.FAILED:
+        if result.outcome is CaseOutcome.FAILED:
             failure = ElementTree.SubElement(case, "failure", message=_xml(result.reason))
             told = [*result.difference, *result.explanation.splitlines()]
             failure.text = _xml("\n".join(told))

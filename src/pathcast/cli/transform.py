@@ -15,7 +15,7 @@ from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.messages import (
     MESSAGES_HELP,
     STANDARD_INPUT,
-    Message,
+    InputMessage,
     check_standard_input,
     read_batches,
 )
@@ -135,8 +135,8 @@ def read_query(given: str, steps: Sequence[str] | None = None) -> Subscription:
 
 
 def _delivered(
-    broker: Broker, batch: list[Message]
-) -> Iterator[tuple[Message, Deliveries | PathcastError]]:
+    broker: Broker, batch: list[InputMessage]
+) -> Iterator[tuple[InputMessage, Deliveries | PathcastError]]:
     """The messages of a batch with their deliveries, or with why they have none."""
     readable = [message for message in batch if isinstance(message.content, bytes)]
     found = broker.process_batch(
@@ -155,7 +155,7 @@ def _delivered(
 
 
 def _write(
-    message: Message, found: Deliveries, writer: _ResultFiles | None, format_: Format
+    message: InputMessage, found: Deliveries, writer: _ResultFiles | None, format_: Format
 ) -> None:
     for delivery in found:
         fragment = delivery.fragment or b""

@@ -1,9 +1,9 @@
-"""Queries in partitions: where each goes, which partitions a message can match, what to move.
+"""Queries in partitions: where each goes, and which partitions a message can match.
 
 A `Placement` says both; there are four. `PepPlacement` places queries by the values that they ask
 for, so that a message goes to few partitions; `PrefixPlacement` by how their paths begin;
 `HashPlacement` and `CostPlacement` evenly, by number or by measured cost, and every message goes
-everywhere. An `Assignment` is the book of which query is where, and plans what to move.
+everywhere.
 
 Example:
     >>> from pathcast import Query, QueryIndex
@@ -21,7 +21,6 @@ It starts no process and knows no cluster; `pathcast.spark` does.
 Source: 001, 4.4. docs/scaling.md says when which placement pays.
 """
 
-from pathcast.partition.assignment import Assignment, Move
 from pathcast.partition.cost import CostPlacement, measured_costs
 from pathcast.partition.patterns import (
     ExclusivenessPattern,
@@ -30,21 +29,18 @@ from pathcast.partition.patterns import (
     patterns_by_rates,
 )
 from pathcast.partition.pep import PepPlacement
-from pathcast.partition.placement import HashPlacement, Placement, Touched, Unit
+from pathcast.partition.placement import HashPlacement, Placement, Touched
 from pathcast.partition.prefix import PrefixPlacement
 from pathcast.partition.value_key import ValueKey, value_key
 
 __all__ = [
-    "Assignment",
     "CostPlacement",
     "ExclusivenessPattern",
     "HashPlacement",
-    "Move",
     "PepPlacement",
     "Placement",
     "PrefixPlacement",
     "Touched",
-    "Unit",
     "ValueKey",
     "candidate_patterns",
     "exclusiveness_patterns",

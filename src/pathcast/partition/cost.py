@@ -25,7 +25,7 @@ the sum is what is evened out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -37,7 +37,6 @@ from pathcast.partition.balancing import balanced
 from pathcast.partition.placement import (
     HashPlacement,
     Touched,
-    Unit,
     check_partitions,
     everywhere,
 )
@@ -59,11 +58,11 @@ class CostPlacement:
 
     Attributes:
         partitions: Their number.
-        table: Id -> partition. Queries that came later go by their hash, until a rebalance.
+        table: Id -> partition. Queries that came later go by their hash.
     """
 
     partitions: int
-    table: Mapping[Unit, int] = field(default_factory=dict)
+    table: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, population: Population, costs: np.ndarray, partitions: int) -> CostPlacement:
@@ -78,24 +77,13 @@ class CostPlacement:
             ConfigError: The number of partitions cannot be used.
         """
         check_partitions(partitions)
-        weights: dict[Unit, float] = dict(zip(population.query_ids, costs.tolist(), strict=True))
+        weights = dict(zip(population.query_ids, costs.tolist(), strict=True))
         return cls(partitions, balanced(weights, partitions))
 
     @property
     def dont_care(self) -> None:
         """There is none."""
         return
-
-    def units(self, population: Population) -> Sequence[Unit]:
-        """Every query is one."""
-        return list(population.query_ids)
-
-    def partition_of(self, unit: Unit) -> int:
-        """By the table, or by the hash."""
-        known = self.table.get(unit)
-        if known is not None:
-            return known
-        return int(self._by_hash([str(unit)])[0])
 
     def place(self, population: Population) -> np.ndarray:
         """By the table, or by the hash."""
@@ -104,10 +92,6 @@ class CostPlacement:
         unknown = np.flatnonzero(placed < 0)
         placed[unknown] = self._by_hash([population.query_ids[at] for at in unknown.tolist()])
         return placed.astype(np.uint32)
-
-    def moved(self, moves: Mapping[Unit, int]) -> CostPlacement:
-        """The same with some queries elsewhere."""
-        return replace(self, table={**self.table, **moves})
 
     def touched(self, messages: Messages) -> Touched:
         """All partitions."""
@@ -124,7 +108,7 @@ def measured_costs(
     sample: int = 32,
     engine: str | None = None,
 ) -> np.ndarray:
-    """What each query of a snapshot costs a message, as measured on its class.
+    """Measure the cost of each query of a snapshot, by its class.
 
     Args:
         snapshot: The queries.

@@ -41,7 +41,7 @@ _PLAIN: Final = re.compile(rb"<[^<>&\"']*>([^<>&\r]*)</[^<>]*>")
 
 @dataclass(frozen=True)
 class FoundValues:
-    """What messages have at places.
+    """The values of messages at places.
 
     Attributes:
         rows: Place of the message in the batch, one a value; ascending.

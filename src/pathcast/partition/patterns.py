@@ -19,26 +19,20 @@ Source: 001, 4.4, "Partitioning based on Exclusiveness Patterns", step (1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
 from pathcast.partition.value_key import ValueKey, value_key
-from pathcast.query import OPERATORS, End, Operator, Place, Population
-from pathcast.query.normal import AnyIn, AnyNamespace, Name, NameTest
-from pathcast.schema import MANY, PathOccurrences, SchemaStep
+from pathcast.query import OPERATORS, Operator, Place, Population
 
 PATTERNS_MAX: Final = 64
 """Patterns of one placement; each lets a message match one partition more."""
 
 GAIN_MIN: Final = 0.0005
 """Share of all queries that a further pattern must cover."""
-
-
-_IsOnce: TypeAlias = Callable[[int], bool]
-"""Whether a message has one value at most at the place of a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +42,11 @@ class ExclusivenessPattern:
     Attributes:
         place: Structure and compared thing.
         queries: Queries that have the pattern.
-        is_once: Whether a message has at most one value there, as the schema says; None where no
-            schema was asked.
         rate: Values that a message has there on average; None where no message was asked.
     """
 
     place: Place
     queries: int
-    is_once: bool | None = None
     rate: float | None = None
 
 
@@ -124,45 +115,36 @@ def _keys(population: Population, constants: np.ndarray) -> tuple[list[ValueKey]
     return key_of, numbers
 
 
-def candidate_patterns(
-    population: Population, *, schema: PathOccurrences | None = None
-) -> list[ExclusivenessPattern]:
-    """All exclusiveness patterns of a population, by how many queries have them.
+def candidate_patterns(population: Population) -> list[ExclusivenessPattern]:
+    """Return all exclusiveness patterns of a population, by how many queries have them.
 
     Args:
-        population: What the queries ask for.
-        schema: Says what occurs at most once.
+        population: The predicates of the queries.
 
     Cost: a sort of the comparisons.
     """
     counted = np.bincount(pattern_rows(population).places, minlength=len(population.places))
     found = [
-        ExclusivenessPattern(
-            place, int(queries), None if schema is None else occurs_once(schema, place)
-        )
+        ExclusivenessPattern(place, int(queries))
         for place, queries in zip(population.places, counted, strict=True)
         if queries
     ]
-    return sorted(found, key=lambda each: (-each.queries, not each.is_once, str(each.place)))
+    return sorted(found, key=lambda each: (-each.queries, str(each.place)))
 
 
 def exclusiveness_patterns(
     population: Population,
     *,
-    schema: PathOccurrences | None = None,
     patterns_max: int = PATTERNS_MAX,
     gain_min: float = GAIN_MIN,
 ) -> list[ExclusivenessPattern]:
-    """Patterns of which every query has one, as far as queries have any.
+    """Return patterns of which every query has one, as far as queries have any.
 
     Candidates are sorted by how many queries have them; of those, the one that covers most of the
-    queries that are not covered yet is chosen, again and again. Then every chosen pattern that can
-    have several values in a message is given up for one that the schema allows once, where that
-    covers the queries that no other chosen pattern does; and what covers none alone goes.
+    queries that are not covered yet is chosen, again and again.
 
     Args:
-        population: What the queries ask for.
-        schema: Says what occurs at most once; without it nothing is preferred.
+        population: The predicates of the queries.
         patterns_max: Most patterns.
         gain_min: Share of all queries that a further pattern must cover.
 
@@ -171,27 +153,9 @@ def exclusiveness_patterns(
 
     Cost: a sort of the comparisons, and one pass over them a pattern.
     """
-    rows = pattern_rows(population)
-    known: dict[int, bool] = {}
-
-    def is_once(place: int) -> bool:
-        if place not in known:
-            known[place] = schema is not None and occurs_once(schema, population.places[place])
-        return known[place]
-
-    cover = _Cover(rows, len(population), len(population.places))
-    chosen = cover.greedy(is_once, patterns_max, max(1, int(gain_min * len(population))))
-    if schema is not None:
-        chosen = cover.perturbed(chosen, is_once)
-    chosen.sort(key=lambda at: (-cover.coverage[at], not is_once(at), str(population.places[at])))
-    return [
-        ExclusivenessPattern(
-            population.places[place],
-            int(cover.coverage[place]),
-            None if schema is None else is_once(place),
-        )
-        for place in chosen
-    ]
+    cover = PatternCover(population)
+    chosen = cover.greedy(patterns_max, max(1, int(gain_min * len(population))))
+    return cover.patterns(chosen)
 
 
 def patterns_by_rates(
@@ -219,8 +183,8 @@ def patterns_by_rates(
 
     Cost: as `exclusiveness_patterns`.
     """
-    rows = pattern_rows(population)
-    cover = _Cover(rows, len(population), len(population.places))
+    cover = PatternCover(population)
+    rows = cover.rows
     rate_of = np.array([rates.get(place, np.nan) for place in population.places])
     is_covered = np.zeros(len(population), dtype=bool)
     chosen: list[int] = []
@@ -240,95 +204,63 @@ def patterns_by_rates(
         is_covered[cover.queries_of(place)] = True
     return [
         ExclusivenessPattern(
-            population.places[place], int(cover.coverage[place]), None, float(rate_of[place])
+            population.places[place], int(cover.coverage[place]), float(rate_of[place])
         )
         for place in chosen
     ]
 
 
-class _Cover:
-    """Which queries are covered by which places."""
+class PatternCover:
+    """The queries that each place of a population covers.
 
-    def __init__(self, rows: PatternRows, queries: int, places: int) -> None:
-        self._queries = queries
+    Args:
+        population: The predicates of the queries.
+
+    Attributes:
+        population: As given.
+        rows: Its patterns.
+        coverage: Number of queries by the number of a place.
+    """
+
+    def __init__(self, population: Population) -> None:
+        self.population = population
+        self.rows = rows = pattern_rows(population)
         order = np.argsort(rows.places, kind="stable")
-        bounds = np.searchsorted(rows.places[order], np.arange(places + 1))
         self._of = rows.queries[order]
-        self._bounds = bounds
-        self._rows = rows
-        self.coverage = np.diff(bounds)
+        self._bounds = np.searchsorted(rows.places[order], np.arange(len(population.places) + 1))
+        self.coverage = np.diff(self._bounds)
 
     def queries_of(self, place: int) -> np.ndarray:
         """The queries that have a place."""
         found: np.ndarray = self._of[self._bounds[place] : self._bounds[place + 1]]
         return found
 
-    def greedy(self, is_once: _IsOnce, most: int, gain_min: int) -> list[int]:
-        """Places that cover the queries, the one with the greatest gain first."""
-        is_covered = np.zeros(self._queries, dtype=bool)
+    def greedy(self, most: int, gain_min: int) -> list[int]:
+        """Return places that cover the queries, the one with the greatest gain first.
+
+        Args:
+            most: Places.
+            gain_min: Queries that a further place must cover.
+        """
+        is_covered = np.zeros(len(self.population), dtype=bool)
         chosen: list[int] = []
         while len(chosen) < most:
-            left = ~is_covered[self._rows.queries]
-            gains = np.bincount(self._rows.places[left], minlength=len(self.coverage))
+            left = ~is_covered[self.rows.queries]
+            gains = np.bincount(self.rows.places[left], minlength=len(self.coverage))
             best = int(gains.max(initial=0))
             if best < gain_min:
                 break
-            # Of equal gains, what occurs once; then what has more queries in all.
-            ties = np.flatnonzero(gains == best).tolist()
-            place = max(ties, key=lambda at: (is_once(at), self.coverage[at], -at))
+            place = max(np.flatnonzero(gains == best).tolist(), key=self.worth)
             chosen.append(place)
             is_covered[self.queries_of(place)] = True
         return chosen
 
-    def perturbed(self, chosen: Sequence[int], is_once: _IsOnce) -> list[int]:
-        """The same with more places that occur once, and no query less that is covered."""
-        times = np.zeros(self._queries, dtype=np.int32)
-        for place in chosen:
-            times[self.queries_of(place)] += 1
-        kept = list(chosen)
-        for place in sorted(chosen, key=lambda at: (is_once(at), self.coverage[at])):
-            own = self.queries_of(place)
-            alone = own[times[own] == 1]
-            if len(alone):
-                other = None if is_once(place) else self._instead(alone, kept, is_once)
-                if other is None:
-                    continue
-                kept.append(other)
-                times[self.queries_of(other)] += 1
-            kept.remove(place)
-            times[own] -= 1
-        return kept
+    def worth(self, place: int) -> tuple[int, ...]:
+        """Return the order of places of equal gain: more queries in all are worth more."""
+        return int(self.coverage[place]), -place
 
-    def _instead(self, alone: np.ndarray, kept: Sequence[int], is_once: _IsOnce) -> int | None:
-        """A place that occurs once and covers all of these queries."""
-        is_alone = np.zeros(self._queries, dtype=bool)
-        is_alone[alone] = True
-        inside = is_alone[self._rows.queries]
-        found = np.bincount(self._rows.places[inside], minlength=len(self.coverage))
-        whole = np.flatnonzero(found == len(alone)).tolist()
-        usable = [place for place in whole if place not in kept and is_once(place)]
-        return max(usable, key=lambda at: (self.coverage[at], -at), default=None)
-
-
-def occurs_once(schema: PathOccurrences, place: Place) -> bool:
-    """Whether a valid message has one value at most at a place.
-
-    Comments and processing instructions that cut a text in two are not thought of.
-    """
-    test = place.attribute
-    if place.end is End.ATTRIBUTE and not isinstance(test, Name):
-        return False
-    steps = [SchemaStep(axis.value, *_names(test)) for axis, test in place.steps]
-    return schema.max_occurrences(steps) < MANY
-
-
-def _names(test: NameTest) -> tuple[str | None, str | None]:
-    match test:
-        case Name(uri, local):
-            return uri, local
-        case AnyIn(uri):
-            return uri, None
-        case AnyNamespace(local):
-            return None, local
-        case _:
-            return None, None
+    def patterns(self, chosen: Sequence[int]) -> list[ExclusivenessPattern]:
+        """Return the patterns of places, by their coverage."""
+        places = self.population.places
+        order = sorted(chosen, key=lambda at: (-self.coverage[at], str(places[at])))
+        return [ExclusivenessPattern(places[at], int(self.coverage[at])) for at in order]

@@ -17,15 +17,15 @@ Example:
 Source: 001, 4.4, "Partitioning based on Exclusiveness Patterns", step (2). Differs: buckets hold
 about as many queries each, where the paper cuts the range of values; the two are the same for
 values that are asked for equally often. Queries without any chosen pattern, of which the paper has
-none, are in a partition of their own. With a sample of messages, patterns
-are chosen by what messages have, not by coverage alone.
+none, are in a partition of their own. No schema is asked: with a sample of messages, patterns are
+chosen by the values that messages have, not by coverage alone.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -46,14 +46,12 @@ from pathcast.partition.patterns import (
 )
 from pathcast.partition.placement import (
     Touched,
-    Unit,
     check_partitions,
     stable_hashes,
     touched_lists,
 )
 from pathcast.partition.value_key import ValueKey
 from pathcast.query import Place, Population
-from pathcast.schema import PathOccurrences
 
 _MEASURED_MAX: Final = 512
 """Candidates whose values are counted in a sample; those that most queries have."""
@@ -69,7 +67,6 @@ class PepPlacement:
         borders: For each pattern the keys at which a bucket begins, the first bucket left out;
             ascending, K - 1 of them.
         seed: Chooses among the patterns of a query.
-        elsewhere: Pattern number and key -> partition, where a rebalance has moved them.
         engine: What finds the values of messages; as for `Broker`.
         limits: What a message may cost.
         threads: As for `Broker`.
@@ -79,7 +76,6 @@ class PepPlacement:
     buckets: int
     borders: tuple[tuple[ValueKey, ...], ...]
     seed: int = 0
-    elsewhere: Mapping[Unit, int] = field(default_factory=dict)
     engine: str | None = None
     limits: Limits | None = None
     threads: int | None = None
@@ -90,7 +86,6 @@ class PepPlacement:
         population: Population,
         buckets: int,
         *,
-        schema: PathOccurrences | None = None,
         sample: Messages | None = None,
         patterns: Sequence[ExclusivenessPattern] | None = None,
         patterns_max: int = PATTERNS_MAX,
@@ -105,10 +100,8 @@ class PepPlacement:
         Args:
             population: What the queries ask for; those that come later may be others.
             buckets: K, the partitions without the don't-care partition.
-            schema: Says what occurs at most once, which is preferred.
-            sample: Messages as they will come; what they have decides then, in place of the schema:
-                patterns are those of `patterns_by_rates`, and a query with several is placed by the
-                one that a message has the fewest values of.
+            sample: Messages as they will come: the patterns are those of `patterns_by_rates`, and
+                a query with several is placed by the one of which a message has the fewest values.
             patterns: The patterns to use; None finds them.
             patterns_max: As for `exclusiveness_patterns`.
             gain_min: Likewise.
@@ -127,9 +120,9 @@ class PepPlacement:
             patterns = patterns_by_rates(population, rates, buckets, patterns_max=patterns_max)
         elif patterns is None:
             patterns = exclusiveness_patterns(
-                population, schema=schema, patterns_max=patterns_max, gain_min=gain_min
+                population, patterns_max=patterns_max, gain_min=gain_min
             )
-        unfilled = cls(tuple(patterns), buckets, (), seed, {}, engine, limits, threads)
+        unfilled = cls(tuple(patterns), buckets, (), seed, engine, limits, threads)
         chosen = unfilled._chosen(population)
         borders = []
         for number in range(len(patterns)):
@@ -152,37 +145,12 @@ class PepPlacement:
         """M/K: the share of partitions that a message can match whose patterns occur once each."""
         return len(self.patterns) / self.buckets
 
-    def units(self, population: Population) -> Sequence[Unit]:
-        """Pattern number and key of each query."""
-        units: list[Unit] = [None] * len(population)
-        chosen = self._chosen(population)
-        rows = zip(
-            chosen.queries.tolist(), chosen.places.tolist(), chosen.keys.tolist(), strict=True
-        )
-        for query, pattern, key in rows:
-            units[query] = (pattern, chosen.key_of[key])
-        return units
-
-    def partition_of(self, unit: Unit) -> int:
-        """By the bucket of the key."""
-        if unit is None:
-            return self.dont_care
-        if unit in self.elsewhere:
-            return self.elsewhere[unit]
-        assert isinstance(unit, tuple)
-        pattern, key = unit
-        return bisect_right(self.borders[pattern], key)
-
     def place(self, population: Population) -> np.ndarray:
         """By the bucket of the key of each query. Cost: a sort of the comparisons."""
         placed = np.full(len(population), self.dont_care, dtype=np.uint32)
         chosen = self._chosen(population)
         placed[chosen.queries] = self._targets(chosen.places, chosen.keys, chosen.key_of)
         return placed
-
-    def moved(self, moves: Mapping[Unit, int]) -> PepPlacement:
-        """The same with the queries of some pattern and key elsewhere."""
-        return replace(self, elsewhere={**self.elsewhere, **moves})
 
     def touched(self, messages: Messages) -> Touched:
         """The buckets that the values of a message lie in, and the don't-care partition.
@@ -205,7 +173,7 @@ class PepPlacement:
 
     @cached_property
     def values(self) -> PatternValues:
-        """What finds the values of messages."""
+        """Return the finder of the values of messages."""
         places = [pattern.place for pattern in self.patterns]
         return PatternValues(places, engine=self.engine, limits=self.limits, threads=self.threads)
 
@@ -215,7 +183,7 @@ class PepPlacement:
         """The partition of each pair of pattern and key; each distinct pair is looked up once."""
         pairs, at = np.unique(patterns * len(key_of) + keys, return_inverse=True)
         targets = [
-            self.partition_of((pair // len(key_of), key_of[pair % len(key_of)]))
+            bisect_right(self.borders[pair // len(key_of)], key_of[pair % len(key_of)])
             for pair in pairs.tolist()
         ]
         found: np.ndarray = np.array(targets, dtype=np.int64)[at]

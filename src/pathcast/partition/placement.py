@@ -1,9 +1,7 @@
-"""What every placement of queries says: where a query goes, and where a message can match.
+"""The interface of placements: where a query goes, and where a message can match.
 
 Partitions are numbered from 0. A placement may have a *don't-care* partition, the last one, for
-queries that it knows nothing to tell apart by; every message goes there. Queries are placed by
-*units*, which stay together and are what a rebalance moves: all queries that ask for one value of
-one pattern, all that begin with one path, or a single query.
+queries that it knows nothing to tell apart by; every message goes there.
 
 Example:
     >>> from pathcast import Query, QueryIndex
@@ -16,15 +14,15 @@ Example:
     >>> placement.touched([b"<a/>"]).partitions.to_pylist()
     [[0, 1]]
 
-It holds no queries: `pathcast.partition.assignment` keeps the book.
+It holds no queries.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, Protocol, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -33,14 +31,8 @@ from pathcast.engine.messages import Messages, message_column
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.query import Population
 
-Unit: TypeAlias = Hashable
-"""What is placed as a whole; None is what belongs into the don't-care partition."""
-
 PARTITIONS_MAX: Final = 1 << 20
 """Partitions of one placement."""
-
-SLOTS: Final = 1 << 14
-"""Units of a placement by hash."""
 
 
 @dataclass(frozen=True)
@@ -83,21 +75,8 @@ class Placement(Protocol):
     def dont_care(self) -> int | None:
         """Number of the don't-care partition; None if there is none."""
 
-    def units(self, population: Population) -> Sequence[Unit]:
-        """The unit of each query."""
-
-    def partition_of(self, unit: Unit) -> int:
-        """Where the queries of a unit go."""
-
     def place(self, population: Population) -> np.ndarray:
-        """Where each query goes: `uint32`, as `partition_of` its unit, at the speed of columns."""
-
-    def moved(self, moves: Mapping[Unit, int]) -> Placement:
-        """The same with some units elsewhere.
-
-        Args:
-            moves: Unit -> partition.
-        """
+        """Where each query goes: `uint32`."""
 
     def touched(self, messages: Messages) -> Touched:
         """Which partitions each message can match; never too few."""
@@ -110,12 +89,10 @@ class HashPlacement:
     Attributes:
         partitions: Their number.
         seed: Other seeds give other placements.
-        elsewhere: Hash slot -> partition, where that is another one than the hash says.
     """
 
     partitions: int
     seed: int = 0
-    elsewhere: Mapping[Unit, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_partitions(self.partitions)
@@ -125,43 +102,17 @@ class HashPlacement:
         """There is none."""
         return
 
-    def units(self, population: Population) -> Sequence[Unit]:
-        """Slots of the hash."""
-        slots: list[Unit] = self._slots(population.query_ids).tolist()
-        return slots
-
-    def partition_of(self, unit: Unit) -> int:
-        """By the slot."""
-        if unit in self.elsewhere:
-            return self.elsewhere[unit]
-        assert isinstance(unit, int)
-        return unit % self.partitions
-
     def place(self, population: Population) -> np.ndarray:
         """By the hash of the ids. Cost: 0.3 µs a query."""
         return self.place_ids(population.query_ids)
 
     def place_ids(self, ids: Sequence[str]) -> np.ndarray:
         """Where queries of these ids go: all that a hash wants to know of a query."""
-        table = np.array([self.partition_of(slot) for slot in range(self._slot_count)], np.uint32)
-        placed: np.ndarray = table[self._slots(ids)]
-        return placed
-
-    def moved(self, moves: Mapping[Unit, int]) -> HashPlacement:
-        """The same with some slots elsewhere."""
-        return replace(self, elsewhere={**self.elsewhere, **moves})
+        return stable_hashes(ids, self.seed) % np.uint32(self.partitions)
 
     def touched(self, messages: Messages) -> Touched:
         """All partitions."""
         return everywhere(messages, self.partitions)
-
-    @property
-    def _slot_count(self) -> int:
-        # A multiple of the partitions, so that all get as many.
-        return -(-SLOTS // self.partitions) * self.partitions
-
-    def _slots(self, ids: Sequence[str]) -> np.ndarray:
-        return stable_hashes(ids, self.seed) % np.uint32(self._slot_count)
 
 
 def check_partitions(partitions: int) -> None:

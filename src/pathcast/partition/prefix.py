@@ -16,7 +16,7 @@ Structure alone does not exclude (001, 4.4): a message that has all beginnings g
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -31,7 +31,6 @@ from pathcast.model import Query
 from pathcast.partition.balancing import balanced
 from pathcast.partition.placement import (
     Touched,
-    Unit,
     check_partitions,
     missing_of,
     touched_lists,
@@ -55,7 +54,7 @@ class PrefixPlacement:
 
     groups: int
     steps: int
-    table: Mapping[Unit, int] = field(default_factory=dict)
+    table: Mapping[Place, int] = field(default_factory=dict)
     engine: str | None = None
     limits: Limits | None = None
     threads: int | None = None
@@ -81,10 +80,9 @@ class PrefixPlacement:
             reason = f"{steps!r} is not a whole number from 1 on"
             raise ConfigError("config.invalid", key="steps", reason=reason)
         empty = cls(groups, steps, {}, engine, limits, threads)
-        weights: dict[Unit, float] = {}
-        for unit in empty.units(population):
-            if unit is not None:
-                weights[unit] = weights.get(unit, 0.0) + 1.0
+        numbers, places = empty._beginnings(population)
+        counts = np.bincount(numbers[numbers >= 0], minlength=len(places)).tolist()
+        weights = {place: count for place, count in zip(places, counts, strict=True) if count}
         return replace(empty, table=balanced(weights, groups))
 
     @property
@@ -97,25 +95,13 @@ class PrefixPlacement:
         """The last partition."""
         return self.groups
 
-    def units(self, population: Population) -> Sequence[Unit]:
-        """The beginning that all alternatives of a query have."""
-        numbers, places = self._beginnings(population)
-        return [None if number < 0 else places[number] for number in numbers.tolist()]
-
-    def partition_of(self, unit: Unit) -> int:
-        """By the table; the don't-care partition for what is not in it."""
-        return self.table.get(unit, self.dont_care)
-
     def place(self, population: Population) -> np.ndarray:
         """By the beginnings. Cost: 0.1 µs a query."""
         numbers, places = self._beginnings(population)
-        targets = [*map(self.partition_of, places), self.dont_care]
+        targets = [self.table.get(place, self.dont_care) for place in places]
+        targets.append(self.dont_care)  # the number -1 stands for it
         placed: np.ndarray = np.array(targets, dtype=np.uint32)[numbers]
         return placed
-
-    def moved(self, moves: Mapping[Unit, int]) -> PrefixPlacement:
-        """The same with some beginnings elsewhere."""
-        return replace(self, table={**self.table, **moves})
 
     def touched(self, messages: Messages) -> Touched:
         """The partitions of the beginnings that a message has, and the don't-care partition."""
@@ -139,18 +125,17 @@ class PrefixPlacement:
 
     @cached_property
     def _matcher(self) -> tuple[Matcher, np.ndarray]:
-        """What finds the beginnings, and the partition of each by its number there."""
+        """Return the matcher of the beginnings, and the partition of each by its number there."""
         index = QueryIndex(engine=self.engine, limits=self.limits)
-        units = list(self.table)
+        places = list(self.table)
         rows = []
-        for number, unit in enumerate(units):
-            assert isinstance(unit, Place)
-            path, namespaces = unit.to_query()
+        for number, place in enumerate(places):
+            path, namespaces = place.to_query()
             rows.append(Query(str(number), path, namespaces))
         for name, error in index.register(rows).rejected.items():
-            raise KernelBugError("kernel.bug", reason=f"{units[int(name)]} is refused: {error}")
+            raise KernelBugError("kernel.bug", reason=f"{places[int(name)]} is refused: {error}")
         snapshot = index.freeze()
-        targets = [self.table[units[int(name)]] for name in snapshot.query_ids]
+        targets = [self.table[places[int(name)]] for name in snapshot.query_ids]
         return snapshot.matcher(threads=self.threads), np.array(targets, dtype=np.int64)
 
     def _beginnings(self, population: Population) -> tuple[np.ndarray, list[Place]]:

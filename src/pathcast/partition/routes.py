@@ -136,7 +136,7 @@ class Routes:
         return functools.reduce(operator.or_, self._targets.values(), 0)
 
     def copy(self) -> Routes:
-        """The same routes, to be changed."""
+        """Return a copy that may be changed."""
         return Routes(self._targets)
 
     def size(self, words: int) -> int:

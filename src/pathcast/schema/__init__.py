@@ -32,11 +32,9 @@ from pathcast.schema.graph import (
     Particle,
     SequenceParticle,
 )
-from pathcast.schema.occurrences import MANY, PathOccurrences, SchemaStep
 from pathcast.schema.xsd import XsdSchema, parse_xsd, read_xsd
 
 __all__ = [
-    "MANY",
     "Attribute",
     "AttributeDefault",
     "AttributeType",
@@ -54,9 +52,7 @@ __all__ = [
     "NameParticle",
     "Occurrence",
     "Particle",
-    "PathOccurrences",
     "PathStep",
-    "SchemaStep",
     "SequenceParticle",
     "Way",
     "XsdSchema",

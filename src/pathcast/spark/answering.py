@@ -1,11 +1,11 @@
-"""What a worker makes of a batch of messages: deliveries, as columns of numbers.
+"""Turns a batch of messages into deliveries, which are columns of numbers.
 
 A filter query is a subscription that is delivered as an id. So there is one answer, whoever found
 it: the matcher of the filter queries, the broker of the subscriptions that want results, or both.
 Nothing is text yet: a delivery is the row of a message, the place of a subscription in the table of
 the generation, which is sorted by subscriber, and the number of a result.
 
-    Generation (files) -> Answerer, once a worker -> Answer, once a batch -> `writing`
+    Generation (files) -> Answerer, once a worker -> BatchAnswer, once a batch -> `writing`
 
 This module does not import pyspark.
 """
@@ -40,8 +40,8 @@ few megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What became of one batch of messages.
+class BatchAnswer:
+    """Deliveries, matches and faults of one batch of messages.
 
     Attributes:
         message_ids: `string`, by row; null where a message has neither id nor bytes.
@@ -124,8 +124,8 @@ class Answerer:
             ids = subscriptions.table.column("id").cast(pa.string())
             self._results = _ResultTakers(ids.to_pylist(), self.table.takers_of(ids))
 
-    def answer(self, batch: pa.RecordBatch, *, with_matches: bool) -> list[Answer]:
-        """What becomes of the messages of a batch, schema `schemas.SOURCE`.
+    def answer(self, batch: pa.RecordBatch, *, with_matches: bool) -> list[BatchAnswer]:
+        """Match the messages of a batch, schema `schemas.SOURCE`.
 
         Args:
             batch: Messages.
@@ -148,7 +148,7 @@ class Answerer:
 
     def _answer(
         self, batch: pa.RecordBatch, found: DeliveryBatch | None, with_matches: bool
-    ) -> Answer:
+    ) -> BatchAnswer:
         messages = batch.column("message")
         deliveries = _Deliveries()
         ids, sizes = message_ids_of(batch), sizes_of(batch)
@@ -175,7 +175,7 @@ class Answerer:
         refused, letter = refused_in(batch, ids, refusals)
         if len(letter):
             letters.append(letter)
-        return Answer(
+        return BatchAnswer(
             message_ids=ids,
             sizes=sizes,
             is_refused=refused,
@@ -191,7 +191,7 @@ class Answerer:
         return self._undecided(verdicts, ids, sizes, *self._notices.expand(numbers))
 
     def _undecided_results(self, verdicts: pa.Table, ids: pa.Array, sizes: pa.Array) -> pa.Table:
-        """The same for subscriptions that want results."""
+        """Return the undecided rows of subscriptions that want results."""
         numbers = self._results.numbers(verdicts.column("subscription_id").to_pylist())
         return self._undecided(verdicts, ids, sizes, *self._results.takers.expand(numbers))
 
@@ -242,7 +242,7 @@ class _Deliveries:
         self._values.append(values)
 
     def columns(self) -> dict[str, np.ndarray | pa.Array]:
-        """What an `Answer` wants."""
+        """Return the columns that a `BatchAnswer` is made of."""
         names = ("rows", "ranks", "result_numbers", "fragments")
         parts = self._parts or [tuple(np.zeros(0, dtype=np.int32) for _ in names)]
         columns = (

@@ -1,4 +1,4 @@
-"""What the second and third stages of partitioned delivery do.
+"""The second and third stages of partitioned delivery, as Spark tasks.
 
 A worker opens the partitions that it serves and no other, answers the messages that were routed to
 them, and writes their deliveries as it would those of a whole generation: a delivery is of one
@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 
 from pathcast.customize.engines import id_maker
 from pathcast.errors import PathcastError
-from pathcast.spark.answering import Answer, Answerer
+from pathcast.spark.answering import Answerer, BatchAnswer
 from pathcast.spark.partitions import PartitionedGeneration
 from pathcast.spark.routed import ROUTED, ROW, RoutedMessages, opened_ipc, routed_ids
 from pathcast.spark.tasks import Clock, DeliveryTask, TaskReport
@@ -75,7 +75,7 @@ class Finds:
 
 @dataclass(slots=True)
 class PartitionReport(TaskReport):
-    """What a task of the second stage tells the driver besides.
+    """Counters that a task of the second stage adds to a `TaskReport`.
 
     Attributes:
         finds: What is to be merged.
@@ -385,10 +385,10 @@ def _found(
     return table.column(ROW).to_numpy(), table.column(_VALUE).combine_chunks()
 
 
-def _matched(batch: pa.RecordBatch, lists: pa.ListArray) -> Answer:
+def _matched(batch: pa.RecordBatch, lists: pa.ListArray) -> BatchAnswer:
     """Lists as a worker would have found them alone."""
     nothing = np.zeros(0, dtype=np.int32)
-    return Answer(
+    return BatchAnswer(
         message_ids=batch.column("message_id"),
         sizes=pa.nulls(len(batch), pa.int64()),
         is_refused=np.zeros(len(batch), dtype=bool),

@@ -64,7 +64,7 @@ Members: TypeAlias = Generator[tuple[str, bytes | None, int], None, None]
 
 @dataclass(frozen=True, slots=True)
 class ArchiveReader:
-    """See the module.
+    """Reads each member of an archive as a message.
 
     Attributes:
         storage: The source.
@@ -100,7 +100,7 @@ class ArchiveReader:
     def read(
         self, units: Sequence[Unit], unread: dict[str, PathcastError]
     ) -> Iterator[tuple[pa.RecordBatch, str | None]]:
-        """See `FileReader`."""
+        """Read the members of units; arguments as of `FileReader.read`."""
         singles = MessageRows(self.message_bytes_max)
         for unit in units:
             if unit.name in unread:

@@ -74,7 +74,7 @@ SCHEMA: Final = pa.schema(
 
 @dataclass(frozen=True)
 class ArchivedProfile:
-    """What is asked for at the broker.
+    """The query of a profile at the broker, and how it is delivered.
 
     Attributes:
         query: XPath or XQuery.
@@ -145,7 +145,7 @@ class InboxListing:
     def look(
         self, done: Container[str], again: Mapping[str, FoundFile] | None = None
     ) -> tuple[list[FoundFile], dict[str, OSError]]:
-        """See `SourceListing`; fetches what waits. Files come in the order of their positions."""
+        """Fetch the deliveries that wait, into files in the order of their positions."""
         faults: dict[str, OSError] = {}
         try:
             self._exchange()
@@ -155,12 +155,12 @@ class InboxListing:
         return sorted(found, key=lambda file: file.name), faults
 
     def notes(self) -> list[tuple[str, str]]:
-        """See `SourceListing`."""
+        """Return the oddities of the last look, as `SourceListing.notes` does."""
         notes, self._notes = self._notes, []
         return notes
 
     def committed(self, names: Iterable[str]) -> None:
-        """See `SourceListing`: these files go, and the broker is told."""
+        """Delete the files, and acknowledge their deliveries to the broker."""
         self._storage.delete(names)
         # Whoever is away now is told at the next look.
         with contextlib.suppress(OSError):

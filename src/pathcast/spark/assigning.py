@@ -84,7 +84,7 @@ class PieceQueries:
         return [None if each is None else placement.place(each) for each in self.populations]
 
     def rows(self, placed: list[np.ndarray | None]) -> np.ndarray:
-        """The same for each row of the table."""
+        """Return the partition of each row of the table."""
         found = np.zeros(len(self.table), dtype=np.uint32)
         for population, where in zip(self.populations, placed, strict=True):
             if population is not None and where is not None:

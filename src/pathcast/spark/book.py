@@ -21,7 +21,7 @@ from pathcast.customize.subscription_rows import RejectedSubscription, WarnedSub
 from pathcast.engine.selection import engine_name
 from pathcast.limits import Limits
 from pathcast.model import DeliverMode, EngineName, Subscription
-from pathcast.spark.cutting import Cutter
+from pathcast.spark.cutting import GenerationCutter
 from pathcast.spark.generations import DESCRIPTION, QUERIES, TAKERS, Generation
 from pathcast.spark.last_valid import LastValidVersions
 from pathcast.spark.sections import take_up_in_sections
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TakenUp:
-    """What became of subscriptions.
+    """A generation of subscriptions, and the rows that were refused.
 
     Attributes:
         generation: What can be delivered.
@@ -137,7 +137,7 @@ class SubscriptionBook:
             workers: Who does it.
             sample: Messages that are like those to come.
         """
-        cutter = Cutter(
+        cutter = GenerationCutter(
             self._output,
             placement,
             engine=engine_name(self._engine),

@@ -1,4 +1,4 @@
-"""What answering a message costs, with all queries on each worker and with a part of them on each.
+"""Measures the cost of a message with all queries on each worker, and with a part on each.
 
 Measured in the driver, on messages of the micro-batch at hand: what the whole generation takes for
 a message, what the routing index takes, how many partitions a message touches, what one of them
@@ -61,7 +61,7 @@ MOVED_BYTES_A_US: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What was measured.
+    """Measured costs of a message, broadcast and partitioned.
 
     Attributes:
         queries_bytes: Memory that all queries take on a worker, about.
@@ -98,7 +98,7 @@ class Costs:
 
 
 def choose(costs: Costs) -> tuple[Literal["broadcast", "partitioned"], str]:
-    """What costs less, and why."""
+    """Choose the cheaper placement, and say why."""
     fits = f"{costs.queries_bytes / 1e6:,.0f} MB of queries, {costs.worker_bytes_max / 1e6:,.0f} MB"
     if costs.answer_us is None:
         return "partitioned", f"{fits} allowed on a worker"
@@ -129,7 +129,7 @@ def measure(
     threads: int,
     worker_bytes_max: int | None,
 ) -> Costs:
-    """What messages cost, with all queries and with a part of them.
+    """Measure the cost of messages with all queries and with a part of them.
 
     Args:
         placed: The partitions.

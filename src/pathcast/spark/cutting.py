@@ -127,7 +127,7 @@ class PlaceTask:
     sample: pa.Array | None
 
     def __call__(self, units: Iterable[PieceUnit]) -> Iterator[PlacedPiece]:
-        """What became of each piece."""
+        """Place the queries of each piece."""
         pieces = self.generation.pieces()
         nowhere = np.zeros(self.partitions + 1, dtype=np.int64)
         for unit in units:
@@ -172,7 +172,7 @@ class PlaceTask:
         report.takers = self._write(folder, TAKERS, takers, of_query[at.to_numpy()])
 
     def _takers(self, piece: Generation) -> pa.Table:
-        """Who takes the queries of a piece, with their places in the whole table."""
+        """Return the takers of the queries of a piece, with their places in the whole table."""
         if self.generation.sections:
             with piece.local(self.storage, [TAKERS, RANKS]) as [takers, ranks]:
                 places = read_ipc(ranks).column(RANK)
@@ -239,7 +239,7 @@ class CompileTask:
     namespaces: Mapping[str, str]
 
     def __call__(self, units: Iterable[CompileUnit]) -> Iterator[CompiledPart]:
-        """What became of each partition."""
+        """Compile each partition."""
         generation, name = self.placed.generation, self.placed.name
         with ExitStack() as stack:
             queries: list[pa.Table] = []
@@ -297,7 +297,7 @@ class CompileTask:
         return PartFiles(len(queries), bool(len(notices)), bool(len(results)), size)
 
 
-class Cutter:
+class GenerationCutter:
     """Cuts generations and writes the parts.
 
     Args:
@@ -370,7 +370,7 @@ class Cutter:
     def _task(
         self, generation: Generation, largest: PieceUnit, sample: pa.Array | None
     ) -> PlaceTask:
-        """What places all pieces: as is right for the largest, or each for itself."""
+        """Return the task that places pieces, all by one placement or each by its own."""
         settings = self._placement
         piece = generation.pieces()[largest.number]
         queries = PieceQueries.open(self._storage, piece, self._engine)

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Literal, NamedTuple, TypeAlias
 
 from pathcast.spark.journal import Journal
-from pathcast.spark.ledger import Ledger, source_of
+from pathcast.spark.ledger import BatchLedger, source_of
 from pathcast.spark.listing import file_at
 from pathcast.spark.outputs import read_output
 from pathcast.spark.storage import Storage, as_storage
@@ -33,7 +33,7 @@ State: TypeAlias = Literal["unread", "refused", "asked for", "taken up", "final"
 """
 
 
-class DeadLetter(NamedTuple):
+class PipelineDeadLetter(NamedTuple):
     """A dead letter.
 
     Attributes:
@@ -81,15 +81,15 @@ class DeadLetterBox:
         told = source_of(place)
         self._kind = told.kind
         self._source = source or Storage(told.path)
-        history = Ledger(self._output, place).history()
+        history = BatchLedger(self._output, place).history()
         self._unread = {(batch_id, name) for name, (batch_id, _) in history.unread.items()}
 
-    def letters(self) -> Iterator[DeadLetter]:
+    def letters(self) -> Iterator[PipelineDeadLetter]:
         """All dead letters of complete micro-batches, in their order."""
         for row in self._rows.sort_by("batch_id").to_pylist():
             name = row["message_id"] or row["file"]
             state = self._state(row["batch_id"], row["message_id"], row["subscription_id"], name)
-            yield DeadLetter(
+            yield PipelineDeadLetter(
                 row["batch_id"],
                 name,
                 row["subscription_id"],
@@ -136,14 +136,14 @@ class DeadLetterBox:
             return "asked for"
         return "unread" if (batch_id, name) in self._unread else "refused"
 
-    def _has_changed(self, letter: DeadLetter) -> bool:
+    def _has_changed(self, letter: PipelineDeadLetter) -> bool:
         assert letter.message_id is not None
         before = {file.name: file for file in self._journal.entry(letter.batch_id)}
         now = file_at(self._source, letter.message_id)
         return now is not None and now != before[letter.message_id]
 
 
-def count_states(letters: Iterable[DeadLetter]) -> dict[str, int]:
+def count_states(letters: Iterable[PipelineDeadLetter]) -> dict[str, int]:
     """State -> number of letters, sorted."""
     counts: dict[str, int] = {}
     for letter in letters:

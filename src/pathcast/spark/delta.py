@@ -205,7 +205,7 @@ class DeltaTables:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """What the library cannot open is told as a setting that is wrong."""
+        """Report a table that the library cannot open as a setting that is wrong."""
         try:
             yield
         except (self._library.exceptions.DeltaError, OSError, ValueError) as error:

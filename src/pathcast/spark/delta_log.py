@@ -60,7 +60,7 @@ class AddedFile:
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
-    """What a version does to the rows.
+    """The changes of one table version to the rows.
 
     Attributes:
         number: Its number.

@@ -95,7 +95,7 @@ class DeltaListing:
     def look(
         self, done: Container[str], again: Mapping[str, FoundFile] | None = None
     ) -> tuple[list[FoundFile], dict[str, OSError]]:
-        """See `SourceListing`; files come in the order of their versions.
+        """Return the files that are new, in the order of their versions.
 
         Raises:
             SourceError: The log no longer has a version that was not read, a version cannot be
@@ -123,7 +123,7 @@ class DeltaListing:
         return [*self._now(again), *self._pending.values()], {}
 
     def notes(self) -> list[tuple[str, str]]:
-        """See `SourceListing`."""
+        """Return the oddities of the last look, as `SourceListing.notes` does."""
         notes = [
             (
                 f"version {version.number}",
@@ -143,7 +143,7 @@ class DeltaListing:
         return notes
 
     def committed(self, names: Iterable[str]) -> None:
-        """See `SourceListing`; files stay where they are."""
+        """Do nothing: files stay where they are."""
 
     def _begin(self) -> int:
         """The version that was read last, or that there is nothing to read before."""

@@ -41,7 +41,7 @@ class DirectoryReader:
     def read(
         self, units: Sequence[Unit], unread: dict[str, PathcastError]
     ) -> Iterator[tuple[pa.RecordBatch, str | None]]:
-        """See `FileReader`."""
+        """Read one message a file; arguments as of `FileReader.read`."""
         rows = MessageRows(self.message_bytes_max)
         for unit in units:
             with as_unread(unit.name, unread, MESSAGE):

@@ -67,14 +67,14 @@ class FoundFile:
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> Self:
-        """As JSON gives it back."""
+        """Return the file of a row of JSON."""
         name, size, modified_ns, changed_ns, *rest = row
         return cls(name, size, modified_ns, changed_ns, column_values(rest[0] if rest else ()))
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What one task reads at a time: a file, or some row groups of it.
+    """A part of the source that one task reads at a time: a file, or some row groups of it.
 
     Attributes:
         name: Path inside the source.
@@ -116,7 +116,7 @@ class SourceListing(Protocol):
         """
 
     def notes(self) -> list[tuple[str, str]]:
-        """What is odd about the last look, a key and a sentence each; said once a key."""
+        """Return the oddities of the last look, a key and a sentence each, once a key."""
 
     def committed(self, names: Iterable[str]) -> None:
         """These files were read, and what came of them is in a commit."""

@@ -110,7 +110,7 @@ class Generation:
     sections: tuple[PartFiles, ...] = ()
 
     def message_limits(self) -> Limits:
-        """What a message may cost: agreed when the generation was made, and kept with it."""
+        """Return the limits of a message, which are fixed when the generation is made."""
         return Limits(**dict(self.limits))  # type: ignore[arg-type]
 
     @property
@@ -142,7 +142,7 @@ class Generation:
         )
 
     def to_json(self) -> bytes:
-        """As `generation.json` has it."""
+        """Return the content of `generation.json`."""
         return (json.dumps(asdict(self), sort_keys=True) + "\n").encode()
 
     @classmethod
@@ -201,7 +201,7 @@ class GenerationFiles:
     results: Path | None
 
     def table(self) -> TakerTable:
-        """Who takes what, mapped into memory."""
+        """Return the takers of all queries, mapped into memory."""
         with pa.memory_map(str(self.takers)) as source:
             return TakerTable(pa.ipc.open_file(source).read_all())
 
@@ -222,7 +222,7 @@ class SavedQueries:
     _engine: EngineName
 
     def table(self) -> TakerTable:
-        """Who takes what. Cost: 3 µs a query."""
+        """Return the takers of all queries. Cost: 3 µs a query."""
         if self.notices is not None:
             snapshot = Snapshot.open(self.notices, engine=self._engine)
             queries = [snapshot.query(name) for name in sorted(snapshot.query_ids)]
@@ -299,7 +299,7 @@ class TakerTable:
         return TakerRows(*(pa.concat_arrays(column) for column in columns))
 
     def takers_of(self, query_ids: pa.Array | pa.ChunkedArray) -> Takers:
-        """Who takes each of some queries.
+        """Return the takers of each of some queries.
 
         Args:
             query_ids: Ids by number.
@@ -325,7 +325,7 @@ class Takers:
         self._is_single = bool((counts == 1).all())
 
     def expand(self, numbers: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-        """Those who take the queries of a list.
+        """Return the takers of the queries of a list.
 
         Returns:
             For every taker the place in `numbers` that it comes from, ascending (None where every

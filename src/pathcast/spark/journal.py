@@ -1,4 +1,4 @@
-"""What was handed on: which files belong to which micro-batch, on disk before anything is read.
+"""The files of each micro-batch, on disk before anything is read.
 
 Micro-batch N is entry N of the journal: names, sizes and times of its files. One that is done again
 after a kill takes exactly the files of its entry. A file that could not be read is not done: its

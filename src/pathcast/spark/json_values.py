@@ -41,7 +41,7 @@ def json_rows(batch: pa.RecordBatch, apart: Collection[str]) -> Iterator[dict[st
 
 
 def _maker(kind: pa.DataType) -> _Maker | None:
-    """What makes the value of a type JSON's, None where it is; a null never gets there."""
+    """Return what makes values of a type JSON's, None where they are; it gets no null."""
     if kinds.is_floating(kind):
         return lambda value: value if math.isfinite(value) else None
     if kinds.is_binary(kind) or kinds.is_fixed_size_binary(kind):

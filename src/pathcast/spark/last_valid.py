@@ -28,7 +28,7 @@ from pathcast.engine.selection import engine_name
 from pathcast.errors import SnapshotFormatError
 from pathcast.model import EngineName, Subscription
 from pathcast.spark.generations import Generation, GenerationFiles
-from pathcast.spark.ledger import Ledger
+from pathcast.spark.ledger import BatchLedger
 
 if TYPE_CHECKING:
     from pathcast.spark.settings import PipelineSettings
@@ -87,7 +87,7 @@ def last_valid_of(settings: PipelineSettings) -> LastValidVersions | None:
     if wanted.invalid == "end":
         return None
     output = settings.output.storage
-    version = Ledger(output, settings.checkpoint).in_force()
+    version = BatchLedger(output, settings.checkpoint).in_force()
     if version is not None:
         with suppress(SnapshotFormatError):
             generation = Generation.read(output, version)

@@ -1,4 +1,4 @@
-"""What has to survive a kill, and what counts: small files that are there whole or not at all.
+"""The state that survives a kill: small files that are there whole or not at all.
 
 Before a micro-batch is processed, its *pin* says which subscriptions it uses, so that doing it
 again uses the same. After all its files are written, its *commit* names them, and says what came of
@@ -74,18 +74,18 @@ class Unread:
 
     @property
     def file(self) -> FoundFile:
-        """As the source found it."""
+        """Return the file, with its size and time when the source found it."""
         return FoundFile(self.name, self.size, self.modified_ns, self.changed_ns, self.values)
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Unread:
-        """As JSON gives it back."""
+        """Return the entry of a row of JSON."""
         return cls(**{**row, "values": column_values(row.get("values", ()))})
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """What a micro-batch runs with.
+    """The subscriptions that a micro-batch runs with, and when it was begun.
 
     Attributes:
         batch_id: Number of the micro-batch.
@@ -102,7 +102,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What came of a micro-batch.
+    """Files and counters of a complete micro-batch.
 
     Attributes:
         batch_id: Number of the micro-batch.
@@ -145,7 +145,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What the micro-batches of an output came to.
+    """Totals of all micro-batches of an output.
 
     Attributes:
         through: Number of the last one.
@@ -184,7 +184,7 @@ class History:
 
     @classmethod
     def from_json(cls, content: Content) -> History:
-        """As it was written."""
+        """Return the history of a file's content."""
         row = json.loads(content)
         rows = row.pop("unread").items()
         unread = {name: (batch_id, Unread.from_row(entry)) for name, (batch_id, entry) in rows}
@@ -217,7 +217,7 @@ def source_of(checkpoint: Storage) -> CheckpointSource:
         raise ConfigError("config.invalid", key="mode.checkpoint", reason=reason) from error
 
 
-class Ledger:
+class BatchLedger:
     """Pins and commits of one output.
 
     Args:
@@ -230,7 +230,7 @@ class Ledger:
         self._checkpoint = checkpoint
 
     def pin(self, batch_id: int) -> Pin | None:
-        """What a micro-batch was pinned to, if it was begun before."""
+        """Return the pin of a micro-batch; None where it was never begun."""
         found = _read(self._checkpoint, f"{PINS}/{batch_id}.json")
         return None if found is None else Pin(**found)
 
@@ -239,7 +239,7 @@ class Ledger:
         self._checkpoint.write(f"{PINS}/{pin.batch_id}.json", _dump(asdict(pin)))
 
     def last_pin(self) -> Pin | None:
-        """What the last micro-batch that was begun was pinned to."""
+        """Return the pin of the last micro-batch that was begun."""
         numbers = _numbers(self._checkpoint, PINS)
         return self.pin(numbers[-1]) if numbers else None
 
@@ -260,7 +260,7 @@ class Ledger:
         return None if pin is None else pin.snapshot_version
 
     def commit(self, batch_id: int) -> Commit | None:
-        """What came of a micro-batch, if it is complete."""
+        """Return the commit of a micro-batch; None where it is not complete."""
         try:
             return Commit.from_json(self._output.read(f"{COMMITS}/{batch_id}.json"))
         except FileNotFoundError:
@@ -278,7 +278,7 @@ class Ledger:
                 yield found
 
     def history(self) -> History:
-        """What all commits came to.
+        """Return the totals of all commits.
 
         Cost: reads the last sum and the commits after it, `SUM_COMMITS` as a rule.
         """

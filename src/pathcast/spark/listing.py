@@ -96,11 +96,11 @@ class Listing:
         return found, faults
 
     def notes(self) -> list[tuple[str, str]]:
-        """See `SourceListing`."""
+        """Return the oddities of the last look, as `SourceListing.notes` does."""
         return _notes(self)
 
     def committed(self, names: Iterable[str]) -> None:
-        """See `SourceListing`; files stay where they are."""
+        """Do nothing: files stay where they are."""
 
     def _look_at(
         self, path: str, name: str, pending: list[str], found: list[FoundFile], others: set[str]
@@ -141,7 +141,7 @@ class ObjectListing:
     def look(
         self, done: Container[str], again: Mapping[str, FoundFile] | None = None
     ) -> tuple[list[FoundFile], dict[str, OSError]]:
-        """See `Listing.look`; all of it can be listed, or nothing."""
+        """Return the files that are new; all of the place is listed, or nothing."""
         found: list[FoundFile] = []
         try:
             listed = self._storage.find()
@@ -162,15 +162,15 @@ class ObjectListing:
         return found, {}
 
     def notes(self) -> list[tuple[str, str]]:
-        """See `SourceListing`."""
+        """Return the oddities of the last look, as `SourceListing.notes` does."""
         return _notes(self)
 
     def committed(self, names: Iterable[str]) -> None:
-        """See `SourceListing`; files stay where they are."""
+        """Do nothing: files stay where they are."""
 
 
 def _notes(listing: Listing | ObjectListing) -> list[tuple[str, str]]:
-    """What the source holds and does not give, and that it holds nothing."""
+    """Return notes on files that the source holds and skips, or on an empty source."""
     matching, others = listing.matching, listing.passed_over
     if not matching and not others:
         holds_nothing = (
@@ -214,7 +214,7 @@ def file_at(storage: Storage, name: str) -> FoundFile | None:
 
 
 def _as_found(name: str, about: Mapping[str, Any]) -> FoundFile:
-    """What a place tells of a file, each in its own words."""
+    """Return a file from the facts of its storage, each of which has its own words."""
     told = (about.get(key) for key in ("LastModified", "last_modified", "updated", "mtime"))
     when = next((each for each in told if each is not None), 0)
     if isinstance(when, str):

@@ -1,4 +1,4 @@
-"""What the first stage of partitioned delivery does: it says where each message has to go.
+"""The first stage of partitioned delivery: it marks each message with its partitions.
 
     units of work -> reader -> messages -> routing index -> files of routed messages -> MarkReport
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class MarkReport(TaskReport):
-    """What a marking task tells the driver besides.
+    """Counters that a marking task adds to a `TaskReport`.
 
     Attributes:
         routed: The file of its messages; None where there is none.

@@ -1,4 +1,4 @@
-"""What a pipeline has to do with a network of brokers: how it reaches one, and how it waits.
+"""A pipeline's connection to a network of brokers: settings, and a loop that waits for it.
 
     [network]   one broker, and who the pipeline is to it
     [publish]   the network as a subscriber of the pipeline: see `publishing`
@@ -62,7 +62,7 @@ class NetworkSettings(BaseModel):
 
 
 class PublishSettings(BaseModel):
-    """What is published into the network."""
+    """Settings of the deliveries that are published into the network."""
 
     model_config = FROZEN
 
@@ -118,7 +118,7 @@ def call(network: NetworkSettings, ask: Callable[[BrokerClient], Coroutine[Any, 
 
 
 def wait_for(doing: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine gives, done in the event loop of this process.
+    """Run a coroutine in the event loop of this process, and return its result.
 
     There is one for all: gRPC goes on asking the first one, closed or not, for what concerns later
     ones.

@@ -56,7 +56,7 @@ KEPT: Final = "its row is not valid, the last valid version stays in force"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What has to stay the same for as long as an output grows.
+    """The properties of an output that stay the same while it grows.
 
     Attributes:
         format: Format of the files.
@@ -201,7 +201,7 @@ def rows_of(
 
 
 def inbox(output: str | os.PathLike[str] | Storage, subscriber: str) -> pa.Table:
-    """What was delivered to one subscriber; files and row groups of others are not read."""
+    """Return the deliveries to one subscriber; files and row groups of others are not read."""
     return read_output(output, "inboxes", subscriber=subscriber)
 
 
@@ -213,7 +213,7 @@ def follow(
     after: int | None = None,
     poll_seconds: float = 0.5,
 ) -> Iterator[tuple[int, pa.Table]]:
-    """What is there, then what comes, micro-batch by micro-batch, until somebody stops asking.
+    """Yield the rows that are there, then those that come, until the caller stops.
 
     Args:
         output: Output of a pipeline.
@@ -241,7 +241,7 @@ def since(
     subscriber: str | None = None,
     after: int | None = None,
 ) -> Iterator[tuple[int, pa.Table]]:
-    """As `follow`, but ends with what is there."""
+    """Yield the rows that are there, micro-batch by micro-batch."""
     storage = as_storage(output)
     seen = -1 if after is None else after
     yield from _since(storage, layout_of(storage), name, subscriber, seen)[0]

@@ -76,7 +76,7 @@ class ParquetReader:
     def read(
         self, units: Sequence[Unit], unread: dict[str, PathcastError]
     ) -> Iterator[tuple[pa.RecordBatch, str | None]]:
-        """See `FileReader`."""
+        """Read the rows of row groups; arguments as of `FileReader.read`."""
         for unit in units:
             if unit.name in unread:
                 continue

@@ -58,7 +58,7 @@ class ReadingPlan(NamedTuple):
 
 
 class _Page(NamedTuple):
-    """What stands before a page.
+    """The header of a page.
 
     Attributes:
         kind: Of data, of a dictionary, or something else.
@@ -263,7 +263,7 @@ _CODECS: Final = {
 
 
 def _pages(handle: GuardedFile, chunk: Any) -> Iterator[tuple[_Page, int]]:
-    """What stands before each page of a column of a row group, and where the page begins."""
+    """Yield the header of each page of a column chunk, and where the page begins."""
     at, end = chunk.data_page_offset, chunk.total_compressed_size
     if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < at:
         at = chunk.dictionary_page_offset
@@ -280,7 +280,7 @@ def _pages(handle: GuardedFile, chunk: Any) -> Iterator[tuple[_Page, int]]:
 
 
 def _page_at(handle: GuardedFile, at: int) -> tuple[_Page, int]:
-    """What stands before a page, and its length."""
+    """Return the header of a page, and its length."""
     size = _HEADER_BYTES
     while True:
         handle.seek(at)

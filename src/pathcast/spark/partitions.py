@@ -93,7 +93,7 @@ class PartitionedGeneration:
             return RoutingIndex.open(path.parent, engine=engine)
 
     def to_json(self) -> bytes:
-        """As `partitions.json` has it."""
+        """Return the content of `partitions.json`."""
         row = asdict(replace(self, generation=None))  # type: ignore[arg-type]
         del row["generation"]
         return (json.dumps(row, sort_keys=True) + "\n").encode()

@@ -16,7 +16,7 @@ from pathcast.customize.subscription_rows import RejectedSubscription
 from pathcast.errors import ConfigError
 from pathcast.spark.book import SubscriptionBook, TakenUp, rejected_table, too_few
 from pathcast.spark.generations import Generation
-from pathcast.spark.ledger import Ledger, Pin
+from pathcast.spark.ledger import BatchLedger, Pin
 from pathcast.spark.outputs import KEPT, Layout, write_rejected
 from pathcast.spark.storage import Storage
 
@@ -49,7 +49,7 @@ class Pinning:
         self,
         settings: SubscriptionSettings,
         book: SubscriptionBook,
-        ledger: Ledger,
+        ledger: BatchLedger,
         output: Storage,
         layout: Layout,
         note: Callable[[str], None],
@@ -65,7 +65,7 @@ class Pinning:
         self.kept = ""
 
     def pin(self, batch_id: int) -> Generation:
-        """What the batch runs with: what it was begun with or, for a new one, the newest."""
+        """Return the generation that a batch was begun with; for a new batch, the newest."""
         pin = self._ledger.pin(batch_id)
         if pin is not None:
             return self._book.pinned(pin.snapshot_version)

@@ -42,9 +42,9 @@ from pathcast.spark.files import FileReader, FoundFile, Unit, shown
 from pathcast.spark.generations import Generation
 from pathcast.spark.journal import Journal, first_of
 from pathcast.spark.ledger import (
+    BatchLedger,
     CheckpointSource,
     Commit,
-    Ledger,
     Unread,
     committed_batches,
     remove_strays,
@@ -55,7 +55,7 @@ from pathcast.spark.outputs import Layout, claim
 from pathcast.spark.pinning import Pinning
 from pathcast.spark.placing import Placer, book_of, is_held_whole
 from pathcast.spark.progress import ProgressReport, progress_on
-from pathcast.spark.publishing import NetworkPublisher, Publication
+from pathcast.spark.publishing import NetworkPublisher, PipelinePublication
 from pathcast.spark.routed import remove_routed
 from pathcast.spark.sources import (
     listing_of,
@@ -69,7 +69,7 @@ from pathcast.spark.storage import Storage
 from pathcast.spark.summary import TOP_SUBSCRIBERS, Summary
 from pathcast.spark.tasks import DeliveryTask, TaskReport
 from pathcast.spark.workers import Workers
-from pathcast.spark.writing import LetterWriter, Target, WrittenFile
+from pathcast.spark.writing import LetterWriter, OutputTarget, WrittenFile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -149,7 +149,7 @@ class Pipeline:
         self._report = report
         self._stop = stop
         checkpoint = settings.checkpoint
-        self._ledger = Ledger(output, checkpoint)
+        self._ledger = BatchLedger(output, checkpoint)
         out = settings.output
         wanted = Layout(out.format, out.matches, out.inboxes, out.fragments)
         self._layout = claim(output, wanted)
@@ -196,12 +196,12 @@ class Pipeline:
         self._said: set[str] = set()
 
     def _publisher_of(self, settings: PipelineSettings) -> NetworkPublisher | None:
-        """Who publishes into a network, where that was asked for."""
+        """Return the publisher into a network; None where no `[publish]` is set."""
         if settings.publish is None:
             return None
         assert settings.network is not None
         return NetworkPublisher(
-            Publication(settings.network, settings.publish, self._checkpoint),
+            PipelinePublication(settings.network, settings.publish, self._checkpoint),
             self._output,
             self._layout,
             settings.checkpoint,
@@ -296,12 +296,12 @@ class Pipeline:
         return len(due) + sum(len(self._journal.entry(number)) for number in undone)
 
     def _say_what_is_odd(self) -> None:
-        """What somebody who set it up so would want to know."""
+        """Note settings that are probably a mistake."""
         if not self._pinning.generation.queries:
             self._report.note("no query is in force: every message will be read, none delivered")
 
     def _say_what_is_left_alone(self) -> None:
-        """What the source holds and does not give; once each."""
+        """Note files that the source holds and skips, once each."""
         for about, text in self._listing.notes():
             if about not in self._said:
                 self._said.add(about)
@@ -389,7 +389,7 @@ class Pipeline:
         self._report.batch(commit)
 
     def _tell_source(self, commit: Commit | None) -> None:
-        """What a micro-batch has read need not be kept for it any more."""
+        """Tell the source that it need not keep the files of a micro-batch any more."""
         if commit is not None:
             unread = {entry.name for entry in commit.unread}
             files = self._journal.entry(commit.batch_id)
@@ -478,7 +478,7 @@ class Pipeline:
         return (pin and pin.begun_us) or time.time_ns() // 1000
 
     def _times(self) -> MessageTimes | None:
-        """What finds the times of messages."""
+        """Return the finder of the times of messages; None where no path is set."""
         source, engine = self._settings.source, self._settings.engine
         if source.time is None:
             return None
@@ -514,7 +514,7 @@ class Pipeline:
         reports: Sequence[TaskReport],
         unread: Mapping[str, PathcastError],
     ) -> Commit:
-        """What came of a micro-batch; its counters come from what the tasks report."""
+        """Commit a micro-batch, with the counters of the tasks' reports."""
         written: dict[schemas.OutputName, list[WrittenFile]] = {}
         refused: Counter[str] = Counter()
         stages: Counter[str] = Counter()
@@ -550,7 +550,7 @@ class Pipeline:
     ) -> list[WrittenFile]:
         """A dead letter for each file that could not be read."""
         begun_us = self._begun_us(batch_id)
-        target = Target(self._output, self._layout, batch_id, generation.version, begun_us)
+        target = OutputTarget(self._output, self._layout, batch_id, generation.version, begun_us)
         writer = LetterWriter(target)
         for name, error in sorted(unread.items()):
             told = {"code": error.code, "message": error.message, "bytes": 0}
@@ -560,7 +560,7 @@ class Pipeline:
         return writer.files
 
     def _reader_of(self, files: Sequence[FoundFile], limits: Limits) -> FileReader:
-        """What reads these files."""
+        """Return the reader of files."""
         source = self._settings.source
         if not self._knows_columns:
             self._extra = passed_columns(

@@ -1,4 +1,4 @@
-"""What a run says while it runs: a bar on a terminal, one line a micro-batch elsewhere.
+"""Progress of a run: a bar on a terminal, one line a micro-batch elsewhere.
 
 All of it goes to standard error: standard output belongs to the summary, which may be piped.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ProgressReport(Protocol):
-    """Whoever wants to know how a run goes."""
+    """Receives the progress of a run."""
 
     def begin(self, text: str, messages: int | None) -> None:
         """The first micro-batch is about to run.
@@ -50,19 +50,19 @@ class LineProgress:
         self._console = console
 
     def begin(self, text: str, messages: int | None) -> None:
-        """See `ProgressReport`."""
+        """Write the line that describes the run."""
         self.note(text if messages is None else f"{text}, {messages:,} messages")
 
     def batch(self, commit: Commit) -> None:
-        """See `ProgressReport`."""
+        """Write a line of a micro-batch."""
         self.note(describe(commit))
 
     def note(self, text: str) -> None:
-        """See `ProgressReport`."""
+        """Write a note as a line."""
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def end(self) -> None:
-        """See `ProgressReport`."""
+        """Write nothing: a log needs no end."""
 
 
 class BarProgress:
@@ -81,24 +81,24 @@ class BarProgress:
         self._task: TaskID | None = None
 
     def begin(self, text: str, messages: int | None) -> None:
-        """See `ProgressReport`."""
+        """Show the bar, below the line that describes the run."""
         self._progress.start()
         # On a line of its own: next to the bar it would leave no room for it.
         self.note(text)
         self._task = self._progress.add_task("messages", total=messages, last="")
 
     def batch(self, commit: Commit) -> None:
-        """See `ProgressReport`."""
+        """Advance the bar by a micro-batch."""
         if self._task is not None:
             rate = f"{commit.messages / commit.seconds:,.0f} messages/s" if commit.seconds else ""
             self._progress.update(self._task, advance=commit.messages, last=rate)
 
     def note(self, text: str) -> None:
-        """See `ProgressReport`."""
+        """Write a note above the bar."""
         self._progress.console.print(text, markup=False, highlight=False)
 
     def end(self) -> None:
-        """See `ProgressReport`."""
+        """Take the bar away."""
         self._progress.stop()
 
 

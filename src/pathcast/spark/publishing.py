@@ -65,8 +65,8 @@ ID_CHARACTERS_MAX: Final = 128
 
 
 @dataclass(frozen=True)
-class Publication:
-    """Who publishes what where.
+class PipelinePublication:
+    """The settings of a publisher, and where its state is kept.
 
     Attributes:
         network: The broker.
@@ -102,7 +102,7 @@ class NetworkPublisher:
 
     def __init__(
         self,
-        publication: Publication,
+        publication: PipelinePublication,
         output: Storage,
         layout: Layout,
         checkpoint: Storage,
@@ -194,7 +194,10 @@ class NetworkPublisher:
 
 
 def _groups(
-    batch_id: int, table: pa.Table, publication: Publication, left_out: list[dict[str, object]]
+    batch_id: int,
+    table: pa.Table,
+    publication: PipelinePublication,
+    left_out: list[dict[str, object]],
 ) -> Iterator[Sequence[Publish]]:
     """Messages of a micro-batch, as many at a time as a frame takes; `left_out` gets the others."""
     from pathcast.overlay.publishers import Numbered

@@ -33,8 +33,8 @@ Fate: TypeAlias = Literal["answered", "refused", "not read", "not seen"]
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
-    """What became of one subscription on the message.
+class SubscriptionReason:
+    """The outcome of one subscription on the message.
 
     Attributes:
         subscription_id: Which.
@@ -61,7 +61,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """What became of a message for a subscriber.
+    """The outcome of a message for a subscriber.
 
     Attributes:
         subscriber: Who asks.
@@ -80,7 +80,7 @@ class Why:
     told: str | None
     batch_id: int | None
     snapshot_version: str | None
-    reasons: tuple[Reason, ...]
+    reasons: tuple[SubscriptionReason, ...]
     rejected: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -198,7 +198,7 @@ def _reason(
     content: bytes | None,
     engine: EngineName | None,
     limits: Limits | None,
-) -> Reason:
+) -> SubscriptionReason:
     name = row.id
     verdict: Verdict = "delivered" if name in count else "not satisfied"
     if name in undecided:
@@ -206,7 +206,7 @@ def _reason(
     explanation = None
     if content is not None:
         explanation = explained(row, content, engine, limits)
-    return Reason(
+    return SubscriptionReason(
         name,
         row.query,
         row.deliver,
@@ -219,7 +219,7 @@ def _reason(
 
 
 def subscribers_of(output: str | os.PathLike[str] | Storage) -> list[str] | None:
-    """Who has subscriptions in the last micro-batch, sorted; None where there was no micro-batch.
+    """Return the subscribers of the last micro-batch, sorted; None where there was no micro-batch.
 
     Args:
         output: Output of a pipeline.

@@ -45,7 +45,7 @@ SOURCE: Final = schemas.SOURCE.append(pa.field("offset", pa.int64(), nullable=Tr
 
 
 class Surveyed(NamedTuple):
-    """What a task tells of a range: file, first byte, and what it does or why it cannot be read."""
+    """A range of a file: its first byte, and the records in it or why it cannot be read."""
 
     name: str
     start: int
@@ -54,7 +54,7 @@ class Surveyed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecordReader:
-    """See the module.
+    """Reads each record of a large file as a message.
 
     Attributes:
         storage: The source.
@@ -140,7 +140,7 @@ class RecordReader:
     def read(
         self, units: Sequence[Unit], unread: dict[str, PathcastError]
     ) -> Iterator[tuple[pa.RecordBatch, str | None]]:
-        """See `FileReader`; ranges have places."""
+        """Read the records of ranges, which have places; arguments as of `FileReader.read`."""
         for unit in units:
             if unit.name in unread:
                 continue

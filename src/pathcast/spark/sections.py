@@ -84,7 +84,7 @@ class SectionUnit:
 
 @dataclass(slots=True)
 class SectionReport:
-    """What became of the rows of a section.
+    """A section that was taken up, and its rows that were refused.
 
     Attributes:
         number: Its number.

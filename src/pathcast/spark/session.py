@@ -386,7 +386,7 @@ def _started(settings: Mapping[str, str], java: JavaInstall) -> SparkContext:
 
 
 def _unless_lost(handle_error: Callable[..., None]) -> Callable[..., None]:
-    """What a server says of a connection that has failed, unless it was lost."""
+    """Return an error handler of a server that ignores lost connections."""
 
     def handle(*request: object) -> None:
         if not isinstance(sys.exception(), OSError | EOFError | struct.error):

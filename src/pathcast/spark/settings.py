@@ -226,7 +226,7 @@ class SourceSettings(BaseModel):
 
 
 class SubscriptionSettings(BaseModel):
-    """Who wants what."""
+    """Settings of the subscriptions."""
 
     model_config = FROZEN
 

@@ -61,7 +61,7 @@ def listing_of(
     checkpoint: Storage | None = None,
     network: NetworkSettings | None = None,
 ) -> SourceListing:
-    """What lists the files of a source.
+    """Return the listing of a source's files.
 
     Args:
         source: The settings of the source.
@@ -91,7 +91,7 @@ def listing_of(
 
 
 def reader_of(source: SourceSettings, limits: Limits, columns: pa.Schema) -> FileReader:
-    """What reads the files of a source.
+    """Return the reader of a source's files.
 
     Args:
         source: The settings of the source.

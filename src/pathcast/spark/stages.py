@@ -36,7 +36,7 @@ from pathcast.engine.selection import engine_name
 from pathcast.errors import ConfigError, SnapshotFormatError
 from pathcast.limits import MIB, Limits
 from pathcast.spark import schemas
-from pathcast.spark.answering import NO_FRAGMENT, Answer, Answerer
+from pathcast.spark.answering import NO_FRAGMENT, Answerer, BatchAnswer
 from pathcast.spark.generations import open_saved
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ _STAGE: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class DeliveredMessages:
-    """What became of the messages of one frame.
+    """Deliveries, matches and dead letters of one frame.
 
     Attributes:
         rows: The stage itself.
@@ -237,7 +237,7 @@ def open_task(task: RowTask) -> Answerer:
 
 
 def _delivery_rows(
-    answer: Answer, table: TakerTable, make_ids: DeliveryIdMaker
+    answer: BatchAnswer, table: TakerTable, make_ids: DeliveryIdMaker
 ) -> Iterator[pa.RecordBatch]:
     """One row a delivery, in batches whose results are not too long together."""
     lengths = pc.binary_length(answer.values).to_numpy(zero_copy_only=False)
@@ -253,7 +253,7 @@ def _delivery_rows(
 
 
 def _deliveries(
-    answer: Answer, part: slice, table: TakerTable, make_ids: DeliveryIdMaker
+    answer: BatchAnswer, part: slice, table: TakerTable, make_ids: DeliveryIdMaker
 ) -> pa.Table:
     ranks, places = np.unique(answer.ranks[part], return_inverse=True)
     rows = answer.rows[part]

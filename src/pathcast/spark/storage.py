@@ -84,7 +84,7 @@ class Storage:
         return Storage(f"{self.place}/{name}", self._options, self.delta_options)
 
     def url(self, name: str) -> str:
-        """What names a file here for everybody else: a path, or a URL."""
+        """Return a name of a file that other programs understand: a path, or a URL."""
         return f"{self.place}/{name}"
 
     def write(self, name: str, content: bytes) -> None:
@@ -142,7 +142,7 @@ class Storage:
         return {path[start:]: about for path, about in found.items()}
 
     def info(self, name: str) -> dict[str, Any]:
-        """What the place tells of a file; not for a directory.
+        """Return the facts that the storage has of a file; not for a directory.
 
         Raises:
             FileNotFoundError: There is none.

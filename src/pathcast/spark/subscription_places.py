@@ -39,7 +39,7 @@ class SubscriptionPlace(Protocol):
 
     @property
     def name(self) -> str:
-        """What places of rows name."""
+        """Return the name that places of rows begin with."""
 
     @property
     def position(self) -> int:
@@ -49,7 +49,7 @@ class SubscriptionPlace(Protocol):
         """Whether there is something to read."""
 
     def state(self) -> Hashable:
-        """What is another one when subscriptions have changed.
+        """Return a value that differs when subscriptions have changed.
 
         Raises:
             ConfigError: They cannot be looked at.
@@ -66,7 +66,7 @@ class SubscriptionPlace(Protocol):
         """
 
     def tables(self, deliver: DeliverMode) -> Iterator[RowTable]:
-        """The same, some at a time."""
+        """Yield the subscriptions as tables, some at a time."""
 
     def about(self) -> int:
         """About how many there are.
@@ -89,7 +89,7 @@ class FilePlace:
         self.name = str(path)
 
     def exists(self) -> bool:
-        """See `SubscriptionPlace`."""
+        """Return whether there is such a file."""
         return self._path.exists()
 
     def state(self) -> Hashable:
@@ -106,17 +106,17 @@ class FilePlace:
         return tuple(found)
 
     def rows(self, deliver: DeliverMode) -> SubscriptionRows:
-        """See `SubscriptionPlace`."""
+        """Return the subscriptions of the file."""
         with self._named():
             return read_rows(self._path, deliver)
 
     def tables(self, deliver: DeliverMode) -> Iterator[RowTable]:
-        """See `SubscriptionPlace`; of Parquet no more is held than one."""
+        """Yield the subscriptions as tables; of Parquet, one table is in memory at a time."""
         with self._named():
             yield from read_row_tables(self._path, deliver)
 
     def about(self) -> int:
-        """See `SubscriptionPlace`."""
+        """Return about how many subscriptions the file has."""
         with self._named():
             return about_rows(self._path)
 
@@ -125,7 +125,7 @@ class FilePlace:
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """What is wrong with the file is wrong with the setting that names it."""
+        """Report a fault of the file as one of the setting that names it."""
         try:
             yield
         except ConfigError as error:
@@ -160,7 +160,7 @@ class StorePlace:
         return shown_url(self._url)
 
     def exists(self) -> bool:
-        """See `SubscriptionPlace`: whether it can be reached is found out where it is read."""
+        """Return True: a read finds out whether the database can be reached."""
         return True
 
     def state(self) -> Hashable:
@@ -173,7 +173,7 @@ class StorePlace:
         return self._changed
 
     def rows(self, deliver: DeliverMode) -> SubscriptionRows:
-        """See `SubscriptionPlace`; each says itself what is delivered. Its line is its version."""
+        """Return the profiles, each with its own way of delivery; its line is its version."""
         if self._profiles is None:
             self.state()
         found = SubscriptionRows([], [], [])
@@ -184,11 +184,11 @@ class StorePlace:
         return found
 
     def tables(self, deliver: DeliverMode) -> Iterator[RowTable]:
-        """See `SubscriptionPlace`."""
+        """Yield the profiles of the database as tables, some at a time."""
         return row_tables(self.rows(deliver), self.name)
 
     def about(self) -> int:
-        """See `SubscriptionPlace`; exactly."""
+        """Return exactly how many profiles the database has."""
         self.state()
         return len(self._profiles or ())
 
@@ -245,7 +245,7 @@ class StorePlace:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """What is wrong with the database is wrong with the setting that names it."""
+        """Report a fault of the database as one of the setting that names it."""
         try:
             yield
         except (StoreError, ConfigError) as error:

@@ -1,4 +1,4 @@
-"""What a run of the pipeline did, in numbers.
+"""A run of the pipeline in numbers.
 
 The numbers come from the commits of the micro-batches, which are written once for each, so they are
 exact however often Spark had to repeat a task.
@@ -28,7 +28,7 @@ TOP_SUBSCRIBERS = 5
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a run did.
+    """Counters of a run.
 
     Attributes:
         output: Output directory.

@@ -55,7 +55,7 @@ def takers_table(
     version: SetVersion,
     namespaces: Mapping[str, str] | None,
 ) -> pa.Table:
-    """Who takes what, `TAKERS_SCHEMA`.
+    """Return the takers of all queries, schema `TAKERS_SCHEMA`.
 
     Args:
         rows: Subscriber and id of the query -> the subscription.

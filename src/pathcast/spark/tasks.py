@@ -1,4 +1,4 @@
-"""What one Spark task does: a share of the source in, files and counts out.
+"""A Spark task of delivery: a share of the source in, files and counts out.
 
 A `DeliveryTask` travels to the workers as a handful of strings and numbers. The subscriptions do
 not travel with it: each worker process opens a generation once and keeps its engines, with the
@@ -29,7 +29,7 @@ from pathcast.spark.writing import (
     InboxWriter,
     LetterWriter,
     MatchWriter,
-    Target,
+    OutputTarget,
     WrittenFile,
 )
 
@@ -49,7 +49,7 @@ STAGES: Final = ("open", "read", "answer", "write")
 
 @dataclass(slots=True)
 class TaskReport:
-    """What a task tells the driver.
+    """Files and counters that a task hands to the driver.
 
     Attributes:
         messages: Messages that arrived.
@@ -117,10 +117,10 @@ class DeliveryTask:
         return self.layout.inboxes
 
     @property
-    def target(self) -> Target:
+    def target(self) -> OutputTarget:
         """Where rows are written, and what they say of their origin."""
         version = self.generation.version
-        return Target(self.storage, self.layout, self.batch_id, version, self.processed_us)
+        return OutputTarget(self.storage, self.layout, self.batch_id, version, self.processed_us)
 
     def __call__(self, units: Iterable[Unit]) -> Iterator[TaskReport]:
         """The report of a share."""

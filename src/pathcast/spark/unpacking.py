@@ -26,7 +26,7 @@ _LZMA_MEMORY: Final = 4 * KIB
 
 
 class _Decompressor(Protocol):
-    """What bzip2 and LZMA have in common."""
+    """The interface that bzip2 and LZMA share."""
 
     @property
     def eof(self) -> bool: ...

@@ -1,4 +1,4 @@
-"""Who runs tasks: the executors of a Spark session, or this process.
+"""Workers that run tasks: the executors of a Spark session, or this process.
 
 Example:
     >>> InProcess().run(lambda units: iter([sum(units)]), [[1, 2], [3]])
@@ -68,7 +68,7 @@ class SparkWorkers:
         task: Callable[[Iterable[UnitT]], Iterator[ReportT]],
         shares: Sequence[Sequence[UnitT]],
     ) -> list[ReportT]:
-        """See `Workers`. One job, one partition a share.
+        """Run a task on every share, in one job with a partition a share.
 
         Raises:
             SparkLostError: The JVM has ended, or somebody has stopped the context.
@@ -80,7 +80,7 @@ class SparkWorkers:
         return reports
 
     def check(self) -> None:
-        """See `Workers`. Cost: a question to the JVM, less than a millisecond."""
+        """Ask the JVM whether the context runs. Cost: less than a millisecond."""
         reason = _fault_of(self.context)
         if reason is not None:
             raise SparkLostError("spark.lost", reason=reason)
@@ -110,11 +110,11 @@ class InProcess:
         task: Callable[[Iterable[UnitT]], Iterator[ReportT]],
         shares: Sequence[Sequence[UnitT]],
     ) -> list[ReportT]:
-        """See `Workers`."""
+        """Run a task on every share, one after another."""
         return [report for share in shares for report in task(share)]
 
     def check(self) -> None:
-        """See `Workers`: this process is here."""
+        """Return: this process is here."""
 
 
 def _fault_of(context: SparkContext) -> str | None:

@@ -5,7 +5,7 @@ dictionaries, so that a name is written once a row group and not once a delivery
 pages carry the least and the greatest subscriber: whoever reads one inbox skips the rest. What goes
 back to the driver is names of files and counts. A file counts when a commit names it, not before.
 
-    Answer, many a task -> InboxWriter, MatchWriter, LetterWriter -> WrittenFile
+    BatchAnswer, many a task -> InboxWriter, MatchWriter, LetterWriter -> WrittenFile
 
 This module does not import pyspark.
 """
@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 
 from pathcast.limits import MIB
 from pathcast.spark import schemas
-from pathcast.spark.answering import NO_FRAGMENT, Answer
+from pathcast.spark.answering import NO_FRAGMENT, BatchAnswer
 from pathcast.spark.json_values import json_rows
 from pathcast.spark.message_times import missing_in
 
@@ -102,7 +102,7 @@ Bounds: TypeAlias = dict[str, tuple[Any, Any]]
 Nulls: TypeAlias = dict[str, int]
 
 
-class Sink(Protocol):
+class TableSink(Protocol):
     """A file of rows that is being written."""
 
     def write(self, table: pa.Table) -> None:
@@ -146,18 +146,18 @@ class ParquetSink:
         )
 
     def write(self, table: pa.Table) -> None:
-        """See `Sink`."""
+        """Write rows as row groups."""
         self._rows += len(table)
         for name in self._nulls:
             self._nulls[name] += table.column(name).null_count
         self._writer.write_table(table, row_group_size=max(1, len(table)))
 
     def close(self) -> None:
-        """See `Sink`."""
+        """Write the rest and the file's footer."""
         self._writer.close()
 
     def statistics(self) -> tuple[Bounds, Nulls]:
-        """See `Sink`. Where one column has values and no bounds, no column has bounds.
+        """Return bounds and nulls; where one column has values and no bounds, none has bounds.
 
         Readers of Delta tables take such a column, and each structure, beside others that have
         bounds for one that has no rows.
@@ -215,12 +215,12 @@ class JsonLinesSink:
         self._handle = handle
 
     def write(self, table: pa.Table) -> None:
-        """See `Sink`."""
+        """Write a line a row."""
         for row in as_json_rows(table):
             self._handle.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
 
     def close(self) -> None:
-        """See `Sink`."""
+        """Write nothing: every line is complete."""
 
     def statistics(self) -> tuple[Bounds, Nulls]:
         """None: lines have no place for them."""
@@ -300,7 +300,7 @@ def new_name(output: OutputName, batch_id: int, format: FileFormat) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class OutputTarget:
     """Where a task writes, in which form, and what all its rows say of their origin.
 
     Attributes:
@@ -353,9 +353,9 @@ class _Output:
 
     name: OutputName
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: OutputTarget) -> None:
         self._target = target
-        self._open: tuple[WrittenFile, IO[bytes], Sink] | None = None
+        self._open: tuple[WrittenFile, IO[bytes], TableSink] | None = None
         self.files: list[WrittenFile] = []
 
     def _append(self, table: pa.Table) -> None:
@@ -365,7 +365,7 @@ class _Output:
             target = self._target
             name = new_name(self.name, target.batch_id, target.format)
             handle = target.storage.create(name)
-            sink: Sink
+            sink: TableSink
             if target.format == "jsonl":
                 sink = JsonLinesSink(handle)
             else:
@@ -409,7 +409,7 @@ class InboxWriter(_Output):
 
     def __init__(
         self,
-        target: Target,
+        target: OutputTarget,
         *,
         table: TakerTable,
         make_ids: DeliveryIdMaker,
@@ -422,11 +422,11 @@ class InboxWriter(_Output):
         self._extra = extra
         self._times = times
         self.untimed = 0
-        self._held: list[tuple[Answer, pa.RecordBatch]] = []
+        self._held: list[tuple[BatchAnswer, pa.RecordBatch]] = []
         self._rows = self._bytes = 0
         self._received: list[tuple[np.ndarray, np.ndarray]] = []
 
-    def add(self, answer: Answer, batch: pa.RecordBatch) -> None:
+    def add(self, answer: BatchAnswer, batch: pa.RecordBatch) -> None:
         """Takes the deliveries of an answer to a batch."""
         if not len(answer):
             return
@@ -440,7 +440,7 @@ class InboxWriter(_Output):
         if self._rows >= DELIVERIES_A_FILE or self._bytes >= FRAGMENT_BYTES_A_FILE:
             self.finish()
 
-    def _timed(self, answer: Answer, batch: pa.RecordBatch) -> pa.Array:
+    def _timed(self, answer: BatchAnswer, batch: pa.RecordBatch) -> pa.Array:
         """The time of each message of a batch, of those that are delivered."""
         if self._times is None:
             return pa.nulls(len(batch), schemas.TIME)
@@ -541,7 +541,7 @@ def _is_first(ascending: np.ndarray) -> np.ndarray:
 class _Joined:
     """The deliveries of several answers as one."""
 
-    def __init__(self, answers: list[Answer]) -> None:
+    def __init__(self, answers: list[BatchAnswer]) -> None:
         starts = np.cumsum([0, *(len(answer.message_ids) for answer in answers)])
         self.rows = np.concatenate(
             [
@@ -583,7 +583,7 @@ class MatchWriter(_Output):
     name: OutputName = "matches"
 
     def __init__(
-        self, target: Target, *, form: MatchesForm, query_ids: pa.Array, extra: pa.Schema
+        self, target: OutputTarget, *, form: MatchesForm, query_ids: pa.Array, extra: pa.Schema
     ) -> None:
         super().__init__(target)
         self._form = form
@@ -597,7 +597,7 @@ class MatchWriter(_Output):
         self._held: list[pa.Table] = []
         self._numbers = 0
 
-    def add(self, answer: Answer, batch: pa.RecordBatch) -> None:
+    def add(self, answer: BatchAnswer, batch: pa.RecordBatch) -> None:
         """Takes the lists of an answer to a batch."""
         if answer.matches is None:
             return
@@ -640,11 +640,11 @@ class MatchWriter(_Output):
 
 
 class LetterWriter(_Output):
-    """What was not done, and why."""
+    """Writes dead letters: messages that were refused, and why."""
 
     name: OutputName = "dead_letters"
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: OutputTarget) -> None:
         super().__init__(target)
         self.refused: dict[str, int] = {}
 

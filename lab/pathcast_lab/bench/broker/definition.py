@@ -14,10 +14,10 @@ from __future__ import annotations
 from enum import Enum
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field
 
-from pathcast_lab.bench.definitions import SetName
-from pathcast_lab.bench.figures.definition import FigureSet, PaperPoint
+from pathcast_lab.bench.definitions import SetName, Strict
+from pathcast_lab.bench.figures.defined import FigureSet, PaperDefinition, SweptFigure
 from pathcast_lab.workload import BROKER_WORKLOADS, FlwrParameters
 
 BrokerKind: TypeAlias = Literal["mqpt", "operators", "plans"]
@@ -41,13 +41,7 @@ class BrokerAlgorithm(Enum):
     """FWR with shared post-processing."""
 
 
-class _Strict(BaseModel):
-    """Unknown keys are mistakes, and nothing changes after it was read."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class BrokerParameters(_Strict):
+class BrokerParameters(Strict):
     """Workload parameters of one point (002, Table 1).
 
     Attributes:
@@ -92,24 +86,20 @@ class BrokerSet(FigureSet):
     messages: int = Field(default=10, ge=1)
 
 
-class BrokerFigure(_Strict):
+class BrokerFigure(SweptFigure):
     """One figure or table.
 
     Attributes:
-        name: "7", or "T2" for a table.
-        title: Caption.
         kind: What is measured.
         x: Parameter that varies.
         workload: DTD.
         algorithms: Reference algorithms.
         optimisations: Of each of them; every one is a curve family.
         base: Parameters that do not vary.
-        sets: Sizes.
-        paper: Numbers from the paper's text.
     """
 
-    name: str
-    title: str
+    room = "broker"
+
     kind: BrokerKind = "mqpt"
     x: BrokerAxis = "queries"
     workload: BrokerWorkloadName = "bib"
@@ -117,59 +107,18 @@ class BrokerFigure(_Strict):
     optimisations: tuple[OptimisationName, ...] = ("Opt(q+dtd)",)
     base: BrokerParameters = BrokerParameters()
     sets: dict[SetName, BrokerSet]
-    paper: tuple[PaperPoint, ...] = ()
-
-    @property
-    def caption(self) -> str:
-        """`Figure 7` or `Table 2`."""
-        return f"Table {self.name[1:]}" if self.name.startswith("T") else f"Figure {self.name}"
-
-    @property
-    def file_stem(self) -> str:
-        """Of its files: `broker-figure-7`, `broker-table-2`."""
-        return "broker-" + self.caption.lower().replace(" ", "-")
-
-    @property
-    def block(self) -> str:
-        """Of its place in the page: `broker_7`."""
-        return f"broker_{self.name}"
-
-    @model_validator(mode="after")
-    def _says_how_many_queries(self) -> BrokerFigure:
-        if self.x != "queries":
-            for name, chosen in self.sets.items():
-                if chosen.reference and chosen.reference_queries is None:
-                    raise ValueError(f"{self.caption}, {name}: reference_queries is missing")
-                if chosen.kernel and not chosen.kernel_queries:
-                    raise ValueError(f"{self.caption}, {name}: kernel_queries is missing")
-        return self
 
 
-class BrokerFigures(_Strict):
+class BrokerFigures(PaperDefinition[BrokerFigure]):
     """`lab/benchmarks/broker-figures.toml`.
 
     Attributes:
-        title: One line.
-        bound: What the figures should come near, and why.
-        seed: Of queries and messages.
         check_queries: Queries whose results of the kernel are compared with the reference's.
         check_messages: Messages on which they are.
         point_seconds_max: A point ends early, with fewer rounds, after about this time; a series
             ends when one pass of a point took longer.
-        figures: The figures.
     """
 
-    title: str
-    bound: str
-    seed: int
     check_queries: dict[SetName, int]
     check_messages: int = Field(ge=1)
     point_seconds_max: dict[SetName, float]
-    figures: tuple[BrokerFigure, ...]
-
-    @model_validator(mode="after")
-    def _has_no_name_twice(self) -> BrokerFigures:
-        names = [figure.name for figure in self.figures]
-        if len(set(names)) != len(names):
-            raise ValueError("a figure is defined twice")
-        return self

@@ -9,8 +9,8 @@ It keeps nothing; values come out as soon as they are there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
@@ -29,16 +29,14 @@ from pathcast_lab.bench.broker.reference_subject import BrokerSubject, Groups
 from pathcast_lab.bench.checking import wrong_count
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.figures.reference_subject import processor_ns
+from pathcast_lab.bench.figures.sweep import YARDSTICK_PASSES, SweepExperiment
 from pathcast_lab.bench.timing import Spread, undisturbed, yardstick
 from pathcast_lab.workload import FlwrQuery
 from pathcast_papers import parse
 
-YARDSTICK_PASSES = 5
-"""Passes of the yardstick for one of a reference algorithm, which is much slower."""
 
-
-@dataclass
-class BrokerExperiment:
+@dataclass(kw_only=True)
+class BrokerExperiment(SweepExperiment):
     """A figure that is being measured.
 
     Attributes:
@@ -47,10 +45,6 @@ class BrokerExperiment:
         check_queries: Queries whose results of the kernel are compared with the reference's.
         check_messages: Messages on which they are.
         inputs: Queries and messages.
-        seconds_max: Of a point, roughly.
-        say: Takes a line on what is being done.
-        checks: What was compared before times were taken, a line each.
-        notes: What was left out, and why.
     """
 
     figure: BrokerFigure
@@ -58,15 +52,6 @@ class BrokerExperiment:
     check_queries: int
     check_messages: int
     inputs: BrokerInputs
-    seconds_max: float
-    say: Callable[[str], None]
-    checks: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    def note(self, text: str) -> None:
-        """Says what is left out, and keeps it for the record."""
-        self.notes.append(text)
-        self.say(text)
 
     def queries(self, parameters: BrokerParameters, most: int) -> list[FlwrQuery] | None:
         """Queries; None, with a note, if the DTD does not give so many."""

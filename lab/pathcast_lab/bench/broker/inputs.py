@@ -24,6 +24,7 @@ from pathcast.errors import ConfigError, MissingDependencyError
 from pathcast.schema import ElementGraph
 from pathcast.workload import values
 from pathcast_lab.bench.broker.definition import BrokerParameters
+from pathcast_lab.bench.figures.inputs import first_of
 from pathcast_lab.bench.inputs import write_lines
 from pathcast_lab.bench.timing import missing_library
 from pathcast_lab.workload import (
@@ -87,14 +88,7 @@ class BrokerInputs:
         if self._kept[0] != key:
             wanted = key[1].flwr(workload, self._seed)
             self._kept = (key, flwr_queries(workload, wanted, self._work))
-        found = self._kept[1]
-        if len(found) < parameters.queries:
-            raise ConfigError(
-                "config.invalid",
-                key="queries",
-                reason=f"{len(found):,} of {parameters.queries:,} distinct queries were found",
-            )
-        return found[: parameters.queries]
+        return first_of(self._kept[1], parameters.queries)
 
 
 def flwr_queries(

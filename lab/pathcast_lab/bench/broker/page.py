@@ -18,6 +18,7 @@ from pathcast_lab.bench.broker.kernel_subject import KERNEL, SERIALISED
 from pathcast_lab.bench.broker.statements import OPERATORS, judge
 from pathcast_lab.bench.figures.page import BLANK, FigurePage, time_text
 from pathcast_lab.bench.figures.point import Value
+from pathcast_lab.bench.figures.verdicts import markdown
 
 AXES = {"queries": "Q", "predicates": "PP", "returns": "RP"}
 
@@ -29,9 +30,9 @@ def broker_table(figure: BrokerFigure, values: Sequence[Value]) -> str:
     kernel = [value for value in values if value.series in (KERNEL, SERIALISED)]
     if reference:
         made = _times(figure, reference) if figure.kind == "mqpt" else _measures(figure, reference)
-        tables.append(_markdown(made))
+        tables.append(markdown(made))
     if kernel:
-        tables.append(_markdown(_kernel(figure, kernel)))
+        tables.append(markdown(_kernel(figure, kernel)))
     paper = [
         [
             f"{point.series} {point.variant}".strip(),
@@ -42,7 +43,7 @@ def broker_table(figure: BrokerFigure, values: Sequence[Value]) -> str:
         for point in figure.paper
     ]
     if paper:
-        tables.append(_markdown([["paper", AXES[figure.x], "says", "where"], *paper]))
+        tables.append(markdown([["paper", AXES[figure.x], "says", "where"], *paper]))
     return "\n\n".join(tables)
 
 
@@ -119,11 +120,6 @@ def _cell(value: Value | None) -> str:
         case "MB/s":
             return f"{number(median)} MB/s"
     return number(median)
-
-
-def _markdown(rows: Sequence[Sequence[str]]) -> str:
-    lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 PAGE: Final = FigurePage[BrokerFigure](

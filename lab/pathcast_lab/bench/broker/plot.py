@@ -15,9 +15,8 @@ from typing import Any, Final
 from pathcast_lab.bench.broker.definition import BrokerAlgorithm, BrokerFigure
 from pathcast_lab.bench.broker.kernel_subject import KERNEL, SERIALISED
 from pathcast_lab.bench.broker.statements import OPERATORS
-from pathcast_lab.bench.figures.plot import DOTS_AN_INCH
+from pathcast_lab.bench.figures.plot import draw_line, drawing
 from pathcast_lab.bench.figures.point import Value
-from pathcast_lab.bench.timing import missing_library
 
 COLOURS: Final = {
     BrokerAlgorithm.F: "#e45756",
@@ -50,26 +49,17 @@ def draw_broker(figure: BrokerFigure, values: Sequence[Value], workload: str, pa
     """
     if figure.kind == "plans" or not values:
         return False
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise missing_library("matplotlib") from error
-    # No pyplot: it would keep figures, and a backend, for the whole process.
     panels = 2 if any(value.series in (KERNEL, SERIALISED) for value in values) else 1
-    drawn = Figure(figsize=(4 + 3 * panels, 4), layout="constrained")
-    FigureCanvasAgg(drawn)
-    left, *others = drawn.subplots(1, panels, squeeze=False)[0]
-    drawn.suptitle(f"{figure.caption}: {figure.title}, {workload}", fontsize="medium")
-    if figure.kind == "operators":
-        _operators(left, figure, values)
-    elif len(figure.optimisations) > 1:
-        _bars(left, figure, values)
-    else:
-        _lines(left, figure, values)
-    for right in others:
-        _kernel(right, figure, values)
-    drawn.savefig(path, dpi=DOTS_AN_INCH)
+    title = f"{figure.caption}: {figure.title}, {workload}"
+    with drawing(path, title, (4 + 3 * panels, 4), panels) as (left, *others):
+        if figure.kind == "operators":
+            _operators(left, figure, values)
+        elif len(figure.optimisations) > 1:
+            _bars(left, figure, values)
+        else:
+            _lines(left, figure, values)
+        for right in others:
+            _kernel(right, figure, values)
     return True
 
 
@@ -163,24 +153,8 @@ def _line(
     label: str,
     line: str = "-",
 ) -> None:
-    if not found:
-        return
     scale = 1000 if figure.x == "queries" else 1
-    middles = [value.spread.median for value in found]
-    axes.errorbar(
-        [value.x / scale for value in found],
-        middles,
-        [
-            [value.spread.median - value.spread.least for value in found],
-            [value.spread.most - value.spread.median for value in found],
-        ],
-        fmt=f"o{line}",
-        color=colour,
-        label=label,
-        markersize=3,
-        linewidth=1.3,
-        capsize=2,
-    )
+    draw_line(axes, found, scale=scale, label=label, colour=colour, line=line)
 
 
 def _curve(values: Sequence[Value], series: str, measure: str) -> list[Value]:

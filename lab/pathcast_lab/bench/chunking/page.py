@@ -18,6 +18,7 @@ from pathcast_lab.bench.chunking.experiments import CLEANED, WHOLE
 from pathcast_lab.bench.chunking.statements import judge
 from pathcast_lab.bench.figures.page import BLANK, FigurePage
 from pathcast_lab.bench.figures.point import Value
+from pathcast_lab.bench.figures.verdicts import markdown
 
 _TIMES = ("chunking", "sum", "first", "last in parallel", WHOLE, CLEANED)
 
@@ -33,13 +34,13 @@ def chunking_table(figure: ChunkingFigure, values: Sequence[Value]) -> str:
         "schemes": _schemes,
         "memory": _memory,
     }[figure.kind](values)
-    tables = [_markdown(rows)]
+    tables = [markdown(rows)]
     if figure.paper:
         paper = [
             [point.series, point.variant, f"{point.x:g}", f"{number(point.value)} {point.unit}"]
             for point in figure.paper
         ]
-        tables.append(_markdown([["paper", "", "chunks", "says"], *paper]))
+        tables.append(markdown([["paper", "", "chunks", "says"], *paper]))
     return "\n\n".join(tables)
 
 
@@ -138,11 +139,6 @@ def _memory(values: Sequence[Value]) -> list[list[str]]:
 
 def _share(value: float | None) -> str:
     return BLANK if value is None else f"{number(value)} %"
-
-
-def _markdown(rows: Sequence[Sequence[str]]) -> str:
-    lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 PAGE: Final = FigurePage[ChunkingFigure](

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from pathcast_lab.bench.chunking.definition import ChunkingFigure
 from pathcast_lab.bench.chunking.experiments import WHOLE
-from pathcast_lab.bench.figures.plot import DOTS_AN_INCH
+from pathcast_lab.bench.figures.plot import drawing
 from pathcast_lab.bench.figures.point import Value
-from pathcast_lab.bench.timing import missing_library
 
 
 def draw_chunking(
@@ -34,30 +33,21 @@ def draw_chunking(
     """
     if figure.kind != "times" or not values:
         return False
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise missing_library("matplotlib") from error
     table = {(v.series, v.queries, v.x, v.measure): v.spread.median for v in values}
     places = sorted({(v.series, v.queries, v.x) for v in values})
     parts = ["chunking", *sorted({v.measure for v in values if v.measure.startswith("chunk ")})]
     parts.append("potpourri")
-    # No pyplot: it would keep figures, and a backend, for the whole process.
-    drawn = Figure(figsize=(3 + 0.6 * len(places), 4.5), layout="constrained")
-    FigureCanvasAgg(drawn)
-    axes = drawn.subplots()
-    drawn.suptitle(f"{figure.caption}: {figure.title}, {workload}", fontsize="medium")
-    bottoms = [0.0] * len(places)
-    for part in parts:
-        heights = [table.get((*place, part), 0.0) / table[*place, WHOLE] for place in places]
-        axes.bar(range(len(places)), heights, bottom=bottoms, label=part, width=0.7)
-        bottoms = [low + high for low, high in zip(bottoms, heights, strict=True)]
-    axes.axhline(1.0, color="black", linewidth=0.8)
-    labels = [f"{series}\n{queries:,}\n{chunks:g}" for series, queries, chunks in places]
-    axes.set_xticks(range(len(places)), labels, fontsize="x-small")
-    axes.set_xlabel("evaluator, queries, chunks")
-    axes.set_ylabel("time by that of the whole message")
-    axes.legend(fontsize="x-small")
-    drawn.savefig(path, dpi=DOTS_AN_INCH)
+    title = f"{figure.caption}: {figure.title}, {workload}"
+    with drawing(path, title, (3 + 0.6 * len(places), 4.5)) as [axes]:
+        bottoms = [0.0] * len(places)
+        for part in parts:
+            heights = [table.get((*place, part), 0.0) / table[*place, WHOLE] for place in places]
+            axes.bar(range(len(places)), heights, bottom=bottoms, label=part, width=0.7)
+            bottoms = [low + high for low, high in zip(bottoms, heights, strict=True)]
+        axes.axhline(1.0, color="black", linewidth=0.8)
+        labels = [f"{series}\n{queries:,}\n{chunks:g}" for series, queries, chunks in places]
+        axes.set_xticks(range(len(places)), labels, fontsize="x-small")
+        axes.set_xlabel("evaluator, queries, chunks")
+        axes.set_ylabel("time by that of the whole message")
+        axes.legend(fontsize="x-small")
     return True

@@ -7,21 +7,16 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from pathcast_lab.bench.definitions import SetName
+from pathcast_lab.bench.definitions import SetName, Strict
+from pathcast_lab.bench.figures.defined import PaperDefinition, PaperFigure
 
 DeploymentKind: TypeAlias = Literal["one", "broadcast", "partitioned", "brokers", "ring"]
 DomainName: TypeAlias = Literal["alerts", "news", "payments"]
 
 
-class _Strict(BaseModel):
-    """Unknown keys are mistakes, and nothing changes after it was read."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class DeploymentSet(_Strict):
+class DeploymentSet(Strict):
     """What one set runs.
 
     Attributes:
@@ -45,7 +40,7 @@ class DeploymentSet(_Strict):
     peers: int = Field(ge=4)
 
 
-class Deployment(_Strict):
+class Deployment(Strict):
     """A way to run the engine.
 
     Attributes:
@@ -61,12 +56,10 @@ class Deployment(_Strict):
     is_for: str
 
 
-class DeploymentTable(_Strict):
+class DeploymentTable(PaperFigure):
     """The table.
 
     Attributes:
-        name: A word.
-        title: Caption.
         domain: Of queries and messages.
         depth_max: Most steps of a query.
         share_max: Of the messages, that a query may match.
@@ -74,11 +67,8 @@ class DeploymentTable(_Strict):
         batch: Messages that are published into brokers with one call.
         under_way: Messages that peers have under way at a time.
         deployments: Its columns.
-        sets: Sizes.
     """
 
-    name: str
-    title: str
     domain: DomainName
     depth_max: int = Field(ge=1)
     share_max: float = Field(gt=0, le=1)
@@ -88,33 +78,6 @@ class DeploymentTable(_Strict):
     deployments: tuple[Deployment, ...]
     sets: dict[SetName, DeploymentSet]
 
-    @property
-    def caption(self) -> str:
-        """The word, as a heading."""
-        return self.name.capitalize()
 
-    @property
-    def file_stem(self) -> str:
-        """Of its files."""
-        return self.name
-
-    @property
-    def block(self) -> str:
-        """Of its place in a page."""
-        return self.name
-
-
-class DeploymentFigures(_Strict):
-    """`lab/benchmarks/deployments.toml`.
-
-    Attributes:
-        title: One line.
-        bound: What the figures should come near, and why.
-        seed: Of subscriptions and messages.
-        figures: The table.
-    """
-
-    title: str
-    bound: str
-    seed: int
-    figures: tuple[DeploymentTable, ...]
+class DeploymentFigures(PaperDefinition[DeploymentTable]):
+    """`lab/benchmarks/deployments.toml`."""

@@ -15,6 +15,7 @@ from pathcast.cli.columns import number
 from pathcast_lab.bench.deployments.definition import DeploymentTable
 from pathcast_lab.bench.figures.page import BLANK, FigurePage
 from pathcast_lab.bench.figures.point import Place, Value
+from pathcast_lab.bench.figures.verdicts import markdown
 
 __all__ = ["PAGE", "Place", "cell", "deployments_table"]
 
@@ -30,14 +31,13 @@ def deployments_table(table: DeploymentTable, values: Sequence[Value]) -> str:
     queries = {value.series: value.queries for value in values}
     rows = [
         ["", *(column.name for column in shown)],
-        ["---"] * (1 + len(shown)),
         ["subscriptions", *(f"{queries[column.name]:,}" for column in shown)],
     ]
     for measure in dict.fromkeys(value.measure for value in values):
         rows.append([measure, *(cell(by_key.get((one.name, measure))) for one in shown)])
     rows.append(["a node dies", *(column.node_dies for column in shown)])
     rows.append(["for", *(column.is_for for column in shown)])
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    return markdown(rows)
 
 
 def cell(value: Value | None) -> str:

@@ -20,7 +20,7 @@ def run_dht_figures(
     keep: Callable[[Sequence[Value]], None],
     say: Callable[[str], None],
 ) -> None:
-    """Runs the figures; arguments as of `bench.placement.run.run_placement_figures`.
+    """Runs the figures; arguments as of `bench.figures.run.Request`.
 
     Raises:
         MissingDependencyError: lxml is not installed.

@@ -3,8 +3,8 @@
 A definition lies in `lab/benchmarks/figures.toml` of a clone.
 
 Example:
-    >>> PaperPoint(series="yfilter", x=100_000, value=30, unit="ms", where="4.3.1").value
-    30.0
+    >>> Parameters(queries=10).changed("wildcard", 0.5).wildcard
+    0.5
 
 It runs nothing.
 """
@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from pathcast_lab.bench.definitions import SetName
+from pathcast_lab.bench.definitions import SetName, Strict
+from pathcast_lab.bench.figures.defined import FigureSet, PaperDefinition, SweptFigure
 from pathcast_papers.filtering.algorithm import Algorithm
 
 Kind: TypeAlias = Literal["sweep", "distinct", "characteristics", "insertion", "profile"]
@@ -31,13 +32,7 @@ Workload: TypeAlias = Literal["nitf", "auction", "dblp"]
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 
 
-class _Strict(BaseModel):
-    """Unknown keys are mistakes, and nothing changes after it was read."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Parameters(_Strict):
+class Parameters(Strict):
     """Workload parameters of one point (003, Table 2).
 
     Attributes:
@@ -69,7 +64,7 @@ class Parameters(_Strict):
         return self.model_copy(update={x: int(value) if whole else float(value)})
 
 
-class Variant(_Strict):
+class Variant(Strict):
     """A curve family of a figure: P=1 and P=2, say.
 
     Attributes:
@@ -92,56 +87,10 @@ class Variant(_Strict):
         return parameters.model_copy(update=update)
 
 
-class FigureSet(_Strict):
-    """What one set runs of a figure.
+class FigureDefinition(SweptFigure):
+    """One figure or table on filtering.
 
     Attributes:
-        reference: Places on the axis where the reference algorithms are measured.
-        kernel: Places where the kernel is.
-        reference_queries: Q of the reference algorithms, where the axis is not Q.
-        kernel_queries: Q of the kernel, one series each, where the axis is not Q.
-        messages: Messages of the reference algorithms.
-        kernel_messages: Messages of the kernel.
-        rounds: Alternations with the yardstick.
-        kernel_rounds: The same for the kernel.
-    """
-
-    reference: tuple[float, ...] = ()
-    kernel: tuple[float, ...] = ()
-    reference_queries: int | None = None
-    kernel_queries: tuple[int, ...] = ()
-    messages: int = Field(default=20, ge=1)
-    kernel_messages: int = Field(default=200, ge=1)
-    rounds: int = Field(default=3, ge=1)
-    kernel_rounds: int = Field(default=7, ge=1)
-
-
-class PaperPoint(_Strict):
-    """A number that the paper's text gives.
-
-    Attributes:
-        series: Of which curve or row.
-        x: At which place of the axis.
-        value: The number.
-        unit: Its unit.
-        where: Section or table.
-        variant: Of which curve family.
-    """
-
-    series: str
-    x: float
-    value: float
-    unit: str
-    where: str
-    variant: str = ""
-
-
-class FigureDefinition(_Strict):
-    """One figure or table.
-
-    Attributes:
-        name: "11", or "T3" for a table.
-        title: Caption.
         kind: How it is measured.
         x: Parameter that varies.
         workload: DTD.
@@ -152,12 +101,8 @@ class FigureDefinition(_Strict):
             predicates were tried.
         same_as: Figure whose values these are; empty where it is measured for itself.
         shown: Further measures of YFilter that the page shows.
-        sets: Sizes.
-        paper: Numbers from the paper's text.
     """
 
-    name: str
-    title: str
     kind: Kind = "sweep"
     x: Axis = "queries"
     workload: Workload = "nitf"
@@ -168,41 +113,12 @@ class FigureDefinition(_Strict):
     same_as: str = ""
     shown: tuple[str, ...] = ()
     sets: dict[SetName, FigureSet]
-    paper: tuple[PaperPoint, ...] = ()
-
-    @property
-    def caption(self) -> str:
-        """`Figure 11` or `Table 3`."""
-        return f"Table {self.name[1:]}" if self.name.startswith("T") else f"Figure {self.name}"
-
-    @property
-    def file_stem(self) -> str:
-        """Of its files: `figure-11`, `table-3`."""
-        return self.caption.lower().replace(" ", "-")
-
-    @property
-    def block(self) -> str:
-        """Of its place in the page: `11`."""
-        return self.name
-
-    @model_validator(mode="after")
-    def _says_how_many_queries(self) -> FigureDefinition:
-        if self.x != "queries":
-            for name, chosen in self.sets.items():
-                if chosen.reference and chosen.reference_queries is None:
-                    raise ValueError(f"{self.caption}, {name}: reference_queries is missing")
-                if chosen.kernel and not chosen.kernel_queries:
-                    raise ValueError(f"{self.caption}, {name}: kernel_queries is missing")
-        return self
 
 
-class FiguresDefinition(_Strict):
+class FiguresDefinition(PaperDefinition[FigureDefinition]):
     """`lab/benchmarks/figures.toml`.
 
     Attributes:
-        title: One line.
-        bound: What the figures should come near, and why.
-        seed: Of queries and messages.
         dtds: Workload -> place of its DTD in the shared data.
         stand_ins: Workload -> Pathcast's own domain that is taken where the DTD is not at hand.
         check_messages: Messages that the plain NFA answers as well as the kernel.
@@ -210,25 +126,18 @@ class FiguresDefinition(_Strict):
         check_sample: See `check_queries`.
         point_seconds_max: A point ends early, with fewer rounds, after about this time; a series
             ends when one pass of a point took longer.
-        figures: The figures.
     """
 
-    title: str
-    bound: str
-    seed: int
     dtds: dict[Workload, str]
     stand_ins: dict[Workload, str]
     check_messages: int = Field(ge=1)
     check_queries: int = Field(ge=1)
     check_sample: int = Field(ge=1)
     point_seconds_max: dict[SetName, float]
-    figures: tuple[FigureDefinition, ...]
 
     @model_validator(mode="after")
-    def _has_no_name_twice(self) -> FiguresDefinition:
+    def _copies_what_is_there(self) -> FiguresDefinition:
         names = [figure.name for figure in self.figures]
-        if len(set(names)) != len(names):
-            raise ValueError("a figure is defined twice")
         if not {figure.same_as for figure in self.figures} <= {"", *names}:
             raise ValueError("same_as names a figure that is not defined")
         return self

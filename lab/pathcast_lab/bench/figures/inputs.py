@@ -21,12 +21,14 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Final, TypeVar
 
 from pathcast.errors import ConfigError
 from pathcast.workload import DOMAINS, DocumentParameters, generate_documents
 from pathcast_lab.bench.figures.definition import FiguresDefinition, Parameters, Workload
 from pathcast_lab.bench.inputs import Source, open_source, shared_data
+
+QueryT = TypeVar("QueryT")
 
 PASSES_MAX: Final = 40
 """How often base queries, as many as are wanted, are gone through for distinct derived ones."""
@@ -105,14 +107,7 @@ class Inputs:
             self._kept = None
             made = self._derived if parameters.is_derived else self._generated
             self._kept = (key, made(workload, parameters, most))
-        found = self._kept[1]
-        if len(found) < parameters.queries:
-            raise ConfigError(
-                "config.invalid",
-                key="queries",
-                reason=f"{len(found):,} of {parameters.queries:,} distinct queries were found",
-            )
-        return found[: parameters.queries]
+        return first_of(self._kept[1], parameters.queries)
 
     def _generated(self, workload: Workload, parameters: Parameters, count: int) -> list[str]:
         source = self.source(workload)
@@ -137,6 +132,22 @@ class Inputs:
         draw = Random(f"derived/{self._definition.seed}")
         made = _derivations(base, draw, parameters.wildcard, parameters.descendant)
         return list(islice(made, count))
+
+
+def first_of(found: list[QueryT], wanted: int) -> list[QueryT]:
+    """Returns the first queries.
+
+    Args:
+        found: Queries, in order.
+        wanted: How many.
+
+    Raises:
+        ConfigError: There are not so many.
+    """
+    if len(found) < wanted:
+        reason = f"{len(found):,} of {wanted:,} distinct queries were found"
+        raise ConfigError("config.invalid", key="queries", reason=reason)
+    return found[:wanted]
 
 
 def _derivations(

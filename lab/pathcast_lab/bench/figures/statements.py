@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Final
 
 from pathcast.cli.columns import number
-from pathcast_lab.bench.figures.definition import PaperPoint
+from pathcast_lab.bench.figures.defined import PaperPoint
 from pathcast_lab.bench.figures.point import Value
 from pathcast_lab.bench.figures.verdicts import (
     CLOSE,

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast_lab.bench.checking import wrong_count
+from pathcast_lab.bench.figures.defined import FigureSet
 from pathcast_lab.bench.figures.definition import (
     FigureDefinition,
     FiguresDefinition,
-    FigureSet,
     Parameters,
     Variant,
 )
@@ -42,25 +42,17 @@ YARDSTICK_PASSES = 5
 """Passes of the yardstick for one of a reference algorithm, which is much slower."""
 
 
-@dataclass
-class Experiment:
-    """A figure that is being measured.
+@dataclass(kw_only=True)
+class SweepExperiment:
+    """A figure of reference algorithms and the kernel that is being measured.
 
     Attributes:
-        figure: Its definition.
-        chosen: Its sizes.
-        definition: What holds for all figures.
-        inputs: Queries and messages.
         seconds_max: Of a point, roughly.
         say: Takes a line on what is being done.
         checks: What was compared before times were taken, a line each.
         notes: What was left out, and why.
     """
 
-    figure: FigureDefinition
-    chosen: FigureSet
-    definition: FiguresDefinition
-    inputs: Inputs
     seconds_max: float
     say: Callable[[str], None]
     checks: list[str] = field(default_factory=list)
@@ -70,6 +62,23 @@ class Experiment:
         """Says what is left out, and keeps it for the record."""
         self.notes.append(text)
         self.say(text)
+
+
+@dataclass(kw_only=True)
+class Experiment(SweepExperiment):
+    """A figure on filtering that is being measured.
+
+    Attributes:
+        figure: Its definition.
+        chosen: Its sizes.
+        definition: What holds for all figures.
+        inputs: Queries and messages.
+    """
+
+    figure: FigureDefinition
+    chosen: FigureSet
+    definition: FiguresDefinition
+    inputs: Inputs
 
     def texts(self, parameters: Parameters, most: int) -> list[str] | None:
         """Queries; None, with a note, if the DTD does not give so many."""

@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import Final, TypeAlias
 
 from pathcast.cli.columns import number
-from pathcast_lab.bench.figures.definition import PaperPoint
+from pathcast_lab.bench.figures.defined import PaperPoint
 from pathcast_lab.bench.figures.point import Value
 
 TOLERANCE: Final = 1.1
@@ -174,9 +174,22 @@ def judged(
 
 def statements_table(verdicts: Sequence[Verdict]) -> str:
     """What the paper says, and whether it holds here, in Markdown."""
-    rows = [["the paper says", "", "here", ""], ["---"] * 4]
+    rows = [["the paper says", "", "here", ""]]
     rows += [[one.statement, one.where, one.answer.value, one.detail] for one in verdicts]
-    return "\n".join(("| " + " | ".join(row) + " |").replace("  ", " ") for row in rows)
+    return markdown(rows).replace("  ", " ")
+
+
+def markdown(rows: Sequence[Sequence[str]]) -> str:
+    """Rows as a Markdown table; the first one is its heading.
+
+    Example:
+        >>> print(markdown([["Q", "time"], ["10", "2 ms"]]))
+        | Q | time |
+        | --- | --- |
+        | 10 | 2 ms |
+    """
+    lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def less(smaller: float, larger: float) -> Answer:

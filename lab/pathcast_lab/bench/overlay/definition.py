@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from pathcast_lab.bench.definitions import SetName
+from pathcast_lab.bench.definitions import SetName, Strict
+from pathcast_lab.bench.figures.defined import PaperDefinition, PaperFigure
 from pathcast_lab.bench.overlay.topology import Shape
 
 OverlayKind: TypeAlias = Literal[
@@ -32,13 +33,7 @@ Where: TypeAlias = Literal["random", "location", "content"]
 OverlayWorkload: TypeAlias = Literal["payments", "alerts", "nitf", "quotes"]
 
 
-class _Strict(BaseModel):
-    """Unknown keys are mistakes, and nothing changes after it was read."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class OverlaySet(_Strict):
+class OverlaySet(Strict):
     """What one set runs of a figure.
 
     Attributes:
@@ -74,21 +69,18 @@ class OverlaySet(_Strict):
     changes: int = Field(default=1, ge=1)
 
 
-class OverlayFigure(_Strict):
+class OverlayFigure(PaperFigure):
     """One figure.
 
     Attributes:
-        name: A word.
-        title: Caption.
         kind: What is measured.
         workloads: Where profiles and messages come from.
         trees: Shapes of trees of brokers, with the children that a broker may have.
         hosts: How hosts are chosen.
-        sets: Sizes.
     """
 
-    name: str
-    title: str
+    room = "overlay"
+
     kind: OverlayKind
     workloads: tuple[OverlayWorkload, ...] = ()
     trees: tuple[tuple[Shape, int], ...] = ()
@@ -96,32 +88,10 @@ class OverlayFigure(_Strict):
     sets: dict[SetName, OverlaySet]
 
     @property
-    def caption(self) -> str:
-        """The word, as a heading."""
-        return self.name.replace("_", " ").capitalize()
-
-    @property
     def file_stem(self) -> str:
         """Of its files."""
         return f"overlay-{self.name}"
 
-    @property
-    def block(self) -> str:
-        """Of its place in a page."""
-        return f"overlay_{self.name}"
 
-
-class OverlayFigures(_Strict):
-    """`lab/benchmarks/overlay-figures.toml`.
-
-    Attributes:
-        title: One line.
-        bound: What the figures should come near, and why.
-        seed: Of profiles, messages and networks.
-        figures: The figures.
-    """
-
-    title: str
-    bound: str
-    seed: int
-    figures: tuple[OverlayFigure, ...]
+class OverlayFigures(PaperDefinition[OverlayFigure]):
+    """`lab/benchmarks/overlay-figures.toml`."""

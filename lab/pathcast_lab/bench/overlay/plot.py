@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from pathcast_lab.bench.figures.plot import DOTS_AN_INCH
+from pathcast_lab.bench.figures.plot import drawing
 from pathcast_lab.bench.figures.point import Value
 from pathcast_lab.bench.overlay.budgets import COMMON, COVERING, OPTIMISED, TABLES, WRONG
 from pathcast_lab.bench.overlay.definition import OverlayFigure
 from pathcast_lab.bench.overlay.hops import HOP
 from pathcast_lab.bench.overlay.host_brokers import HOSTS, LINKS
 from pathcast_lab.bench.overlay.links import EXACT, GROUP
-from pathcast_lab.bench.timing import missing_library
 
 COLOURS: Final = ("#e45756", "#4c78a8", "#59a14f", "#b279a2")
 LINES: Final = ("o-", "s:", "^--")
@@ -32,23 +31,13 @@ def draw_overlay(figure: OverlayFigure, values: Sequence[Value], workload: str, 
     has_curve = len({value.x for value in values}) > 1
     if not values or figure.kind not in _DRAWN or not has_curve:
         return False
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise missing_library("matplotlib") from error
     variants = list(dict.fromkeys(value.variant for value in values))
-    # No pyplot: it would keep figures, and a backend, for the whole process.
-    drawn = Figure(figsize=(max(5, 4 * len(variants)), 4), layout="constrained")
-    FigureCanvasAgg(drawn)
-    drawn.suptitle(figure.title, fontsize="medium")
-    grid = drawn.subplots(1, len(variants), squeeze=False)[0]
-    for axes, variant in zip(grid, variants, strict=True):
-        own = [value for value in values if value.variant == variant]
-        _DRAWN[figure.kind](axes, own)
-        axes.set_title(variant, fontsize="small")
-        axes.legend(fontsize="x-small")
-    drawn.savefig(path, dpi=DOTS_AN_INCH)
+    size = (max(5, 4 * len(variants)), 4)
+    with drawing(path, figure.title, size, len(variants)) as panels:
+        for axes, variant in zip(panels, variants, strict=True):
+            _DRAWN[figure.kind](axes, [value for value in values if value.variant == variant])
+            axes.set_title(variant, fontsize="small")
+            axes.legend(fontsize="x-small")
     return True
 
 

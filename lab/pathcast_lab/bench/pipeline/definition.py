@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-from pathcast_lab.bench.definitions import Aim, SetName
-
-_STRICT = ConfigDict(extra="forbid", frozen=True)
+from pathcast_lab.bench.definitions import BenchmarkDefinition, Strict
 
 
-class PipelineSet(BaseModel):
+class PipelineSet(Strict):
     """What one set runs.
 
     Attributes:
@@ -27,8 +25,6 @@ class PipelineSet(BaseModel):
         partitions: Partitions that the selective filter queries are cut into.
         rounds: How often each run is repeated.
     """
-
-    model_config = _STRICT
 
     messages: int = Field(ge=1)
     queries: int = Field(ge=1)
@@ -62,25 +58,13 @@ class ModelQuestion:
     storage_bytes_a_second: float = Field(gt=0)
 
 
-class PipelineDefinition(BaseModel):
+class PipelineDefinition(BenchmarkDefinition[PipelineSet]):
     """The file.
 
     Attributes:
-        title: One line.
-        bound: What the figures should come near, and why.
-        seed: Of queries and messages.
         cores: Cores of the sessions, from few to many; most cases run on the last only.
         model: What the model is asked.
-        sets: What each set runs.
-        aims: Bounds.
     """
 
-    model_config = _STRICT
-
-    title: str
-    bound: str
-    seed: int
     cores: tuple[int, ...] = Field(min_length=1)
     model: ModelQuestion
-    sets: dict[SetName, PipelineSet]
-    aims: tuple[Aim, ...] = ()

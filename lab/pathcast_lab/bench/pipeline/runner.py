@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from pathcast.errors import MissingDependencyError, UnreadableMessageError
 from pathcast.spark import files_of, find_java
 from pathcast.spark.journal import Journal
-from pathcast.spark.ledger import Ledger
+from pathcast.spark.ledger import BatchLedger
 from pathcast.spark.settings import PipelineSettings
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def times_of(
     checkpoint, output = settings.checkpoint, settings.output.storage
     journal = Journal(checkpoint)
     cores, batches = cores_of(settings), []
-    for commit in Ledger(output, checkpoint).commits():
+    for commit in BatchLedger(output, checkpoint).commits():
         for entry in commit.unread:
             raise UnreadableMessageError(
                 "message.unreadable", path=entry.name, reason=entry.message

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from pathcast_lab.bench.definitions import SetName
+from pathcast_lab.bench.definitions import SetName, Strict
+from pathcast_lab.bench.figures.defined import PaperDefinition, PaperFigure
 
 PlacementKind: TypeAlias = Literal["patterns", "realistic", "visits"]
 """Partitions by repetition of patterns; placements of a domain's queries; partition by
@@ -24,13 +25,7 @@ partition."""
 PlacementDomain: TypeAlias = Literal["payments", "alerts"]
 
 
-class _Strict(BaseModel):
-    """Unknown keys are mistakes, and nothing changes after it was read."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class PatternParameters(_Strict):
+class PatternParameters(Strict):
     """The queries of Figure 9.
 
     Attributes:
@@ -48,7 +43,7 @@ class PatternParameters(_Strict):
     values: int = Field(default=200, ge=1)
 
 
-class PlacementVariant(_Strict):
+class PlacementVariant(Strict):
     """A curve family of Figure 9.
 
     Attributes:
@@ -62,7 +57,7 @@ class PlacementVariant(_Strict):
     is_each: bool = True
 
 
-class PlacementSet(_Strict):
+class PlacementSet(Strict):
     """What one set runs of a figure.
 
     Attributes:
@@ -82,39 +77,26 @@ class PlacementSet(_Strict):
     rounds: int = Field(default=3, ge=1)
 
 
-class PlacementFigure(_Strict):
+class PlacementFigure(PaperFigure):
     """One figure.
 
     Attributes:
-        name: "9", or a word for what the paper has no figure of.
-        title: Caption.
         kind: What is measured.
         domains: Of realistic queries and visits.
         variants: Curve families of Figure 9, the paper's first.
-        sets: Sizes.
     """
 
-    name: str
-    title: str
+    room = "placement"
+
     kind: PlacementKind
     domains: tuple[PlacementDomain, ...] = ()
     variants: tuple[PlacementVariant, ...] = ()
     sets: dict[SetName, PlacementSet]
 
     @property
-    def caption(self) -> str:
-        """`Figure 9`, or the word."""
-        return f"Figure {self.name}" if self.name.isdecimal() else self.name.capitalize()
-
-    @property
     def file_stem(self) -> str:
         """Of its files: `placement-9`."""
         return f"placement-{self.name}"
-
-    @property
-    def block(self) -> str:
-        """Of its place in a page: `placement_9`."""
-        return f"placement_{self.name}"
 
     @model_validator(mode="after")
     def _has_what_its_kind_needs(self) -> PlacementFigure:
@@ -125,24 +107,5 @@ class PlacementFigure(_Strict):
         return self
 
 
-class PlacementFigures(_Strict):
-    """`lab/benchmarks/placement-figures.toml`.
-
-    Attributes:
-        title: One line.
-        bound: What the figures should come near, and why.
-        seed: Of queries, messages and placements.
-        figures: The figures.
-    """
-
-    title: str
-    bound: str
-    seed: int
-    figures: tuple[PlacementFigure, ...]
-
-    @model_validator(mode="after")
-    def _has_no_name_twice(self) -> PlacementFigures:
-        names = [figure.name for figure in self.figures]
-        if len(set(names)) != len(names):
-            raise ValueError("a figure is defined twice")
-        return self
+class PlacementFigures(PaperDefinition[PlacementFigure]):
+    """`lab/benchmarks/placement-figures.toml`."""

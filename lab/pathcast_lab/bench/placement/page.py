@@ -17,6 +17,7 @@ from typing import Final
 from pathcast.cli.columns import number
 from pathcast_lab.bench.figures.page import BLANK, FigurePage, time_text
 from pathcast_lab.bench.figures.point import Value
+from pathcast_lab.bench.figures.verdicts import markdown
 from pathcast_lab.bench.placement.definition import PlacementFigure
 from pathcast_lab.bench.placement.statements import judge
 
@@ -44,8 +45,7 @@ def placement_table(figure: PlacementFigure, values: Sequence[Value]) -> str:
         for variant, one, x in places:
             cells = [by_key.get((variant, one, x, measure)) for measure in measures]
             rows.append([variant, one, f"{x:,.0f}", *map(_cell, cells)])
-    lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return markdown(rows)
 
 
 def _cell(value: Value | None) -> str:

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pathcast_lab.bench.figures.plot import DOTS_AN_INCH
+from pathcast_lab.bench.figures.plot import drawing
 from pathcast_lab.bench.figures.point import Value
 from pathcast_lab.bench.placement.definition import PlacementFigure
 from pathcast_lab.bench.placement.pattern_queries import PEP, RANDOM
 from pathcast_lab.bench.placement.statements import MATCHED, SENT
-from pathcast_lab.bench.timing import missing_library
 
 COLOURS = {RANDOM: "#e45756", PEP: "#4c78a8"}
 
@@ -39,22 +38,13 @@ def draw_placement(
     del workload
     if figure.kind != "patterns" or not values:
         return False
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise missing_library("matplotlib") from error
-    # No pyplot: it would keep figures, and a backend, for the whole process.
-    drawn = Figure(figsize=(10, 4), layout="constrained")
-    FigureCanvasAgg(drawn)
-    left, right = drawn.subplots(1, 2)
-    drawn.suptitle(f"{figure.caption}: {figure.title}", fontsize="medium")
     variants = list(dict.fromkeys(value.variant for value in values))
-    _curves(left, values, variants[:1], [(MATCHED, "-"), (SENT, ":")])
-    _curves(right, values, variants, [(MATCHED, "-")])
-    left.set_title(variants[0], fontsize="small")
-    right.set_title("other values, other repetition", fontsize="small")
-    drawn.savefig(path, dpi=DOTS_AN_INCH)
+    title = f"{figure.caption}: {figure.title}"
+    with drawing(path, title, (10, 4), panels=2) as (left, right):
+        _curves(left, values, variants[:1], [(MATCHED, "-"), (SENT, ":")])
+        _curves(right, values, variants, [(MATCHED, "-")])
+        left.set_title(variants[0], fontsize="small")
+        right.set_title("other values, other repetition", fontsize="small")
     return True
 
 

@@ -25,7 +25,6 @@ from pathcast.partition import (
     PrefixPlacement,
     measured_costs,
 )
-from pathcast.schema import PathOccurrences
 from pathcast.workload import (
     DOMAINS,
     SubscriptionParameters,
@@ -35,6 +34,8 @@ from pathcast.workload import (
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.placement.definition import PlacementDomain, PlacementFigure, PlacementSet
 from pathcast_lab.bench.timing import Spread, elapsed_ns, undisturbed, yardstick
+from pathcast_papers.onyx.exclusiveness import patterns_by_schema
+from pathcast_papers.onyx.occurrences import PathOccurrences
 
 ONE = "one index"
 """The series of all queries together."""
@@ -95,7 +96,7 @@ def _placements(
         "PEP": PepPlacement.of(
             population,
             count,
-            schema=occurrences_of(domain),
+            patterns=patterns_by_schema(population, occurrences_of(domain)),
             seed=seed,
             engine="kernel",
             threads=1,
