@@ -184,9 +184,7 @@ class IdTable:
 class Matcher:
     def match_arrow(
         self, messages: Any, encoding: str | None = None
-    ) -> tuple[
-        Any, list[tuple[int, str, dict[str, Any]]], list[Any], dict[str, int], IdTable
-    ]: ...
+    ) -> tuple[Any, list[tuple[int, str, dict[str, Any]]], list[Any], dict[str, int], IdTable]: ...
     def match_few(
         self, messages: list[bytes]
     ) -> tuple[
@@ -287,6 +285,7 @@ def place_after(
     outcomes: list[tuple[int, int, int, int, list[int]] | None],
     ancestors: int,
 ) -> tuple[int, int, bool, list[int]] | None: ...
+
 @final
 class RecordSurvey:
     def __new__(cls, ancestors: int, start: int) -> RecordSurvey: ...

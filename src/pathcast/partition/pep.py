@@ -70,7 +70,6 @@ class PepPlacement:
             ascending, K - 1 of them.
         seed: Chooses among the patterns of a query.
         elsewhere: Pattern number and key -> partition, where a rebalance has moved them.
-        engine: What finds the values of messages; as for `Broker`.
         limits: What a message may cost.
         threads: As for `Broker`.
     """
@@ -80,7 +79,6 @@ class PepPlacement:
     borders: tuple[tuple[ValueKey, ...], ...]
     seed: int = 0
     elsewhere: Mapping[Unit, int] = field(default_factory=dict)
-    engine: str | None = None
     limits: Limits | None = None
     threads: int | None = None
 
@@ -96,7 +94,6 @@ class PepPlacement:
         patterns_max: int = PATTERNS_MAX,
         gain_min: float = GAIN_MIN,
         seed: int = 0,
-        engine: str | None = None,
         limits: Limits | None = None,
         threads: int | None = None,
     ) -> PepPlacement:
@@ -113,7 +110,6 @@ class PepPlacement:
             patterns_max: As for `exclusiveness_patterns`.
             gain_min: Likewise.
             seed: Chooses among the patterns of a query.
-            engine: What finds the values of messages.
             limits: What a message may cost.
             threads: As for `Broker`.
 
@@ -123,13 +119,13 @@ class PepPlacement:
         check_partitions(buckets)
         if patterns is None and sample is not None:
             places = [each.place for each in candidate_patterns(population)[:_MEASURED_MAX]]
-            rates = measured_rates(places, sample, engine=engine)
+            rates = measured_rates(places, sample)
             patterns = patterns_by_rates(population, rates, buckets, patterns_max=patterns_max)
         elif patterns is None:
             patterns = exclusiveness_patterns(
                 population, schema=schema, patterns_max=patterns_max, gain_min=gain_min
             )
-        unfilled = cls(tuple(patterns), buckets, (), seed, {}, engine, limits, threads)
+        unfilled = cls(tuple(patterns), buckets, (), seed, {}, limits, threads)
         chosen = unfilled._chosen(population)
         borders = []
         for number in range(len(patterns)):
@@ -207,7 +203,7 @@ class PepPlacement:
     def values(self) -> PatternValues:
         """What finds the values of messages."""
         places = [pattern.place for pattern in self.patterns]
-        return PatternValues(places, engine=self.engine, limits=self.limits, threads=self.threads)
+        return PatternValues(places, limits=self.limits, threads=self.threads)
 
     def _targets(
         self, patterns: np.ndarray, keys: np.ndarray, key_of: Sequence[ValueKey]

@@ -48,7 +48,6 @@ class PrefixPlacement:
             alternatives begin differently, or in a way that was not known, are there.
         steps: Steps that count.
         table: Beginning -> partition.
-        engine: What finds the beginnings in messages; as for `QueryIndex`.
         limits: What a message may cost.
         threads: As for `QueryIndex.matcher`.
     """
@@ -56,7 +55,6 @@ class PrefixPlacement:
     groups: int
     steps: int
     table: Mapping[Unit, int] = field(default_factory=dict)
-    engine: str | None = None
     limits: Limits | None = None
     threads: int | None = None
 
@@ -67,7 +65,6 @@ class PrefixPlacement:
         groups: int,
         *,
         steps: int = 2,
-        engine: str | None = None,
         limits: Limits | None = None,
         threads: int | None = None,
     ) -> PrefixPlacement:
@@ -80,7 +77,7 @@ class PrefixPlacement:
         if not isinstance(steps, int) or isinstance(steps, bool) or steps < 1:
             reason = f"{steps!r} is not a whole number from 1 on"
             raise ConfigError("config.invalid", key="steps", reason=reason)
-        empty = cls(groups, steps, {}, engine, limits, threads)
+        empty = cls(groups, steps, {}, limits, threads)
         weights: dict[Unit, float] = {}
         for unit in empty.units(population):
             if unit is not None:
@@ -140,7 +137,7 @@ class PrefixPlacement:
     @cached_property
     def _matcher(self) -> tuple[Matcher, np.ndarray]:
         """What finds the beginnings, and the partition of each by its number there."""
-        index = QueryIndex(engine=self.engine, limits=self.limits)
+        index = QueryIndex(limits=self.limits)
         units = list(self.table)
         rows = []
         for number, unit in enumerate(units):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pathcast.errors import SparkLostError
+from pathcast.spark.shipping import follow_switch
 from pathcast.spark.unwritable import unwritable_in
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class SparkWorkers:
 
     def __init__(self, context: SparkContext) -> None:
         self.context = context
+        follow_switch(context)
 
     @property
     def count(self) -> int:
