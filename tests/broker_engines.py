@@ -7,7 +7,7 @@ import importlib
 import pytest
 
 from oracles import ENGINES, missing_reason
-from pathcast.model import EngineName
+from oracles.engines import EngineName
 
 
 def missing(engine: EngineName) -> str | None:

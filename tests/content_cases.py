@@ -10,9 +10,10 @@ import pytest
 
 from generators.content import FamilyShape, random_family, random_valued_message
 from oracles import LxmlQuery, assert_same_matches, lxml_tree
+from oracles.engines import EngineName, made_by
 from pathcast.engine import Matcher, QueryIndex
 from pathcast.limits import Limits
-from pathcast.model import EngineName, Query
+from pathcast.model import Query
 from pathcast.query import normalise
 from pathcast_papers import parse
 from pathcast_papers.filtering.oracle import Oracle
@@ -83,7 +84,7 @@ class Content:
         return sum(map(len, self.truth.values()))
 
     def index(self, engine: EngineName, ids: Iterable[str] | None = None) -> QueryIndex:
-        index = QueryIndex(engine=engine)
+        index = made_by(engine, QueryIndex)
         self.register(index, self.texts if ids is None else ids)
         return index
 

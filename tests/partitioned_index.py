@@ -20,6 +20,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from oracles.engines import made_by
 from pathcast.engine import QueryIndex
 from pathcast.engine.messages import Messages, joined, message_column
 from pathcast.engine.rows import one_or_many, report_on, usable_namespaces, usable_rows
@@ -70,7 +71,7 @@ class PartitionedIndex:
     ) -> None:
         self._namespaces = usable_namespaces(namespaces)
         self._placement = placement
-        self._new = partial(QueryIndex, engine=engine, limits=limits, namespaces=namespaces)
+        self._new = partial(made_by, engine, QueryIndex, limits=limits, namespaces=namespaces)
         self._indexes = [self._new() for _ in range(placement.partitions)]
         self._matchers = [index.matcher(threads=threads) for index in self._indexes]
         self._partition_of: dict[str, int] = {}

@@ -33,13 +33,14 @@ from pathcast_lab.bench.broker.inputs import KEPT_FROM, BrokerInputs, flwr_queri
 from pathcast_lab.bench.broker.reference_subject import BrokerSubject, broker_query
 from pathcast_lab.bench.broker.statements import OPERATORS, STATEMENTS, judge
 from pathcast_lab.bench.customise import CustomiseDefinition
-from pathcast_lab.bench.customising import check_results, mixed_sample, new_engine, subscriptions_of
+from pathcast_lab.bench.customising import check_results, mixed_sample, subscriptions_of
 from pathcast_lab.bench.definitions import default_directory, read_definition
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.figures.verdicts import Answer
 from pathcast_lab.bench.rounds import binary_array
 from pathcast_lab.workload import BIB, BOOK, BrokerWorkload, FlwrParameters
 from pathcast_papers import parse
+from pathcast_papers.message_broker.dissemination import ReferenceDissemination
 from pathcast_papers.message_broker.pathsharing.algorithms import PathSharingFW
 from pathcast_papers.message_broker.pathsharing.broker_query import BrokerQuery
 
@@ -272,7 +273,7 @@ def test_without_values_nothing_is_claimed(name: str) -> None:
 
 def test_sample_has_subscriptions_with_results_and_others() -> None:
     queries = list(BIB.queries(FlwrParameters(count=100, values_max=100)))
-    engine = new_engine("reference")
+    engine = ReferenceDissemination(Limits())
     subscriptions = subscriptions_of(query.text() for query in queries)
     engine.subscribe(subscriptions, {})
     messages = binary_array(list(BIB.messages(2, values_max=100)))
@@ -289,7 +290,7 @@ def test_sample_has_subscriptions_with_results_and_others() -> None:
 
 def test_results_that_differ_are_an_error() -> None:
     texts = [query.text() for query in BIB.queries(FlwrParameters(count=30, values_max=3))]
-    engine = new_engine("reference")
+    engine = ReferenceDissemination(Limits())
     engine.subscribe(subscriptions_of(texts), {})
     messages = binary_array(list(BIB.messages(2, values_max=3)))
     sample = subscriptions_of(texts)

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from oracles.engines import made_by
+
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[bench]'")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
@@ -41,7 +43,7 @@ def load() -> Load:
 
 
 def test_answers_are_those_of_the_reference_engine(load: Load) -> None:
-    index = QueryIndex(engine="reference")
+    index = made_by("reference", QueryIndex)
     index.register([Query(id, text) for id, text in load.queries.items()])
     results = index.matcher(threads=1).match_batch(load.messages)
     assert [frozenset(result.query_ids) for result in results] == load.answers

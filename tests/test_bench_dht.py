@@ -315,7 +315,7 @@ def run_part(
         entries={table.key(state): {} for state in np.flatnonzero(held).tolist()},
         links={table.key(state): Link("", NOTHING) for state in outside.tolist()},
     )
-    finder = PieceFinder(None)
+    finder = PieceFinder()
     finder.follow(record)
     ends, steps = finder.find(message, entered)
     assert steps <= len(message.events.left) + 1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from oracles.engines import missing_reason
+from oracles.engines import made_by, missing_reason
 
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[bench]'")
 if KERNEL_MISSING := missing_reason("kernel"):
@@ -44,7 +44,7 @@ MESSAGES = binary_array([b"<a><b/></a>", b"<a><c/></a>"])
 
 
 def frozen(*texts: str, engine: str = "kernel") -> Snapshot:
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     assert not index.register(standing_queries(texts)).rejected
     return index.freeze()
 

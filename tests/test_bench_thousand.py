@@ -251,13 +251,13 @@ def test_a_subscription_is_in_force_when_the_simulated_brokers_say_so(shape: Sha
 def test_hosts_are_those_that_each_profile_alone_is_given(name: str) -> None:
     tree = tree_of("regions", 12, 3, Random(1))
     queries = pattern_queries(PatternParameters(queries=80, values=30), Random(2))
-    index = QueryIndex(engine="kernel")
+    index = QueryIndex()
     index.register(queries)
     population = index.population()
     by_id = {query.id: query for query in queries}
     queries = [by_id[name] for name in population.query_ids]
     patterns = candidate_patterns(population)
-    placement = PepPlacement.of(population, 12, patterns=patterns, seed=3, engine="kernel")
+    placement = PepPlacement.of(population, 12, patterns=patterns, seed=3)
     placed = placement.place(population).astype(np.int64)
     assert placement.dont_care not in placed
     homes = np.random.default_rng(4).integers(0, 12, 80)
@@ -279,7 +279,7 @@ def test_quotes_are_of_the_size_and_the_selectivity_that_the_paper_says() -> Non
     for profile in profiles:
         assert quote_entries(profile) == disjuncts_of(profile, deliver="ids")
     # Every profile wants one quote of its symbol in ten; a symbol is one of ten thousand.
-    index = QueryIndex(engine="kernel")
+    index = QueryIndex()
     index.register(
         Query(f"q{n}", text.replace(symbol_of(text), "A001")) for n, text in enumerate(profiles)
     )

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from broker_engines import broker_engines
+from oracles.engines import EngineName, made_by
 from pathcast import Broker, Delivery, Subscription
 from pathcast.customize import delivery_id, message_id, subscription_version
 from pathcast.customize.turns import Turns
@@ -26,7 +27,7 @@ from pathcast.errors import (
 )
 from pathcast.limits import Limits
 from pathcast.message.canonical import canonical
-from pathcast.model import DeliverMode, EngineName
+from pathcast.model import DeliverMode
 from patience import PATIENCE_SECONDS
 
 MESSAGE = (
@@ -47,7 +48,7 @@ def canonical_fragments(found: Any) -> list[bytes]:
 @broker_engines
 class TestPublish:
     def test_a_flwr_delivers_what_its_return_clause_says(self, engine: EngineName) -> None:
-        broker = Broker(engine)
+        broker = made_by(engine, Broker)
         subscription = Subscription("s1", "ann", CHEAP)
         assert not broker.subscribe(subscription).rejected
         version = subscription_version(subscription)
@@ -64,7 +65,7 @@ class TestPublish:
         )
 
     def test_a_path_delivers_a_result_a_node_in_document_order(self, engine: EngineName) -> None:
-        broker = Broker(engine)
+        broker = made_by(engine, Broker)
         broker.subscribe(Subscription("s1", "ann", "//book/title"))
         found = broker.publish(MESSAGE)
         assert canonical_fragments(found) == [
@@ -75,7 +76,7 @@ class TestPublish:
         assert len({delivery.delivery_id for delivery in found}) == 2
 
     def test_deliver_message_and_ids_are_one_delivery(self, engine: EngineName) -> None:
-        broker = Broker(engine)
+        broker = made_by(engine, Broker)
         broker.subscribe(
             [
                 Subscription("whole", "ann", "//book/title", "message"),
@@ -96,14 +97,14 @@ class TestPublish:
 
     def test_a_message_without_an_id_is_named_by_its_bytes(self, engine: EngineName) -> None:
         # Otherwise a message that is published again after a crash would be delivered twice.
-        broker = Broker(engine)
+        broker = made_by(engine, Broker)
         broker.subscribe(Subscription("s1", "ann", CHEAP))
         first, again = broker.publish(MESSAGE), broker.publish(bytearray(MESSAGE))
         assert first == again
         assert first[0].message_id == message_id(MESSAGE)
 
     def test_a_refused_message_is_an_answer(self, engine: EngineName) -> None:
-        broker = Broker(engine)
+        broker = made_by(engine, Broker)
         broker.subscribe(Subscription("s1", "ann", CHEAP))
         found = broker.publish(b"<bib>")
         assert len(found) == 0
@@ -111,7 +112,7 @@ class TestPublish:
         assert found.error.code == "xml.end"
 
     def test_prefixes_of_the_broker_and_of_the_subscription(self, engine: EngineName) -> None:
-        broker = Broker(engine, namespaces={"b": "urn:b", "c": "urn:wrong"})
+        broker = made_by(engine, Broker, namespaces={"b": "urn:b", "c": "urn:wrong"})
         broker.subscribe(Subscription("s1", "ann", "//b:x/c:y", "ids", {"c": "urn:c"}))
         message = b"<x xmlns='urn:b'><y xmlns='urn:c'/></x>"
         assert [delivery.subscription_id for delivery in broker.publish(message)] == ["s1"]
@@ -124,7 +125,7 @@ class TestVerdicts:
 
     def test_results_over_the_limit(self, engine: EngineName) -> None:
         message = b"<a>" + b"<b>0123456789</b>" * 600 + b"</a>"
-        broker = Broker(engine, Limits(result_bytes_max=5_000))
+        broker = made_by(engine, Broker, Limits(result_bytes_max=5_000))
         broker.subscribe([Subscription("all", "ann", "//b"), Subscription("one", "bob", "//b[1]")])
         found = broker.publish(message)
         assert fragments(found) == [b"<b>0123456789</b>"]
@@ -135,7 +136,7 @@ class TestVerdicts:
     def test_results_over_the_ratio(self, engine: EngineName) -> None:
         message = b"<a>" + b"<b>0123456789</b>" * 60 + b"</a>"
         query = "for $x in //b for $y in //b return <p>{$x, $y}</p>"
-        broker = Broker(engine)
+        broker = made_by(engine, Broker)
         broker.subscribe([Subscription("pairs", "ann", query), Subscription("one", "bob", "/a")])
         found = broker.publish(message)
         assert [delivery.subscription_id for delivery in found] == ["one"]
@@ -144,7 +145,7 @@ class TestVerdicts:
     def test_steps(self, engine: EngineName) -> None:
         message = b"<a>" + b"<b/>" * 300 + b"</a>"
         query = "for $x in //b where count(//b[not(following::b/following::b = 'x')]) > 0 return $x"
-        broker = Broker(engine, Limits(evaluation_steps_max=10_000))
+        broker = made_by(engine, Broker, Limits(evaluation_steps_max=10_000))
         broker.subscribe([Subscription("slow", "ann", query), Subscription("ok", "bob", "//b[3]")])
         found = broker.publish(message)
         assert [delivery.subscription_id for delivery in found] == ["ok"]
@@ -152,7 +153,7 @@ class TestVerdicts:
 
     def test_a_construction_that_xml_does_not_allow(self, engine: EngineName) -> None:
         query = "for $b in //book return <hit>{$b/title, $b/@year}</hit>"
-        broker = Broker(engine)
+        broker = made_by(engine, Broker)
         broker.subscribe([Subscription("bad", "ann", query), Subscription("ok", "bob", CHEAP)])
         found = broker.publish(MESSAGE)
         assert [delivery.subscription_id for delivery in found] == ["ok"]
@@ -162,7 +163,7 @@ class TestVerdicts:
 @broker_engines
 class TestSubscribing:
     def test_a_bad_subscription_disturbs_no_other(self, engine: EngineName) -> None:
-        broker = Broker(engine)
+        broker = made_by(engine, Broker)
         report = broker.subscribe(
             [
                 Subscription("ok", "ann", CHEAP),
@@ -198,7 +199,7 @@ class TestSubscribing:
             "//b[last()]": ("ids", "candidate-checked"),
             "not(//a)": ("message", "scan"),
         }
-        broker = Broker(engine)
+        broker = made_by(engine, Broker)
         rows = [Subscription(text, "ann", text, deliver) for text, (deliver, _) in costs.items()]
         assert not broker.subscribe(rows).rejected
         told = {text: broker.cost(text).value for text in costs}
@@ -207,7 +208,7 @@ class TestSubscribing:
             broker.cost("gone")
 
     def test_an_id_that_is_taken_keeps_its_subscription(self, engine: EngineName) -> None:
-        broker = Broker(engine)
+        broker = made_by(engine, Broker)
         broker.subscribe(Subscription("s1", "ann", "//a"))
         version = broker.version
         report = broker.subscribe([Subscription("s1", "bob", "//b")])
@@ -216,7 +217,7 @@ class TestSubscribing:
         assert broker.publish(b"<a/>")[0].subscriber == "ann"
 
     def test_unsubscribe_takes_out_all_or_none(self, engine: EngineName) -> None:
-        broker = Broker(engine)
+        broker = made_by(engine, Broker)
         broker.subscribe([Subscription("a", "ann", "//a"), Subscription("b", "ann", "//a")])
         version = broker.version
         with pytest.raises(UnknownQueryError):
@@ -228,7 +229,7 @@ class TestSubscribing:
             broker.subscription("a")
 
     def test_an_id_may_come_again_with_another_query(self, engine: EngineName) -> None:
-        broker = Broker(engine)
+        broker = made_by(engine, Broker)
         broker.subscribe(Subscription("s1", "ann", "//a"))
         first = broker.publish(b"<a/>", "m")[0]
         broker.unsubscribe("s1")
@@ -241,7 +242,7 @@ class TestSubscribing:
     def test_deliveries_are_readable_after_their_subscription_has_gone(
         self, engine: EngineName
     ) -> None:
-        broker = Broker(engine)
+        broker = made_by(engine, Broker)
         broker.subscribe(Subscription("s1", "ann", "//a"))
         found = broker.process_batch([b"<a/>"])
         broker.unsubscribe("s1")
@@ -252,7 +253,7 @@ class TestSubscribing:
         one = [Subscription(f"s{i}", "ann", f"//a[{i + 1}]") for i in range(4)]
         seen = set()
         for order in itertools.permutations(one):
-            broker = Broker(engine)
+            broker = made_by(engine, Broker)
             broker.subscribe(Subscription("x", "bob", CHEAP))
             broker.subscribe(order)
             broker.unsubscribe("x")
@@ -275,16 +276,16 @@ class TestSubscribing:
         # A part that is left out would let two different answers carry the same delivery id.
         versions = set()
         for subscription in (Subscription("s1", "ann", "//a"), Subscription("s1", "ann", "//a")):
-            broker = Broker(engine)
+            broker = made_by(engine, Broker)
             broker.subscribe(subscription)
             versions.add(broker.version)
         assert len(versions) == 1
-        broker = Broker(engine)
+        broker = made_by(engine, Broker)
         broker.subscribe(Subscription("s1", "ann", "//a")._replace(**change))
         assert broker.version not in versions
 
     def test_many_come_and_go(self, engine: EngineName) -> None:
-        broker = Broker(engine)
+        broker = made_by(engine, Broker)
         empty = broker.version
         many = [Subscription(f"s{i}", f"u{i % 7}", f"//a[@n='{i}']") for i in range(300)]
         broker.subscribe(many)
@@ -295,7 +296,7 @@ class TestSubscribing:
 
 class TestArguments:
     def test_what_is_no_subscription(self) -> None:
-        broker = Broker("reference")
+        broker = made_by("reference", Broker)
         report = broker.subscribe([("s1", "ann", "//a")])  # type: ignore[list-item]
         assert report.rejected["row 0"].code == "row.type"
         report = broker.subscribe([Subscription("s1", 7, "//a")])  # type: ignore[arg-type]
@@ -304,21 +305,19 @@ class TestArguments:
 
     def test_settings_that_cannot_be_used(self) -> None:
         with pytest.raises(ConfigError):
-            Broker("turbo")
-        with pytest.raises(ConfigError):
-            Broker("reference", threads=0)
+            made_by("reference", Broker, threads=0)
 
     @pytest.mark.parametrize("ids", [["m1"], ["m1", "m2", "m3"]])
     def test_ids_that_do_not_fit_the_messages(self, ids: list[Any]) -> None:
         with pytest.raises(ConfigError):
-            Broker("reference").process_batch([b"<a/>", b"<a/>"], ids)
+            made_by("reference", Broker).process_batch([b"<a/>", b"<a/>"], ids)
 
 
 @broker_engines
 def test_batches_and_changes_from_several_threads(engine: EngineName) -> None:
     # Every delivery has to carry the version of exactly the subscriptions that made it, and after
     # unsubscribe returns there must be none.
-    broker = Broker(engine)
+    broker = made_by(engine, Broker)
     broker.subscribe(Subscription("stays", "ann", "//a"))
     without = broker.version
     broker.subscribe(Subscription("goes", "bob", "//a"))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from oracles.engines import made_by
 from pathcast import Broker, Subscription, SubscriptionSnapshot
 from pathcast.customize.snapshot_file import SnapshotContent, table_of, write_snapshot
 from pathcast.engine import QueryIndex, Snapshot
@@ -20,7 +21,7 @@ from pathcast.model import Gate, Query
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    broker = Broker("reference", namespaces={"p": "urn:p"})
+    broker = made_by("reference", Broker, namespaces={"p": "urn:p"})
     broker.subscribe(
         [
             Subscription("a", "ann", "//a[@x = 'é']"),
@@ -35,7 +36,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def open_(path: Path) -> SubscriptionSnapshot:
-    return SubscriptionSnapshot.open(path, engine="reference")
+    return made_by("reference", SubscriptionSnapshot.open, path)
 
 
 def code_of(path: Path) -> str:
@@ -112,13 +113,13 @@ def test_a_file_of_another_format(path: Path, format_: int) -> None:
 def test_other_files_are_foreign(path: Path, tmp_path: Path) -> None:
     path.write_bytes(b"<a/>" * 100)
     assert code_of(path) == "snapshot.foreign"
-    index = QueryIndex(engine="reference")
+    index = made_by("reference", QueryIndex)
     index.register([Query("q", "//a")])
     index.freeze().save(path)
     assert code_of(path) == "snapshot.foreign", "a snapshot of queries is none of subscriptions"
-    Broker("reference").freeze().save(path)
+    made_by("reference", Broker).freeze().save(path)
     with pytest.raises(SnapshotFormatError):
-        Snapshot.open(path, engine="reference")
+        made_by("reference", Snapshot.open, path)
     with pytest.raises(OSError, match="No such file"):
         open_(tmp_path / "nothing")
 
@@ -161,7 +162,7 @@ def test_a_subscription_that_is_refused_today(tmp_path: Path) -> None:
 def test_a_file_is_replaced_as_a_whole(path: Path) -> None:
     before = open_(path)
     version, first = before.version, list(before.subscriptions)
-    Broker("reference").freeze().save(path)
+    made_by("reference", Broker).freeze().save(path)
     assert len(open_(path)) == 0
     # Whoever has the old one open keeps it.
     assert (before.version, list(before.subscriptions)) == (version, first)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import pytest
 
+from oracles.engines import EngineName, made_by
+
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[workload]'")
 
 from oracles.engines import ENGINES, missing_reason
@@ -21,7 +23,6 @@ from pathcast.chunking import (
     merged,
     tasks_of,
 )
-from pathcast.model import EngineName
 from pathcast.schema import ElementPaths, read_dtd
 from pathcast.workload import (
     DocumentParameters,
@@ -43,10 +44,10 @@ def cut_both_ways(scheme: FilteringScheme, message: bytes) -> Cut:
 
 def check(chunking: Chunking, texts: list[str], messages: list[bytes], engine: EngineName) -> int:
     """Whether chunks give the answers of the whole; how many queries were found in chunks."""
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     index.register(Query(str(number), text) for number, text in enumerate(texts))
     scheme = chunking.scheme()
-    evaluator = ChunkEvaluator(engine=engine)
+    evaluator = made_by(engine, ChunkEvaluator)
     found = 0
     for message in messages:
         tasks = tasks_of(scheme, message, cut_both_ways(scheme, message))

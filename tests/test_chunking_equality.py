@@ -12,6 +12,8 @@ from random import Random
 
 import pytest
 
+from oracles.engines import EngineName, made_by
+
 etree = pytest.importorskip(
     "lxml.etree", reason="lxml is not installed: pip install 'pathcast[workload]'"
 )
@@ -32,7 +34,6 @@ from pathcast.chunking.evaluation import (  # noqa: E402
 from pathcast.chunking.filtering_scheme import Chunking, FilteringScheme  # noqa: E402
 from pathcast.chunking.plain import cut_plainly  # noqa: E402
 from pathcast.errors import PathcastError  # noqa: E402
-from pathcast.model import EngineName  # noqa: E402
 from pathcast.schema import ElementPaths, parse_dtd  # noqa: E402
 
 SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(6, 300))]
@@ -116,11 +117,11 @@ def test_engines_answer_the_same(engine: EngineName, seed: int) -> None:
     case = Case(random, has_namespaces=seed % 2 == 0)
     chunking = Chunking(3, case.paths)
     texts = registered(case, chunking, 60)
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     report = index.register(Query(key, text, case.namespaces) for key, text in texts.items())
     for query_id in report.rejected:
         chunking.remove(query_id)
-    evaluator = ChunkEvaluator(engine=engine)
+    evaluator = made_by(engine, ChunkEvaluator)
     matches = 0
     for _ in range(6):
         # One query leaves between two messages, and the next message is cut by another scheme.
@@ -151,7 +152,7 @@ def test_a_message_that_is_not_built_as_the_schema_says_is_evaluated_whole() -> 
         (b"<a><x><b/></x></a>", ()),
     ):
         cut = cut_plainly(scheme, message)
-        evaluator = ChunkEvaluator(engine="reference")
+        evaluator = made_by("reference", ChunkEvaluator)
         answer = merged(evaluator.evaluate(task) for task in tasks_of(scheme, message, cut))
         assert answer.query_ids == expected, message
         assert bool(cut.fault) is (message != b"<a><b><c/></b></a>")
@@ -165,7 +166,7 @@ def test_prefixes_are_known_where_a_message_is_evaluated_whole() -> None:
     message = b"<a xmlns:z='urn:p'><x/><z:b/></a>"
     cut = cut_plainly(scheme, message)
     assert cut.fault
-    evaluator = ChunkEvaluator(engine="reference")
+    evaluator = made_by("reference", ChunkEvaluator)
     answer = merged(evaluator.evaluate(task) for task in tasks_of(scheme, message, cut))
     assert answer.query_ids == ("q",)
 

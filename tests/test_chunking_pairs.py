@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from oracles.engines import made_by
+
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[workload]'")
 
 from generators.chunking_cases import Case
@@ -52,15 +54,15 @@ def placements_of(random: Random, index: QueryIndex) -> list[Placement]:
     engine = "reference"
     return [
         HashPlacement(count),
-        PepPlacement.of(population, count, engine=engine, gain_min=0.0),
-        PrefixPlacement.of(population, count, engine=engine),
+        made_by(engine, PepPlacement.of, population, count, gain_min=0.0),
+        made_by(engine, PrefixPlacement.of, population, count),
         CostPlacement.of(population, np.ones(len(population)), count),
     ]
 
 
 def registered(case: Case, count: int) -> tuple[QueryIndex, list[Query]]:
     """Queries that can be registered, some texts there twice; half of them ask for values."""
-    index = QueryIndex(engine="reference", namespaces=case.namespaces)
+    index = made_by("reference", QueryIndex, namespaces=case.namespaces)
     random, queries = case.random, []
     for number in range(count):
         text = case.query()
@@ -88,19 +90,20 @@ def test_pairs_answer_what_one_process_answers(seed: int) -> None:
         placements = placements_of(random, index)
         chosen = random.sample(placements, random.randrange(1, 5))
         paths = case.paths if random.randrange(4) else None
-        placed = PlacedChunking(
+        placed = made_by(
+            "reference",
+            PlacedChunking,
             chosen,
             paths,
             chunks_max=random.randrange(1, 6),
             namespaces=case.namespaces,
-            engine="reference",
         )
         half = len(queries) // 2
         placed.register(queries[:half])
         placed.register(queries[half:])
         plan = placed.plan(element_sizes(case.message()), bytes_max=random.choice((1, 10**9)))
         assert plan.placement in chosen
-        evaluator = ChunkEvaluator(engine="reference")
+        evaluator = made_by("reference", ChunkEvaluator)
         for _ in range(3):
             message = case.message()
             cut = cut_plainly(plan.scheme, message)
@@ -125,10 +128,10 @@ def two_parts(count: int) -> list[Query]:
 
 
 def made_for(queries: list[Query], buckets: int) -> PlacedChunking:
-    index = QueryIndex(engine="reference")
+    index = made_by("reference", QueryIndex)
     index.register(queries)
-    pep = PepPlacement.of(index.population(), buckets, engine="reference", gain_min=0.0)
-    placed = PlacedChunking([HashPlacement(buckets), pep], engine="reference")
+    pep = made_by("reference", PepPlacement.of, index.population(), buckets, gain_min=0.0)
+    placed = made_by("reference", PlacedChunking, [HashPlacement(buckets), pep])
     placed.register(queries)
     return placed
 
@@ -159,7 +162,7 @@ def test_values_of_a_chunk_leave_partitions_out() -> None:
     assert isinstance(plan.placement, (PepPlacement, HashPlacement))
     message = b"<m><left><i v='3'/></left><right><i v='3'/><i v='39'/></right></m>"
     tasks = list(pair_tasks(plan, message, cut_plainly(plan.scheme, message)))
-    evaluator = ChunkEvaluator(engine="reference")
+    evaluator = made_by("reference", ChunkEvaluator)
     assert placed.ids_of(merged(map(evaluator.evaluate, tasks)).query_ids) == ["q3", "q43", "q79"]
     if isinstance(plan.placement, PepPlacement):
         assert len(tasks) < len(plan.pairs)
@@ -178,7 +181,7 @@ def test_a_chunk_that_is_refused_is_told_by_every_query() -> None:
     plan = placed.plan(sizes(100, 60, 40), bytes_max=10**9)
     message = b"<m><left><i v='1'/></left><right><i/></right></m>"
     cut = cut_plainly(plan.scheme, message)
-    evaluator = ChunkEvaluator(engine="reference", limits=Limits(elements_max=2))
+    evaluator = made_by("reference", ChunkEvaluator, limits=Limits(elements_max=2))
     broken = Cut(tuple(chunk[:-3] for chunk in cut.chunks), cut.elements)
     answer = merged(map(evaluator.evaluate, pair_tasks(plan, message, broken)))
     assert placed.ids_of(answer.undecided) == [f"q{n}" for n in range(6)]
@@ -190,7 +193,7 @@ def test_what_cannot_be_used_is_refused() -> None:
     with pytest.raises(ConfigError, match="chunks"):
         PlacedChunking([HashPlacement(1)], chunks_max=0)
     with pytest.raises(QuerySyntaxError):
-        PlacedChunking([HashPlacement(1)], engine="reference").register([Query("q", "/a[")])
+        made_by("reference", PlacedChunking, [HashPlacement(1)]).register([Query("q", "/a[")])
 
 
 @pytest.mark.spark
@@ -204,7 +207,7 @@ def test_spark_evaluates_pairs(spark: SparkSession) -> None:
     from pathcast.spark.workers import InProcess, SparkWorkers
 
     found = [
-        evaluate_tasks(workers, tasks, engine="reference")
+        made_by("reference", evaluate_tasks, workers, tasks)
         for workers in (InProcess(), SparkWorkers(spark.sparkContext))
     ]
     assert found[0] == found[1]

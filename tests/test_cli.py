@@ -31,7 +31,6 @@ ENGINE = "reference"
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch) -> Call:
     """Runs a command in this process."""
-    monkeypatch.setenv("PATHCAST_ENGINE", ENGINE)
 
     return run_command
 
@@ -43,7 +42,7 @@ def spawn(*arguments: str | Path, env: Mapping[str, str] | None = None) -> subpr
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PATHCAST_ENGINE": ENGINE, **(env or {})},
+        env={**os.environ, **(env or {})},
     )
 
 

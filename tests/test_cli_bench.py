@@ -13,11 +13,11 @@ from typer.testing import Result
 
 from broker_engines import broker_engines, missing
 from command_line import run_command
+from oracles.engines import EngineName, made_by
 from pathcast import Query, QueryIndex, Subscription
 from pathcast.cli import bench, messages
 from pathcast.cli.bench_costs import DearestQueries, Measured, MeasuredQuery, QueryClass, measured
 from pathcast.cli.exits import ExitCode
-from pathcast.model import EngineName
 
 DEAR = "//*[count(preceding::*) > 50]"
 
@@ -25,7 +25,6 @@ DEAR = "//*[count(preceding::*) > 50]"
 @pytest.fixture(autouse=True)
 def engine_of_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine that is always there, where a test names no other."""
-    monkeypatch.setenv("PATHCAST_ENGINE", "reference")
 
 
 def run_bench(*arguments: str | Path, stdin: bytes | None = None) -> Result:
@@ -103,7 +102,7 @@ class TestDearestIsNamed:
         )
         alone: list[tuple[int, str]] = []
         for number, each in enumerate(texts, 1):
-            index = QueryIndex(engine=engine)
+            index = made_by(engine, QueryIndex)
             index.register([Query("q", each)])
             stats = index.freeze().matcher().match_batch([text.encode()]).stats
             alone.append((stats.steps, str(number)))
@@ -240,7 +239,7 @@ class TestClasses:
             "ann\tshared\tfor $a in //a where $a/@n > 1 return <r>{$a}</r>\t",
             "ann\trenamed\t//c\trename //a c",
         )
-        facts = facts_of(run_bench(table, message, "--engine", "kernel", "--json"))
+        facts = facts_of(run_bench(table, message, "--json"))
         assert [(each["class"], each["queries"]) for each in facts["class"]] == [
             ("results, indexed", 1),
             ("after steps", 1),

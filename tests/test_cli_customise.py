@@ -29,7 +29,6 @@ BOOKS = (
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Call:
     """Runs a command in this process, in a directory with a message and a query."""
-    monkeypatch.setenv("PATHCAST_ENGINE", "reference")
     monkeypatch.chdir(tmp_path)
     Path("books.xml").write_text(BOOKS)
     Path("cheap.xq").write_text(f"(: @subscriber ann :)\n{CHEAP}\n")

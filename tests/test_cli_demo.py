@@ -39,7 +39,6 @@ def pathcast(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
         # Short runs: code that is compiled once, quickly, beats code that is compiled well.
         env={
             **os.environ,
-            "PATHCAST_ENGINE": "reference",
             "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1",
         },
     )
@@ -65,7 +64,7 @@ def test_the_demo_shows_the_whole_way_and_leaves_a_pipeline_that_goes_on(tmp_pat
     from pathcast.spark.settings import load_settings
     from pathcast.spark.workers import InProcess
 
-    settings = load_settings(out / "pipeline.toml", ["engine.engine=reference"])
+    settings = load_settings(out / "pipeline.toml", [])
     summary = run(settings, workers=InProcess(), progress=Silent())
     assert (summary.earlier_messages, summary.messages) == (60, 1)
 

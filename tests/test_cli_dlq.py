@@ -36,7 +36,7 @@ def go(root: Path, *overrides: str) -> int:
     )
     (root / "p.toml").write_text(
         '[source]\npath = "in"\n[subscriptions]\npath = "s.tsv"\n[output]\npath = "out"\n'
-        '[engine]\nengine = "reference"\nlimits = { evaluation_steps_max = 3 }\n'
+        "[engine]\nlimits = { evaluation_steps_max = 3 }\n"
     )
     chosen = load_settings(root / "p.toml", overrides)
     return run(chosen, workers=InProcess(), progress=Silent()).messages

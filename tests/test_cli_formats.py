@@ -125,7 +125,6 @@ def number_of(place: str, name: str) -> int:
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch) -> Call:
     """Runs a command in this process."""
-    monkeypatch.setenv("PATHCAST_ENGINE", "reference")
 
     def invoke(*arguments: str | Path) -> Result:
         result = CliRunner().invoke(build_app(), [str(a) for a in arguments])
@@ -148,7 +147,7 @@ def pipeline(root: Path, path: Path) -> Path:
     file = root / "pipeline.toml"
     file.write_text(
         f'[source]\npath = "in"\n[subscriptions]\npath = "{path.name}"\n'
-        'namespaces = { n = "urn:n" }\n[engine]\nengine = "reference"\n'
+        'namespaces = { n = "urn:n" }\n'
         f'[output]\npath = "out-{path.name}"\n'
     )
     return file

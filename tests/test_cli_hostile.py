@@ -30,7 +30,6 @@ MESSAGE = b"<quotes><quote><price>120</price></quote></quotes>"
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch) -> Call:
     """Runs a command in this process; an error that is none of the catalogue fails the test."""
-    monkeypatch.setenv("PATHCAST_ENGINE", "reference")
 
     def run(*arguments: str | Path) -> Result:
         result = CliRunner().invoke(build_app(), [str(argument) for argument in arguments])
@@ -197,7 +196,7 @@ def test_a_process_of_its_own(place: Path, encoding: str) -> None:
     done = subprocess.run(
         [os.fsencode(sys.executable), b"-m", b"pathcast", *arguments],
         capture_output=True,
-        env={**os.environ, "PATHCAST_ENGINE": "reference", "PYTHONIOENCODING": encoding},
+        env={**os.environ, "PYTHONIOENCODING": encoding},
         check=False,
     )
     assert (done.returncode, b"Traceback" in done.stderr) == (ExitCode.REFUSED, False)

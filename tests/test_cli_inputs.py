@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from oracles.engines import made_by
 from pathcast.cli import messages as inputs
 from pathcast.cli.messages import read_batches, read_message, read_messages
 from pathcast.cli.options import read_limits, read_namespaces
@@ -88,7 +89,7 @@ class TestQueryFile:
 
     def test_a_line_that_is_not_utf8_is_refused_alone(self) -> None:
         content = b"/a\n# caf\xe9\n/caf\xe9\ncaf\xe9\t/b\nd\t/c\n"
-        engines = SubscriptionEngines("reference", Limits(), {})
+        engines = made_by("reference", SubscriptionEngines, Limits(), {})
         taken = engines.take_up(rows_of(content, Path("queries.txt"))[0])
         assert [(each.place.line, type(each.error)) for each in taken.rejected] == [
             (3, QuerySyntaxError),
@@ -98,7 +99,7 @@ class TestQueryFile:
 
     def test_a_repeated_id_is_reported_at_its_second_line(self) -> None:
         # By its id alone, the fault would be shown at the first line.
-        engines = SubscriptionEngines("reference", Limits(), {})
+        engines = made_by("reference", SubscriptionEngines, Limits(), {})
         taken = engines.take_up(query_lines("a\t/x\na\t/y\nb\t!"))
         assert [(each.place.line, type(each.error)) for each in taken.rejected] == [
             (2, DuplicateQueryError),

@@ -24,7 +24,6 @@ Call = Callable[..., Result]
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch) -> Call:
     """Runs a command in this process."""
-    monkeypatch.setenv("PATHCAST_ENGINE", "reference")
 
     def run(*arguments: str | Path) -> Result:
         result = CliRunner().invoke(build_app(), [str(a) for a in arguments])

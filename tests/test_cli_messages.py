@@ -42,7 +42,6 @@ LONG = b"<a>" + 90 * b" " + b"<b/></a>"
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch) -> Call:
     """Runs a command in this process."""
-    monkeypatch.setenv("PATHCAST_ENGINE", "reference")
 
     return run_command
 

@@ -72,7 +72,7 @@ def test_generated_parquet_is_what_a_pipeline_reads(tmp_path: Path) -> None:
     (tmp_path / "s.tsv").write_text("subscriber\tquery_id\tquery\nann\tall\t/*\n")
     (tmp_path / "p.toml").write_text(
         '[source]\nkind = "parquet"\npath = "in"\n[subscriptions]\npath = "s.tsv"\n'
-        '[output]\npath = "out"\n[engine]\nengine = "reference"\n'
+        '[output]\npath = "out"\n'
     )
     settings = load_settings(tmp_path / "p.toml")
     summary = pipeline.run(settings, workers=InProcess(), progress=Silent())
@@ -89,7 +89,7 @@ def test_a_file_whose_columns_have_other_names_says_which_and_what_names_them(
     (tmp_path / "s.tsv").write_text("subscriber\tquery_id\tquery\nann\tall\t/*\n")
     (tmp_path / "p.toml").write_text(
         '[source]\nkind = "parquet"\npath = "in"\n[subscriptions]\npath = "s.tsv"\n'
-        '[output]\npath = "out"\n[engine]\nengine = "reference"\n'
+        '[output]\npath = "out"\n'
     )
     notes: list[str] = []
     report = Silent()
@@ -108,7 +108,6 @@ def test_a_file_whose_columns_have_other_names_says_which_and_what_names_them(
 def delivered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A pipeline that has run in a folder that is the current one."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATHCAST_ENGINE", "reference")
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "1.xml").write_text("<m><a/></m>")
     (tmp_path / "s.tsv").write_text(

@@ -49,7 +49,7 @@ def pipeline(root: Path, server: S3Server, format: str) -> Path:
     path.write_text(
         f'[source]\npath = "{server.url("in")}"\n[subscriptions]\npath = "s.tsv"\n'
         f'[output]\npath = "{server.url("out")}"\nformat = "{format}"\n'
-        f'[mode]\ncheckpoint = "{server.url("memory")}"\n[engine]\nengine = "reference"\n'
+        f'[mode]\ncheckpoint = "{server.url("memory")}"\n'
         f"[source.storage_options]\n{files}[output.storage_options]\n{files}"
         f"[output.delta_options]\n{delta}"
     )

@@ -35,8 +35,9 @@ from generators import (
     random_split,
 )
 from oracles import saxon_missing_reason
+from oracles.engines import EngineName, made_by
 from pathcast.customize import Broker
-from pathcast.model import EngineName, Subscription
+from pathcast.model import Subscription
 
 NIGHTLY_EXAMPLES = int(os.environ.get("PATHCAST_NIGHTLY", "20000"))
 
@@ -117,7 +118,7 @@ def cases_of(vocabulary: str, seed: int) -> Cases:
 def broker_of(
     engine: EngineName, subscriptions: Sequence[Subscription], threads: int = 1
 ) -> Broker:
-    broker = Broker(engine=engine, limits=GENEROUS, threads=threads)
+    broker = made_by(engine, Broker, limits=GENEROUS, threads=threads)
     report = broker.subscribe(subscriptions)
     assert not report.rejected, {name: str(error) for name, error in report.rejected.items()}
     return broker

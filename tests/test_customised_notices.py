@@ -25,9 +25,10 @@ from generators import (
     random_notice,
 )
 from oracles import saxon_missing_reason
+from oracles.engines import EngineName, made_by
 from pathcast.customize import Broker
 from pathcast.errors import QuerySyntaxError, UnsupportedQueryError
-from pathcast.model import DeliverMode, EngineName, Subscription
+from pathcast.model import DeliverMode, Subscription
 from pathcast.query.xquery import compile_subscription, is_xquery
 
 NIGHTLY_EXAMPLES = int(os.environ.get("PATHCAST_NIGHTLY", "20000"))
@@ -109,7 +110,7 @@ def test_conditions(engine: EngineName) -> None:
     """One by one and together, as notices and as messages."""
     ways: tuple[DeliverMode, ...] = ("ids", "message")
     for deliver in ways:
-        broker = Broker(engine=engine)
+        broker = made_by(engine, Broker)
         report = broker.subscribe(
             Subscription(text, "desk", text, deliver) for text, _ in CONDITIONS
         )
@@ -138,7 +139,7 @@ BOOLEANS = (
 @engines
 def test_a_result_is_no_boolean(engine: EngineName) -> None:
     """`false` would be sent for every message on which the condition does not hold."""
-    broker = Broker(engine=engine)
+    broker = made_by(engine, Broker)
     rejected = broker.subscribe(Subscription(text, "desk", text) for text in BOOLEANS).rejected
     assert {name: error.code for name, error in rejected.items()} == dict.fromkeys(
         BOOLEANS, "subscription.fragment"
@@ -185,7 +186,7 @@ class Notices:
 
     def found(self, engine: EngineName, deliver: DeliverMode = "ids") -> list[dict[str, str]]:
         """What reaches whom, message by message: "" or the code of a verdict."""
-        broker = Broker(engine=engine, limits=GENEROUS)
+        broker = made_by(engine, Broker, limits=GENEROUS)
         report = broker.subscribe(
             Subscription(name, "desk", it.text, deliver, it.namespaces)
             for name, it in self.notices.items()
@@ -267,7 +268,7 @@ def test_notices_are_those_of_the_reference(engine: EngineName) -> None:
 def test_a_notice_is_a_result_that_asks_for_the_same(vocabulary: str) -> None:
     """The value of a whole query is that which it has as a condition in one."""
     cases = Notices(vocabulary, 3, 30)
-    broker = Broker(engine="reference", limits=GENEROUS)
+    broker = made_by("reference", Broker, limits=GENEROUS)
     asked = {
         name: notice.holds.replace("boolean(", "if (", 1) + " then 1 else ()"
         for name, notice in cases.notices.items()

@@ -23,10 +23,11 @@ from generators import (
     random_query,
 )
 from oracles import lxml_tree
+from oracles.engines import EngineName, made_by
 from oracles.lxml_differences import may_differ
 from pathcast.customize import Broker
 from pathcast.message.canonical import canonical
-from pathcast.model import DeliverMode, EngineName, Subscription
+from pathcast.model import DeliverMode, Subscription
 
 pytest.importorskip("lxml")
 
@@ -88,7 +89,7 @@ def check(engine: EngineName, alphabet: str, seed: int, queries: int, messages: 
     generator = random.Random(f"paths {alphabet} {seed}")
     namespaces = dict(chosen.namespaces)
     texts = {f"q{number}": random_path(generator, chosen) for number in range(queries)}
-    broker = Broker(engine=engine, limits=GENEROUS, threads=1)
+    broker = made_by(engine, Broker, limits=GENEROUS, threads=1)
     report = broker.subscribe(
         Subscription(name, "", text, namespaces=namespaces) for name, text in texts.items()
     )
@@ -128,7 +129,7 @@ def test_literals_are_those_of_xpath(engine: EngineName, shape: str) -> None:
     parts = (f"<a k='{value}'>{value}</a><a k='{value}'><b/></a>" for value in values)
     message = f"<r>{''.join(parts)}</r>".encode()
     texts = {str(number): shape.format(it) for number, it in enumerate(LITERALS)}
-    broker = Broker(engine=engine, limits=GENEROUS)
+    broker = made_by(engine, Broker, limits=GENEROUS)
     assert not broker.subscribe(Subscription(name, "", it) for name, it in texts.items()).rejected
     (found,) = by_broker(broker, [message])
     for name, text in texts.items():
@@ -141,7 +142,7 @@ def test_no_prefix_is_predeclared_in_xpath(engine: EngineName) -> None:
     for prefix in ("xs", "xsi", "fn", "local"):
         ways: tuple[DeliverMode, ...] = ("fragment", "ids")
         for deliver in ways:
-            broker = Broker(engine=engine)
+            broker = made_by(engine, Broker)
             report = broker.subscribe([Subscription("q", "", f"//{prefix}:a", deliver)])
             assert report.rejected["q"].code == "XPST0081"
 

@@ -15,12 +15,13 @@ import pytest
 from broker_engines import broker_engines, missing
 from generators import VOCABULARIES, random_flwr, random_flwr_message, random_split
 from oracles import ENGINES
+from oracles.engines import EngineName, made_by
 from pathcast import Broker, Subscription, SubscriptionSnapshot
 from pathcast.customize import DELIVERIES_SCHEMA, delivery_id, message_id, subscription_version
-from pathcast.customize.engines import id_maker
-from pathcast.customize.identity import hexadecimal
+from pathcast.customize.identity import delivery_id_array, hexadecimal
+from pathcast.kernel.delivery_ids import delivery_ids
 from pathcast.message.canonical import canonical
-from pathcast.model import DELIVER_MODES, EngineName
+from pathcast.model import DELIVER_MODES
 
 MESSAGES = [b"<a><b c='1'/><b c='2'/></a>", None, b"<a>", b"<a><b c='1'/></a>", b"<x/>"]
 SUBSCRIPTIONS = [
@@ -33,7 +34,7 @@ SUBSCRIPTIONS = [
 
 
 def filled(engine: EngineName, subscriptions: Sequence[Subscription] = SUBSCRIPTIONS) -> Broker:
-    broker = Broker(engine, threads=1)
+    broker = made_by(engine, Broker, threads=1)
     report = broker.subscribe(subscriptions)
     assert not report.rejected
     return broker
@@ -93,7 +94,8 @@ class TestIds:
         of_versions, of_messages, results = (
             pa.array(column, pa.uint32()) for column in zip(*rows, strict=True)
         )
-        made = id_maker(engine)(
+        maker = delivery_id_array if engine == "reference" else delivery_ids
+        made = maker(
             [bytes.fromhex(text) for text in versions], of_versions, messages, of_messages, results
         )
         assert made.type == pa.binary(16)
@@ -187,7 +189,7 @@ class TestSnapshot:
         broker = filled("reference")
         path = tmp_path / "s.snapshot"
         broker.freeze().save(path)
-        opened = SubscriptionSnapshot.open(path, engine="reference")
+        opened = made_by("reference", SubscriptionSnapshot.open, path)
         assert (opened.version, len(opened)) == (broker.version, 5)
         assert sorted(opened.subscriptions) == sorted(SUBSCRIPTIONS)
         there = opened.matcher().process_batch(MESSAGES).table.sort_by("delivery_id")
@@ -212,11 +214,11 @@ class TestSnapshot:
         restored = Broker.restored(broker.freeze(), namespaces={"p": "urn:p"})
         assert restored.version == broker.version
         restored.unsubscribe(["one", "two", "three", "four", "five"])
-        assert restored.version == Broker("reference").version
+        assert restored.version == made_by("reference", Broker).version
 
     def test_an_empty_snapshot(self, tmp_path: Path) -> None:
-        Broker("reference").freeze().save(tmp_path / "s")
-        opened = SubscriptionSnapshot.open(tmp_path / "s", engine="reference")
+        made_by("reference", Broker).freeze().save(tmp_path / "s")
+        opened = made_by("reference", SubscriptionSnapshot.open, tmp_path / "s")
         assert (len(opened), len(opened.matcher().process_batch(MESSAGES))) == (0, 0)
 
     @pytest.mark.skipif(missing("kernel") is not None, reason=str(missing("kernel")))
@@ -228,7 +230,7 @@ class TestSnapshot:
     ) -> None:
         broker = filled(writer)
         broker.freeze().save(tmp_path / "s")
-        opened = SubscriptionSnapshot.open(tmp_path / "s", engine=reader)
+        opened = made_by(reader, SubscriptionSnapshot.open, tmp_path / "s")
         assert opened.version == broker.version
         assert ids_of(opened.matcher(), MESSAGES) == ids_of(broker.matcher(), MESSAGES)
 
@@ -280,14 +282,14 @@ def test_deliveries_depend_on_nothing_but_subscriptions_and_messages(
         )
     subscriptions.append(Subscription("path", "u0", "//*[2]"))
     messages = [(f"m{i}", random_flwr_message(rng, vocabulary)) for i in range(8)]
-    first = Broker("reference", threads=1)
+    first = made_by("reference", Broker, threads=1)
     rejected = set(first.subscribe(subscriptions).rejected)
     kept = [subscription for subscription in subscriptions if subscription.id not in rejected]
     expected = rows_of(first, [messages])
     for engine in ENGINES:
         if missing(engine) is not None:
             continue
-        broker = Broker(engine, threads=rng.choice([1, 2]))
+        broker = made_by(engine, Broker, threads=rng.choice([1, 2]))
         extra = [Subscription(f"x{i}", "nobody", "//*") for i in range(3)]
         for part in random_split(rng, rng.sample(kept + extra, len(kept) + 3)):
             assert not broker.subscribe(part).rejected
@@ -295,7 +297,7 @@ def test_deliveries_depend_on_nothing_but_subscriptions_and_messages(
         assert rows_of(broker, random_split(rng, messages)) == expected, engine
         path = tmp_path / f"{engine}.snapshot"
         broker.freeze().save(path)
-        restored = Broker.restored(SubscriptionSnapshot.open(path, engine=engine))
+        restored = Broker.restored(made_by(engine, SubscriptionSnapshot.open, path))
         assert rows_of(restored, random_split(rng, messages)) == expected, engine
 
 
@@ -323,7 +325,7 @@ def test_an_id_means_one_delivery_through_any_history(seed: int, tmp_path: Path)
     meaning: dict[str, tuple[object, ...]] = {}
     name: dict[tuple[object, ...], str] = {}
     engines = [engine for engine in ENGINES if missing(engine) is None]
-    broker = Broker(rng.choice(engines), threads=1)
+    broker = made_by(rng.choice(engines), Broker, threads=1)
     others = 0
     for step in range(25):
         choice = rng.randrange(5)
@@ -340,7 +342,7 @@ def test_an_id_means_one_delivery_through_any_history(seed: int, tmp_path: Path)
             assert not broker.subscribe(wanted).rejected
         elif choice == 3:
             broker.freeze().save(tmp_path / "s")
-            opened = SubscriptionSnapshot.open(tmp_path / "s", engine=rng.choice(engines))
+            opened = made_by(rng.choice(engines), SubscriptionSnapshot.open, tmp_path / "s")
             broker = Broker.restored(opened, threads=1)
         chosen = dict(rng.sample(sorted(HISTORY_MESSAGES.items()), 2))
         for delivery in broker.process_batch(chosen.values(), chosen).table.to_pylist():

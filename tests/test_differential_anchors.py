@@ -12,10 +12,11 @@ from itertools import combinations, product
 from content_cases import CASES, Content
 from every_engine import engines
 from oracles import assert_same_matches
+from oracles.engines import EngineName, made_by
 from pathcast.engine import QueryIndex
 from pathcast.errors import MessageError
 from pathcast.limits import Limits
-from pathcast.model import EngineName, Query
+from pathcast.model import Query
 from pathcast_papers import parse
 
 
@@ -143,7 +144,7 @@ def test_nested_paths_that_hold_apart(engine: EngineName) -> None:
         "<r><a><b x='' y=''/></a></r>": {"one", "two"},
         "<r><a><b x=''/></a><a><b y=''/></a></r>": set(),
     }
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     index.register([Query(query_id, text) for query_id, text in queries.items()])
     results = index.matcher().match_batch([message.encode() for message in expected])
     for (message, wanted), result in zip(expected.items(), results, strict=True):

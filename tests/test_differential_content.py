@@ -23,8 +23,8 @@ from every_engine import engines
 from generators import random_split
 from generators.content import NUMBERS, STRINGS, VALUES
 from oracles import assert_same_matches
+from oracles.engines import EngineName
 from pathcast.engine import Snapshot
-from pathcast.model import EngineName
 from pathcast.query.canonical import literal_text
 
 # --- Random families --------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import pytest
 from lxml import etree
 
 from oracles import missing_reason
+from oracles.engines import made_by
 from pathcast import Limits, Query, QueryIndex
 
 pytestmark = pytest.mark.skipif(
@@ -106,7 +107,7 @@ def test_deep_messages_are_answered_as_lxml_does(seed: int) -> None:
         sorted(name for name, query in queries.items() if selects(tree, query)) for tree in trees
     ]
     for engine in ("kernel", "nfa"):
-        index = QueryIndex(engine=engine, limits=Limits())
+        index = made_by(engine, QueryIndex, limits=Limits())
         report = index.register([Query(name, query) for name, query in queries.items()])
         assert not report.rejected
         found = index.matcher(threads=1).match_batch(messages)

@@ -16,10 +16,11 @@ import pytest
 from every_engine import engines
 from generators import random_query_for
 from oracles import LxmlQuery, assert_same_matches, lxml_tree
+from oracles.engines import EngineName, made_by
 from pathcast.engine import QueryIndex
 from pathcast.errors import MessageError
 from pathcast.limits import Limits
-from pathcast.model import EngineName, Query
+from pathcast.model import Query
 from pathcast.query import normalise
 from pathcast_papers import parse
 from pathcast_papers.filtering.oracle import Oracle
@@ -60,7 +61,7 @@ def check(path: Path, seed: str, count: int, engine: EngineName) -> int:
     try:
         tree = parse(message, Limits())
     except MessageError:
-        (refused,) = QueryIndex(engine=engine).matcher().match_batch([message])
+        (refused,) = made_by(engine, QueryIndex).matcher().match_batch([message])
         assert isinstance(refused.error, MessageError), path.name
         return 0
     root = tree_by_lxml(message)
@@ -76,7 +77,7 @@ def check(path: Path, seed: str, count: int, engine: EngineName) -> int:
     if root is not None:
         by_lxml = [query.id for query in queries if LxmlQuery(query).matches(root)]
         assert_same_matches(by_oracle, by_lxml, f"oracle on {path.name}", "lxml", texts)
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     report = index.register(queries)
     assert not report.rejected
     (result,) = index.matcher().match_batch([message])
@@ -142,7 +143,7 @@ def test_queries_of_one_domain_among_messages_of_all(engine: EngineName) -> None
             ]
     assert len(batch) >= len(DOMAINS)
     normal = {query.id: normalise(query.text, query.namespaces).steps for query in queries}
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     assert not index.register(queries).rejected
     results = index.freeze().matcher(threads=2).match_batch(batch)
     for message, result in zip(batch, results, strict=True):

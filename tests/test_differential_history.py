@@ -29,11 +29,12 @@ from generators import (
 )
 from generators.strategies import histories, messages, query_sets
 from oracles import assert_same_matches
+from oracles.engines import EngineName, made_by
 from pathcast.engine import Matcher, QueryIndex
 from pathcast.errors import DuplicateQueryError, QuerySyntaxError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
-from pathcast.model import EngineName, Query
+from pathcast.model import Query
 from pathcast.query import NormalQuery, normalise
 from pathcast_papers import parse
 from pathcast_papers.filtering.oracle import is_satisfied
@@ -48,7 +49,7 @@ class Model:
         self.engine = engine
         self.batch = batch
         self.trees: list[MessageTree] = [parse(message, Limits()) for message in batch]
-        self.index = QueryIndex(engine=engine)
+        self.index = made_by(engine, QueryIndex)
         self.matcher = self.index.matcher()
         self.registered: dict[str, str] = {}
         self.normal: dict[str, NormalQuery] = {}
@@ -143,7 +144,7 @@ def test_compact_gives_back_what_removal_left(engine: EngineName) -> None:
     """After removing everything and compacting, an index behaves as a new one."""
     generator = random.Random(5)
     texts = [random_query(generator) for _ in range(50)]
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     for _ in range(3):
         queries = [Query(f"q{number}", text) for number, text in enumerate(texts)]
         assert index.register(queries).accepted == len(queries)
@@ -158,7 +159,7 @@ def test_compact_gives_back_what_removal_left(engine: EngineName) -> None:
 @engines
 def test_results_outlive_changes_of_the_index(engine: EngineName) -> None:
     """Ids are read lazily; what happens to the index in between must not show in them."""
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     index.register([Query("gone", "//zzz"), Query("q1", "//a"), Query("q2", "//b")])
     results = index.matcher().match_batch([b"<a/>", b"<b/>"])
     index.remove(["gone", "q1"])

@@ -31,9 +31,10 @@ from generators import (
 )
 from generators.strategies import messages, notations, query_sets
 from oracles import ENGINES, LxmlQuery, assert_same_matches, lxml_tree, missing_reason
+from oracles.engines import EngineName, made_by
 from pathcast.engine import QueryIndex, Snapshot
 from pathcast.limits import Limits
-from pathcast.model import EngineName, Query
+from pathcast.model import Query
 from pathcast.query import canonical_form, normalise
 from pathcast_papers import ReferenceIndex, Selection, parse
 from pathcast_papers.filtering.oracle import is_satisfied
@@ -78,7 +79,7 @@ class Case:
 
     def check(self, engine: EngineName) -> int:
         """Compares an engine with the oracle on every message; gives the number of matches."""
-        index = QueryIndex(engine=engine)
+        index = made_by(engine, QueryIndex)
         report = index.register(self.queries)
         assert not report.rejected, {
             self.texts[query_id]: str(error) for query_id, error in report.rejected.items()
@@ -151,7 +152,7 @@ def test_batches_threads_and_order_of_registration_change_nothing(engine: Engine
     expected = [sorted(case.by_oracle(message)) for message in case.messages]
     shuffled = generator.sample(case.queries, len(case.queries))
     for queries in (case.queries, shuffled):
-        index = QueryIndex(engine=engine)
+        index = made_by(engine, QueryIndex)
         index.register(queries)
         for threads in (1, 2, 3):
             matcher = index.freeze().matcher(threads=threads)
@@ -174,7 +175,7 @@ def test_a_query_never_depends_on_its_neighbours(engine: EngineName) -> None:
     """Registered alone or among others, a query gives the same answer."""
     case = Case("nested", 21)
     for query in case.queries[:10]:
-        index = QueryIndex(engine=engine)
+        index = made_by(engine, QueryIndex)
         index.register([query])
         results = index.matcher().match_batch(case.messages)
         for message, result in zip(case.messages, results, strict=True):
@@ -189,7 +190,7 @@ def test_generated_cases_that_shrink(
     engine: EngineName, texts: list[str], batch: list[bytes]
 ) -> None:
     queries = [Query(f"q{number}", text) for number, text in enumerate(texts)]
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     report = index.register(queries)
     assert not report.rejected
     for message, result in zip(batch, index.matcher().match_batch(batch), strict=True):
@@ -246,7 +247,7 @@ def test_snapshots_answer_alike_in_every_engine(engine: EngineName, tmp_path: Pa
     file without automaton anew; that is another snapshot, with a version of its own.
     """
     case = Case("nested", 33)
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     index.register(case.queries)
     index.remove(["q3", "q5"])
     frozen = index.freeze()
@@ -255,7 +256,7 @@ def test_snapshots_answer_alike_in_every_engine(engine: EngineName, tmp_path: Pa
     for other in ENGINES:
         if missing_reason(other) is not None:
             continue
-        opened = Snapshot.open(tmp_path / "queries.snapshot", engine=other)
+        opened = made_by(other, Snapshot.open, tmp_path / "queries.snapshot")
         assert {query_id: opened.query(query_id) for query_id in opened.query_ids} == {
             query_id: frozen.query(query_id) for query_id in frozen.query_ids
         }
@@ -267,6 +268,6 @@ def test_snapshots_answer_alike_in_every_engine(engine: EngineName, tmp_path: Pa
             assert opened.version == frozen.version
             assert list(opened.query_ids) == list(frozen.query_ids)
         opened.save(tmp_path / other)
-        again = Snapshot.open(tmp_path / other, engine=other)
+        again = made_by(other, Snapshot.open, tmp_path / other)
         assert list(again.query_ids) == list(opened.query_ids)
         assert again.version == opened.version

@@ -13,9 +13,10 @@ import pytest
 from every_engine import engines
 from generators import LINEAR, VALUES, MessageShape, QueryShape, random_message, random_query
 from oracles import assert_same_matches
+from oracles.engines import EngineName, made_by
 from pathcast.engine import QueryIndex
 from pathcast.limits import Limits
-from pathcast.model import EngineName, Query
+from pathcast.model import Query
 from pathcast.query import normalise
 from pathcast_papers import parse
 from pathcast_papers.filtering.oracle import Oracle
@@ -60,7 +61,7 @@ def scale() -> Scale:
 
 @engines
 def test_many_queries(engine: EngineName, scale: Scale) -> None:
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     assert index.register(scale.queries).accepted == len(scale.queries)
     for matcher in (index.matcher(), index.freeze().matcher()):
         for _ in ("cold", "warm"):
@@ -75,7 +76,7 @@ def test_memory_bounds_change_nothing(
 ) -> None:
     if engine == "reference" and cache_bytes_max > 1:
         pytest.skip("the reference engine has no cache")
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     index.register(scale.queries)
     matcher = index.freeze().matcher(cache_bytes_max=cache_bytes_max)
     for _ in range(3 if engine != "reference" else 1):
@@ -91,7 +92,7 @@ def test_memory_bounds_change_nothing(
 @engines
 def test_queries_that_come_and_go_among_many(engine: EngineName, scale: Scale) -> None:
     """Half of the queries are registered late, a third is removed and registered again."""
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     matcher = index.matcher(threads=1)
     half = len(scale.queries) // 2
     index.register(scale.queries[:half])
@@ -115,7 +116,7 @@ def test_queries_that_come_and_go_among_many(engine: EngineName, scale: Scale) -
 @pytest.mark.parametrize("copies", [1, 63, 64, 65, 1000])
 def test_many_copies_of_one_query(engine: EngineName, copies: int) -> None:
     """Numbers around the width of a word, all accepted by one state."""
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     queries = [Query(f"q{number:04}", "//b[@x=1]") for number in range(copies)]
     queries += [Query(f"r{number:04}", "//c") for number in range(copies)]
     index.register(queries)

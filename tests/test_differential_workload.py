@@ -13,9 +13,10 @@ import pytest
 
 from every_engine import engines
 from oracles import ENGINES, LxmlQuery, assert_same_matches, lxml_tree, missing_reason
+from oracles.engines import EngineName, made_by
 from pathcast.engine import QueryIndex
 from pathcast.limits import Limits
-from pathcast.model import EngineName, Query
+from pathcast.model import Query
 from pathcast.query import normalise
 from pathcast_papers import parse
 from pathcast_papers.filtering.oracle import Oracle
@@ -91,7 +92,7 @@ def check(
     documents: Sequence[bytes],
     expected: Sequence[Sequence[str]],
 ) -> None:
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     assert not index.register(queries).rejected
     texts = {query.id: query.text for query in queries}
     assert any(expected), "nothing matches, so nothing is proved"
@@ -139,7 +140,7 @@ def test_all_linear_paths_on_some_documents(linear: list[Query], documents: list
     chosen = [min(documents, key=len), documents[50]]
     answers: dict[EngineName, list[Sequence[str]]] = {}
     for engine in ("kernel", "nfa"):
-        index = QueryIndex(engine=engine)
+        index = made_by(engine, QueryIndex)
         assert not index.register(linear).rejected
         found = index.matcher().match_batch(chosen)
         answers[engine] = [result.query_ids for result in found]

@@ -18,11 +18,12 @@ from expression_cases import ALPHABETS, GENEROUS, Expressions
 from generators import MessageShape, random_split
 from generators.strategies import expressions, messages
 from oracles import LxmlQuery, assert_same_matches, lxml_tree
+from oracles.engines import EngineName, made_by
 from oracles.lxml_differences import may_differ
 from pathcast.engine import Matcher, QueryIndex
 from pathcast.errors import EvaluationBudgetError
 from pathcast.limits import Limits
-from pathcast.model import EngineName, Query
+from pathcast.model import Query
 
 pytest.importorskip("lxml")
 
@@ -32,7 +33,7 @@ alphabets = pytest.mark.parametrize("alphabet", sorted(ALPHABETS))
 
 
 def index_of(engine: EngineName, queries: list[Query]) -> QueryIndex:
-    index = QueryIndex(engine=engine, limits=GENEROUS)
+    index = made_by(engine, QueryIndex, limits=GENEROUS)
     report = index.register(queries)
     assert not report.rejected, {
         query_id: str(error) for query_id, error in report.rejected.items()
@@ -278,7 +279,7 @@ def test_over_budget_is_a_verdict_of_one_pair(engine: EngineName) -> None:
         Query("cheap", "/r/a[last()]"),
         Query("indexed", "//a"),
     ]
-    index = QueryIndex(engine=engine, limits=Limits(evaluation_steps_max=2000))
+    index = made_by(engine, QueryIndex, limits=Limits(evaluation_steps_max=2000))
     assert not index.register(queries).rejected
     large = b"<r>" + b"<a><b/></a>" * 400 + b"</r>"
     results = index.matcher().match_batch([b"<r><a><b/></a></r>", large, b"<r><a/></r>"])
@@ -297,7 +298,7 @@ def test_over_budget_is_a_verdict_of_one_pair(engine: EngineName) -> None:
 def test_verdicts_do_not_depend_on_batches_or_threads(engine: EngineName) -> None:
     """Steps are counted, not timed, and for each pair from zero."""
     cases = Expressions("plain", 340)
-    index = QueryIndex(engine=engine, limits=Limits(evaluation_steps_max=60))
+    index = made_by(engine, QueryIndex, limits=Limits(evaluation_steps_max=60))
     assert not index.register(cases.queries).rejected
     found = []
     for threads, size in ((1, 16), (2, 16), (1, 1), (2, 5)):

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from every_engine import engines
+from oracles.engines import EngineName, made_by
 from pathcast import Matcher, Query, QueryIndex, Snapshot
-from pathcast.model import EngineName
 from pathcast.query import CostClass, compile_query
 
 TEXTS = [
@@ -58,7 +58,7 @@ def truth() -> dict[str, list[bool]]:
     """Text -> whether it holds, message by message, asked alone."""
     table = {}
     for text in TEXTS:
-        index = QueryIndex(engine="reference")
+        index = made_by("reference", QueryIndex)
         assert not index.register([Query("only", text)]).rejected, text
         batch = index.matcher().match_batch(MESSAGES)
         table[text] = [len(result.query_ids) == 1 for result in batch]
@@ -96,7 +96,7 @@ def test_histories(
     engine: EngineName, seed: int, holds: dict[str, list[bool]], tmp_path: Path
 ) -> None:
     rng = random.Random(seed)
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     live = index.matcher(threads=1)
     queries: dict[str, str] = {}
     for step in range(40):
@@ -116,7 +116,7 @@ def test_histories(
                 snapshot = index.freeze()
                 check(snapshot.matcher(threads=1), queries, holds)
                 snapshot.save(tmp_path / "file")
-                opened = Snapshot.open(tmp_path / "file", engine=engine)
+                opened = made_by(engine, Snapshot.open, tmp_path / "file")
                 assert opened.version == snapshot.version
                 check(opened.matcher(threads=1), queries, holds)
         check(live, queries, holds)
@@ -127,8 +127,8 @@ def test_engines_read_each_others_files(holds: dict[str, list[bool]], tmp_path: 
     pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
     queries = {f"q{number}": text for number, text in enumerate(TEXTS)}
     for writer, reader in (("kernel", "reference"), ("reference", "kernel")):
-        index = QueryIndex(engine=writer)
+        index = made_by(writer, QueryIndex)
         index.register([Query(*pair) for pair in queries.items()])
         index.freeze().save(tmp_path / writer)
-        opened = Snapshot.open(tmp_path / writer, engine=reader)
+        opened = made_by(reader, Snapshot.open, tmp_path / writer)
         check(opened.matcher(), queries, holds)

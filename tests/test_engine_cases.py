@@ -13,10 +13,11 @@ import pytest
 
 from every_engine import engines
 from oracles import assert_same_matches, lxml_matches, number_differs, oracle_matches
+from oracles.engines import EngineName, made_by
 from pathcast.engine import QueryIndex
 from pathcast.errors import MessageError
 from pathcast.limits import Limits
-from pathcast.model import EngineName, Query
+from pathcast.model import Query
 from pathcast_papers import parse
 
 CASES: list[dict[str, Any]] = tomllib.loads(
@@ -42,7 +43,7 @@ def test_there_are_cases_of_every_kind() -> None:
 @cases
 @engines
 def test_engine(engine: EngineName, case: dict[str, Any]) -> None:
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     report = index.register(queries_of(case))
     assert {query_id: error.code for query_id, error in report.rejected.items()} == case.get(
         "rejected", {}

@@ -24,13 +24,13 @@ from generators import (
     random_query,
 )
 from oracles import missing_reason
+from oracles.engines import EngineName, made_by
 from pathcast import Limits, Query, QueryIndex
 from pathcast.cli.app import build_app
 from pathcast.cli.exits import ExitCode
 from pathcast.engine import Explanation, ExpressionExplanation
 from pathcast.errors import IllFormedMessageError, QuerySyntaxError, UnknownQueryError
 from pathcast.message import MessageTree, TreeDetails, parse_message
-from pathcast.model import EngineName
 
 NEWS = b"""<nitf><head><title>Storm</title><tobject type="sport" area="SFO"/>\
 <tobject type="weather" area="JFK"/></head>
@@ -38,7 +38,7 @@ NEWS = b"""<nitf><head><title>Storm</title><tobject type="sport" area="SFO"/>\
 
 
 def explain(query: str, message: bytes = NEWS, engine: EngineName = "reference") -> Explanation:
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     assert not index.register([Query("q1", query)]).rejected
     return index.freeze().explain("q1", message)
 
@@ -233,7 +233,7 @@ def test_near_names(query: str, names: tuple[str, ...], hint: str) -> None:
 def test_the_same_name_in_another_namespace(
     query: str, namespaces: dict[str, str], names: tuple[str, ...], hint: str
 ) -> None:
-    index = QueryIndex(engine="reference", namespaces=namespaces)
+    index = made_by("reference", QueryIndex, namespaces=namespaces)
     found = index.explain(Query("q", query), b"<x:a xmlns:x='urn:x'><b/></x:a>")
     assert found.failure is not None
     assert (found.failure.near_names, found.failure.hint) == (names, hint)
@@ -385,7 +385,7 @@ def test_a_refused_message_is_explained(engine: EngineName) -> None:
 
 @engines
 def test_limits_of_the_index_hold(engine: EngineName) -> None:
-    index = QueryIndex(engine=engine, limits=Limits(depth_max=1))
+    index = made_by(engine, QueryIndex, limits=Limits(depth_max=1))
     index.register([Query("q1", "/a/b")])
     for asked in (index, index.freeze()):
         found = asked.explain("q1", b"<a><b/></a>")
@@ -395,7 +395,7 @@ def test_limits_of_the_index_hold(engine: EngineName) -> None:
 
 
 def test_no_verdict_is_no_match() -> None:
-    index = QueryIndex(engine="reference", limits=Limits(evaluation_steps_max=10))
+    index = made_by("reference", QueryIndex, limits=Limits(evaluation_steps_max=10))
     index.register([Query("q1", "count(//a[not(b)]) > 3")])
     found = index.explain("q1", b"<a>" + b"<a/>" * 40 + b"</a>")
     assert not found.is_match
@@ -405,7 +405,7 @@ def test_no_verdict_is_no_match() -> None:
 
 
 def test_queries_need_not_be_registered() -> None:
-    index = QueryIndex(engine="reference", namespaces={"n": "urn:n"})
+    index = made_by("reference", QueryIndex, namespaces={"n": "urn:n"})
     with pytest.raises(UnknownQueryError):
         index.explain("q1", b"<a/>")
     with pytest.raises(UnknownQueryError):
@@ -418,7 +418,7 @@ def test_queries_need_not_be_registered() -> None:
 
 
 def test_text_messages() -> None:
-    index = QueryIndex(engine="reference")
+    index = made_by("reference", QueryIndex)
     index.register([Query("q1", "/a[.='é']")])
     text = "<?xml version='1.0' encoding='ISO-8859-1'?><a>é</a>"
     assert index.freeze().explain("q1", text).is_match
@@ -439,7 +439,7 @@ def agrees(
 ) -> int:
     """Explains every query on every message and compares with the engine's answer."""
     queries = [Query(f"q{number}", text, namespaces) for number, text in enumerate(texts)]
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     assert not index.register(queries).rejected
     snapshot = index.freeze()
     matches = 0
@@ -494,7 +494,7 @@ def test_a_tree_has_all_that_its_door_let_in() -> None:
         "name(/*/p:*)",
         "/*/namespace::p",
     ):
-        index = QueryIndex(engine="kernel", namespaces={"p": "urn:p"})
+        index = QueryIndex(namespaces={"p": "urn:p"})
         index.register([Query("q1", query)])
         message = "<a xmlns:p='urn:p'><!--x--><?q r?><p:Ͱb/></a>".encode()
         assert list(index.matcher().match_batch([message])[0].query_ids) == ["q1"]
@@ -530,7 +530,7 @@ def explained(engine: EngineName, seed: int) -> tuple[int, int, int]:
     texts += generator.sample(ANYTHING, 5)
     queries = [Query(f"q{at}", text, dict(alphabet.namespaces)) for at, text in enumerate(texts)]
     limits = Limits(evaluation_steps_max=generator.choice((1_000_000, 60, 12)))
-    index = QueryIndex(engine=engine, limits=limits)
+    index = made_by(engine, QueryIndex, limits=limits)
     assert not index.register(queries).rejected
     snapshot = index.freeze()
     counts = [0, 0, 0]
@@ -626,7 +626,7 @@ def test_a_message_that_is_let_in_once_and_not_again_is_a_bug_that_is_told(
 
 
 def test_a_registered_query_is_asked_among_the_others() -> None:
-    index = QueryIndex(engine="reference")
+    index = made_by("reference", QueryIndex)
     index.register([Query("q1", "//a"), Query("q2", "//b")])
     index.remove(["q2"])
     assert index.explain("q1", b"<a/>").is_match
@@ -636,7 +636,7 @@ def test_a_registered_query_is_asked_among_the_others() -> None:
 
 
 def test_what_is_too_much_to_tell_is_said() -> None:
-    index = QueryIndex(engine="reference", limits=Limits(evaluation_steps_max=1))
+    index = made_by("reference", QueryIndex, limits=Limits(evaluation_steps_max=1))
     index.register([Query("q1", "//a//a//a")])
     found = index.explain("q1", b"<a>" * 40 + b"</a>" * 40)
     assert found.is_match

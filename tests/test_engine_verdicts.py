@@ -18,10 +18,10 @@ from generators import (
     random_expression,
     random_message,
 )
+from oracles.engines import EngineName, made_by
 from pathcast import Limits, Query, QueryIndex, Snapshot
 from pathcast.engine import VERDICTS_SCHEMA
 from pathcast.errors import EvaluationBudgetError, LimitExceededError, MessageBudgetError
-from pathcast.model import EngineName
 
 HEAVY = "count(//item[position() = last()]/preceding::item) > 1"
 QUERIES = [
@@ -39,7 +39,7 @@ STEPS_MAX = 100
 
 
 def index_of(engine: EngineName) -> QueryIndex:
-    index = QueryIndex(engine=engine, limits=Limits(evaluation_steps_max=STEPS_MAX))
+    index = made_by(engine, QueryIndex, limits=Limits(evaluation_steps_max=STEPS_MAX))
     assert not index.register(QUERIES).rejected
     return index
 
@@ -94,8 +94,9 @@ def test_verdicts_do_not_depend_on_the_messages_before(engine: EngineName, seed:
     shape = MessageShape(has_markup=True, has_defaults=True)
     texts = ["//*[lang('en')]", "id('i1')/..", "//namespace::*[last()]", "//p:*[last()]"]
     texts += [random_expression(generator, alphabet) for _ in range(40)]
-    index = QueryIndex(
-        engine=engine,
+    index = made_by(
+        engine,
+        QueryIndex,
         limits=Limits(evaluation_steps_max=30),
         namespaces=alphabet.namespaces,
     )
@@ -180,7 +181,7 @@ def test_a_snapshot_of_the_other_engine_has_the_same_verdicts(tmp_path: Path) ->
     for writer, reader in (("kernel", "reference"), ("reference", "kernel")):
         path = tmp_path / writer
         index_of(writer).freeze().save(path)  # type: ignore[arg-type]
-        matcher = Snapshot.open(path, engine=reader).matcher(
+        matcher = made_by(reader, Snapshot.open, path).matcher(
             limits=Limits(evaluation_steps_max=STEPS_MAX)
         )
         batch = matcher.match_batch([FEW, MANY])
@@ -203,7 +204,7 @@ RECURSIVE = [Query(f"q{n}", f'//a[@x="{n % 3}"]//a[@x!="{n}"]//b[@y="{n}"]') for
 def test_what_a_message_has_no_steps_left_for_is_named(engine: EngineName) -> None:
     """One evaluation uses up what all may take: its verdict is the message's."""
     limits = Limits(message_steps_max=STEPS_MAX)
-    index = QueryIndex(engine=engine, limits=limits)
+    index = made_by(engine, QueryIndex, limits=limits)
     index.register(QUERIES)
     batch = index.matcher().match_batch([FEW, MANY, NONE])
     assert [list(result.query_ids) for result in batch][1:] == [["either", "plain", "union"], []]
@@ -227,7 +228,7 @@ def test_conditions_are_decided_or_named(engine: EngineName, steps_max: int) -> 
     """Never a wrong no: a query holds, does not hold, or is named, whatever the limit is."""
     pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
     messages = [chains(1), chains(10), chains(40), b"<r><a/></r>"]
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     index.register([*RECURSIVE, Query("bare", "//b")])
     known = [set(result.query_ids) for result in index.matcher().match_batch(messages)]
     assert known[1] == {"bare", "q4", "q7", "q10", "q13", "q16", "q19"}
@@ -256,7 +257,7 @@ def test_conditions_are_decided_or_named(engine: EngineName, steps_max: int) -> 
 def test_steps_grow_with_the_message_and_not_with_its_square(engine: EngineName) -> None:
     """Four times as many chains take four times the steps; three times as deep ones three times."""
     pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     index.register([*RECURSIVE, Query("position", "//a[2]//a[1]//b"), Query("value", '//*[.="1"]')])
     limits = Limits(depth_max=100_000)
 

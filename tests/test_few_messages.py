@@ -12,6 +12,7 @@ import pyarrow as pa
 from broker_engines import broker_engines
 from every_engine import engines
 from generators import FamilyShape, random_family, random_valued_message
+from oracles.engines import made_by
 from pathcast import Broker, Query, QueryIndex, Subscription
 from pathcast.limits import Limits
 
@@ -28,7 +29,7 @@ def test_few_messages_match_as_many_do(engine: str) -> None:
     found = undecided = 0
     for seed in range(3):
         chosen = random.Random(seed)
-        index = QueryIndex(engine=engine, limits=SHORT)
+        index = made_by(engine, QueryIndex, limits=SHORT)
         texts = random_family(chosen, 20, FamilyShape(has_alternatives=True))
         texts += ["count(//*[count(.//*) > 1]) > 1"]
         index.register([Query(str(number), text) for number, text in enumerate(texts)])
@@ -65,7 +66,7 @@ def test_few_messages_are_delivered_as_many_are(engine: str) -> None:
             for deliver in ("fragment", "message", "ids")
         ]
         rows.append(Subscription("slow", "bob", "//*[count(.//*) > 1][count(.//*) > 2]"))
-        broker = Broker(engine=engine, limits=SHORT)
+        broker = made_by(engine, Broker, limits=SHORT)
         broker.subscribe(rows)
         messages = messages_of(chosen)
         few, many = broker.process_few(messages), broker.process_batch(messages)

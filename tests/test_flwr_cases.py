@@ -15,11 +15,12 @@ import pytest
 from customised_cases import GENEROUS, Opinion, Skipped, by_broker, by_saxon
 from every_engine import engines
 from oracles import saxon_missing_reason
+from oracles.engines import EngineName, made_by
 from oracles.saxon_differences import DIFFERENCES
 from pathcast.customize import Broker
 from pathcast.errors import PathcastError
 from pathcast.message.canonical import canonical
-from pathcast.model import EngineName, Subscription
+from pathcast.model import Subscription
 from pathcast.query.xquery import compile_subscription
 
 ROOT = Path(__file__).parent.parent
@@ -42,7 +43,7 @@ def expected(message: dict[str, Any]) -> Opinion:
 @cases
 @engines
 def test_engine(engine: EngineName, case: dict[str, Any]) -> None:
-    broker = Broker(engine=engine, limits=GENEROUS)
+    broker = made_by(engine, Broker, limits=GENEROUS)
     row = Subscription("s", "subscriber", case["query"], namespaces=case.get("namespaces"))
     report = broker.subscribe([row])
     if "refused" in case:
@@ -77,7 +78,7 @@ def test_the_gate_lets_through_what_is_delivered(case: dict[str, Any]) -> None:
         return
     compiled = compile_subscription(case["query"], case.get("namespaces"))
     assert compiled.alternatives
-    broker = Broker(engine="reference")
+    broker = made_by("reference", Broker)
     gates = [
         Subscription(f"{number}", "", text, deliver="ids")
         for number, text in enumerate(compiled.alternatives)

@@ -17,10 +17,11 @@ import pytest
 from customised_cases import GENEROUS, Opinion, Skipped, agree, by_broker, by_reference, by_saxon
 from every_engine import engines
 from oracles import lxml_tree, saxon_missing_reason
+from oracles.engines import EngineName, made_by
 from pathcast.customize import Broker
 from pathcast.errors import MessageError
 from pathcast.message import parse_message
-from pathcast.model import EngineName, Subscription
+from pathcast.model import Subscription
 from pathcast.query.xquery import compile_subscription
 from shared_data import shared_path
 
@@ -66,7 +67,7 @@ def messages_of(domain: str, size_max: int = SIZE_MAX) -> list[tuple[str, bytes]
 
 def check(engine: EngineName, domain: str, messages: list[tuple[str, bytes]]) -> None:
     """All queries of a domain at once on each message."""
-    broker = Broker(engine=engine, limits=GENEROUS)
+    broker = made_by(engine, Broker, limits=GENEROUS)
     report = broker.subscribe(
         Subscription(name, f"of {name}", text) for name, text in queries_of(domain).items()
     )

@@ -35,6 +35,7 @@ from generators.hostile_rows import (
     surrogate_text,
 )
 from oracles import ENGINES, missing_reason
+from oracles.engines import EngineName, made_by
 from partitioned_index import PartitionedIndex
 from pathcast import Broker, Query, QueryIndex, Snapshot, Subscription, SubscriptionSnapshot
 from pathcast.customize.snapshot_file import SnapshotContent as SubscriptionContent
@@ -52,7 +53,6 @@ from pathcast.errors import (
 )
 from pathcast.limits import Limits
 from pathcast.lint import lint
-from pathcast.model import EngineName
 from pathcast.partition import HashPlacement
 from pathcast.schema import parse_dtd, read_doctype
 from pathcast_papers.filtering.snapshot_file import SnapshotContent, write_snapshot
@@ -98,7 +98,7 @@ def test_queries(engine: EngineName, seed: int, tmp_path: Path) -> None:
     good = random_queries(random, 12)
     messages = [random_message(random) for _ in range(6)]
     rows, bad = mixed(random, good, hostile_query, count=9)
-    index, control = QueryIndex(engine=engine), QueryIndex(engine=engine)
+    index, control = made_by(engine, QueryIndex), made_by(engine, QueryIndex)
     live = index.matcher()
     control.register(good)
     expected = answers(control.matcher(), messages)
@@ -113,7 +113,7 @@ def test_queries(engine: EngineName, seed: int, tmp_path: Path) -> None:
     assert frozen.version == control.freeze().version, "something of a bad row was kept"
     assert answers(frozen.matcher(), messages) == expected
     frozen.save(tmp_path / "queries.snapshot")
-    opened = Snapshot.open(tmp_path / "queries.snapshot", engine=engine)
+    opened = made_by(engine, Snapshot.open, tmp_path / "queries.snapshot")
     assert answers(opened.matcher(), messages) == expected
     # What is asked for by an id that nothing can have is unknown, and nothing is removed.
     for _ in range(8):
@@ -163,7 +163,7 @@ def test_subscriptions(engine: EngineName, seed: int, tmp_path: Path) -> None:
     random = Random(seed)
     good = random_subscriptions(random, 10)
     messages = [random_flwr_message(random, VOCABULARY) for _ in range(4)] + [b"<a><b/><c/></a>"]
-    broker, control = Broker(engine, threads=1), Broker(engine, threads=1)
+    broker, control = made_by(engine, Broker, threads=1), made_by(engine, Broker, threads=1)
     taken = control.subscribe(good)
     good = [row for place, row in enumerate(good) if place not in taken.errors]
     expected = delivered(control, messages)
@@ -177,7 +177,7 @@ def test_subscriptions(engine: EngineName, seed: int, tmp_path: Path) -> None:
         tuple(each) for each in control.publish(messages[-1], "m")
     ]
     broker.freeze().save(tmp_path / "subscriptions.snapshot")
-    opened = SubscriptionSnapshot.open(tmp_path / "subscriptions.snapshot", engine=engine)
+    opened = made_by(engine, SubscriptionSnapshot.open, tmp_path / "subscriptions.snapshot")
     assert delivered(opened.matcher(), messages) == expected
     for _ in range(8):
         name: Any = hostile_text(random, "x")
@@ -207,9 +207,9 @@ def test_subscriptions(engine: EngineName, seed: int, tmp_path: Path) -> None:
 def test_messages(engine: EngineName, seed: int, kind: str) -> None:
     random = Random(seed)
     queries = random_queries(random, 10)
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     index.register(queries)
-    broker = Broker(engine, threads=1)
+    broker = made_by(engine, Broker, threads=1)
     broker.subscribe([Subscription(f"s{n}", "desk", f"//{name}") for n, name in enumerate("abcd")])
     good: list[Any] = [random_message(random) for _ in range(8)]
     if kind == "text":
@@ -263,7 +263,7 @@ def test_messages(engine: EngineName, seed: int, kind: str) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_ids_of_messages(engine: EngineName, seed: int) -> None:
     random = Random(seed)
-    broker = Broker(engine, threads=1)
+    broker = made_by(engine, Broker, threads=1)
     broker.subscribe([Subscription("all", "desk", "/*"), Subscription("b", "desk", "//b", "ids")])
     good = [None if random.random() < 0.2 else f"m{n}" for n in range(8)]
     rows, bad = mixed(random, [name or "" for name in good], _hostile_name, count=5)
@@ -299,7 +299,7 @@ def test_engines_say_the_same() -> None:
         random = Random(1)
         queries, _ = mixed(random, random_queries(random, 20), hostile_query, count=60)
         texts, _ = mixed(random, ["<a/>"] * 20, surrogate_text, count=40)
-        index, broker = QueryIndex(engine=engine), Broker(engine, threads=1)
+        index, broker = made_by(engine, QueryIndex), made_by(engine, Broker, threads=1)
         report = index.register(queries)
         results = index.matcher().match_batch(texts)
         served = broker.process_batch(texts)
@@ -320,7 +320,7 @@ class TestCalls:
 
     @pytest.mark.parametrize("rows", [5, None, "//a", b"//a", object()])
     def test_no_rows_of_queries(self, rows: Any) -> None:
-        index = QueryIndex(engine="reference")
+        index = made_by("reference", QueryIndex)
         with pytest.raises(TypeError):
             index.register(rows)
         assert len(index) == 0
@@ -338,7 +338,7 @@ class TestCalls:
         """Nobody reads a report on one row: it would be lost in silence."""
         query = Query("taken", "//a")
         indexes = (
-            QueryIndex(engine="reference"),
+            made_by("reference", QueryIndex),
             PartitionedIndex(HashPlacement(2), engine="reference"),
         )
         for index in indexes:
@@ -362,7 +362,7 @@ class TestCalls:
     def test_one_subscription_that_cannot_be_used_is_raised(
         self, row: Any, kind: type[Exception]
     ) -> None:
-        broker = Broker("reference")
+        broker = made_by("reference", Broker)
         assert broker.subscribe(Subscription("taken", "ann", "//a")).accepted == 1
         version = broker.version
         with pytest.raises(kind):
@@ -372,7 +372,7 @@ class TestCalls:
 
     @pytest.mark.parametrize("rows", [5, None, "//a", b"//a", object()])
     def test_no_rows_of_subscriptions(self, rows: Any) -> None:
-        broker = Broker("reference")
+        broker = made_by("reference", Broker)
         with pytest.raises(TypeError):
             broker.subscribe(rows)
         assert len(broker) == 0
@@ -380,27 +380,27 @@ class TestCalls:
     @pytest.mark.parametrize("ids", [5, None, object()])
     def test_no_rows_of_ids(self, ids: Any) -> None:
         with pytest.raises(TypeError):
-            QueryIndex(engine="reference").remove(ids)
+            made_by("reference", QueryIndex).remove(ids)
         with pytest.raises(TypeError):
-            Broker("reference").unsubscribe(ids)
+            made_by("reference", Broker).unsubscribe(ids)
 
     @pytest.mark.parametrize("ids", ["m", b"m", 5, pa.array([{"a": 1}])])
     def test_no_rows_of_ids_of_messages(self, ids: Any) -> None:
         with pytest.raises(TypeError):
-            Broker("reference").process_batch([b"<a/>"], ids)
+            made_by("reference", Broker).process_batch([b"<a/>"], ids)
 
     @pytest.mark.parametrize("seed", range(40))
     def test_namespaces_of_all(self, seed: int) -> None:
         namespaces: Any = hostile_namespaces(Random(seed))
         for make in (QueryIndex, Broker):
             with pytest.raises(ConfigError, match=r"^namespaces: the ") as caught:
-                make(engine="reference", namespaces=namespaces)
+                made_by("reference", make, namespaces=namespaces)
             assert str(caught.value).encode()
 
     @pytest.mark.parametrize("seed", range(40))
     def test_a_query_to_explain(self, seed: int) -> None:
         random = Random(seed)
-        index = QueryIndex(engine="reference")
+        index = made_by("reference", QueryIndex)
         query = hostile_query(random, Query("q", "//a"))
         expected = UnknownQueryError if isinstance(query, str) else UnusableRowError
         for explain in (index.explain, index.freeze().explain):
@@ -415,7 +415,7 @@ class TestCalls:
 
 class TestSubscribing:
     def test_the_report_has_every_row_of_an_id(self) -> None:
-        broker = Broker("reference")
+        broker = made_by("reference", Broker)
         row = Subscription("s", "desk", "//a")
         report = broker.subscribe([row._replace(query="//a["), row, row, row._replace(query="(")])
         assert report.accepted == 1
@@ -428,7 +428,7 @@ class TestSubscribing:
 
     @pytest.mark.parametrize("deliver", ["", "Ids", "by pigeon", "ids\udcff"])
     def test_a_way_to_deliver_that_does_not_exist(self, deliver: Any) -> None:
-        report = Broker("reference").subscribe([Subscription("s", "desk", "//a", deliver)])
+        report = made_by("reference", Broker).subscribe([Subscription("s", "desk", "//a", deliver)])
         assert type(report.rejected["s"]) is UnsupportedQueryError
         assert str(report.rejected["s"]).encode()
 
@@ -439,7 +439,7 @@ class TestSubscribing:
     ) -> None:
         # Ctrl-C while subscriptions are taken: what the engine has and the broker does not know
         # would be delivered to nobody, and be an error of every later message.
-        broker = Broker(engine, threads=1)
+        broker = made_by(engine, Broker, threads=1)
         broker.subscribe(Subscription("stays", "desk", "//a"))
         version, backend = broker.version, broker._backend
         taking = backend.subscribe
@@ -462,7 +462,7 @@ class TestSubscribing:
     def test_an_interrupted_leaving_is_booked_as_it_went(
         self, engine: EngineName, is_done: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        broker = Broker(engine, threads=1)
+        broker = made_by(engine, Broker, threads=1)
         broker.subscribe([Subscription("a", "desk", "//a"), Subscription("b", "desk", "//a")])
         backend = broker._backend
         leaving = backend.unsubscribe
@@ -478,7 +478,7 @@ class TestSubscribing:
         assert len(broker) == len(backend) == (1 if is_done else 2)
         names = [each.subscription_id for each in broker.publish(b"<a/>")]
         assert names == (["b"] if is_done else ["a", "b"])
-        control = Broker(engine, threads=1)
+        control = made_by(engine, Broker, threads=1)
         control.subscribe([broker.subscription(name) for name in names])
         assert broker.version == control.version
 
@@ -494,7 +494,7 @@ class TestSubscribing:
     ids=["binary", "string"],
 )
 def test_arrow_ids_that_are_not_utf8(ids: pa.Array) -> None:
-    broker = Broker("reference")
+    broker = made_by("reference", Broker)
     broker.subscribe(Subscription("s", "desk", "/a"))
     batch = broker.process_batch([b"<a/>"] * 3, ids)
     assert batch.errors.column("row").to_pylist() == [0]
@@ -503,7 +503,7 @@ def test_arrow_ids_that_are_not_utf8(ids: pa.Array) -> None:
 
 
 def test_a_missing_message_has_an_id() -> None:
-    batch = Broker("reference").process_batch([None, b"<a/>"])
+    batch = made_by("reference", Broker).process_batch([None, b"<a/>"])
     assert len(batch.message_ids.take([0, 1])) == 2
     assert batch.errors.num_rows == 0
 
@@ -556,7 +556,7 @@ class TestSnapshotFiles:
             changed = data.replace(b'"urn:abc"', uri.ljust(9))
             assert len(changed) == len(data)
             path.write_bytes(_resealed(changed))
-            return Snapshot.open(path, engine=engine).query("q")
+            return made_by(engine, Snapshot.open, path).query("q")
 
         assert opened(b'"urn"').namespaces == {"p": "urn"}
         for wrong in (b'"\\ud800"', b"12345", b"null"):
@@ -565,7 +565,7 @@ class TestSnapshotFiles:
 
     def test_namespaces_of_subscriptions(self, tmp_path: Path) -> None:
         path = tmp_path / "subscriptions.snapshot"
-        broker = Broker("reference")
+        broker = made_by("reference", Broker)
         broker.subscribe(Subscription("s", "desk", "//a", namespaces={"p": "urn:p"}))
         snapshot = broker.freeze()
         place = snapshot.table.column_names.index("namespaces")
@@ -574,7 +574,7 @@ class TestSnapshotFiles:
         changed = snapshot.table.set_column(place, field, wrong)
         write_subscriptions(path, SubscriptionContent(changed, snapshot.version, snapshot.limits))
         with pytest.raises(SnapshotFormatError, match="namespaces"):
-            SubscriptionSnapshot.open(path, engine="reference")
+            made_by("reference", SubscriptionSnapshot.open, path)
 
 
 def _resealed(data: bytes) -> bytes:

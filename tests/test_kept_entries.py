@@ -20,10 +20,10 @@ QUERIES = ("//a[b = 1]", "/a/b", "//a[b > 2]/c", "for $i in //a where $i/b = 3 r
 
 
 class CountingProfiles(XmlProfiles):
-    """Of the reference engine; it is known for what entries were looked for."""
+    """It is known for what entries were looked for."""
 
     def __init__(self, projection: bool = True) -> None:
-        super().__init__("reference", projection=projection)
+        super().__init__(projection=projection)
         self.asked: list[str] = []
 
     def entries(self, profile: Profile) -> tuple[str, ...]:

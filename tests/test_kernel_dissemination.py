@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-
 import pyarrow as pa
 import pytest
 
-from pathcast.customize.backend import DisseminationBackend
+from pathcast.kernel.dissemination import KernelDissemination
 from pathcast.limits import Limits
 from pathcast.model import DeliverMode, Subscription
 
@@ -16,15 +14,11 @@ pytest.importorskip("pathcast_kernel", reason="the native kernel is not installe
 MESSAGE = b"<a><b k='1'>x</b><b>y</b><c/></a>"
 
 
-def engine(limits: Limits | None = None) -> DisseminationBackend:
-    module = importlib.import_module("pathcast.kernel")
-    backend: DisseminationBackend = module.new_dissemination(
-        limits=limits or Limits(), threads=1, cache_bytes_max=1 << 24
-    )
-    return backend
+def engine(limits: Limits | None = None) -> KernelDissemination:
+    return KernelDissemination(limits or Limits(), threads=1, cache_bytes_max=1 << 24)
 
 
-def served(target: DisseminationBackend, message: bytes = MESSAGE) -> dict[str, list[bytes | None]]:
+def served(target: KernelDissemination, message: bytes = MESSAGE) -> dict[str, list[bytes | None]]:
     answer = target.process(pa.array([message]))
     assert not answer.refusals
     found: dict[str, list[bytes | None]] = {}

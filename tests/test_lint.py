@@ -19,6 +19,7 @@ import pytest
 
 from generators import random_expression, random_message, random_query
 from oracles import LxmlQuery, lxml_tree
+from oracles.engines import made_by
 from oracles.lxml_differences import may_differ
 from pathcast import Query, QueryIndex
 from pathcast.errors import MessageError, SchemaError
@@ -452,7 +453,7 @@ def test_findings_are_true_of_all_of_xpath(seed: int) -> None:
     generator = random.Random(5300 + seed)
     batch = [random_message(generator) for _ in range(8)]
     queries = [Query(str(at), random_expression(generator)) for at in range(80)]
-    index = QueryIndex(engine="reference")
+    index = made_by("reference", QueryIndex)
     assert not index.register(queries).rejected
     satisfied = [set(result.query_ids) for result in index.matcher().match_batch(batch)]
     for finding in lint(queries).findings:

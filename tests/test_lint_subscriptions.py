@@ -12,6 +12,7 @@ import pytest
 
 from generators.flwr_messages import random_flwr_message
 from generators.flwr_text import BOOK, random_flwr
+from oracles.engines import made_by
 from pathcast import Broker, Query, Subscription
 from pathcast.errors import DuplicateQueryError, MessageError
 from pathcast.lint import Finding, lint
@@ -140,7 +141,7 @@ def test_findings_about_generated_programs_are_true(programs: int) -> None:
             continue
         row = Subscription("x", "ann", text)
         findings = lint([row], sample=[tree]).findings
-        broker = Broker(engine="reference")
+        broker = made_by("reference", Broker)
         if broker.subscribe([row]).rejected:
             assert [each.code for each in findings] == ["PL001"]
             continue

@@ -9,10 +9,11 @@ import pytest
 
 from every_engine import engines
 from oracles import lxml_matches, lxml_tree
+from oracles.engines import EngineName, made_by
 from oracles.lxml_differences import DIFFERENCES, may_differ
 from pathcast.engine import QueryIndex
 from pathcast.errors import QuerySyntaxError
-from pathcast.model import EngineName, Query
+from pathcast.model import Query
 
 differences = pytest.mark.parametrize("name", sorted(DIFFERENCES))
 
@@ -31,7 +32,7 @@ def test_lxml_differs(name: str) -> None:
 @differences
 def test_engines_follow_xpath(engine: EngineName, name: str) -> None:
     difference = DIFFERENCES[name]
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     report = index.register([Query("q", difference.query)])
     if difference.by_xpath is None:
         assert isinstance(report.rejected["q"], QuerySyntaxError)

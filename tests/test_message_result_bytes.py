@@ -10,9 +10,10 @@ import pytest
 
 from broker_engines import broker_engines, missing
 from oracles import ENGINES
+from oracles.engines import EngineName, made_by
 from pathcast import Broker, Subscription
 from pathcast.limits import Limits
-from pathcast.model import DELIVER_MODES, EngineName
+from pathcast.model import DELIVER_MODES
 
 DELIVERY_BYTES = 64
 
@@ -95,7 +96,7 @@ def test_who_is_served_is_what_the_documentation_says(seed: int) -> None:
     ]
     modes = {each.id: each.deliver for each in subscriptions}
     messages = [(f"m{n}", message(rng)) for n in range(5)]
-    everything = Broker("reference", threads=1)
+    everything = made_by("reference", Broker, threads=1)
     everything.subscribe(subscriptions)
     whole = answer(everything, [messages])
     totals = [
@@ -116,7 +117,7 @@ def test_who_is_served_is_what_the_documentation_says(seed: int) -> None:
     for engine in ENGINES:
         if missing(engine) is not None:
             continue
-        broker = Broker(engine, limits, threads=rng.choice([1, 2]))
+        broker = made_by(engine, Broker, limits, threads=rng.choice([1, 2]))
         broker.subscribe(rng.sample(subscriptions, len(subscriptions)))
         cut = rng.randrange(len(messages) + 1)
         assert answer(broker, [messages[:cut], messages[cut:]]) == expected, engine
@@ -130,16 +131,16 @@ class TestRoom:
         many.append(Subscription("t", "ann", "for $b in //b where count($b) = 1 return $b"))
         text = b"<a><b>" + b"x" * 1000 + b"</b></a>"
         exact = Limits(message_result_bytes_max=1007 + 101 * DELIVERY_BYTES)
-        broker = Broker(engine, exact)
+        broker = made_by(engine, Broker, exact)
         broker.subscribe(many)
         assert (len(broker.publish(text)), broker.publish(text).verdicts) == (101, {})
         short = Limits(message_result_bytes_max=1006 + 101 * DELIVERY_BYTES)
-        broker = Broker(engine, short)
+        broker = made_by(engine, Broker, short)
         broker.subscribe(many)
         assert list(broker.publish(text).verdicts) == ["t"]
 
     def test_the_verdict_names_who_is_not_served_and_how_to_be(self, engine: EngineName) -> None:
-        broker = Broker(engine, Limits(message_result_bytes_max=80))
+        broker = made_by(engine, Broker, Limits(message_result_bytes_max=80))
         broker.subscribe(
             [
                 Subscription("c", "ann", "//a/text()"),
@@ -159,7 +160,7 @@ class TestRoom:
 
     def test_a_message_alone_is_judged(self, engine: EngineName) -> None:
         # What an earlier message of the batch has taken is not counted.
-        broker = Broker(engine, Limits(message_result_bytes_max=300))
+        broker = made_by(engine, Broker, Limits(message_result_bytes_max=300))
         broker.subscribe(Subscription("s", "ann", "//b"))
         long, short = b"<a>" + b"<b>x</b>" * 20 + b"</a>", b"<a><b>y</b></a>"
         batch = broker.process_batch([short, long, short, long, short] * 3)

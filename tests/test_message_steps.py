@@ -10,9 +10,10 @@ import pytest
 
 from broker_engines import broker_engines, missing
 from oracles import ENGINES
+from oracles.engines import EngineName, made_by
 from pathcast import Broker, Subscription
 from pathcast.limits import Limits
-from pathcast.model import DELIVER_MODES, EngineName
+from pathcast.model import DELIVER_MODES
 
 CODE = "limit.message_steps"
 
@@ -84,7 +85,7 @@ def test_a_subscription_has_its_answer_or_is_named(seed: int) -> None:
     for engine in ENGINES:
         if missing(engine) is not None:
             continue
-        everything = Broker(engine, threads=1)
+        everything = made_by(engine, Broker, threads=1)
         everything.subscribe(subscriptions)
         whole = answer(everything, [messages])
         assert CODE not in whole.values()
@@ -92,7 +93,7 @@ def test_a_subscription_has_its_answer_or_is_named(seed: int) -> None:
         # The gates have their own, for which this is plenty. The kernel's engines get the same.
         bound = bounds.setdefault(engine == "reference", max(most // 4, int(most * share)))
         limits = Limits(message_steps_max=bound)
-        broker = Broker(engine, limits, threads=rng.choice([1, 2]))
+        broker = made_by(engine, Broker, limits, threads=rng.choice([1, 2]))
         broker.subscribe(rng.sample(subscriptions, len(subscriptions)))
         cut = rng.randrange(len(messages) + 1)
         told = answer(broker, [messages[:cut], messages[cut:]])
@@ -122,7 +123,7 @@ TEXT = b"<m>" + b"<a n='5'><b>3</b><b>4</b><b>5</b></a>" * 30 + b"</m>"
 @broker_engines
 class TestSteps:
     def test_those_that_are_left_over_are_named(self, engine: EngineName) -> None:
-        alone = Broker(engine)
+        alone = made_by(engine, Broker)
         alone.subscribe(Subscription("a", "ann", HEAVY.format(n=1)))
         limits = Limits(message_steps_max=steps(alone, TEXT) * 3 // 2)
         heavy = [
@@ -131,7 +132,7 @@ class TestSteps:
             Subscription("a", "ann", HEAVY.format(n=1)),
         ]
         for order in (heavy, heavy[::-1]):
-            broker = Broker(engine, limits)
+            broker = made_by(engine, Broker, limits)
             broker.subscribe([Subscription("0", "ann", "//a/@n"), *order])
             found = broker.publish(TEXT)
             assert {delivery.subscription_id for delivery in found} == {"0", "a"}
@@ -143,16 +144,16 @@ class TestSteps:
 
     def test_what_takes_too_many_steps_itself_is_told_so(self, engine: EngineName) -> None:
         limits = Limits(evaluation_steps_max=1000, message_steps_max=2500)
-        broker = Broker(engine, limits)
+        broker = made_by(engine, Broker, limits)
         broker.subscribe([Subscription(name, "ann", HEAVY.format(n=1)) for name in "dbca"])
         codes = {name: error.code for name, error in broker.publish(TEXT).verdicts.items()}
         own = "limit.evaluation_steps"
         assert codes == {"a": own, "b": own, "c": CODE, "d": CODE}
 
     def test_a_message_alone_is_judged(self, engine: EngineName) -> None:
-        alone = Broker(engine)
+        alone = made_by(engine, Broker)
         alone.subscribe(Subscription("a", "ann", HEAVY.format(n=1)))
-        broker = Broker(engine, Limits(message_steps_max=steps(alone, TEXT) * 3 // 2))
+        broker = made_by(engine, Broker, Limits(message_steps_max=steps(alone, TEXT) * 3 // 2))
         broker.subscribe([Subscription(name, "ann", HEAVY.format(n=1)) for name in "ab"])
         short = b"<m><a n='2'><b>1</b></a></m>"
         batch = broker.process_batch([short, TEXT, short, TEXT, short])
@@ -164,7 +165,7 @@ def test_what_is_written_takes_steps() -> None:
     text = b"<m><a n='1'>" + b"x" * 64_000 + b"</a></m>"
     took = []
     for result in ("$a", "$a/@n"):
-        broker = Broker("kernel")
+        broker = Broker()
         query = f"for $a in //a where count($a) = 1 return {result}"
         broker.subscribe(Subscription("s", "ann", query))
         took.append(steps(broker, text))

@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from every_engine import engines
+from oracles.engines import made_by
 from pathcast import Broker, QueryIndex, Snapshot, SubscriptionSnapshot
 from pathcast.cli.app import build_app
 from pathcast.cli.exits import ExitCode
@@ -47,11 +48,11 @@ def check_named(path: Path, call: Callable[[Path], Any]) -> None:
 
 @engines
 def test_snapshots(engine: str, tmp_path: Path) -> None:
-    index, broker = QueryIndex(engine=engine).freeze(), Broker(engine).freeze()
+    index, broker = made_by(engine, QueryIndex).freeze(), made_by(engine, Broker).freeze()
     (tmp_path / "folder").mkdir()
     for path in (tmp_path / "gone" / "file", tmp_path / "folder"):
-        check_named(path, lambda each: Snapshot.open(each, engine=engine))
-        check_named(path, lambda each: SubscriptionSnapshot.open(each, engine=engine))
+        check_named(path, lambda each: made_by(engine, Snapshot.open, each))
+        check_named(path, lambda each: made_by(engine, SubscriptionSnapshot.open, each))
         check_named(path, index.save)
         check_named(path, broker.save)
     assert [each.name for each in tmp_path.iterdir()] == ["folder"]
@@ -101,7 +102,6 @@ def test_files_of_a_network(name: str, tmp_path: Path) -> None:
     ],
 )
 def test_commands(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATHCAST_ENGINE", "reference")
     # A terminal's width must not break the name.
     monkeypatch.setenv("COLUMNS", "1000")
     if command.split()[0] in ("net", "broker", "registry", "peer"):

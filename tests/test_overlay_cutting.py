@@ -7,6 +7,8 @@ import random
 
 import pytest
 
+from oracles.engines import made_by
+
 pytest.importorskip("msgspec")
 
 from broker_engines import missing
@@ -182,9 +184,9 @@ def test_a_neighbour_may_be_sent_whole_messages_always() -> None:
 
 def test_a_broker_without_projection_asks_for_whole_messages() -> None:
     profile = Profile("/b/c[@n = 1]", "fragment")
-    assert WHOLE in XmlProfiles("reference", projection=False).entries(profile)
-    assert WHOLE not in XmlProfiles("reference").entries(profile)
-    off = XmlInterests(engine="reference", projection=False)
+    assert WHOLE in made_by("reference", XmlProfiles, projection=False).entries(profile)
+    assert WHOLE not in made_by("reference", XmlProfiles).entries(profile)
+    off = made_by("reference", XmlInterests, projection=False)
     off.set_neighbours(["east", "west"])
     off.update("east", [entry(profile.query)], [])
     assert off.told("west") == {entry(profile.query)}

@@ -9,6 +9,7 @@ import pytest
 
 from every_engine import engines
 from generators import FamilyShape, random_family, random_message, random_valued_message
+from oracles.engines import made_by
 from overlay_reference import Network, collect
 from pathcast.overlay.disjuncts import Disjunct, disjuncts_of
 from pathcast.overlay.generalisation import (
@@ -52,7 +53,7 @@ def test_whoever_wanted_a_message_still_gets_it(engine: str) -> None:
         entries = _entries(seed, 6)
         messages = [random_valued_message(chosen) for _ in range(12)]
         messages += [random_message(chosen) for _ in range(12)]
-        table = Table(engine=engine)
+        table = made_by(engine, Table)
         table.set("exact", entries, [])
         for level in LEVELS:
             table.set(level, sorted({at_level(entry, level) for entry in entries}), [])

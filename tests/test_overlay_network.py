@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from oracles.engines import made_by
+
 pytest.importorskip("msgspec")
 
 from broker_engines import missing
@@ -159,7 +161,7 @@ def batch_body(draw: random.Random) -> str:
 
 @cache
 def batch_results(body: bytes, profile: str) -> Results:
-    broker = Broker("reference")
+    broker = made_by("reference", Broker)
     broker.subscribe(Subscription("s", "s", profile))
     return tuple(broker.process_batch([body]).table["fragment"].to_pylist())
 

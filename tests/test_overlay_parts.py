@@ -9,6 +9,8 @@ from functools import partial
 
 import pytest
 
+from oracles.engines import made_by
+
 pytest.importorskip("msgspec")
 
 from every_engine import engines
@@ -231,7 +233,7 @@ def test_decisions_are_those_of_the_table(
     for seed in range(4):
         chosen = random.Random(seed)
         texts = random_family(chosen, 12, FamilyShape(has_alternatives=seed % 2 == 0))
-        routes = Table(engine=engine)
+        routes = made_by(engine, Table)
         held: dict[str, set[str]] = {"east": set(), "west": set(), LOCAL: set()}
         for _ in range(3):
             for origin, before in held.items():
@@ -259,7 +261,7 @@ def test_decisions_are_those_of_the_table(
 
 
 def test_a_table_that_has_changed_says_who_wants_a_message_and_not_who_does_not() -> None:
-    routes = Table(engine="reference")
+    routes = made_by("reference", Table)
     routes.set("east", ["/a/b"], [])
     message = b"<a><b/><c/></a>"
     before = routes.decisions(len(message))
@@ -274,7 +276,7 @@ def test_a_table_that_has_changed_says_who_wants_a_message_and_not_who_does_not(
 
 
 def test_a_message_is_nobodys_where_nobody_asks() -> None:
-    assert Table(engine="reference").decisions(4).decided == frozenset()
+    assert made_by("reference", Table).decisions(4).decided == frozenset()
 
 
 def test_what_is_no_message_is_nobodys_yet() -> None:

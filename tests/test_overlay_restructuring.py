@@ -10,6 +10,8 @@ from functools import cache
 
 import pytest
 
+from oracles.engines import EngineName, made_by
+
 pytest.importorskip("msgspec")
 
 from broker_engines import broker_engines, missing
@@ -17,7 +19,6 @@ from pathcast import Broker, Subscription
 from pathcast.customize.restructuring import Restructuring
 from pathcast.customize.steps import EditStep, parse_steps
 from pathcast.errors import PathcastError, QuerySyntaxError
-from pathcast.model import EngineName
 from pathcast.overlay.broker_node import NodeSettings
 from pathcast.overlay.broker_settings import Trees
 from pathcast.overlay.content import LOCAL, Profile, Results, Sent, Verdict
@@ -149,7 +150,7 @@ def on_the_whole(body: bytes, text: str) -> Results:
     asked = read(text)
     [made] = Restructuring(parse_steps(asked.steps)).apply([body])
     assert isinstance(made, bytes)
-    plain, broker = Broker("reference"), Broker("reference")
+    plain, broker = made_by("reference", Broker), made_by("reference", Broker)
     plain.subscribe(Subscription("s", "s", asked.query, asked.deliver))
     broker.subscribe(Subscription("s", "s", asked.query, asked.deliver, steps=asked.steps))
     found = plain.process_batch([made]).table["fragment"]
@@ -486,7 +487,7 @@ def test_real_messages_that_were_restructured_give_what_the_whole_ones_give() ->
 
 @broker_engines
 def test_what_is_no_step_is_no_profile(engine: EngineName) -> None:
-    plan = XmlProfiles(engine)
+    plan = made_by(engine, XmlProfiles)
     with pytest.raises(QuerySyntaxError):
         plan.entries(Profile("/a", steps=("move //b",)))
     with pytest.raises(QuerySyntaxError):

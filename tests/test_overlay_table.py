@@ -9,6 +9,7 @@ import pytest
 
 from every_engine import engines
 from generators import FamilyShape, random_family, random_message, random_valued_message
+from oracles.engines import made_by
 from overlay_reference import Network, collect
 from pathcast.errors import QuerySyntaxError, UnknownQueryError
 from pathcast.limits import Limits
@@ -27,7 +28,7 @@ def test_a_table_says_what_the_operator_network_says(engine: str) -> None:
     for seed in range(2):
         chosen = random.Random(seed)
         texts = random_family(chosen, 10, FamilyShape(has_alternatives=seed % 2 == 0))
-        table = Table(engine=engine)
+        table = made_by(engine, Table)
         held: list[tuple[str, str]] = []
         for _ in range(5):
             for origin in ORIGINS:

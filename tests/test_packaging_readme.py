@@ -30,13 +30,15 @@ def blocks(language: str) -> list[str]:
 def environment() -> dict[str, str]:
     """The README's commands, found in the environment that runs this; any engine will do."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    return {**os.environ, "PATH": path, "PATHCAST_ENGINE": "reference"}
+    return {
+        **os.environ,
+        "PATH": path,
+    }
 
 
 def test_python_of_the_readme_prints_what_the_readme_shows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("PATHCAST_ENGINE", "reference")
     examples = list(zip(blocks("python"), blocks("text"), strict=True))
     assert examples
     for code, expected in examples:

@@ -22,11 +22,11 @@ from generators import (
     random_valued_message,
 )
 from generators.content import NUMBERS, STRINGS, VALUES
+from oracles.engines import EngineName, made_by
 from partitioned_index import PartitionedIndex
 from pathcast import Query, QueryIndex
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
-from pathcast.model import EngineName
 from pathcast.partition import (
     CostPlacement,
     ExclusivenessPattern,
@@ -59,19 +59,25 @@ MakePlacement = Callable[[Population, EngineName], Placement]
 
 PLACEMENTS: dict[str, MakePlacement] = {
     "hash": lambda population, engine: HashPlacement(5, seed=3),
-    "prefix": lambda population, engine: PrefixPlacement.of(population, 4, steps=2, engine=engine),
-    "cost": lambda population, engine: CostPlacement.of(population, np.ones(len(population)), 3),
-    "pep": lambda population, engine: PepPlacement.of(
-        population, 6, patterns_max=4, gain_min=0, engine=engine
+    "prefix": lambda population, engine: made_by(
+        engine, PrefixPlacement.of, population, 4, steps=2
     ),
-    "rates": lambda population, engine: PepPlacement.of(
-        population, 6, sample=[random_valued_message(Random(n)) for n in range(9)], engine=engine
+    "cost": lambda population, engine: CostPlacement.of(population, np.ones(len(population)), 3),
+    "pep": lambda population, engine: made_by(
+        engine, PepPlacement.of, population, 6, patterns_max=4, gain_min=0
+    ),
+    "rates": lambda population, engine: made_by(
+        engine,
+        PepPlacement.of,
+        population,
+        6,
+        sample=[random_valued_message(Random(n)) for n in range(9)],
     ),
 }
 
 
 def population_of_texts(texts: Sequence[str], engine: str = "reference") -> Population:
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     report = index.register(Query(f"q{n}", text) for n, text in enumerate(texts))
     assert not report.rejected
     return index.population()
@@ -88,7 +94,7 @@ def families(random: Random, count: int) -> list[Query]:
 def whole_answers(
     engine: EngineName, queries: Sequence[Query], messages: list[bytes | None]
 ) -> list[list[str]]:
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     index.register(queries)
     return [list(result.query_ids) for result in index.matcher(threads=1).match_batch(messages)]
 
@@ -103,7 +109,7 @@ def test_partitions_give_the_answers_of_one_index(engine: EngineName, kind: str,
     messages += [random_message(random) for _ in range(3)]
     messages[7:7] = [None, b"<a", b""]
     # Half of the queries were not there when the placement was made.
-    known = QueryIndex(engine=engine)
+    known = made_by(engine, QueryIndex)
     known.register(queries[::2])
     index = PartitionedIndex(PLACEMENTS[kind](known.population(), engine), engine=engine, threads=1)
     rejected = index.register(queries).rejected
@@ -112,7 +118,7 @@ def test_partitions_give_the_answers_of_one_index(engine: EngineName, kind: str,
     assert found.query_ids == whole
     assert sorted(found.errors) == [8, 9]
     assert any(whole)
-    assert rejected.keys() == QueryIndex(engine=engine).register(queries).rejected.keys()
+    assert rejected.keys() == made_by(engine, QueryIndex).register(queries).rejected.keys()
     gone = [query.id for query in queries[::3] if query.id not in rejected]
     index.remove(gone)
     left = [query for query in queries if query.id not in gone]
@@ -172,7 +178,7 @@ def test_patterns_are_chosen_by_what_messages_have() -> None:
     texts = [f"/m[@a = {n}][b/@x = {n}]" for n in range(50)] + ["/m/c[@y = 1]"]
     population = population_of_texts(texts)
     sample = ["<m a='1'>" + "".join(f"<b x='{n}'/><c y='{n}'/>" for n in range(9)) + "</m>"] * 3
-    placement = PepPlacement.of(population, 10, sample=sample, engine="reference")
+    placement = made_by("reference", PepPlacement.of, population, 10, sample=sample)
     [pattern] = placement.patterns
     assert (str(pattern.place), pattern.queries, pattern.rate) == ("/m/@a", 50, 1.0)
     assert placement.place(population).tolist().count(10) == 1
@@ -199,17 +205,15 @@ def test_patterns_are_chosen_by_what_messages_have() -> None:
 def test_rates_make_realistic_messages_visit_fewer_queries(name: str) -> None:
     domain = DOMAINS[name]
     rows = generate_subscriptions(SubscriptionParameters(queries=3000, domains=(name,)))
-    index = QueryIndex(engine="kernel")
+    index = QueryIndex()
     index.register(Query(row.query_id, row.query) for row in rows)
     population = index.population()
     documents = list(generate_documents(domain.graph(), domain.documents(90, 1), domain.values()))
     schema = PathOccurrences(domain.graph(), root=domain.root)
     visited = []
     for placement in (
-        PepPlacement.of(
-            population, 30, patterns=patterns_by_schema(population, schema), engine="kernel"
-        ),
-        PepPlacement.of(population, 30, sample=documents[:30], engine="kernel"),
+        PepPlacement.of(population, 30, patterns=patterns_by_schema(population, schema)),
+        PepPlacement.of(population, 30, sample=documents[:30]),
     ):
         sizes = np.bincount(placement.place(population), minlength=31)
         touched = placement.touched(documents[30:]).partitions
@@ -237,7 +241,7 @@ def test_filtering_power_is_patterns_by_partitions() -> None:
     assert len(exclusiveness_patterns(population)) == 9
     patterns = candidate_patterns(population)
     assert len(patterns) == 10
-    placement = PepPlacement.of(population, 100, patterns=patterns, engine="kernel")
+    placement = PepPlacement.of(population, 100, patterns=patterns)
     assert placement.power == 0.1
     messages = [
         "<m>" + "".join(f'<p{n} v="{random.randrange(1000)}"/>' for n in range(10)) + "</m>"
@@ -266,8 +270,8 @@ def test_the_place_of_a_query_depends_on_nothing_but_itself() -> None:
 @engines
 def test_a_message_whose_values_cannot_be_had_goes_everywhere(engine: EngineName) -> None:
     texts = [f"/m[b = {n}]" for n in range(40)]
-    placement = PepPlacement.of(
-        population_of_texts(texts), 4, engine=engine, limits=Limits(result_bytes_max=64)
+    placement = made_by(
+        engine, PepPlacement.of, population_of_texts(texts), 4, limits=Limits(result_bytes_max=64)
     )
     long = "<m>" + "".join(f"<b>{n:09}</b>" for n in range(900)) + "</m>"
     assert placement.touched([long, "<m><b>3</b></m>"]).partitions.to_pylist() == [
@@ -295,12 +299,12 @@ def test_hashes_are_even_and_seeds_differ() -> None:
 
 
 def test_measured_costs_even_out_what_is_satisfied_often() -> None:
-    index = QueryIndex(engine="kernel")
+    index = QueryIndex()
     often = [Query(f"often{n}", "//a") for n in range(10)]
     seldom = [Query(f"seldom{n}", f"/m[@x = {n}]") for n in range(90)]
     index.register([*often, *seldom])
     snapshot = index.freeze()
-    costs = measured_costs(snapshot, [b"<m x='1'><a/></m>"] * 5, engine="kernel")
+    costs = measured_costs(snapshot, [b"<m x='1'><a/></m>"] * 5)
     of = dict(zip(snapshot.query_ids, costs.tolist(), strict=True))
     assert min(of[query.id] for query in often) > 3 * max(of[query.id] for query in seldom)
     placement = CostPlacement.of(snapshot.population(), costs, 5)
@@ -326,7 +330,7 @@ def test_values_are_those_that_queries_compare(engine: EngineName) -> None:
         "<a xmlns='' x='a>b'>&amp;<![CDATA[<]]><!-- no -->&#13;</a>"
         "<a xmlns=''/><a xmlns='' x=''>7</a></r>"
     )
-    found = PatternValues(places, engine=engine).of([message, None, "<a>\u00e9\r\n</a>"])
+    found = made_by(engine, PatternValues, places).of([message, None, "<a>\u00e9\r\n</a>"])
     said: dict[tuple[int, int], list[object]] = {}
     for row, place, key in zip(*found.columns(), strict=True):
         _, number, text = found.keys[key]

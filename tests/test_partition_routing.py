@@ -24,10 +24,11 @@ from generators import (
 from generators.flwr_messages import random_flwr_message
 from generators.flwr_text import random_flwr, random_notice
 from generators.flwr_vocabulary import VOCABULARIES
+from oracles.engines import EngineName, made_by
 from pathcast import Broker, Query, QueryIndex, Subscription
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
-from pathcast.model import DeliverMode, EngineName
+from pathcast.model import DeliverMode
 from pathcast.partition import PepPlacement, exclusiveness_patterns
 from pathcast.partition.population_routes import routes_of_population
 from pathcast.partition.routes import Routes, bits_of, fitted, route_bytes
@@ -46,7 +47,7 @@ def filter_queries(chosen: random.Random, count: int) -> list[Subscription]:
     texts += [random_expression(chosen) for _ in range(count // 4)]
     rows = [Subscription(f"q{at}", "ann", text, "ids") for at, text in enumerate(texts)]
     rejected = (
-        QueryIndex(engine="reference").register([Query(r.id, r.query) for r in rows]).rejected
+        made_by("reference", QueryIndex).register([Query(r.id, r.query) for r in rows]).rejected
     )
     return [row for row in rows if row.id not in rejected]
 
@@ -69,15 +70,16 @@ def test_every_partition_of_a_satisfied_query_is_marked(engine: EngineName) -> N
         partitions = chosen.choice((1, 2, 5, 64, 65, 200))
         of = {row.id: chosen.randrange(partitions) for row in rows}
         messages = messages_for(chosen, 24)
-        whole = QueryIndex(engine=engine)
+        whole = made_by(engine, QueryIndex)
         whole.register([Query(row.id, row.query) for row in rows])
         expected = whole.matcher().match_batch(messages)
         budget = BUDGETS[seed % len(BUDGETS)]
-        index = RoutingIndex.of(
+        index = made_by(
+            engine,
+            RoutingIndex.of,
             routes_of(rows, of),
             partitions,
             budget_bytes=budget,
-            engine=engine,
             sample=messages_for(chosen, 8) if seed % 2 else None,
         )
         marks = index.marker().mark(messages)
@@ -102,7 +104,7 @@ def test_every_partition_that_delivers_a_result_is_marked(engine: EngineName) ->
     for seed in range(5):
         chosen = random.Random(100 + seed)
         vocabulary = VOCABULARIES[chosen.choice(("bib", "book", "orders", "small"))]
-        broker = Broker(engine)
+        broker = made_by(engine, Broker)
         rows = []
         for at in range(14):
             make = random_notice if at % 4 == 3 else random_flwr
@@ -114,8 +116,12 @@ def test_every_partition_that_delivers_a_result_is_marked(engine: EngineName) ->
         rows = [row for row in rows if row.id not in rejected]
         of = {row.id: chosen.randrange(6) for row in rows}
         messages = pa.array([random_flwr_message(chosen, vocabulary) for _ in range(12)])
-        index = RoutingIndex.of(
-            routes_of(rows, of), 6, budget_bytes=BUDGETS[seed % len(BUDGETS)], engine=engine
+        index = made_by(
+            engine,
+            RoutingIndex.of,
+            routes_of(rows, of),
+            6,
+            budget_bytes=BUDGETS[seed % len(BUDGETS)],
         )
         marks = index.marker().mark(messages)
         delivered = broker.process_batch(messages)
@@ -132,9 +138,9 @@ def test_a_path_that_is_not_decided_marks_its_partitions(engine: EngineName) -> 
     rows = [Subscription(f"q{n}", "ann", f"//a[@x = {n}]//b", "ids") for n in range(9)]
     of = {row.id: at for at, row in enumerate(rows)}
     limits = Limits(message_steps_max=1)
-    index = RoutingIndex.of(routes_of(rows, of), 9, engine=engine, limits=limits)
+    index = made_by(engine, RoutingIndex.of, routes_of(rows, of), 9, limits=limits)
     message = b"<r>" + b"<a x='7'><b/></a>" * 60 + b"</r>"
-    whole = QueryIndex(engine=engine, limits=limits)
+    whole = made_by(engine, QueryIndex, limits=limits)
     whole.register([Query(row.id, row.query) for row in rows])
     result = whole.matcher().match_batch([message])[0]
     wanted = {of[name] for name in (*result.query_ids, *result.verdicts)}
@@ -180,7 +186,7 @@ def test_a_larger_budget_sends_fewer_messages_in_vain() -> None:
     )
     sent = []
     for budget in (1 << 20, 30_000, 3_000, 200):
-        index = RoutingIndex.of(routes_of(rows, of), 8, budget_bytes=budget, engine="reference")
+        index = made_by("reference", RoutingIndex.of, routes_of(rows, of), 8, budget_bytes=budget)
         sent.append(index.marker().mark(messages).fraction(8))
     assert sent == sorted(sent)
     # Exact; then one linear path of each, then a range of each partition, then everything.
@@ -214,9 +220,9 @@ def test_an_index_is_the_same_from_its_files(engine: EngineName, tmp_path: Path)
     chosen = random.Random(3)
     rows = filter_queries(chosen, 30)
     of = {row.id: chosen.randrange(130) for row in rows}
-    index = RoutingIndex.of(routes_of(rows, of), 130, engine=engine)
+    index = made_by(engine, RoutingIndex.of, routes_of(rows, of), 130)
     index.save(tmp_path)
-    opened = RoutingIndex.open(tmp_path, engine=engine)
+    opened = made_by(engine, RoutingIndex.open, tmp_path)
     assert (opened.partitions, len(opened), opened.routes()) == (130, len(index), index.routes())
     messages = messages_for(chosen, 30)
     assert opened.marker().mark(messages).partitions == index.marker().mark(messages).partitions
@@ -225,7 +231,7 @@ def test_an_index_is_the_same_from_its_files(engine: EngineName, tmp_path: Path)
 def test_a_file_that_is_not_as_it_was_written_is_refused(tmp_path: Path) -> None:
     routes = Routes()
     routes.add([normalise("/a/b")], 0)
-    RoutingIndex.of(routes, 1, engine="reference").save(tmp_path)
+    made_by("reference", RoutingIndex.of, routes, 1).save(tmp_path)
     content = (tmp_path / FILE).read_bytes()
     damaged = [content[:cut] for cut in (0, 7, len(content) // 2)]
     damaged += [content.replace(b"/a/b", other) for other in (b"/a/c", b"/a/[")]
@@ -233,14 +239,14 @@ def test_a_file_that_is_not_as_it_was_written_is_refused(tmp_path: Path) -> None
         assert each != content
         (tmp_path / FILE).write_bytes(each)
         with pytest.raises(SnapshotFormatError, match=FILE):
-            RoutingIndex.open(tmp_path, engine="reference")
+            made_by("reference", RoutingIndex.open, tmp_path)
 
 
 def test_the_rows_of_a_partition() -> None:
     routes = Routes()
     routes.add([normalise("//a")], 0)
     routes.add([normalise("//b")], 1)
-    marker = RoutingIndex.of(routes, 2, engine="reference").marker()
+    marker = made_by("reference", RoutingIndex.of, routes, 2).marker()
     marks = marker.mark(pa.array([b"<a/>", b"<b/>", b"<a><b/></a>", b"<c/>"]))
     assert marks.rows_of(0).tolist() == [0, 2]
     assert marks.rows_of(1).tolist() == [1, 2]
@@ -254,7 +260,7 @@ def test_routes_of_columns_reach_every_partition_of_a_satisfied_query(engine: En
     for seed in range(8):
         chosen = random.Random(300 + seed)
         rows = filter_queries(chosen, 24)
-        whole = QueryIndex(engine=engine)
+        whole = made_by(engine, QueryIndex)
         whole.register([Query(row.id, row.query) for row in rows])
         population = whole.population()
         partitions = chosen.choice((1, 3, 70))
@@ -267,8 +273,8 @@ def test_routes_of_columns_reach_every_partition_of_a_satisfied_query(engine: En
                     each.targets >> target & 1 and covers(each.path, exact.path) for each in routes
                 ), (seed, str(exact))
                 checked += 1
-        index = RoutingIndex.of(
-            routes, partitions, engine=engine, budget_bytes=BUDGETS[seed % len(BUDGETS)]
+        index = made_by(
+            engine, RoutingIndex.of, routes, partitions, budget_bytes=BUDGETS[seed % len(BUDGETS)]
         )
         messages = messages_for(chosen, 16)
         marks = index.marker().mark(messages)

@@ -9,6 +9,7 @@ import random
 
 import pytest
 
+from oracles.engines import made_by
 from pathcast.engine import PathFinder
 from pathcast.errors import KernelMissingError
 from pathcast.evaluation.fragment import EPSILON, Symbol, matching_symbols
@@ -19,7 +20,7 @@ TESTS: list[Symbol] = [*NAMES, (None, None), ("urn:p", None), (None, "a")]
 
 def finder_of(engine: str) -> PathFinder:
     try:
-        return PathFinder(engine)
+        return made_by(engine, PathFinder)
     except KernelMissingError as error:
         pytest.skip(str(error))
 

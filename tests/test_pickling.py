@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 from every_engine import engines
+from oracles.engines import made_by
 from pathcast import (
     Broker,
     Limits,
@@ -46,7 +47,7 @@ def trip(request: pytest.FixtureRequest) -> Trip:
 
 
 def index_of(engine: str, padding: int = 0) -> QueryIndex:
-    index = QueryIndex(engine=engine, limits=LIMITS)
+    index = made_by(engine, QueryIndex, limits=LIMITS)
     queries = [Query("q1", "/a/b"), Query("q2", "//c"), Query("heavy", "count(//*[last()]) > 1")]
     queries += [Query(f"padding {number}", f"/x/y{number}") for number in range(padding)]
     assert index.register(queries).accepted == len(queries)
@@ -54,7 +55,7 @@ def index_of(engine: str, padding: int = 0) -> QueryIndex:
 
 
 def broker_of(engine: str) -> Broker:
-    broker = Broker(engine, Limits(result_bytes_max=40))
+    broker = made_by(engine, Broker, Limits(result_bytes_max=40))
     report = broker.subscribe(
         [
             Subscription("s1", "ann", "for $b in //b return <r>{$b}</r>"),
@@ -144,8 +145,8 @@ def test_a_result_travels_without_its_neighbours(engine: str) -> None:
     assert len(pickle.dumps(deliveries.deliveries(0))) < 2_000
 
 
-def identity_of(snapshot: Snapshot | SubscriptionSnapshot) -> tuple[str, str, Limits]:
-    return snapshot.engine, snapshot.version, snapshot.limits
+def identity_of(snapshot: Snapshot | SubscriptionSnapshot) -> tuple[str, Limits]:
+    return snapshot.version, snapshot.limits
 
 
 def answers_of(snapshot: Snapshot) -> list[list[str]]:
@@ -157,7 +158,7 @@ def test_a_snapshot_is_the_same_elsewhere(engine: str, tmp_path: Path) -> None:
     frozen = index_of(engine).freeze()
     file = tmp_path / "q.snapshot"
     frozen.save(file)
-    for snapshot in (frozen, Snapshot.open(file, engine=engine)):
+    for snapshot in (frozen, made_by(engine, Snapshot.open, file)):
         content = pickle.dumps(snapshot)
         # The file is not there on another machine.
         file.unlink(missing_ok=True)
@@ -178,7 +179,7 @@ def test_a_snapshot_of_subscriptions_is_the_same_elsewhere(engine: str, tmp_path
     file = tmp_path / "s.snapshot"
     frozen.save(file)
     expected = frozen.matcher().process_batch(MESSAGES).table
-    for snapshot in (frozen, SubscriptionSnapshot.open(file, engine=engine)):
+    for snapshot in (frozen, made_by(engine, SubscriptionSnapshot.open, file)):
         content = pickle.dumps(snapshot)
         file.unlink(missing_ok=True)
         again = pickle.loads(content)
@@ -203,7 +204,7 @@ def test_a_process_that_shares_nothing_answers_with_a_snapshot() -> None:
 @engines
 def test_what_belongs_to_a_process_says_what_to_send(engine: str, send: Trip) -> None:
     index, broker = index_of(engine), broker_of(engine)
-    table = RoutingTable([RoutingEntry(("//b",), 1)], 1, engine=engine)
+    table = made_by(engine, RoutingTable, [RoutingEntry(("//b",), 1)], 1)
     advice = {
         "QueryIndex": (index, "freeze()"),
         "Matcher": (index.matcher(), "Snapshot"),
@@ -212,7 +213,7 @@ def test_what_belongs_to_a_process_says_what_to_send(engine: str, send: Trip) ->
         "RoutingTable": (table, "entries"),
         "Router": (table.router(), "entries"),
         "RoutingStream": (table.stream(), "RoutingTable"),
-        "PathFinder": (PathFinder(engine), "PathFinder"),
+        "PathFinder": (made_by(engine, PathFinder), "PathFinder"),
     }
     for kind, (thing, instead) in advice.items():
         with pytest.raises(NotPicklableError, match=f"a {kind} is neither") as refused:

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from every_engine import engines
 from generators import ALPHABET_WITH_NAMESPACES, random_expression, random_message, random_query
 from generators.strategies import queries
+from oracles.engines import EngineName, made_by
 from pathcast import Broker, Query, QueryIndex, Subscription
 from pathcast.limits import Limits
 from pathcast.message import parse_message
-from pathcast.model import EngineName
 from pathcast.query import (
     OPERATORS,
     Comparison,
@@ -64,7 +64,7 @@ def test_columns_are_those_of_the_normal_forms(engine: EngineName, seed: int) ->
     make = random_query if seed % 3 else random_expression
     texts = {f"q{n}": make(random, ALPHABET_WITH_NAMESPACES) for n in range(30)}
     texts |= {f"again{n}": texts[f"q{n}"] for n in range(5)}
-    index = QueryIndex(engine=engine, namespaces=ALPHABET_WITH_NAMESPACES.namespaces)
+    index = made_by(engine, QueryIndex, namespaces=ALPHABET_WITH_NAMESPACES.namespaces)
     report = index.register(Query(name, text) for name, text in texts.items())
     accepted = {name: text for name, text in texts.items() if name not in report.rejected}
     assert len(accepted) > 15
@@ -78,7 +78,7 @@ def test_columns_are_those_of_the_normal_forms(engine: EngineName, seed: int) ->
 
 @engines
 def test_a_broker_says_the_same_of_its_subscriptions(engine: EngineName) -> None:
-    broker = Broker(engine=engine)
+    broker = made_by(engine, Broker)
     texts = {
         "a": "//a[@x = 1]",
         "b": "/a[b = 'y' or c > 2]",

@@ -12,6 +12,7 @@ from xml.parsers import expat
 import pytest
 
 from broker_engines import missing
+from oracles.engines import made_by
 from pathcast import Broker, Subscription
 from pathcast.customize.selector import Select, Selector
 from pathcast.errors import ConfigError, PathcastError, UnsupportedQueryError
@@ -95,18 +96,18 @@ def check(seed: int, engine: str) -> tuple[int, int]:
     """One population behind a link; says how many bytes there were, and how many went over it."""
     rng = random.Random(seed)
     profiles = [profile(rng, number) for number in range(rng.randrange(1, 8))]
-    broker = Broker(engine, threads=1)
+    broker = made_by(engine, Broker, threads=1)
     broker.subscribe(profiles)
     offer = common(offer_of(each) for each in profiles)
     messages = [batch_message(rng) for _ in range(6)]
     ids = [f"m{n}" for n in range(len(messages))]
-    sent = Projections({"link": offer}, engine).project(messages, "link")
+    sent = made_by(engine, Projections, {"link": offer}).project(messages, "link")
     assert deliveries(broker, sent, ids) == deliveries(broker, list(messages), ids), seed
     if offer is None:
         assert sent == messages
         return 0, 0
     # What is left to do on what has been done is nothing.
-    again = Projections({"link": offer}, engine).project([m for m in sent if m], "link")
+    again = made_by(engine, Projections, {"link": offer}).project([m for m in sent if m], "link")
     assert again == [m for m in sent if m]
     return sum(map(len, messages)), sum(len(m) for m in sent if m is not None)
 
@@ -240,13 +241,15 @@ def test_places_are_those_of_expat(engine: str) -> None:
     messages = [m for m in messages if m[:2] not in (b"\xff\xfe", b"\xef\xbb")]
     # A path of the shared plans, one that is evaluated by itself, a FLWR.
     texts = ("//a", "//b[count(.) = 1]", "for $v in //c return $v")
-    spans = Selector([Select(text) for text in texts], engine).spans(messages)
+    spans = made_by(engine, Selector, [Select(text) for text in texts]).spans(messages)
     assert not spans.unknown
     for row, message in enumerate(messages):
         for query, name in enumerate("abc"):
             assert spans.of(row, query) == spans_by_expat(message, name), message
     mark = b"\xef\xbb\xbf"
-    shifted = Selector([Select("//a")], engine).spans([mark + message for message in messages[:9]])
+    shifted = made_by(engine, Selector, [Select("//a")]).spans(
+        [mark + message for message in messages[:9]]
+    )
     assert [shifted.of(row, 0) for row in range(9)] == [
         [(start + 3, end + 3) for start, end in spans.of(row, 0)] for row in range(9)
     ]
@@ -270,4 +273,4 @@ def test_places_that_are_not_known() -> None:
 
 def test_the_reference_keeps_no_places() -> None:
     with pytest.raises(ConfigError, match="keeps no places"):
-        Selector([Select("//a")], "reference")
+        made_by("reference", Selector, [Select("//a")])

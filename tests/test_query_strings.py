@@ -21,10 +21,11 @@ from content_cases import Content
 from every_engine import engines
 from generators.string_text import ODD_STRINGS, joined_string, written_string
 from oracles import ENGINES, lxml_matches, missing_reason
+from oracles.engines import EngineName, made_by
 from pathcast.customize import Broker
 from pathcast.engine import QueryIndex, Snapshot
 from pathcast.errors import QuerySyntaxError
-from pathcast.model import EngineName, Query, Subscription
+from pathcast.model import Query, Subscription
 from pathcast.query import (
     DEPTH_MAX,
     canonical_form,
@@ -110,7 +111,7 @@ def test_snapshots_keep_every_string(
             pytest.skip(reason)
     content, path = every_frame(), tmp_path / "index.snapshot"
     content.index(saved_by).freeze().save(path)
-    snapshot = Snapshot.open(path, engine=opened_by)
+    snapshot = made_by(opened_by, Snapshot.open, path)
     assert {query_id: snapshot.query(query_id).text for query_id in content.texts} == content.texts
     content.check(snapshot.matcher(threads=1))
 
@@ -234,7 +235,7 @@ def test_a_string_of_many_quotes(engine: EngineName) -> None:
     """Its canonical text has more parts than a query may be written with."""
     value = "'\"" * 400
     text = f"//a[@x = translate('{'pq' * 400}', 'pq', concat(\"'\", '\"'))]"
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     assert not index.register([Query("q", text)]).rejected
     messages = [f"<a x={quoteattr(each)}/>".encode() for each in (value, value[1:])]
     for matcher in (index.matcher(), index.freeze().matcher()):
@@ -245,7 +246,7 @@ def test_a_string_of_many_quotes(engine: EngineName) -> None:
 @pytest.mark.parametrize("text", ["//a[. = 'it''s']", '//a[. = "a""b"]', "//a[contains(., '''')]"])
 def test_doubled_quotes_are_no_xpath(engine: EngineName, text: str) -> None:
     """Two literals side by side, not an escape: XPath 2.0 has another meaning for that."""
-    report = QueryIndex(engine=engine).register([Query("q", text)])
+    report = made_by(engine, QueryIndex).register([Query("q", text)])
     assert report.rejected["q"].code == "XPST0003"
 
 
@@ -262,7 +263,7 @@ def test_subscriptions_with_any_string(engine: EngineName, value: str) -> None:
         "program": f"<r>{{for $a in //a[contains(@x, {doubled})] order by $a return $a}}</r>",
         "let": f"for $a in //a let $s := {doubled} where $a/@x = $s return <s v='{{$s}}'/>",
     }
-    broker = Broker(engine=engine)
+    broker = made_by(engine, Broker)
     report = broker.subscribe([Subscription(name, name, text) for name, text in texts.items()])
     assert not report.rejected, report.rejected
     rows = (value, "-" if value != "-" else "+")

@@ -20,6 +20,7 @@ from broker_engines import broker_engines
 from generators import random_message, random_query
 from generators.expression_text import random_expression
 from oracles import lxml_tree
+from oracles.engines import EngineName, made_by
 from oracles.lxml_differences import may_differ
 from oracles.lxml_oracle import LxmlQuery
 from partitioned_index import PartitionedIndex
@@ -31,7 +32,7 @@ from pathcast.customize.subscription_engines import SubscriptionEngines
 from pathcast.customize.subscription_rows import SubscriptionRows
 from pathcast.limits import Limits
 from pathcast.lint import CODES
-from pathcast.model import EngineName, QueryWarning
+from pathcast.model import QueryWarning
 from pathcast.partition import HashPlacement
 from pathcast.query import compile_query, parse, query_warnings
 from pathcast.query.condition_issues import query_issues
@@ -84,7 +85,7 @@ class TestRegistration:
     def test_an_index_warns(self, engine: EngineName) -> None:
         rows = [Query(text, text) for text in TEXTS]
         rows += [Query("bad", "//a["), Query(FINE[0], "//a[0]")]
-        assert codes(QueryIndex(engine=engine).register(rows)) == EXPECTED
+        assert codes(made_by(engine, QueryIndex).register(rows)) == EXPECTED
 
     def test_a_partitioned_index_warns(self, engine: EngineName) -> None:
         index = PartitionedIndex(HashPlacement(2), engine=engine)
@@ -98,11 +99,11 @@ class TestRegistration:
             Subscription("g", "ann", "//order[data(day) > '2026-06-01']"),
         ]
         rows = [Subscription(text, "ann", text, "ids") for text in TEXTS]
-        found = codes(Broker(engine).subscribe([*rows, *others]))
+        found = codes(made_by(engine, Broker).subscribe([*rows, *others]))
         assert found == {**EXPECTED, "c": ("PL201", True)}
 
     def test_prefixes_of_the_index_and_of_the_query_are_known(self, engine: EngineName) -> None:
-        index = QueryIndex(engine=engine, namespaces={"n": "urn:n"})
+        index = made_by(engine, QueryIndex, namespaces={"n": "urn:n"})
         own = Query("own", "//p:a[n:b < 'x']", {"p": "urn:p"})
         [warning] = index.register([own]).warnings
         assert (warning.offset, "`n:b<'x'`" in warning.reason) == (6, True)
@@ -117,7 +118,7 @@ def test_nothing_is_analysed_before_warnings_are_read(monkeypatch: pytest.Monkey
         return warnings_of(query_id, text, {})
 
     monkeypatch.setattr(query_warnings, "warnings_of", recorded)
-    index = QueryIndex(engine="reference")
+    index = made_by("reference", QueryIndex)
     report = index.register([Query("a", "//a[0]"), Query("b", "//a[0]"), Query("c", "//a[")])
     assert str(report) == "RegisterReport(accepted=2, rejected=['c'])"
     assert not asked
@@ -127,7 +128,7 @@ def test_nothing_is_analysed_before_warnings_are_read(monkeypatch: pytest.Monkey
 
 
 def test_a_report_travels_with_its_warnings() -> None:
-    report = QueryIndex(engine="reference").register([Query("a", "//a[0]")])
+    report = made_by("reference", QueryIndex).register([Query("a", "//a[0]")])
     other = pickle.loads(pickle.dumps(report))
     assert (other, list(other.warnings)) == (report, list(report.warnings))
     assert type(other.warnings) is tuple
@@ -135,7 +136,7 @@ def test_a_report_travels_with_its_warnings() -> None:
 
 def test_the_repr_of_a_report_is_short() -> None:
     rows = [Query(f"q{n}", "//a[" + "b" * 1000) for n in range(50)]
-    report = QueryIndex(engine="reference").register(rows)
+    report = made_by("reference", QueryIndex).register(rows)
     assert repr(report) == (
         "RegisterReport(accepted=0, rejected=['q0', 'q1', 'q2', 'q3', 'q4'] and 45 more)"
     )
@@ -253,7 +254,7 @@ def recommended(text: str) -> list[str]:
 
 
 def satisfies(engine: EngineName, query: str, message: str) -> bool:
-    broker = Broker(engine)
+    broker = made_by(engine, Broker)
     assert broker.subscribe([Subscription("q", "ann", query, "ids")]).accepted == 1
     return bool(list(broker.publish(message.encode())))
 
@@ -295,7 +296,7 @@ def test_each_of_several_dates_is_compared(engine: EngineName) -> None:
 def test_a_date_is_compared_with_the_days_of_times(engine: EngineName) -> None:
     [in_xpath, _] = recommended("//order[day >= '2026-06-01']")
     assert satisfies(engine, in_xpath, "<order><day>2026-06-01T10:30:00.5+02:00</day></order>")
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     assert index.register([Query("q", in_xpath)]).accepted == 1
 
 
@@ -317,7 +318,7 @@ def test_commands_say_where_a_condition_never_holds(tmp_path: Path) -> None:
     message = tmp_path / "m.xml"
     message.write_text("<a><day>2026-07-01</day></a>")
     for arguments in (("check", queries), ("match", "--queries", queries, message)):
-        result = call(*arguments, "--engine", "reference")
+        result = call(*arguments)
         assert result.exit_code == ExitCode.OK
         assert f"warning: {queries}:2:10: PL201: no message can satisfy" in result.stderr
         assert "translate(substring(.,1,10),'-','')>=20260601" in result.stderr
@@ -335,7 +336,7 @@ def test_warnings_are_kept_while_the_rows_are() -> None:
         places = [TextPlace("s.tsv", line) for line in range(2, 2 + len(found))]
         return SubscriptionRows(found, places, [])
 
-    engines = SubscriptionEngines("reference", Limits(), {})
+    engines = made_by("reference", SubscriptionEngines, Limits(), {})
     told = engines.warnings(engines.take_up(rows("//a[0]", "//b")))
     assert [str(each).splitlines()[0] for each in told] == [
         "s.tsv:2:5: q//a[0]: PL201: no message can satisfy the query: `[0]`: positions are whole "

@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 
 from oracles import ENGINES, missing_reason
+from oracles.engines import EngineName, made_by
 from pathcast.engine import QueryIndex, Snapshot
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
-from pathcast.model import EngineName, Query
+from pathcast.model import Query
 from pathcast_papers.filtering.snapshot_file import (
     Section,
     SnapshotContent,
@@ -68,7 +69,7 @@ def test_no_queries(tmp_path: Path) -> None:
     path = tmp_path / "empty.snapshot"
     write_snapshot(path, SnapshotContent((), LIMITS))
     assert read_snapshot(path).queries == ()
-    assert list(Snapshot.open(path, engine="reference").query_ids) == []
+    assert list(made_by("reference", Snapshot.open, path).query_ids) == []
 
 
 def test_the_version_is_that_of_the_content() -> None:
@@ -111,7 +112,7 @@ def test_every_truncation_is_detected(engine: EngineName, tmp_path: Path) -> Non
     for length in range(size - 1, -1, -1):
         os.truncate(path, length)
         with pytest.raises(SnapshotFormatError):
-            Snapshot.open(path, engine=engine)
+            made_by(engine, Snapshot.open, path)
 
 
 @engines
@@ -123,9 +124,9 @@ def test_every_changed_bit_is_detected(engine: EngineName, tmp_path: Path) -> No
             for bit in range(8):
                 os.pwrite(file.fileno(), bytes([byte ^ 1 << bit]), position)
                 with pytest.raises(SnapshotFormatError):
-                    Snapshot.open(path, engine=engine)
+                    made_by(engine, Snapshot.open, path)
             os.pwrite(file.fileno(), bytes([byte]), position)
-    assert len(Snapshot.open(path, engine=engine)) == len(QUERIES)
+    assert len(made_by(engine, Snapshot.open, path)) == len(QUERIES)
 
 
 @engines
@@ -133,7 +134,7 @@ def test_bytes_after_the_end_are_detected(engine: EngineName, tmp_path: Path) ->
     path = saved_by(engine, tmp_path)
     path.write_bytes(path.read_bytes() + b"\0")
     with pytest.raises(SnapshotFormatError):
-        Snapshot.open(path, engine=engine)
+        made_by(engine, Snapshot.open, path)
 
 
 @engines
@@ -144,7 +145,7 @@ def test_foreign_files(engine: EngineName, data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "foreign"
     path.write_bytes(data)
     with pytest.raises(SnapshotFormatError):
-        Snapshot.open(path, engine=engine)
+        made_by(engine, Snapshot.open, path)
 
 
 @engines
@@ -156,14 +157,14 @@ def test_another_format_is_named(engine: EngineName, found: int, tmp_path: Path)
     struct.pack_into("<I", data, 36, zlib.crc32(data[:36]))
     path.write_bytes(data)
     with pytest.raises(SnapshotFormatError) as caught:
-        Snapshot.open(path, engine=engine)
+        made_by(engine, Snapshot.open, path)
     assert caught.value.code == "snapshot.version"
     assert (caught.value.params["found"], caught.value.params["expected"]) == (found, 3)
 
 
 def saved_by(engine: EngineName, folder: Path) -> Path:
     path = folder / f"{engine}.snapshot"
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     assert index.register(QUERIES).accepted == len(QUERIES)
     index.freeze().save(path)
     return path
@@ -200,7 +201,7 @@ def forged(sections: Mapping[int, bytes], kind: int = 1) -> bytes:
 def test_forged_file_is_otherwise_good(tmp_path: Path) -> None:
     path = tmp_path / "good"
     path.write_bytes(forged(GOOD))
-    snapshot = Snapshot.open(path, engine="reference")
+    snapshot = made_by("reference", Snapshot.open, path)
     assert [snapshot.query(query_id).text for query_id in snapshot.query_ids] == ["/a", "/b"]
     assert snapshot.version == "00"
 
@@ -208,7 +209,7 @@ def test_forged_file_is_otherwise_good(tmp_path: Path) -> None:
 def test_automaton_of_the_kernel_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "kind-0"
     path.write_bytes(forged({**GOOD, 100: b"states"}, kind=0))
-    assert len(Snapshot.open(path, engine="reference")) == 2
+    assert len(made_by("reference", Snapshot.open, path)) == 2
 
 
 @pytest.mark.parametrize(
@@ -251,7 +252,7 @@ def test_right_checksums_around_wrong_content(change: dict[int, bytes], tmp_path
     path = tmp_path / "forged"
     path.write_bytes(forged({**GOOD, **change}))
     with pytest.raises(SnapshotFormatError):
-        Snapshot.open(path, engine="reference")
+        made_by("reference", Snapshot.open, path)
 
 
 @pytest.mark.parametrize("missing", sorted(GOOD))
@@ -259,14 +260,14 @@ def test_missing_sections(missing: int, tmp_path: Path) -> None:
     path = tmp_path / "forged"
     path.write_bytes(forged({tag: data for tag, data in GOOD.items() if tag != missing}))
     with pytest.raises(SnapshotFormatError):
-        Snapshot.open(path, engine="reference")
+        made_by("reference", Snapshot.open, path)
 
 
 def test_unknown_kind(tmp_path: Path) -> None:
     path = tmp_path / "forged"
     path.write_bytes(forged(GOOD, kind=7))
     with pytest.raises(SnapshotFormatError):
-        Snapshot.open(path, engine="reference")
+        made_by("reference", Snapshot.open, path)
 
 
 def test_saving_replaces_whole_files_only(tmp_path: Path) -> None:
@@ -282,4 +283,4 @@ def test_saving_replaces_whole_files_only(tmp_path: Path) -> None:
 
 def test_missing_file_is_not_called_damaged(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        Snapshot.open(tmp_path / "none", engine="reference")
+        made_by("reference", Snapshot.open, tmp_path / "none")

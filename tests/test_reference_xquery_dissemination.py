@@ -26,7 +26,7 @@ from pathcast.message import parse_message
 from pathcast.model import BatchStats, DeliverMode, DeliveryAnswer, Subscription
 from pathcast.query import compile_subscription, normalise
 from pathcast_papers.filtering.oracle import Oracle
-from pathcast_papers.message_broker.dissemination import ReferenceDissemination, new_dissemination
+from pathcast_papers.message_broker.dissemination import ReferenceDissemination
 
 MESSAGE = b"<a k='1'><b>1</b><b>2</b><c/></a>"
 
@@ -35,7 +35,7 @@ def engine(
     *queries: str, deliver: DeliverMode = "fragment", limits: Limits | None = None
 ) -> ReferenceDissemination:
     """An engine with subscriptions q0, q1 and so on."""
-    made = new_dissemination(limits=limits or Limits(), threads=1, cache_bytes_max=0)
+    made = ReferenceDissemination(limits or Limits())
     report = made.subscribe(
         [Subscription(f"q{n}", "desk", query, deliver) for n, query in enumerate(queries)], {}
     )
@@ -182,7 +182,7 @@ def test_bad_subscriptions_leave_no_trace() -> None:
 
 
 def test_namespaces() -> None:
-    made = new_dissemination(limits=Limits(), threads=1, cache_bytes_max=0)
+    made = ReferenceDissemination(Limits())
     own = {"p": "urn:own"}
     made.subscribe(
         [
@@ -346,7 +346,7 @@ def is_built(results: list[bytes | None] | None) -> bool:
 
 def test_neighbours_batches_and_modes_change_nothing() -> None:
     subscriptions, messages = generated(range(21))
-    together = new_dissemination(limits=Limits(), threads=1, cache_bytes_max=0)
+    together = ReferenceDissemination(Limits())
     assert together.subscribe(subscriptions, {}).rejected == {}
     whole = together.process(pa.array(messages))
     found = fragments(whole)
@@ -360,7 +360,7 @@ def test_neighbours_batches_and_modes_change_nothing() -> None:
     # One engine a subscription, and the other modes.
     stopped = {(message, whole.subscription_ids[number]) for message, number, _ in whole.verdicts}
     for subscription in subscriptions[::6]:
-        alone = new_dissemination(limits=Limits(), threads=1, cache_bytes_max=0)
+        alone = ReferenceDissemination(Limits())
         names = [subscription.id, "message", "ids"]
         modes: tuple[DeliverMode, ...] = ("fragment", "message", "ids")
         changed = [
@@ -381,7 +381,7 @@ def test_neighbours_batches_and_modes_change_nothing() -> None:
 def test_results_are_well_formed() -> None:
     """Every element that is delivered can be parsed again by itself, and says the same again."""
     subscriptions, messages = generated(range(100, 121))
-    made = new_dissemination(limits=Limits(), threads=1, cache_bytes_max=0)
+    made = ReferenceDissemination(Limits())
     assert made.subscribe(subscriptions, {}).rejected == {}
     elements = [
         fragment

@@ -15,10 +15,11 @@ from customised_cases import GENEROUS, by_broker
 from every_engine import engines
 from flwr_cases import FlwrGroup, flwr_groups
 from oracles import ENGINES, missing_reason
+from oracles.engines import EngineName, made_by
 from pathcast.customize import Broker
 from pathcast.errors import PathcastError
 from pathcast.message.canonical import canonical
-from pathcast.model import EngineName, Subscription
+from pathcast.model import Subscription
 from pathcast.query.xquery import compile_subscription, is_xquery
 from xquery_cases import refusal_of
 
@@ -43,7 +44,7 @@ def as_xquery(query: str, namespaces: Mapping[str, str]) -> str:
 
 def subscribed(group: FlwrGroup, engine: EngineName) -> Broker:
     """A broker with the queries of a group, under their numbers."""
-    broker = Broker(engine=engine, limits=GENEROUS)
+    broker = made_by(engine, Broker, limits=GENEROUS)
     subscriptions = [
         Subscription(
             str(number), "desk", as_xquery(query, group.namespaces), namespaces=group.namespaces
@@ -93,7 +94,7 @@ def test_nodes_of_bare_paths_are_those_of_the_reference(engine: EngineName) -> N
         ]
         answers = []
         for each in ("reference", engine):
-            broker = Broker(engine=each, limits=GENEROUS)
+            broker = made_by(each, Broker, limits=GENEROUS)
             assert broker.subscribe(subscriptions).rejected == {}
             answers += by_broker(broker, [group.message])
         assert answers[0] == answers[1], group.name

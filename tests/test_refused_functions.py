@@ -9,6 +9,7 @@ import re
 
 import pytest
 
+from oracles.engines import made_by
 from pathcast import Broker, Query, QueryIndex, Subscription
 from pathcast.errors import QuerySyntaxError
 from pathcast.query import compile_query, compile_subscription
@@ -89,7 +90,7 @@ HOLDS = {
 
 
 def satisfies(query: str, inside: str) -> bool:
-    broker = Broker("reference")
+    broker = made_by("reference", Broker)
     broker.subscribe(Subscription("q", "ann", query, "ids"))
     return bool(list(broker.publish(f"<r><a>{inside}</a></r>".encode())))
 
@@ -111,7 +112,7 @@ def test_what_is_recommended_says_the_same(name: str) -> None:
     in_xquery, compared, value, other = HOLDS[name]
     text = f"//a[{compared.format(({**IN_XQUERY, **INSTEAD})[name])}]"
     texts = [text] if in_xquery is None else [text, f"//a[{in_xquery}]"]
-    assert QueryIndex(engine="reference").register(Query("q", text)).accepted == 1
+    assert made_by("reference", QueryIndex).register(Query("q", text)).accepted == 1
     for each in texts:
         assert (satisfies(each, value), satisfies(each, other)) == (True, False), each
 
@@ -154,7 +155,7 @@ def test_what_is_recommended_for_a_type_orders_as_it_does(
 )
 def test_an_unknown_function_in_xpath(text: str, hint: str) -> None:
     with pytest.raises(QuerySyntaxError) as caught:
-        QueryIndex(engine="reference").register(Query("q", text))
+        made_by("reference", QueryIndex).register(Query("q", text))
     assert caught.value.code == "XPST0017"
     assert hint in str(caught.value)
 
@@ -169,7 +170,7 @@ def test_an_unknown_function_in_xpath(text: str, hint: str) -> None:
 )
 def test_a_function_that_is_refused_in_xquery(text: str, hint: str) -> None:
     with pytest.raises(QuerySyntaxError) as caught:
-        Broker("reference").subscribe(Subscription("q", "ann", text))
+        made_by("reference", Broker).subscribe(Subscription("q", "ann", text))
     assert hint in str(caught.value)
 
 

@@ -12,6 +12,7 @@ from unittest.mock import Mock
 import msgspec
 import pytest
 
+from oracles.engines import made_by
 from pathcast.customize import Broker as Engine
 from pathcast.errors import StoreError
 from pathcast.model import Subscription
@@ -430,10 +431,10 @@ CITIES = ["Bern", "Graz", "Linz", "Oslo", "Riga", "Rome", "Turin", "Wien"]
 
 
 def test_hosts_by_content_have_the_partitions_that_they_list() -> None:
-    engine = Engine(engine="reference")
+    engine = made_by("reference", Engine)
     queries = {f"s{n}": f"/order[@to = '{city}']" for n, city in enumerate(CITIES * 3)}
     engine.subscribe([Subscription(name, "u", text) for name, text in queries.items()])
-    placement = PepPlacement.of(engine.population(), 4, engine="reference")
+    placement = made_by("reference", PepPlacement.of, engine.population(), 4)
     brokers = {f"b{n}": Broker(f"b{n}", "", ["eu", "us"][n % 2], 1e6, 40) for n in range(4)}
     near, anywhere = ByContent(placement, region_levels=1), ByContent(placement)
     for choice, regions in ((anywhere, [""]), (near, ["eu", "us"])):

@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 
 from broker_engines import missing
+from oracles.engines import made_by
 from pathcast import Query, QueryIndex
 from pathcast.customize.restructuring import Restructuring
 from pathcast.customize.steps import (
@@ -151,7 +152,7 @@ def test_edits_are_those_of_a_tree(engine: str) -> None:
     for _ in range(250 if engine == "kernel" else 60):
         steps = random_steps(rng)
         messages = [element(rng, 4, "top").encode() for _ in range(4)]
-        made = Restructuring(steps, engine).apply(messages)
+        made = made_by(engine, Restructuring, steps).apply(messages)
         for message, found in zip(messages, made, strict=True):
             assert isinstance(found, bytes), (message, found)
             changed += same_as_by_tree(message, steps, found)
@@ -175,7 +176,7 @@ def test_attributes_that_a_declaration_gives_are_kept(engine: str) -> None:
         steps = random_steps(rng)
         subset = "".join(rng.sample(SUBSETS, rng.randint(1, 3)))
         messages = [f"<!DOCTYPE top [{subset}]>{element(rng, 3, 'top')}".encode() for _ in range(4)]
-        made = Restructuring(steps, engine).apply(messages)
+        made = made_by(engine, Restructuring, steps).apply(messages)
         for message, found in zip(messages, made, strict=True):
             if isinstance(found, bytes):
                 changed += same_as_by_tree(message, steps, found)

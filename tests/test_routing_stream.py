@@ -21,10 +21,11 @@ from generators import (
     random_routing_entries,
     random_valued_message,
 )
+from oracles.engines import EngineName, made_by
 from pathcast.engine import RoutingStream, RoutingTable
 from pathcast.errors import LimitExceededError, MessageError
 from pathcast.limits import Limits, StreamBounds
-from pathcast.model import EngineName, RoutingEntry
+from pathcast.model import RoutingEntry
 from pathcast.query import canonical_text, normalise
 
 SEEDS = [*range(8), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(8, 800))]
@@ -58,7 +59,7 @@ def test_however_it_is_cut(engine: EngineName, seed: int) -> None:
     texts = random_family(chosen, 12) + [random_query(chosen) for _ in range(12)]
     targets = chosen.choice(TARGETS)
     entries = random_routing_entries(chosen, texts, chosen.choice((2, 8, 40)), targets=targets)
-    table = RoutingTable(entries, targets, engine=engine)
+    table = made_by(engine, RoutingTable, entries, targets)
     router = table.router(threads=1)
     stream = table.stream(cache_bytes_max=chosen.choice((1, 20_000, 1 << 24)))
     shape = MessageShape(depth_max=7, children_max=3, has_defaults=True, has_markup=True)
@@ -96,7 +97,7 @@ def entry(targets: int, *paths: str) -> RoutingEntry:
 def decided(entries: list[RoutingEntry], targets: int, message: bytes) -> tuple[list[int], int]:
     """Targets, and where the decision falls, fed byte by byte."""
     pytest.importorskip("pathcast_kernel")
-    stream = RoutingTable(entries, targets, engine="kernel").stream()
+    stream = RoutingTable(entries, targets).stream()
     found = fed(stream, message, list(range(1, len(message))))
     assert stream.decided_at is not None
     return found, stream.decided_at
@@ -138,7 +139,7 @@ def test_memory_does_not_grow_with_the_message() -> None:
     pytest.importorskip("pathcast_kernel")
     paths = ["/log/entry[@level='fatal']", "/log/entry[code=7]", "/log/entry[position()=70000]"]
     entries = [entry(1 << at, path) for at, path in enumerate(paths)]
-    stream = RoutingTable(entries, 3, engine="kernel").stream()
+    stream = RoutingTable(entries, 3).stream()
     stream.begin()
     stream.feed(b"<log>")
     block = b"<entry level='info'><code>8</code><text>nothing to see here</text></entry>" * 900
@@ -164,7 +165,6 @@ def test_what_has_to_be_held_is_bounded() -> None:
     table = RoutingTable(
         [entry(1, "/a[.='x']")],
         1,
-        engine="kernel",
         limits=Limits(message_bytes_max=5_000, elements_max=300),
     )
     for block, limit in (
@@ -184,7 +184,7 @@ def test_what_has_to_be_held_is_bounded() -> None:
 
 @engines
 def test_a_stream_is_used_again_and_in_order(engine: EngineName) -> None:
-    stream = RoutingTable([RoutingEntry(("/a",), 1)], 1, engine=engine).stream(StreamBounds())
+    stream = made_by(engine, RoutingTable, [RoutingEntry(("/a",), 1)], 1).stream(StreamBounds())
     with pytest.raises(ValueError, match="begin comes first"):
         stream.feed(b"<a/>")
     with pytest.raises(ValueError, match="begin comes first"):

@@ -25,10 +25,11 @@ from generators import (
 from generators.strategies import messages as some_messages
 from generators.strategies import queries as some_queries
 from oracles import ENGINES, missing_reason
+from oracles.engines import EngineName, made_by
 from pathcast.engine import QueryIndex, RoutingTable
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
-from pathcast.model import EngineName, MatcherOptions, Query, RoutingEntry
+from pathcast.model import MatcherOptions, Query, RoutingEntry
 from pathcast.workload import (
     DOMAINS,
     DocumentParameters,
@@ -47,7 +48,7 @@ def united(
 ) -> list[list[int] | None]:
     """The targets by asking for every path first, and uniting what its entries lead to then."""
     paths = list(dict.fromkeys(path for entry in entries for path in entry.paths))
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     assert not index.register([Query(path, path) for path in paths]).rejected
     found: list[list[int] | None] = []
     for message, result in zip(messages, index.matcher().match_batch(messages), strict=True):
@@ -81,7 +82,7 @@ def test_targets_are_those_of_the_entries_that_hold(engine: EngineName, seed: in
     messages = [random_valued_message(chosen) for _ in range(20)]
     messages += [random_message(chosen, shape=deep) for _ in range(20)]
     column = refused_and_missing(chosen, messages)
-    router = RoutingTable(entries, targets, engine=engine).router(
+    router = made_by(engine, RoutingTable, entries, targets).router(
         threads=1, cache_bytes_max=chosen.choice((1, 30_000, 1 << 24))
     )
     expected = united(entries, column)
@@ -111,7 +112,7 @@ def test_documents_of_a_dtd_go_where_their_queries_are(
     entries = random_routing_entries(chosen, texts, 60, targets=200)
     documents = list(generate_documents(graph, DocumentParameters(count=12, seed=seed)))
     column = refused_and_missing(chosen, documents)
-    router = RoutingTable(entries, 200, engine=engine).router(threads=1)
+    router = made_by(engine, RoutingTable, entries, 200).router(threads=1)
     expected = united(entries, column)
     assert router.route(column).targets.to_pylist() == expected
     assert any(0 < len(targets) < 200 for targets in expected if targets)
@@ -130,7 +131,7 @@ def test_tables_that_shrink(
     entries = random_routing_entries(chosen, texts, 5, targets=3)
     column = pa.array(messages, pa.binary())
     expected = united(entries, column)
-    found = RoutingTable(entries, 3, engine=engine).router(threads=1).route(column)
+    found = made_by(engine, RoutingTable, entries, 3).router(threads=1).route(column)
     assert found.targets.to_pylist() == expected
 
 
@@ -143,12 +144,12 @@ def test_a_target_needs_one_entry_and_an_entry_all_of_its_paths(engine: EngineNa
         RoutingEntry(("//never", "/a"), 0b1000),
         RoutingEntry(("/a",), 0),
     ]
-    table = RoutingTable(entries, 4, engine=engine)
-    assert (len(table), table.targets, table.engine, table.nbytes > 0) == (5, 4, engine, True)
+    table = made_by(engine, RoutingTable, entries, 4)
+    assert (len(table), table.targets, table.nbytes > 0) == (5, 4, True)
     messages = [b"<a><b/><c x='1'/></a>", b"<a><c x='1'/></a>", b"<x><d/></x>", b"<a/>"]
     routed = table.router(threads=2).route(pa.array(messages))
     assert routed.targets.to_pylist() == [[0, 2], [], [0, 1], []]
-    nothing = RoutingTable([], 0, engine=engine).router().route(pa.array(messages))
+    nothing = made_by(engine, RoutingTable, [], 0).router().route(pa.array(messages))
     assert nothing.targets.to_pylist() == [[], [], [], []]
 
 
@@ -158,7 +159,7 @@ def test_what_is_not_decided_counts_as_reached(engine: EngineName) -> None:
     entries = [RoutingEntry((text,), 1 << at) for at, text in enumerate(texts)]
     entries.append(RoutingEntry((texts[0], texts[7]), 1 << 9))
     message = b"<r>" + b"<a x='7'><b/></a><a x='0'><b/></a>" * 60 + b"</r>"
-    table = RoutingTable(entries, 10, engine=engine, limits=Limits(message_steps_max=1))
+    table = made_by(engine, RoutingTable, entries, 10, limits=Limits(message_steps_max=1))
     [targets] = table.router().route(pa.array([message])).targets.to_pylist()
     assert {0, 7, 9} <= set(targets)
 
@@ -180,7 +181,7 @@ def test_entries_that_cannot_be_used(
     engine: EngineName, entry: RoutingEntry, targets: int, reason: str
 ) -> None:
     with pytest.raises(ConfigError, match=reason):
-        RoutingTable([entry], targets, engine=engine)
+        made_by(engine, RoutingTable, [entry], targets)
 
 
 @pytest.mark.parametrize("seed", SEEDS[:3])
@@ -191,7 +192,7 @@ def test_looking_at_everything_gives_the_same(seed: int) -> None:
     texts = random_family(chosen, 30)
     entries = random_routing_entries(chosen, texts, 60, targets=9)
     column = pa.array([random_valued_message(chosen) for _ in range(40)])
-    options = MatcherOptions(limits=Limits(), threads=1, cache_bytes_max=1 << 24, engine="kernel")
+    options = MatcherOptions(limits=Limits(), threads=1, cache_bytes_max=1 << 24)
     found = [
         kernel.KernelRoutingTable(entries, 9, prunes=prunes).matcher(options).match(column)
         for prunes in (True, False)

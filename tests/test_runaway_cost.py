@@ -16,10 +16,10 @@ from random import Random
 import pytest
 
 from oracles import missing_reason
+from oracles.engines import EngineName, made_by
 from pathcast import Broker, QueryIndex
 from pathcast.limits import Limits
 from pathcast.message.canonical import canonical
-from pathcast.model import EngineName
 
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[workload]'")
 
@@ -97,13 +97,13 @@ def answers(candidate: Candidate, message: bytes, engine: EngineName) -> tuple[l
     if candidate.way == "broker":
         # Engines write an empty element in their own ways, and count the bytes of that.
         limits = Limits(result_ratio_max=1_000, result_bytes_max=2**30)
-        broker = Broker(engine=engine, limits=limits, threads=1)
+        broker = made_by(engine, Broker, limits=limits, threads=1)
         report = broker.subscribe(candidate.subscriptions(4))
         deliveries = broker.publish(message)
         assert deliveries.error is None
         found = [f"{one.subscription_id} {canonical(one.fragment or b'')!r}" for one in deliveries]
         return sorted(report.rejected), sorted(deliveries.verdicts), found
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     report = index.register(candidate.standing(4))
     asked = index if candidate.way == "live" else index.freeze()
     [result] = asked.matcher(threads=1).match_batch([message])

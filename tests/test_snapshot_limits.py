@@ -18,10 +18,10 @@ import pytest
 
 from broker_engines import broker_engines, missing
 from oracles import ENGINES
+from oracles.engines import EngineName, made_by
 from pathcast import Broker, Query, QueryIndex, Snapshot, Subscription, SubscriptionSnapshot
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
-from pathcast.model import EngineName
 
 SUBSCRIPTIONS: Final = [
     Subscription("all", "ann", "/*", "ids"),
@@ -142,12 +142,12 @@ def test_a_broker_that_is_saved_and_opened_answers_alike(
     rng = random.Random(seed)
     limits = random_limits(rng)
     messages = near(limits, rng)
-    broker = Broker(engine, limits, threads=1)
+    broker = made_by(engine, Broker, limits, threads=1)
     assert not broker.subscribe(SUBSCRIPTIONS).rejected
     expected = broker_answer(broker, messages)
     path = tmp_path / "s"
     broker.freeze().save(path)
-    opened = SubscriptionSnapshot.open(path, engine=engine)
+    opened = made_by(engine, SubscriptionSnapshot.open, path)
     assert (opened.limits, opened.version) == (limits, broker.version)
     assert broker_answer(broker.freeze().matcher(), messages) == expected
     assert broker_answer(opened.matcher(threads=rng.choice([1, 2])), messages) == expected
@@ -163,12 +163,12 @@ def test_an_index_that_is_saved_and_opened_answers_alike(
     rng = random.Random(seed)
     limits = random_limits(rng)
     messages = near(limits, rng)
-    index = QueryIndex(engine=engine, limits=limits)
+    index = made_by(engine, QueryIndex, limits=limits)
     assert not index.register(QUERIES).rejected
     expected = query_answer(index.matcher(threads=1), messages)
     path = tmp_path / "s"
     index.freeze().save(path)
-    opened = Snapshot.open(path, engine=engine)
+    opened = made_by(engine, Snapshot.open, path)
     assert (opened.limits, opened.version) == (limits, index.freeze().version)
     assert query_answer(index.freeze().matcher(threads=1), messages) == expected
     assert query_answer(opened.matcher(threads=rng.choice([1, 2])), messages) == expected
@@ -183,7 +183,7 @@ def test_another_process_answers_alike(engine: EngineName, tmp_path: Path) -> No
         rng = random.Random(100 + seed)
         limits = random_limits(rng)
         messages = near(limits, rng)
-        broker, index = Broker(engine, limits), QueryIndex(engine=engine, limits=limits)
+        broker, index = made_by(engine, Broker, limits), made_by(engine, QueryIndex, limits=limits)
         broker.subscribe(SUBSCRIPTIONS)
         index.register(QUERIES)
         broker.freeze().save(tmp_path / f"{seed}.s")
@@ -206,12 +206,12 @@ def test_limits_travel_between_engines(engine: EngineName, tmp_path: Path) -> No
     for writer in ENGINES:
         if missing(writer) is not None:
             continue
-        index = QueryIndex(engine=writer, limits=limits)
+        index = made_by(writer, QueryIndex, limits=limits)
         index.register(QUERIES)
         index.freeze().save(tmp_path / "q")
-        assert Snapshot.open(tmp_path / "q", engine=engine).limits == limits
-        Broker(writer, limits).freeze().save(tmp_path / "s")
-        assert SubscriptionSnapshot.open(tmp_path / "s", engine=engine).limits == limits
+        assert made_by(engine, Snapshot.open, tmp_path / "q").limits == limits
+        made_by(writer, Broker, limits).freeze().save(tmp_path / "s")
+        assert made_by(engine, SubscriptionSnapshot.open, tmp_path / "s").limits == limits
 
 
 @broker_engines
@@ -222,8 +222,8 @@ def test_the_version_is_that_of_the_limits_too(engine: EngineName) -> None:
     seven: list[dict[str, Any]] = [{field.name: 7} for field in fields(Limits)]
     changed += [replace(Limits(), **change) for change in seven if "dtd" not in change]
     for limits in changed:
-        brokers.add(Broker(engine, limits).version)
-        indexes.add(QueryIndex(engine=engine, limits=limits).freeze().version)
+        brokers.add(made_by(engine, Broker, limits).version)
+        indexes.add(made_by(engine, QueryIndex, limits=limits).freeze().version)
     assert len(brokers) == len(indexes) == len(changed) == len(fields(Limits)) + 1
 
 

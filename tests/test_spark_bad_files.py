@@ -49,7 +49,7 @@ def deliver(root: Path, kind: str, *overrides: str) -> Summary:
     (root / "s.tsv").write_text("subscriber\tquery_id\tquery\nann\tq1\t//a\n")
     (root / "p.toml").write_text(
         f'[source]\npath = "in"\nkind = "{kind}"\n[subscriptions]\npath = "s.tsv"\n'
-        '[output]\npath = "out"\n[engine]\nengine = "reference"\n'
+        '[output]\npath = "out"\n'
     )
     chosen = load_settings(root / "p.toml", overrides)
     return run(chosen, workers=InProcess(), progress=Silent())
@@ -331,7 +331,7 @@ def test_the_command_line_delivers_what_is_beside_bad_files(tmp_path: Path) -> N
     (tmp_path / "s.tsv").write_text("subscriber\tquery_id\tquery\nann\tq1\t//a\n")
     (tmp_path / "p.toml").write_text(
         '[source]\npath = "in"\nkind = "parquet"\n[subscriptions]\npath = "s.tsv"\n'
-        '[output]\npath = "out"\n[engine]\nengine = "reference"\n[spark]\nmaster = "local[1]"\n'
+        '[output]\npath = "out"\n[spark]\nmaster = "local[1]"\n'
     )
     call = [sys.executable, "-m", "pathcast"]
     done = subprocess.run(

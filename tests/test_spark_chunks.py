@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from oracles.engines import EngineName, made_by
+
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[workload]'")
 
 from generators.chunking_cases import Case
@@ -20,7 +22,6 @@ from pathcast import Query, QueryIndex
 from pathcast.chunking import Chunking, cut_plainly
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
-from pathcast.model import EngineName
 from pathcast.spark.chunks import evaluate_chunks
 from pathcast.spark.workers import InProcess, SparkWorkers
 
@@ -59,7 +60,7 @@ def test_workers_give_the_answer_of_one_process(engine: EngineName) -> None:
     matches = 0
     for seed in range(4):
         case = Case(Random(seed), has_namespaces=seed == 1)
-        chunking, index = Chunking(3, case.paths), QueryIndex(engine=engine)
+        chunking, index = Chunking(3, case.paths), made_by(engine, QueryIndex)
         for number in range(30):
             text = case.query()
             if not index.register([Query(str(number), text, case.namespaces)]).accepted:
@@ -73,7 +74,7 @@ def test_workers_give_the_answer_of_one_process(engine: EngineName) -> None:
         cut = cut_plainly(scheme, message)
         expected = tuple(index.matcher(threads=1).match_batch([message])[0].query_ids)
         for workers in (InProcess(), Pickling()):
-            answer = evaluate_chunks(workers, scheme, message, cut, engine=engine)
+            answer = made_by(engine, evaluate_chunks, workers, scheme, message, cut)
             assert answer.query_ids == expected
             assert not answer.undecided
         matches += len(expected)
@@ -83,18 +84,19 @@ def test_workers_give_the_answer_of_one_process(engine: EngineName) -> None:
 def test_executors_of_a_session_give_it_too(spark: SparkSession) -> None:
     case = Case(Random(3), has_namespaces=True)
     queries = [case.query() for _ in range(30)]
-    chunking, index = Chunking(3, case.paths), QueryIndex(engine="reference")
+    chunking, index = Chunking(3, case.paths), made_by("reference", QueryIndex)
     index.register([Query(str(n), text, case.namespaces) for n, text in enumerate(queries)])
     for number in index.freeze().query_ids:
         chunking.register(number, queries[int(number)], case.namespaces)
     message, scheme = case.message(), chunking.scheme()
     expected = tuple(index.matcher(threads=1).match_batch([message])[0].query_ids)
-    answer = evaluate_chunks(
+    answer = made_by(
+        "reference",
+        evaluate_chunks,
         SparkWorkers(spark.sparkContext),
         scheme,
         message,
         cut_plainly(scheme, message),
-        engine="reference",
     )
     assert expected
     assert (answer.query_ids, answer.undecided) == (expected, {})
@@ -106,12 +108,13 @@ def test_what_a_worker_cannot_hold_is_said_of_the_queries_that_need_it() -> None
     chunking.register("in the potpourri", "//c")
     message = b"<a><b/>" + b"<c/>" * 100 + b"</a>"
     scheme = chunking.scheme()
-    answer = evaluate_chunks(
+    answer = made_by(
+        "reference",
+        evaluate_chunks,
         InProcess(),
         scheme,
         message,
         cut_plainly(scheme, message),
-        engine="reference",
         limits=Limits(message_bytes_max=100),
     )
     assert answer.query_ids == ("in a chunk",)
@@ -126,12 +129,13 @@ def test_queries_that_cannot_be_decided_have_a_verdict() -> None:
     chunking.register("cheap", "/a/b/c")
     message = b"<a><b>" + b"<c>1</c>" * 60 + b"</b></a>"
     scheme = chunking.scheme()
-    answer = evaluate_chunks(
+    answer = made_by(
+        "reference",
+        evaluate_chunks,
         InProcess(),
         scheme,
         message,
         cut_plainly(scheme, message),
-        engine="reference",
         limits=Limits(evaluation_steps_max=500),
     )
     assert answer.query_ids == ("cheap",)
@@ -144,7 +148,7 @@ def test_nothing_to_evaluate_is_an_answer() -> None:
     chunking = Chunking(1)
     chunking.register("q", "/a/b")
     scheme = chunking.scheme()
-    answer = evaluate_chunks(
-        Pickling(), scheme, b"<x/>", cut_plainly(scheme, b"<x/>"), engine="reference"
+    answer = made_by(
+        "reference", evaluate_chunks, Pickling(), scheme, b"<x/>", cut_plainly(scheme, b"<x/>")
     )
     assert (answer.query_ids, answer.undecided) == ((), {})

@@ -149,7 +149,7 @@ def rows_of(output: str | Storage) -> dict[str, list[dict[str, Any]]]:
 
 def in_process(pipeline: Path) -> dict[str, list[dict[str, Any]]]:
     output = f"objects://{pipeline.parent}/here"
-    settings = load_settings(pipeline, [f"output.path={output}", "engine.engine=reference"])
+    settings = load_settings(pipeline, [f"output.path={output}"])
     run(settings, workers=InProcess(), progress=Silent())
     return rows_of(output)
 

@@ -31,7 +31,7 @@ def deliver(root: Path, numbers: range, *more: str) -> Storage:
     )
     (root / "p.toml").write_text(
         '[source]\npath = "in"\n[subscriptions]\npath = "s.tsv"\n[output]\npath = "out"\n'
-        'compact_files = 0\n[mode]\nfiles_per_batch_max = 4\n[engine]\nengine = "reference"\n'
+        "compact_files = 0\n[mode]\nfiles_per_batch_max = 4\n"
     )
     run(load_settings(root / "p.toml", more), workers=InProcess(), progress=Silent())
     return Storage(root / "out")

@@ -40,7 +40,7 @@ def deliver(tmp_path: Path) -> Callable[..., None]:
         (tmp_path / "p.toml").write_text(
             '[source]\npath = "in"\n[subscriptions]\npath = "s.tsv"\n'
             '[output]\npath = "delta"\nformat = "delta"\ncompact_files = 0\n'
-            '[mode]\nfiles_per_batch_max = 4\n[engine]\nengine = "reference"\n'
+            "[mode]\nfiles_per_batch_max = 4\n"
         )
         chosen = load_settings(tmp_path / "p.toml", overrides)
         run(chosen, workers=InProcess(), progress=Silent())

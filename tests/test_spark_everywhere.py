@@ -22,6 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from oracles.engines import made_by
+
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
 pytest.importorskip("deltalake", reason="needs: pip install 'pathcast[delta]'")
 
@@ -94,9 +96,9 @@ class World:
 
     def _computed(self, wants: str, kind: str) -> Expected:
         rows = self.subscriptions[wants]
-        broker = Broker(ENGINE, threads=1)
+        broker = made_by(ENGINE, Broker, threads=1)
         assert not broker.subscribe(rows).rejected
-        index = QueryIndex(engine=ENGINE)
+        index = made_by(ENGINE, QueryIndex)
         ids = [row for row in rows if row.deliver == "ids"]
         declined = index.register([Query(row.id, row.query) for row in ids]).rejected
         assert not declined

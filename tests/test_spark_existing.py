@@ -43,7 +43,6 @@ def pipeline(tmp_path: Path) -> Path:
     path = tmp_path / "pipeline.toml"
     path.write_text(
         '[source]\npath = "in"\n[subscriptions]\npath = "s.tsv"\n[output]\npath = "out"\n'
-        '[engine]\nengine = "reference"\n'
     )
     return path
 

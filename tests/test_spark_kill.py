@@ -58,7 +58,7 @@ def prepare(root: Path, messages: int, files_per_batch: int) -> Path:
     path = root / "pipeline.toml"
     path.write_text(
         '[source]\npath = "in"\n[subscriptions]\npath = "subscriptions.tsv"\n'
-        f'[mode]\nfiles_per_batch_max = {files_per_batch}\n[engine]\nengine = "reference"\n'
+        f"[mode]\nfiles_per_batch_max = {files_per_batch}\n"
         '[output]\npath = "out"\nmatches = "ids"\n[spark]\nmaster = "local[2]"\n'
     )
     return path

@@ -50,7 +50,7 @@ def root(tmp_path: Path) -> Path:
     (tmp_path / "in").mkdir()
     (tmp_path / "pipeline.toml").write_text(
         '[source]\npath = "in"\n[subscriptions]\npath = "s.tsv"\n[output]\npath = "out"\n'
-        '[engine]\nengine = "reference"\n[mode]\nseconds_between_batches = 0.01\n'
+        "[mode]\nseconds_between_batches = 0.01\n"
     )
     subscribe(tmp_path, "ann\tprice\t/m/price", "bob\tprice\t/m/price", "bob\tall\t/m\tmessage")
     return tmp_path
@@ -119,7 +119,7 @@ def test_a_typo_ends_nothing_and_everybody_is_told(
     code, _, err = pathcast("inbox", "bob", "--output", str(root / "out"))
     assert f"warning: all: {STAYS}: /m; {root / 's.tsv'}:4" in err
     assert STAYS not in pathcast("inbox", "ann", "--output", str(root / "out"))[2]
-    asked = ("--message", "3.xml", "--engine", "reference")
+    asked = ("--message", "3.xml")
     _, out, _ = pathcast("why", pipeline, "--subscriber", "bob", *asked)
     assert f"all: delivered\n  {STAYS}: {root / 's.tsv'}:4" in out
     assert STAYS not in pathcast("why", pipeline, "--subscriber", "ann", *asked)[1]
@@ -138,7 +138,7 @@ def test_a_row_that_is_taken_out_ends_and_one_that_never_was_valid_is_none(root:
     summary, _ = go(root, "2")
     assert (summary.subscriptions, summary.last_valid) == (2, 0)
     assert received(root, "bob", "2") == ["price"]
-    asked = ("--message", "2.xml", "--engine", "reference")
+    asked = ("--message", "2.xml")
     _, out, _ = pathcast("why", str(root / "pipeline.toml"), "--subscriber", "eve", *asked)
     assert "rejected: new: " in out, "nobody tells why nothing ever comes"
 

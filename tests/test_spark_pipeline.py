@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from oracles.engines import made_by
+
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
 
 from pathcast import Broker, Snapshot, Subscription
@@ -98,7 +100,7 @@ def settings(root: Path, *overrides: str) -> PipelineSettings:
     path.write_text(
         '[source]\npath = "in"\n[subscriptions]\npath = "subscriptions.tsv"\n'
         '[output]\npath = "out"\nmatches = "ids"\n[mode]\nfiles_per_batch_max = 12\n'
-        'seconds_between_batches = 0.1\n[engine]\nengine = "reference"\n'
+        "seconds_between_batches = 0.1\n"
     )
     return load_settings(path, overrides)
 
@@ -208,7 +210,7 @@ def test_spark_gives_what_one_process_gives(spark: SparkSession, root: Path) -> 
 
 def test_ids_of_deliveries_are_those_of_a_broker(root: Path) -> None:
     go(root)
-    broker = Broker(engine="reference")
+    broker = made_by("reference", Broker)
     for who, kind in WANTS:
         if (who, kind) != ("bob", "a"):  # an id belongs to one subscriber of a broker
             broker.subscribe(Subscription(f"q-{kind}", who, f"/m/{kind}", "ids"))
@@ -426,8 +428,8 @@ def test_json_lines_hold_the_same_rows(root: Path, matches: str) -> None:
         rows = rows_of(root, "matches")
         assert sum(len(row["query_numbers"]) for row in rows) == summary.matches
         version = rows[0]["snapshot_version"]
-        snapshot = Snapshot.open(
-            root / "out" / "_snapshots" / version / "notices.snapshot", engine="reference"
+        snapshot = made_by(
+            "reference", Snapshot.open, root / "out" / "_snapshots" / version / "notices.snapshot"
         )
         named = Counter(
             (row["message_id"], tuple(snapshot.query_ids[n] for n in row["query_numbers"]))

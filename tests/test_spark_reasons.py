@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from oracles.engines import made_by
 from pathcast.cli.app import build_app
 from pathcast.spark.pipeline import run
 from pathcast.spark.reasons import Why, why
@@ -25,7 +26,7 @@ def root(tmp_path: Path) -> Path:
     (tmp_path / "in/bad.xml").write_text("<m>")
     (tmp_path / "pipeline.toml").write_text(
         '[source]\npath = "in"\n[subscriptions]\npath = "s.tsv"\nshrink_max = 1\n'
-        '[output]\npath = "out"\n[engine]\nengine = "reference"\n'
+        '[output]\npath = "out"\n'
         "[engine.limits]\nevaluation_steps_max = 9\n"
     )
     subscribe(
@@ -54,12 +55,13 @@ def go(root: Path) -> None:
 
 def asked(root: Path, subscriber: str, message: str) -> Why:
     content = root / "in" / message
-    return why(
+    return made_by(
+        "reference",
+        why,
         root / "out",
         subscriber,
         message,
         content=content.read_bytes() if content.exists() else None,
-        engine="reference",
     )
 
 
@@ -123,7 +125,7 @@ def test_the_commands_say_it(pathcast: Callable[..., tuple[int, str, str]]) -> N
     code, out, err = pathcast("inbox", "nobody", "--output", "out")
     assert (code, out) == (2, "")
     assert "nobody has subscribed as 'nobody'; there are ann" in err
-    who = ("--subscriber", "ann", "--message", "1.xml", "--engine", "reference")
+    who = ("--subscriber", "ann", "--message", "1.xml")
     code, out, _ = pathcast("why", "pipeline.toml", *who)
     assert code == 0
     assert "wants more than 100" in out

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from oracles.engines import EngineName, made_by
+
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
 
 from broker_engines import broker_engines
@@ -17,7 +19,6 @@ from pathcast import Broker, Query, QueryIndex, Snapshot, Subscription, Subscrip
 from pathcast.errors import ConfigError, SnapshotFormatError
 from pathcast.limits import Limits
 from pathcast.message.canonical import canonical
-from pathcast.model import EngineName
 from pathcast.spark import stages
 from pathcast.spark.stages import RowTask, deliver_messages
 
@@ -49,7 +50,7 @@ LIMITS = Limits(evaluation_steps_max=10)
 
 @pytest.fixture
 def snapshot(tmp_path: Path) -> Path:
-    broker = Broker("reference")
+    broker = made_by("reference", Broker)
     assert not broker.subscribe(SUBSCRIPTIONS).rejected
     path = tmp_path / "s.snapshot"
     broker.freeze().save(path)
@@ -58,7 +59,7 @@ def snapshot(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def filters(tmp_path: Path) -> Path:
-    index = QueryIndex(engine="reference")
+    index = made_by("reference", QueryIndex)
     assert not index.register(QUERIES).rejected
     path = tmp_path / "q.snapshot"
     index.freeze().save(path)
@@ -83,7 +84,7 @@ def comparable(row: dict[str, Any]) -> tuple[Any, ...]:
 
 def in_process(snapshot: Path, limits: Limits) -> tuple[Counter[Any], Counter[Any]]:
     """Deliveries and dead letters without Spark."""
-    opened = SubscriptionSnapshot.open(snapshot, engine="reference")
+    opened = made_by("reference", SubscriptionSnapshot.open, snapshot)
     given = list(MESSAGES.values())
     batch = opened.matcher(limits=limits).process_batch(given, list(MESSAGES))
     deliveries = Counter(comparable(row) for row in batch.table.to_pylist())
@@ -102,7 +103,7 @@ def test_rows_are_those_of_one_process(
     spark: SparkSession, snapshot: Path, engine: EngineName
 ) -> None:
     limits = LIMITS if engine == "reference" else Limits()
-    found = deliver_messages(frame(spark), snapshot, "body", "id", engine=engine, limits=limits)
+    found = made_by(engine, deliver_messages, frame(spark), snapshot, "body", "id", limits=limits)
     with found:
         assert found.deliveries.schema.names == stages.DELIVERIES.names
         assert found.dead_letters.schema.names == stages.DEAD_LETTERS.names
@@ -121,7 +122,7 @@ def test_rows_are_those_of_one_process(
 def test_a_snapshot_of_filter_queries_gives_notices_of_nobody(
     spark: SparkSession, filters: Path
 ) -> None:
-    found = deliver_messages(frame(spark), filters, "body", "id", engine="reference", ship=True)
+    found = made_by("reference", deliver_messages, frame(spark), filters, "body", "id", ship=True)
     filters.unlink()  # it was sent with the job
     rows = found.deliveries.collect()
     assert {(row.message_id, row.subscription_id) for row in rows} == {
@@ -137,7 +138,7 @@ def test_text_columns_and_ids_of_other_types(spark: SparkSession, filters: Path)
     # Text was decoded before: what its declaration says about bytes no longer holds.
     text = "<?xml version='1.0' encoding='ISO-8859-1'?><bib><book>é</book></bib>"
     df = spark.createDataFrame([(7, text)], "number int, text string")
-    found = deliver_messages(df, filters, "text", "number", engine="reference")
+    found = made_by("reference", deliver_messages, df, filters, "text", "number")
     (row,) = found.deliveries.collect()
     assert (row.message_id, row.subscription_id) == ("7", "zeta")
 
@@ -146,9 +147,9 @@ def test_text_columns_and_ids_of_other_types(spark: SparkSession, filters: Path)
 def test_wrong_columns_are_refused_before_anything_runs(spark: SparkSession, filters: Path) -> None:
     df = spark.createDataFrame([(1, 2)], "id int, body int")
     with pytest.raises(ConfigError, match=r"message_col.*int, not binary or string"):
-        deliver_messages(df, filters, "body", "id", engine="reference")
+        made_by("reference", deliver_messages, df, filters, "body", "id")
     with pytest.raises(ConfigError, match=r"id_col.*no column 'key'"):
-        deliver_messages(df, filters, "body", "key", engine="reference")
+        made_by("reference", deliver_messages, df, filters, "body", "key")
 
 
 @pytest.fixture
@@ -156,9 +157,8 @@ def task(snapshot: Path) -> RowTask:
     """The body of the stage, to be called without Spark."""
     return RowTask(
         snapshot=str(snapshot),
-        version=SubscriptionSnapshot.open(snapshot, engine="reference").version,
+        version=made_by("reference", SubscriptionSnapshot.open, snapshot).version,
         is_shipped=False,
-        engine="reference",
         limits=LIMITS,
         threads=1,
         cache_bytes_max=None,
@@ -198,7 +198,7 @@ def test_a_message_without_an_id_is_named_by_its_bytes(task: RowTask) -> None:
     )
     rows = [row for part in task([batch]) for row in part.to_pylist()]
     ids = {row["message_id"] for row in rows if row["delivery_id"] is not None}
-    want = SubscriptionSnapshot.open(Path(task.snapshot), engine="reference").matcher()
+    want = made_by("reference", SubscriptionSnapshot.open, Path(task.snapshot)).matcher()
     assert ids == {want.process_batch([MESSAGES["m0"]]).message_ids[0]}
     assert [row["message_id"] for row in rows if row["code"] == "message.unreadable"] == [None]
 

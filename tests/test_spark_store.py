@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from oracles.engines import made_by
+
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
 pytest.importorskip("sqlalchemy", reason="the store is not installed: pip install 'pathcast[net]'")
 
@@ -55,7 +57,7 @@ def settings_in(root: Path, url: str, *more: str) -> PipelineSettings:
     path.write_text(
         f'[source]\npath = "in"\n[subscriptions]\nstore = "{url}"\nshrink_max = 1\n'
         '[output]\npath = "out"\nmatches = "none"\n[mode]\nfiles_per_batch_max = 1\n'
-        '[engine]\nengine = "reference"\n'
+        ""
     )
     return load_settings(path, more)
 
@@ -162,7 +164,7 @@ def test_profiles_mean_what_they_mean_to_a_broker(tmp_path: Path, placement: str
     for number, text in enumerate(bodies.values()):
         put(tmp_path, number, text)
     summary = pipe(settings)
-    one = Broker("reference", namespaces={"g": "urn:1"})
+    one = made_by("reference", Broker, namespaces={"g": "urn:1"})
     one.subscribe(each.subscription() for each in wanted)
     expected = {
         (each.subscriber, each.subscription_id, id, each.fragment, each.delivery_id)

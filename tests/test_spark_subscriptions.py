@@ -12,12 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from oracles.engines import EngineName, made_by
 from pathcast.cli.app import build_app
 from pathcast.customize.subscription_columns import namespace_column
 from pathcast.customize.subscription_rows import read_rows
 from pathcast.engine import Snapshot
 from pathcast.errors import ConfigError
-from pathcast.model import EngineName, Subscription
+from pathcast.model import Subscription
 from pathcast.spark.book import SubscriptionBook
 from pathcast.spark.generations import Generation
 from pathcast.spark.pipeline import run
@@ -31,7 +32,7 @@ HEADER = "subscriber\tquery_id\tquery\n"
 
 
 def book(path: Path, **options: str) -> SubscriptionBook:
-    return SubscriptionBook(FilePlace(path), store(path), engine="reference", namespaces=options)
+    return made_by("reference", SubscriptionBook, FilePlace(path), store(path), namespaces=options)
 
 
 def store(path: Path) -> Storage:
@@ -52,7 +53,7 @@ def pairs(path: Path, generation: Generation) -> list[tuple[str, str]]:
 def notices(path: Path, generation: Generation, engine: EngineName = "reference") -> Snapshot:
     with generation.files(store(path)) as files:
         assert files.notices is not None
-        return Snapshot.open(files.notices, engine=engine)
+        return made_by(engine, Snapshot.open, files.notices)
 
 
 def test_a_query_of_several_subscribers_is_registered_once(tmp_path: Path) -> None:
@@ -144,7 +145,7 @@ def test_generations_of_a_changing_file_are_those_of_a_new_book(
     if engine == "kernel":
         pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
     path = tmp_path / "s.tsv"
-    subscriptions = SubscriptionBook(FilePlace(path), store(path), engine=engine)
+    subscriptions = made_by(engine, SubscriptionBook, FilePlace(path), store(path))
     message = b"<a><b/><c>1</c></a>"
     states = [
         ["ann\tq1\t//b", "bob\tq2\t//b[last()]", "bob\tq3\t//["],
@@ -156,8 +157,8 @@ def test_generations_of_a_changing_file_are_those_of_a_new_book(
         write(path, *lines)
         os.utime(path, ns=(number + 1, number + 1))
         changed = subscriptions.current()
-        fresh = SubscriptionBook(
-            FilePlace(path), Storage(tmp_path / f"{number}"), engine=engine
+        fresh = made_by(
+            engine, SubscriptionBook, FilePlace(path), Storage(tmp_path / f"{number}")
         ).current()
         assert replace(changed.generation, written="") == replace(fresh.generation, written="")
         assert [r.row.id for r in changed.rejected] == [r.row.id for r in fresh.rejected]
@@ -165,7 +166,7 @@ def test_generations_of_a_changing_file_are_those_of_a_new_book(
         for place, taken in ((store(path), changed), (Storage(tmp_path / f"{number}"), fresh)):
             with taken.generation.files(place) as files:
                 assert files.notices is not None
-                opened = Snapshot.open(files.notices, engine=engine)
+                opened = made_by(engine, Snapshot.open, files.notices)
             (result,) = opened.matcher().match_batch([message])
             found.append(list(result.query_ids))
         assert found[0] == found[1]
@@ -184,7 +185,7 @@ def test_a_query_that_stays_is_not_compiled_again(
 
     monkeypatch.setattr(kernel, "compile_query", counting)
     path = write(tmp_path / "s.tsv", "ann\tq1\t//b[last()]", "bob\tq2\t//a[last()]")
-    subscriptions = SubscriptionBook(FilePlace(path), store(path), engine="kernel")
+    subscriptions = SubscriptionBook(FilePlace(path), store(path))
     subscriptions.current()
     write(path, "ann\tq1\t//b[last()]", "bob\tq2\t//a[last() > 1]", "bob\tq3\t//c[last()]")
     assert subscriptions.current().generation.queries == 3
@@ -237,7 +238,7 @@ def test_a_pinned_generation_serves_another_engine(tmp_path: Path) -> None:
     pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
     path = write(tmp_path / "s.tsv", "ann\tq1\t//a")
     first = book(path).current().generation
-    other = SubscriptionBook(FilePlace(path), store(path), engine="kernel")
+    other = SubscriptionBook(FilePlace(path), store(path))
     pinned = other.pinned(first.version)
     assert pinned == first == other.current().generation
     assert list(notices(path, pinned, "kernel").query_ids) == ["q1"]
@@ -249,8 +250,8 @@ def test_a_file_and_a_folder_of_subscriptions_give_results(tmp_path: Path) -> No
     (folder / "ann/hit.xq").write_text("for $a in //a return <hit>{$a}</hit>")
     (folder / "ann/bad.xq").write_text("for $a in")
     path = tmp_path / "wanted"
-    taken = SubscriptionBook(
-        FilePlace(path), Storage(tmp_path / "store"), engine="reference"
+    taken = made_by(
+        "reference", SubscriptionBook, FilePlace(path), Storage(tmp_path / "store")
     ).current()
     assert (taken.generation.has_notices, taken.generation.has_results) == (False, True)
     assert [each.row.id for each in taken.rejected] == ["ann/bad"]
@@ -259,7 +260,7 @@ def test_a_file_and_a_folder_of_subscriptions_give_results(tmp_path: Path) -> No
 def test_pathcast_check_lists_what_a_run_would_reject(tmp_path: Path) -> None:
     path = write(tmp_path / "s.tsv", "ann\tq1\t//n:a", "bob\tq2\t//[", "eve\t\t//b")
     pipeline = tmp_path / "p.toml"
-    settings = '[source]\npath = "in"\n[output]\npath = "out"\n[engine]\nengine = "reference"\n'
+    settings = '[source]\npath = "in"\n[output]\npath = "out"\n'
     wanted = '[subscriptions]\npath = "s.tsv"\nnamespaces = { n = "urn:n" }\n'
     pipeline.write_text(settings + wanted)
     call = CliRunner().invoke

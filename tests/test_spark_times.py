@@ -66,7 +66,6 @@ def root(tmp_path: Path) -> Path:
     )
     (tmp_path / "pipeline.toml").write_text(
         '[source]\npath = "in"\n[subscriptions]\npath = "s.tsv"\n[output]\npath = "out"\n'
-        '[engine]\nengine = "reference"\n'
     )
     return tmp_path
 

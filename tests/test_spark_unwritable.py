@@ -74,7 +74,7 @@ def pipeline(tmp_path: Path) -> Path:
     path = tmp_path / "pipeline.toml"
     path.write_text(
         '[source]\npath = "in"\n[subscriptions]\npath = "s.tsv"\n[output]\npath = "out"\n'
-        '[engine]\nengine = "reference"\n[mode]\nfiles_per_batch_max = 10\n'
+        "[mode]\nfiles_per_batch_max = 10\n"
     )
     return path
 

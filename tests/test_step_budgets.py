@@ -8,13 +8,14 @@ import tracemalloc
 import pytest
 
 from broker_engines import broker_engines, missing
+from oracles.engines import EngineName, made_by
 from pathcast import Broker, Subscription
 from pathcast.customize.restructuring import Restructuring, Restructurings
 from pathcast.customize.steps import parse_steps
 from pathcast.errors import PathcastError
 from pathcast.limits import KIB, MIB, STEP_SERIES_MAX, Limits
 from pathcast.message.tags import START_TAG
-from pathcast.model import DeliverMode, EngineName
+from pathcast.model import DeliverMode
 from pathcast.overlay.cutting import LinkCuts, cut_entry
 
 SERIES = 24
@@ -53,7 +54,7 @@ def check_served(engine: EngineName, limits: Limits, deliver: DeliverMode, code:
     rng = random.Random(7)
     outcomes = []
     for _ in range(2):
-        broker = Broker(engine, limits)
+        broker = made_by(engine, Broker, limits)
         rows = [asked(number, deliver) for number in range(SERIES)]
         rng.shuffle(rows)
         plain = Subscription("plain", "bob", "/news", "ids")
@@ -84,7 +85,7 @@ def test_the_counted_steps_are_those_of_the_budget(engine: EngineName) -> None:
     """A message that may take the steps that were counted is served, with fewer it is not."""
 
     def taken(limits: Limits | None) -> tuple[int, int]:
-        broker = Broker(engine, limits)
+        broker = made_by(engine, Broker, limits)
         broker.subscribe([asked(number) for number in range(SERIES)])
         stats = broker.process_batch([message(20_000)]).stats
         return stats.steps, stats.verdicts
@@ -104,7 +105,7 @@ def test_the_result_bytes_of_a_message_are_for_all_series_together(engine: Engin
 
 @broker_engines
 def test_there_are_no_more_series_than_a_broker_keeps(engine: EngineName) -> None:
-    broker = Broker(engine)
+    broker = made_by(engine, Broker)
     report = broker.subscribe([asked(number) for number in range(STEP_SERIES_MAX + 2)])
     assert [error.code for error in report.rejected.values()] == ["subscription.step_series"] * 2
     same = asked(0)._replace(id="same")
@@ -131,7 +132,7 @@ def test_a_message_that_grows_is_refused_before_it_is_made(
     name = "i" * 4_000
     step = parse_steps([f"rename //image {name}"])
     grows = b"<news>%s</news>" % (b"<image/>" * 20_000)
-    restructuring = Restructuring(step, engine, limits)
+    restructuring = made_by(engine, Restructuring, step, limits)
     restructuring.apply([message(1)])
     tracemalloc.start()
     try:

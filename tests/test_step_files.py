@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from oracles.engines import made_by
 from pathcast import Subscription
 from pathcast.cli.app import build_app
 from pathcast.customize.subscription_columns import read_row_tables, rows_of_table
@@ -125,7 +126,7 @@ def test_a_file_of_a_subscription_says_its_steps(tmp_path: Path) -> None:
 
 
 def test_what_has_steps_goes_to_a_broker_and_is_another_query(tmp_path: Path) -> None:
-    engines = SubscriptionEngines("reference", Limits(), {})
+    engines = made_by("reference", SubscriptionEngines, Limits(), {})
     path = tmp_path / "s.tsv"
     lines = ["subscriber\tquery_id\tquery\tdeliver\tsteps"]
     lines += ["ann\tq\t//list\tids\trename //ol list", "bob\tq\t//list\tids\t"]
@@ -148,9 +149,9 @@ MESSAGE = "<n><image/><ol><li>1</li></ol></n>"
 def test_transform_does_the_steps_of_a_file_and_its_own(pathcast: Call, tmp_path: Path) -> None:
     (tmp_path / "q.xq").write_text("(: @step rename //ol list :) //list")
     (tmp_path / "m.xml").write_text(MESSAGE)
-    found = pathcast("transform", "@q.xq", "m.xml", "--engine", "reference")
+    found = pathcast("transform", "@q.xq", "m.xml")
     assert found[:2] == (0, "<list><li>1</li></list>\n")
-    more = ("--step", "unwrap //li", "--engine", "reference")
+    more = ("--step", "unwrap //li")
     assert pathcast("transform", "@q.xq", "m.xml", *more)[1] == "<list>1</list>\n"
     assert pathcast("transform", "//ol", "m.xml", *more)[1] == "<ol>1</ol>\n"
     code, _, told = pathcast("transform", "//ol", "m.xml", "--step", "move //li")
@@ -164,7 +165,7 @@ def test_explain_shows_steps_and_what_is_delivered_after_them(
     (tmp_path / "m.xml").write_text(MESSAGE)
     (tmp_path / "others").mkdir()
     (tmp_path / "others/o.xq").write_text("(: @step drop //image :) //li")
-    more = ("--step", "drop //image", "--step", "rename //ol list", "--engine", "reference")
+    more = ("--step", "drop //image", "--step", "rename //ol list")
     code, told, _ = pathcast("explain", "//list", "m.xml", "--with", "others", *more)
     assert code == 0
     assert "step 1: drop //image\n" in told
@@ -177,9 +178,9 @@ def test_explain_shows_steps_and_what_is_delivered_after_them(
 
 def test_check_and_cases_know_steps(pathcast: Call, tmp_path: Path) -> None:
     path = write(tmp_path / "s.tsv")
-    assert pathcast("check", str(path), "--engine", "reference")[0] == 0
+    assert pathcast("check", str(path))[0] == 0
     path.write_text(path.read_text() + "move //x\tann\tq4\t//a\tids\n")
-    code, told, _ = pathcast("check", str(path), "--engine", "reference")
+    code, told, _ = pathcast("check", str(path))
     assert code == 1
     assert "s.tsv:5: q4: XPST0003: 'move //x' is none of" in told.replace("\n", " ")
     (tmp_path / "q.xq").write_text("(: @step rename //ol list :) //list")
@@ -195,7 +196,7 @@ def test_check_and_cases_know_steps(pathcast: Call, tmp_path: Path) -> None:
             for at, (said, wanted) in enumerate(cases)
         )
     )
-    code, told, _ = pathcast("test", "suite.toml", "--engine", "reference")
+    code, told, _ = pathcast("test", "suite.toml")
     assert code == 0, told
 
 
@@ -218,7 +219,7 @@ def test_lint_compares_what_has_the_same_steps_only() -> None:
 
 
 def test_a_row_says_that_steps_are_too_many() -> None:
-    engines = SubscriptionEngines("reference", Limits(), {})
+    engines = made_by("reference", SubscriptionEngines, Limits(), {})
     report = engines.broker.subscribe([Subscription("s", "", "//a", steps=("drop //b",) * 65)])
     error = report.rejected["s"]
     assert isinstance(error, UnsupportedQueryError)

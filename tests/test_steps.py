@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 from broker_engines import broker_engines, missing
+from oracles.engines import EngineName, made_by
 from pathcast import Broker, Subscription, SubscriptionSnapshot
 from pathcast.customize import restructuring, subscription_version
 from pathcast.customize.before_steps import gate_paths
@@ -26,7 +27,7 @@ from pathcast.errors import PathcastError
 from pathcast.limits import Limits
 from pathcast.message.canonical import canonical
 from pathcast.message.dictionaries import Dictionaries
-from pathcast.model import DELIVER_MODES, STEP_LENGTH_MAX, EngineName, Query
+from pathcast.model import DELIVER_MODES, STEP_LENGTH_MAX, Query
 from pathcast.query import canonical_text
 from pathcast_papers.onyx.element_stream import encode_stream
 from test_restructuring import BOUND, by_tree, element, random_steps
@@ -69,7 +70,7 @@ def drawn(rng: random.Random, count: int) -> list[Subscription]:
 def expected(message: bytes, asked: Subscription) -> list[bytes | None]:
     """What lxml and the reference make of one subscription on one message."""
     after = by_tree(message, parsed(asked.steps))
-    broker = Broker("reference", namespaces=BOUND)
+    broker = made_by("reference", Broker, namespaces=BOUND)
     assert not broker.subscribe(asked._replace(steps=())).errors
     return [
         None if each.fragment is None else canonical(each.fragment)
@@ -130,7 +131,7 @@ def test_each_subscription_is_answered_on_the_message_after_its_steps(engine: En
     for _ in range(8 if engine == "kernel" else 3):
         asked = drawn(rng, 14)
         messages = messages_of(rng, 5)
-        broker = Broker(engine, namespaces=BOUND, threads=rng.choice([1, 2]))
+        broker = made_by(engine, Broker, namespaces=BOUND, threads=rng.choice([1, 2]))
         assert broker.subscribe(asked).accepted == len(asked)
         found = given(broker, messages)
         assert found == right(messages, asked)
@@ -141,7 +142,7 @@ def test_each_subscription_is_answered_on_the_message_after_its_steps(engine: En
         assert broker.subscribe(new).accepted == 4
         held = [each for each in asked if each not in leaving] + new
         assert given(broker, messages) == right(messages, held)
-        plain = Broker(engine, namespaces=BOUND)
+        plain = made_by(engine, Broker, namespaces=BOUND)
         plain.subscribe([each._replace(steps=()) for each in asked])
         changed += given(plain, messages) != found
         delivered += sum(map(len, found.values()))
@@ -153,10 +154,10 @@ def test_each_subscription_is_answered_on_the_message_after_its_steps(engine: En
 def test_a_file_of_subscriptions_has_their_steps(engine: EngineName, tmp_path: Path) -> None:
     rng = random.Random(5)
     asked, messages = drawn(rng, 20), messages_of(rng, 4)
-    broker = Broker(engine, namespaces=BOUND)
+    broker = made_by(engine, Broker, namespaces=BOUND)
     broker.subscribe(asked)
     broker.freeze().save(tmp_path / "s")
-    opened = SubscriptionSnapshot.open(tmp_path / "s", engine=engine)
+    opened = made_by(engine, SubscriptionSnapshot.open, tmp_path / "s")
     assert {each.id: each.steps for each in opened.subscriptions} == {
         each.id: each.steps for each in asked
     }
@@ -172,18 +173,18 @@ def test_a_file_of_subscriptions_has_their_steps(engine: EngineName, tmp_path: P
 
 @broker_engines
 def test_paths_of_a_population_are_of_messages_as_they_come(engine: EngineName) -> None:
-    broker = Broker(engine)
+    broker = made_by(engine, Broker)
     steps = ("rename //ol list", "unwrap //p")
     broker.subscribe([Subscription("s", "", "/n/list[@k = '1']/li", steps=steps)])
     assert [str(place) for place in broker.population().places] == ["/n//*//li", "/n//*/@k"]
     rng, held = random.Random(3), 0
     for asked in drawn(rng, 40):
-        bound = Broker(engine, namespaces=BOUND)
+        bound = made_by(engine, Broker, namespaces=BOUND)
         bound.subscribe(asked)
         held_as = bound.subscription(asked.id)
         steps_read = parse_steps(held_as.steps, held_as.namespaces)
         paths = [canonical_text(path) for path in gate_paths(held_as, steps_read)]
-        index = QueryIndex(engine=engine)
+        index = made_by(engine, QueryIndex)
         index.register([Query(path, path) for path in paths])
         for message in messages_of(rng, 3):
             if len(bound.publish(message)):
@@ -213,7 +214,7 @@ def test_paths_of_a_population_are_of_messages_as_they_come(engine: EngineName) 
 def test_what_is_no_step_is_refused_and_disturbs_no_other(
     engine: EngineName, steps: object, code: str
 ) -> None:
-    broker = Broker(engine)
+    broker = made_by(engine, Broker)
     rows = [
         Subscription("before", "", "//b", steps=("drop //c",)),
         Subscription("wrong", "", "//b", steps=steps),  # type: ignore[arg-type]
@@ -232,7 +233,7 @@ def test_what_is_no_step_is_refused_and_disturbs_no_other(
 
 @broker_engines
 def test_a_refused_query_leaves_nothing_of_its_steps(engine: EngineName) -> None:
-    broker = Broker(engine)
+    broker = made_by(engine, Broker)
     steps = ("drop //c",)
     report = broker.subscribe(
         [
@@ -270,7 +271,7 @@ UNEDITABLE: Final = {
 def test_what_steps_cannot_be_done_to_is_undecided_for_those_it_may_concern(
     engine: EngineName, name: str
 ) -> None:
-    broker = Broker(engine)
+    broker = made_by(engine, Broker)
     broker.subscribe(
         [
             Subscription("plain", "", "//b", "ids"),
@@ -298,7 +299,7 @@ def test_what_steps_cannot_be_done_to_is_undecided_for_those_it_may_concern(
 def test_a_step_that_takes_too_much_is_a_verdict_that_names_the_subscription(
     engine: EngineName,
 ) -> None:
-    broker = Broker(engine, limits=Limits(evaluation_steps_max=100))
+    broker = made_by(engine, Broker, limits=Limits(evaluation_steps_max=100))
     steps = ("drop //b[count(//b[count(//b) > 1]) > 1]",)
     broker.subscribe(
         [Subscription("s", "", "//a", "ids", steps=steps), Subscription("plain", "", "//a", "ids")]
@@ -311,7 +312,7 @@ def test_a_step_that_takes_too_much_is_a_verdict_that_names_the_subscription(
 
 @broker_engines
 def test_text_is_utf_8_whatever_it_declares(engine: EngineName) -> None:
-    broker = Broker(engine)
+    broker = made_by(engine, Broker)
     broker.subscribe(Subscription("s", "", "//b[. = '\u00e9']", "message", steps=("drop //c",)))
     text = "<?xml version='1.0' encoding='latin-1'?><a><c/><b>\u00e9</b></a>"
     [found] = broker.publish(text)
@@ -322,7 +323,7 @@ def test_text_is_utf_8_whatever_it_declares(engine: EngineName) -> None:
 def test_what_stands_for_text_is_restructured_as_the_text_is(engine: EngineName) -> None:
     asked = Subscription("s", "", "/a", "message", steps=("drop //c", "rename //b d"))
     message = b"<a k='1'><c>x</c><b>t</b></a>"
-    broker, plain = Broker(engine, streams=Dictionaries()), Broker(engine)
+    broker, plain = made_by(engine, Broker, streams=Dictionaries()), made_by(engine, Broker)
     for each in (broker, plain):
         each.subscribe(asked)
     stream = encode_stream(message)
@@ -359,7 +360,7 @@ def test_steps_that_several_begin_with_are_done_once(
         return original(message, step, spans)  # type: ignore[arg-type]
 
     monkeypatch.setattr(restructuring, "_edits", edits)
-    broker = Broker(engine)
+    broker = made_by(engine, Broker)
     first = "drop //c"
     for number, rest in enumerate([(), ("rename //b d",), ("unwrap //b",), ("unwrap //b",)]):
         asked = Subscription(f"s{number}", "", "/a/b | /a/d | /a", "ids", steps=(first, *rest))
@@ -371,7 +372,7 @@ def test_steps_that_several_begin_with_are_done_once(
 
 @broker_engines
 def test_the_plan_says_steps_and_who_shares_them(engine: EngineName) -> None:
-    broker = Broker(engine)
+    broker = made_by(engine, Broker)
     steps = ("drop //c", "rename //ol list")
     broker.subscribe(
         [
@@ -409,7 +410,7 @@ def test_the_reference_finds_elements_where_the_kernel_does() -> None:
         steps = random_steps(rng)
         messages = [rng.choice(kinds)(each) for each in messages_of(rng, 4)]
         native, plain = (
-            restructuring.Restructuring(steps, name).apply(messages)
+            made_by(name, restructuring.Restructuring, steps).apply(messages)
             for name in ("kernel", "reference")
         )
         for one, other in zip(native, plain, strict=True):
@@ -421,7 +422,7 @@ def test_the_reference_finds_elements_where_the_kernel_does() -> None:
 
 @broker_engines
 def test_missing_messages_and_arrow_columns(engine: EngineName) -> None:
-    broker = Broker(engine)
+    broker = made_by(engine, Broker)
     broker.subscribe(Subscription("s", "", "/a/b", steps=("drop //c",)))
     column = pa.chunked_array([[b"<a><b><c/></b></a>", None], [b"<a><b/></a>"]], pa.large_binary())
     batch = broker.process_batch(column)

@@ -16,12 +16,13 @@ import pytest
 
 from every_engine import engines
 from oracles import LxmlQuery, assert_same_matches, lxml_tree
+from oracles.engines import EngineName, made_by
 from oracles.lxml_differences import may_differ
 from pathcast.engine import QueryIndex
 from pathcast.errors import MessageError
 from pathcast.limits import Limits
 from pathcast.message import parse_message
-from pathcast.model import EngineName, Query
+from pathcast.model import Query
 from pathcast.query import CostClass, compile_query
 from shared_data import shared_path
 
@@ -87,7 +88,7 @@ def truth(domain: str) -> tuple[frozenset[str], ...]:
 def check(engine: EngineName, domain: str, *, every: int = 1) -> None:
     messages, _ = messages_of(domain)
     queries = queries_of(domain)
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     report = index.register(queries)
     assert not report.rejected, {
         query_id: str(error) for query_id, error in report.rejected.items()

@@ -20,6 +20,7 @@ from every_engine import engines
 from flwr_cases import flwr_groups
 from generators import MessageShape, random_message, random_query_for
 from oracles import missing_reason
+from oracles.engines import EngineName, made_by
 from pathcast import Broker, Query, QueryIndex, Subscription
 from pathcast.engine.wire import decode, dictionary_of_schema, encode, unpack
 from pathcast.errors import ConfigError, MessageError, MissingDependencyError, WireFormatError
@@ -27,7 +28,6 @@ from pathcast.limits import Limits
 from pathcast.message import wire
 from pathcast.message.dictionaries import Dictionaries, Dictionary
 from pathcast.message.wire import FormatCost, WireFormat, best_format, compress, decompress
-from pathcast.model import EngineName
 from pathcast.schema import parse_dtd
 from pathcast_papers import parse
 from pathcast_papers.onyx.element_stream import decode_stream, encode_stream, is_stream
@@ -79,7 +79,7 @@ def test_the_reference_codec_and_the_kernels_write_the_same_bytes(
     if missing_reason("kernel") is not None:
         pytest.skip("the kernel is not there: the reference codec alone was looked at")
     format = WireFormat.STREAM if dictionary is None else WireFormat.DICTIONARY
-    natively = encode(messages, format, dictionary, engine="kernel").to_pylist()
+    natively = encode(messages, format, dictionary).to_pylist()
     for message, native, stream in zip(messages, natively, streams, strict=True):
         assert native == (message if stream is None else stream), message
 
@@ -89,11 +89,11 @@ def test_the_reference_codec_and_the_kernels_write_the_same_bytes(
 def test_what_is_decoded_is_what_was_encoded(engine: EngineName, format: WireFormat) -> None:
     messages = [MESSAGE, None, b"<a/>", b"no XML", *generated(20, 2)]
     dictionary = NAMES if format.encoding == "dictionary" else None
-    packed = encode(messages, format, dictionary, engine=engine)
-    found = decode(packed, format, Dictionaries([NAMES]), engine=engine)
+    packed = made_by(engine, encode, messages, format, dictionary)
+    found = made_by(engine, decode, packed, format, Dictionaries([NAMES]))
     assert found.refusals == []
     assert found.messages.to_pylist() == messages
-    again = encode(found.messages, format, dictionary, engine=engine)
+    again = made_by(engine, encode, found.messages, format, dictionary)
     assert again.to_pylist() == packed.to_pylist(), "encode(decode(x)) is not x"
 
 
@@ -101,7 +101,7 @@ def answers(
     engine: EngineName, queries: Sequence[Query], messages: Sequence[bytes | None]
 ) -> list[object]:
     """What a matcher that takes streams says of messages: ids, or the family of the refusal."""
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     index.register(queries)
     matcher = index.matcher(streams=Dictionaries([NAMES]))
     return [
@@ -122,7 +122,7 @@ def test_a_matcher_answers_for_a_stream_as_for_its_text(engine: EngineName) -> N
     expected = answers(engine, queries, messages)
     assert sum(map(bool, expected)) > 30
     for format, dictionary in ((WireFormat.STREAM, None), (WireFormat.DICTIONARY, NAMES)):
-        streams = encode(messages, format, dictionary, engine=engine).to_pylist()
+        streams = made_by(engine, encode, messages, format, dictionary).to_pylist()
         assert sum(map(is_stream, streams)) > len(streams) // 2
         assert answers(engine, queries, streams) == expected
 
@@ -131,7 +131,7 @@ def test_a_matcher_answers_for_a_stream_as_for_its_text(engine: EngineName) -> N
 def test_cases_of_well_formedness_are_refused_as_streams_too(engine: EngineName) -> None:
     messages = [message for message in written() if len(message) < 5_000]
     queries = [Query("all", "//*"), Query("text", "//text()"), Query("id", "id('a')")]
-    streams = encode(messages, WireFormat.STREAM, engine=engine).to_pylist()
+    streams = made_by(engine, encode, messages, WireFormat.STREAM).to_pylist()
     assert sum(map(is_stream, streams)) > 50
     for text, stream in zip(
         answers(engine, queries, messages), answers(engine, queries, streams), strict=True
@@ -149,7 +149,7 @@ def deliveries(
     streams: Dictionaries | None,
 ) -> list[tuple[object, ...]]:
     """All that a broker hands out: to whom, which id, which bytes; and verdicts."""
-    broker = Broker(engine=engine, streams=streams, threads=1)
+    broker = made_by(engine, Broker, streams=streams, threads=1)
     # Those of the cases that no engine takes are left out.
     assert broker.subscribe(subscriptions).accepted >= 2
     batch = broker.process_batch(messages)
@@ -184,7 +184,7 @@ def test_a_broker_delivers_for_a_stream_what_it_delivers_for_its_text(engine: En
 def test_streams_are_refused_where_they_are_not_asked_for(engine: EngineName) -> None:
     stream = encode_stream(MESSAGE)
     assert stream is not None
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     index.register([Query("q", "/order")])
     [result] = index.matcher().match_batch([stream])
     assert result.error is not None
@@ -196,7 +196,7 @@ def test_streams_are_refused_where_they_are_not_asked_for(engine: EngineName) ->
 @engines
 def test_dictionaries_come_and_go_while_a_matcher_lives(engine: EngineName) -> None:
     stream = encode_stream(MESSAGE, NAMES)
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     index.register([Query("q", "/order[item = 'jam']")])
     known = Dictionaries()
     matcher = index.matcher(streams=known)
@@ -227,11 +227,11 @@ HOSTILE = {
 @pytest.mark.parametrize("stream", HOSTILE, ids=[code for code, _ in HOSTILE.values()])
 def test_a_refusal_says_which_byte_of_the_stream(engine: EngineName, stream: bytes) -> None:
     code, offset = HOSTILE[stream]
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     [result] = index.matcher(streams=Dictionaries()).match_batch([stream])
     assert result.error is not None
     assert (result.error.code, result.error.params["offset"]) == (code, offset)
-    [(row, error)] = decode([None, stream], WireFormat.STREAM, engine=engine).refusals
+    [(row, error)] = made_by(engine, decode, [None, stream], WireFormat.STREAM).refusals
     assert (row, error.code, error.params["offset"]) == (1, code, offset)
 
 
@@ -245,11 +245,11 @@ def test_damaged_streams_are_refused_or_are_other_texts() -> None:
         for _ in range(draw.randrange(1, 3)):
             stream[draw.randrange(len(stream))] = draw.randrange(256)
         streams.append(bytes(stream))
-    index = QueryIndex(engine="kernel")
+    index = QueryIndex()
     index.register([Query("q", "//*[@*]"), Query("t", "//text()")])
     known = Dictionaries([NAMES])
     taken = 0
-    texts = decode(streams, WireFormat.STREAM, known, engine="kernel").messages.to_pylist()
+    texts = decode(streams, WireFormat.STREAM, known).messages.to_pylist()
     found = index.matcher(streams=known).match_batch(streams)
     for text, result in zip(texts, found, strict=True):
         if result.error is not None:
@@ -331,11 +331,11 @@ def test_a_dictionary_is_its_names() -> None:
         with pytest.raises(ConfigError, match="dictionary"):
             Dictionary.from_bytes(content)
     with pytest.raises(ConfigError, match="has no dictionary"):
-        encode([MESSAGE], WireFormat.STREAM, NAMES, engine="reference")
+        made_by("reference", encode, [MESSAGE], WireFormat.STREAM, NAMES)
     with pytest.raises(ConfigError, match="has dictionary"):
-        encode([MESSAGE], WireFormat.DICTIONARY, engine="reference")
+        made_by("reference", encode, [MESSAGE], WireFormat.DICTIONARY)
     with pytest.raises(ConfigError, match=r"messages\[1\]"):
-        encode([MESSAGE, 3], WireFormat.STREAM, engine="reference")
+        made_by("reference", encode, [MESSAGE, 3], WireFormat.STREAM)
 
 
 def test_a_dictionary_of_a_schema_has_its_names_the_commonest_first() -> None:
@@ -366,11 +366,11 @@ def test_the_quickest_format_depends_on_the_link() -> None:
 
 def test_arrays_go_in_and_come_out() -> None:
     chunked = pa.chunked_array([[MESSAGE], [], [None, MESSAGE]], pa.binary())
-    packed = encode(chunked, WireFormat.STREAM, engine="reference")
+    packed = made_by("reference", encode, chunked, WireFormat.STREAM)
     assert packed.type == pa.large_binary()
-    found = decode(packed, WireFormat.STREAM, engine="reference").messages
+    found = made_by("reference", decode, packed, WireFormat.STREAM).messages
     assert found.to_pylist() == chunked.to_pylist()
-    sliced = decode(packed.slice(1), WireFormat.STREAM, engine="reference").messages
+    sliced = made_by("reference", decode, packed.slice(1), WireFormat.STREAM).messages
     assert sliced.to_pylist() == [None, MESSAGE]
 
 
@@ -382,11 +382,11 @@ def test_real_messages() -> None:
         path.read_bytes() for path in paths[:: max(1, len(paths) // 200)] if _is_small(path)
     ]
     names = Dictionary.of_messages(filter(is_well_formed, messages[::4]))
-    packed = encode(messages, WireFormat.DICTIONARY, names, engine="kernel")
-    found = decode(packed, WireFormat.DICTIONARY, Dictionaries([names]), engine="kernel")
+    packed = encode(messages, WireFormat.DICTIONARY, names)
+    found = decode(packed, WireFormat.DICTIONARY, Dictionaries([names]))
     assert found.messages.to_pylist() == messages
     queries = [Query("all", "//*"), Query("t", "//text()[. > 5]"), Query("a", "//@*[. = 'en']")]
-    index = QueryIndex(engine="kernel")
+    index = QueryIndex()
     index.register(queries)
     takes, plain = index.matcher(streams=Dictionaries([names])), index.matcher()
     for stream, text in zip(takes.match_batch(packed), plain.match_batch(messages), strict=True):

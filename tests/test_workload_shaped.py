@@ -11,6 +11,7 @@ from collections import Counter
 
 import pytest
 
+from oracles.engines import made_by
 from pathcast import Broker, Subscription
 from pathcast.errors import ConfigError
 from pathcast.workload import (
@@ -53,7 +54,7 @@ def test_every_template_is_accepted_and_most_give_results() -> None:
         for template in kind
         for _ in range(3)
     }
-    broker = Broker(engine="reference")
+    broker = made_by("reference", Broker)
     report = broker.subscribe(
         Subscription(f"s{number}", "desk", text) for number, text in enumerate(sorted(texts))
     )

@@ -21,9 +21,10 @@ from generators import (
     random_flwr_message,
 )
 from generators.flwr_expressions import ExpressionWriter
+from oracles.engines import EngineName, made_by
 from pathcast.customize import Broker
 from pathcast.errors import UnsupportedQueryError
-from pathcast.model import DeliverMode, EngineName, Subscription
+from pathcast.model import DeliverMode, Subscription
 from pathcast.query.xquery import content_expressions, parse
 
 CONSTANTS = (
@@ -136,7 +137,7 @@ def test_constants_decide_nothing(engine: EngineName) -> None:
                             dict(vocabulary.namespaces),
                         )
                     )
-        broker = Broker(engine=engine, limits=GENEROUS)
+        broker = made_by(engine, Broker, limits=GENEROUS)
         assert broker.subscribe(subscriptions).rejected == {}
         for said in by_broker(broker, messages):
             for subscription in subscriptions:

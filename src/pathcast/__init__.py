@@ -8,7 +8,7 @@ Example:
     >>> [list(result.query_ids) for result in index.matcher().match_batch([message])]
     [['q1']]
 
-Without `engine=` the native kernel answers, or the engine that `PATHCAST_ENGINE` names.
+The native kernel answers. `PATHCAST_ENGINE=nfa` has its plain NFA answer, for debugging.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from pathcast.model import (
         BatchStats,
         Delivery,
-        EngineName,
         Query,
         QueryWarning,
         RegisterReport,
@@ -56,7 +55,6 @@ __all__ = [
     "Deliveries",
     "Delivery",
     "DeliveryBatch",
-    "EngineName",
     "Explanation",
     "Limits",
     "MatchResult",
@@ -94,7 +92,6 @@ _ROOMS = {
     "pathcast.model": (
         "BatchStats",
         "Delivery",
-        "EngineName",
         "Query",
         "QueryWarning",
         "RegisterReport",

@@ -803,7 +803,8 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "kernel.missing": CatalogueEntry(
         "KernelMissingError",
         "the native kernel cannot be imported ({reason}); install its wheel with "
-        "`pip install pathcast-kernel` or, in a clone with Rust, `pip install ./kernel`",
+        "`pip install pathcast-kernel` or, in a clone with Rust (https://rustup.rs), "
+        "`pip install ./kernel`",
     ),
     # Connections between brokers, publishers and subscribers.
     "frame.unreadable": CatalogueEntry("FrameError", "{peer} sent what is no frame: {reason}"),

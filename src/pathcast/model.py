@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
     from pathcast.message.dictionaries import Dictionaries
 
-EngineName: TypeAlias = Literal["kernel", "nfa", "reference"]
-"""Which engine answers: the kernel with its lazy DFA, the kernel's plain NFA, or plain Python."""
-
 
 class Query(NamedTuple):
     """A standing query.
@@ -311,10 +308,9 @@ class MatcherOptions:
 
     Attributes:
         limits: What one message may cost.
-        threads: Threads of a batch call, from 1 on. The reference engine uses the caller's only.
+        threads: Threads of a batch call, from 1 on.
         cache_bytes_max: Bytes that compiled label paths may take, over all threads. The reference
             engine compiles nothing and has no use for it.
-        engine: Which engine answers.
         streams: Dictionaries of element streams, which are taken as well as text; None where they
             are not.
     """
@@ -322,7 +318,6 @@ class MatcherOptions:
     limits: Limits
     threads: int
     cache_bytes_max: int
-    engine: EngineName
     streams: Dictionaries | None = None
 
 

@@ -30,6 +30,7 @@ import pyarrow as pa
 
 from cost.candidate import Candidate
 from cost.queries import QUERIES_MAX
+from oracles.engines import made_by
 
 MEMORY_MAX: Final = 6 << 30
 """Bytes of address space of the process that answers."""
@@ -83,10 +84,10 @@ def answering(
     from pathcast import Broker, QueryIndex
 
     if candidate.way == "broker":
-        broker = Broker(engine=engine, threads=1)
+        broker = made_by(engine, Broker, threads=1)
         taken = broker.subscribe(candidate.subscriptions(most)).accepted
         return taken, lambda message: broker.process_batch([message]).rows.num_rows
-    index = QueryIndex(engine=engine)
+    index = made_by(engine, QueryIndex)
     taken = index.register(candidate.standing(most)).accepted
     if candidate.way == "live":
         live = index.matcher(threads=1)

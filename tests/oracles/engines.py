@@ -1,26 +1,57 @@
-"""Which engines can be tested here, and why not the others.
+"""Anything of the product, as the kernel, its plain NFA or the papers answer it.
 
 Example:
-    >>> missing_reason("reference") is None
-    True
+    >>> from pathcast import QueryIndex
+    >>> len(made_by("nfa", QueryIndex))
+    0
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Final, Literal, ParamSpec, TypeAlias, TypeVar
 
-from pathcast.engine import select_engine
 from pathcast.errors import KernelMissingError
-from pathcast.model import EngineName
+from pathcast.kernel.boundary import native
+from pathcast_papers import answered, instead_of_the_kernel, plain_nfa
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+EngineName: TypeAlias = Literal["kernel", "nfa", "reference"]
 
 ENGINES: Final[tuple[EngineName, ...]] = ("reference", "kernel", "nfa")
 """Every engine; each must give the same answers."""
 
 
-def missing_reason(engine: EngineName) -> str | None:
+_CONTEXTS: Final[dict[str, Callable[[], AbstractContextManager[None]]]] = {
+    "kernel": nullcontext,
+    "nfa": plain_nfa,
+    "reference": instead_of_the_kernel,
+}
+
+
+def made_by(engine: str | None, make: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """The result of a call of the product by an engine, which answers its methods too.
+
+    Args:
+        engine: Its name; None for the kernel.
+        make: A class or function of the product.
+        args: Its arguments.
+        kwargs: Its keyword arguments.
+    """
+    if engine in (None, "kernel"):
+        return make(*args, **kwargs)
+    return answered(_CONTEXTS[engine], make, *args, **kwargs)
+
+
+def missing_reason(engine: str) -> str | None:
     """Why an engine cannot be used; None if it can."""
+    if engine == "reference":
+        return None
     try:
-        select_engine(engine)
+        assert native.__version__
     except KernelMissingError as error:
         return str(error)
     return None

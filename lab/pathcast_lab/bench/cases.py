@@ -15,7 +15,6 @@ from pathcast.engine import Snapshot
 from pathcast_lab.bench.checking import THREADS, Checks
 from pathcast_lab.bench.definitions import Expected, FilterSet
 from pathcast_lab.bench.filtering import (
-    ENGINE,
     Build,
     build_index,
     build_measures,
@@ -101,7 +100,7 @@ def run_case(
         checks, truth = check_case(case, file, queries, messages, chosen, expected)
         array = binary_array(messages)
         memory = matcher_bytes(file, array)
-        snapshot = Snapshot.open(file, engine=ENGINE)
+        snapshot = Snapshot.open(file)
         first = list(messages[: chosen.cold])
         cold = fresh_rounds(
             lambda: snapshot.matcher(threads=THREADS),

@@ -26,6 +26,7 @@ import pyarrow as pa
 from pathcast.engine import ArrowBatch, QueryIndex, Snapshot
 from pathcast.errors import WrongCountError
 from pathcast.model import Query
+from pathcast_papers import answered, instead_of_the_kernel
 
 THREADS = 1
 """Everything but `threads` and `pipeline` is measured on one."""
@@ -122,7 +123,7 @@ def check_nfa(case: str, snapshot: Snapshot, plain: Snapshot, messages: pa.Array
     Args:
         case: What errors call it.
         snapshot: As it is measured.
-        plain: The same file, opened with `engine="nfa"`.
+        plain: The same file, answered by the plain NFA.
         messages: Messages that both answer.
 
     Raises:
@@ -143,7 +144,7 @@ def check_reference(
     Raises:
         WrongCountError: A message's queries differ.
     """
-    index = QueryIndex(engine="reference")
+    index = answered(instead_of_the_kernel, QueryIndex)
     report = index.register(sample)
     if report.rejected:
         raise next(iter(report.rejected.values()))

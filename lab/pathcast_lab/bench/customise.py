@@ -18,7 +18,6 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from pathcast import Broker
-from pathcast.customize.backend import DisseminationBackend
 from pathcast.errors import MissingDependencyError
 from pathcast.workload import DemoParameters, ShapedParameters, demo_messages, generate_shaped
 from pathcast_lab.bench.broker.inputs import flwr_queries
@@ -27,6 +26,7 @@ from pathcast_lab.bench.customising import (
     CustomisingPart,
     CustomisingRound,
     CustomisingRounds,
+    Dissemination,
     Process,
     both_clocks,
     check_groups,
@@ -41,7 +41,7 @@ from pathcast_lab.bench.customising import (
     subscriptions_of,
 )
 from pathcast_lab.bench.definitions import BenchmarkDefinition, Expected, SetName, Strict
-from pathcast_lab.bench.filtering import ENGINE, single, spread_messages
+from pathcast_lab.bench.filtering import single, spread_messages
 from pathcast_lab.bench.inputs import inputs_digest
 from pathcast_lab.bench.measures import Measure
 from pathcast_lab.bench.memory import broker_bytes
@@ -313,7 +313,7 @@ class CustomiseCase:
             WrongCountError: The kernel disagrees with the reference engine or with itself.
         """
         build_ns, checks, groups, serialised = self._engine()
-        broker = Broker(engine=ENGINE, threads=THREADS)
+        broker = Broker(threads=THREADS)
         broker.subscribe(self._subscriptions)
         rows = self._rows(broker, checks.results)
         entering, leaving = self._changes(broker, checks.results)
@@ -343,7 +343,7 @@ class CustomiseCase:
         groups = () if counting is None else self._rounds(counting, checks.results)
         return build_ns, checks, groups, self._rounds(serialising(engine), checks.results)
 
-    def _checked(self, engine: DisseminationBackend) -> CustomiseChecks:
+    def _checked(self, engine: Dissemination) -> CustomiseChecks:
         few = spread_messages(self._messages, self._chosen.check_messages)
         most = self._chosen.check_queries
         places = mixed_sample(engine, len(self._subscriptions), binary_array(few), most)

@@ -24,11 +24,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.customize.backend import DisseminationBackend
-from pathcast.customize.engines import new_backend
-from pathcast.engine.matcher import matcher_options
+from pathcast.kernel.dissemination import KernelDissemination
 from pathcast.limits import Limits
-from pathcast.model import CACHE_BYTES_MAX, DeliveryAnswer, EngineName, Subscription
+from pathcast.model import CACHE_BYTES_MAX, DeliveryAnswer, Subscription
 from pathcast_lab.bench.broker.definition import BrokerAlgorithm
 from pathcast_lab.bench.broker.reference_subject import BrokerSubject
 from pathcast_lab.bench.checking import THREADS, wrong_count
@@ -36,6 +34,7 @@ from pathcast_lab.bench.rounds import binary_array
 from pathcast_lab.bench.timing import Spread, missing_library
 from pathcast_lab.workload import FlwrQuery
 from pathcast_papers import parse
+from pathcast_papers.message_broker.dissemination import ReferenceDissemination
 
 CustomisingPart: TypeAlias = Literal[
     "total", "mqpt", "parsing", "matching", "customising", "rest", "yardstick", "processor"
@@ -139,13 +138,17 @@ def subscriptions_of(texts: Iterable[str], first: int = 0) -> list[Subscription]
     ]
 
 
-def new_engine(engine: EngineName = "kernel") -> DisseminationBackend:
+Dissemination: TypeAlias = KernelDissemination | ReferenceDissemination
+"""Subscriptions that come and go while messages flow."""
+
+
+def new_engine() -> KernelDissemination:
     """An engine without subscriptions, on one thread.
 
     Raises:
-        KernelMissingError: The kernel is meant and not installed.
+        KernelMissingError: The kernel is not installed.
     """
-    return new_backend(matcher_options(engine, Limits(), THREADS, CACHE_BYTES_MAX))
+    return KernelDissemination(Limits(), THREADS, CACHE_BYTES_MAX)
 
 
 class Processed(NamedTuple):
@@ -180,7 +183,7 @@ class Process:
         return self.read(self.run(messages))
 
 
-def serialising(backend: DisseminationBackend) -> Process:
+def serialising(backend: Dissemination) -> Process:
     """Passes that give serialised results.
 
     Reading raises:
@@ -208,7 +211,7 @@ def _read_answer(answer: DeliveryAnswer) -> Processed:
     )
 
 
-def counting_groups(backend: DisseminationBackend) -> Process | None:
+def counting_groups(backend: Dissemination) -> Process | None:
     """Passes that end in groupSequence-listSequence form, every node id of every list visited.
 
     None if the engine does not offer it: only the kernel does, for measurements, and for
@@ -241,7 +244,7 @@ def _check_all_taken(messages: int, refused: int) -> None:
         )
 
 
-def subscribe_all(backend: DisseminationBackend, many: Sequence[Subscription]) -> None:
+def subscribe_all(backend: Dissemination, many: Sequence[Subscription]) -> None:
     """Adds subscriptions.
 
     Raises:
@@ -325,9 +328,7 @@ def _canonical() -> Callable[[bytes], bytes]:
     return canonical
 
 
-def mixed_sample(
-    backend: DisseminationBackend, count: int, messages: pa.Array, most: int
-) -> list[int]:
+def mixed_sample(backend: Dissemination, count: int, messages: pa.Array, most: int) -> list[int]:
     """Places of subscriptions to compare: half of them of those with results, if so many have any.
 
     Args:
@@ -347,7 +348,7 @@ def mixed_sample(
 
 def check_results(
     case: str,
-    backend: DisseminationBackend,
+    backend: Dissemination,
     sample: Sequence[Subscription],
     messages: pa.Array,
 ) -> int:
@@ -356,7 +357,7 @@ def check_results(
     Raises:
         WrongCountError: A message's results differ.
     """
-    reference = new_engine("reference")
+    reference = ReferenceDissemination(Limits())
     subscribe_all(reference, sample)
     wanted = frozenset(subscription.id for subscription in sample)
     expected = results_of(reference.process(messages))

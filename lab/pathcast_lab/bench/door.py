@@ -16,7 +16,6 @@ from pathcast.model import Query
 from pathcast.workload import DOMAINS, domain_graph, generate_documents
 from pathcast_lab.bench.checking import THREADS, Truth, wrong_count
 from pathcast_lab.bench.definitions import DoorDefinition, DoorSet
-from pathcast_lab.bench.filtering import ENGINE
 from pathcast_lab.bench.inputs import Source, shared_data
 from pathcast_lab.bench.measures import Measure
 from pathcast_lab.bench.rounds import Part, Rounds, binary_array, spread, warm_rounds
@@ -112,7 +111,7 @@ def _case(
 
 def idle_matcher() -> Matcher:
     """A matcher that reads messages and finds nothing in them."""
-    index = QueryIndex(engine=ENGINE)
+    index = QueryIndex()
     index.register([NOTHING])
     return index.freeze().matcher(threads=THREADS)
 

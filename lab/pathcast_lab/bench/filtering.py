@@ -47,6 +47,7 @@ from pathcast_lab.bench.rounds import (
     warm_rounds,
 )
 from pathcast_lab.bench.timing import Spread, elapsed_ns, undisturbed, yardstick
+from pathcast_papers import answered, plain_nfa
 
 ENGINE: Final = "kernel"
 
@@ -258,7 +259,7 @@ class FilterCase:
         with TemporaryDirectory(prefix="pathcast-bench-") as directory:
             file = Path(directory) / "queries.snapshot"
             index, build = build_index(self._queries, file, self._chosen.builds)
-            snapshot = Snapshot.open(file, engine=ENGINE)
+            snapshot = Snapshot.open(file)
             checks, truth = check_case(
                 self._case,
                 file,
@@ -371,7 +372,7 @@ def build_index(queries: list[Query], file: Path, builds: int) -> tuple[QueryInd
     register_ns: list[int] = []
     freeze_ns: list[int] = []
     for _ in range(builds):
-        index = QueryIndex(engine=ENGINE)
+        index = QueryIndex()
         with undisturbed():
             started = time.perf_counter_ns()
             report = index.register(queries)
@@ -384,14 +385,14 @@ def build_index(queries: list[Query], file: Path, builds: int) -> tuple[QueryInd
     snapshot.save(file)
     # The facade does not say what it holds, so the same queries go into the engine once more. It
     # is imported here: where the kernel is missing, the rest of this module can still be read.
-    from pathcast.kernel import new_index
+    from pathcast.kernel import KernelIndex
 
-    bare = new_index({}, Limits())
+    bare = KernelIndex(Limits())
     bare.register(queries, {})
     delta_bytes = bare.nbytes
     del bare
     with undisturbed():
-        open_ns = [elapsed_ns(lambda: Snapshot.open(file, engine=ENGINE)) for _ in range(OPENINGS)]
+        open_ns = [elapsed_ns(lambda: Snapshot.open(file)) for _ in range(OPENINGS)]
     build = Build(
         tuple(register_ns), tuple(freeze_ns), delta_bytes, file.stat().st_size, tuple(open_ns[1:])
     )
@@ -411,8 +412,8 @@ def check_case(
     Raises:
         WrongCountError: It is not.
     """
-    snapshot = Snapshot.open(file, engine=ENGINE)
-    plain = Snapshot.open(file, engine="nfa")
+    snapshot = Snapshot.open(file)
+    plain = answered(plain_nfa, Snapshot.open, file)
     few = binary_array(spread_messages(messages, chosen.check_messages))
     nfa_matches = check_nfa(case, snapshot, plain, few)
     some: pa.Array = binary_array(spread_messages(messages, chosen.check_sample))

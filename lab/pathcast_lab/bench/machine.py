@@ -18,7 +18,7 @@ from typing import TypedDict
 
 import pyarrow as pa
 
-from pathcast.engine.selection import available_threads
+from pathcast.engine.matcher import available_threads
 
 
 class Machine(TypedDict):

@@ -106,11 +106,11 @@ def _grow_matcher(snapshot: str, array: pa.Array) -> int:
     from pathcast.engine import QueryIndex
     from pathcast.model import Query
 
-    index = QueryIndex(engine="kernel")
+    index = QueryIndex()
     index.register([Query("nothing", "/no-message-has-this-root")])
     index.matcher(threads=1).match_arrow(pa.array([first], pa.binary()))
     before = resident_bytes() or 0
-    matcher = Snapshot.open(snapshot, engine="kernel").matcher(threads=1)
+    matcher = Snapshot.open(snapshot).matcher(threads=1)
     for _ in range(2):
         matcher.match_arrow(array)
     return (resident_bytes() or 0) - before
@@ -119,11 +119,11 @@ def _grow_matcher(snapshot: str, array: pa.Array) -> int:
 def _grow_broker(snapshot: str, array: pa.Array) -> int:
     from pathcast import Broker, Subscription
 
-    few = Broker(engine="kernel", threads=1)
+    few = Broker(threads=1)
     few.subscribe(Subscription("s", "s", "for $a in /no-message-has-this-root return <a>{$a}</a>"))
     few.process_batch(array.slice(0, 1))
     before = resident_bytes() or 0
-    opened = SubscriptionSnapshot.open(snapshot, engine="kernel")
+    opened = SubscriptionSnapshot.open(snapshot)
     broker = Broker.restored(opened, threads=1)
     for _ in range(2):
         broker.process_batch(array)

@@ -14,7 +14,6 @@ import pyarrow as pa
 from pathcast.engine import ArrowBatch, Matcher, QueryIndex
 from pathcast_lab.bench.checking import Truth, counts
 from pathcast_lab.bench.definitions import FilterDefinition, ThreadsDefinition, ThreadsSet
-from pathcast_lab.bench.filtering import ENGINE
 from pathcast_lab.bench.inputs import Source, standing_queries
 from pathcast_lab.bench.measures import Measure
 from pathcast_lab.bench.rounds import binary_array
@@ -77,7 +76,7 @@ def run_threads(
         wildcard=queries.wildcard,
         descendant=queries.descendant,
     )
-    index = QueryIndex(engine=ENGINE)
+    index = QueryIndex()
     index.register(standing_queries(texts))
     snapshot = index.freeze()
     messages = source.messages(chosen.messages, seed=definition.seed) * chosen.repeats

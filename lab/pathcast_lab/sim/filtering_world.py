@@ -28,6 +28,7 @@ from pathcast_lab.sim.kademlia import KademliaPeer
 from pathcast_lab.sim.network import Network
 from pathcast_lab.sim.ring_world import RingWorld
 from pathcast_lab.sim.static_ring import StaticPeer, StaticRing
+from pathcast_papers import answered, instead_of_the_kernel
 
 __all__ = ["FilteringWorld", "LostMatch"]
 
@@ -297,7 +298,7 @@ class FilteringWorld:
         Raises:
             LostMatch: It is not.
         """
-        index = QueryIndex(engine="reference", namespaces=self.namespaces)
+        index = answered(instead_of_the_kernel, QueryIndex, namespaces=self.namespaces)
         lives = {
             str(number): life for number, life in enumerate([*self.past, *self.standing.values()])
         }

@@ -69,7 +69,7 @@ class ReferenceIndex:
         return self._yfilter
 
     def register(self, queries: Sequence[Query], namespaces: Mapping[str, str]) -> RegisterReport:
-        """Adds queries; see `pathcast.engine.backend.IndexBackend`."""
+        """Adds queries."""
         errors: dict[int, PathcastError] = {}
         with self._lock:
             for place, query in enumerate(queries):
@@ -90,7 +90,7 @@ class ReferenceIndex:
         self._numbers[query.id] = number
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Takes queries out, lazily; see `pathcast.engine.backend.IndexBackend`."""
+        """Takes queries out, lazily."""
         with self._lock:
             for query_id in ids:
                 if query_id not in self._numbers:
@@ -99,7 +99,7 @@ class ReferenceIndex:
                 self._removed.add(self._numbers.pop(query_id))
 
     def query(self, query_id: str) -> Query:
-        """The query as it was registered; see `pathcast.engine.backend.IndexBackend`."""
+        """The query as it was registered."""
         with self._lock:
             if query_id not in self._numbers:
                 raise UnknownQueryError("query.unknown", id=query_id)

@@ -54,7 +54,7 @@ class ReferenceMatcher:
         )
 
     def match(self, messages: pa.Array, *, encoding: str | None = None) -> BatchAnswer:
-        """Matches every message; see `pathcast.engine.backend.MatcherBackend`."""
+        """Matches every message."""
         started = time.perf_counter_ns()
         rows: list[list[int] | None] = [None] * len(messages)
         trees: list[MessageTree] = []

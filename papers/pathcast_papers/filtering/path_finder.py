@@ -28,7 +28,7 @@ class _State:
 
 
 class ReferencePathFinder:
-    """Paths; see `pathcast.engine.backend`."""
+    """Paths."""
 
     def __init__(self) -> None:
         self._start = _State(("", ""))

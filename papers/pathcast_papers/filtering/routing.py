@@ -30,7 +30,7 @@ from pathcast_papers.filtering.yfilter import YFilter
 
 
 class ReferenceRoutingTable:
-    """Entries that do not change; see `pathcast.engine.backend`.
+    """Entries that do not change.
 
     Raises:
         ConfigError: A path is not in canonical text.

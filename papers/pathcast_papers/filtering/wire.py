@@ -14,7 +14,7 @@ from pathcast_papers.onyx.element_stream import encode_stream, original_message
 
 
 def encode_streams(messages: pa.Array, dictionary: Dictionary | None = None) -> pa.Array:
-    """The streams of messages; see `pathcast.engine.backend`."""
+    """The streams of messages."""
     streams = [
         None if message is None else encode_stream(message, dictionary) or message
         for message in messages.to_pylist()
@@ -25,7 +25,7 @@ def encode_streams(messages: pa.Array, dictionary: Dictionary | None = None) -> 
 def decode_streams(
     streams: pa.Array, known: Dictionaries, limits: Limits
 ) -> tuple[pa.Array, list[tuple[int, PathcastError]]]:
-    """The messages that streams stand for; see `pathcast.engine.backend`."""
+    """The messages that streams stand for."""
     messages: list[bytes | None] = []
     refused: list[tuple[int, PathcastError]] = []
     for row, stream in enumerate(streams.to_pylist()):

@@ -9,7 +9,7 @@ others get their results.
 Example:
     >>> import pyarrow as pa
     >>> from pathcast.limits import Limits
-    >>> engine = new_dissemination(limits=Limits(), threads=1, cache_bytes_max=0)
+    >>> engine = ReferenceDissemination(Limits())
     >>> engine.subscribe([Subscription("s1", "desk", "<r>{//b[. > 1]}</r>")], {}).accepted
     1
     >>> answer = engine.process(pa.array([b"<a><b>1</b><b>2</b></a>"]))
@@ -73,7 +73,7 @@ class _Standing(NamedTuple):
 
 
 class ReferenceDissemination:
-    """Subscriptions that come and go; see `pathcast.customize.backend.DisseminationBackend`.
+    """Subscriptions that come and go.
 
     Args:
         limits: What one message may cost, and what its results may.
@@ -363,21 +363,3 @@ class _Batch:
             subscription_ids=ids,
             spent=self._spent,
         )
-
-
-def new_dissemination(
-    *,
-    limits: Limits,
-    threads: int,
-    cache_bytes_max: int,
-    streams: Dictionaries | None = None,
-) -> ReferenceDissemination:
-    """A dissemination engine without subscriptions.
-
-    Args:
-        limits: What one message may cost, and what its results may.
-        threads: Without effect: the caller's thread does all.
-        cache_bytes_max: Without effect: there is no cache.
-        streams: Dictionaries of element streams; None where these are not taken.
-    """
-    return ReferenceDissemination(limits, streams)

@@ -32,7 +32,7 @@ _DELIVER = {
 def explanation(
     subscription: StandingSubscription, others: Sequence[StandingSubscription]
 ) -> Mapping[str, object]:
-    """The plan of a subscription; see `pathcast.customize.backend.DisseminationBackend.explain`.
+    """The plan of a subscription.
 
     Args:
         subscription: The subscription.

@@ -100,12 +100,10 @@ class ChunkEvaluator:
     """Evaluates tasks; keeps the index of each chunk from one message to the next.
 
     Args:
-        engine: As for `QueryIndex`.
         limits: What one chunk may cost.
     """
 
-    def __init__(self, *, engine: str | None = None, limits: Limits | None = None) -> None:
-        self._engine = engine
+    def __init__(self, *, limits: Limits | None = None) -> None:
         self._limits = limits
         self._indexes: dict[LabelPath, tuple[QueryIndex, QuerySet]] = {}
 
@@ -134,7 +132,7 @@ class ChunkEvaluator:
         """The index of a chunk, with just the alternatives of a task."""
         nothing = QuerySet({}, 0)
         index, present = self._indexes.get(task.prefix) or (
-            QueryIndex(engine=self._engine, limits=self._limits),
+            QueryIndex(limits=self._limits),
             nothing,
         )
         if present is not task.queries:

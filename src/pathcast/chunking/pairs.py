@@ -157,7 +157,6 @@ class PlacedChunking:
         paths: What the schema says; None if there is no schema.
         chunks_max: Chunks of a scheme at most.
         namespaces: Prefix -> namespace URI for all queries.
-        engine: What reads the queries for the placements, as for `QueryIndex`.
 
     Raises:
         ConfigError: There is no placement, or `chunks_max` is out of range.
@@ -170,7 +169,6 @@ class PlacedChunking:
         *,
         chunks_max: int = CHUNKS_TRIED_MAX,
         namespaces: Namespaces | None = None,
-        engine: str | None = None,
     ) -> None:
         if not placements:
             raise ConfigError("config.invalid", key="placements", reason="there is none")
@@ -179,7 +177,6 @@ class PlacedChunking:
         self._placements = tuple(placements)
         self._chunks_max = chunks_max
         self._namespaces = dict(namespaces or {})
-        self._engine = engine
         self._ids: dict[str, list[str]] = {}
         self._partitions: list[dict[str, int]] = [{} for _ in placements]
 
@@ -199,7 +196,7 @@ class PlacedChunking:
             if query.text not in self._ids:
                 fresh.append(query.text)
             self._ids.setdefault(query.text, []).append(query.id)
-        index = QueryIndex(engine=self._engine, namespaces=self._namespaces)
+        index = QueryIndex(namespaces=self._namespaces)
         for error in index.register(Query(text, text) for text in fresh).rejected.values():
             raise error
         for text in fresh:

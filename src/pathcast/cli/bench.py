@@ -26,7 +26,7 @@ from pathcast.cli.columns import number, print_table
 from pathcast.cli.console import answers, notices, say, say_error, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.messages import MESSAGES_HELP, check_standard_input, read_batches
-from pathcast.cli.options import EngineOption, LimitOption, NamespaceOption, ThreadsOption
+from pathcast.cli.options import LimitOption, NamespaceOption, ThreadsOption
 from pathcast.cli.queries import QueriesArgument, QuerySource, announce, read_queries
 from pathcast.customize.subscription_engines import SubscriptionEngines, TakenRows
 from pathcast.errors import PathcastError, shown
@@ -102,7 +102,6 @@ def bench(
     as_json: Annotated[
         bool, typer.Option("--json", help="One line of JSON for each row, for programs.")
     ] = False,
-    engine: EngineOption = None,
     threads: ThreadsOption = None,
     namespace: NamespaceOption = None,
     limit: LimitOption = None,
@@ -124,7 +123,7 @@ def bench(
     64 MiB of messages the first are measured.
     """
     check_standard_input(str(queries), *messages)
-    source = read_queries(queries, engine=engine, namespace=namespace, limit=limit)
+    source = read_queries(queries, namespace=namespace, limit=limit)
     started = time.perf_counter()
     engines, taken = source.take_up(threads)
     # It builds what registering has left to do, and is kept until the queries change.
@@ -248,7 +247,7 @@ class _Tables:
         """Names some of the messages that the door refuses."""
         if not self.refused:
             return
-        none = SubscriptionEngines(self._source.engine, self._source.limits, {})
+        none = SubscriptionEngines(self._source.limits, {})
         matcher = none.index.freeze().matcher(threads=self._threads)
         errors = (
             error for batch in self._held.batches for error in matcher.match_arrow(batch).errors

@@ -116,7 +116,7 @@ def _class_of_results(row: Subscription, broker: Broker) -> QueryClass:
 def _filter_query(row: Subscription, engines: SubscriptionEngines) -> MeasuredQuery:
     query = engines.index.query(row.id)
     bound = row._replace(namespaces=query.namespaces)
-    text = _indexed_path(query, engines)
+    text = _indexed_path(query)
     if text is not None:
         return MeasuredQuery(bound, _class_of_paths([text]), None)
     plan = engines.index.plan(row.id)
@@ -127,10 +127,8 @@ def _filter_query(row: Subscription, engines: SubscriptionEngines) -> MeasuredQu
     return MeasuredQuery(bound, QueryClass.SCAN if is_scan else QueryClass.CHECKED, gate)
 
 
-def _indexed_path(query: Query, engines: SubscriptionEngines) -> str | None:
+def _indexed_path(query: Query) -> str | None:
     """The canonical text of a query that is one indexed path, where the kernel says so."""
-    if engines.broker.engine == "reference":
-        return None
     from pathcast.kernel import canonical_form
 
     return canonical_form(query.text, query.namespaces or {})
@@ -237,7 +235,6 @@ class CostGauge:
         batches: Sequence[pa.Array],
         rounds: int,
     ) -> None:
-        self._engine = engines.broker.engine
         self._limits = limits
         self._namespaces = namespaces
         self._threads = threads
@@ -260,11 +257,11 @@ class CostGauge:
         # A broker takes what was compiled, and holds filter queries to the same automaton.
         ordered = sorted(queries, key=lambda each: each.row.id)
         rows, gates = [each.row for each in ordered], [each.gate for each in ordered]
-        snapshot = SubscriptionSnapshot.of(rows, gates, "", self._engine, self._limits)
+        snapshot = SubscriptionSnapshot.of(rows, gates, "", self._limits)
         return pass_of(self._batches, None, Broker.restored(snapshot, threads=self._threads))
 
     def _pass_of_index(self, queries: Sequence[MeasuredQuery]) -> Pass:
-        index = QueryIndex(engine=self._engine, limits=self._limits, namespaces=self._namespaces)
+        index = QueryIndex(limits=self._limits, namespaces=self._namespaces)
         index.register([Query(row.id, row.query, row.namespaces) for row, _, _ in queries])
         return pass_of(self._batches, index.freeze().matcher(threads=self._threads))
 

@@ -9,7 +9,7 @@ import typer
 
 from pathcast.cli.console import answers, extra, say, say_warning
 from pathcast.cli.exits import ExitCode
-from pathcast.cli.options import Engine, EngineOption, NamespaceOption, engine_name
+from pathcast.cli.options import NamespaceOption
 from pathcast.cli.queries import QueriesArgument, read_queries, told
 
 
@@ -23,7 +23,6 @@ def check(
             "only if subscriptions.rejected_max is exceeded.",
         ),
     ] = False,
-    engine: EngineOption = None,
     namespace: NamespaceOption = None,
 ) -> ExitCode:
     """Check queries; print every fault with its line, a caret and a suggestion.
@@ -40,7 +39,7 @@ def check(
     Where a pipeline may cut its queries into partitions, it is told what that
     costs on messages of its source, and what a run would do.
     """
-    source = read_queries(queries, engine=engine, namespace=namespace)
+    source = read_queries(queries, namespace=namespace)
     engines, taken = source.take_up()
     out = answers()
     for each in taken.rejected:
@@ -57,7 +56,7 @@ def check(
         count = f"queries: {len(source)}, with faults: {rejected}"
     say(count + (f", warnings: {len(warnings):,}" if warnings else ""))
     if queries.suffix == ".toml":
-        _check_pipeline(queries, engine, has_takers=bool(taken.takers))
+        _check_pipeline(queries, has_takers=bool(taken.takers))
     if not taken.takers and not rejected:
         say_warning(f"{source.path}: no query")
     allowed = 0.0 if strict else source.rejected_max
@@ -65,7 +64,7 @@ def check(
     return ExitCode.REFUSED if is_refused else ExitCode.OK
 
 
-def _check_pipeline(pipeline: Path, engine: Engine | None, *, has_takers: bool) -> None:
+def _check_pipeline(pipeline: Path, *, has_takers: bool) -> None:
     """Checks the columns that are passed through, and says where a run would match the queries.
 
     Nothing is said where every worker holds all queries.
@@ -77,4 +76,4 @@ def _check_pipeline(pipeline: Path, engine: Engine | None, *, has_takers: bool) 
     settings = load_settings(pipeline)
     check_columns(settings.source, settings.output.format)
     if has_takers and settings.placement.kind != "broadcast":
-        say(f"placement: {explain_placement(settings, engine_name(engine)).choice}")
+        say(f"placement: {explain_placement(settings).choice}")

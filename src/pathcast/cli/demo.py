@@ -21,7 +21,6 @@ from rich.console import Console
 from pathcast.cli.console import answers, extra, say
 from pathcast.cli.exits import ExitCode
 from pathcast.customize import Broker, SubscriptionSnapshot
-from pathcast.engine import engine_name
 from pathcast.errors import ConfigError
 from pathcast.workload.demo import DemoInput, write_demo
 
@@ -74,14 +73,13 @@ def demo(
 ) -> ExitCode:
     """Show the whole way: messages, subscriptions, Spark pipeline, one subscriber's inbox."""
     started = time.monotonic()
-    engine = engine_name(None)
     _clear(out)
     with extra("spark", "pathcast demo"):
         from pathcast.spark.pipeline import run
         from pathcast.spark.progress import progress_on
         from pathcast.spark.session import JVM_OPTIONS, local_session
         from pathcast.spark.settings import load_settings
-    say(f"Engine: {engine}. Writing {messages:,} messages and {queries:,} queries to {out}")
+    say(f"Writing {messages:,} messages and {queries:,} queries to {out}")
     written = write_demo(
         out,
         messages=messages,

@@ -17,6 +17,7 @@ from pathcast.cli.console import answers, extra, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.engine import QueryIndex
 from pathcast.errors import PathcastError
+from pathcast.kernel.boundary import ENGINE_VARIABLE, is_plain_nfa
 from pathcast.model import Query
 
 
@@ -60,7 +61,7 @@ def doctor(
 ) -> ExitCode:
     """Say what is installed, what is missing and how to get it.
 
-    Ends with 3 if the chosen engine cannot run.
+    Ends with 3 if the native kernel cannot answer.
     """
     findings = list(_findings())
     if as_json:
@@ -86,10 +87,7 @@ def _findings() -> Iterator[Diagnosis]:
         "pathcast", distribution_version("pathcast") or "not installed, run in place", ""
     )
     yield Diagnosis("python", platform.python_version(), system)
-    chosen = os.environ.get("PATHCAST_ENGINE")
-    origin = "PATHCAST_ENGINE" if chosen else "the default"
-    yield _kernel(is_needed=chosen in (None, "", "kernel", "nfa"))
-    yield Diagnosis("chosen engine", chosen or "kernel", origin)
+    yield _kernel()
     yield _java()
     with suppress(metadata.PackageNotFoundError):
         yield from _libraries(metadata.requires("pathcast") or ())
@@ -116,18 +114,19 @@ def _libraries(requirements: Iterable[str]) -> Iterator[Diagnosis]:
         yield Diagnosis(library, found, remark, is_needed=BASE in groups)
 
 
-def _kernel(*, is_needed: bool) -> Diagnosis:
+def _kernel() -> Diagnosis:
     """Whether the native engine answers a small question rightly."""
     part = "engine kernel"
     try:
-        index = QueryIndex(engine="kernel")
+        index = QueryIndex()
         index.register([Query("q", "/a//b[@c = 1]")])
         [result] = index.matcher(threads=1).match_batch([b"<a><b c='1'/></a>"])
         if list(result.query_ids) != ["q"]:
-            return Diagnosis(part, None, "gives a wrong answer; install it again", is_needed)
+            return Diagnosis(part, None, "gives a wrong answer; install it again", True)
+        remark = f"its plain NFA, by {ENGINE_VARIABLE}" if is_plain_nfa() else ""
     except PathcastError as error:
-        return Diagnosis(part, None, str(error), is_needed)
-    return Diagnosis(part, distribution_version("pathcast-kernel") or "works", "", is_needed)
+        return Diagnosis(part, None, str(error), True)
+    return Diagnosis(part, distribution_version("pathcast-kernel") or "works", remark, True)
 
 
 def _java() -> Diagnosis:

@@ -12,14 +12,11 @@ from pathcast.cli.exits import ExitCode
 from pathcast.cli.explain_plan import explain_subscription
 from pathcast.cli.messages import MESSAGES_HELP, check_standard_input, read_one
 from pathcast.cli.options import (
-    Engine,
-    EngineOption,
     Format,
     FormatOption,
     LimitOption,
     NamespaceOption,
     StepOption,
-    engine_name,
     read_limits,
     read_namespaces,
 )
@@ -72,7 +69,6 @@ def explain(
         ),
     ] = None,
     step: StepOption = None,
-    engine: EngineOption = None,
     namespace: NamespaceOption = None,
     limit: LimitOption = None,
     format_: FormatOption = Format.TEXT,
@@ -98,7 +94,7 @@ def explain(
     exit code is 0.
     """
     if query.endswith(PIPELINE_SUFFIX) and Path(query).is_file():
-        return _explain_pipeline(Path(query), message, query_id or [], engine, limit, format_)
+        return _explain_pipeline(Path(query), message, query_id or [], limit, format_)
     check_standard_input(query.removeprefix("@"), str(message))
     limits, namespaces = read_limits(limit), read_namespaces(namespace)
     asked = read_query(query, step)._replace(deliver="fragment")
@@ -109,7 +105,6 @@ def explain(
             asked,
             content,
             others,
-            engine=engine_name(engine),
             limits=limits,
             namespaces=namespaces,
             format_=format_,
@@ -118,7 +113,7 @@ def explain(
         raise ConfigError(
             "config.invalid", key="MESSAGE", reason="is missing; an XPath is explained on a message"
         )
-    index = QueryIndex(engine=engine_name(engine), limits=limits, namespaces=namespaces)
+    index = QueryIndex(limits=limits, namespaces=namespaces)
     report = index.register(Query(QUERY_ID, without_comments(text)))
     for warning in report.warnings:
         say_warning(str(warning))
@@ -135,7 +130,6 @@ def _explain_pipeline(
     path: Path,
     message: str | None,
     query_ids: list[str],
-    engine: Engine | None,
     limit: list[str] | None,
     format_: Format,
 ) -> ExitCode:
@@ -145,7 +139,7 @@ def _explain_pipeline(
     settings = load_settings(path)
     limits = read_limits(limit, settings.engine.message_limits())
     content = None if message is None else read_one(message, limits)
-    found = explain_placement(settings, engine_name(engine), query_ids=query_ids, message=content)
+    found = explain_placement(settings, query_ids=query_ids, message=content)
     if format_ is Format.JSON:
         write_json_line(found.to_dict())
     else:

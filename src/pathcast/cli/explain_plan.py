@@ -15,7 +15,7 @@ from pathcast.errors import shown
 from pathcast.limits import Limits
 from pathcast.lint import lint
 from pathcast.message import MessageTree, parse_message
-from pathcast.model import EngineName, Subscription
+from pathcast.model import Subscription
 
 _ABOUT_NAMES: Final = ("PL101", "PL102", "PL103", "PL104", "PL105")
 """Findings about names and paths that the message does not have."""
@@ -26,7 +26,6 @@ def explain_subscription(
     message: bytes | None,
     others: Path | None,
     *,
-    engine: EngineName | None,
     limits: Limits,
     namespaces: Mapping[str, str],
     format_: Format,
@@ -37,7 +36,6 @@ def explain_subscription(
         query: The query and its steps.
         message: A message, or None.
         others: File or folder of subscriptions that it may share with, or None.
-        engine: Who answers.
         limits: What the message may cost.
         namespaces: Prefixes of the query.
         format_: For people or for programs.
@@ -46,7 +44,7 @@ def explain_subscription(
         QuerySyntaxError: The query cannot be used.
         OSError: The folder cannot be listed.
     """
-    broker = _alone(engine, limits, namespaces, query)
+    broker = _alone(limits, namespaces, query)
     # Of the message, only what this subscription gets is told.
     found = None if message is None else broker.publish(message)
     faults = 0 if others is None else _add(broker, others)
@@ -80,11 +78,9 @@ def _is_nothing(found: Deliveries) -> bool:
     return found.error is None and not found.verdicts and not len(found)
 
 
-def _alone(
-    engine: EngineName | None, limits: Limits, namespaces: Mapping[str, str], query: Subscription
-) -> Broker:
+def _alone(limits: Limits, namespaces: Mapping[str, str], query: Subscription) -> Broker:
     """A broker with one subscription."""
-    broker = Broker(engine, limits, namespaces, threads=1)
+    broker = Broker(limits, namespaces, threads=1)
     broker.subscribe(query)
     return broker
 

@@ -13,7 +13,6 @@ from pathcast.cli.console import answers, say, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.messages import MESSAGES_HELP, check_standard_input, read_batches
 from pathcast.cli.options import (
-    EngineOption,
     Format,
     FormatOption,
     LimitOption,
@@ -21,12 +20,12 @@ from pathcast.cli.options import (
 )
 from pathcast.cli.queries import QueriesArgument, QuerySource, read_queries
 from pathcast.customize.delimited import TextPlace
-from pathcast.engine import select_engine
 from pathcast.errors import ConfigError, PathcastError, caret, shown
+from pathcast.kernel import parse
 from pathcast.limits import Limits
 from pathcast.lint import CODES, Finding, LintReport, Structure, lint, structure_of_sample
 from pathcast.message import MessageTree
-from pathcast.model import EngineName, Subscription
+from pathcast.model import Subscription
 from pathcast.query.covering import COMPARISONS_MAX
 from pathcast.schema import read_dtd
 
@@ -123,7 +122,6 @@ def lint_queries(
     ignore: IgnoreOption = None,
     fail_on: FailOnOption = FailOn.WARNING,
     comparisons: ComparisonsOption = COMPARISONS_MAX,
-    engine: EngineOption = None,
     namespace: NamespaceOption = None,
     limit: LimitOption = None,
 ) -> ExitCode:
@@ -145,11 +143,11 @@ def lint_queries(
     """
     _check_codes(ignore or [])
     check_standard_input(str(queries), *(sample or ()))
-    source = read_queries(queries, engine=engine, namespace=namespace, limit=limit)
+    source = read_queries(queries, namespace=namespace, limit=limit)
     lines = _lines(source)
     structure = None
     if sample:
-        structure = _read_sample(sample, source.engine, source.limits)
+        structure = _read_sample(sample, source.limits)
     report = lint(
         [line.row for line in lines],
         refused={n: line.error for n, line in enumerate(lines) if line.error is not None},
@@ -213,9 +211,8 @@ def _chosen(report: LintReport, ignored: list[str], severity: Level) -> LintRepo
     return LintReport(report.queries, found, report.notes)
 
 
-def _read_sample(names: list[str], engine: EngineName | None, limits: Limits) -> Structure:
+def _read_sample(names: list[str], limits: Limits) -> Structure:
     """Return the structure of a sample's messages; refused ones are left out and noted."""
-    _, door = select_engine(engine)
     notes: list[str] = []
 
     def trees() -> Iterator[MessageTree]:
@@ -224,7 +221,7 @@ def _read_sample(names: list[str], engine: EngineName | None, limits: Limits) ->
                 try:
                     if isinstance(message.content, PathcastError):
                         raise message.content
-                    yield door.parse(message.content, limits)
+                    yield parse(message.content, limits)
                 except PathcastError as error:
                     notes.append(f"{message.name} is left out of the sample: {error}")
 

@@ -11,15 +11,6 @@ import typer
 
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
-from pathcast.model import EngineName
-
-
-class Engine(StrEnum):
-    """Choices of `--engine`."""
-
-    KERNEL = "kernel"
-    NFA = "nfa"
-    REFERENCE = "reference"
 
 
 class Format(StrEnum):
@@ -48,15 +39,6 @@ NewOption = Annotated[
 ]
 DescribeOption = Annotated[
     bool, typer.Option("--describe", help="List every key of the file, and end.")
-]
-EngineOption = Annotated[
-    Engine | None,
-    typer.Option(
-        "--engine",
-        help="Who answers: the kernel with its lazy DFA, the kernel's plain NFA, or plain Python. "
-        "Default: PATHCAST_ENGINE, else kernel.",
-        show_default=False,
-    ),
 ]
 ThreadsOption = Annotated[
     int | None,
@@ -105,11 +87,6 @@ def existing(path: Path | None) -> Path | None:
     if path is not None and str(path) != "-" and not path.exists():
         raise typer.BadParameter(f"{str(path)!r} does not exist")
     return path
-
-
-def engine_name(engine: Engine | None) -> EngineName | None:
-    """The engine as the library names it."""
-    return None if engine is None else engine.value
 
 
 def read_namespaces(pairs: list[str] | None) -> dict[str, str]:

@@ -10,7 +10,7 @@ import typer
 
 from pathcast.cli.console import answers, extra, say, say_warning, write_json_line
 from pathcast.cli.exits import ExitCode
-from pathcast.cli.options import EngineOption, Format, FormatOption, engine_name, existing
+from pathcast.cli.options import Format, FormatOption, existing
 from pathcast.cli.queries import read_bytes
 from pathcast.errors import ConfigError
 from pathcast.query.near_names import near
@@ -148,7 +148,6 @@ def why(
             show_default=False,
         ),
     ] = None,
-    engine: EngineOption = None,
     format_: FormatOption = Format.TEXT,
 ) -> ExitCode:
     """Say why a message came to a subscriber, or why it did not.
@@ -175,7 +174,6 @@ def why(
         message,
         batch_id=batch_id,
         content=found,
-        engine=engine_name(engine),
         limits=None if settings is None else settings.engine.message_limits(),
     )
     if format_ is Format.JSON:

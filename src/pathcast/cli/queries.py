@@ -21,7 +21,7 @@ import typer
 
 from pathcast.cli.console import extra, say_error, say_warning
 from pathcast.cli.messages import STANDARD_INPUT
-from pathcast.cli.options import Engine, engine_name, existing, read_limits, read_namespaces
+from pathcast.cli.options import existing, read_limits, read_namespaces
 from pathcast.cli.query_file import rows_of
 from pathcast.customize.subscription_engines import LastValid, SubscriptionEngines, TakenRows
 from pathcast.customize.subscription_files import SUFFIX
@@ -32,7 +32,6 @@ from pathcast.customize.subscription_rows import (
     read_rows,
 )
 from pathcast.limits import Limits
-from pathcast.model import EngineName
 
 PIPELINE_SUFFIX = ".toml"
 
@@ -54,7 +53,6 @@ class QuerySource:
     Attributes:
         path: The file, folder or database that has them; of a pipeline, what its file names.
         rows: What was read.
-        engine: Which engine answers; None where nothing says it.
         namespaces: Prefixes for all queries.
         limits: What a message may cost.
         has_subscribers: Whether the rows are subscriptions, not queries a line.
@@ -64,7 +62,6 @@ class QuerySource:
 
     path: str
     rows: SubscriptionRows
-    engine: EngineName | None
     namespaces: Mapping[str, str]
     limits: Limits
     has_subscribers: bool = True
@@ -81,7 +78,7 @@ class QuerySource:
         Args:
             threads: Threads of one batch; None for all processors.
         """
-        engines = SubscriptionEngines(self.engine, self.limits, self.namespaces, threads)
+        engines = SubscriptionEngines(self.limits, self.namespaces, threads)
         taken = engines.take_up(self.rows, self.last_valid)
         taken.rejected.sort(key=_place)
         return engines, taken
@@ -94,7 +91,6 @@ def _place(each: RejectedSubscription) -> tuple[str, int]:
 def read_queries(
     path: Path,
     *,
-    engine: Engine | None = None,
     namespace: list[str] | None = None,
     limit: list[str] | None = None,
 ) -> QuerySource:
@@ -102,7 +98,6 @@ def read_queries(
 
     Args:
         path: See the module.
-        engine: `--engine`. This and the following go over what a pipeline's file says.
         namespace: `--namespace`.
         limit: `--limit`.
 
@@ -124,7 +119,6 @@ def read_queries(
         return QuerySource(
             name,
             rows,
-            engine_name(engine) or settings.engine.engine,
             {**wanted.namespaces, **given},
             read_limits(limit, settings.engine.message_limits()),
             rejected_max=wanted.rejected_max,
@@ -134,8 +128,8 @@ def read_queries(
         rows, has_subscribers = read_rows(path, "ids"), True
     else:
         rows, has_subscribers = rows_of(read_bytes(path), path)
-    asked, limits = engine_name(engine), read_limits(limit)
-    return QuerySource(str(path), rows, asked, given, limits, has_subscribers)
+    limits = read_limits(limit)
+    return QuerySource(str(path), rows, given, limits, has_subscribers)
 
 
 def read_bytes(path: Path) -> bytes:

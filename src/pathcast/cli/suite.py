@@ -37,7 +37,7 @@ from pathcast.customize.subscription_files import subscription_of
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.limits import Limits
 from pathcast.message.canonical import FragmentError, canonical
-from pathcast.model import EngineName, Subscription
+from pathcast.model import Subscription
 
 CASE_ID = "case"
 
@@ -134,13 +134,12 @@ def read_suite(path: Path) -> Suite:
         raise _unusable(path, str(error)) from error
 
 
-def run_suite(path: Path, suite: Suite, engine: EngineName | None) -> list[CaseResult]:
+def run_suite(path: Path, suite: Suite) -> list[CaseResult]:
     """Runs the cases of a suite, each by itself.
 
     Args:
         path: The file, which other files are relative to.
         suite: What it says.
-        engine: Who answers.
 
     Raises:
         ConfigError: A file that a case names cannot be read, or a limit cannot be used.
@@ -149,7 +148,7 @@ def run_suite(path: Path, suite: Suite, engine: EngineName | None) -> list[CaseR
         limits = Limits(**suite.limits)  # type: ignore[arg-type]
     except TypeError as error:
         raise _unusable(path, f"limits: {error}") from error
-    return [_run(path, case, suite.namespaces, limits, engine) for case in suite.case]
+    return [_run(path, case, suite.namespaces, limits) for case in suite.case]
 
 
 def _run(
@@ -157,10 +156,9 @@ def _run(
     case: Case,
     namespaces: Mapping[str, str],
     limits: Limits,
-    engine: EngineName | None,
 ) -> CaseResult:
     asked = _asked(path, case)._replace(namespaces={**namespaces, **case.namespaces})
-    broker = Broker(engine, limits, threads=1)
+    broker = Broker(limits, threads=1)
     report = broker.subscribe([asked])
     message = case.message if case.message is not None else _file(path, case.message_file)
     found: Deliveries | None = None
@@ -174,7 +172,7 @@ def _run(
     told = None
     if found is not None and error is None and _is_miscounted(case, len(found)):
         content = message if isinstance(message, bytes) else message.encode()
-        told = explained(asked, content, engine, limits)
+        told = explained(asked, content, limits)
     return CaseResult(path, case.name, CaseOutcome.FAILED, reason, tuple(difference), told or "")
 
 

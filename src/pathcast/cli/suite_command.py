@@ -13,7 +13,6 @@ from rich.text import Text
 
 from pathcast.cli.console import answers, say
 from pathcast.cli.exits import ExitCode
-from pathcast.cli.options import EngineOption, engine_name
 from pathcast.cli.suite import CaseOutcome, CaseResult, read_suite, run_suite
 
 _NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -33,7 +32,6 @@ def run_suites(
         list[Path],
         typer.Argument(metavar="SUITE.toml...", exists=True, dir_okay=False),
     ],
-    engine: EngineOption = None,
     junit: Annotated[
         Path | None,
         typer.Option(
@@ -55,7 +53,7 @@ def run_suites(
     read = [(path, read_suite(path)) for path in suites]
     results: list[CaseResult] = []
     for path, suite in read:
-        found = run_suite(path, suite, engine_name(engine))
+        found = run_suite(path, suite)
         for result in found:
             _show(result)
         results += found

@@ -20,14 +20,12 @@ from pathcast.cli.messages import (
     read_batches,
 )
 from pathcast.cli.options import (
-    EngineOption,
     Format,
     FormatOption,
     LimitOption,
     NamespaceOption,
     StepOption,
     ThreadsOption,
-    engine_name,
     read_limits,
     read_namespaces,
 )
@@ -72,7 +70,6 @@ def transform(
         ),
     ] = None,
     step: StepOption = None,
-    engine: EngineOption = None,
     threads: ThreadsOption = None,
     namespace: NamespaceOption = None,
     limit: LimitOption = None,
@@ -88,7 +85,7 @@ def transform(
     """
     check_standard_input(query.removeprefix("@"), *messages)
     limits = read_limits(limit)
-    broker = Broker(engine_name(engine), limits, read_namespaces(namespace), threads)
+    broker = Broker(limits, read_namespaces(namespace), threads)
     broker.subscribe(read_query(query, step)._replace(deliver="fragment"))
     writer = None if out is None else _ResultFiles(out)
     refused = undecided = results = 0

@@ -16,7 +16,6 @@ Example:
 
 from __future__ import annotations
 
-from pathcast.customize.backend import DisseminationBackend, DisseminationFactory
 from pathcast.customize.broker import Broker, DeliveryMatcher
 from pathcast.customize.deliveries import (
     DELIVERIES_SCHEMA,
@@ -37,8 +36,6 @@ __all__ = [
     "Deliveries",
     "DeliveryBatch",
     "DeliveryMatcher",
-    "DisseminationBackend",
-    "DisseminationFactory",
     "SubscriptionPlan",
     "SubscriptionSnapshot",
     "delivery_id",

@@ -13,7 +13,7 @@ Example:
     ...     print(delivery.subscriber, delivery.result_number, delivery.fragment.decode())
     ann 0 <hit><title>Sand</title></hit>
 
-It evaluates nothing; a dissemination engine does.
+It evaluates nothing; the kernel does.
 """
 
 from __future__ import annotations
@@ -26,12 +26,11 @@ import pyarrow as pa
 
 from pathcast.customize.before_steps import gate_paths
 from pathcast.customize.deliveries import Deliveries, DeliveryBatch, Recipient
-from pathcast.customize.engines import id_maker, original_maker
 from pathcast.customize.identity import SetVersion
 from pathcast.customize.message_ids import MessageIds
 from pathcast.customize.plan import SubscriptionPlan
 from pathcast.customize.snapshot import SubscriptionSnapshot
-from pathcast.customize.stepped import SteppedDissemination
+from pathcast.customize.stepped import SteppedDissemination, original_maker
 from pathcast.customize.steps import parse_steps
 from pathcast.customize.turns import Turns
 from pathcast.engine.matcher import matcher_options
@@ -49,13 +48,12 @@ from pathcast.engine.rows import (
     usable_namespaces,
     usable_rows,
 )
-from pathcast.engine.selection import engine_name
 from pathcast.errors import NotPicklableError, UnknownQueryError
+from pathcast.kernel.delivery_ids import delivery_ids
 from pathcast.limits import Limits
 from pathcast.message.dictionaries import Dictionaries
 from pathcast.model import (
     CACHE_BYTES_MAX,
-    EngineName,
     FewDeliveries,
     Gate,
     MessageBytes,
@@ -72,7 +70,6 @@ class Broker:
     run. Once `unsubscribe` has returned, nothing more is delivered.
 
     Args:
-        engine: "kernel" (default), "nfa" or "reference"; None asks `PATHCAST_ENGINE` first.
         limits: What one message may cost, and what its results may.
         namespaces: Prefix -> namespace URI for all subscriptions; the key "" is the default
             element namespace. A subscription's own bindings come first.
@@ -83,14 +80,13 @@ class Broker:
             them.
 
     Raises:
-        ConfigError: There is no engine of this name, or a value cannot be used, such as
+        ConfigError: A value cannot be used, such as
             `namespaces` that are no bindings of prefixes.
-        KernelMissingError: The kernel is meant and not installed.
+        KernelMissingError: The kernel is not installed.
     """
 
     def __init__(
         self,
-        engine: str | None = None,
         limits: Limits | None = None,
         namespaces: Mapping[str, str] | None = None,
         threads: int | None = None,
@@ -99,20 +95,12 @@ class Broker:
         streams: Dictionaries | None = None,
     ) -> None:
         self._namespaces = usable_namespaces(namespaces)
-        self._options = matcher_options(
-            engine_name(engine), limits or Limits(), threads, cache_bytes_max, streams
-        )
+        self._options = matcher_options(limits or Limits(), threads, cache_bytes_max, streams)
         self._backend = SteppedDissemination(self._options)
-        self._make_ids = id_maker(self._options.engine)
         self._original = original_maker(self._options)
         self._recipients: dict[str, Recipient] = {}
         self._version = SetVersion(self._options.limits)
         self._turns = Turns()
-
-    @property
-    def engine(self) -> EngineName:
-        """The engine that answers."""
-        return self._options.engine
 
     @property
     def version(self) -> str:
@@ -232,7 +220,7 @@ class Broker:
             answer = self._backend.process(array, encoding=column.encoding)
             if refusals:
                 answer = replace(answer, refusals=refused_rows(answer.refusals, refusals))
-            return DeliveryBatch(answer, ids, self._recipients, self._version.text, self._make_ids)
+            return DeliveryBatch(answer, ids, self._recipients, self._version.text, delivery_ids)
 
     def process_few(self, messages: Sequence[bytes], done: Sequence[int] = ()) -> FewDeliveries:
         """Sends a few messages to all subscriptions, all of them to the same state.
@@ -319,7 +307,6 @@ class Broker:
                 [self._backend.subscription(name) for name in ids],
                 self._backend.gates(ids),
                 self._version.text,
-                self._options.engine,
                 self._options.limits,
             )
 
@@ -327,7 +314,6 @@ class Broker:
     def restored(
         cls,
         snapshot: SubscriptionSnapshot,
-        engine: str | None = None,
         limits: Limits | None = None,
         namespaces: Mapping[str, str] | None = None,
         threads: int | None = None,
@@ -339,7 +325,6 @@ class Broker:
 
         Args:
             snapshot: What `freeze` gave or `SubscriptionSnapshot.open` has read.
-            engine: As for `Broker`; None for the engine of the snapshot.
             limits: Likewise.
             namespaces: For subscriptions that come later.
             threads: As for `Broker`.
@@ -350,7 +335,6 @@ class Broker:
             SnapshotFormatError: It holds a subscription that this Pathcast refuses.
         """
         broker = cls(
-            engine or snapshot.engine,
             limits or snapshot.limits,
             namespaces,
             threads,
@@ -409,7 +393,7 @@ class Broker:
         return isinstance(subscription_id, str) and subscription_id in self._recipients
 
     def __repr__(self) -> str:
-        return f"Broker({len(self)} subscriptions, engine={self.engine!r})"
+        return f"Broker({len(self)} subscriptions)"
 
 
 class DeliveryMatcher:

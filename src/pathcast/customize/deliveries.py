@@ -31,7 +31,6 @@ from pathcast.engine.results import take_ids
 from pathcast.model import BatchStats, Delivery, DeliveryAnswer
 
 if TYPE_CHECKING:
-    from pathcast.customize.backend import DeliveryIdMaker
     from pathcast.customize.message_ids import MessageIds
     from pathcast.errors import PathcastError
 
@@ -113,7 +112,7 @@ class DeliveryBatch:
         messages: MessageIds,
         recipients: Mapping[str, Recipient],
         version: str,
-        make_ids: DeliveryIdMaker = delivery_id_array,
+        make_ids: Callable[..., pa.FixedSizeBinaryArray] = delivery_id_array,
     ) -> None:
         self._answer = answer
         self._make_ids = make_ids

@@ -20,13 +20,12 @@ from pathcast.customize.steps import parse_steps
 from pathcast.engine import QueryIndex
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
-from pathcast.model import EngineName, Query, Subscription
+from pathcast.model import Query, Subscription
 
 
 def explained(
     asked: Subscription,
     message: bytes,
-    engine: EngineName | None = None,
     limits: Limits | None = None,
 ) -> str | None:
     """How the query of a subscription holds of a message, or where it fails.
@@ -34,23 +33,22 @@ def explained(
     Args:
         asked: The subscription, with all namespaces it may use; its steps are done first.
         message: The message.
-        engine: Which engine answers.
         limits: What the message may cost.
 
     Returns:
         Of an XPath, what each step finds. Of an XQuery, that of a path that every result needs, or
         of one of several; None where there is none, or one holds.
     """
-    steps = Restructuring(parse_steps(asked.steps, asked.namespaces), engine, limits)
+    steps = Restructuring(parse_steps(asked.steps, asked.namespaces), limits)
     [content] = steps.apply([message])
     if isinstance(content, PathcastError):
         return str(content)
-    index = QueryIndex(engine=engine, limits=limits, namespaces=asked.namespaces)
+    index = QueryIndex(limits=limits, namespaces=asked.namespaces)
     query = Query("query", asked.query)
     try:
         if not index.register([query]).rejected:
             return str(index.explain(query.id, content))
-        broker = Broker(engine, limits, threads=1)
+        broker = Broker(limits, threads=1)
         # Steps are done already.
         if broker.subscribe([asked._replace(steps=())]).rejected:
             return None

@@ -24,14 +24,13 @@ from typing import Final
 from pathcast.customize.message_budgets import MessageBudgets
 from pathcast.customize.selector import Select, Selector
 from pathcast.customize.steps import Edit, EditStep, Steps
-from pathcast.engine.selection import engine_name
 from pathcast.errors import (
     LimitExceededError,
     PathcastError,
     ResultLimitError,
     UnreadableMessageError,
 )
-from pathcast.evaluation.places import ElementPlaces, Span
+from pathcast.evaluation.places import Span
 from pathcast.limits import RESULT_BYTES_FREE, Limits
 from pathcast.message.tags import START_TAG, attribute_defaults, attribute_names
 
@@ -45,7 +44,6 @@ class Restructuring:
 
     Args:
         steps: In order; none leave messages as they are.
-        engine: "kernel" (default), "nfa" or "reference"; None asks `PATHCAST_ENGINE` first.
         limits: What one message may cost.
         threads: Threads of one batch.
 
@@ -58,12 +56,11 @@ class Restructuring:
     def __init__(
         self,
         steps: Steps,
-        engine: str | None = None,
         limits: Limits | None = None,
         threads: int | None = 1,
     ) -> None:
         self.steps = steps
-        self._series = Restructurings(engine, limits, threads)
+        self._series = Restructurings(limits, threads)
         self._series.set([steps])
 
     def apply(self, messages: Sequence[bytes], done: int = 0) -> list[_Made]:
@@ -89,12 +86,10 @@ class Restructuring:
 class _Edit:
     """A step, made ready; see `Restructuring`."""
 
-    def __init__(
-        self, step: EditStep, engine: str | None, limits: Limits | None, threads: int | None
-    ) -> None:
+    def __init__(self, step: EditStep, limits: Limits | None, threads: int | None) -> None:
         self._step = step
         self._limits = limits or Limits()
-        self._find = _finder(step, engine, self._limits, threads)
+        self._find = _finder(step, self._limits, threads)
 
     def apply(
         self,
@@ -167,7 +162,7 @@ evaluation steps that it took."""
 
 
 def _finder(
-    step: EditStep, engine: str | None, limits: Limits, threads: int | None
+    step: EditStep, limits: Limits, threads: int | None
 ) -> Callable[[Sequence[bytes], str | None, Sequence[int]], _Found]:
     """What finds the elements of a step, the document element left out."""
     nowhere = UnreadableMessageError(
@@ -176,26 +171,8 @@ def _finder(
         reason=f"{step} is to edit what does not lie in its bytes: it is not in UTF-8, or an "
         "entity holds the element, or a node is no element",
     )
-    if engine_name(engine) == "reference":
-        places = ElementPlaces(step.path, dict(step.namespaces), limits)
-
-        def find_each(
-            messages: Sequence[bytes], encoding: str | None, steps_max: Sequence[int]
-        ) -> _Found:
-            found: list[list[Span] | PathcastError] = []
-            steps: dict[int, int] = {}
-            for at, (message, most) in enumerate(zip(messages, steps_max, strict=True)):
-                try:
-                    there = places.find(message, encoding, most)
-                    found.append(nowhere if there is None else there)
-                except PathcastError as error:
-                    found.append(error)
-                steps[at] = places.steps
-            return found, steps
-
-        return find_each
     selects = [Select(step.path, step.namespaces), _DOCUMENT]
-    selector = Selector(selects, engine, limits, threads)
+    selector = Selector(selects, limits, threads)
 
     def find_all(
         messages: Sequence[bytes], encoding: str | None, steps_max: Sequence[int]
@@ -217,13 +194,12 @@ class Restructurings:
     """Many series of steps; of those that begin alike the beginning is done once to a message.
 
     Args:
-        engine: As for `Restructuring`.
         limits: Likewise.
         threads: Likewise.
 
     Example:
         >>> from pathcast.customize.steps import parse_steps
-        >>> many = Restructurings("kernel")
+        >>> many = Restructurings()
         >>> one = parse_steps(["drop //a", "rename //b c"])
         >>> many.set([one, one[:1]])
         >>> batch = many.batch({0: b"<r><a/><b/></r>"})
@@ -233,11 +209,9 @@ class Restructurings:
 
     def __init__(
         self,
-        engine: str | None = None,
         limits: Limits | None = None,
         threads: int | None = 1,
     ) -> None:
-        self._engine = engine
         self._limits = limits or Limits()
         self._threads = threads
         self._edits: dict[EditStep, _Edit] = {}
@@ -253,7 +227,7 @@ class Restructurings:
         """
         wanted = {step for steps in series for step in steps}
         self._edits = {
-            step: self._edits.get(step) or _Edit(step, self._engine, self._limits, self._threads)
+            step: self._edits.get(step) or _Edit(step, self._limits, self._threads)
             for step in wanted
         }
 

@@ -12,8 +12,6 @@ Example:
     ([(5, 15), (15, 32)], [(15, 32)], [1])
     >>> message[15:32]
     b"<e n='2'><f/></e>"
-
-It is native: the reference engine keeps no places.
 """
 
 from __future__ import annotations
@@ -29,8 +27,8 @@ import pyarrow as pa
 
 from pathcast.engine.matcher import matcher_options
 from pathcast.engine.messages import Messages, joined, message_column
-from pathcast.engine.selection import engine_name, select_engine
-from pathcast.errors import ConfigError, PathcastError, UnsupportedQueryError
+from pathcast.errors import PathcastError, UnsupportedQueryError
+from pathcast.kernel.dissemination import KernelDissemination
 from pathcast.limits import Limits
 from pathcast.model import CACHE_BYTES_MAX, Subscription
 from pathcast.query.xquery import Target, is_xquery, paper_form, parse
@@ -87,14 +85,12 @@ class Selector:
 
     Args:
         queries: What is selected, numbered from 0.
-        engine: "kernel" (default) or "nfa"; None asks `PATHCAST_ENGINE` first.
         limits: What one message may cost.
         threads: Threads of one batch; None for all processors.
 
     Raises:
         QuerySyntaxError: A query cannot be used.
         UnsupportedQueryError: It makes something of its own instead of selecting elements.
-        ConfigError: The engine keeps no places.
         KernelMissingError: The kernel is not installed.
 
     Cost: as subscribing; see `pathcast.Broker`.
@@ -103,21 +99,12 @@ class Selector:
     def __init__(
         self,
         queries: Iterable[Select],
-        engine: str | None = None,
         limits: Limits | None = None,
         threads: int | None = None,
     ) -> None:
-        name = engine_name(engine)
-        if name == "reference":
-            reason = "the reference keeps no places of elements; use 'kernel' or 'nfa'"
-            raise ConfigError("config.invalid", key="engine", reason=reason)
-        select_engine(name)
-        from pathcast.kernel.dissemination import KernelDissemination
-
-        options = matcher_options(name, limits or Limits(), threads, CACHE_BYTES_MAX)
-        cache_bytes_max = 0 if name == "nfa" else options.cache_bytes_max
+        options = matcher_options(limits or Limits(), threads, CACHE_BYTES_MAX)
         self._native = KernelDissemination(
-            options.limits, options.threads, cache_bytes_max, spans=True
+            options.limits, options.threads, options.cache_bytes_max, spans=True
         )
         self._bytes_max = options.limits.message_result_bytes_max
         # Number that the kernel gave a query -> its own.

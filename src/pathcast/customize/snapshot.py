@@ -35,11 +35,10 @@ from pathcast.customize.snapshot_file import (
     table_of,
     write_snapshot,
 )
-from pathcast.engine.selection import engine_name
 from pathcast.engine.snapshot import errors_named
 from pathcast.errors import PathcastError, SnapshotFormatError
 from pathcast.limits import Limits
-from pathcast.model import CACHE_BYTES_MAX, EngineName, Gate, Subscription
+from pathcast.model import CACHE_BYTES_MAX, Gate, Subscription
 
 if TYPE_CHECKING:
     from pathcast.customize.broker import DeliveryMatcher
@@ -51,20 +50,15 @@ class SubscriptionSnapshot:
     Pickled, a snapshot is its table, also where it was opened from a file: another machine need not
     have that file. About as many bytes as the file has; `open` in processes of one machine shares
     its pages, which unpickling does not. A copy is the snapshot itself, since nothing changes it.
-
-    Attributes:
-        engine: The engine that answers unless another one is asked for.
     """
 
     def __init__(
         self,
         content: SnapshotContent,
-        engine: EngineName,
         path: Path | None = None,
     ) -> None:
         self._content = content
         self._path = path
-        self.engine = engine
 
     @classmethod
     def of(
@@ -72,7 +66,6 @@ class SubscriptionSnapshot:
         subscriptions: Sequence[Subscription],
         gates: Sequence[Gate | None],
         version: str,
-        engine: EngineName,
         limits: Limits,
     ) -> SubscriptionSnapshot:
         """A snapshot of subscriptions in the order of their ids.
@@ -81,20 +74,16 @@ class SubscriptionSnapshot:
             subscriptions: Each with all namespaces it may use.
             gates: What they were compiled to; None where the engine needs none.
             version: Digest of subscriptions and limits.
-            engine: As in the attributes.
             limits: What one message may cost, and what its results may.
         """
-        return cls(SnapshotContent(table_of(subscriptions, gates), version, limits), engine)
+        return cls(SnapshotContent(table_of(subscriptions, gates), version, limits))
 
     @classmethod
-    def open(
-        cls, path: str | os.PathLike[str], *, engine: str | None = None
-    ) -> SubscriptionSnapshot:
-        """Opens a snapshot file, written by any engine.
+    def open(cls, path: str | os.PathLike[str]) -> SubscriptionSnapshot:
+        """Opens a snapshot file.
 
         Args:
             path: The file.
-            engine: The engine that shall answer, as for `Broker`.
 
         Raises:
             SnapshotFormatError: The file is foreign, of another version or damaged.
@@ -105,7 +94,7 @@ class SubscriptionSnapshot:
         """
         file = Path(path)
         with errors_named(path):
-            return cls(read_snapshot(file), engine_name(engine), file)
+            return cls(read_snapshot(file), file)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the snapshot file; a file of that name is replaced at once or not at all.

@@ -64,7 +64,7 @@ class StepGates:
     """
 
     def __init__(self, options: MatcherOptions) -> None:
-        self._index = QueryIndex(engine=options.engine, limits=options.limits)
+        self._index = QueryIndex(limits=options.limits)
         self._matcher = self._index.matcher(
             threads=options.threads,
             cache_bytes_max=options.cache_bytes_max,

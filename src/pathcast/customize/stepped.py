@@ -8,7 +8,7 @@ several series begin with are done once.
 Example:
     >>> from pathcast.engine.matcher import matcher_options
     >>> from pathcast.limits import Limits
-    >>> engine = SteppedDissemination(matcher_options("kernel", Limits(), 1, 1024))
+    >>> engine = SteppedDissemination(matcher_options(Limits(), 1, 1024))
     >>> steps = ("drop //image", "rename //ol list")
     >>> rows = [Subscription("a", "", "//ol"), Subscription("b", "", "//list", steps=steps)]
     >>> engine.subscribe(rows, {}).accepted
@@ -35,8 +35,6 @@ from typing import Final, NamedTuple, cast
 
 import pyarrow as pa
 
-from pathcast.customize.backend import DisseminationBackend
-from pathcast.customize.engines import new_backend, original_maker
 from pathcast.customize.merging_answers import PartAnswer, merged
 from pathcast.customize.message_budgets import MessageBudgets
 from pathcast.customize.restructuring import Restructurings
@@ -50,6 +48,8 @@ from pathcast.errors import (
     UnsupportedQueryError,
     error_for,
 )
+from pathcast.kernel.dissemination import KernelDissemination
+from pathcast.kernel.wire import decode_streams
 from pathcast.limits import MIB, STEP_SERIES_MAX
 from pathcast.model import (
     DeliveryAnswer,
@@ -72,14 +72,14 @@ class _Asked(NamedTuple):
     """What a series is asked of a batch.
 
     Attributes:
-        engine: Answers it.
+        engine: That of the series.
         places: Where each message stands in the batch.
         messages: Those messages after the steps.
         undecided: Pairs of message and subscription for which the steps could not be done.
         may_satisfy: Place of a message -> subscriptions that it may satisfy after the steps.
     """
 
-    engine: DisseminationBackend
+    engine: KernelDissemination
     places: list[int]
     messages: list[bytes]
     undecided: _Verdicts
@@ -93,8 +93,31 @@ class _Asked(NamedTuple):
         )
 
 
+def original_maker(options: MatcherOptions) -> Callable[[bytes], bytes] | None:
+    """What makes of an element stream the message that it stands for; None where none is taken.
+
+    A stream that is refused stays as it is: nothing of it is delivered.
+    """
+    known = options.streams
+    if known is None:
+        return None
+
+    def original(message: bytes) -> bytes:
+        array = pa.array([message], pa.binary())
+        [found] = decode_streams(array, known, options.limits)[0].to_pylist()
+        return message if found is None else found
+
+    return original
+
+
+def _new_engine(options: MatcherOptions) -> KernelDissemination:
+    return KernelDissemination(
+        options.limits, options.threads, options.cache_bytes_max, options.streams
+    )
+
+
 class SteppedDissemination:
-    """`DisseminationBackend` for subscriptions with and without steps.
+    """Subscriptions with and without steps, which come and go while messages flow.
 
     Args:
         options: How engines run.
@@ -106,14 +129,14 @@ class SteppedDissemination:
     def __init__(self, options: MatcherOptions) -> None:
         self._options = options
         self._original = original_maker(options)
-        self._plain = new_backend(options)
-        self._series: dict[Steps, DisseminationBackend] = {}
+        self._plain = _new_engine(options)
+        self._series: dict[Steps, KernelDissemination] = {}
         self._steps: dict[str, Steps] = {}
         # Subscriptions with steps, numbered as they came.
         self._numbers: dict[str, int] = {}
         self._next = count()
         self._gates: StepGates | None = None
-        self._restructurings = Restructurings(options.engine, options.limits, options.threads)
+        self._restructurings = Restructurings(options.limits, options.threads)
 
     def subscribe(
         self,
@@ -176,7 +199,7 @@ class SteppedDissemination:
             if steps not in self._series:
                 if len(self._series) >= STEP_SERIES_MAX:
                     raise UnsupportedQueryError("subscription.step_series", maximum=STEP_SERIES_MAX)
-                self._set_series({**self._series, steps: new_backend(self._options)})
+                self._set_series({**self._series, steps: _new_engine(self._options)})
             report = self._series[steps].subscribe([row], {}, [known])
             for error in report.errors.values():
                 raise error
@@ -201,7 +224,7 @@ class SteppedDissemination:
                 self._set_series({key: one for key, one in self._series.items() if key != steps})
         del self._steps[subscription_id], self._numbers[subscription_id]
 
-    def _set_series(self, series: dict[Steps, DisseminationBackend]) -> None:
+    def _set_series(self, series: dict[Steps, KernelDissemination]) -> None:
         self._restructurings.set(series)
         # Series that begin alike are neighbours, and no order of arrival decides who is served.
         self._series = dict(sorted(series.items(), key=_text_of))
@@ -362,7 +385,7 @@ class SteppedDissemination:
         """What the query of a subscription costs a message; its steps are not counted."""
         return self._engine_of(subscription_id).cost(subscription_id)
 
-    def _engine_of(self, subscription_id: str) -> DisseminationBackend:
+    def _engine_of(self, subscription_id: str) -> KernelDissemination:
         steps = self._steps.get(subscription_id)
         return self._plain if steps is None else self._series[steps]
 

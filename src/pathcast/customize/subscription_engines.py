@@ -43,7 +43,7 @@ from pathcast.engine import QueryIndex
 from pathcast.engine.lazy_warnings import LazyWarnings
 from pathcast.errors import DuplicateQueryError, PathcastError
 from pathcast.limits import Limits
-from pathcast.model import EngineName, Query, QueryWarning, Subscription
+from pathcast.model import Query, QueryWarning, Subscription
 
 LastValid: TypeAlias = Callable[
     [Collection[SubscriptionKey]], Mapping[SubscriptionKey, Subscription]
@@ -68,7 +68,6 @@ class SubscriptionEngines:
     """The distinct queries of subscriptions, compiled, changed as the rows change.
 
     Args:
-        engine: Which engine compiles and answers; None as for `QueryIndex`.
         limits: What a message may cost.
         namespaces: Prefixes for all queries.
         threads: Threads of one batch; None for all processors.
@@ -80,13 +79,12 @@ class SubscriptionEngines:
 
     def __init__(
         self,
-        engine: EngineName | None,
         limits: Limits,
         namespaces: Mapping[str, str],
         threads: int | None = 1,
     ) -> None:
-        self.index = QueryIndex(engine=engine, limits=limits, namespaces=namespaces)
-        self.broker = Broker(engine, limits, namespaces, threads=threads)
+        self.index = QueryIndex(limits=limits, namespaces=namespaces)
+        self.broker = Broker(limits, namespaces, threads=threads)
         self._namespaces = dict(namespaces)
         # Query id -> what is compiled.
         self._held: dict[str, Subscription] = {}

@@ -23,20 +23,16 @@ _QUERIES_MAX = 10_000
 class Decisions:
     """Queries that were ever candidates at a peer, in one index.
 
-    Args:
-        engine: As for `QueryIndex`.
-
     Attributes:
         evaluated: Messages that were evaluated.
     """
 
-    def __init__(self, engine: str | None = None) -> None:
+    def __init__(self) -> None:
         self.evaluated = 0
-        self._engine = engine
         self._clear()
 
     def _clear(self) -> None:
-        self._index = QueryIndex(engine=self._engine)
+        self._index = QueryIndex()
         self._matcher: Matcher = self._index.matcher(threads=1)
         self._ids: dict[Asked, str] = {}
         self._refused: dict[str, str] = {}

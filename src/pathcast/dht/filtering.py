@@ -98,7 +98,6 @@ class FilteringSettings:
         patience_tries: How often, without news.
         acknowledge_seconds: The same for a subscriber, at least; None: `patience_seconds`.
         limits: What a message may cost.
-        engine: Which decides queries, as for `QueryIndex`.
         on_the_way: Whether predicates on attributes are evaluated where edges are followed, beside
             after structure.
         shedding: When a state is replicated; None: never.
@@ -120,7 +119,6 @@ class FilteringSettings:
     patience_tries: int = 10
     acknowledge_seconds: float | None = None
     limits: Limits = field(default_factory=Limits)
-    engine: str | None = None
     on_the_way: bool = False
     shedding: SheddingSettings | None = None
     pieces: PieceSettings | None = None
@@ -192,7 +190,7 @@ class FilteringPeer:
             on_the_way=settings.on_the_way,
             safeguards=settings.safeguards,
         )
-        self.matching = Matching(self.courier, Decisions(settings.engine))
+        self.matching = Matching(self.courier, Decisions())
         self.visiting = Visiting(
             self.substrate,
             self.courier,
@@ -211,7 +209,6 @@ class FilteringPeer:
                 memory,
                 self.matching,
                 settings.pieces,
-                settings.engine,
                 settings.retry_seconds,
                 settings.tries,
                 lambda: self._now,

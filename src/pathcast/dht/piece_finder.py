@@ -29,20 +29,15 @@ _STALE_MIN = 1_000
 
 
 class PieceFinder:
-    """Where the states of one piece are active.
+    """Where the states of one piece are active."""
 
-    Args:
-        engine: As for `QueryIndex`.
-    """
-
-    def __init__(self, engine: str | None) -> None:
-        self._engine = engine
+    def __init__(self) -> None:
         self._record: PieceRecord | None = None
         self._wanted: set[str] = set()
         self._begin()
 
     def _begin(self) -> None:
-        self._finder = PathFinder(self._engine)
+        self._finder = PathFinder()
         self._numbers: dict[str, int] = {}
         self._keys: list[str] = []
 

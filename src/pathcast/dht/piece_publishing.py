@@ -30,7 +30,6 @@ class PieceWay:
     Args:
         publisher: Name of the peer.
         courier: For what is sent.
-        engine: Of the finder.
         top_seconds: How long the top is used.
         now: The time.
     """
@@ -39,13 +38,12 @@ class PieceWay:
         self,
         publisher: str,
         courier: Courier,
-        engine: str | None,
         top_seconds: float,
         now: Callable[[], float],
     ) -> None:
         self._publisher = publisher
         self._courier = courier
-        self._finder = PieceFinder(engine)
+        self._finder = PieceFinder()
         self._top_seconds = top_seconds
         self._now = now
         self._top = PieceRecord()

@@ -105,7 +105,6 @@ class PieceRunning:
         memory: Of publications.
         matching: For what is accepted.
         cutting: Is told what pieces cost.
-        engine: Of the finders.
         retry_seconds: Before it looks again whether a piece is there.
         tries: How often.
         safeguards: Only tests give others.
@@ -124,7 +123,6 @@ class PieceRunning:
         memory: PublicationMemory,
         matching: Matching,
         cutting: Cutting,
-        engine: str | None,
         retry_seconds: float,
         tries: int,
         safeguards: Safeguards,
@@ -138,7 +136,6 @@ class PieceRunning:
         self._memory = memory
         self._matching = matching
         self._cutting = cutting
-        self._engine = engine
         self._retry_seconds = retry_seconds
         self._tries = tries
         self._safeguards = safeguards
@@ -267,7 +264,7 @@ class PieceRunning:
         else:
             if len(self._finders) >= _FINDERS_MAX and piece not in self._finders:
                 del self._finders[next(iter(self._finders))]
-            finder = self._finders.setdefault(piece, PieceFinder(self._engine))
+            finder = self._finders.setdefault(piece, PieceFinder())
             finder.follow(record)
             found, steps = finder.find(message, entered)
             self.steps += steps

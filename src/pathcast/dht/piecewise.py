@@ -47,7 +47,6 @@ class Piecewise:
         memory: Of publications.
         matching: For what is accepted.
         settings: The same for all.
-        engine: Of the finders, as for `QueryIndex`.
         retry_seconds: Before something is looked for again.
         tries: How often.
         now: The time.
@@ -66,7 +65,6 @@ class Piecewise:
         memory: PublicationMemory,
         matching: Matching,
         settings: PieceSettings,
-        engine: str | None,
         retry_seconds: float,
         tries: int,
         now: Callable[[], float],
@@ -82,12 +80,11 @@ class Piecewise:
             memory,
             matching,
             self.cutting,
-            engine,
             retry_seconds,
             tries,
             safeguards,
         )
-        self.way = PieceWay(substrate.me.name, courier, engine, settings.top_seconds, now)
+        self.way = PieceWay(substrate.me.name, courier, settings.top_seconds, now)
         self._indexing = PieceIndexing(
             substrate,
             courier,

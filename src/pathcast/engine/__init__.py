@@ -9,18 +9,11 @@ Example:
     ...     print(list(result.query_ids), result.error)
     [] None
 
-What answers behind it is an engine (`pathcast.engine.backend`): the native kernel or the reference.
+The native kernel answers behind it (`pathcast.kernel`).
 """
 
 from __future__ import annotations
 
-from pathcast.engine.backend import (
-    EngineModule,
-    IndexBackend,
-    MatcherBackend,
-    RoutingBackend,
-    SnapshotBackend,
-)
 from pathcast.engine.explanation import (
     Explanation,
     ExpressionExplanation,
@@ -44,26 +37,21 @@ from pathcast.engine.results import (
     QueryNumbers,
 )
 from pathcast.engine.routing import Routed, Router, RoutingStream, RoutingTable
-from pathcast.engine.selection import ENGINE_VARIABLE, engine_name, select_engine
 from pathcast.engine.snapshot import Snapshot
 from pathcast.engine.verdicts import VERDICTS_SCHEMA, Verdicts
 
 __all__ = [
-    "ENGINE_VARIABLE",
     "ERROR_TYPE",
     "MATCHES_TYPE",
     "VERDICTS_SCHEMA",
     "ArrowBatch",
     "BatchResult",
-    "EngineModule",
     "Explanation",
     "ExpressionExplanation",
     "Failure",
     "FoundPaths",
-    "IndexBackend",
     "MatchResult",
     "Matcher",
-    "MatcherBackend",
     "Messages",
     "NodePlace",
     "PathFinder",
@@ -74,13 +62,9 @@ __all__ = [
     "QueryNumbers",
     "Routed",
     "Router",
-    "RoutingBackend",
     "RoutingStream",
     "RoutingTable",
     "Snapshot",
-    "SnapshotBackend",
     "StepExplanation",
     "Verdicts",
-    "engine_name",
-    "select_engine",
 ]

@@ -25,16 +25,17 @@ explanation says so (`Explanation.bug`).
 
 from __future__ import annotations
 
-from pathcast.engine.backend import EngineModule, IndexBackend, MatcherOptions, SnapshotBackend
 from pathcast.engine.explain_walk import Walk
 from pathcast.engine.explanation import Explanation, ExpressionExplanation, Plan
 from pathcast.engine.matcher import Matcher
 from pathcast.engine.messages import message_bytes
 from pathcast.errors import ExplanationBugError, MessageError, Param
 from pathcast.evaluation.xpath import OverBudgetError
+from pathcast.kernel import KernelIndex, KernelSnapshot
+from pathcast.kernel import parse as parse_message
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
-from pathcast.model import MessageBytes, Query
+from pathcast.model import MatcherOptions, MessageBytes, Query
 from pathcast.query import compile_query, parse
 from pathcast.query.static import resolve
 
@@ -44,16 +45,14 @@ __all__ = ["Explanation", "explain_query"]
 def explain_query(
     query: Query,
     message: MessageBytes | str,
-    engine: EngineModule,
     options: MatcherOptions,
-    queries: IndexBackend | SnapshotBackend | None = None,
+    queries: KernelIndex | KernelSnapshot | None = None,
 ) -> Explanation:
     """Follows a query through a message.
 
     Args:
         query: The query, with all namespaces it may use.
         message: The message.
-        engine: The engine that answers.
         options: How it runs, and what the message may cost.
         queries: The queries that this one is registered among; it is asked alone if not given.
 
@@ -79,14 +78,14 @@ def explain_query(
         data, encoding = message_bytes(message)
     except MessageError as refusal:
         return Explanation(query.id, query.text, False, plan, None, None, refusal.to_dict())
-    asked = queries if queries is not None else _alone(query, engine)
+    asked = queries if queries is not None else _alone(query)
     answer = Matcher(asked.matcher(options), options).match_batch([message])[0]
     error = answer.error or answer.verdicts.get(query.id)
     if error is not None:
         return Explanation(query.id, query.text, False, plan, None, None, error.to_dict())
     is_match = query.id in answer.query_ids
     try:
-        tree = engine.parse(data, options.limits, encoding)
+        tree = parse_message(data, options.limits, encoding)
     except MessageError as refusal:
         told = _bug("lets the message in to match it", f"it is refused to be explained ({refusal})")
         return Explanation(query.id, query.text, is_match, plan, None, bug=told)
@@ -100,13 +99,13 @@ def explain_query(
     return Explanation(query.id, query.text, is_match, plan, root, failure, bug=bug)
 
 
-def _alone(query: Query, engine: EngineModule) -> IndexBackend:
+def _alone(query: Query) -> KernelIndex:
     """An index with one query.
 
     Raises:
         QuerySyntaxError: It cannot be registered.
     """
-    index = engine.new_index({}, Limits())
+    index = KernelIndex(Limits())
     for error in index.register([query], {}).rejected.values():
         raise error
     return index

@@ -12,7 +12,7 @@ Example:
     >>> len(index)
     0
 
-It holds no automaton; the engine behind it does.
+It holds no automaton; the kernel does.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from pathcast.engine.rows import (
     usable_row,
     usable_rows,
 )
-from pathcast.engine.selection import select_engine
 from pathcast.engine.snapshot import Snapshot, plan_of
 from pathcast.errors import NotPicklableError
+from pathcast.kernel import KernelIndex
 from pathcast.limits import Limits
 from pathcast.message.dictionaries import Dictionaries
-from pathcast.model import CACHE_BYTES_MAX, EngineName, MessageBytes, Query, RegisterReport
+from pathcast.model import CACHE_BYTES_MAX, MessageBytes, Query, RegisterReport
 from pathcast.query import CompiledQuery, Population
 from pathcast.query.names import is_text
 
@@ -44,32 +44,24 @@ class QueryIndex:
     """Standing queries, registered and removed at any time.
 
     Args:
-        engine: "kernel" (default), "nfa" or "reference"; None asks `PATHCAST_ENGINE` first.
         limits: What one message may cost.
         namespaces: Prefix -> namespace URI for all queries; the key "" is the default element
             namespace. A query's own bindings come first.
 
     Raises:
-        ConfigError: There is no engine of this name, or `namespaces` are no bindings of prefixes.
-        KernelMissingError: The kernel is meant and not installed.
+        ConfigError: `namespaces` are no bindings of prefixes.
+        KernelMissingError: The kernel is not installed.
     """
 
     def __init__(
         self,
         *,
-        engine: str | None = None,
         limits: Limits | None = None,
         namespaces: Mapping[str, str] | None = None,
     ) -> None:
-        self._engine, self._module = select_engine(engine)
         self._limits = limits or Limits()
         self._namespaces = usable_namespaces(namespaces)
-        self._backend = self._module.new_index(self._namespaces, self._limits)
-
-    @property
-    def engine(self) -> EngineName:
-        """The engine that answers."""
-        return self._engine
+        self._backend = KernelIndex(self._limits)
 
     def register(self, queries: Query | Iterable[Query]) -> RegisterReport:
         """Adds queries; they count from the next batch on.
@@ -176,11 +168,11 @@ expected
         else:
             found = usable_row(query, Query)
             asked = found._replace(namespaces={**self._namespaces, **(found.namespaces or {})})
-        options = matcher_options(self._engine, limits or self._limits, 1, CACHE_BYTES_MAX)
+        options = matcher_options(limits or self._limits, 1, CACHE_BYTES_MAX)
         queries = self._backend if isinstance(query, str) else None
         from pathcast.engine.explain import explain_query  # takes as long to import as the engine
 
-        return explain_query(asked, message, self._module, options, queries)
+        return explain_query(asked, message, options, queries)
 
     def compact(self) -> None:
         """Gives back what removed queries occupy. The numbers of queries may change."""
@@ -188,7 +180,7 @@ expected
 
     def freeze(self) -> Snapshot:
         """The queries as they are now, as an immutable snapshot."""
-        return Snapshot(self._backend.freeze(), self._engine, self._module)
+        return Snapshot(self._backend.freeze())
 
     def population(self) -> Population:
         """What the queries ask for, as columns; see `Snapshot.population`.
@@ -215,7 +207,7 @@ expected
         Raises:
             ConfigError: A value cannot be used.
         """
-        options = matcher_options(self._engine, self._limits, threads, cache_bytes_max, streams)
+        options = matcher_options(self._limits, threads, cache_bytes_max, streams)
         return Matcher(self._backend.matcher(options), options, is_live=True)
 
     def __reduce__(self) -> NoReturn:
@@ -232,4 +224,4 @@ expected
         return is_text(query_id) and query_id in self._backend
 
     def __repr__(self) -> str:
-        return f"QueryIndex({len(self)} queries, engine={self._engine!r})"
+        return f"QueryIndex({len(self)} queries)"

@@ -10,19 +10,19 @@ Example:
     >>> batch[1].error.family
     'IllFormedMessageError'
 
-It does not match; an engine does. A message that is refused is reported in its own result and
+It does not match; the kernel does. A message that is refused is reported in its own result and
 disturbs no other.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NoReturn
 
 import pyarrow as pa
 
-from pathcast.engine.backend import MatcherBackend, MatcherOptions
 from pathcast.engine.messages import Messages, joined, message_column, refused_rows
 from pathcast.engine.results import (
     ERROR_TYPE,
@@ -33,12 +33,12 @@ from pathcast.engine.results import (
     first_rows,
     total_stats,
 )
-from pathcast.engine.selection import available_threads
 from pathcast.engine.verdicts import verdict_table
 from pathcast.errors import ConfigError, NotPicklableError
+from pathcast.kernel.matcher import KernelMatcher
 from pathcast.limits import Limits
 from pathcast.message.dictionaries import Dictionaries
-from pathcast.model import BatchAnswer, EngineName, FewMatches
+from pathcast.model import BatchAnswer, FewMatches, MatcherOptions
 
 
 class Matcher:
@@ -51,7 +51,7 @@ class Matcher:
     """
 
     def __init__(
-        self, backend: MatcherBackend, options: MatcherOptions, *, is_live: bool = False
+        self, backend: KernelMatcher, options: MatcherOptions, *, is_live: bool = False
     ) -> None:
         self._backend = backend
         self._is_live = is_live
@@ -147,7 +147,6 @@ class Matcher:
 
 
 def matcher_options(
-    engine: EngineName,
     limits: Limits,
     threads: int | None,
     cache_bytes_max: int,
@@ -156,7 +155,6 @@ def matcher_options(
     """Options with their values checked.
 
     Args:
-        engine: The engine.
         limits: What one message may cost.
         threads: From 1 on; None for all processors that the process may use.
         cache_bytes_max: From 1 on.
@@ -178,6 +176,11 @@ def matcher_options(
         limits=limits,
         threads=chosen,
         cache_bytes_max=cache_bytes_max,
-        engine=engine,
         streams=streams,
     )
+
+
+def available_threads() -> int:
+    """Processors that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1

@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
-from pathcast.engine.selection import select_engine
 from pathcast.errors import NotPicklableError
+from pathcast.kernel.path_finder import KernelPathFinder
 
 __all__ = ["FoundPaths", "PathFinder"]
 
@@ -42,16 +42,12 @@ class FoundPaths(NamedTuple):
 class PathFinder:
     """A set of paths that grows.
 
-    Args:
-        engine: As for `QueryIndex`.
-
     Raises:
-        ConfigError: There is no engine of this name.
-        KernelMissingError: The kernel is meant and cannot be imported.
+        KernelMissingError: The kernel is not installed.
     """
 
-    def __init__(self, engine: str | None = None) -> None:
-        self._found_by = select_engine(engine)[1].new_path_finder()
+    def __init__(self) -> None:
+        self._found_by = KernelPathFinder()
 
     def number(self, labels: Sequence[tuple[str | None, str | None] | None]) -> int:
         """The number of a path, new or known.

@@ -29,12 +29,11 @@ from typing import NoReturn
 
 import pyarrow as pa
 
-from pathcast.engine.backend import RoutingStreamBackend
 from pathcast.engine.matcher import Matcher, matcher_options
-from pathcast.engine.selection import select_engine
 from pathcast.errors import ConfigError, NotPicklableError
+from pathcast.kernel.routing import KernelRoutingStream, KernelRoutingTable
 from pathcast.limits import Limits, StreamBounds
-from pathcast.model import CACHE_BYTES_MAX, BatchStats, EngineName, RoutingEntry
+from pathcast.model import CACHE_BYTES_MAX, BatchStats, RoutingEntry
 
 TARGETS_MAX = 1 << 20
 """Targets of a table."""
@@ -63,13 +62,12 @@ class RoutingTable:
     Args:
         entries: Paths in canonical text, and targets below `targets`.
         targets: How many targets there are.
-        engine: "kernel" (default), "nfa" or "reference"; None asks `PATHCAST_ENGINE` first.
         limits: What one message may cost.
 
     Raises:
         ConfigError: An entry has no path, a path that is not in canonical text, or a target that
-            is not there; or there is no engine of this name.
-        KernelMissingError: The kernel is meant and not installed.
+            is not there.
+        KernelMissingError: The kernel is not installed.
 
     Cost: by the kernel some microseconds a distinct path.
     """
@@ -79,19 +77,12 @@ class RoutingTable:
         entries: Iterable[RoutingEntry],
         targets: int,
         *,
-        engine: str | None = None,
         limits: Limits | None = None,
     ) -> None:
-        self._engine, module = select_engine(engine)
         self.entries = tuple(entries)
         self.targets = _usable(self.entries, targets)
         self.limits = limits or Limits()
-        self._backend = module.new_routing_table(self.entries, targets)
-
-    @property
-    def engine(self) -> EngineName:
-        """The engine that answers."""
-        return self._engine
+        self._backend = KernelRoutingTable(self.entries, targets)
 
     @property
     def nbytes(self) -> int:
@@ -110,7 +101,7 @@ class RoutingTable:
         Raises:
             ConfigError: A value cannot be used.
         """
-        options = matcher_options(self._engine, self.limits, threads, cache_bytes_max)
+        options = matcher_options(self.limits, threads, cache_bytes_max)
         return Router(Matcher(self._backend.matcher(options), options))
 
     def stream(
@@ -126,7 +117,7 @@ class RoutingTable:
         Raises:
             ConfigError: A value cannot be used.
         """
-        options = matcher_options(self._engine, self.limits, 1, cache_bytes_max)
+        options = matcher_options(self.limits, 1, cache_bytes_max)
         return RoutingStream(self._backend.stream(options, bounds or StreamBounds()))
 
     def __reduce__(self) -> NoReturn:
@@ -182,8 +173,7 @@ class RoutingStream:
     never go away; at the end they are those of `Router.route`.
 
     Memory: that of the push parser, the start tags of the open elements, and the outermost element
-    whose content some path looks into that has a target left to reach. The reference engine holds
-    the message and decides at its end.
+    whose content some path looks into that has a target left to reach.
 
     Example:
         >>> from pathcast.engine import RoutingTable
@@ -202,7 +192,7 @@ class RoutingStream:
     before the end of the message is ours.
     """
 
-    def __init__(self, backend: RoutingStreamBackend) -> None:
+    def __init__(self, backend: KernelRoutingStream) -> None:
         self._backend = backend
         self._is_open = False
 

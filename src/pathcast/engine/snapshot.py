@@ -22,23 +22,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pathcast.engine.backend import EngineModule, SnapshotBackend
 from pathcast.engine.explanation import Explanation
 from pathcast.engine.matcher import Matcher, matcher_options
 from pathcast.engine.rows import usable_ids, usable_row
-from pathcast.engine.selection import select_engine
+from pathcast.kernel import KernelSnapshot, open_snapshot
 from pathcast.limits import Limits
 from pathcast.message.dictionaries import Dictionaries
-from pathcast.model import CACHE_BYTES_MAX, EngineName, MessageBytes, Query
+from pathcast.model import CACHE_BYTES_MAX, MessageBytes, Query
 from pathcast.query import CompiledQuery, Population, compile_query
 
 
 class Snapshot:
     """Standing queries that do not change. Made by `QueryIndex.freeze` or `Snapshot.open`.
 
-    Pickled, a snapshot is the bytes of its file and the name of its engine, also where it was
-    opened from a file: another machine need not have that file. It opens there as a file does, and
-    fails with `KernelMissingError` where its engine is not installed. A copy is the snapshot
+    Pickled, a snapshot is the bytes of its file, also where it was opened from a file: another
+    machine need not have that file. It opens there as a file does, and fails with
+    `KernelMissingError` where the kernel is not installed. A copy is the snapshot
     itself, since nothing changes it.
 
     Cost of pickling: the file is written to the temporary directory and read, about 100 B a query;
@@ -49,29 +48,23 @@ class Snapshot:
 
     def __init__(
         self,
-        backend: SnapshotBackend,
-        engine: EngineName,
-        module: EngineModule,
+        backend: KernelSnapshot,
     ) -> None:
         self._backend = backend
-        self._engine = engine
-        self._module = module
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, engine: str | None = None) -> Snapshot:
-        """Opens a snapshot file, written by any engine.
+    def open(cls, path: str | os.PathLike[str]) -> Snapshot:
+        """Opens a snapshot file.
 
         Args:
             path: The file.
-            engine: The engine that shall answer, as for `QueryIndex`.
 
         Raises:
             SnapshotFormatError: The file is foreign, of another version or damaged.
             OSError: The file cannot be read.
         """
-        name, module = select_engine(engine)
         with errors_named(path):
-            return cls(module.open_snapshot(Path(path)), name, module)
+            return cls(open_snapshot(Path(path)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the snapshot file; a file of that name is replaced at once or not at all.
@@ -81,11 +74,6 @@ class Snapshot:
         """
         with errors_named(path):
             self._backend.save(Path(path))
-
-    @property
-    def engine(self) -> EngineName:
-        """The engine that answers."""
-        return self._engine
 
     @property
     def version(self) -> str:
@@ -161,9 +149,7 @@ class Snapshot:
         Raises:
             ConfigError: A value cannot be used.
         """
-        options = matcher_options(
-            self._engine, limits or self.limits, threads, cache_bytes_max, streams
-        )
+        options = matcher_options(limits or self.limits, threads, cache_bytes_max, streams)
         return Matcher(self._backend.matcher(options), options)
 
     def explain(
@@ -183,11 +169,11 @@ class Snapshot:
             UnusableRowError: It has a field that is not what it has to be.
         """
         asked = self.query(query) if isinstance(query, str) else usable_row(query, Query)
-        options = matcher_options(self._engine, limits or self.limits, 1, CACHE_BYTES_MAX)
+        options = matcher_options(limits or self.limits, 1, CACHE_BYTES_MAX)
         queries = self._backend if isinstance(query, str) else None
         from pathcast.engine.explain import explain_query  # takes as long to import as the engine
 
-        return explain_query(asked, message, self._module, options, queries)
+        return explain_query(asked, message, options, queries)
 
     def __copy__(self) -> Snapshot:
         return self
@@ -199,13 +185,13 @@ class Snapshot:
         with TemporaryDirectory() as folder:
             file = Path(folder, "pickled.snapshot")
             self.save(file)
-            return _unpickled, (file.read_bytes(), self._engine)
+            return _unpickled, (file.read_bytes(),)
 
     def __len__(self) -> int:
         return len(self._backend)
 
     def __repr__(self) -> str:
-        return f"Snapshot({len(self)} queries, version={self.version!r}, engine={self._engine!r})"
+        return f"Snapshot({len(self)} queries, version={self.version!r})"
 
 
 @contextmanager
@@ -235,11 +221,11 @@ def errors_named(path: str | os.PathLike[str]) -> Iterator[None]:
         raise OSError(code, os.strerror(code), os.fspath(path)) from error
 
 
-def _unpickled(content: bytes, engine: EngineName) -> Snapshot:
+def _unpickled(content: bytes) -> Snapshot:
     with TemporaryDirectory() as folder:
         file = Path(folder, "unpickled.snapshot")
         file.write_bytes(content)
-        return Snapshot.open(file, engine=engine)
+        return Snapshot.open(file)
 
 
 def plan_of(query: Query) -> CompiledQuery:

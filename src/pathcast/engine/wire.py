@@ -22,8 +22,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from pathcast.engine.messages import Messages, joined, message_column
-from pathcast.engine.selection import select_engine
 from pathcast.errors import ConfigError, MessageError, PathcastError
+from pathcast.kernel.wire import decode_streams, encode_streams
 from pathcast.limits import Limits
 from pathcast.message.dictionaries import Dictionaries, Dictionary
 from pathcast.message.wire import WireFormat, compress, decompress
@@ -59,8 +59,6 @@ def encode(
     messages: Messages,
     format: WireFormat,
     dictionary: Dictionary | None = None,
-    *,
-    engine: str | None = None,
 ) -> pa.Array:
     """Messages as they travel.
 
@@ -70,7 +68,6 @@ def encode(
         format: The format. A message that cannot be a stream, or would not be shorter, travels as
             text, compressed like the others.
         dictionary: Names that their reader knows by number, for the formats with a dictionary.
-        engine: As for `QueryIndex`.
 
     Returns:
         `large_binary` array of the same length.
@@ -88,7 +85,7 @@ def encode(
         raise ConfigError("config.invalid", key=f"messages[{place}]", reason=str(error))
     array = joined(column.chunks).cast(pa.large_binary())
     if format.encoding != "text":
-        array = select_engine(engine)[1].encode_streams(array, dictionary)
+        array = encode_streams(array, dictionary)
     if format.compression == "none":
         return array
     packed = [
@@ -129,7 +126,6 @@ def decode(
     dictionaries: Dictionaries | None = None,
     *,
     limits: Limits | None = None,
-    engine: str | None = None,
 ) -> Unpacked:
     """Messages as they were published.
 
@@ -138,7 +134,6 @@ def decode(
         format: As its header says.
         dictionaries: Those that it may name.
         limits: What a message may cost.
-        engine: As for `QueryIndex`.
 
     Raises:
         TypeError: `packed` is nothing of this kind.
@@ -148,5 +143,5 @@ def decode(
     if format.encoding == "text":
         return Unpacked(messages, refusals)
     known = dictionaries or Dictionaries()
-    messages, refused = select_engine(engine)[1].decode_streams(messages, known, limits)
+    messages, refused = decode_streams(messages, known, limits)
     return Unpacked(messages, sorted([*refusals, *refused], key=lambda each: each[0]))

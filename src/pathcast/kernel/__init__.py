@@ -1,4 +1,4 @@
-"""The native kernel as an engine; the only package that imports `pathcast_kernel`.
+"""The native kernel; the only package that imports `pathcast_kernel`.
 
 It hands batches over and turns what comes back into Pathcast's own values and errors. The kernel
 compiles the usual notation of queries itself; a query that it declines goes through
@@ -9,7 +9,7 @@ It decides nothing about queries or messages.
 
 Example:
     >>> from pathcast.model import Query
-    >>> index = new_index({}, Limits())
+    >>> index = KernelIndex(Limits())
     >>> index.register([Query("q1", "/a/b"), Query("q2", "/a[")], {}).accepted
     1
 """
@@ -30,12 +30,8 @@ from pathcast.errors import (
     error_for,
 )
 from pathcast.kernel.boundary import native, native_errors
-from pathcast.kernel.dissemination import new_dissemination as new_dissemination
 from pathcast.kernel.matcher import KernelIds, KernelMatcher
-from pathcast.kernel.path_finder import KernelPathFinder
 from pathcast.kernel.population import population_of_columns
-from pathcast.kernel.routing import KernelRoutingStream as KernelRoutingStream
-from pathcast.kernel.routing import KernelRoutingTable
 from pathcast.kernel.streams import PushParser as PushParser
 from pathcast.kernel.streams import StreamSummary as StreamSummary
 from pathcast.kernel.streams import check_stream as check_stream
@@ -43,24 +39,13 @@ from pathcast.kernel.wire import decode_streams as decode_streams
 from pathcast.kernel.wire import encode_streams as encode_streams
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, TreeDetails
-from pathcast.model import MatcherOptions, Query, RegisterReport, RoutingEntry
+from pathcast.model import MatcherOptions, Query, RegisterReport
 from pathcast.query import CompiledQuery, Population, compile_query
 
 
 def version() -> str:
     """Name and version of the engine."""
     return f"pathcast-kernel {native.__version__}"
-
-
-def new_index(namespaces: Mapping[str, str], limits: Limits) -> KernelIndex:
-    """An empty index. Bindings are given with every registration; these are not needed here."""
-    del namespaces
-    return KernelIndex(native.Index(limits.to_json()), limits)
-
-
-def new_path_finder() -> KernelPathFinder:
-    """No paths."""
-    return KernelPathFinder()
 
 
 def open_snapshot(path: Path) -> KernelSnapshot:
@@ -85,20 +70,11 @@ def _rebuilt(path: Path) -> KernelSnapshot:
     with native_errors(path):
         limits, rows = native.read_queries(path)
     queries = [Query(*row) for row in rows]
-    index = new_index({}, Limits.from_json(limits, str(path)))
+    index = KernelIndex(Limits.from_json(limits, str(path)))
     for query_id, error in index.register(queries, {}).rejected.items():
         reason = f"its query {query_id} is refused ({error})"
         raise SnapshotFormatError("snapshot.damaged", path=str(path), reason=reason)
     return index.freeze()
-
-
-def new_routing_table(entries: Sequence[RoutingEntry], targets: int) -> KernelRoutingTable:
-    """A routing table. Cost: some microseconds a path.
-
-    Raises:
-        ConfigError: A path is not in canonical text.
-    """
-    return KernelRoutingTable(entries, targets)
 
 
 def canonical_form(text: str, namespaces: Mapping[str, str]) -> str | None:
@@ -125,10 +101,10 @@ def parse(message: bytes, limits: Limits, encoding: str | None = None) -> Messag
 
 
 class KernelIndex:
-    """A set of queries that changes while messages flow; see `pathcast.engine.backend`."""
+    """A set of queries that changes while messages flow."""
 
-    def __init__(self, index: native.Index, limits: Limits) -> None:
-        self._index = index
+    def __init__(self, limits: Limits) -> None:
+        self._index = native.Index(limits.to_json())
         self._limits = limits
 
     def register(self, queries: Sequence[Query], namespaces: Mapping[str, str]) -> RegisterReport:
@@ -232,7 +208,7 @@ class KernelIndex:
 
 
 class KernelSnapshot:
-    """An immutable set of queries; see `pathcast.engine.backend`."""
+    """An immutable set of queries."""
 
     def __init__(self, snapshot: native.Snapshot, limits: Limits) -> None:
         self._snapshot = snapshot

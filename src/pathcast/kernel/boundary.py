@@ -10,18 +10,64 @@ Nothing else in the package imports `pathcast_kernel`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final, NoReturn
 
-from pathcast.errors import KernelBugError, KernelMissingError, SnapshotFormatError
+from pathcast.errors import (
+    ConfigError,
+    KernelBugError,
+    KernelMissingError,
+    SnapshotFormatError,
+)
+
+
+class _MissingKernel:
+    """In the place of the native module where it cannot be imported: each use says why."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise KernelMissingError("kernel.missing", reason=self._reason)
+
 
 try:
     import pathcast_kernel as native
 except ImportError as missing:
-    raise KernelMissingError("kernel.missing", reason=str(missing)) from None
+    native = _MissingKernel(str(missing))  # type: ignore[assignment]
 
-__all__ = ["native", "native_errors"]
+__all__ = ["ENGINE_VARIABLE", "cache_bytes", "is_plain_nfa", "native", "native_errors"]
+
+ENGINE_VARIABLE: Final = "PATHCAST_ENGINE"
+"""Environment variable for debugging: "nfa" runs the kernel's plain NFA, without its lazy DFA."""
+
+
+def is_plain_nfa() -> bool:
+    """Whether the plain NFA answers, for debugging: `PATHCAST_ENGINE=nfa`.
+
+    Raises:
+        ConfigError: The variable says something else than "kernel" or "nfa".
+    """
+    asked = os.environ.get(ENGINE_VARIABLE) or "kernel"
+    if asked not in ("kernel", "nfa"):
+        reason = f"{asked!r} is not one of kernel, nfa; leave it out, or say nfa to debug"
+        raise ConfigError("config.invalid", key=ENGINE_VARIABLE, reason=reason)
+    return asked == "nfa"
+
+
+def cache_bytes(asked: int) -> int:
+    """Bytes that compiled label paths may take; 0, which is the plain NFA, where it is to answer.
+
+    Args:
+        asked: Bytes, from 1 on.
+
+    Raises:
+        ConfigError: `PATHCAST_ENGINE` says something else than "kernel" or "nfa".
+    """
+    return 0 if is_plain_nfa() else asked
 
 
 @contextmanager

@@ -7,7 +7,7 @@ the subscriber sees.
 Example:
     >>> import pyarrow as pa
     >>> from pathcast.limits import Limits
-    >>> engine = new_dissemination(limits=Limits(), threads=1, cache_bytes_max=1 << 20)
+    >>> engine = KernelDissemination(Limits(), threads=1, cache_bytes_max=1 << 20)
     >>> engine.subscribe([Subscription("s1", "desk", "<r>{//b[. > 1]}</r>")], {}).accepted
     1
     >>> answer = engine.process(pa.array([b"<a><b>1</b><b>2</b></a>"]))
@@ -31,7 +31,7 @@ from pathcast.errors import (
     UnknownQueryError,
     error_for,
 )
-from pathcast.kernel.boundary import native, native_errors
+from pathcast.kernel.boundary import cache_bytes, native, native_errors
 from pathcast.kernel.matcher import KernelIds
 from pathcast.kernel.plan import plan_lines
 from pathcast.kernel.wire import NativeDictionaries
@@ -66,19 +66,8 @@ _ROWS: Final = pa.schema(
 )
 
 
-def new_dissemination(
-    *,
-    limits: Limits,
-    threads: int,
-    cache_bytes_max: int,
-    streams: Dictionaries | None = None,
-) -> KernelDissemination:
-    """A dissemination engine without subscriptions; see `pathcast.customize.backend`."""
-    return KernelDissemination(limits, threads, cache_bytes_max, streams)
-
-
 class KernelDissemination:
-    """Subscriptions that come and go while messages flow; see `pathcast.customize.backend`."""
+    """Subscriptions that come and go while messages flow."""
 
     def __init__(
         self,
@@ -97,7 +86,7 @@ class KernelDissemination:
         self._spans = spans
         with native_errors():
             self._native = native.Dissemination(
-                limits, threads, cache_bytes_max, native_streams, spans=spans
+                limits, threads, cache_bytes(cache_bytes_max), native_streams, spans=spans
             )
         self._subscriptions: dict[str, Subscription] = {}
         # What the kernel does not read by itself, so that nothing is compiled twice.

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, overload
 
 from pathcast.errors import error_for
-from pathcast.kernel.boundary import native, native_errors
+from pathcast.kernel.boundary import cache_bytes, native, native_errors
 from pathcast.kernel.wire import NativeDictionaries
 from pathcast.model import BatchAnswer, BatchStats, FewMatches, MatcherOptions, OverBudget
 
@@ -24,12 +24,11 @@ class KernelMatcher:
     def __init__(
         self, source: native.Index | native.Snapshot | native.RoutingTable, options: MatcherOptions
     ) -> None:
-        cache_bytes_max = 0 if options.engine == "nfa" else options.cache_bytes_max
         self._streams = None if options.streams is None else NativeDictionaries(options.streams)
         streams = None if self._streams is None else self._streams.native
         with native_errors():
             self._matcher = source.matcher(
-                options.limits, options.threads, cache_bytes_max, streams
+                options.limits, options.threads, cache_bytes(options.cache_bytes_max), streams
             )
 
     def match(self, messages: pa.Array, *, encoding: str | None = None) -> BatchAnswer:

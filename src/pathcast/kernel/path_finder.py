@@ -10,7 +10,7 @@ __all__ = ["KernelPathFinder"]
 
 
 class KernelPathFinder:
-    """Paths; see `pathcast.engine.backend`."""
+    """Paths."""
 
     def __init__(self) -> None:
         self._native = native.PathFinder()

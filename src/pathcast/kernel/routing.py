@@ -7,7 +7,7 @@ Example:
     >>> from pathcast.model import MatcherOptions, RoutingEntry
     >>> table = KernelRoutingTable([RoutingEntry(("/a/b[@x=1]",), 0b1)], 1)
     >>> options = MatcherOptions(
-    ...     limits=Limits(), threads=1, cache_bytes_max=1 << 20, engine="kernel"
+    ...     limits=Limits(), threads=1, cache_bytes_max=1 << 20
     ... )
     >>> stream = table.stream(options, StreamBounds())
     >>> stream.feed(b"<a><b x='1'/><c>")
@@ -33,7 +33,7 @@ _WORD_BITS = 64
 
 
 class KernelRoutingTable:
-    """Entries that do not change; see `pathcast.engine.backend`.
+    """Entries that do not change.
 
     Args:
         entries: Their fields were looked at (`pathcast.engine.routing`).
@@ -85,7 +85,7 @@ class KernelRoutingTable:
 
 
 class KernelRoutingStream:
-    """Routes messages that arrive in blocks; see `pathcast.engine.backend`."""
+    """Routes messages that arrive in blocks."""
 
     def __init__(self, stream: native.RoutingStream) -> None:
         self._stream = stream

@@ -50,7 +50,7 @@ class NativeDictionaries:
 
 
 def encode_streams(messages: pa.Array, dictionary: Dictionary | None = None) -> pa.Array:
-    """The streams of messages; see `pathcast.engine.backend`. Cost: about that of parsing them."""
+    """The streams of messages. Cost: about that of parsing them."""
     with native_errors():
         known = NativeDictionaries(Dictionaries([] if dictionary is None else [dictionary]))
         return known.native.encode(messages, None if dictionary is None else dictionary.version)
@@ -59,7 +59,7 @@ def encode_streams(messages: pa.Array, dictionary: Dictionary | None = None) -> 
 def decode_streams(
     streams: pa.Array, known: Dictionaries, limits: Limits
 ) -> tuple[pa.Array, list[tuple[int, PathcastError]]]:
-    """The messages that streams stand for; see `pathcast.engine.backend`."""
+    """The messages that streams stand for."""
     with native_errors():
         messages, refused = NativeDictionaries(known).native.decode(streams, limits)
     return messages, [(row, error_for(code, params)) for row, code, params in refused]

@@ -288,14 +288,12 @@ class LinkCuts:
     the same: whoever is behind would have to do them, and often more than one.
 
     Args:
-        engine: "kernel" (default) or "nfa".
         never: Neighbours that are always sent messages as they are.
         limits: What one message may cost that steps are done to.
     """
 
     def __init__(
         self,
-        engine: str | None = None,
         never: Collection[str] = (),
         limits: Limits | None = None,
     ) -> None:
@@ -303,10 +301,9 @@ class LinkCuts:
         self._entries: dict[str, set[str]] = {}
         self._changed: set[str] = set()
         self._steps: dict[str, Steps] = {}
-        self._restructurings = Restructurings(engine, limits)
-        self._projections = Projections(engine=engine)
-        self._engine = engine
-        self._trial = Selector([], engine, threads=1)
+        self._restructurings = Restructurings(limits)
+        self._projections = Projections()
+        self._trial = Selector([], threads=1)
         self._yields: dict[str, _Yield] = {}
         self.saved: Counter[str] = Counter()
         """Neighbour -> bytes that it was not sent."""

@@ -33,7 +33,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from pathcast.engine import QueryIndex
-from pathcast.model import EngineName, Query
+from pathcast.model import Query
 from pathcast.overlay.covered import weigh
 from pathcast.overlay.disjuncts import Disjunct
 from pathcast.query import NormalQuery
@@ -196,12 +196,10 @@ class Sample:
 
     Args:
         messages: The messages.
-        engine: As for `QueryIndex`.
     """
 
-    def __init__(self, messages: Sequence[bytes], *, engine: EngineName | None = None) -> None:
+    def __init__(self, messages: Sequence[bytes]) -> None:
         self._messages = list(messages)
-        self._engine = engine
         self._sizes = [len(message) for message in messages]
         self._rows: dict[str, int] = {}
 
@@ -210,7 +208,7 @@ class Sample:
         new = [entry for entry in dict.fromkeys(entries) if entry not in self._rows]
         if not new:
             return
-        index = QueryIndex(engine=self._engine)
+        index = QueryIndex()
         for error in index.register(Query(entry, entry) for entry in new).rejected.values():
             raise error
         self._rows.update(dict.fromkeys(new, 0))

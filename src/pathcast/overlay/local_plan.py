@@ -36,27 +36,24 @@ class XmlProfiles:
     """`pathcast.overlay.content.Profiles`: the local plan, exact.
 
     Args:
-        engine: As for `QueryIndex`.
         limits: What one message may cost.
         projection: As for `xml_content`.
     """
 
-    def __init__(
-        self, engine: str | None = None, limits: Limits | None = None, projection: bool = True
-    ) -> None:
+    def __init__(self, limits: Limits | None = None, projection: bool = True) -> None:
         self._projection = projection
         # The few messages of a batch cost twice as much on two threads.
-        self._broker = LocalBroker(engine=engine, limits=limits, threads=1)
+        self._broker = LocalBroker(limits=limits, threads=1)
         self._names: dict[str, None] = {}
 
     @property
     def entries_by(self) -> str:
         """As of the protocol."""
-        return f"{_version()} {self._broker.engine} {self._projection}"
+        return f"{_version()} {self._projection}"
 
     def entries(self, profile: Profile) -> tuple[str, ...]:
         """As of the protocol."""
-        return _entries(profile, self._broker.engine != "reference", self._projection)
+        return _entries(profile, True, self._projection)
 
     def add(self, subscription: str, profile: Profile) -> None:
         """As `Profiles.add`."""

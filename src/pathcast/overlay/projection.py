@@ -172,7 +172,6 @@ class Projections:
 
     Args:
         offers: Link -> what the profiles behind it offer; links that offer nothing may be left out.
-        engine: "kernel" (default) or "nfa".
         limits: What one message may cost.
         threads: Threads of one batch.
 
@@ -184,7 +183,6 @@ class Projections:
     def __init__(
         self,
         offers: Mapping[str, Offer | None] | None = None,
-        engine: str | None = None,
         limits: Limits | None = None,
         threads: int | None = 1,
     ) -> None:
@@ -193,7 +191,7 @@ class Projections:
         self._used: Counter[Select] = Counter()
         self._offers: dict[str, Offer] = {}
         self._links: dict[str, tuple[int, npt.NDArray[np.uint32]]] = {}
-        self._selector = Selector([], engine, limits, threads)
+        self._selector = Selector([], limits, threads)
         for link, offer in (offers or {}).items():
             self.set(link, offer)
 

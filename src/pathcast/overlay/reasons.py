@@ -20,20 +20,19 @@ __all__ = ["entries_that_hold"]
 
 
 def entries_that_hold(
-    entries: Iterable[str], body: bytes, engine: str | None = None, limits: Limits | None = None
+    entries: Iterable[str], body: bytes, limits: Limits | None = None
 ) -> list[str]:
     """Entries of one neighbour that a message satisfies, sorted.
 
     Args:
         entries: What the neighbour told; what are no paths (offers for cutting) are passed over.
         body: The message; of one that is none no entry holds.
-        engine: As for `QueryIndex`.
         limits: What the message may cost.
 
     Cost: some microseconds an entry: all are compiled anew, for this message.
     """
     paths = sorted(entry for entry in entries if entry.startswith("/"))
-    index = QueryIndex(engine=engine, limits=limits)
+    index = QueryIndex(limits=limits)
     index.register([Query(entry, entry) for entry in paths])
     (result,) = index.matcher(threads=1).match_batch([body])
     return sorted(result.query_ids)

@@ -68,12 +68,10 @@ class Table:
     """Entries and who asks for each.
 
     Args:
-        engine: As for `RoutingTable`.
         limits: What one message may cost.
     """
 
-    def __init__(self, *, engine: str | None = None, limits: Limits | None = None) -> None:
-        self._engine = engine
+    def __init__(self, *, limits: Limits | None = None) -> None:
         self._limits = limits
         self._entries = EntriesByOrigin()
         self._paths: dict[str, tuple[str, ...]] = {}
@@ -194,7 +192,7 @@ class Table:
             RoutingEntry(self._paths.get(entry) or paths_of(entry), mask)
             for entry, mask in targets.items()
         ]
-        made = RoutingTable(rows, len(self._targets), engine=self._engine, limits=self._limits)
+        made = RoutingTable(rows, len(self._targets), limits=self._limits)
         return _Part(tuple(targets), made.router(threads=1), Streams(made))
 
     def _join(self, *, is_whole: bool) -> None:

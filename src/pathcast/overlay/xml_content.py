@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
-from pathcast.engine.selection import engine_name
 from pathcast.limits import Limits
 from pathcast.overlay.content import LOCAL, Content, Decisions, Sent
 from pathcast.overlay.cutting import LinkCuts, ToldCuts, is_cut_entry, needs_in
@@ -34,7 +33,6 @@ __all__ = ["XmlInterests", "XmlProfiles", "limits_of", "xml_content"]
 
 def xml_content(
     policy: Policy = EXACT,
-    engine: str | None = None,
     limits: Limits | None = None,
     *,
     projection: bool = True,
@@ -44,16 +42,14 @@ def xml_content(
 
     Args:
         policy: How what a neighbour is told is made less.
-        engine: As for `QueryIndex`. The reference engine cuts nothing out of messages, and does
-            steps at hosts only.
         limits: What one message may cost; the same at all brokers of a network.
         projection: Whether messages are restructured, and cut down to what is of use behind a link,
             where that pays. Without it nobody above does so for this broker's own profiles either.
         whole_links: Neighbours that are sent messages as they are all the same.
     """
     return Content(
-        partial(XmlInterests, policy, engine, limits, projection, whole_links),
-        partial(XmlProfiles, engine, limits, projection),
+        partial(XmlInterests, policy, limits, projection, whole_links),
+        partial(XmlProfiles, limits, projection),
     )
 
 
@@ -73,7 +69,6 @@ class XmlInterests:
 
     Args:
         policy: How what a neighbour is told is made less.
-        engine: As for `QueryIndex`.
         limits: What one message may cost.
         projection: As for `xml_content`.
         whole_links: As for `xml_content`.
@@ -82,16 +77,14 @@ class XmlInterests:
     def __init__(
         self,
         policy: Policy = EXACT,
-        engine: str | None = None,
         limits: Limits | None = None,
         projection: bool = True,
         whole_links: Collection[str] = (),
     ) -> None:
         self._interests = Interests(policy)
-        self._table = Table(engine=engine, limits=limits)
+        self._table = Table(limits=limits)
         self._told_cuts = ToldCuts(whole_links)
-        is_native = engine_name(engine) != "reference"
-        self._cuts = LinkCuts(engine, whole_links, limits) if projection and is_native else None
+        self._cuts = LinkCuts(whole_links, limits) if projection else None
         self._neighbours: tuple[str, ...] = ()
 
     def __len__(self) -> int:

@@ -106,7 +106,6 @@ def measured_costs(
     messages: Messages,
     *,
     sample: int = 32,
-    engine: str | None = None,
 ) -> np.ndarray:
     """Measure the cost of each query of a snapshot, by its class.
 
@@ -114,7 +113,6 @@ def measured_costs(
         snapshot: The queries.
         messages: A sample of what will come.
         sample: Queries that are measured of a class.
-        engine: What measures; as for `QueryIndex`.
 
     Returns:
         Cost a message by number, `float64`; at least `HELD`.
@@ -131,12 +129,12 @@ def measured_costs(
         # Spread over the class, so that what is common and what is rare are among them.
         at = np.linspace(0, len(members) - 1, min(sample, len(members))).astype(int)
         queries = [snapshot.query(ids[number]) for number in members[at].tolist()]
-        costs[members] = _cost(queries, messages, engine)
+        costs[members] = _cost(queries, messages)
     return costs
 
 
-def _cost(queries: Sequence[Query], messages: Messages, engine: str | None) -> float:
-    index = QueryIndex(engine=engine)
+def _cost(queries: Sequence[Query], messages: Messages) -> float:
+    index = QueryIndex()
     index.register(queries)
     stats = index.matcher(threads=1).match_batch(messages).stats
     work = stats.steps + MATCH * stats.matches + EVALUATION * stats.evaluations

@@ -71,7 +71,6 @@ class PatternValues:
 
     Args:
         places: The places, none of which ends at elements.
-        engine: As for `Broker`.
         limits: What one message may cost.
         threads: As for `Broker`.
     """
@@ -80,11 +79,10 @@ class PatternValues:
         self,
         places: Sequence[Place],
         *,
-        engine: str | None = None,
         limits: Limits | None = None,
         threads: int | None = None,
     ) -> None:
-        self._broker = Broker(engine=engine, limits=limits, threads=threads)
+        self._broker = Broker(limits=limits, threads=threads)
         asked = [_subscription(number, place) for number, place in enumerate(places)]
         self._is_element = np.array([place.end is End.VALUE for place in places], dtype=np.int64)
         report = self._broker.subscribe(asked)
@@ -123,15 +121,12 @@ class PatternValues:
         )
 
 
-def measured_rates(
-    places: Sequence[Place], messages: Messages, *, engine: str | None = None
-) -> dict[Place, float]:
+def measured_rates(places: Sequence[Place], messages: Messages) -> dict[Place, float]:
     """How many different values a message has at each place, on average over a sample.
 
     Args:
         places: The places.
         messages: The sample; refused and missing ones do not count.
-        engine: As for `Broker`.
 
     Example:
         >>> from pathcast.query import normalise, predicates_of
@@ -140,7 +135,7 @@ def measured_rates(
         >>> list(measured_rates(places, sample).values())
         [0.5, 1.5]
     """
-    found = PatternValues(places, engine=engine).of(messages)
+    found = PatternValues(places).of(messages)
     pairs = np.stack([found.rows, found.places, found.key_numbers], axis=1)
     distinct = np.unique(pairs, axis=0) if len(pairs) else pairs
     counts = np.bincount(distinct[:, 1], minlength=len(places))

@@ -67,7 +67,6 @@ class PepPlacement:
         borders: For each pattern the keys at which a bucket begins, the first bucket left out;
             ascending, K - 1 of them.
         seed: Chooses among the patterns of a query.
-        engine: What finds the values of messages; as for `Broker`.
         limits: What a message may cost.
         threads: As for `Broker`.
     """
@@ -76,7 +75,6 @@ class PepPlacement:
     buckets: int
     borders: tuple[tuple[ValueKey, ...], ...]
     seed: int = 0
-    engine: str | None = None
     limits: Limits | None = None
     threads: int | None = None
 
@@ -91,7 +89,6 @@ class PepPlacement:
         patterns_max: int = PATTERNS_MAX,
         gain_min: float = GAIN_MIN,
         seed: int = 0,
-        engine: str | None = None,
         limits: Limits | None = None,
         threads: int | None = None,
     ) -> PepPlacement:
@@ -106,7 +103,6 @@ class PepPlacement:
             patterns_max: As for `exclusiveness_patterns`.
             gain_min: Likewise.
             seed: Chooses among the patterns of a query.
-            engine: What finds the values of messages.
             limits: What a message may cost.
             threads: As for `Broker`.
 
@@ -116,13 +112,13 @@ class PepPlacement:
         check_partitions(buckets)
         if patterns is None and sample is not None:
             places = [each.place for each in candidate_patterns(population)[:_MEASURED_MAX]]
-            rates = measured_rates(places, sample, engine=engine)
+            rates = measured_rates(places, sample)
             patterns = patterns_by_rates(population, rates, buckets, patterns_max=patterns_max)
         elif patterns is None:
             patterns = exclusiveness_patterns(
                 population, patterns_max=patterns_max, gain_min=gain_min
             )
-        unfilled = cls(tuple(patterns), buckets, (), seed, engine, limits, threads)
+        unfilled = cls(tuple(patterns), buckets, (), seed, limits, threads)
         chosen = unfilled._chosen(population)
         borders = []
         for number in range(len(patterns)):
@@ -175,7 +171,7 @@ class PepPlacement:
     def values(self) -> PatternValues:
         """Return the finder of the values of messages."""
         places = [pattern.place for pattern in self.patterns]
-        return PatternValues(places, engine=self.engine, limits=self.limits, threads=self.threads)
+        return PatternValues(places, limits=self.limits, threads=self.threads)
 
     def _targets(
         self, patterns: np.ndarray, keys: np.ndarray, key_of: Sequence[ValueKey]

@@ -47,7 +47,6 @@ class PrefixPlacement:
             alternatives begin differently, or in a way that was not known, are there.
         steps: Steps that count.
         table: Beginning -> partition.
-        engine: What finds the beginnings in messages; as for `QueryIndex`.
         limits: What a message may cost.
         threads: As for `QueryIndex.matcher`.
     """
@@ -55,7 +54,6 @@ class PrefixPlacement:
     groups: int
     steps: int
     table: Mapping[Place, int] = field(default_factory=dict)
-    engine: str | None = None
     limits: Limits | None = None
     threads: int | None = None
 
@@ -66,7 +64,6 @@ class PrefixPlacement:
         groups: int,
         *,
         steps: int = 2,
-        engine: str | None = None,
         limits: Limits | None = None,
         threads: int | None = None,
     ) -> PrefixPlacement:
@@ -79,7 +76,7 @@ class PrefixPlacement:
         if not isinstance(steps, int) or isinstance(steps, bool) or steps < 1:
             reason = f"{steps!r} is not a whole number from 1 on"
             raise ConfigError("config.invalid", key="steps", reason=reason)
-        empty = cls(groups, steps, {}, engine, limits, threads)
+        empty = cls(groups, steps, {}, limits, threads)
         numbers, places = empty._beginnings(population)
         counts = np.bincount(numbers[numbers >= 0], minlength=len(places)).tolist()
         weights = {place: count for place, count in zip(places, counts, strict=True) if count}
@@ -126,7 +123,7 @@ class PrefixPlacement:
     @cached_property
     def _matcher(self) -> tuple[Matcher, np.ndarray]:
         """Return the matcher of the beginnings, and the partition of each by its number there."""
-        index = QueryIndex(engine=self.engine, limits=self.limits)
+        index = QueryIndex(limits=self.limits)
         places = list(self.table)
         rows = []
         for number, place in enumerate(places):

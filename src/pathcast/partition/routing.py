@@ -42,7 +42,6 @@ from pathcast.model import (
     CACHE_BYTES_MAX,
     BatchStats,
     DeliverMode,
-    EngineName,
     Query,
     RoutingEntry,
     Subscription,
@@ -104,7 +103,6 @@ class RoutingIndex:
         partitions: int,
         *,
         budget_bytes: int = BUDGET_BYTES,
-        engine: EngineName | None = None,
         limits: Limits | None = None,
         dont_care: int | None = None,
         sample: pa.Array | None = None,
@@ -115,7 +113,6 @@ class RoutingIndex:
             routes: The paths of the queries of each partition; generalised as far as is needed.
             partitions: How many there are; targets of routes are below.
             budget_bytes: Bytes of its file, about.
-            engine: Which engine answers.
             limits: What a message may cost; those under which the queries are matched.
             dont_care: The partition that every message may go to before others lose anything.
             sample: Messages; what is generalised is then chosen by how often paths occur in them.
@@ -123,14 +120,14 @@ class RoutingIndex:
         Cost: `fitted`, and what a `RoutingTable` costs.
         """
         words = words_for(partitions)
-        frequency = None if sample is None else _frequency_in(sample, engine)
+        frequency = None if sample is None else _frequency_in(sample)
         given_up = 0 if dont_care is None else 1 << dont_care
         kept = fitted(routes, budget_bytes, words=words, given_up=given_up, frequency=frequency)
         entries = [RoutingEntry((canonical_text(each.path),), each.targets) for each in kept]
-        return cls(RoutingTable(entries, partitions, engine=engine, limits=limits))
+        return cls(RoutingTable(entries, partitions, limits=limits))
 
     @classmethod
-    def open(cls, folder: Path, *, engine: EngineName | None = None) -> RoutingIndex:
+    def open(cls, folder: Path) -> RoutingIndex:
         """The index that was saved in a folder.
 
         Raises:
@@ -151,7 +148,7 @@ class RoutingIndex:
             if told[b"format"] != _FORMAT or told[b"digest"] != _digest(entries, told):
                 raise ValueError("it is of another version, or not as it was written")
             agreed = Limits.from_json(limits, str(path))
-            return cls(RoutingTable(entries, partitions, engine=engine, limits=agreed))
+            return cls(RoutingTable(entries, partitions, limits=agreed))
         except (pa.ArrowException, KeyError, ValueError, TypeError, ConfigError) as error:
             raise SnapshotFormatError(
                 "snapshot.damaged", path=str(path), reason=str(error)
@@ -199,14 +196,14 @@ class RoutingIndex:
 
         Cost: what a `RoutingTable` of the paths costs, and a match.
         """
-        engine, limits = self._table.engine, self._table.limits
-        index = QueryIndex(engine=engine, limits=limits)
+        limits = self._table.limits
+        index = QueryIndex(limits=limits)
         refused = index.matcher(threads=1).match_batch([message])[0].error
         if refused is not None:
             raise refused
         entries = self._table.entries
         apart = [RoutingEntry(entry.paths, 1 << number) for number, entry in enumerate(entries)]
-        table = RoutingTable(apart, len(apart), engine=engine, limits=limits)
+        table = RoutingTable(apart, len(apart), limits=limits)
         routed = table.router(threads=1).route(pa.array([message]))
         held = routed.targets[0].as_py()
         found = {" and ".join(entries[n].paths): bits_of(entries[n].targets) for n in held}
@@ -279,12 +276,12 @@ def _digest(entries: Iterable[RoutingEntry], told: Mapping[bytes, bytes]) -> byt
     return digest.hexdigest().encode()
 
 
-def _frequency_in(sample: pa.Array, engine: EngineName | None) -> Frequency:
+def _frequency_in(sample: pa.Array) -> Frequency:
     """Shares of the messages of a sample."""
 
     def shares(paths: Sequence[NormalQuery]) -> list[float]:
         distinct = {path: str(at) for at, path in enumerate(dict.fromkeys(paths))}
-        index = QueryIndex(engine=engine)
+        index = QueryIndex()
         for error in index.register(
             [Query(name, canonical_text(path)) for path, name in distinct.items()]
         ).rejected.values():

@@ -31,7 +31,6 @@ from pathcast.spark.schemas import LETTERS
 if TYPE_CHECKING:
     from pathcast.customize import DeliveryBatch, DeliveryMatcher
     from pathcast.engine import Matcher
-    from pathcast.model import EngineName
 
 NO_FRAGMENT = -1
 RESULTS_AT_ONCE = 50_000
@@ -87,7 +86,6 @@ class Answerer:
     Args:
         files: The generation.
         limits: Bounds on a message; those that were agreed with the generation when not given.
-        engine: Which engine answers.
         threads: Threads of one call.
         cache_bytes_max: Memory for compiled label paths; None for the engine's default.
 
@@ -100,7 +98,6 @@ class Answerer:
         self,
         files: GenerationFiles | SavedQueries,
         *,
-        engine: EngineName,
         limits: Limits | None = None,
         threads: int = 1,
         cache_bytes_max: int | None = None,
@@ -114,12 +111,12 @@ class Answerer:
         self.query_ids = pa.array([], pa.string())
         """Ids of the filter queries, by number."""
         if files.notices is not None:
-            snapshot = Snapshot.open(files.notices, engine=engine)
+            snapshot = Snapshot.open(files.notices)
             self._matcher = snapshot.matcher(threads=threads, limits=limits, **options)
             self.query_ids = ids_of(snapshot)
             self._notices = self.table.takers_of(self.query_ids)
         if files.results is not None:
-            subscriptions = SubscriptionSnapshot.open(files.results, engine=engine)
+            subscriptions = SubscriptionSnapshot.open(files.results)
             self._broker = subscriptions.matcher(threads=threads, limits=limits, **options)
             ids = subscriptions.table.column("id").cast(pa.string())
             self._results = _ResultTakers(ids.to_pylist(), self.table.takers_of(ids))

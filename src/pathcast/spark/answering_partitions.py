@@ -25,7 +25,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.customize.engines import id_maker
 from pathcast.errors import PathcastError
 from pathcast.spark.answering import Answerer, BatchAnswer
 from pathcast.spark.partitions import PartitionedGeneration
@@ -34,7 +33,6 @@ from pathcast.spark.tasks import Clock, DeliveryTask, TaskReport
 from pathcast.spark.writing import InboxWriter, LetterWriter, MatchWriter
 
 if TYPE_CHECKING:
-    from pathcast.model import EngineName
     from pathcast.spark.schemas import MatchesForm
     from pathcast.spark.storage import Storage
 
@@ -124,7 +122,6 @@ class _Run:
         self._inboxes = InboxWriter(
             target,
             table=table,
-            make_ids=id_maker(task.engine),
             extra=task.reader.extra,
             times=task.times,
         )
@@ -136,7 +133,6 @@ class _Run:
         partitions = _partitions(
             task.storage,
             self._job.placed,
-            task.engine,
             task.threads,
             task.cache_bytes_max,
             task.matches != "numbers",
@@ -201,7 +197,6 @@ class _Partitions:
         self,
         storage: Storage,
         placed: PartitionedGeneration,
-        engine: EngineName,
         threads: int,
         cache_bytes_max: int | None,
         by_id: bool,
@@ -209,7 +204,6 @@ class _Partitions:
     ) -> None:
         self._storage = storage
         self._placed = placed
-        self._engine: EngineName = engine
         self._threads = threads
         self._cache_bytes_max = cache_bytes_max
         self._by_id = by_id
@@ -242,7 +236,6 @@ class _Partitions:
         with part.files(self._storage) as files:
             answerer = Answerer(
                 files,
-                engine=self._engine,
                 threads=self._threads,
                 cache_bytes_max=self._cache_bytes_max,
             )
@@ -256,14 +249,13 @@ class _Partitions:
 def _partitions(
     storage: Storage,
     placed: PartitionedGeneration,
-    engine: EngineName,
     threads: int,
     cache_bytes_max: int | None,
     by_id: bool,
     bytes_max: int | None,
 ) -> _Partitions:
     """The partitions of a generation, those that are open kept by a worker process."""
-    return _Partitions(storage, placed, engine, threads, cache_bytes_max, by_id, bytes_max)
+    return _Partitions(storage, placed, threads, cache_bytes_max, by_id, bytes_max)
 
 
 class _FindsWriter:

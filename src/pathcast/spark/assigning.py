@@ -35,7 +35,6 @@ from pathcast.spark.taking_up import read_queries, subscriptions_in
 
 if TYPE_CHECKING:
     from pathcast.limits import Limits
-    from pathcast.model import EngineName
     from pathcast.partition.routes import Routes
     from pathcast.query import Population
     from pathcast.spark.settings import PlacementSettings
@@ -61,17 +60,17 @@ class PieceQueries:
     populations: tuple[Population | None, Population | None]
 
     @classmethod
-    def open(cls, storage: Storage, piece: Generation, engine: EngineName) -> PieceQueries:
+    def open(cls, storage: Storage, piece: Generation) -> PieceQueries:
         """The queries of a piece. Cost: 1 µs a filter query, 0.4 ms for each of the others."""
         with piece.local(storage, [QUERIES]) as [path]:
             table = read_queries(path)
         snapshot = notices = results = None
         with piece.files(storage) as files:
             if files.notices is not None:
-                snapshot = Snapshot.open(files.notices, engine=engine)
+                snapshot = Snapshot.open(files.notices)
                 notices = snapshot.population()
             if files.results is not None:
-                saved = SubscriptionSnapshot.open(files.results, engine=engine)
+                saved = SubscriptionSnapshot.open(files.results)
                 results = Broker.restored(saved, threads=1).population()
         return cls(table, snapshot, (notices, results))
 
@@ -99,7 +98,6 @@ def placement_of(
     queries: PieceQueries,
     settings: PlacementSettings,
     *,
-    engine: EngineName,
     limits: Limits,
     sample: pa.Array | None,
 ) -> Placement:
@@ -108,25 +106,22 @@ def placement_of(
     Args:
         queries: The queries, or a sample of them.
         settings: The scheme, and how many partitions.
-        engine: Which engine answers.
         limits: What a message may cost.
         sample: Messages; "pep" chooses patterns by what they have, "cost" measures on them.
     """
     population, count = queries.larger(), settings.partitions
     match settings.scheme:
         case "pep":
-            return PepPlacement.of(
-                population, count, sample=sample, engine=engine, limits=limits, threads=1
-            )
+            return PepPlacement.of(population, count, sample=sample, limits=limits, threads=1)
         case "prefix":
-            return PrefixPlacement.of(population, count, engine=engine, limits=limits)
+            return PrefixPlacement.of(population, count, limits=limits)
         case "hash":
             return HashPlacement(count)
         case "cost":
             costs = np.ones(len(population))
             if sample is not None and population is queries.populations[0]:
                 assert queries.snapshot is not None
-                costs = measured_costs(queries.snapshot, sample, engine=engine)
+                costs = measured_costs(queries.snapshot, sample)
             return CostPlacement.of(population, costs, count)
 
 

@@ -18,9 +18,8 @@ import pyarrow as pa
 from pathcast.customize.identity import SetVersion
 from pathcast.customize.subscription_engines import SubscriptionEngines
 from pathcast.customize.subscription_rows import RejectedSubscription, WarnedSubscription
-from pathcast.engine.selection import engine_name
 from pathcast.limits import Limits
-from pathcast.model import DeliverMode, EngineName, Subscription
+from pathcast.model import DeliverMode, Subscription
 from pathcast.spark.cutting import GenerationCutter
 from pathcast.spark.generations import DESCRIPTION, QUERIES, TAKERS, Generation
 from pathcast.spark.last_valid import LastValidVersions
@@ -63,7 +62,6 @@ class SubscriptionBook:
         place: Where they are kept.
         output: Where generations are kept.
         deliver: What is delivered where a row does not say.
-        engine: Which engine compiles the queries.
         namespaces: Prefixes for all queries.
         limits: What a message may cost, by name; the defaults for the others.
         sections: Who takes them up in sections (see `pathcast.spark.sections`); None for this
@@ -76,7 +74,6 @@ class SubscriptionBook:
         output: Storage,
         *,
         deliver: DeliverMode = "ids",
-        engine: EngineName | None = None,
         namespaces: Mapping[str, str] | None = None,
         limits: Mapping[str, int | str] | None = None,
         sections: Callable[[], Workers] | None = None,
@@ -86,7 +83,6 @@ class SubscriptionBook:
         self.place = place
         self._output = output
         self._deliver: DeliverMode = deliver
-        self._engine = engine
         self._namespaces = dict(namespaces or {})
         self._state: Hashable = None
         self._current: TakenUp | None = None
@@ -140,7 +136,6 @@ class SubscriptionBook:
         cutter = GenerationCutter(
             self._output,
             placement,
-            engine=engine_name(self._engine),
             namespaces=self._namespaces,
         )
         current, engines = self._current, self._engines
@@ -153,7 +148,7 @@ class SubscriptionBook:
     def _last_valid(self, earlier: Generation | None) -> LastValidVersions | None:
         if earlier is None:
             return None
-        return LastValidVersions(self._output, earlier, self._namespaces, self._engine)
+        return LastValidVersions(self._output, earlier, self._namespaces)
 
     def _build(self, last_valid: LastValidVersions | None) -> TakenUp:
         with collector_paused():
@@ -167,7 +162,6 @@ class SubscriptionBook:
             self._deliver,
             self._output,
             workers,
-            engine=self._engine,
             namespaces=self._namespaces,
             limits=self._limits,
             last_valid=last_valid,
@@ -180,7 +174,7 @@ class SubscriptionBook:
         # Whoever is interrupted from here on leaves engines that nobody knows the state of.
         engines, self._engines = self._engines, None
         if engines is None:
-            engines = SubscriptionEngines(self._engine, limits, self._namespaces)
+            engines = SubscriptionEngines(limits, self._namespaces)
         taken = engines.take_up(rows, last_valid)
         self._engines = engines
         written = self._write(engines, {key: row for key, (row, _) in taken.takers.items()})

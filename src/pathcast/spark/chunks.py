@@ -45,16 +45,14 @@ class EvaluateChunks:
     """The task: evaluates the pairs of its share.
 
     Attributes:
-        engine: As for `QueryIndex`.
         limits: What one chunk may cost.
     """
 
-    engine: str | None
     limits: Limits | None
 
     def __call__(self, tasks: Iterable[ChunkTask]) -> Iterator[ChunkAnswer]:
         """Evaluates pairs, one after another."""
-        evaluator = ChunkEvaluator(engine=self.engine, limits=self.limits)
+        evaluator = ChunkEvaluator(limits=self.limits)
         return map(evaluator.evaluate, tasks)
 
 
@@ -64,7 +62,6 @@ def evaluate_chunks(
     message: bytes,
     cut: Cut,
     *,
-    engine: str | None = None,
     limits: Limits | None = None,
 ) -> ChunkAnswer:
     """Evaluates a message that was cut, on workers.
@@ -74,7 +71,6 @@ def evaluate_chunks(
         scheme: What it was cut by.
         message: All of it; it is sent to a worker only for the potpourri, or if it has a fault.
         cut: Its chunks.
-        engine: As for `QueryIndex`.
         limits: What one chunk may cost.
 
     Returns:
@@ -83,14 +79,13 @@ def evaluate_chunks(
     Cost: one job of as many tasks as there are chunks that have something, each with the bytes of
         its chunk; the largest is the first.
     """
-    return evaluate_tasks(workers, tasks_of(scheme, message, cut), engine=engine, limits=limits)
+    return evaluate_tasks(workers, tasks_of(scheme, message, cut), limits=limits)
 
 
 def evaluate_tasks(
     workers: Workers,
     tasks: Iterable[ChunkTask],
     *,
-    engine: str | None = None,
     limits: Limits | None = None,
 ) -> ChunkAnswer:
     """Evaluates the tasks of a message on workers: `tasks_of`, or `pathcast.chunking.pair_tasks`.
@@ -98,7 +93,6 @@ def evaluate_tasks(
     Args:
         workers: Who runs them.
         tasks: Chunks, or pairs of chunk and partition, with what is asked of them.
-        engine: As for `QueryIndex`.
         limits: What one of them may cost.
 
     Returns:
@@ -106,4 +100,4 @@ def evaluate_tasks(
     """
     ordered = sorted(tasks, key=lambda task: -len(task.message))
     shares: Sequence[Sequence[ChunkTask]] = [[task] for task in ordered]
-    return merged(workers.run(EvaluateChunks(engine, limits), shares) if shares else ())
+    return merged(workers.run(EvaluateChunks(limits), shares) if shares else ())

@@ -31,7 +31,6 @@ from pathcast.spark.answering import Answerer
 from pathcast.spark.partitions import RESULTS_BYTES
 
 if TYPE_CHECKING:
-    from pathcast.model import EngineName
     from pathcast.partition.routing import Marks
     from pathcast.spark.files import FileReader, Unit
     from pathcast.spark.generations import Generation
@@ -125,7 +124,6 @@ def measure(
     messages: pa.RecordBatch | None,
     *,
     storage: Storage,
-    engine: EngineName,
     threads: int,
     worker_bytes_max: int | None,
 ) -> Costs:
@@ -135,7 +133,6 @@ def measure(
         placed: The partitions.
         messages: `sample_of`; where there are none, memory decides alone.
         storage: Where the generation lies.
-        engine: Which engine answers.
         threads: Threads of one call.
         worker_bytes_max: Memory that queries may take; None for a share of what there is.
 
@@ -150,10 +147,10 @@ def measure(
 
     def answering(generation: Generation, batch: pa.RecordBatch) -> float:
         with generation.files(storage) as files:
-            answerer = Answerer(files, engine=engine, threads=threads)
+            answerer = Answerer(files, threads=threads)
         return _timed(lambda: answerer.answer(batch, with_matches=True))[0]
 
-    marker = placed.routing(storage, engine).marker(threads=threads)
+    marker = placed.routing(storage).marker(threads=threads)
     column = messages.column("message")
     mark_us, marks = _timed(lambda: marker.mark(column))
     touched = len(marks.partitions.flatten())

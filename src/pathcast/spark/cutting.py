@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from pathcast.customize import Broker
 from pathcast.engine import QueryIndex
 from pathcast.errors import PathcastError
-from pathcast.model import EngineName, Query
+from pathcast.model import Query
 from pathcast.partition import Placement
 from pathcast.partition.routes import ROUTE_BYTES, Routes, fitted
 from pathcast.partition.routing import FILE, RoutingIndex, words_for
@@ -110,7 +110,6 @@ class PlaceTask:
         placement: Where queries go; None to make one for each piece.
         partitions: Their number.
         dont_care: See `Placement`.
-        engine: Which engine answers.
         namespaces: Prefixes for all queries.
         sample: Messages, where a placement is to be made.
     """
@@ -122,7 +121,6 @@ class PlaceTask:
     placement: Placement | None
     partitions: int
     dont_care: int | None
-    engine: EngineName
     namespaces: Mapping[str, str]
     sample: pa.Array | None
 
@@ -140,11 +138,10 @@ class PlaceTask:
             yield report
 
     def _place(self, report: PlacedPiece, piece: Generation) -> None:
-        queries = PieceQueries.open(self.storage, piece, self.engine)
+        queries = PieceQueries.open(self.storage, piece)
         placement = self.placement or placement_of(
             queries,
             self.settings,
-            engine=self.engine,
             limits=self.generation.message_limits(),
             sample=self.sample,
         )
@@ -229,13 +226,11 @@ class CompileTask:
     Attributes:
         storage: The output.
         placed: What is being made.
-        engine: Which engine compiles.
         namespaces: Prefixes for all queries.
     """
 
     storage: Storage
     placed: PartitionedGeneration
-    engine: EngineName
     namespaces: Mapping[str, str]
 
     def __call__(self, units: Iterable[CompileUnit]) -> Iterator[CompiledPart]:
@@ -276,7 +271,7 @@ class CompileTask:
         snapshot = broker = None
         limits = self.placed.generation.message_limits()
         if len(notices):
-            index = QueryIndex(engine=self.engine, limits=limits, namespaces=self.namespaces)
+            index = QueryIndex(limits=limits, namespaces=self.namespaces)
             rows = zip(*_columns(notices, "id", "query", "namespaces"), strict=True)
             report = index.register(
                 Query(name, text, dict(own) if own else None) for name, text, own in rows
@@ -290,7 +285,7 @@ class CompileTask:
                 numbers = pa.table([notices.column("number").take(at)], schema=_NUMBERS_SCHEMA)
                 size += write_ipc(self.storage, f"{folder}/{NUMBERS}", numbers)
         if len(results):
-            broker = Broker(self.engine, limits, self.namespaces, threads=1)
+            broker = Broker(limits, self.namespaces, threads=1)
             for error in broker.subscribe(subscriptions_in(results)).rejected.values():
                 raise error
         size += write_snapshots(self.storage, folder, snapshot, broker)
@@ -303,7 +298,6 @@ class GenerationCutter:
     Args:
         storage: The output.
         placement: How to cut.
-        engine: Which engine compiles the queries.
         namespaces: Prefixes for all queries.
     """
 
@@ -312,12 +306,10 @@ class GenerationCutter:
         storage: Storage,
         placement: PlacementSettings,
         *,
-        engine: EngineName,
         namespaces: Mapping[str, str],
     ) -> None:
         self._storage = storage
         self._placement = placement
-        self._engine = engine
         self._namespaces = namespaces
 
     @property
@@ -353,7 +345,7 @@ class GenerationCutter:
         placed, routes = self._place(task, units, workers)
         made = self._route(generation, task, routes, sample)
         parts = workers.run(
-            CompileTask(self._storage, made, self._engine, self._namespaces),
+            CompileTask(self._storage, made, self._namespaces),
             shares_of(_compile_units(placed, task.partitions), workers.count),
         )
         for part in parts:
@@ -373,11 +365,10 @@ class GenerationCutter:
         """Return the task that places pieces, all by one placement or each by its own."""
         settings = self._placement
         piece = generation.pieces()[largest.number]
-        queries = PieceQueries.open(self._storage, piece, self._engine)
+        queries = PieceQueries.open(self._storage, piece)
         placement = placement_of(
             queries,
             settings,
-            engine=self._engine,
             limits=generation.message_limits(),
             sample=sample,
         )
@@ -390,7 +381,6 @@ class GenerationCutter:
             None if is_by_piece else placement,
             placement.partitions,
             placement.dont_care,
-            self._engine,
             self._namespaces,
             sample if is_by_piece else None,
         )
@@ -424,7 +414,6 @@ class GenerationCutter:
             routes,
             task.partitions,
             budget_bytes=self._placement.routing_bytes_max,
-            engine=self._engine,
             limits=generation.message_limits(),
             dont_care=task.dont_care,
             sample=sample,

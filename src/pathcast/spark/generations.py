@@ -39,7 +39,6 @@ from pathcast.model import Subscription
 from pathcast.spark.copies import local_files
 
 if TYPE_CHECKING:
-    from pathcast.model import EngineName
     from pathcast.spark.storage import Storage
 
 SNAPSHOTS: Final = "_snapshots"
@@ -219,17 +218,16 @@ class SavedQueries:
     version: str
     notices: Path | None
     results: Path | None
-    _engine: EngineName
 
     def table(self) -> TakerTable:
         """Return the takers of all queries. Cost: 3 µs a query."""
         if self.notices is not None:
-            snapshot = Snapshot.open(self.notices, engine=self._engine)
+            snapshot = Snapshot.open(self.notices)
             queries = [snapshot.query(name) for name in sorted(snapshot.query_ids)]
             rows = [Subscription(q.id, "", q.text, "ids", q.namespaces) for q in queries]
         else:
             assert self.results is not None
-            opened = SubscriptionSnapshot.open(self.results, engine=self._engine)
+            opened = SubscriptionSnapshot.open(self.results)
             rows = sorted(opened.subscriptions, key=lambda row: (row.subscriber, row.id))
         versions = [bytes.fromhex(subscription_version(row)) for row in rows]
         columns = [[row.subscriber or None for row in rows], [row.id for row in rows], versions]
@@ -237,17 +235,17 @@ class SavedQueries:
         return TakerTable(pa.table(columns, schema=schema))
 
 
-def open_saved(path: Path, engine: EngineName) -> SavedQueries:
+def open_saved(path: Path) -> SavedQueries:
     """A saved file of either kind.
 
     Raises:
         SnapshotFormatError: It is neither, or is damaged.
     """
     try:
-        return SavedQueries(Snapshot.open(path, engine=engine).version, path, None, engine)
+        return SavedQueries(Snapshot.open(path).version, path, None)
     except SnapshotFormatError:
-        opened = SubscriptionSnapshot.open(path, engine=engine)
-        return SavedQueries(opened.version, None, path, engine)
+        opened = SubscriptionSnapshot.open(path)
+        return SavedQueries(opened.version, None, path)
 
 
 class TakerRows(NamedTuple):

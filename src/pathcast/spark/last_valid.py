@@ -24,9 +24,8 @@ import pyarrow.compute as pc
 from pathcast.customize import SubscriptionSnapshot
 from pathcast.customize.subscription_rows import SubscriptionKey
 from pathcast.engine import Snapshot
-from pathcast.engine.selection import engine_name
 from pathcast.errors import SnapshotFormatError
-from pathcast.model import EngineName, Subscription
+from pathcast.model import Subscription
 from pathcast.spark.generations import Generation, GenerationFiles
 from pathcast.spark.ledger import BatchLedger
 
@@ -43,13 +42,11 @@ class LastValidVersions:
         storage: The output that has the generation.
         generation: The generation.
         namespaces: Prefixes for all queries, which a row of it need not repeat.
-        engine: Which engine opens it.
     """
 
     storage: Storage
     generation: Generation
     namespaces: Mapping[str, str]
-    engine: EngineName | None = None
 
     def __call__(self, keys: Collection[SubscriptionKey]) -> Mapping[SubscriptionKey, Subscription]:
         """Returns those of some subscriptions that the generation has.
@@ -67,7 +64,7 @@ class LastValidVersions:
                 rows = table.rows(np.flatnonzero(pc.is_in(table.ids, value_set=ids)))
                 pairs = zip(rows.subscribers.to_pylist(), rows.ids.to_pylist(), strict=True)
                 wanted = set(pairs) & set(keys)
-                texts = _texts_of(files, {name for _, name in wanted}, self.engine)
+                texts = _texts_of(files, {name for _, name in wanted})
             for subscriber, name in wanted:
                 row = texts[name]._replace(subscriber=subscriber)
                 found[subscriber, name] = row._replace(namespaces=self._own(row.namespaces))
@@ -95,34 +92,28 @@ def last_valid_of(settings: PipelineSettings) -> LastValidVersions | None:
     return None
 
 
-def subscriptions_of(
-    storage: Storage, version: str, subscriber: str, engine: EngineName | None
-) -> dict[str, Subscription]:
+def subscriptions_of(storage: Storage, version: str, subscriber: str) -> dict[str, Subscription]:
     """Returns what a subscriber had asked for in a generation, by id of the query."""
     found: dict[str, Subscription] = {}
     for piece in Generation.read(storage, version).pieces():
         with piece.files(storage) as files:
             table = files.table()
             mine = set(table.ids.filter(pc.equal(table.subscribers, subscriber)).to_pylist())
-            found |= _texts_of(files, mine, engine)
+            found |= _texts_of(files, mine)
     return found
 
 
-def _texts_of(
-    files: GenerationFiles, wanted: set[str], engine: EngineName | None
-) -> dict[str, Subscription]:
+def _texts_of(files: GenerationFiles, wanted: set[str]) -> dict[str, Subscription]:
     """The queries of some ids."""
-    return {row.id: row for row in _queries_in(files, wanted, engine)} if wanted else {}
+    return {row.id: row for row in _queries_in(files, wanted)} if wanted else {}
 
 
-def _queries_in(
-    files: GenerationFiles, wanted: set[str], engine: EngineName | None
-) -> Iterator[Subscription]:
+def _queries_in(files: GenerationFiles, wanted: set[str]) -> Iterator[Subscription]:
     if files.notices is not None:
-        snapshot = Snapshot.open(files.notices, engine=engine)
+        snapshot = Snapshot.open(files.notices)
         for query_id in wanted & set(snapshot.query_ids):
             query = snapshot.query(query_id)
             yield Subscription(query_id, "", query.text, "ids", query.namespaces)
     if files.results is not None:
-        opened = SubscriptionSnapshot.open(files.results, engine=engine_name(engine))
+        opened = SubscriptionSnapshot.open(files.results)
         yield from (row for row in opened.subscriptions if row.id in wanted)

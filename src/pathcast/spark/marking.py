@@ -22,7 +22,6 @@ from pathcast.spark.tasks import GENERATIONS_OPEN_MAX, Clock, DeliveryTask, Task
 from pathcast.spark.writing import LetterWriter
 
 if TYPE_CHECKING:
-    from pathcast.model import EngineName
     from pathcast.spark.files import Unit
     from pathcast.spark.storage import Storage
 
@@ -65,7 +64,7 @@ class MarkingTask:
 
     def _run(self, units: Iterable[Unit], report: MarkReport) -> None:
         task, clock = self.task, Clock(report.seconds)
-        marker = _marker(task.storage, self.placed, task.engine, task.threads)
+        marker = _marker(task.storage, self.placed, task.threads)
         letters = LetterWriter(task.target)
         routed = RoutedWriter(
             task.storage, task.batch_id, task.reader.extra, keep_all=self.keep_all
@@ -92,8 +91,6 @@ class MarkingTask:
 
 
 @lru_cache(maxsize=GENERATIONS_OPEN_MAX)
-def _marker(
-    storage: Storage, placed: PartitionedGeneration, engine: EngineName, threads: int
-) -> RoutingMarker:
+def _marker(storage: Storage, placed: PartitionedGeneration, threads: int) -> RoutingMarker:
     """The routing index, opened once per worker process."""
-    return placed.routing(storage, engine).marker(threads=threads)
+    return placed.routing(storage).marker(threads=threads)

@@ -32,7 +32,7 @@ from pathcast.model import Subscription
 from pathcast.spark.schemas import TIME
 
 if TYPE_CHECKING:
-    from pathcast.model import EngineName
+    pass
 
 _OPEN: Final = b"<t>"
 _CLOSE: Final = b"</t>"
@@ -51,7 +51,6 @@ class MessageTimes:
     Args:
         time: `source.time`.
         namespaces: Prefixes for the path.
-        engine: Which engine evaluates it.
         limits: What a message may cost.
 
     Cost: of a path, reading each message that is delivered once more; of a column, nothing.
@@ -59,7 +58,6 @@ class MessageTimes:
 
     time: str
     namespaces: Sequence[tuple[str, str]]
-    engine: EngineName
     limits: Limits
 
     def check(self) -> None:
@@ -94,7 +92,7 @@ class MessageTimes:
     def _broker(self) -> Broker | None:
         if not is_path(self.time):
             return None
-        broker = Broker(self.engine, self.limits, dict(self.namespaces), threads=1)
+        broker = Broker(self.limits, dict(self.namespaces), threads=1)
         query = f"<t>{{string(({self.time})[1])}}</t>"
         report = broker.subscribe([Subscription("time", "", query, "fragment")])
         for error in report.rejected.values():

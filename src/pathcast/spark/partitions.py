@@ -31,7 +31,6 @@ from pathcast.spark.merging import RANK
 from pathcast.spark.taking_up import read_ipc
 
 if TYPE_CHECKING:
-    from pathcast.model import EngineName
     from pathcast.spark.storage import Storage
 
 PARTITIONS: Final = "partitions.json"
@@ -86,11 +85,11 @@ class PartitionedGeneration:
             ranks: np.ndarray = read_ipc(path).column(RANK).to_numpy()
             return ranks
 
-    def routing(self, storage: Storage, engine: EngineName) -> RoutingIndex:
+    def routing(self, storage: Storage) -> RoutingIndex:
         """The routing index."""
         routing = replace(self.generation, part=self.name)
         with routing.local(storage, [FILE]) as [path]:
-            return RoutingIndex.open(path.parent, engine=engine)
+            return RoutingIndex.open(path.parent)
 
     def to_json(self) -> bytes:
         """Return the content of `partitions.json`."""

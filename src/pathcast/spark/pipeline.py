@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from pathcast.engine.selection import engine_name
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.limits import Limits
 from pathcast.spark import schemas
@@ -170,7 +169,6 @@ class Pipeline:
             settings,
             output,
             lambda: self._workers(),
-            settings.engine.engine,
             is_whole=is_held_whole(settings),
         )
         self._delta = DeltaTables(output, self._layout) if out.format == "delta" else None
@@ -467,7 +465,6 @@ class Pipeline:
             layout=self._layout,
             processed_us=self._begun_us(batch_id),
             times=self._times(),
-            engine=engine_name(engine.engine),
             threads=engine.threads,
             cache_bytes_max=engine.cache_bytes_max,
         )
@@ -484,7 +481,7 @@ class Pipeline:
             return None
         bound = tuple(sorted(source.time_namespaces.items()))
         limits = engine.message_limits()
-        return MessageTimes(source.time, bound, engine_name(engine.engine), limits)
+        return MessageTimes(source.time, bound, limits)
 
     def _check_times(self) -> None:
         """Refuses a time of messages that cannot be found or written.

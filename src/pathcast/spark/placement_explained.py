@@ -18,14 +18,13 @@ import pyarrow.compute as pc
 
 from pathcast.customize.subscription_engines import SubscriptionEngines
 from pathcast.customize.subscription_rows import SubscriptionRows
-from pathcast.engine.selection import engine_name, select_engine
 from pathcast.errors import UnknownQueryError
+from pathcast.kernel import parse
 from pathcast.spark.placing import Choice, choice_of
 from pathcast.spark.storage import Storage
 from pathcast.spark.subscription_places import place_of
 
 if TYPE_CHECKING:
-    from pathcast.model import EngineName
     from pathcast.spark.partitions import PartitionedGeneration
     from pathcast.spark.settings import PipelineSettings
 
@@ -88,7 +87,6 @@ class PlacementExplanation:
 
 def explain_placement(
     settings: PipelineSettings,
-    engine: EngineName | None = None,
     *,
     query_ids: Sequence[str] = (),
     message: bytes | None = None,
@@ -97,7 +95,6 @@ def explain_placement(
 
     Args:
         settings: The pipeline.
-        engine: Which engine answers; None for that of the pipeline.
         query_ids: Queries whose partition is asked for.
         message: A message, or None.
 
@@ -108,20 +105,19 @@ def explain_placement(
 
     Cost: that of `choice_of`.
     """
-    chosen = engine or settings.engine.engine
     with TemporaryDirectory() as folder:
         storage = Storage(folder)
-        choice = choice_of(settings, chosen, storage)
+        choice = choice_of(settings, storage)
         if choice.placed is None:
-            _check_known(settings, chosen, query_ids)
+            _check_known(settings, query_ids)
             if message is not None:
-                select_engine(chosen)[1].parse(message, settings.engine.message_limits())
+                parse(message, settings.engine.message_limits())
             return PlacementExplanation(choice, dict.fromkeys(query_ids), None)
         queries = _partitions_of(choice.placed, storage, query_ids)
         routes: dict[int, list[str]] | None = None
         if message is not None:
             routes = {}
-            index = choice.placed.routing(storage, engine_name(chosen))
+            index = choice.placed.routing(storage)
             for path, targets in index.reached(message).items():
                 for at in targets:
                     routes.setdefault(at, []).append(path)
@@ -130,9 +126,7 @@ def explain_placement(
         )
 
 
-def _check_known(
-    settings: PipelineSettings, engine: EngineName | None, query_ids: Sequence[str]
-) -> None:
+def _check_known(settings: PipelineSettings, query_ids: Sequence[str]) -> None:
     """Refuses ids that no query has which a run would take.
 
     Raises:
@@ -151,7 +145,7 @@ def _check_known(
     ]
     rows = SubscriptionRows([row for row, _ in asked], [at for _, at in asked], [])
     limits = settings.engine.message_limits()
-    engines = SubscriptionEngines(engine, limits, wanted.namespaces)
+    engines = SubscriptionEngines(limits, wanted.namespaces)
     engines.take_up(rows)
     for name in query_ids:
         if name not in engines.queries:

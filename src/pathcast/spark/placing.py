@@ -17,7 +17,6 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pathcast.engine.selection import engine_name
 from pathcast.errors import ConfigError
 from pathcast.spark.answering_partitions import (
     MergeTask,
@@ -42,7 +41,6 @@ from pathcast.spark.subscription_places import place_of
 from pathcast.spark.workers import InProcess
 
 if TYPE_CHECKING:
-    from pathcast.model import EngineName
     from pathcast.spark.files import Unit
     from pathcast.spark.partitions import PartitionedGeneration
     from pathcast.spark.settings import PipelineSettings, PlacementSettings
@@ -115,7 +113,6 @@ class Placer:
             placed,
             messages,
             storage=task.storage,
-            engine=task.engine,
             threads=task.threads,
             worker_bytes_max=self._placement.worker_bytes_max,
         )
@@ -143,12 +140,11 @@ class Choice:
         return told if self.placed is None else f"{told}; {described(self.placed)}"
 
 
-def choice_of(settings: PipelineSettings, engine: EngineName | None, storage: Storage) -> Choice:
+def choice_of(settings: PipelineSettings, storage: Storage) -> Choice:
     """Where a pipeline would match its queries, as a run would decide.
 
     Args:
         settings: The pipeline.
-        engine: Which engine answers.
         storage: A place for partitions, in the place of its output.
 
     Raises:
@@ -160,7 +156,7 @@ def choice_of(settings: PipelineSettings, engine: EngineName | None, storage: St
     if placement.kind == "broadcast":
         return Choice("broadcast", "as placement.kind says")
     workers = InProcess()
-    book = book_of(settings, storage, lambda: workers, engine, is_whole=fits_whole(settings))
+    book = book_of(settings, storage, lambda: workers, is_whole=fits_whole(settings))
     with closing(book.place):
         generation = book.current().generation
     if not generation.queries:
@@ -177,7 +173,6 @@ def choice_of(settings: PipelineSettings, engine: EngineName | None, storage: St
         placed,
         messages,
         storage=storage,
-        engine=engine_name(engine),
         threads=settings.engine.threads,
         worker_bytes_max=placement.worker_bytes_max,
     )
@@ -192,7 +187,6 @@ def book_of(
     settings: PipelineSettings,
     output: Storage,
     workers: Callable[[], Workers],
-    engine: EngineName | None,
     *,
     is_whole: bool,
 ) -> SubscriptionBook:
@@ -202,7 +196,6 @@ def book_of(
         settings: The pipeline.
         output: Where generations are kept.
         workers: Who takes them up in sections.
-        engine: Which engine compiles.
         is_whole: Whether this process takes them up, all at once.
     """
     wanted = settings.subscriptions
@@ -210,7 +203,6 @@ def book_of(
         place_of(wanted),
         output,
         deliver=wanted.deliver,
-        engine=engine,
         namespaces=wanted.namespaces,
         limits=settings.engine.limits,
         sections=None if is_whole else workers,

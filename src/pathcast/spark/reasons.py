@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from pathcast.customize.explained import explained
 from pathcast.limits import Limits
-from pathcast.model import EngineName, Subscription
+from pathcast.model import Subscription
 from pathcast.spark.generations import Generation
 from pathcast.spark.last_valid import subscriptions_of
 from pathcast.spark.ledger import Commit, committed_batches
@@ -120,7 +120,6 @@ def why(
     *,
     batch_id: int | None = None,
     content: bytes | None = None,
-    engine: EngineName | None = None,
     limits: Limits | None = None,
 ) -> Why:
     """Why a message came to a subscriber, or why not.
@@ -132,7 +131,6 @@ def why(
         batch_id: The micro-batch that the message was in, where that is known and the output does
             not say (it does where there are matches, or the message was delivered to anybody).
         content: The message, so that what was not satisfied can be explained.
-        engine: Who explains.
         limits: Bounds on the message.
 
     Raises:
@@ -164,7 +162,7 @@ def why(
     if len(refused):
         told = refused.column("message")[0].as_py()
         return Why(subscriber, message_id, "refused", told, batch_id, version, ())
-    taken = subscriptions_of(storage, version, subscriber, engine)
+    taken = subscriptions_of(storage, version, subscriber)
     mine = inboxes.to_pylist() if len(inboxes) else []
     count: dict[str, int] = {}
     for row in mine:
@@ -178,7 +176,7 @@ def why(
     rejected = rejected_of(storage, layout, version, subscriber)
     reasons = tuple(
         replace(
-            _reason(row, count, undecided, content, engine, limits),
+            _reason(row, count, undecided, content, limits),
             kept=next((each.told for each in rejected if each.query_id == name), None),
         )
         for name, row in sorted(taken.items())
@@ -196,7 +194,6 @@ def _reason(
     count: Mapping[str, int],
     undecided: Mapping[str, str],
     content: bytes | None,
-    engine: EngineName | None,
     limits: Limits | None,
 ) -> SubscriptionReason:
     name = row.id
@@ -205,7 +202,7 @@ def _reason(
         verdict = "not decided"
     explanation = None
     if content is not None:
-        explanation = explained(row, content, engine, limits)
+        explanation = explained(row, content, limits)
     return SubscriptionReason(
         name,
         row.query,

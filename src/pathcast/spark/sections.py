@@ -52,7 +52,7 @@ from pathcast.spark.taking_up import (
 )
 
 if TYPE_CHECKING:
-    from pathcast.model import DeliverMode, EngineName
+    from pathcast.model import DeliverMode
     from pathcast.spark.last_valid import LastValidVersions
     from pathcast.spark.storage import Storage
     from pathcast.spark.subscription_places import SubscriptionPlace
@@ -113,7 +113,6 @@ class TakeUpTask:
         storage: The output.
         home: Folder of the sections.
         path: What most places of rows name.
-        engine: Which engine compiles.
         namespaces: Prefixes for all queries.
         limits: What a message may cost, where that is not the default.
         last_valid: Gives what is answered in place of rows that are not valid; None for nothing.
@@ -122,7 +121,6 @@ class TakeUpTask:
     storage: Storage
     home: str
     path: str
-    engine: EngineName | None
     namespaces: tuple[tuple[str, str], ...]
     limits: tuple[tuple[str, int | str], ...]
     last_valid: LastValidVersions | None
@@ -146,7 +144,7 @@ class TakeUpTask:
         with opened_ipc(self.storage, f"{folder}/{_ROWS}") as reader:
             rows = rows_of_table(reader.read_all(), self.path)
         namespaces = dict(self.namespaces)
-        engines = SubscriptionEngines(self.engine, limits, namespaces)
+        engines = SubscriptionEngines(limits, namespaces)
         taken = engines.take_up(rows._replace(rejected=list(malformed)), self.last_valid)
         report.rejected = taken.rejected
         report.warnings = engines.warnings(taken)
@@ -164,7 +162,6 @@ def take_up_in_sections(
     storage: Storage,
     workers: Workers,
     *,
-    engine: EngineName | None,
     namespaces: Mapping[str, str],
     limits: Mapping[str, int | str],
     last_valid: LastValidVersions | None = None,
@@ -176,7 +173,6 @@ def take_up_in_sections(
         deliver: What is delivered where a row does not say.
         storage: The output.
         workers: Who compiles.
-        engine: Which engine compiles.
         namespaces: Prefixes for all queries.
         limits: What a message may cost, by name.
         last_valid: As for `TakeUpTask`.
@@ -196,7 +192,7 @@ def take_up_in_sections(
     units = _write_rows(place, deliver, storage, home, rejected)
     agreed = tuple(sorted(limits.items()))
     bound = tuple(sorted(namespaces.items()))
-    task = TakeUpTask(storage, home, place.name, engine, bound, agreed, last_valid)
+    task = TakeUpTask(storage, home, place.name, bound, agreed, last_valid)
     reports: list[SectionReport] = workers.run(task, shares_of(units, workers.count))
     # Not by the tasks, of which another attempt may still read them.
     storage.delete(f"{SNAPSHOTS}/{home}/{unit.number}/{_ROWS}" for unit in units)

@@ -30,7 +30,6 @@ from pydantic import (
 
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
-from pathcast.model import EngineName
 from pathcast.records import record_path
 from pathcast.settings import (
     FROZEN,
@@ -376,16 +375,17 @@ class OutputSettings(BaseModel):
         return Storage(self.path, self.storage_options, self.delta_options)
 
 
+ENGINE_ENDED = (
+    "the native kernel answers, and no other engine can be chosen: leave the key out; the "
+    "environment variable PATHCAST_ENGINE=nfa has its plain NFA answer, for debugging"
+)
+
+
 class EngineSettings(BaseModel):
     """How messages are matched."""
 
     model_config = FROZEN
 
-    engine: EngineName | None = Field(
-        default=None,
-        description='"kernel", "nfa" or "reference"; the environment variable PATHCAST_ENGINE, or '
-        "the kernel, when not given.",
-    )
     threads: int = Field(
         default=1,
         ge=1,
@@ -399,6 +399,13 @@ class EngineSettings(BaseModel):
         description="Bounds on one message, by the names of pathcast.Limits, such as "
         "message_bytes_max, depth_max or dtd.",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_engine(cls, given: object) -> object:
+        if isinstance(given, dict) and "engine" in given:
+            raise ValueError(ENGINE_ENDED)
+        return given
 
     @field_validator("limits")
     @classmethod

@@ -23,8 +23,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pathcast.kernel.boundary import ENGINE_VARIABLE, is_plain_nfa
+
 if TYPE_CHECKING:
     from pyspark import SparkContext
+
+
+def follow_switch(context: SparkContext) -> None:
+    """Have the workers of a context run the plain NFA if this process does, and else not.
+
+    Python workers that run already go on with the switch that they were started with; jobs that
+    come later get workers of their own.
+
+    Raises:
+        ConfigError: `PATHCAST_ENGINE` says something else than "kernel" or "nfa".
+    """
+    context.environment[ENGINE_VARIABLE] = "nfa" if is_plain_nfa() else "kernel"
+
 
 _LEFT_OUT = frozenset({"__pycache__"})
 

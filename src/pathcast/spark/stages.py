@@ -31,19 +31,17 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import BinaryType, StringType
 
-from pathcast.customize.engines import id_maker
-from pathcast.engine.selection import engine_name
 from pathcast.errors import ConfigError, SnapshotFormatError
+from pathcast.kernel.delivery_ids import delivery_ids
 from pathcast.limits import MIB, Limits
 from pathcast.spark import schemas
 from pathcast.spark.answering import NO_FRAGMENT, Answerer, BatchAnswer
 from pathcast.spark.generations import open_saved
+from pathcast.spark.shipping import follow_switch
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from pathcast.customize.backend import DeliveryIdMaker
-    from pathcast.model import EngineName
     from pathcast.spark.generations import TakerTable
 
 FRAGMENT_BYTES_MAX: Final = 16 * MIB
@@ -116,7 +114,6 @@ def deliver_messages(
     id_col: str = "message_id",
     *,
     limits: Limits | None = None,
-    engine: EngineName | None = None,
     threads: int = 1,
     cache_bytes_max: int | None = None,
     ship: bool = False,
@@ -131,8 +128,6 @@ def deliver_messages(
         message_col: The messages as they arrived (binary), or as text (string).
         id_col: Their ids, of any type that Spark casts to string; null for a digest of the bytes.
         limits: Bounds on a message and its results; those of the file when not given.
-        engine: Which engine answers; `PATHCAST_ENGINE` of this process, or the kernel, when not
-            given. Workers use what was decided here, whatever their environment says.
         threads: Threads of one task.
         cache_bytes_max: Memory of one worker for compiled label paths.
         ship: Send the file to the workers with `addFile` rather than expect it at the path.
@@ -151,13 +146,12 @@ def deliver_messages(
     """
     path = Path(snapshot_path).absolute()
     _check_columns(df, message_col, id_col)
-    name = engine_name(engine)
-    version = open_saved(path, name).version
+    follow_switch(df.sparkSession.sparkContext)
+    version = open_saved(path).version
     task = RowTask(
         snapshot=_shipped(df.sparkSession, path, version) if ship else str(path),
         version=version,
         is_shipped=ship,
-        engine=name,
         limits=limits,
         threads=threads,
         cache_bytes_max=cache_bytes_max,
@@ -186,7 +180,6 @@ class RowTask:
         snapshot: Path of the file or, when shipped, its name among the files of the job.
         version: Version that it must have.
         is_shipped: Whether the file came with `SparkContext.addFile`.
-        engine: Which engine answers.
         limits: Bounds on a message and its results.
         threads: Threads in one task. Spark gives a task one core, so one is right as a rule.
         cache_bytes_max: Memory for compiled label paths; None for the engine's default.
@@ -195,7 +188,6 @@ class RowTask:
     snapshot: str
     version: str
     is_shipped: bool
-    engine: EngineName
     limits: Limits | None
     threads: int
     cache_bytes_max: int | None
@@ -203,10 +195,9 @@ class RowTask:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Rows of batches with columns message_id, message and, if there, code, reason, bytes."""
         answerer = open_task(self)
-        make_ids = id_maker(self.engine)
         for batch in batches:
             for answer in answerer.answer(batch, with_matches=False):
-                yield from _delivery_rows(answer, answerer.table, make_ids)
+                yield from _delivery_rows(answer, answerer.table)
                 for letters in answer.letters:
                     yield from _rows(letters)
 
@@ -220,7 +211,7 @@ def open_task(task: RowTask) -> Answerer:
             otherwise carry the name of one snapshot and the answers of another.
     """
     path = Path(SparkFiles.get(task.snapshot) if task.is_shipped else task.snapshot)
-    saved = open_saved(path, task.engine)
+    saved = open_saved(path)
     if saved.version != task.version:
         raise SnapshotFormatError(
             "snapshot.damaged",
@@ -229,16 +220,13 @@ def open_task(task: RowTask) -> Answerer:
         )
     return Answerer(
         saved,
-        engine=task.engine,
         limits=task.limits,
         threads=task.threads,
         cache_bytes_max=task.cache_bytes_max,
     )
 
 
-def _delivery_rows(
-    answer: BatchAnswer, table: TakerTable, make_ids: DeliveryIdMaker
-) -> Iterator[pa.RecordBatch]:
+def _delivery_rows(answer: BatchAnswer, table: TakerTable) -> Iterator[pa.RecordBatch]:
     """One row a delivery, in batches whose results are not too long together."""
     lengths = pc.binary_length(answer.values).to_numpy(zero_copy_only=False)
     lengths = np.append(lengths, 0)  # the last one is that of no fragment
@@ -248,20 +236,18 @@ def _delivery_rows(
         before = ends[start - 1] if start else 0
         stop = int(np.searchsorted(ends, before + FRAGMENT_BYTES_MAX, side="right"))
         stop = min(max(stop, start + 1), start + ROWS_MAX)
-        yield from _rows(_deliveries(answer, slice(start, stop), table, make_ids))
+        yield from _rows(_deliveries(answer, slice(start, stop), table))
         start = stop
 
 
-def _deliveries(
-    answer: BatchAnswer, part: slice, table: TakerTable, make_ids: DeliveryIdMaker
-) -> pa.Table:
+def _deliveries(answer: BatchAnswer, part: slice, table: TakerTable) -> pa.Table:
     ranks, places = np.unique(answer.ranks[part], return_inverse=True)
     rows = answer.rows[part]
     numbers = answer.result_numbers[part]
     fragments = answer.fragments[part]
     taken = pa.array(answer.ranks[part])
     chosen = pa.array(fragments, mask=fragments == NO_FRAGMENT)
-    ids = make_ids(
+    ids = delivery_ids(
         table.rows(ranks).versions.to_pylist(),
         pa.array(places.astype(np.uint32)),
         pc.fill_null(answer.message_ids, "").to_pylist(),

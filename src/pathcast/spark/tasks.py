@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from pathcast.customize.engines import id_maker
 from pathcast.errors import PathcastError
 from pathcast.spark.answering import Answerer
 from pathcast.spark.generations import Generation
@@ -34,7 +33,6 @@ from pathcast.spark.writing import (
 )
 
 if TYPE_CHECKING:
-    from pathcast.model import EngineName
     from pathcast.spark.files import FileReader, Unit
     from pathcast.spark.message_times import MessageTimes
     from pathcast.spark.outputs import Layout
@@ -90,7 +88,6 @@ class DeliveryTask:
         layout: Of the output.
         processed_us: When the micro-batch was begun, in microseconds since 1970, UTC.
         times: Finds the times of messages; None where nobody has said where they are.
-        engine: Which engine answers.
         threads: Threads in one task. Spark gives a task one core, so one is right as a rule.
         cache_bytes_max: Memory for compiled label paths; None for the engine's default.
     """
@@ -102,7 +99,6 @@ class DeliveryTask:
     layout: Layout
     processed_us: int
     times: MessageTimes | None
-    engine: EngineName
     threads: int
     cache_bytes_max: int | None
 
@@ -147,7 +143,6 @@ class _Run:
         self._answerer = _opened(
             task.storage,
             task.generation,
-            task.engine,
             task.threads,
             task.cache_bytes_max,
         )
@@ -156,7 +151,6 @@ class _Run:
         self._inboxes = InboxWriter(
             target,
             table=self._answerer.table,
-            make_ids=id_maker(task.engine),
             extra=task.reader.extra,
             times=task.times,
         )
@@ -222,10 +216,9 @@ class Clock:
 def _opened(
     storage: Storage,
     generation: Generation,
-    engine: EngineName,
     threads: int,
     cache_bytes_max: int | None,
 ) -> Answerer:
     """The engines of a generation, opened once per worker process."""
     with generation.files(storage) as files:
-        return Answerer(files, engine=engine, threads=threads, cache_bytes_max=cache_bytes_max)
+        return Answerer(files, threads=threads, cache_bytes_max=cache_bytes_max)

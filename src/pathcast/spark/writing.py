@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pathcast.kernel.delivery_ids import delivery_ids
 from pathcast.limits import MIB
 from pathcast.spark import schemas
 from pathcast.spark.answering import NO_FRAGMENT, BatchAnswer
@@ -34,7 +35,6 @@ from pathcast.spark.json_values import json_rows
 from pathcast.spark.message_times import missing_in
 
 if TYPE_CHECKING:
-    from pathcast.customize.backend import DeliveryIdMaker
     from pathcast.spark.generations import TakerTable
     from pathcast.spark.message_times import MessageTimes
     from pathcast.spark.outputs import Layout
@@ -397,7 +397,6 @@ class InboxWriter(_Output):
     Args:
         target: Where to write.
         table: Who takes what.
-        make_ids: Makes ids of deliveries.
         extra: Columns that are passed through.
         times: Finds the times of messages; None where nobody has said where they are.
 
@@ -412,13 +411,11 @@ class InboxWriter(_Output):
         target: OutputTarget,
         *,
         table: TakerTable,
-        make_ids: DeliveryIdMaker,
         extra: pa.Schema,
         times: MessageTimes | None = None,
     ) -> None:
         super().__init__(target)
         self._table = table
-        self._make_ids = make_ids
         self._extra = extra
         self._times = times
         self.untimed = 0
@@ -489,7 +486,7 @@ class InboxWriter(_Output):
         rows, messages = _distinct(batch.rows[order], len(batch.message_ids))
         message_ids = batch.message_ids.take(pa.array(rows))
         numbers = batch.result_numbers[order]
-        ids = self._make_ids(
+        ids = delivery_ids(
             takers.versions.to_pylist(),
             pa.array(places.astype(np.uint32)),
             message_ids.to_pylist(),

@@ -258,7 +258,7 @@ def _lxml(ids: Mapping[str, tuple[str, ...]]) -> Callable[[bytes], Counts]:
 
 def _kernel(ids: Mapping[str, tuple[str, ...]]) -> Callable[[bytes], Counts]:
     """All queries together."""
-    index = QueryIndex(engine="kernel")
+    index = QueryIndex()
     index.register(Query(text, text) for text in ids)
     matcher = index.freeze().matcher(threads=1)
 

@@ -129,7 +129,7 @@ def _cut(
 
 def _evaluated(path: Path, queries: QuerySet) -> tuple[float, float, ChunkAnswer]:
     base = _resident("VmRSS")
-    evaluator = ChunkEvaluator(engine="kernel", limits=LIMITS)
+    evaluator = ChunkEvaluator(limits=LIMITS)
     answer = evaluator.evaluate(ChunkTask((), queries, path.read_bytes()))
     return base, _resident("VmHWM"), answer
 

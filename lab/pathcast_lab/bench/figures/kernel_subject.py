@@ -28,10 +28,11 @@ from pathcast_lab.bench.checking import (
     spread_sample,
 )
 from pathcast_lab.bench.figures.definition import FiguresDefinition
-from pathcast_lab.bench.filtering import ENGINE, spread_messages
+from pathcast_lab.bench.filtering import spread_messages
 from pathcast_lab.bench.inputs import standing_queries
 from pathcast_lab.bench.rounds import Round, Rounds, binary_array, timed_round
 from pathcast_lab.bench.timing import elapsed_ns, undisturbed, yardstick
+from pathcast_papers import answered, plain_nfa
 
 
 def kernel_snapshot(queries: Sequence[Query]) -> tuple[Snapshot, int]:
@@ -40,7 +41,7 @@ def kernel_snapshot(queries: Sequence[Query]) -> tuple[Snapshot, int]:
     Raises:
         PathcastError: A query was rejected.
     """
-    index = QueryIndex(engine=ENGINE)
+    index = QueryIndex()
     made: list[Snapshot] = []
 
     def build() -> None:
@@ -155,7 +156,7 @@ def _check(
     definition: FiguresDefinition,
 ) -> str:
     few: pa.Array = binary_array(spread_messages(messages, definition.check_messages))
-    nfa = check_nfa(case, snapshot, Snapshot.open(file, engine="nfa"), few)
+    nfa = check_nfa(case, snapshot, answered(plain_nfa, Snapshot.open, file), few)
     sample = spread_sample(queries, definition.check_queries)
     some: pa.Array = binary_array(spread_messages(messages, definition.check_sample))
     # A snapshot numbers its queries anew; the check goes by ids.

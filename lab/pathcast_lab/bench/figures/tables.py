@@ -26,7 +26,6 @@ from pathcast_lab.bench.figures.kernel_subject import kernel_answers, measure_ke
 from pathcast_lab.bench.figures.point import KERNEL, Place, Value
 from pathcast_lab.bench.figures.reference_subject import plans_of, processor_ns, visits
 from pathcast_lab.bench.figures.sweep import Experiment, kernel_values
-from pathcast_lab.bench.filtering import ENGINE
 from pathcast_lab.bench.inputs import standing_queries
 from pathcast_lab.bench.timing import Spread, undisturbed, yardstick
 from pathcast_papers import parse
@@ -101,7 +100,7 @@ def run_insertion(experiment: Experiment) -> Iterator[list[Value]]:
         yield [_reference_insertion(experiment, texts[: int(x) + INSERTED], x)]
     for x in chosen.kernel:
         experiment.say(f"{figure.caption}: kernel, Q={x:g}")
-        index = QueryIndex(engine=ENGINE)
+        index = QueryIndex()
         index.register(standing_queries(texts[: int(x)]))
         times = []
         for number in range(chosen.kernel_rounds):

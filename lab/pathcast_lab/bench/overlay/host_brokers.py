@@ -57,7 +57,7 @@ def run_host_brokers(
     parameters = PatternParameters(queries=chosen.profiles, partitions=brokers)
     queries = pattern_queries(parameters, Random(f"queries/{seed}"))
     say(f"{len(queries):,} queries on {brokers} brokers")
-    index = QueryIndex(engine="kernel")
+    index = QueryIndex()
     index.register(queries)
     snapshot = index.freeze()
     population = snapshot.population()
@@ -66,7 +66,6 @@ def run_host_brokers(
         brokers,
         patterns=candidate_patterns(population),
         seed=seed,
-        engine="kernel",
     )
     placed = placement.place(population).astype(np.int64)
     # Queries have the numbers of the snapshot from here on.

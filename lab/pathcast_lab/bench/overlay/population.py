@@ -223,7 +223,7 @@ def chosen_hosts(
     hosts = np.zeros(len(first), dtype=int)
     for at in np.argsort(first, kind="stable").tolist():
         query, home = queries[first[at]], int(homes[first[at]])
-        index = QueryIndex(engine="kernel")
+        index = QueryIndex()
         index.register([query])
         found = choice.host(index.population(), location_of(tree, home), brokers, {})
         assert found is not None
@@ -237,12 +237,10 @@ def partition_hosts(classes: Classes, tree: Tree, messages: Sequence[bytes]) -> 
 
     There are as many partitions as brokers.
     """
-    index = QueryIndex(engine="kernel")
+    index = QueryIndex()
     index.register(Query(text, text) for text in classes.texts)
     population = index.population()
-    placement = PepPlacement.of(
-        population, len(tree), sample=list(messages[:PEP_SAMPLE]), engine="kernel"
-    )
+    placement = PepPlacement.of(population, len(tree), sample=list(messages[:PEP_SAMPLE]))
     by_text = dict(zip(population.query_ids, placement.place(population).tolist(), strict=True))
     placed = np.array([by_text[text] for text in classes.texts])
     found = np.full(len(placed), -1)

@@ -20,7 +20,6 @@ from pathcast.engine import QueryIndex, Snapshot
 from pathcast.model import Query
 from pathcast.workload.subscriptions import Subscription as Row
 from pathcast_lab.bench.checking import THREADS, counts
-from pathcast_lab.bench.filtering import ENGINE
 from pathcast_lab.bench.pipeline.inputs import as_subscriptions
 from pathcast_lab.bench.timing import undisturbed
 
@@ -50,7 +49,7 @@ class FilterEngine:
     name = "kernel, 1 thread"
 
     def __init__(self, rows: Sequence[Row]) -> None:
-        index = QueryIndex(engine=ENGINE)
+        index = QueryIndex()
         report = index.register([Query(row.query_id, row.query) for row in rows])
         for error in report.rejected.values():
             raise error
@@ -79,7 +78,7 @@ class ResultEngine:
 
     def __init__(self, rows: Sequence[Row], threads: int) -> None:
         self.name = f"rows, {threads} thread" + "s" * (threads > 1)
-        self._broker = Broker(engine=ENGINE, threads=threads)
+        self._broker = Broker(threads=threads)
         report = self._broker.subscribe(as_subscriptions(rows))
         for error in report.rejected.values():
             raise error

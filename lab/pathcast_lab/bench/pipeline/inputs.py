@@ -36,7 +36,6 @@ from pathcast.workload.documents import GeneratedMessage
 from pathcast.workload.packing import write_message_parquet
 from pathcast.workload.subscriptions import Subscription as Row
 from pathcast_lab.bench.checking import THREADS
-from pathcast_lab.bench.filtering import ENGINE
 from pathcast_lab.bench.rounds import binary_array
 from pathcast_lab.bench.timing import missing_library
 
@@ -101,7 +100,7 @@ def selective_queries(
         seed: Any whole number.
     """
     rows = plain_queries(round(count * SURPLUS), seed=seed)
-    index = QueryIndex(engine=ENGINE)
+    index = QueryIndex()
     index.register([Query(row.query_id, row.query) for row in rows])
     snapshot = index.freeze()
     found = snapshot.matcher(threads=THREADS).match_arrow(_array(sample))
@@ -120,7 +119,7 @@ def selective_results(
         queries=generated, subscribers=_subscribers(count), seed=seed, domains=DOMAIN
     )
     rows = list(generate_shaped(parameters))
-    broker = Broker(engine=ENGINE, threads=THREADS)
+    broker = Broker(threads=THREADS)
     broker.subscribe(as_subscriptions(rows))
     hits = np.zeros(len(rows), dtype=np.int64)
     places = {row.query_id: place for place, row in enumerate(rows)}

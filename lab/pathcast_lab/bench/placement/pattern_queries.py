@@ -97,7 +97,7 @@ class Standing:
 
     def __init__(self, parameters: PatternParameters, seed: int) -> None:
         self._parameters = parameters
-        index = QueryIndex(engine="kernel")
+        index = QueryIndex()
         index.register(pattern_queries(parameters, Random(f"queries/{seed}")))
         snapshot = index.freeze()
         population = snapshot.population()
@@ -106,9 +106,7 @@ class Standing:
         self._matcher = snapshot.matcher()
         self._placements: dict[str, Placement] = {
             RANDOM: HashPlacement(parameters.partitions, seed),
-            PEP: PepPlacement.of(
-                population, parameters.partitions, patterns=patterns, seed=seed, engine="kernel"
-            ),
+            PEP: PepPlacement.of(population, parameters.partitions, patterns=patterns, seed=seed),
         }
         self._placed = {
             name: placement.place(population) for name, placement in self._placements.items()

@@ -71,7 +71,7 @@ def run_realistic(
         WrongCountError: Partitions together give other answers than one index.
     """
     for domain in figure.domains:
-        index = QueryIndex(engine="kernel")
+        index = QueryIndex()
         index.register(domain_queries(domain, chosen.queries, seed))
         snapshot = index.freeze()
         messages = domain_messages(domain, chosen.messages, seed)
@@ -88,22 +88,19 @@ def _placements(
     population = snapshot.population()
     count = chosen.partitions
     sample = domain_messages(domain, SAMPLE, seed + 1)
-    costs = measured_costs(snapshot, sample, engine="kernel")
+    costs = measured_costs(snapshot, sample)
     return {
         "hash": HashPlacement(count, seed),
         "cost": CostPlacement.of(population, costs, count),
-        "prefix": PrefixPlacement.of(population, count, engine="kernel", threads=1),
+        "prefix": PrefixPlacement.of(population, count, threads=1),
         "PEP": PepPlacement.of(
             population,
             count,
             patterns=patterns_by_schema(population, occurrences_of(domain)),
             seed=seed,
-            engine="kernel",
             threads=1,
         ),
-        "PEP by rates": PepPlacement.of(
-            population, count, sample=sample, seed=seed, engine="kernel", threads=1
-        ),
+        "PEP by rates": PepPlacement.of(population, count, sample=sample, seed=seed, threads=1),
     }
 
 
@@ -185,7 +182,7 @@ class _Bench:
             if not members:
                 matchers.append(None)
                 continue
-            index = QueryIndex(engine="kernel")
+            index = QueryIndex()
             index.register(self._snapshot.query(ids[number]) for number in members)
             matchers.append(index.freeze().matcher(threads=1))
         return matchers

@@ -65,14 +65,13 @@ class _Visits:
         """Places all queries, then visits the partitions."""
         started = time.perf_counter()
         first = domain_queries(self._domain, min(CHUNK, self._chosen.queries), self._seed + 1)
-        index = QueryIndex(engine="kernel")
+        index = QueryIndex()
         index.register(first)
         placement = PepPlacement.of(
             index.population(),
             self._chosen.partitions,
             sample=domain_messages(self._domain, SAMPLE, self._seed + 1),
             seed=self._seed,
-            engine="kernel",
         )
         touched = placement.touched(self._messages)
         written = self._write(placement, directory)
@@ -88,7 +87,7 @@ class _Visits:
             if not written[partition]:
                 continue
             at = time.perf_counter()
-            snapshot_index = QueryIndex(engine="kernel")
+            snapshot_index = QueryIndex()
             snapshot_index.register(_read(directory / str(partition)))
             file = directory / "snapshot"
             snapshot = snapshot_index.freeze()
@@ -156,7 +155,7 @@ class _Visits:
     def _check(self, placement: PepPlacement) -> None:
         """On as many queries as one index takes, partitions give what that gives."""
         queries = domain_queries(self._domain, min(20_000, self._chosen.queries), self._seed)
-        index = QueryIndex(engine="kernel")
+        index = QueryIndex()
         index.register(queries)
         sample = self._messages.slice(0, 50)
         whole = index.matcher().match_arrow(sample).matches
@@ -165,7 +164,7 @@ class _Visits:
         touched = placement.touched(sample)
         found = 0
         for partition in set(placed):
-            inside = QueryIndex(engine="kernel")
+            inside = QueryIndex()
             inside.register(
                 query for query, at in zip(queries, placed, strict=True) if at == partition
             )
@@ -185,7 +184,7 @@ class _Visits:
 
 def _placed(texts: Sequence[str], placement: PepPlacement) -> list[int]:
     """The partition of each text; the text is the id, so that equal ones are placed alike."""
-    index = QueryIndex(engine="kernel")
+    index = QueryIndex()
     index.register(Query(text, text) for text in texts)
     population = index.population()
     placed = placement.place(population).tolist()

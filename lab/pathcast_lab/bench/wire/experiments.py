@@ -110,7 +110,7 @@ class WireExperiment:
     def _measure(self, messages: Sequence[bytes], case: str, rounds: int) -> Measured:
         names = dictionary_of_schema(self.graph)
         known = Dictionaries([names])
-        index = QueryIndex(engine="kernel")
+        index = QueryIndex()
         index.register([Query("all", "//*[@*]"), Query("text", "//*/text()")])
         matcher = index.matcher(threads=1, streams=known)
         expected = matcher.match_arrow(pa.array(messages)).matches
@@ -119,13 +119,13 @@ class WireExperiment:
         count = len(messages)
         for format in WireFormat:
             dictionary = names if format.encoding == "dictionary" else None
-            packed = encode(messages, format, dictionary, engine="kernel")
-            found = decode(packed, format, known, engine="kernel")
+            packed = encode(messages, format, dictionary)
+            found = decode(packed, format, known)
             if found.messages.to_pylist() != list(messages):
                 raise _wrong(case, format.value, "other messages", "the messages")
             sizes[format.value] = statistics.fmean(len(each) for each in packed.to_pylist())
             plain = WireFormat(format.encoding)
-            written = encode(messages, plain, dictionary, engine="kernel")
+            written = encode(messages, plain, dictionary)
             matches = matcher.match_arrow(written).matches
             if matches != expected:
                 raise _wrong(case, format.value, "other answers", "those of the text")
@@ -178,9 +178,7 @@ def _steps(
     steps: dict[tuple[str, str], Callable[[], float]] = {(name, "read"): read}
     if format.encoding != "text":
         target = WireFormat(format.encoding)
-        steps[name, "serialise"] = lambda: elapsed_ns(
-            lambda: encode(array, target, dictionary, engine="kernel")
-        )
+        steps[name, "serialise"] = lambda: elapsed_ns(lambda: encode(array, target, dictionary))
     if format.compression != "none":
         steps[name, "compress"] = lambda: elapsed_ns(
             lambda: [compress(each, format) for each in plain]

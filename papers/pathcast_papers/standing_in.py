@@ -1,0 +1,206 @@
+"""The algorithms of the papers in the kernel's place, under the product's own classes.
+
+Example:
+    >>> from pathcast import Query, QueryIndex
+    >>> index = answered(instead_of_the_kernel, QueryIndex)
+    >>> report = index.register([Query("q1", "//b[. > 1]")])
+    >>> list(index.matcher().match_batch([b"<a><b>2</b></a>"])[0].query_ids)
+    ['q1']
+
+Only calls inside `instead_of_the_kernel` are affected. `answered` runs every method of an object
+in it, so that what the object makes later is made by the papers as well.
+
+It is process-wide while it lasts: no other thread may use the kernel meanwhile. Places in the bytes
+of a message (`pathcast.customize.selector`) stay the kernel's.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import is_dataclass
+from enum import Enum
+from types import FunctionType
+from typing import Any, Final, ParamSpec, TypeVar, cast
+
+from pathcast.customize.steps import EditStep
+from pathcast.errors import PathcastError, UnreadableMessageError
+from pathcast.evaluation.places import ElementPlaces, Span
+from pathcast.kernel.boundary import ENGINE_VARIABLE
+from pathcast.limits import Limits
+from pathcast.message import MessageTree, parse_message
+from pathcast.message.dictionaries import Dictionaries
+from pathcast_papers.filtering.index import ReferenceIndex
+from pathcast_papers.filtering.path_finder import ReferencePathFinder
+from pathcast_papers.filtering.routing import ReferenceRoutingTable
+from pathcast_papers.filtering.snapshot import ReferenceSnapshot
+from pathcast_papers.filtering.wire import decode_streams, encode_streams
+from pathcast_papers.message_broker.dissemination import ReferenceDissemination
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Context = Callable[[], AbstractContextManager[None]]
+
+
+def _index(limits: Limits) -> ReferenceIndex:
+    return ReferenceIndex({}, limits)
+
+
+def _dissemination(
+    limits: Limits, threads: int, cache_bytes_max: int, streams: Dictionaries | None = None
+) -> ReferenceDissemination:
+    return ReferenceDissemination(limits, streams)
+
+
+def _parse(message: bytes, limits: Limits, encoding: str | None = None) -> MessageTree:
+    return parse_message(message, limits, encoding)
+
+
+_Found = tuple[Sequence[list[Span] | PathcastError], Mapping[int, int]]
+
+
+def _finder(
+    step: EditStep, limits: Limits, threads: int | None
+) -> Callable[[Sequence[bytes], str | None, Sequence[int]], _Found]:
+    """What finds the elements of a step, the document element left out."""
+    nowhere = UnreadableMessageError(
+        "message.unreadable", path="the message", reason=f"{step} edits what is not in its bytes"
+    )
+    places = ElementPlaces(step.path, dict(step.namespaces), limits)
+
+    def find_each(
+        messages: Sequence[bytes], encoding: str | None, steps_max: Sequence[int]
+    ) -> _Found:
+        found: list[list[Span] | PathcastError] = []
+        steps: dict[int, int] = {}
+        for at, (message, most) in enumerate(zip(messages, steps_max, strict=True)):
+            try:
+                there = places.find(message, encoding, most)
+                found.append(nowhere if there is None else there)
+            except PathcastError as error:
+                found.append(error)
+            steps[at] = places.steps
+        return found, steps
+
+    return find_each
+
+
+_PLACES: Final[tuple[tuple[str, str, object], ...]] = (
+    ("pathcast.engine.index", "KernelIndex", _index),
+    ("pathcast.engine.explain", "KernelIndex", _index),
+    ("pathcast.engine.explain", "parse_message", _parse),
+    ("pathcast.engine.snapshot", "open_snapshot", ReferenceSnapshot.open),
+    ("pathcast.engine.routing", "KernelRoutingTable", ReferenceRoutingTable),
+    ("pathcast.engine.path_finder", "KernelPathFinder", ReferencePathFinder),
+    ("pathcast.engine.wire", "encode_streams", encode_streams),
+    ("pathcast.engine.wire", "decode_streams", decode_streams),
+    ("pathcast.customize.stepped", "KernelDissemination", _dissemination),
+    ("pathcast.customize.stepped", "decode_streams", decode_streams),
+    ("pathcast.customize.restructuring", "_finder", _finder),
+)
+"""Where the product takes something of the kernel: module, name, and what the papers have of it."""
+
+
+class _Switch:
+    """Puts the papers in place when the first comes in, and the kernel back with the last."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._kept: list[object] = []
+
+    def enter(self) -> None:
+        with self._lock:
+            if not self._inside:
+                modules = [importlib.import_module(module) for module, _, _ in _PLACES]
+                names = [name for _, name, _ in _PLACES]
+                self._kept = [getattr(*each) for each in zip(modules, names, strict=True)]
+                for module, (_, name, ours) in zip(modules, _PLACES, strict=True):
+                    setattr(module, name, ours)
+            self._inside += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                for (module, name, _), theirs in zip(_PLACES, self._kept, strict=True):
+                    setattr(importlib.import_module(module), name, theirs)
+
+
+_SWITCH: Final = _Switch()
+
+
+@contextmanager
+def instead_of_the_kernel() -> Iterator[None]:
+    """The papers answer what is called inside, in place of the kernel."""
+    _SWITCH.enter()
+    try:
+        yield
+    finally:
+        _SWITCH.leave()
+
+
+@contextmanager
+def plain_nfa() -> Iterator[None]:
+    """The kernel's plain NFA answers what is made inside: `PATHCAST_ENGINE=nfa`."""
+    before = os.environ.get(ENGINE_VARIABLE)
+    os.environ[ENGINE_VARIABLE] = "nfa"
+    try:
+        yield
+    finally:
+        os.environ.pop(ENGINE_VARIABLE)
+        if before is not None:
+            os.environ[ENGINE_VARIABLE] = before
+
+
+def answered(context: Context, make: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """The result of a call inside a context; of an object, its methods run there too.
+
+    Args:
+        context: Makes the context, such as `instead_of_the_kernel`.
+        make: A class or function of the product.
+        args: Its arguments.
+        kwargs: Its keyword arguments.
+    """
+    with context():
+        made = make(*args, **kwargs)
+    if type(made).__module__.partition(".")[0] == "pathcast" and not isinstance(
+        made, tuple | Enum | BaseException
+    ):
+        object.__setattr__(made, "__class__", _answering(cast(Any, type(made)), context))
+    return made
+
+
+@functools.cache
+def _answering(cls: type, context: Context) -> type:
+    """A class like another, of which every method runs in a context."""
+    if hasattr(cls, "_answering_in"):
+        return cls
+    members: dict[str, Any] = {"__slots__": (), "_answering_in": context}
+    members |= {"__module__": cls.__module__, "__qualname__": cls.__qualname__}
+    for name in dir(cls):
+        member = inspect.getattr_static(cls, name)
+        if isinstance(member, FunctionType) and (not name.startswith("__") or name == "__call__"):
+            members[name] = _within(context, member)
+        elif isinstance(member, property) and member.fget is not None:
+            members[name] = property(_within(context, member.fget))
+    return type(cls.__name__, (cls,), members)
+
+
+def _within(context: Context, function: Callable[P, T]) -> Callable[P, T]:
+    @functools.wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        with context():
+            made = function(*args, **kwargs)
+        kind = type(made)
+        is_theirs = kind.__module__.partition(".")[0] == "pathcast" and not is_dataclass(kind)
+        if is_theirs and not isinstance(made, tuple | Enum | BaseException):
+            object.__setattr__(made, "__class__", _answering(cast(Any, kind), context))
+        return made
+
+    return cast(Callable[P, T], run)
