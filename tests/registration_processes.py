@@ -59,7 +59,7 @@ class RegistrationProcesses:
 
     def _write_broker(self, process: str, name: str, neighbour: str) -> None:
         # Where it is called is what the database says, and not this.
-        address = 'address = "127.0.0.1:1"\nformat = "dictionary+zlib"\n'
+        address = 'address = "127.0.0.1:1"\nformat = "zstd"\n'
         self._write(
             process,
             f'[broker]\nname = "{name}"\ndirectory = "{name}"\nmembers = ["{neighbour}"]\n'

@@ -166,7 +166,7 @@ def test_a_catalog_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch)
 def test_a_catalog_of_large_schemas_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(announcements, "SOURCES_BYTES_MAX", 1_000)
     known = Announcements("a", 7, [])
-    schema = Source("x" * 400, ("n" * 80,))
+    schema = Source("x" * 480)
     known.hear("c", [Announcement("b", "s1", 1, 1, schema), Announcement("b", "s2", 1, 1, schema)])
     with pytest.raises(PeerError, match="bytes of sources") as refusal:
         known.hear("c", [Announcement("b", "s3", 1, 1, schema)])

@@ -174,7 +174,7 @@ def test_kill_9_of_a_broker_and_of_the_service_loses_nothing(
             await processes.are_played(a="a", b="backup")
             async with operator_of(processes.directory / "a", CODEC) as operator:
                 formats = (await operator.status())["node"]["formats"]
-            assert formats["b"]["format"] == "dictionary+zlib"
+            assert formats["b"]["format"] == "zstd"
             # The service that is left gives profiles to the process that plays the host now.
             second = await ann.register_interest(
                 "//number[. = 999]", deliver="ids", location="eu/b", steps=["rename //no number"]

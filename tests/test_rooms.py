@@ -47,8 +47,7 @@ lint query: xquery.comments xquery.gate xquery.subscription
 lint query: xquery.syntax
 model message: dictionaries
 overlay customize: before_steps restructuring selector steps
-overlay engine: routing selection wire
-overlay message: dictionaries wire
+overlay engine: routing selection
 overlay query: alternatives covering names syntax widening xquery
 overlay query: xquery.syntax
 overlay store: leases records

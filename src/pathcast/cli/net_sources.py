@@ -104,9 +104,8 @@ async def _interests(brokers: Reached) -> ExitCode:
 def register(source: SourceArgument, reach: Reach, schema: SchemaOption = None) -> ExitCode:
     """Register a source at a broker, its root, or give it another schema.
 
-    Only the client that registers a source publishes for it. Messages on links
-    are written with the names that the schema declares, where the links' format
-    asks for that; no message is checked against it:
+    Only the client that registers a source publishes for it. The schema is
+    announced to all brokers; no message is checked against it:
 
         pathcast net register-source orders --schema orders.dtd --at basel
     """
@@ -128,7 +127,7 @@ def read_schema(path: Path | None) -> str:
 
 async def _register(brokers: Reached, source: str, schema: Path | None) -> ExitCode:
     from pathcast.overlay.messages import TEXT_MAX, Source
-    from pathcast.overlay.schemas import check_schema, dictionary_names
+    from pathcast.overlay.schemas import check_schema
     from pathcast.transport.broker import FindSource, RegisterSource, SourceFound
 
     text = read_schema(schema)
@@ -136,14 +135,13 @@ async def _register(brokers: Reached, source: str, schema: Path | None) -> ExitC
         reason = f"it has {len(text):,} characters; brokers tell each other {TEXT_MAX:,} at most"
         raise ConfigError("config.invalid", key="--schema", reason=reason)
     check_schema(text)
-    names = dictionary_names(text)
     async with brokers.connect() as client:
         await root_of(client, source)
         found = await client.ask(FindSource(source))
         assert isinstance(found, SourceFound)
         number = found.entry.dictionary_version + 1
-        await client.ask(RegisterSource(source, Source(text, names, number)))
-    say(f"{source} is registered; its schema has number {number}, and {len(names)} names")
+        await client.ask(RegisterSource(source, Source(text, number)))
+    say(f"{source} is registered; its schema has number {number}")
     return ExitCode.OK
 
 

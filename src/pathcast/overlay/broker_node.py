@@ -9,16 +9,16 @@ Source: 001, section 5, Figure 10: packet listener, planes, sender.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pathcast.errors import PeerError
 from pathcast.overlay.broker import Broker
 from pathcast.overlay.broker_settings import BrokerSettings
+from pathcast.overlay.compression import LinkCompression, SourceDictionaries
 from pathcast.overlay.content import Content, Profile
 from pathcast.overlay.deliveries import OPERATOR, Refused
 from pathcast.overlay.link import Link, LinkSettings
-from pathcast.overlay.link_formats import LinkFormats
 from pathcast.overlay.messages import Frame, Hello, Payload, Source
 from pathcast.overlay.numbers_of_life import NumbersOfLife
 from pathcast.overlay.publishers import Numbered
@@ -43,10 +43,8 @@ class NodeSettings:
         shun_seconds: How long a neighbour is not listened to after a refusal; twice as long with
             each further one, up to `shun_seconds_max`.
         shun_seconds_max: See there.
-        format: Of messages that are sent, "auto" for the one that is there first: see
-            `pathcast.overlay.link_formats`.
-        formats: Neighbour -> likewise, where it is another one.
-        clock: Seconds, which formats are measured with.
+        format: Of messages that are sent: "text", or "zstd" (`pathcast.overlay.compression`).
+        formats: Neighbour -> format, where it is another one.
     """
 
     broker: BrokerSettings = field(default_factory=BrokerSettings)
@@ -56,7 +54,6 @@ class NodeSettings:
     shun_seconds_max: float = 60.0
     format: str = "text"
     formats: Mapping[str, str] = field(default_factory=dict)
-    clock: Callable[[], float] | None = None
 
 
 @dataclass(slots=True)
@@ -99,7 +96,8 @@ class BrokerNode:
         self._links = {
             peer: Link(self._numbers, settings.link, safeguards) for peer in sorted(links)
         }
-        self.formats = {peer: self._format_of(peer) for peer in self._links}
+        self._dictionaries = SourceDictionaries(name)
+        self.compressions = {peer: self._compression(peer) for peer in self._links}
         self._shunned: dict[str, _Shunned] = {}
         self._rewound_at = float("-inf")
         self._is_due_locally = False
@@ -131,14 +129,12 @@ class BrokerNode:
             return []
         try:
             received = link.receive(message, now)
-            formats = self.formats[sender]
-            if isinstance(message, Frame):
-                formats.acknowledged(message.acknowledged, now)
+            compression = self.compressions[sender]
             if received.began:
-                self._links[sender].send(formats.began())
+                compression.began()
                 self.broker.session_began(sender)
             for payload in received.payloads:
-                self.broker.hear(sender, formats.incoming(payload))
+                self.broker.hear(sender, compression.incoming(payload))
         except PeerError as error:
             self._refuse(sender, error, now)
         return self.done(now)
@@ -152,6 +148,7 @@ class BrokerNode:
         for peer, link in self._links.items():
             if link.tick(now):
                 self.broker.session_ended(peer)
+        self._dictionaries.time_is(now)
         self.broker.tick(now)
         return [*self.done(now), Wake(TICK, self._settings.tick_seconds)]
 
@@ -214,7 +211,7 @@ class BrokerNode:
         """There is a neighbour that was not known at the beginning."""
         if peer not in self._links:
             self._links[peer] = Link(self._numbers, self._settings.link)
-            self.formats[peer] = self._format_of(peer)
+            self.compressions[peer] = self._compression(peer)
             self.broker.add_link(peer, cost)
         return self.done(now)
 
@@ -222,12 +219,12 @@ class BrokerNode:
         """Neighbour -> sessions there have been with it, and frames that were sent to it again."""
         return {peer: (link.sessions, link.resent) for peer, link in self._links.items()}
 
-    def _format_of(self, peer: str) -> LinkFormats:
-        chosen = self._settings.formats.get(peer, self._settings.format)
-        return LinkFormats(peer, chosen, self._settings.clock)
+    def _compression(self, peer: str) -> LinkCompression:
+        format = self._settings.formats.get(peer, self._settings.format)
+        return LinkCompression(peer, format, self._dictionaries)
 
     def _send(self, peer: str, payload: Payload) -> None:
-        self._links[peer].send(self.formats[peer].outgoing(payload))
+        self._links[peer].send(self.compressions[peer].outgoing(payload))
 
     def _refuse(self, peer: str, error: PeerError, now: float) -> None:
         """Nothing of this session counts; the neighbour may offer another, later."""
@@ -259,8 +256,6 @@ class BrokerNode:
         effects, given = broker.outcome.taken()
         for peer, link in self._links.items():
             for message in link.flush(now):
-                if isinstance(message, Frame) and message.number:
-                    self.formats[peer].sent(message.number, message.payloads, now)
                 effects.append(Send(peer, message))
         if broker.has_local_work and not self._is_due_locally:
             self._is_due_locally = True

@@ -37,7 +37,6 @@ __all__ = [
     "Detach",
     "Expelled",
     "Follow",
-    "Formats",
     "Forward",
     "Frame",
     "Hello",
@@ -70,7 +69,7 @@ MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 """Bytes of a message that brokers take from each other, in parts."""
 
 NAME_CHARACTERS_MAX = 128
-"""Of a broker, a source, a message, and of a dictionary."""
+"""Of a broker, a source and a message."""
 Name = Annotated[str, Meta(min_length=1, max_length=NAME_CHARACTERS_MAX)]
 Tree = Annotated[str, Meta(max_length=128)]
 Number = Annotated[int, Meta(ge=0, lt=NUMBER_MAX)]
@@ -78,6 +77,9 @@ Entry = Annotated[str, Meta(max_length=65_536)]
 TEXT_MAX = 1_048_576
 """Characters of a schema that is announced."""
 Text = Annotated[str, Meta(max_length=TEXT_MAX)]
+DICTIONARY_BYTES_MAX = 16_384
+"""Bytes of a zstd dictionary of a source."""
+ZstdDictionary = Annotated[bytes, Meta(max_length=DICTIONARY_BYTES_MAX)]
 
 
 class Presence(msgspec.Struct, frozen=True, tag=True):
@@ -109,13 +111,11 @@ class Source(msgspec.Struct, frozen=True, tag=True):
 
     Attributes:
         schema: Location or text of its schema.
-        dictionary: Names of the element dictionary, in the order of their numbers.
-        dictionary_version: Travels in the header of each message.
+        dictionary_version: Number of the schema; travels in the header of each message.
         withdrawn: The source is no more.
     """
 
     schema: Text = ""
-    dictionary: Annotated[tuple[Name, ...], Meta(max_length=65_536)] = ()
     dictionary_version: Number = 0
     withdrawn: bool = False
 
@@ -219,8 +219,8 @@ class Published(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
         position: In the stream of its root, from 1.
         source: Data source.
         message: Id of the message, from the bytes that were published.
-        dictionary_version: Of the source's element dictionary, 0 for none.
-        format: Name of the wire format of `body`.
+        dictionary_version: Of the source's schema, 0 for none.
+        format: "zstd" if `body` is compressed, else "" (`pathcast.overlay.compression`).
         trace: Brokers are to remember from whom they have it (`Broker.arrivals`).
         body: The message.
         considers: None: it is whole. Else it was cut on its way, and wherever it was, all was
@@ -250,6 +250,7 @@ class Forward(msgspec.Struct, frozen=True, tag=True):
         upto: ... and of its end.
         messages: Those that are wanted.
         life: That numbered the position `upto`.
+        dictionaries: Source and zstd dictionary, of those that messages use from here on.
     """
 
     root: Name
@@ -259,6 +260,7 @@ class Forward(msgspec.Struct, frozen=True, tag=True):
     upto: Number
     messages: tuple[Published, ...]
     life: Number = 0
+    dictionaries: Annotated[tuple[tuple[Tree, ZstdDictionary], ...], Meta(max_length=64)] = ()
 
 
 class MessageBegin(msgspec.Struct, frozen=True, tag=True):
@@ -353,19 +355,7 @@ InParts = MessageBegin | MessagePart | MessageDropped
 """What a message that comes in parts is made of."""
 
 
-class Formats(msgspec.Struct, frozen=True, tag=True):
-    """Catalog flow, first of a session: wire formats that the sender reads beside text.
-
-    Attributes:
-        names: As the header of a message says them (`Published.format`).
-    """
-
-    names: Annotated[tuple[Tree, ...], Meta(max_length=64)]
-
-
-Payload = (
-    Formats | Announce | Interest | Settled | Detach | Follow | Forward | InParts | Trimmed | Passed
-)
+Payload = Announce | Interest | Settled | Detach | Follow | Forward | InParts | Trimmed | Passed
 
 
 class Hello(msgspec.Struct, frozen=True, tag=True):
@@ -404,8 +394,9 @@ class Frame(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
 def size_of(payload: Payload) -> int:
     """Bytes of what is long in a payload: bodies of messages and entries; about, and at least 1."""
     match payload:
-        case Forward(messages=messages):
-            return 1 + sum(len(one.body) for one in messages)
+        case Forward(messages=messages, dictionaries=dictionaries):
+            told = sum(len(data) for _, data in dictionaries)
+            return 1 + told + sum(len(one.body) for one in messages)
         case MessageBegin(message=message):
             return 1 + len(message.body)
         case MessagePart(body=body):
@@ -418,9 +409,9 @@ def size_of(payload: Payload) -> int:
 
 
 def size_of_body(body: Presence | Expelled | StreamEnded | Source) -> int:
-    """Bytes of what is long in an announcement: schema and dictionary of a source; at least 1."""
+    """Bytes of what is long in an announcement: schema of a source; at least 1."""
     if isinstance(body, Source):
-        return 1 + len(body.schema) + sum(map(len, body.dictionary))
+        return 1 + len(body.schema)
     return 1
 
 

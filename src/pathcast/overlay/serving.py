@@ -27,7 +27,6 @@ from pathcast.overlay.content import Profile
 from pathcast.overlay.deliveries import OPERATOR, InForce, Refused
 from pathcast.overlay.hosting import Served, subscriber_of, version_of
 from pathcast.overlay.messages import TEXT_MAX, Source
-from pathcast.overlay.schemas import dictionary_names
 from pathcast.overlay.subscriptions import Subscription
 from pathcast.protocol import Deliver, Effect
 from pathcast.store.records import Catalog, Change
@@ -159,8 +158,7 @@ def _subscription(profile: RegisteredProfile) -> Subscription:
 def _entry(catalog: Catalog) -> Source:
     """What is announced: a schema that is too long for that is named by its catalog.
 
-    Its names are the dictionary that messages are written with on links; the number of the catalog
-    travels with each message.
+    The number of the catalog travels with each message.
     """
     schema = catalog.schema if len(catalog.schema) <= TEXT_MAX else f"catalog:{catalog.id}"
-    return Source(schema, dictionary_names(catalog.schema), catalog.number)
+    return Source(schema, catalog.number)

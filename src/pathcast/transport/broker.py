@@ -49,7 +49,6 @@ from pathcast.overlay.messages import (
     NAME_CHARACTERS_MAX,
     Announce,
     Follow,
-    Formats,
     Forward,
     Frame,
     Hello,
@@ -326,10 +325,9 @@ def _flow(message: object) -> Flow:
 
 
 def _is_catalog(payload: Payload) -> bool:
-    """Whether a payload tells of sources or dictionaries."""
-    return isinstance(payload, Formats) or (
-        isinstance(payload, Announce)
-        and any(isinstance(said.body, Source) for said in payload.announcements)
+    """Whether a payload tells of sources."""
+    return isinstance(payload, Announce) and any(
+        isinstance(said.body, Source) for said in payload.announcements
     )
 
 
@@ -698,11 +696,11 @@ def _described(node: Node) -> Mapping[str, object]:
         "cut_through": sum(stream.parts.cut_through for stream in broker.streams.values()),
         "formats": {
             peer: {
-                "format": each.format.value,
-                "bandwidth": each.speed.bandwidth,
-                "delay": each.speed.delay,
+                "format": each.format,
+                "text_bytes": each.text_bytes,
+                "sent_bytes": each.sent_bytes,
             }
-            for peer, each in node.formats.items()
+            for peer, each in node.compressions.items()
         },
         "arrivals": [each._asdict() for each in broker.arrivals],
         "subscriptions": len(broker.subscriptions.names()),

@@ -7,7 +7,6 @@ Example:
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from ipaddress import IPv4Network, IPv6Network
@@ -20,8 +19,8 @@ from pathcast.errors import ConfigError
 from pathcast.overlay.broker_node import NodeSettings
 from pathcast.overlay.broker_settings import BrokerSettings as ProtocolSettings
 from pathcast.overlay.broker_settings import Trees
+from pathcast.overlay.compression import check_format
 from pathcast.overlay.interest import Policy
-from pathcast.overlay.link_formats import check_format
 from pathcast.overlay.messages import MESSAGE_BYTES_MAX
 from pathcast.settings import (
     FROZEN,
@@ -274,8 +273,8 @@ class NeighbourSection(BaseModel):
 
     format: str = Field(
         default="text",
-        description='How messages are written for it: "text", "dictionary+zlib" or another wire '
-        'format; "auto" takes what is there first, by what is measured on the link.',
+        description='How messages are written for it: "text", or "zstd", with a dictionary that is '
+        "sampled from what each source publishes.",
     )
 
     @field_validator("address")
@@ -489,7 +488,7 @@ def node_settings(settings: BrokerSettings) -> NodeSettings:
         message_bytes_max=section.message_bytes_max,
         cut_through=section.cut_through,
     )
-    return replace(DEFAULT, broker=broker, formats=settings.formats, clock=time.perf_counter)
+    return replace(DEFAULT, broker=broker, formats=settings.formats)
 
 
 def policy_of(section: BrokerSection) -> Policy:
