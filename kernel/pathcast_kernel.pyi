@@ -6,7 +6,6 @@ from typing import Any, final
 __all__ = [
     "Chunker",
     "DeliveryIds",
-    "Dictionaries",
     "Dissemination",
     "IdTable",
     "Index",
@@ -102,7 +101,6 @@ class Index:
         limits: object,
         threads: int,
         cache_bytes_max: int,
-        streams: Dictionaries | None = None,
     ) -> Matcher: ...
     def memory(self) -> int: ...
 
@@ -121,7 +119,6 @@ class RoutingTable:
         limits: object,
         threads: int,
         cache_bytes_max: int,
-        streams: Dictionaries | None = None,
     ) -> Matcher: ...
     def stream(
         self,
@@ -171,7 +168,6 @@ class Snapshot:
         limits: object,
         threads: int,
         cache_bytes_max: int,
-        streams: Dictionaries | None = None,
     ) -> Matcher: ...
 
 @final
@@ -194,23 +190,12 @@ class Matcher:
     ]: ...
 
 @final
-class Dictionaries:
-    def __new__(cls) -> Dictionaries: ...
-    def add(self, version: bytes, names: list[str]) -> None: ...
-    def remove(self, version: bytes) -> None: ...
-    def encode(self, messages: Any, version: bytes | None = None) -> Any: ...
-    def decode(
-        self, streams: Any, limits: object
-    ) -> tuple[Any, list[tuple[int, str, dict[str, Any]]]]: ...
-
-@final
 class Dissemination:
     def __new__(
         cls,
         limits: object,
         threads: int,
         cache_bytes_max: int,
-        streams: Dictionaries | None = None,
         *,
         spans: bool = False,
     ) -> Dissemination: ...

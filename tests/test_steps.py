@@ -26,10 +26,8 @@ from pathcast.engine import QueryIndex
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
 from pathcast.message.canonical import canonical
-from pathcast.message.dictionaries import Dictionaries
 from pathcast.model import DELIVER_MODES, STEP_LENGTH_MAX, Query
 from pathcast.query import canonical_text
-from pathcast_papers.onyx.element_stream import encode_stream
 from test_restructuring import BOUND, by_tree, element, random_steps
 
 QUERIES: Final = (
@@ -317,23 +315,6 @@ def test_text_is_utf_8_whatever_it_declares(engine: EngineName) -> None:
     text = "<?xml version='1.0' encoding='latin-1'?><a><c/><b>\u00e9</b></a>"
     [found] = broker.publish(text)
     assert found.fragment == text.replace("<c/>", "").encode()
-
-
-@broker_engines
-def test_what_stands_for_text_is_restructured_as_the_text_is(engine: EngineName) -> None:
-    asked = Subscription("s", "", "/a", "message", steps=("drop //c", "rename //b d"))
-    message = b"<a k='1'><c>x</c><b>t</b></a>"
-    broker, plain = made_by(engine, Broker, streams=Dictionaries()), made_by(engine, Broker)
-    for each in (broker, plain):
-        each.subscribe(asked)
-    stream = encode_stream(message)
-    assert stream is not None
-    ids = []
-    for one, sent in ((plain, message), (broker, stream), (broker, message)):
-        [found] = one.publish(sent)
-        assert found.fragment == b"<a k='1'><d>t</d></a>"
-        ids.append(found.delivery_id)
-    assert len(set(ids)) == 1
 
 
 def test_steps_make_another_subscription_and_none_change_nothing() -> None:

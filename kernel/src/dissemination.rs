@@ -3,7 +3,6 @@
 use crate::door::{limit, limits_of};
 use crate::enter::{enter, enter_long, enter_whole};
 use crate::matcher::{Bodies, Budgets, Column, PyRefusal, counters_of, refusals_of, to_pyarrow};
-use crate::wire::{Dictionaries, streams_of};
 use arrow_array::{Array, LargeBinaryArray, UInt32Array, make_array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
@@ -76,16 +75,14 @@ type PyFew<'py> = (
 
 #[pymethods]
 impl Dissemination {
-    /// Nobody has subscribed; `limits` has the attributes of `pathcast.limits.Limits`. It takes element
-    /// streams if it has dictionaries. With `spans`, what is delivered of an element is where it lies in the
+    /// Nobody has subscribed; `limits` has the attributes of `pathcast.limits.Limits`. With `spans`, what is delivered of an element is where it lies in the
     /// message: start and end, as `<u4` each.
     #[new]
-    #[pyo3(signature = (limits, threads, cache_bytes_max, streams = None, *, spans = false))]
+    #[pyo3(signature = (limits, threads, cache_bytes_max, *, spans = false))]
     fn new(
         limits: &Bound<'_, PyAny>,
         threads: usize,
         cache_bytes_max: usize,
-        streams: Option<&Dictionaries>,
         spans: bool,
     ) -> PyResult<Self> {
         let result_bytes_max = limit(limits, "result_bytes_max")? as usize;
@@ -100,7 +97,6 @@ impl Dissemination {
             result_ratio_max: result_ratio_max as usize,
             message_result_bytes_max,
             entries_max: ENTRIES_MAX,
-            streams: streams_of(streams),
             puts_spans: spans,
         };
         let pool = Pool::new(options, threads);

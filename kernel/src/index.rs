@@ -2,7 +2,6 @@
 
 use crate::enter::{enter, enter_long, enter_whole};
 use crate::matcher::{Matcher, Source};
-use crate::wire::Dictionaries;
 use pathcast_core::language::query::{Compiler, Namespaces, Step, compile_canonical};
 use pathcast_core::registry::index::{NotRegistered, Unknown};
 use pathcast_core::registry::snapshot::format::{
@@ -174,17 +173,15 @@ impl Index {
         enter_long(py, || self.0.freeze()).map(Snapshot)
     }
 
-    /// A matcher that sees every change, and takes element streams if it has dictionaries.
-    #[pyo3(signature = (limits, threads, cache_bytes_max, streams = None))]
+    /// A matcher that sees every change.
     fn matcher(
         &self,
         limits: &Bound<'_, PyAny>,
         threads: usize,
         cache_bytes_max: usize,
-        streams: Option<&Dictionaries>,
     ) -> PyResult<Matcher> {
         let source = Source::Index(Arc::clone(&self.0));
-        Matcher::new(source, limits, threads, cache_bytes_max, streams)
+        Matcher::new(source, limits, threads, cache_bytes_max)
     }
 
     /// Bytes that the queries registered since the last freeze occupy.
@@ -320,17 +317,15 @@ impl Snapshot {
         crate::population::columns_of(py, &self.0)
     }
 
-    /// A matcher over this snapshot, which takes element streams if it has dictionaries.
-    #[pyo3(signature = (limits, threads, cache_bytes_max, streams = None))]
+    /// A matcher over this snapshot.
     fn matcher(
         &self,
         limits: &Bound<'_, PyAny>,
         threads: usize,
         cache_bytes_max: usize,
-        streams: Option<&Dictionaries>,
     ) -> PyResult<Matcher> {
         let source = Source::Snapshot(Arc::clone(&self.0));
-        Matcher::new(source, limits, threads, cache_bytes_max, streams)
+        Matcher::new(source, limits, threads, cache_bytes_max)
     }
 }
 

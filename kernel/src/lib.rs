@@ -19,7 +19,6 @@ mod push;
 mod query;
 mod records;
 mod routing;
-mod wire;
 
 /// Native kernel of Pathcast.
 #[pymodule]
@@ -46,8 +45,6 @@ mod pathcast_kernel {
     use super::records::{RecordCutter, RecordSurvey, place_after, read_head, tag_end};
     #[pymodule_export]
     use super::routing::{RoutingStream, RoutingTable};
-    #[pymodule_export]
-    use super::wire::Dictionaries;
 
     #[pymodule_init]
     fn init(module: &super::Bound<'_, super::PyModule>) -> super::PyResult<()> {

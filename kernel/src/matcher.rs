@@ -2,7 +2,6 @@
 
 use crate::door::{limit, limits_of, refusal_params};
 use crate::enter::enter_long;
-use crate::wire::{Dictionaries, streams_of};
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BooleanArray, Int64Array, LargeBinaryArray, ListArray,
     UInt32Array, make_array,
@@ -145,10 +144,8 @@ impl Matcher {
         limits: &Bound<'_, PyAny>,
         threads: usize,
         cache_bytes_max: usize,
-        streams: Option<&Dictionaries>,
     ) -> PyResult<Self> {
-        let options =
-            Options { streams: streams_of(streams), ..options_of(limits, cache_bytes_max)? };
+        let options = options_of(limits, cache_bytes_max)?;
         Ok(Matcher { source, pool: Arc::new(Pool::new(options, threads)) })
     }
 }
@@ -158,7 +155,7 @@ pub fn options_of(limits: &Bound<'_, PyAny>, cache_bytes_max: usize) -> PyResult
     let steps_max = limit(limits, "evaluation_steps_max")?.into();
     let message_steps_max = limit(limits, "message_steps_max")?.into();
     let limits = limits_of(limits)?;
-    Ok(Options { limits, cache_bytes_max, steps_max, message_steps_max, streams: None })
+    Ok(Options { limits, cache_bytes_max, steps_max, message_steps_max })
 }
 
 /// The messages of an Arrow array, where they lie.

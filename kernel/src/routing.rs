@@ -3,7 +3,6 @@
 use crate::enter::{enter, enter_whole};
 use crate::matcher::{Matcher, Source, options_of};
 use crate::push::{Answer, answer};
-use crate::wire::Dictionaries;
 use pathcast_core::engine::interrupt::did;
 use pathcast_core::engine::routing as core;
 use pathcast_core::engine::routing::{Entry, NotCanonical, stream, words_for};
@@ -54,17 +53,15 @@ impl RoutingTable {
         Ok(RoutingTable(Arc::new(if prunes { table } else { table.without_pruning() })))
     }
 
-    /// A matcher whose numbers are targets, and which takes element streams if it has dictionaries.
-    #[pyo3(signature = (limits, threads, cache_bytes_max, streams = None))]
+    /// A matcher whose numbers are targets.
     fn matcher(
         &self,
         limits: &Bound<'_, PyAny>,
         threads: usize,
         cache_bytes_max: usize,
-        streams: Option<&Dictionaries>,
     ) -> PyResult<Matcher> {
         let source = Source::Routes(Arc::clone(&self.0));
-        Matcher::new(source, limits, threads, cache_bytes_max, streams)
+        Matcher::new(source, limits, threads, cache_bytes_max)
     }
 
     /// What routes one message after another as it arrives.

@@ -28,7 +28,6 @@ from pathcast.limits import Limits
 from pathcast.message import MessageTree, parse_message
 from pathcast_papers.filtering.index import ReferenceIndex
 from pathcast_papers.filtering.snapshot import ReferenceSnapshot
-from pathcast_papers.filtering.wire import decode_streams, encode_streams
 from pathcast_papers.filtering.yfilter import Selection
 from pathcast_papers.standing_in import answered, instead_of_the_kernel, plain_nfa
 
@@ -37,8 +36,6 @@ __all__ = [
     "ReferenceSnapshot",
     "Selection",
     "answered",
-    "decode_streams",
-    "encode_streams",
     "instead_of_the_kernel",
     "parse",
     "plain_nfa",

@@ -34,12 +34,10 @@ from pathcast.evaluation.places import ElementPlaces, Span
 from pathcast.kernel.boundary import ENGINE_VARIABLE
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, parse_message
-from pathcast.message.dictionaries import Dictionaries
 from pathcast_papers.filtering.index import ReferenceIndex
 from pathcast_papers.filtering.path_finder import ReferencePathFinder
 from pathcast_papers.filtering.routing import ReferenceRoutingTable
 from pathcast_papers.filtering.snapshot import ReferenceSnapshot
-from pathcast_papers.filtering.wire import decode_streams, encode_streams
 from pathcast_papers.message_broker.dissemination import ReferenceDissemination
 
 P = ParamSpec("P")
@@ -51,10 +49,8 @@ def _index(limits: Limits) -> ReferenceIndex:
     return ReferenceIndex({}, limits)
 
 
-def _dissemination(
-    limits: Limits, threads: int, cache_bytes_max: int, streams: Dictionaries | None = None
-) -> ReferenceDissemination:
-    return ReferenceDissemination(limits, streams)
+def _dissemination(limits: Limits, threads: int, cache_bytes_max: int) -> ReferenceDissemination:
+    return ReferenceDissemination(limits)
 
 
 def _parse(message: bytes, limits: Limits, encoding: str | None = None) -> MessageTree:
@@ -97,10 +93,7 @@ _PLACES: Final[tuple[tuple[str, str, object], ...]] = (
     ("pathcast.engine.snapshot", "open_snapshot", ReferenceSnapshot.open),
     ("pathcast.engine.routing", "KernelRoutingTable", ReferenceRoutingTable),
     ("pathcast.engine.path_finder", "KernelPathFinder", ReferencePathFinder),
-    ("pathcast.engine.wire", "encode_streams", encode_streams),
-    ("pathcast.engine.wire", "decode_streams", decode_streams),
     ("pathcast.customize.stepped", "KernelDissemination", _dissemination),
-    ("pathcast.customize.stepped", "decode_streams", decode_streams),
     ("pathcast.customize.restructuring", "_finder", _finder),
 )
 """Where the product takes something of the kernel: module, name, and what the papers have of it."""

@@ -18,8 +18,6 @@ from pathcast.limits import MIB, Limits
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pathcast.message.dictionaries import Dictionaries
-
 
 class Query(NamedTuple):
     """A standing query.
@@ -311,14 +309,11 @@ class MatcherOptions:
         threads: Threads of a batch call, from 1 on.
         cache_bytes_max: Bytes that compiled label paths may take, over all threads. The reference
             engine compiles nothing and has no use for it.
-        streams: Dictionaries of element streams, which are taken as well as text; None where they
-            are not.
     """
 
     limits: Limits
     threads: int
     cache_bytes_max: int
-    streams: Dictionaries | None = None
 
 
 class IdsByNumber(Protocol):

@@ -61,7 +61,6 @@ fn main() {
         result_bytes_max: 1 << 20,
         result_ratio_max: 20,
         entries_max: ENTRIES_MAX,
-        streams: None,
         puts_spans: false,
     };
     let mut worker = Worker::new(options);

@@ -129,7 +129,7 @@ class ReferenceIndex:
 
     def matcher(self, options: MatcherOptions) -> ReferenceMatcher:
         """A matcher that sees every change from its next batch on."""
-        return ReferenceMatcher(self, options.limits, options.streams)
+        return ReferenceMatcher(self, options.limits)
 
     def match(
         self, trees: Sequence[MessageTree], limits: Limits

@@ -14,10 +14,8 @@ import pyarrow as pa
 from pathcast.errors import MessageError, PathcastError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, parse_message
-from pathcast.message.dictionaries import Dictionaries
 from pathcast.model import BatchAnswer, BatchStats, FewMatches, OverBudget
 from pathcast_papers.filtering.query_table import Satisfied
-from pathcast_papers.onyx.element_stream import original_message
 
 
 class TreeFilter(Protocol):
@@ -35,15 +33,11 @@ class ReferenceMatcher:
     Args:
         filter_: The queries.
         limits: What one message may cost.
-        streams: Dictionaries of element streams; None where these are not taken.
     """
 
-    def __init__(
-        self, filter_: TreeFilter, limits: Limits, streams: Dictionaries | None = None
-    ) -> None:
+    def __init__(self, filter_: TreeFilter, limits: Limits) -> None:
         self._filter = filter_
         self._limits = limits
-        self._streams = streams
 
     def match_few(self, messages: list[bytes]) -> FewMatches:
         """As `match`."""
@@ -68,8 +62,7 @@ class ReferenceMatcher:
             size += len(message)
             rows[position] = []
             try:
-                original = original_message(message, encoding, self._streams, self._limits)
-                trees.append(parse_message(original[0], self._limits, original[1]))
+                trees.append(parse_message(message, self._limits, encoding))
                 positions.append(position)
             except MessageError as error:
                 refusals.append((position, error))

@@ -112,7 +112,7 @@ class ReferenceSnapshot:
 
     def matcher(self, options: MatcherOptions) -> ReferenceMatcher:
         """A matcher over this snapshot."""
-        return ReferenceMatcher(self, options.limits, options.streams)
+        return ReferenceMatcher(self, options.limits)
 
     def match(
         self, trees: Sequence[MessageTree], limits: Limits

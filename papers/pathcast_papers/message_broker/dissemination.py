@@ -39,7 +39,6 @@ from pathcast.errors import (
 )
 from pathcast.limits import Limits
 from pathcast.message import parse_message
-from pathcast.message.dictionaries import Dictionaries
 from pathcast.model import (
     BatchStats,
     DeliveryAnswer,
@@ -52,7 +51,6 @@ from pathcast.model import (
 from pathcast.query import CostClass, compile_subscription, cost_of
 from pathcast_papers.message_broker.standing_subscription import MessageView, StandingSubscription
 from pathcast_papers.message_broker.subscription_plan import explanation
-from pathcast_papers.onyx.element_stream import original_message
 
 ROWS_SCHEMA: Final = pa.schema(
     [
@@ -77,12 +75,10 @@ class ReferenceDissemination:
 
     Args:
         limits: What one message may cost, and what its results may.
-        streams: Dictionaries of element streams; None where these are not taken.
     """
 
-    def __init__(self, limits: Limits, streams: Dictionaries | None = None) -> None:
+    def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._streams = streams
         self._lock = threading.Lock()
         self._by_id: dict[str, StandingSubscription] = {}
         self._standing: _Standing | None = None
@@ -150,7 +146,7 @@ class ReferenceDissemination:
             if standing is None:
                 ids = tuple(self._by_id)
                 standing = self._standing = _Standing(tuple(self._by_id.values()), ids)
-        batch = _Batch(standing.subscriptions, self._limits, encoding, self._streams)
+        batch = _Batch(standing.subscriptions, self._limits, encoding)
         for place, value in enumerate(messages):
             message: bytes | None = value.as_py()
             if message is not None:
@@ -261,12 +257,10 @@ class _Batch:
         subscriptions: Sequence[StandingSubscription],
         limits: Limits,
         encoding: str | None,
-        streams: Dictionaries | None,
     ) -> None:
         self._subscriptions = subscriptions
         self._limits = limits
         self._encoding = encoding
-        self._streams = streams
         self._rows: tuple[list[int], list[int], list[int], list[int | None]] = ([], [], [], [])
         self._fragments: list[bytes] = []
         self._refusals: list[tuple[int, PathcastError]] = []
@@ -281,17 +275,14 @@ class _Batch:
         """Evaluates every subscription on a message, within its budget."""
         started = time.perf_counter_ns()
         try:
-            message, encoding = original_message(
-                arrived, self._encoding, self._streams, self._limits
-            )
-            tree = parse_message(message, self._limits, encoding)
+            tree = parse_message(arrived, self._limits, self._encoding)
         except MessageError as error:
             self._refusals.append((place, error))
             parsing = time.perf_counter_ns() - started
             self._stats += BatchStats(messages=1, bytes=len(arrived), refused=1, parsing_ns=parsing)
             return
         parsed = time.perf_counter_ns()
-        view = MessageView(message, tree, self._limits)
+        view = MessageView(arrived, tree, self._limits)
         steps_max, bytes_max = self._limits.message_steps_max, self._limits.message_result_bytes_max
         steps_left, bytes_left = budget or (steps_max, bytes_max)
         # Others have taken the rest.
@@ -324,9 +315,9 @@ class _Batch:
 
         if budget is not None:
             rows = len(self._rows[0]) - deliveries
-            results = sum(len(fragment) for fragment in known if fragment != message)
+            results = sum(len(fragment) for fragment in known if fragment != arrived)
             taken = view.steps - before, DELIVERY_BYTES * rows + results
-            self._spent.append(Spent(place, *taken, message in known))
+            self._spent.append(Spent(place, *taken, arrived in known))
 
     def _outcomes(self, view: MessageView, room: _Room) -> list[_Outcome]:
         """What each subscription gets, or why it gets nothing; by number."""

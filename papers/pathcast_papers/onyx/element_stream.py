@@ -23,7 +23,7 @@ from xml.parsers import expat
 from pathcast.errors import LimitExceededError, MessageError, Param, WireFormatError
 from pathcast.limits import Limits
 from pathcast.message.decoding import decode_message
-from pathcast.message.dictionaries import VERSION_BYTES, Dictionaries, Dictionary
+from pathcast_papers.onyx.dictionaries import VERSION_BYTES, Dictionaries, Dictionary
 
 IN_BAND: Final = 1
 WITH_DICTIONARY: Final = 2
@@ -188,25 +188,6 @@ def decode_stream(
     text = _Reader(stream, known or Dictionaries()).read((limits or Limits()).message_bytes_max)
     decode_message(text, "UTF-8")
     return text
-
-
-def original_message(
-    message: bytes, encoding: str | None, known: Dictionaries | None, limits: Limits
-) -> tuple[bytes, str | None]:
-    """A message as it was published, and its encoding where it is known.
-
-    Args:
-        message: As it arrived: text or, where `known` is given, a stream.
-        encoding: What the caller knows of the encoding of text.
-        known: None where streams are not taken.
-        limits: How long the message may be.
-
-    Raises:
-        MessageError: It is a stream that is refused.
-    """
-    if known is None or not is_stream(message):
-        return message, encoding
-    return decode_stream(message, known, limits), "UTF-8"
 
 
 class _Reader:

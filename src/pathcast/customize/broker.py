@@ -30,7 +30,7 @@ from pathcast.customize.identity import SetVersion
 from pathcast.customize.message_ids import MessageIds
 from pathcast.customize.plan import SubscriptionPlan
 from pathcast.customize.snapshot import SubscriptionSnapshot
-from pathcast.customize.stepped import SteppedDissemination, original_maker
+from pathcast.customize.stepped import SteppedDissemination
 from pathcast.customize.steps import parse_steps
 from pathcast.customize.turns import Turns
 from pathcast.engine.matcher import matcher_options
@@ -51,7 +51,6 @@ from pathcast.engine.rows import (
 from pathcast.errors import NotPicklableError, UnknownQueryError
 from pathcast.kernel.delivery_ids import delivery_ids
 from pathcast.limits import Limits
-from pathcast.message.dictionaries import Dictionaries
 from pathcast.model import (
     CACHE_BYTES_MAX,
     FewDeliveries,
@@ -76,8 +75,6 @@ class Broker:
         threads: Threads of one batch; None for all processors.
         cache_bytes_max: Bytes that compiled label paths may take; those of messages after steps as
             many again, for each series.
-        streams: Takes element streams as well as text, with these dictionaries; None refuses
-            them.
 
     Raises:
         ConfigError: A value cannot be used, such as
@@ -92,12 +89,10 @@ class Broker:
         threads: int | None = None,
         *,
         cache_bytes_max: int = CACHE_BYTES_MAX,
-        streams: Dictionaries | None = None,
     ) -> None:
         self._namespaces = usable_namespaces(namespaces)
-        self._options = matcher_options(limits or Limits(), threads, cache_bytes_max, streams)
+        self._options = matcher_options(limits or Limits(), threads, cache_bytes_max)
         self._backend = SteppedDissemination(self._options)
-        self._original = original_maker(self._options)
         self._recipients: dict[str, Recipient] = {}
         self._version = SetVersion(self._options.limits)
         self._turns = Turns()
@@ -213,7 +208,7 @@ class Broker:
         """
         column = message_column(messages)
         array = joined(column.chunks)
-        ids = MessageIds(array, message_ids, self._original)
+        ids = MessageIds(array, message_ids)
         refusals = {**ids.errors, **column.refusals}
         array = without_messages(array, ids.errors)
         with self._turns.shared():
@@ -319,7 +314,6 @@ class Broker:
         threads: int | None = None,
         *,
         cache_bytes_max: int = CACHE_BYTES_MAX,
-        streams: Dictionaries | None = None,
     ) -> Broker:
         """A broker with the subscriptions of a snapshot, which goes on from there.
 
@@ -329,7 +323,6 @@ class Broker:
             namespaces: For subscriptions that come later.
             threads: As for `Broker`.
             cache_bytes_max: As for `Broker`.
-            streams: Likewise.
 
         Raises:
             SnapshotFormatError: It holds a subscription that this Pathcast refuses.
@@ -339,7 +332,6 @@ class Broker:
             namespaces,
             threads,
             cache_bytes_max=cache_bytes_max,
-            streams=streams,
         )
         subscriptions, gates = [], []
         for subscription, gate in snapshot.items():

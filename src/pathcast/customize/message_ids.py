@@ -8,7 +8,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 import pyarrow as pa
@@ -25,7 +25,6 @@ class MessageIds:
     Args:
         messages: `binary` or `large_binary` array.
         given: Ids by place, None where there is none; None for no ids at all.
-        original: Makes of a message as it arrived the one that was published, whose digest it is.
 
     Attributes:
         errors: Place -> error, for ids that are no text. Such a message has a digest for an id
@@ -44,10 +43,8 @@ class MessageIds:
         self,
         messages: pa.Array,
         given: pa.Array | pa.ChunkedArray | Iterable[str | None] | None = None,
-        original: Callable[[bytes], bytes] | None = None,
     ) -> None:
         self._messages = messages
-        self._original = original
         self._digests: dict[int, str] = {}
         ids = [None] * len(messages) if given is None else _objects(given)
         if len(ids) != len(messages):
@@ -71,8 +68,6 @@ class MessageIds:
         if row not in self._digests:
             content = self._messages[row].as_buffer()
             arrived = b"" if content is None else memoryview(content)
-            if self._original is not None:
-                arrived = self._original(bytes(arrived))
             self._digests[row] = message_id(arrived)
         return self._digests[row]
 

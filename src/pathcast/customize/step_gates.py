@@ -68,7 +68,6 @@ class StepGates:
         self._matcher = self._index.matcher(
             threads=options.threads,
             cache_bytes_max=options.cache_bytes_max,
-            streams=options.streams,
         )
         self._users: dict[str, _Users] = {}
         self._gone = 0

@@ -49,7 +49,6 @@ from pathcast.errors import (
     error_for,
 )
 from pathcast.kernel.dissemination import KernelDissemination
-from pathcast.kernel.wire import decode_streams
 from pathcast.limits import MIB, STEP_SERIES_MAX
 from pathcast.model import (
     DeliveryAnswer,
@@ -93,27 +92,8 @@ class _Asked(NamedTuple):
         )
 
 
-def original_maker(options: MatcherOptions) -> Callable[[bytes], bytes] | None:
-    """What makes of an element stream the message that it stands for; None where none is taken.
-
-    A stream that is refused stays as it is: nothing of it is delivered.
-    """
-    known = options.streams
-    if known is None:
-        return None
-
-    def original(message: bytes) -> bytes:
-        array = pa.array([message], pa.binary())
-        [found] = decode_streams(array, known, options.limits)[0].to_pylist()
-        return message if found is None else found
-
-    return original
-
-
 def _new_engine(options: MatcherOptions) -> KernelDissemination:
-    return KernelDissemination(
-        options.limits, options.threads, options.cache_bytes_max, options.streams
-    )
+    return KernelDissemination(options.limits, options.threads, options.cache_bytes_max)
 
 
 class SteppedDissemination:
@@ -128,7 +108,6 @@ class SteppedDissemination:
 
     def __init__(self, options: MatcherOptions) -> None:
         self._options = options
-        self._original = original_maker(options)
         self._plain = _new_engine(options)
         self._series: dict[Steps, KernelDissemination] = {}
         self._steps: dict[str, Steps] = {}
@@ -344,15 +323,12 @@ class SteppedDissemination:
                 yield found
 
     def _texts(self, messages: pa.Array, rows: Sequence[int]) -> Iterator[dict[int, bytes]]:
-        """The messages of some rows, so many at a time as are held after steps.
-
-        Of an element stream, the message that it stands for.
-        """
+        """The messages of some rows, so many at a time as are held after steps."""
         texts: dict[int, bytes] = {}
         held = 0
         for row in rows:
             message: bytes = messages[row].as_py()
-            texts[row] = message if self._original is None else self._original(message)
+            texts[row] = message
             held += len(texts[row])
             if held >= HELD_BYTES:
                 yield texts

@@ -34,7 +34,6 @@ from pathcast.engine.snapshot import Snapshot, plan_of
 from pathcast.errors import NotPicklableError
 from pathcast.kernel import KernelIndex
 from pathcast.limits import Limits
-from pathcast.message.dictionaries import Dictionaries
 from pathcast.model import CACHE_BYTES_MAX, MessageBytes, Query, RegisterReport
 from pathcast.query import CompiledQuery, Population
 from pathcast.query.names import is_text
@@ -194,20 +193,17 @@ expected
         *,
         threads: int | None = None,
         cache_bytes_max: int = CACHE_BYTES_MAX,
-        streams: Dictionaries | None = None,
     ) -> Matcher:
         """A matcher that sees every change of the index from its next batch on.
 
         Args:
             threads: Threads of one batch call; None for all processors.
             cache_bytes_max: Bytes that compiled label paths may take.
-            streams: Takes element streams as well as text, with these dictionaries; None refuses
-                them.
 
         Raises:
             ConfigError: A value cannot be used.
         """
-        options = matcher_options(self._limits, threads, cache_bytes_max, streams)
+        options = matcher_options(self._limits, threads, cache_bytes_max)
         return Matcher(self._backend.matcher(options), options, is_live=True)
 
     def __reduce__(self) -> NoReturn:

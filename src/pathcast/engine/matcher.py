@@ -37,7 +37,6 @@ from pathcast.engine.verdicts import verdict_table
 from pathcast.errors import ConfigError, NotPicklableError
 from pathcast.kernel.matcher import KernelMatcher
 from pathcast.limits import Limits
-from pathcast.message.dictionaries import Dictionaries
 from pathcast.model import BatchAnswer, FewMatches, MatcherOptions
 
 
@@ -150,7 +149,6 @@ def matcher_options(
     limits: Limits,
     threads: int | None,
     cache_bytes_max: int,
-    streams: Dictionaries | None = None,
 ) -> MatcherOptions:
     """Options with their values checked.
 
@@ -158,7 +156,6 @@ def matcher_options(
         limits: What one message may cost.
         threads: From 1 on; None for all processors that the process may use.
         cache_bytes_max: From 1 on.
-        streams: Dictionaries of element streams; None where these are not taken.
 
     Raises:
         ConfigError: A value cannot be used.
@@ -169,14 +166,10 @@ def matcher_options(
             raise ConfigError(
                 "config.invalid", key=key, reason=f"{value!r} is not a whole number from 1 on"
             )
-    if not isinstance(streams, Dictionaries | None):
-        reason = f"{type(streams).__name__} is not Dictionaries"
-        raise ConfigError("config.invalid", key="streams", reason=reason)
     return MatcherOptions(
         limits=limits,
         threads=chosen,
         cache_bytes_max=cache_bytes_max,
-        streams=streams,
     )
 
 

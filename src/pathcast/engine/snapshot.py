@@ -27,7 +27,6 @@ from pathcast.engine.matcher import Matcher, matcher_options
 from pathcast.engine.rows import usable_ids, usable_row
 from pathcast.kernel import KernelSnapshot, open_snapshot
 from pathcast.limits import Limits
-from pathcast.message.dictionaries import Dictionaries
 from pathcast.model import CACHE_BYTES_MAX, MessageBytes, Query
 from pathcast.query import CompiledQuery, Population, compile_query
 
@@ -134,7 +133,6 @@ class Snapshot:
         threads: int | None = None,
         limits: Limits | None = None,
         cache_bytes_max: int = CACHE_BYTES_MAX,
-        streams: Dictionaries | None = None,
     ) -> Matcher:
         """A matcher over these queries.
 
@@ -143,13 +141,11 @@ class Snapshot:
             limits: What one message may cost; None for those of the index it was frozen from,
                 which the file keeps.
             cache_bytes_max: Bytes that compiled label paths may take.
-            streams: Takes element streams as well as text, with these dictionaries; None refuses
-                them.
 
         Raises:
             ConfigError: A value cannot be used.
         """
-        options = matcher_options(limits or self.limits, threads, cache_bytes_max, streams)
+        options = matcher_options(limits or self.limits, threads, cache_bytes_max)
         return Matcher(self._backend.matcher(options), options)
 
     def explain(

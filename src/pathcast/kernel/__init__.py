@@ -35,8 +35,6 @@ from pathcast.kernel.population import population_of_columns
 from pathcast.kernel.streams import PushParser as PushParser
 from pathcast.kernel.streams import StreamSummary as StreamSummary
 from pathcast.kernel.streams import check_stream as check_stream
-from pathcast.kernel.wire import decode_streams as decode_streams
-from pathcast.kernel.wire import encode_streams as encode_streams
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, TreeDetails
 from pathcast.model import MatcherOptions, Query, RegisterReport

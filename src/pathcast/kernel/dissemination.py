@@ -34,7 +34,6 @@ from pathcast.errors import (
 from pathcast.kernel.boundary import cache_bytes, native, native_errors
 from pathcast.kernel.matcher import KernelIds
 from pathcast.kernel.plan import plan_lines
-from pathcast.kernel.wire import NativeDictionaries
 from pathcast.limits import Limits
 from pathcast.model import (
     BatchStats,
@@ -50,7 +49,6 @@ from pathcast.query.expression import expression_text
 from pathcast.query.xquery import selection_of
 
 if TYPE_CHECKING:
-    from pathcast.message.dictionaries import Dictionaries
     from pathcast.query import CompiledSubscription
 
 _FIELDS: Final = Subscription._fields.index("steps")
@@ -74,19 +72,16 @@ class KernelDissemination:
         limits: Limits,
         threads: int,
         cache_bytes_max: int,
-        streams: Dictionaries | None = None,
         *,
         spans: bool = False,
     ) -> None:
         self._limits = limits
-        self._streams = None if streams is None else NativeDictionaries(streams)
-        native_streams = None if self._streams is None else self._streams.native
-        self._options = (limits, threads, cache_bytes_max, streams)
+        self._options = (limits, threads, cache_bytes_max)
         # What is delivered of an element: its text, or where it lies in the message.
         self._spans = spans
         with native_errors():
             self._native = native.Dissemination(
-                limits, threads, cache_bytes(cache_bytes_max), native_streams, spans=spans
+                limits, threads, cache_bytes(cache_bytes_max), spans=spans
             )
         self._subscriptions: dict[str, Subscription] = {}
         # What the kernel does not read by itself, so that nothing is compiled twice.
@@ -220,8 +215,6 @@ class KernelDissemination:
     ) -> DeliveryAnswer:
         """The results of every message of a batch, read where it lies."""
         with native_errors():
-            if self._streams is not None:
-                self._streams.follow()
             answer = self._native.process(messages, encoding, budgets)
         columns, fragments, refusals, verdicts, stats, ids, spent = answer
         return DeliveryAnswer(
@@ -239,8 +232,6 @@ class KernelDissemination:
     ) -> FewDeliveries:
         """The results of every message, read where it lies."""
         with native_errors():
-            if self._streams is not None:
-                self._streams.follow()
             answer = self._native.process_few(messages, budgets)
         deliveries, refusals, verdicts, ids, spent = answer
         undecided = self._verdicts(verdicts, ids) if verdicts else []

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, overload
 
 from pathcast.errors import error_for
 from pathcast.kernel.boundary import cache_bytes, native, native_errors
-from pathcast.kernel.wire import NativeDictionaries
 from pathcast.model import BatchAnswer, BatchStats, FewMatches, MatcherOptions, OverBudget
 
 if TYPE_CHECKING:
@@ -24,18 +23,14 @@ class KernelMatcher:
     def __init__(
         self, source: native.Index | native.Snapshot | native.RoutingTable, options: MatcherOptions
     ) -> None:
-        self._streams = None if options.streams is None else NativeDictionaries(options.streams)
-        streams = None if self._streams is None else self._streams.native
         with native_errors():
             self._matcher = source.matcher(
-                options.limits, options.threads, cache_bytes(options.cache_bytes_max), streams
+                options.limits, options.threads, cache_bytes(options.cache_bytes_max)
             )
 
     def match(self, messages: pa.Array, *, encoding: str | None = None) -> BatchAnswer:
         """Matches every message of a `binary` or `large_binary` array, where it lies."""
         with native_errors():
-            if self._streams is not None:
-                self._streams.follow()
             answer = self._matcher.match_arrow(messages, encoding)
         matches, refusals, undecided, stats, ids = answer
         errors = [(row, error_for(code, params)) for row, code, params in refusals]
@@ -46,8 +41,6 @@ class KernelMatcher:
     def match_few(self, messages: list[bytes]) -> FewMatches:
         """Matches bytes objects, where they lie."""
         with native_errors():
-            if self._streams is not None:
-                self._streams.follow()
             numbers, refusals, undecided = self._matcher.match_few(messages)
         errors = [(row, error_for(code, params)) for row, code, params in refusals]
         return FewMatches(numbers, errors, undecided)

@@ -1,8 +1,6 @@
 //! What a worker may spend on a message.
 
 use crate::xml::parser::Limits;
-use crate::xml::parser::wire::Dictionaries;
-use std::sync::Arc;
 
 /// How a worker runs the automaton.
 #[derive(Debug, Clone)]
@@ -15,6 +13,4 @@ pub struct Options {
     pub steps_max: u64,
     /// Steps that one message may take over all queries.
     pub message_steps_max: u64,
-    /// The dictionaries of element streams; none if they are not taken ([`crate::xml::parser::Door::take_streams`]).
-    pub streams: Option<Arc<Dictionaries>>,
 }

@@ -48,8 +48,7 @@ pub(crate) struct Engine {
 impl Worker {
     /// A worker with empty caches.
     pub fn new(options: Options) -> Self {
-        let mut door = Door::new(options.limits);
-        door.take_streams(options.streams);
+        let door = Door::new(options.limits);
         Worker {
             door,
             engine: Engine::new(

@@ -25,7 +25,6 @@ fn options() -> Options {
         message_result_bytes_max: 1 << 26,
         result_ratio_max: 1000,
         entries_max: ENTRIES_MAX,
-        streams: None,
         puts_spans: false,
     }
 }

@@ -129,7 +129,6 @@ pub fn pool_with(cache_bytes_max: usize, threads: usize, steps_max: u64) -> Pool
         cache_bytes_max,
         steps_max,
         message_steps_max: 100_000_000,
-        streams: None,
     };
     Pool::new(options, threads)
 }

@@ -23,32 +23,11 @@ use pathcast_core::registry::snapshot::{NamespaceMap, QueryRecord};
 use pathcast_core::registry::target::Target;
 use pathcast_core::xml::parser::{Door, Limits};
 
-#[path = "../wire/oracle.rs"]
-#[allow(dead_code)]
-mod streams;
-
 /// Steps of one evaluation: enough for small messages, and soon over for the others.
 const STEPS_MAX: u64 = 20_000;
 
 /// Messages longer than this find nothing that short ones do not, and take longer.
 const MESSAGE_BYTES_MAX: usize = 1 << 14;
-
-/// Bytes that claim to be an element stream are refused, or read as the text is that they stand for; bytes
-/// that do not are a text, which is read as its streams are.
-pub fn element_stream(data: &[u8]) {
-    if data.len() > MESSAGE_BYTES_MAX {
-        return;
-    }
-    let mut both = streams::Both::new(Limits::default());
-    if pathcast_core::xml::parser::wire::is_stream(data) {
-        both.check_stream(data);
-    } else {
-        both.check_text(data);
-        for stream in both.streams(data) {
-            both.check_stream(&stream);
-        }
-    }
-}
 
 fn text_of(data: &[u8]) -> Option<&str> {
     std::str::from_utf8(data).ok().filter(|text| text.len() <= TEXT_BYTES_MAX)
@@ -326,7 +305,6 @@ fn found(
         cache_bytes_max,
         steps_max: STEPS_MAX,
         message_steps_max: STEPS_MAX,
-        streams: None,
     });
     let mut answers = Vec::new();
     for _ in 0..2 {

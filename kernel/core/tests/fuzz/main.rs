@@ -69,11 +69,6 @@ fn record_ranges() {
 }
 
 #[test]
-fn element_stream() {
-    run(entries::element_stream, Seeds::stream);
-}
-
-#[test]
 fn evaluation() {
     run(entries::evaluation, Seeds::expression_and_message);
 }

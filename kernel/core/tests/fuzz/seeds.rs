@@ -349,21 +349,6 @@ impl Seeds {
         input
     }
 
-    /// A message, or the element stream of one with its bytes changed.
-    pub fn stream(&self, random: &mut Random) -> Vec<u8> {
-        let text = random.of(&self.messages).clone();
-        let mut stream = Vec::new();
-        let mut encoder = pathcast_core::xml::parser::wire::Encoder::default();
-        if random.below(2) == 0 || !encoder.encode(text.as_bytes(), None, &mut stream) {
-            return self.message(random);
-        }
-        for _ in 0..random.below(4) {
-            let at = random.below(stream.len());
-            stream[at] = random.below(256) as u8;
-        }
-        stream
-    }
-
     pub fn expression_and_message(&self, random: &mut Random) -> Vec<u8> {
         let mut input = self.expression(random);
         self.append_message(random, &mut input);

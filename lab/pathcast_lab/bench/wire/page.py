@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from pathcast.cli.columns import number
-from pathcast.message.wire import FormatCost, WireFormat
 from pathcast_lab.bench.figures.page import BLANK, FigurePage
 from pathcast_lab.bench.figures.point import Value
 from pathcast_lab.bench.wire.definition import WireFigure
 from pathcast_lab.bench.wire.experiments import STEPS
 from pathcast_lab.bench.wire.statements import judge
+from pathcast_papers.onyx.wire_formats import FormatCost, WireFormat
 
 
 def wire_table(figure: WireFigure, values: Sequence[Value]) -> str:
@@ -37,7 +37,7 @@ def wire_table(figure: WireFigure, values: Sequence[Value]) -> str:
 def measured_costs(values: Sequence[Value], variant: str) -> dict[WireFormat, FormatCost]:
     """What formats cost at one complexity, from the values of Figures 7 and 8 of one run.
 
-    This is what `pathcast.message.wire.best_format` takes.
+    This is what `pathcast_papers.onyx.wire_formats.best_format` takes.
     """
     table = {(v.series, v.measure): v.spread.median for v in values if v.variant == variant}
     return {

@@ -15,11 +15,9 @@ use crate::engine::verdicts::Undecided;
 use crate::registry::batch::MessageBudget;
 use crate::registry::matcher::Engine;
 use crate::registry::target::View;
-use crate::xml::parser::wire::Dictionaries;
 use crate::xml::parser::{Door, Limits, Parsed, Refusal};
 use crate::xml::serializer::Put;
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// How a worker runs.
@@ -43,8 +41,6 @@ pub struct Options {
     pub message_result_bytes_max: usize,
     /// Node numbers that the columns of the shared plans may hold together for one message.
     pub entries_max: usize,
-    /// The dictionaries of element streams; none if they are not taken ([`Door::take_streams`]).
-    pub streams: Option<Arc<Dictionaries>>,
     /// Puts down where elements lie in the message, and not their text: see [`Put::Span`].
     pub puts_spans: bool,
 }
@@ -169,7 +165,6 @@ impl Worker {
         let gate = Engine::new(half, options.steps_max, options.message_steps_max);
         let mut door = Door::new(options.limits.clone());
         door.keep_source_spans(true);
-        door.take_streams(options.streams.clone());
         Worker {
             door,
             serving: Serving {

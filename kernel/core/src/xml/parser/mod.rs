@@ -44,7 +44,6 @@ mod refusal;
 mod scan;
 mod text;
 mod value;
-pub mod wire;
 
 pub(crate) use chars::{NAME, SPACE, is, is_ncname_char, is_ncname_start, name_end};
 pub use head::{Head, read_head};
@@ -56,7 +55,6 @@ use crate::xml::tree::{Message, MessageTree};
 use encoding::{Charset, Detected};
 use refusal::{Fault, Step};
 use scan::Memory;
-use std::sync::Arc;
 
 /// Reads messages one after the other, keeping its memory and what it knows of names.
 pub struct Door {
@@ -66,9 +64,6 @@ pub struct Door {
     memory: Memory,
     keeps_full_tree: bool,
     keeps_source_spans: bool,
-    /// Messages may be element streams, with these dictionaries.
-    streams: Option<Arc<wire::Dictionaries>>,
-    rebuilt: wire::Rebuilt,
 }
 
 /// What the door gives for a message it lets in.
@@ -78,7 +73,7 @@ pub struct Parsed<'m> {
     pub message: Message<'m>,
     /// The names that the tree's ids stand for.
     pub names: &'m NameTable,
-    /// The message as it was published: the bytes that arrived, or those that a stream stands for.
+    /// The message as it was published.
     pub original: &'m [u8],
 }
 
@@ -98,16 +93,7 @@ impl Door {
             memory: Memory::new(),
             keeps_full_tree: false,
             keeps_source_spans: false,
-            streams: None,
-            rebuilt: wire::Rebuilt::default(),
         }
-    }
-
-    /// Takes, from the next message on, element streams as well as text ([`wire`]), which may use these
-    /// dictionaries; or no streams, as at first: their first byte is none of XML's, so that they are
-    /// refused as text.
-    pub fn take_streams(&mut self, dictionaries: Option<Arc<wire::Dictionaries>>) {
-        self.streams = dictionaries;
     }
 
     /// Keeps, from the next message on, what only some expressions ask for: comments,
@@ -138,11 +124,7 @@ impl Door {
     ) -> Result<Parsed<'m>, Refusal> {
         self.begin();
         let mut decoded = std::mem::take(&mut self.tree.decoded);
-        let streams = self.streams.clone().filter(|_| wire::is_stream(bytes));
-        let outcome = match &streams {
-            None => self.parse_into(bytes, encoding, &mut decoded),
-            Some(known) => self.parse_stream(bytes, known, &mut decoded),
-        };
+        let outcome = self.parse_into(bytes, encoding, &mut decoded);
         self.tree.decoded = decoded;
         match outcome {
             Ok(start) => {
@@ -151,9 +133,8 @@ impl Door {
                 } else {
                     self.tree.decoded.as_bytes()
                 };
-                let original = if streams.is_some() { source } else { bytes };
                 let message = Message { tree: &self.tree, source };
-                Ok(Parsed { message, names: &self.names, original })
+                Ok(Parsed { message, names: &self.names, original: bytes })
             }
             Err(refusal) => {
                 self.tree.clear();
@@ -215,42 +196,9 @@ impl Door {
                 }
             }
         };
-        match self.read(text, survey, detected, bytes.len(), None) {
+        match self.read(text, survey, detected, bytes.len()) {
             Ok(()) => Ok(detected.mark),
             Err(fault) => Err(Box::new(refusal_at(*fault, bytes, detected, text))),
-        }
-    }
-
-    /// Reads an element stream; its text goes into `decoded`. Gives 0.
-    fn parse_stream(
-        &mut self,
-        bytes: &[u8],
-        known: &wire::Dictionaries,
-        decoded: &mut String,
-    ) -> Result<usize, Box<Refusal>> {
-        let mut rebuilt = std::mem::take(&mut self.rebuilt);
-        rebuilt.text = std::mem::take(decoded).into_bytes();
-        let read = self
-            .check_size(bytes.len())
-            .and_then(|()| wire::rebuild(bytes, known, self.limits.text_bytes_max(), &mut rebuilt));
-        if let Err(fault) = read {
-            return Err(Box::new(wire::refusal(*fault)));
-        }
-        let read = rebuilt.take_text().and_then(|text| {
-            *decoded = text;
-            // It is UTF-8 by definition, whatever it declares.
-            let detected = Detected { charset: Charset::Utf8, mark: 0, is_given: true };
-            let survey = chars::survey(decoded.as_bytes());
-            let stream = prolog::Stream { bytes, rebuilt: &rebuilt };
-            self.read(decoded, survey, detected, decoded.len(), Some(stream))
-        });
-        self.rebuilt = rebuilt;
-        match read {
-            Ok(()) => Ok(0),
-            Err(mut fault) => {
-                fault.at = wire::locate(bytes, known, fault.at);
-                Err(Box::new(wire::refusal(*fault)))
-            }
         }
     }
 

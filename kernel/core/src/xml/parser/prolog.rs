@@ -14,35 +14,21 @@ use super::references::Expansion;
 use super::refusal::{Code, Fault, Step};
 use super::scan::Scanner;
 use super::text::Pending;
-use super::wire::Rebuilt;
-
-/// An element stream, and what was found out when its text was put together.
-#[derive(Clone, Copy)]
-pub(super) struct Stream<'s> {
-    pub(crate) bytes: &'s [u8],
-    pub(crate) rebuilt: &'s Rebuilt,
-}
 
 impl Door {
-    /// Reads a decoded message into the tree; if it came as an element stream, the text is the one that
-    /// this stands for.
+    /// Reads a decoded message into the tree.
     pub(super) fn read(
         &mut self,
         text: &str,
         survey: Survey,
         detected: Detected,
         message_bytes: usize,
-        stream: Option<Stream<'_>>,
     ) -> Step<()> {
         // Reading stops short of the first character that XML does not have. An end met there is
         // that character's fault.
         let illegal = first_illegal(text, survey);
         let legal = &text[..illegal.unwrap_or(text.len())];
-        let outcome = match stream {
-            // Its items are those of the whole text.
-            Some(_) if illegal.is_some() => Ok(()),
-            stream => self.read_legal(legal, survey, detected, message_bytes, stream),
-        };
+        let outcome = self.read_legal(legal, survey, detected, message_bytes);
         let Some(at) = illegal else {
             return outcome;
         };
@@ -61,7 +47,6 @@ impl Door {
         survey: Survey,
         detected: Detected,
         message_bytes: usize,
-        stream: Option<Stream<'_>>,
     ) -> Step<()> {
         let declaration = Declaration::read(text.as_bytes())?;
         let mut at = 0;
@@ -115,10 +100,7 @@ impl Door {
             elements_max: self.limits.elements_max.into(),
             observer: TreeOnly,
         };
-        at = match stream {
-            None => scanner.root(at)?,
-            Some(Stream { bytes, rebuilt }) => scanner.items(bytes, rebuilt, at)?,
-        };
+        at = scanner.root(at)?;
         self.tree.attribute_start.push(self.tree.attribute_name.len() as u32);
         at = read_misc(text, at, &mut self.tree, survey.has_return, &mut TreeOnly)?;
         if at == text.len() {

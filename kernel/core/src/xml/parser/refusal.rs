@@ -71,13 +71,6 @@ codes! {
     NsPrefixEmpty = "ns.prefix.empty",
     NsUriReserved = "ns.uri.reserved",
     NsAttributeDuplicate = "ns.attribute.duplicate",
-    // Element streams.
-    WireEnd = "wire.end",
-    WireNumber = "wire.number",
-    WireItem = "wire.item",
-    WireName = "wire.name",
-    WireLength = "wire.length",
-    WireDictionary = "wire.dictionary",
     // Limits and policy.
     LimitMessageBytes = "limit.message_bytes",
     LimitDepth = "limit.depth",

@@ -1,14 +1,10 @@
 """Batches of messages into a wire format and back.
 
 Example:
-    >>> from pathcast.engine.wire import decode, encode
     >>> messages = [b'<order no="7"><item>tea</item><item>jam</item></order>', None]
     >>> packed = encode(messages, WireFormat.STREAM_ZLIB)
     >>> decode(packed, WireFormat.STREAM_ZLIB).messages.to_pylist() == messages
     True
-
-A matcher or broker that is given `streams` takes what `unpack` gives, so that nothing is parsed
-that was parsed before; `decode` is for those who want the text.
 
 Source: 001, 4.3.2 and Figure 10 (message pre-processor: decompress, deserialise).
 """
@@ -23,11 +19,11 @@ import pyarrow as pa
 
 from pathcast.engine.messages import Messages, joined, message_column
 from pathcast.errors import ConfigError, MessageError, PathcastError
-from pathcast.kernel.wire import decode_streams, encode_streams
 from pathcast.limits import Limits
-from pathcast.message.dictionaries import Dictionaries, Dictionary
-from pathcast.message.wire import WireFormat, compress, decompress
 from pathcast.schema import Element
+from pathcast_papers.onyx.dictionaries import Dictionaries, Dictionary
+from pathcast_papers.onyx.element_stream import decode_stream, encode_stream, is_stream
+from pathcast_papers.onyx.wire_formats import WireFormat, compress, decompress
 
 
 class Unpacked(NamedTuple):
@@ -85,39 +81,15 @@ def encode(
         raise ConfigError("config.invalid", key=f"messages[{place}]", reason=str(error))
     array = joined(column.chunks).cast(pa.large_binary())
     if format.encoding != "text":
-        array = encode_streams(array, dictionary)
+        texts = array.to_pylist()
+        streams = [one and (encode_stream(one, dictionary) or one) for one in texts]
+        array = pa.array(streams, pa.large_binary())
     if format.compression == "none":
         return array
     packed = [
         None if message is None else compress(message, format) for message in array.to_pylist()
     ]
     return pa.array(packed, pa.large_binary())
-
-
-def unpack(packed: Messages, format: WireFormat, *, limits: Limits | None = None) -> Unpacked:
-    """Messages as a matcher takes them that takes streams: decompressed, and no more.
-
-    Args:
-        packed: What travelled.
-        format: As its header says.
-        limits: What a message may cost.
-
-    Raises:
-        TypeError: `packed` is nothing of this kind.
-    """
-    array = joined(message_column(packed).chunks).cast(pa.large_binary())
-    if format.compression == "none":
-        return Unpacked(array, [])
-    bytes_max = (limits or Limits()).message_bytes_max
-    messages: list[bytes | None] = []
-    refusals: list[tuple[int, PathcastError]] = []
-    for place, each in enumerate(array.to_pylist()):
-        try:
-            messages.append(None if each is None else decompress(each, format, bytes_max))
-        except MessageError as error:
-            messages.append(None)
-            refusals.append((place, error))
-    return Unpacked(pa.array(messages, pa.large_binary()), refusals)
 
 
 def decode(
@@ -138,10 +110,22 @@ def decode(
     Raises:
         TypeError: `packed` is nothing of this kind.
     """
-    limits = limits or Limits()
-    messages, refusals = unpack(packed, format, limits=limits)
-    if format.encoding == "text":
-        return Unpacked(messages, refusals)
-    known = dictionaries or Dictionaries()
-    messages, refused = decode_streams(messages, known, limits)
-    return Unpacked(messages, sorted([*refusals, *refused], key=lambda each: each[0]))
+    bytes_max = (limits or Limits()).message_bytes_max
+    messages: list[bytes | None] = []
+    refusals: list[tuple[int, PathcastError]] = []
+    for place, each in enumerate(joined(message_column(packed).chunks).to_pylist()):
+        try:
+            messages.append(None if each is None else _read(each, format, dictionaries, bytes_max))
+        except MessageError as error:
+            messages.append(None)
+            refusals.append((place, error))
+    return Unpacked(pa.array(messages, pa.large_binary()), refusals)
+
+
+def _read(
+    packed: bytes, format: WireFormat, dictionaries: Dictionaries | None, bytes_max: int
+) -> bytes:
+    message = decompress(packed, format, bytes_max)
+    if format.encoding == "text" or not is_stream(message):
+        return message
+    return decode_stream(message, dictionaries, Limits(message_bytes_max=bytes_max))
