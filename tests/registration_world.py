@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from pathcast.overlay.host_choice import Nearest
 from pathcast.overlay.hosting import Hosting
-from pathcast.overlay.registrant import Registrant
 from pathcast.overlay.registration import RegistrationNode
 from pathcast.overlay.registration_messages import (
     HostKnows,
@@ -24,6 +23,7 @@ from pathcast.overlay.registration_messages import (
 )
 from pathcast.protocol import Cancel, Deliver, Effect, Send, Wake
 from pathcast.store import Broker, MemoryStore, Profile, Source
+from registrant import Registrant
 
 PART = Broker("b", "", "eu", 1e6, 10)
 LEASE_SECONDS = 10.0

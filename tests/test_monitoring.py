@@ -345,7 +345,8 @@ def test_a_node_of_the_service_shows_itself(
 
     async def main() -> None:
         address, monitor = free_address(), Monitor()
-        section = RegistrySection(name="r1", store=str(tmp_path / "profiles"))
+        store = str(tmp_path / "profiles")
+        section = RegistrySection(name="r1", store=store, lease_seconds=3.0)
         async with (
             monitored(address, monitor),
             serving(RegistrySettings(registry=section), monitor, is_new=True),
@@ -354,7 +355,7 @@ def test_a_node_of_the_service_shows_itself(
             values = await asyncio.to_thread(scraped, address)
             assert value(values, "registry_leader") == 1
             assert value(values, "registry_profiles") == 0
-            monkeypatch.setattr(Store, "get", unreachable)
+            monkeypatch.setattr(Store, "take", unreachable)
             text = (await eventually_page(address, "/readyz", 503)).text
             assert text.startswith("profile database: ")
 

@@ -253,7 +253,7 @@ async def the_example_of_the_documentation_runs(processes: RegistrationProcesses
 
 async def _changed_by_a_stranger(processes: RegistrationProcesses, profile: str) -> None:
     async with processes.client("bob") as bob:
-        bob._registrant.places[profile] = ("b", processes.address("b").target)
+        bob._places[profile] = ("b", processes.address("b").target)
         await bob.delete_interest(profile)
 
 

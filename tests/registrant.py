@@ -1,4 +1,4 @@
-"""The other side of the service: a source or a user that asks until it is answered.
+"""A source or a user as worlds have it: it asks until it is answered.
 
 A request has a name that begins with the incarnation of the node, so that one that is started
 again asks for nothing under a name that it had used. A request goes to one node of the service
@@ -24,7 +24,6 @@ from pathcast.overlay.registration_messages import (
     Locate,
     Located,
     NotLeading,
-    Push,
     Refused,
     RegisterInterest,
     RegisterSource,
@@ -101,9 +100,7 @@ class Registrant:
         return [Send(service, Locate(self.next_request(), id, self.places.get(id, ("", ""))[0]))]
 
     def receive(self, sender: str, message: object, now: float) -> Sequence[Effect]:
-        """An answer, where somebody is, or a delivery."""
-        if isinstance(message, Push):
-            return [Deliver(message.profile, message)]
+        """An answer, or where somebody is."""
         if not isinstance(message, Answer):
             return []
         if isinstance(message, Located):
