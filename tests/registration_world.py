@@ -10,6 +10,7 @@ import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from memory_store import MemoryStore
 from pathcast.overlay.host_choice import Nearest
 from pathcast.overlay.hosting import Hosting
 from pathcast.overlay.registration import RegistrationNode
@@ -22,7 +23,7 @@ from pathcast.overlay.registration_messages import (
     TellRoot,
 )
 from pathcast.protocol import Cancel, Deliver, Effect, Send, Wake
-from pathcast.store import Broker, MemoryStore, Profile, Source
+from pathcast.store import Broker, Profile, Source
 from registrant import Registrant
 
 PART = Broker("b", "", "eu", 1e6, 10)

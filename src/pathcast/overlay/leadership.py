@@ -20,7 +20,7 @@ _Record = TypeVar("_Record", Profile, Source, Catalog, Broker)
 
 
 class Records(Protocol):
-    """What a node needs of the store: `Store` and `MemoryStore` have it."""
+    """The methods of `Store` that a node calls; tests give it a store without a database."""
 
     def write(
         self,
