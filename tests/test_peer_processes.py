@@ -312,6 +312,13 @@ def test_settings_name_what_cannot_be(tmp_path: Path) -> None:
         load_peer_settings(file, ["ring.copies=2"])
     with pytest.raises(ConfigError, match="2 copies may all be at one process of 2 members"):
         load_peer_settings(file, [*enough, "ring.copies=2", "ring.virtual_nodes=2"])
+    # What a broker's file may not say is refused by the key of the peer's file.
+    with pytest.raises(ConfigError, match=r"peer\.listen: 'nowhere' is not HOST:PORT"):
+        load_peer_settings(file, ["peer.listen=nowhere"])
+    doubled = tmp_path / "doubled.toml"
+    doubled.write_text(file.read_text() + '[[clients]]\nname = "ann"\n' * 2)
+    with pytest.raises(ConfigError, match="ann: two have this name"):
+        load_peer_settings(doubled)
     with pytest.raises(ConfigError, match="# is for the numbers of virtual nodes"):
         load_peer_settings(file, ["peer.name=b#1"])
     with pytest.raises(ConfigError, match="nothing is published iteratively"):

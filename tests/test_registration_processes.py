@@ -321,6 +321,12 @@ def test_settings_that_cannot_work_are_refused(processes: RegistrationProcesses)
     file = processes.directory / "r1.toml"
     with pytest.raises(ConfigError, match="queries"):
         load_registry_settings(file, ["hosts.choice=content"])
+    with pytest.raises(ConfigError, match=r"registry\.listen: 'nowhere' is not HOST:PORT"):
+        load_registry_settings(file, ["registry.listen=nowhere"])
+    doubled = processes.directory / "doubled.toml"
+    doubled.write_text(file.read_text() + '[[clients]]\nname = "ann"\n')
+    with pytest.raises(ConfigError, match="ann: two have this name"):
+        load_registry_settings(doubled)
     queries = processes.directory / "queries.tsv"
     queries.write_text(
         "subscriber\tquery_id\tquery\n" + "".join(f"u\tq{n}\t//a[@k = {n}]\n" for n in range(20))

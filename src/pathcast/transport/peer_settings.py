@@ -30,9 +30,11 @@ from pathcast.transport.settings import (
     BrokerSection,
     BrokerSettings,
     ClientSection,
-    MetricsAddress,
+    HostPort,
     NeighbourSection,
+    ProcessSection,
     TlsSection,
+    check_different,
     secret_of,
 )
 
@@ -42,25 +44,15 @@ _LEASE_TICKS = 3
 """Rounds in a lease: one of the base may miss a round, and the next is asked in time."""
 
 
-class PeerSection(BaseModel):
+class PeerSection(ProcessSection):
     """The process itself."""
-
-    model_config = FROZEN
 
     name: str = Field(min_length=1, max_length=124, description="Name of the peer; nobody else's.")
     directory: Path = Field(description="Directory of what it keeps: subscriptions and inboxes.")
-    listen: str = Field(
-        default="127.0.0.1:0",
-        description="HOST:PORT where peers and clients call; port 0 takes one that is free.",
-    )
-    address: str | None = Field(
+    address: HostPort | None = Field(
         default=None,
         description="HOST:PORT that others are told to call, if that is not where it listens.",
     )
-    allow_plain: bool = Field(
-        default=False, description="Whether to do without certificates beyond loopback."
-    )
-    metrics: MetricsAddress = None
     execution: Literal["recursive", "iterative"] = Field(
         default="recursive",
         description="How messages are published here: states hand visits on, or this peer asks "
@@ -194,8 +186,9 @@ class PeerSettings(FileSettings):
 
     @model_validator(mode="after")
     def _check_base(self) -> PeerSettings:
-        known = {self.peer.name, *(each.name for each in self.peers)}
-        missing = sorted(set(self.ring.base) - known)
+        known = [self.peer.name, *(each.name for each in self.peers)]
+        check_different([*known, *(each.name for each in self.clients)])
+        missing = sorted(set(self.ring.base) - set(known))
         if self.ring.discovery:
             self._check_discovery()
         elif missing:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
+from pydantic import BaseModel, Field, SecretStr, model_validator
 
 from pathcast.settings import (
     FROZEN,
@@ -18,33 +18,16 @@ from pathcast.settings import (
     read_settings,
 )
 from pathcast.transport.security import Certificates, Peer
-from pathcast.transport.settings import CallerSection, MetricsAddress, TlsSection, checked_address
+from pathcast.transport.settings import CallerSection, ProcessSection, TlsSection, check_different
 
 
-class RegistrySection(BaseModel):
+class RegistrySection(ProcessSection):
     """The process itself."""
 
-    model_config = FROZEN
-
-    name: str = Field(
-        min_length=1,
-        max_length=256,
-        description="Name of the node, which no other has; with certificates, the one that its own "
-        "is made out to.",
-    )
     store: Place = Field(
         description="The profile database, which brokers and service share: the path of a SQLite "
         'file, or a URL such as "postgresql://USER@HOST/NAME".'
     )
-    listen: str = Field(
-        default="127.0.0.1:0",
-        description="HOST:PORT where sources and users call; port 0 takes one that is free.",
-    )
-    allow_plain: bool = Field(
-        default=False,
-        description="Whether to do without certificates at addresses that are not loopback.",
-    )
-    metrics: MetricsAddress = None
     token: SecretStr | None = Field(
         default=None, description="Secret that it gives to brokers, which all nodes have in common."
     )
@@ -54,8 +37,6 @@ class RegistrySection(BaseModel):
         le=3600,
         description="After so long without a sign of the node that leads, another one does.",
     )
-
-    _listen = field_validator("listen")(checked_address)
 
 
 class HostsSection(BaseModel):
@@ -98,6 +79,11 @@ class RegistrySettings(FileSettings):
     clients: tuple[CallerSection, ...] = Field(
         default=(), description="Who may register sources and profiles."
     )
+
+    @model_validator(mode="after")
+    def _check_names(self) -> RegistrySettings:
+        check_different([each.name for each in self.clients])
+        return self
 
     @property
     def certificates(self) -> Certificates | None:

@@ -55,46 +55,51 @@ def checked_address(address: str) -> str:
     return address
 
 
-def _checked_metrics(address: str | None) -> str | None:
-    return None if address is None else checked_address(address)
+def check_different(names: Sequence[str]) -> None:
+    """Refuses two callers or neighbours of one name; raises ValueError."""
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    if doubled:
+        raise ValueError(f"{', '.join(doubled)}: two have this name")
 
 
-MetricsAddress: TypeAlias = Annotated[
-    str | None,
-    AfterValidator(_checked_metrics),
-    Field(
-        description="HOST:PORT of /metrics, /healthz and /readyz, for Prometheus and whatever "
-        "restarts processes; nowhere when not given. Whoever reaches it may read it, without a "
-        "token: 127.0.0.1, or an address that only monitoring reaches."
-    ),
-]
-"""Where a process shows itself to monitoring; of a broker, a peer and a registry."""
+HostPort: TypeAlias = Annotated[str, AfterValidator(checked_address)]
+"""HOST:PORT in a file."""
 
 
-class BrokerSection(BaseModel):
-    """The process itself."""
+class ProcessSection(BaseModel):
+    """The keys that a broker, a peer and a node of the registration service have in common."""
 
     model_config = FROZEN
 
     name: str = Field(
         min_length=1,
         max_length=256,
-        description="Name of the broker, which no other has; with certificates, the one that its "
+        description="Name of the node, which no other has; with certificates, the one that its "
         "own is made out to.",
     )
-    directory: Path = Field(
-        description="Directory of what it keeps: made if it is missing, and nobody else's."
-    )
-    listen: str = Field(
+    listen: HostPort = Field(
         default="127.0.0.1:0",
-        description="HOST:PORT where neighbours and clients call; port 0 takes one that is free.",
+        description="HOST:PORT where others call; port 0 takes one that is free.",
     )
     allow_plain: bool = Field(
         default=False,
         description="Whether to do without certificates at addresses that are not loopback: "
         "everything, tokens included, is then readable on the way.",
     )
-    metrics: MetricsAddress = None
+    metrics: HostPort | None = Field(
+        default=None,
+        description="HOST:PORT of /metrics, /healthz and /readyz, for Prometheus and whatever "
+        "restarts processes; nowhere when not given. Whoever reaches it may read it, without a "
+        "token: 127.0.0.1, or an address that only monitoring reaches.",
+    )
+
+
+class BrokerSection(ProcessSection):
+    """The process itself."""
+
+    directory: Path = Field(
+        description="Directory of what it keeps: made if it is missing, and nobody else's."
+    )
     members: tuple[str, ...] = Field(
         default=(),
         description="Other brokers of the network as it was founded; those that join later are "
@@ -209,8 +214,6 @@ class BrokerSection(BaseModel):
         "one client; calls with more are refused.",
     )
 
-    _listen = field_validator("listen")(checked_address)
-
     @model_validator(mode="after")
     def _check_bounds(self) -> BrokerSection:
         if self.unfinished_bytes_max < 4 * self.message_bytes_max:
@@ -261,7 +264,7 @@ class NeighbourSection(BaseModel):
     model_config = FROZEN
 
     name: str = Field(min_length=1, max_length=256, description="Name of the neighbour.")
-    address: str | None = Field(
+    address: HostPort | None = Field(
         default=None, description="HOST:PORT where to call it; it has to call here when not given."
     )
     token: SecretStr | None = Field(
@@ -277,11 +280,6 @@ class NeighbourSection(BaseModel):
         description='How messages are written for it: "text", "dictionary+zlib" or another wire '
         'format; "auto" takes what is there first, by what is measured on the link.',
     )
-
-    @field_validator("address")
-    @classmethod
-    def _check_address(cls, address: str | None) -> str | None:
-        return None if address is None else checked_address(address)
 
     @field_validator("format")
     @classmethod
@@ -359,7 +357,7 @@ class RegistrationSection(BaseModel):
         description="The profile database, which brokers and service share: the path of a SQLite "
         'file, or a URL such as "postgresql://USER@HOST/NAME".'
     )
-    address: str | None = Field(
+    address: HostPort | None = Field(
         default=None,
         description="HOST:PORT where others find this process; where it listens when not given.",
     )
@@ -385,11 +383,6 @@ class RegistrationSection(BaseModel):
         "process of its name takes over; also if the database cannot be reached.",
     )
 
-    @field_validator("address")
-    @classmethod
-    def _check_address(cls, address: str | None) -> str | None:
-        return None if address is None else checked_address(address)
-
 
 class BrokerSettings(FileSettings):
     """Everything that `pathcast broker run` can be told."""
@@ -414,9 +407,7 @@ class BrokerSettings(FileSettings):
         names = [self.broker.name, *(each.name for each in self.neighbours)]
         names += [each.name for each in self.clients]
         names += self.registration.nodes if self.registration else ()
-        doubled = sorted({name for name in names if names.count(name) > 1})
-        if doubled:
-            raise ValueError(f"{', '.join(doubled)}: two have this name")
+        check_different(names)
         most = self.broker.subscriptions_max
         if self.registration is not None and self.registration.profiles_max > most:
             raise ValueError(f"registration.profiles_max is more than subscriptions_max, {most}")
