@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -27,6 +29,9 @@ from pathcast.cli.log import (
 from pathcast.cli.options import DescribeOption, OverrideOption, SettingsArgument
 from pathcast.cli.registry_clients import add_clients
 from pathcast.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathcast.store import Store
 
 
 def build_registry() -> typer.Typer:
@@ -87,14 +92,22 @@ StoreArgument = Annotated[
 ]
 
 
+@contextmanager
+def _opened(place: str) -> Iterator[Store]:
+    """The profile database of a command; it has to be there, and its schema stays as it is."""
+    with extra("net", "pathcast registry"):
+        from pathcast.store import Store
+        from pathcast.transport.settings import database_of
+    with Store.open(database_of(place), migrate=False, create=False) as opened:
+        yield opened
+
+
 def list_brokers(store: StoreArgument) -> ExitCode:
     """Show brokers: where each is played, and what it is the host and the root of."""
     with extra("net", "pathcast registry ls"):
         from pathcast.overlay.registry_view import RegistryView
-        from pathcast.store import Store
-        from pathcast.transport.settings import database_of
     view = RegistryView()
-    with Store.open(database_of(store), migrate=False, create=False) as opened:
+    with _opened(store) as opened:
         view.follow(opened)
     for name, broker in sorted(view.brokers.items()):
         sources = sum(each.root == name for each in view.sources.values())
@@ -121,9 +134,8 @@ def mark_as_gone(
     with extra("net", "pathcast registry gone"):
         import msgspec
 
-        from pathcast.store import Broker, Store
-        from pathcast.transport.settings import database_of
-    with Store.open(database_of(store), migrate=False, create=False) as opened:
+        from pathcast.store import Broker
+    with _opened(store) as opened:
         broker = opened.get(Broker, name)
         if broker is None:
             known = ", ".join(sorted(each.id for each in opened.state(Broker)[1])) or "none"
@@ -142,9 +154,8 @@ def list_sources(store: StoreArgument) -> ExitCode:
     root broker; a pending one is not known to its root broker yet.
     """
     with extra("net", "pathcast registry sources"):
-        from pathcast.store import Source, Store
-        from pathcast.transport.settings import database_of
-    with Store.open(database_of(store), migrate=False, create=False) as opened:
+        from pathcast.store import Source
+    with _opened(store) as opened:
         for source in sorted(opened.state(Source)[1], key=lambda each: each.id):
             write_json_line(
                 {
@@ -169,9 +180,8 @@ def list_interests(
 ) -> ExitCode:
     """List the interests that have registered, a line of JSON for each."""
     with extra("net", "pathcast registry interests"):
-        from pathcast.store import Profile, Store
-        from pathcast.transport.settings import database_of
-    with Store.open(database_of(store), migrate=False, create=False) as opened:
+        from pathcast.store import Profile
+    with _opened(store) as opened:
         for profile in sorted(opened.state(Profile)[1], key=lambda each: each.id):
             if owner in (None, profile.owner):
                 write_json_line(
@@ -196,9 +206,8 @@ def withdraw_source(
 ) -> ExitCode:
     """Withdraw a source from the network: its root broker takes no messages of it any more."""
     with extra("net", "pathcast registry withdraw-source"):
-        from pathcast.store import Removal, Source, Store
-        from pathcast.transport.settings import database_of
-    with Store.open(database_of(store), migrate=False, create=False) as opened:
+        from pathcast.store import Removal, Source
+    with _opened(store) as opened:
         if opened.get(Source, source) is None:
             raise ConfigError("config.invalid", key=source, reason="no source of that id is there")
         opened.write([Removal("source", source)])
