@@ -67,21 +67,19 @@ def run_a_node(
         pathcast registry run registry.toml
     """
     with extra("net", "pathcast registry run"):
+        from pathcast.settings import described, read_settings
         from pathcast.transport.events import log_event
         from pathcast.transport.registry_process import run_registry
-        from pathcast.transport.registry_settings import (
-            describe_registry_settings,
-            load_registry_settings,
-        )
+        from pathcast.transport.registry_settings import RegistrySettings
     if describe:
-        print_settings(describe_registry_settings())
+        print_settings(described(RegistrySettings))
         return ExitCode.OK
     if file is None:
         raise typer.BadParameter("name a file")
     begin_log(log_format, log_level)
-    settings = load_registry_settings(file, override or ())
+    settings = read_settings(RegistrySettings, file, override or ())
     name = settings.registry.name
-    reread = lambda: load_registry_settings(file, override or ())  # noqa: E731
+    reread = lambda: read_settings(RegistrySettings, file, override or ())  # noqa: E731
     asyncio.run(run_registry(settings, log_start(name), reread, is_new=new))
     log_event("process.ended", name=name)
     return ExitCode.OK

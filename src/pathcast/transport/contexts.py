@@ -29,7 +29,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, SecretStr
 
 from pathcast.errors import ConfigError
-from pathcast.settings import FROZEN, FileSettings, SettingDescription, described, read_settings
+from pathcast.settings import FROZEN, FileSettings, read_settings
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.security import Certificates
 from pathcast.transport.settings import HostPort, secret_of
@@ -149,11 +149,6 @@ class Context(FileSettings):
         client = self.client
         plain = client.allow_plain
         return Address(node.name, node.address, client.secret, client.certificates, plain)
-
-
-def describe_context() -> list[SettingDescription]:
-    """Every key of a context, for documentation and help."""
-    return described(Context)
 
 
 def load_context(path: str | os.PathLike[str]) -> Context:

@@ -1,13 +1,11 @@
 """The settings of one peer of a ring: what `peer.toml` may say.
 
 Example:
-    >>> settings = load_peer_settings("peer.toml")  # doctest: +SKIP
+    >>> settings = read_settings(PeerSettings, "peer.toml")  # doctest: +SKIP
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -17,13 +15,7 @@ from pathcast.dht.filtering import FilteringSettings
 from pathcast.dht.peer import Settings
 from pathcast.dht.piece_cutting import PieceSettings
 from pathcast.dht.shedding import SheddingSettings
-from pathcast.settings import (
-    FROZEN,
-    FileSettings,
-    SettingDescription,
-    described,
-    read_settings,
-)
+from pathcast.settings import FROZEN, FileSettings
 from pathcast.transport.process import Discovery
 from pathcast.transport.security import is_local
 from pathcast.transport.settings import (
@@ -38,7 +30,7 @@ from pathcast.transport.settings import (
     secret_of,
 )
 
-__all__ = ["PeerSettings", "describe_peer_settings", "load_peer_settings"]
+__all__ = ["PeerSettings"]
 
 _LEASE_TICKS = 3
 """Rounds in a lease: one of the base may miss a round, and the next is asked in time."""
@@ -277,21 +269,3 @@ class PeerSettings(FileSettings):
             patience_seconds=4 * ring.patience_seconds,
             acknowledge_seconds=16 * ring.patience_seconds,
         )
-
-
-def describe_peer_settings() -> list[SettingDescription]:
-    """Every key of the peer's file, for documentation and help."""
-    return described(PeerSettings)
-
-
-def load_peer_settings(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> PeerSettings:
-    """Read a peer's file.
-
-    Args:
-        path: The TOML file.
-        overrides: `section.key=value`, the value as in TOML; text needs no quotes.
-
-    Raises:
-        ConfigError: The file cannot be read, or a key is unknown, missing or cannot be used.
-    """
-    return read_settings(PeerSettings, path, overrides)

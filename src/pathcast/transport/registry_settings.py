@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, Field, SecretStr, model_validator
 
-from pathcast.settings import (
-    FROZEN,
-    FileSettings,
-    Place,
-    SettingDescription,
-    described,
-    read_settings,
-)
+from pathcast.settings import FROZEN, FileSettings, Place
 from pathcast.transport.security import Certificates, Peer
 from pathcast.transport.settings import CallerSection, ProcessSection, TlsSection, check_different
 
@@ -94,23 +85,3 @@ class RegistrySettings(FileSettings):
     def peers(self) -> list[Peer]:
         """Who may call."""
         return [each.peer for each in self.clients]
-
-
-def describe_registry_settings() -> list[SettingDescription]:
-    """Every key of the file, for documentation and help."""
-    return described(RegistrySettings)
-
-
-def load_registry_settings(
-    path: str | os.PathLike[str], overrides: Sequence[str] = ()
-) -> RegistrySettings:
-    """Read a file of a node of the service.
-
-    Args:
-        path: The TOML file.
-        overrides: `section.key=value`, the value as in TOML; text needs no quotes.
-
-    Raises:
-        ConfigError: As of `load_settings` of a broker.
-    """
-    return read_settings(RegistrySettings, path, overrides)

@@ -1,12 +1,11 @@
 """The settings of one broker process: what `broker.toml` may say.
 
 Example:
-    >>> settings = load_settings("broker.toml")  # doctest: +SKIP
+    >>> settings = read_settings(BrokerSettings, "broker.toml")  # doctest: +SKIP
 """
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,14 +22,7 @@ from pathcast.overlay.broker_settings import Trees
 from pathcast.overlay.interest import Policy
 from pathcast.overlay.link_formats import check_format
 from pathcast.overlay.messages import MESSAGE_BYTES_MAX
-from pathcast.settings import (
-    FROZEN,
-    FileSettings,
-    Place,
-    SettingDescription,
-    described,
-    read_settings,
-)
+from pathcast.settings import FROZEN, FileSettings, Place
 from pathcast.transport.broker import DEFAULT
 from pathcast.transport.carrier import BACKLOG_MAX
 from pathcast.transport.connection_guard import ConnectionBounds
@@ -496,25 +488,3 @@ def policy_of(section: BrokerSection) -> Policy:
 def database_of(place: str) -> str | Path:
     """The profile database of a setting, as `Store.open` takes it."""
     return place if "://" in place else Path(place)
-
-
-def describe_settings() -> list[SettingDescription]:
-    """Every key of the broker's file, for documentation and help."""
-    return described(BrokerSettings)
-
-
-def load_settings(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> BrokerSettings:
-    """Read a broker's file.
-
-    Args:
-        path: The TOML file.
-        overrides: `section.key=value`, the value as in TOML; text needs no quotes.
-
-    Returns:
-        The settings, all paths absolute.
-
-    Raises:
-        ConfigError: The file cannot be read, or a key is unknown, missing or has a value that
-            cannot be used. The message names the key.
-    """
-    return read_settings(BrokerSettings, path, overrides)
