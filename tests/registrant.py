@@ -88,17 +88,6 @@ class Registrant:
         self._open[name] = _Open(msgspec.structs.replace(message, request=name))
         return [*self._sent(name), Wake(AGAIN, self._again_seconds)]
 
-    def give_up(self, name: str, now: float) -> Sequence[Effect]:
-        """Nobody waits for an answer any more."""
-        self._open.pop(name, None)
-        return []
-
-    def locate(self, id: str, now: float) -> Sequence[Effect]:
-        """Asks where a source or a profile is now; `places` says it when the answer has come."""
-        self._leading += 1
-        service = self._services[self._leading % len(self._services)]
-        return [Send(service, Locate(self.next_request(), id, self.places.get(id, ("", ""))[0]))]
-
     def receive(self, sender: str, message: object, now: float) -> Sequence[Effect]:
         """An answer, or where somebody is."""
         if not isinstance(message, Answer):

@@ -170,12 +170,12 @@ class BrokerClient:
         Raises:
             PathcastError: It was refused, or there was no answer.
         """
-        data = await self._once("Ask", _ENCODE(self._codec.packet(message)), seconds)
+        data = await self.call("Ask", _ENCODE(self._codec.packet(message)), seconds)
         return self._codec.message(_PACKETS.decode(data), self._address.name)
 
     async def status(self, seconds: float = 10.0) -> dict[str, Any]:
         """What the broker knows of itself."""
-        found: dict[str, Any] = msgspec.json.decode(await self._once("Status", b"", seconds))
+        found: dict[str, Any] = msgspec.json.decode(await self.call("Status", b"", seconds))
         return found
 
     async def deliveries(
@@ -298,7 +298,12 @@ class BrokerClient:
             name = self._address.name
             raise UnavailableError("peer.silent", name=name, seconds=seconds) from error
 
-    async def _once(self, method: str, data: bytes, seconds: float) -> bytes:
+    async def call(self, method: str, data: bytes, seconds: float) -> bytes:
+        """The answer of a method that takes one message and gives one.
+
+        Raises:
+            PathcastError: It was refused, or there was no answer.
+        """
         call = self._channel.unary_unary(f"/{self._service}/{method}")
         try:
             answer = await call(data, metadata=self._introduction(), timeout=seconds)
