@@ -546,8 +546,8 @@ class Carrier:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled():
-            # `run` raises it.
+        if not task.cancelled() and self._has_failed:
+            # `run` raises it; the loop logs any other.
             task.exception()
 
     def _effects(

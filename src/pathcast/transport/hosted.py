@@ -178,8 +178,8 @@ class HostedBroker:
             )
             self._monitor.hold("part", WAITING)
             async with monitored(self._settings.broker.metrics, self._monitor):
-                await carrier.start()
                 try:
+                    await carrier.start()
                     await until_ended(carrier.run, lambda: self._play(carrier, hosting, store))
                 finally:
                     await carrier.stop()

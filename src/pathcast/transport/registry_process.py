@@ -124,6 +124,7 @@ async def serving(
         stack.push_async_callback(callers.close)
         kind = registry_kind(lambda: node)
         carrier = Carrier(section.name, kind, Disk(None), requests=callers.requests())
+        stack.push_async_callback(carrier.stop)
         gate = Gate(settings.peers, with_certificates=settings.tls is not None)
         starting = Starting(section.name)
         methods = AskMethods(starting, gate, METHODS)
@@ -135,7 +136,6 @@ async def serving(
             allow_plain=section.allow_plain,
         )
         stack.push_async_callback(listener.stop, STOP_SECONDS)
-        stack.push_async_callback(carrier.stop)
         await carrier.start()
         starting.end(carrier)
         now = settings

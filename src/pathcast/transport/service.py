@@ -296,8 +296,8 @@ class AskMethods(GuardedMethods):
     """The method by which clients ask a node, each message by whoever has its role.
 
     Args:
-        starting: Has the carrier of the node, as soon as there is one; until then only the operator
-            is answered, and others are told how far it is.
+        starting: Has the carrier of the node, as soon as there is one; until then callers are told
+            how far it is.
         gate: Who may call.
         service: Name of the gRPC service that the method is of.
     """
@@ -341,7 +341,8 @@ class Service(AskMethods):
     """The methods of a broker.
 
     Args:
-        starting: Has the carrier that they are about, as for `AskMethods`.
+        starting: Has the carrier that they are about, as soon as there is one; until then only
+            the operator is answered, and others are told how far it is.
         gate: Who may call.
     """
 
