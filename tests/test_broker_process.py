@@ -31,6 +31,7 @@ from pathcast.errors import (
     SourceError,
     UnavailableError,
 )
+from pathcast.settings import read_settings
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.frames import VERSION, Hello, decode_hello, encode_frame
 from pathcast.transport.grpc_streams import Address, ClientStream, ServerStream, open_stream
@@ -38,7 +39,7 @@ from pathcast.transport.local_processes import free_ports
 from pathcast.transport.process import operator_of, read_control, running
 from pathcast.transport.security import Certificates, Gate, Peer
 from pathcast.transport.service import GuardedMethods, listen
-from pathcast.transport.settings import BrokerSettings, load_settings
+from pathcast.transport.settings import BrokerSettings
 from patience import PATIENCE_SECONDS, eventually
 
 HERE = Path(__file__).parent
@@ -566,7 +567,7 @@ REFUSED_SETTINGS = [
 def test_refusals_of_settings_name_the_key(tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / "broker.toml").write_text(text)
     with pytest.raises(ConfigError, match=told):
-        load_settings(tmp_path / "broker.toml")
+        read_settings(BrokerSettings, tmp_path / "broker.toml")
 
 
 def test_status_says_who_is_connected_and_what_waits(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from pathcast.dht.piece_cutting import PieceSettings
 from pathcast.dht.shedding import SheddingSettings
 from pathcast.dht.subscriptions import Matched, Subscribed, Unsubscribed
 from pathcast.errors import ConfigError, UnavailableError
+from pathcast.settings import read_settings
 from pathcast.transport import endings, local_processes
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.disk import Disk
@@ -46,7 +47,7 @@ from pathcast.transport.peer import (
     Withdraw,
 )
 from pathcast.transport.peer_kind import peer_kind
-from pathcast.transport.peer_settings import load_peer_settings
+from pathcast.transport.peer_settings import PeerSettings
 from pathcast.transport.ring_map import ring_map
 from pathcast.transport.service import described
 from pathcast_lab.sim.memory_streams import MemoryNetwork
@@ -299,33 +300,46 @@ def test_settings_name_what_cannot_be(tmp_path: Path) -> None:
     text = f'[peer]\nname = "b"\ndirectory = "b"\n{ring}'
     file.write_text(text)
     with pytest.raises(ConfigError, match="no address for a"):
-        load_peer_settings(file)
+        read_settings(PeerSettings, file)
     file.write_text(text + '[[peers]]\nname = "a"\naddress = "127.0.0.1:7"\n')
-    settings = load_peer_settings(file)
+    settings = read_settings(PeerSettings, file)
     # The one with the lesser name calls.
     assert settings.process.addresses == {}
     assert [each.name for each in settings.process.neighbours] == ["a"]
     with pytest.raises(ConfigError, match="more than 2 different"):
-        load_peer_settings(file, ["ring.successors=2"])
+        read_settings(PeerSettings, file, ["ring.successors=2"])
     enough = ["ring.successors=2", 'ring.base=["a", "b", "c"]']
     with pytest.raises(ConfigError, match="no more copies than successors"):
-        load_peer_settings(file, ["ring.copies=2"])
+        read_settings(PeerSettings, file, ["ring.copies=2"])
     with pytest.raises(ConfigError, match="2 copies may all be at one process of 2 members"):
-        load_peer_settings(file, [*enough, "ring.copies=2", "ring.virtual_nodes=2"])
+        read_settings(PeerSettings, file, [*enough, "ring.copies=2", "ring.virtual_nodes=2"])
+    # What a broker's file may not say is refused by the key of the peer's file.
+    with pytest.raises(ConfigError, match=r"peer\.listen: 'nowhere' is not HOST:PORT"):
+        read_settings(PeerSettings, file, ["peer.listen=nowhere"])
+    doubled = tmp_path / "doubled.toml"
+    doubled.write_text(file.read_text() + '[[clients]]\nname = "ann"\n' * 2)
+    with pytest.raises(ConfigError, match="ann: two have this name"):
+        read_settings(PeerSettings, doubled)
     with pytest.raises(ConfigError, match="# is for the numbers of virtual nodes"):
-        load_peer_settings(file, ["peer.name=b#1"])
+        read_settings(PeerSettings, file, ["peer.name=b#1"])
     with pytest.raises(ConfigError, match="nothing is published iteratively"):
-        load_peer_settings(file, ["ring.fragments=pieces", "peer.execution=iterative"])
+        read_settings(PeerSettings, file, ["ring.fragments=pieces", "peer.execution=iterative"])
     with pytest.raises(ConfigError, match="length, replicas: about states"):
-        load_peer_settings(file, ["ring.fragments=pieces", "ring.length=2", "ring.replicas=1"])
+        read_settings(
+            PeerSettings, file, ["ring.fragments=pieces", "ring.length=2", "ring.replicas=1"]
+        )
 
 
 def test_settings_say_what_lies_under_a_key(tmp_path: Path) -> None:
     ring = LocalRing.write(tmp_path / "ring", 6, {"fragments": "pieces", "piece_queries_max": 7})
     file = ring.directory / "p05.toml"
-    assert load_peer_settings(file).filtering_settings.pieces == PieceSettings(queries_max=7)
-    states = load_peer_settings(
-        file, ["ring.fragments=states", "ring.length=2", "ring.whole=true", "ring.replicas=4"]
+    assert read_settings(PeerSettings, file).filtering_settings.pieces == PieceSettings(
+        queries_max=7
+    )
+    states = read_settings(
+        PeerSettings,
+        file,
+        ["ring.fragments=states", "ring.length=2", "ring.whole=true", "ring.replicas=4"],
     ).filtering_settings
     assert states.pieces is None
     assert (states.length, states.whole, states.on_the_way) == (2, True, False)

@@ -64,17 +64,18 @@ def run_a_peer(
         pathcast peer run peer.toml
     """
     with extra("net", "pathcast peer run"):
+        from pathcast.settings import described, read_settings
         from pathcast.transport.events import log_event
         from pathcast.transport.peer_kind import peer_kind
-        from pathcast.transport.peer_settings import describe_peer_settings, load_peer_settings
+        from pathcast.transport.peer_settings import PeerSettings
         from pathcast.transport.process import run_broker
     if describe:
-        print_settings(describe_peer_settings())
+        print_settings(described(PeerSettings))
         return ExitCode.OK
     if file is None:
         raise typer.BadParameter("name a file")
     begin_log(log_format, log_level)
-    settings = load_peer_settings(file, override or ())
+    settings = read_settings(PeerSettings, file, override or ())
     name = settings.peer.name
     kind = peer_kind(
         name,
@@ -89,7 +90,7 @@ def run_a_peer(
             settings.process,
             kind,
             log_start(name),
-            lambda: load_peer_settings(file, override or ()).process,
+            lambda: read_settings(PeerSettings, file, override or ()).process,
             settings.listening,
             settings.discovery,
             is_new=new,

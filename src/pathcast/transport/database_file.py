@@ -223,12 +223,7 @@ def back_up(directory: Path, copy: Path) -> Copied:
     if not (directory / DATABASE).exists():
         raise DiskError("disk.empty", path=str(directory))
     with _typed(directory), contextlib.closing(sqlite3.connect(directory / DATABASE)) as base:
-        (found,) = base.execute("pragma user_version").fetchone()
-        if found != FORMAT:
-            raise DiskError("disk.format", path=str(directory), found=found, expected=FORMAT)
-        name = _owner(base)
-        _write(base, copy)
-    return Copied(name, copy.stat().st_size)
+        return _copied(base, directory, copy)
 
 
 def restore(copy: Path, directory: Path) -> Copied:
@@ -249,12 +244,17 @@ def restore(copy: Path, directory: Path) -> Copied:
         contextlib.closing(sqlite3.connect(f"file:{copy}?mode=ro", uri=True)) as base,
     ):
         _check(base, copy)
-        (found,) = base.execute("pragma user_version").fetchone()
-        if found != FORMAT:
-            raise DiskError("disk.format", path=str(copy), found=found, expected=FORMAT)
-        name = _owner(base)
-        _write(base, directory / DATABASE)
-    return Copied(name, (directory / DATABASE).stat().st_size)
+        return _copied(base, copy, directory / DATABASE)
+
+
+def _copied(base: sqlite3.Connection, place: Path, file: Path) -> Copied:
+    """Copies a database of today's format, which is at a place, to a file."""
+    (found,) = base.execute("pragma user_version").fetchone()
+    if found != FORMAT:
+        raise DiskError("disk.format", path=str(place), found=found, expected=FORMAT)
+    name = _owner(base)
+    _write(base, file)
+    return Copied(name, file.stat().st_size)
 
 
 def _write(base: sqlite3.Connection, path: Path) -> None:

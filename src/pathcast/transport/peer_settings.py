@@ -1,13 +1,11 @@
 """The settings of one peer of a ring: what `peer.toml` may say.
 
 Example:
-    >>> settings = load_peer_settings("peer.toml")  # doctest: +SKIP
+    >>> settings = read_settings(PeerSettings, "peer.toml")  # doctest: +SKIP
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -17,50 +15,36 @@ from pathcast.dht.filtering import FilteringSettings
 from pathcast.dht.peer import Settings
 from pathcast.dht.piece_cutting import PieceSettings
 from pathcast.dht.shedding import SheddingSettings
-from pathcast.settings import (
-    FROZEN,
-    FileSettings,
-    SettingDescription,
-    described,
-    read_settings,
-)
+from pathcast.settings import FROZEN, FileSettings
 from pathcast.transport.process import Discovery
 from pathcast.transport.security import is_local
 from pathcast.transport.settings import (
     BrokerSection,
     BrokerSettings,
     ClientSection,
-    MetricsAddress,
+    HostPort,
     NeighbourSection,
+    ProcessSection,
     TlsSection,
+    check_different,
     secret_of,
 )
 
-__all__ = ["PeerSettings", "describe_peer_settings", "load_peer_settings"]
+__all__ = ["PeerSettings"]
 
 _LEASE_TICKS = 3
 """Rounds in a lease: one of the base may miss a round, and the next is asked in time."""
 
 
-class PeerSection(BaseModel):
+class PeerSection(ProcessSection):
     """The process itself."""
-
-    model_config = FROZEN
 
     name: str = Field(min_length=1, max_length=124, description="Name of the peer; nobody else's.")
     directory: Path = Field(description="Directory of what it keeps: subscriptions and inboxes.")
-    listen: str = Field(
-        default="127.0.0.1:0",
-        description="HOST:PORT where peers and clients call; port 0 takes one that is free.",
-    )
-    address: str | None = Field(
+    address: HostPort | None = Field(
         default=None,
         description="HOST:PORT that others are told to call, if that is not where it listens.",
     )
-    allow_plain: bool = Field(
-        default=False, description="Whether to do without certificates beyond loopback."
-    )
-    metrics: MetricsAddress = None
     execution: Literal["recursive", "iterative"] = Field(
         default="recursive",
         description="How messages are published here: states hand visits on, or this peer asks "
@@ -194,8 +178,9 @@ class PeerSettings(FileSettings):
 
     @model_validator(mode="after")
     def _check_base(self) -> PeerSettings:
-        known = {self.peer.name, *(each.name for each in self.peers)}
-        missing = sorted(set(self.ring.base) - known)
+        known = [self.peer.name, *(each.name for each in self.peers)]
+        check_different([*known, *(each.name for each in self.clients)])
+        missing = sorted(set(self.ring.base) - set(known))
         if self.ring.discovery:
             self._check_discovery()
         elif missing:
@@ -284,21 +269,3 @@ class PeerSettings(FileSettings):
             patience_seconds=4 * ring.patience_seconds,
             acknowledge_seconds=16 * ring.patience_seconds,
         )
-
-
-def describe_peer_settings() -> list[SettingDescription]:
-    """Every key of the peer's file, for documentation and help."""
-    return described(PeerSettings)
-
-
-def load_peer_settings(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> PeerSettings:
-    """Read a peer's file.
-
-    Args:
-        path: The TOML file.
-        overrides: `section.key=value`, the value as in TOML; text needs no quotes.
-
-    Raises:
-        ConfigError: The file cannot be read, or a key is unknown, missing or cannot be used.
-    """
-    return read_settings(PeerSettings, path, overrides)
