@@ -41,6 +41,7 @@ NIGHTLY_SEEDS = range(1000, 11_000)
 TRIED_ELSEWHERE = {
     "drop",
     "elder",
+    "had",
     "known",
     "lapse",
     "lives",
