@@ -13,15 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from pathcast.dht.automaton import gates_of
 from pathcast.dht.courier import Courier
 from pathcast.dht.decisions import Decisions
+from pathcast.dht.gates import gates_of
 from pathcast.dht.identifiers import state_key
 from pathcast.dht.messages import Done, Later, Refused, Reply
-from pathcast.dht.piece_records import START_PIECE
+from pathcast.dht.piece_messages import Body, FetchBody, Match, Problem, RemoveQuery
+from pathcast.dht.piece_records import START_PIECE, Entry
 from pathcast.dht.publication_memory import Publication
-from pathcast.dht.state_messages import Body, FetchBody, Match, Problem, RemoveQuery
-from pathcast.dht.states import Entry
 from pathcast.query import compile_query
 
 __all__ = ["Matching"]
@@ -126,7 +125,7 @@ class Matching:
         """Take out a query that its subscriber does not know (any more)."""
         for gate in gates_of(compile_query(entry.query, dict(entry.namespaces))):
             key = state_key(gate.labels)
-            asked = RemoveQuery(key, 0, entry.registration, entry.subscriber, 0)
+            asked = RemoveQuery(key, entry.registration, entry.subscriber, 0)
             self._courier.to_owner(START_PIECE, asked)
 
     def _settled(self, publication: Publication, entry: Entry, reason: str | None) -> None:

@@ -49,10 +49,10 @@ from pathcast.dht.messages import (
     Value,
     to_wire,
 )
+from pathcast.dht.piece_messages import Lost, PieceQuestion
 from pathcast.dht.records import RecordStore
 from pathcast.dht.restoring import Restoring
 from pathcast.dht.ring import CORRECT, Found, Operations, Ring
-from pathcast.dht.state_messages import Lost, StateQuestion
 from pathcast.dht.substrate import CLOCK_RATES, Asked, Location
 from pathcast.dht.surplus import Surplus
 from pathcast.errors import PeerError
@@ -487,7 +487,7 @@ class Peer:
             if not self.membership.has_lease:
                 # It is put again; there will be a lease then, or another life.
                 return
-        if isinstance(ask.what, StateQuestion):
+        if isinstance(ask.what, PieceQuestion):
             if self._asked_of_states is None:
                 answer(Later())
             else:

@@ -85,7 +85,7 @@ class Frame(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     credit: Count
 
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Of the protocol between neighbours: of frames, and of what nodes say in them. It grows with every
 change that the version before would read wrongly, or refuse."""
 
@@ -212,7 +212,7 @@ def decode_hello(data: bytes, sender: str, name: str) -> Hello:
         >>> decode_hello(msgspec.msgpack.encode(["b", 10, 7, "what is new"]), "b", "a")
         Traceback (most recent call last):
         ...
-        pathcast.errors.FrameError: b speaks version 7 of the protocol between neighbours, and a 2
+        pathcast.errors.FrameError: b speaks version 7 of the protocol between neighbours, and a 3
     """
     found = decode(_ANY_HELLOS, data, sender).version
     if found != VERSION:
