@@ -122,7 +122,7 @@ class KademliaPeer:
         name: Of the peer.
         life: A number that no life of it had before.
         base: Names of peers that are there from the beginning, the same for all; their life is 0.
-        asked: Gets what is asked of states.
+        asked: Gets questions about pieces.
 
     Attributes:
         contacts: Members it knows.

@@ -65,7 +65,7 @@ class StaticPeer:
     Args:
         name: Of the peer.
         ring: The same for all.
-        asked: Gets what is asked of states.
+        asked: Gets questions about pieces.
 
     Attributes:
         held: Version and value by key.

@@ -34,7 +34,6 @@ class Courier:
             None: each travels alone.
 
     Attributes:
-        gathers: Whether questions travel together.
         sent: Questions to others by the name of their type, not counting repetitions.
         kept: Questions that this peer was itself the owner for.
         hops: Hops of the look-ups for what was sent.
@@ -59,7 +58,7 @@ class Courier:
         self._own: deque[tuple[PieceQuestion, Callable[[Reply], None]]] = deque()
         self._timers: dict[str, Callable[[], None]] = {}
         self._count = 0
-        self.gathers = gather_seconds is not None
+        self._gathers = gather_seconds is not None
         self._gathering = Gathering(substrate.asking, self.after, gather_seconds or 0.0)
 
     def to_owner(
@@ -198,7 +197,7 @@ class Courier:
             then()
 
     def _ask(self, to: Member | str, question: PieceQuestion, then: Then) -> None:
-        if self.gathers and isinstance(question, SingleQuestion):
+        if self._gathers and isinstance(question, SingleQuestion):
             self._gathering.add(to, question, then)
         else:
             self._substrate.asking.ask(to, question, then)

@@ -25,13 +25,9 @@ class Decisions:
 
     Args:
         engine: As for `QueryIndex`.
-
-    Attributes:
-        evaluated: Messages that were evaluated.
     """
 
     def __init__(self, engine: str | None = None) -> None:
-        self.evaluated = 0
         self._engine = engine
         self._clear()
 
@@ -61,7 +57,6 @@ class Decisions:
                 report = self._index.register([Query(name, text, dict(bound))])
                 for error in report.rejected.values():
                     self._refused[name] = str(error)
-        self.evaluated += 1
         [found] = self._matcher.match_batch([body])
         if found.error is not None:
             return dict.fromkeys(queries, str(found.error))

@@ -110,7 +110,6 @@ class FilteringPeer:
     Attributes:
         substrate: Its part of the structured overlay.
         courier: Counts what was sent.
-        matching: Counts what was decided.
         running: Counts what was run for publications.
         cutting: Counts pieces that were cut off.
     """
@@ -137,7 +136,7 @@ class FilteringPeer:
         store = PieceStore(self.substrate, self.courier, settings.retry_seconds, safeguards)
         memory = PublicationMemory(lambda: self._now)
         self._now = 0.0
-        self.matching = Matching(self.courier, Decisions(settings.engine))
+        self._matching = Matching(self.courier, Decisions(settings.engine))
         me = self.substrate.me
         self.cutting = Cutting(self.courier, store, settings.pieces, f"{me.life} {me.name}")
         self.running = PieceRunning(
@@ -145,7 +144,7 @@ class FilteringPeer:
             self.courier,
             store,
             memory,
-            self.matching,
+            self._matching,
             self.cutting,
             settings.engine,
             settings.retry_seconds,

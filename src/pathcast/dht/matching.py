@@ -2,8 +2,8 @@
 
 A query whose gate says all of it is satisfied where the gate is found. Any other is decided on the
 whole message, which travels with the visit or is fetched from the publisher, once for each peer
-and publication. Several visits can accept the same query, at several elements or at copies of a
-state: a peer decides and tells once, a subscriber takes a match once.
+and publication. Several visits can accept the same query, at several elements or in several
+pieces: a peer decides and tells once, a subscriber takes a match once.
 
 Source: 000, sections 5.2 (notification) and 5.3.
 """
@@ -35,13 +35,9 @@ class Matching:
     Args:
         courier: For what is sent.
         decisions: Of queries with conditions.
-
-    Attributes:
-        candidates: Entries that had to be decided on the whole message.
     """
 
     def __init__(self, courier: Courier, decisions: Decisions) -> None:
-        self.candidates = 0
         self._courier = courier
         self._decisions = decisions
 
@@ -95,7 +91,6 @@ class Matching:
             for entry in entries:
                 self._settled(publication, entry, "the message is not to be had any more")
             return
-        self.candidates += len(entries)
         answers = self._decisions.decide(
             body, [(entry.query, entry.namespaces) for entry in entries]
         )

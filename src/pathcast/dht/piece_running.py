@@ -113,8 +113,6 @@ class PieceRunning:
 
     Attributes:
         done: Pieces that were run.
-        steps: Elements at which something was active, together.
-        pruned: Messages in which nothing was new.
     """
 
     def __init__(
@@ -131,8 +129,6 @@ class PieceRunning:
         safeguards: Safeguards,
     ) -> None:
         self.done = 0
-        self.steps = 0
-        self.pruned = 0
         self._substrate = substrate
         self._courier = courier
         self._store = store
@@ -172,7 +168,6 @@ class PieceRunning:
         if new:
             self._read(replace(asked, pieces=new), message, publication, self._tries)
             return
-        self.pruned += 1
         if sender == asked.publisher:
             # The publisher asks again: it does not know.
             reports = (publication.runs[v] for its in own.values() for v in _visits(its))
@@ -270,8 +265,7 @@ class PieceRunning:
                 del self._finders[next(iter(self._finders))]
             finder = self._finders.setdefault(piece, PieceFinder(self._engine))
             finder.follow(record)
-            found, steps = finder.find(message, entered)
-            self.steps += steps
+            found, _ = finder.find(message, entered)
         self._cutting.ran(piece, record, Counter(key for key, _ in found))
         return found
 

@@ -20,7 +20,7 @@ from pathcast.protocol import Effect, Node
 __all__ = ["CLOCK_RATES", "Asked", "Location", "Substrate"]
 
 Asked: TypeAlias = Callable[[str, PieceQuestion, Callable[[Reply], None]], None]
-"""Gets what is asked of states: the sender, the question, and what takes the answer, once."""
+"""Gets questions about pieces: the sender, the question, and the taker of the one answer."""
 
 CLOCK_RATES = 1.1
 """How much faster one clock may run than another."""
