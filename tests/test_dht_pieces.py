@@ -98,10 +98,12 @@ def test_no_match_is_lost_while_peers_come_and_go(seeds: Sequence[int]) -> None:
     "seeds", [range(3), pytest.param(range(1000, 1300), marks=pytest.mark.nightly)]
 )
 def test_no_match_is_lost_while_queries_come_and_go(seeds: Sequence[int]) -> None:
+    matches = 0
     for seed in seeds:
         world = raced(seed, in_pieces(gather_seconds=[None, 0.02][seed // 2 % 2]))
         assert world.not_in_force() == []
-        assert world.check() > 0
+        matches += world.check()
+    assert matches > 3 * len(seeds)
 
 
 @pytest.mark.parametrize("safeguard", ["passes_on", "waits_for_readers", "tells_once"])
