@@ -55,10 +55,10 @@ def run_a_peer(
 ) -> ExitCode:
     """Run a peer until SIGTERM or Ctrl-C.
 
-    It joins the ring by way of the base, holds the pieces of the automaton whose
-    keys are its own, and copies of those of its neighbours. Killed, nothing is lost that
-    others hold; its subscriptions are in its directory, which is empty the
-    first time, and must not be afterwards:
+    It joins the ring by way of the base, holds the pieces of the automaton
+    whose keys are its own, and copies of those of its neighbours. Killed,
+    nothing is lost that others hold; its subscriptions are in its directory,
+    which is empty the first time, and must not be afterwards:
 
         pathcast peer run peer.toml --new
         pathcast peer run peer.toml
