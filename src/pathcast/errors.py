@@ -768,7 +768,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     ),
     "dht.message": CatalogueEntry("PeerError", "a message of the ring cannot be read: {reason}"),
     "dht.events": CatalogueEntry("PeerError", "these are the events of no message: {reason}"),
-    "dht.state": CatalogueEntry("PeerError", "a state cannot be read: {reason}"),
+    "dht.state": CatalogueEntry("PeerError", "a piece cannot be read: {reason}"),
     "dht.claim": CatalogueEntry("PeerError", "it is claimed that {claim}, which cannot be"),
     "dht.key": CatalogueEntry("PeerError", "no state has the key {key!r}"),
     "dht.sender": CatalogueEntry("PeerError", "{peer} speaks as {given!r}, which it is not"),
