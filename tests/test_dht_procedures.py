@@ -16,6 +16,7 @@ from filtering_worlds import MESSAGES, QUERIES
 from generators.alphabet import ALPHABET
 from generators.message_text import random_message
 from generators.query_text import random_query
+from oracles.engines import made_by
 from pathcast.dht.identifiers import state_key
 from pathcast.engine import QueryIndex
 from pathcast.message import parse_message
