@@ -50,7 +50,7 @@ import msgspec
 
 from pathcast.errors import PeerError
 from pathcast.overlay.content import LOCAL, Sent
-from pathcast.overlay.lives import Lives, do_agree, has_numbered, life_at
+from pathcast.overlay.lives import Lives, do_agree, has_numbered, life_at, with_former
 from pathcast.overlay.messages import (
     Follow,
     Forward,
@@ -130,6 +130,7 @@ class Stream:
         position_lives: Host -> life that numbered this position.
         fresh: Messages that have come and that the broker's own subscribers have not had yet.
         lives: History of the positions that are here.
+        known_after: Position after which the history of the root begins, as it announces it.
         is_diverged: What is here is not what the root has: see the module.
     """
 
@@ -168,6 +169,7 @@ class Stream:
     unreported: set[str] = field(default_factory=set)
     fresh: list[Published] = field(default_factory=list)
     lives: Lives = ()
+    known_after: int = 2**62
     is_diverged: bool = False
 
     def __post_init__(self) -> None:
@@ -182,7 +184,8 @@ class Stream:
         self.take_own()  # more than this broker has had it will not get
         agrees = not self.safeguards.lives or do_agree(self.lives, lives, self.taken)
         if agrees:
-            self.lives = lives
+            self.lives = with_former(self.lives, lives, self.taken)
+            self.known_after = next((start for life, start in lives if life), self.known_after)
         if agrees == self.is_diverged:
             self.is_diverged = not agrees
             self.lead(self.upstream)
@@ -288,7 +291,7 @@ class Stream:
         given_up = said.upto if said.given_up is None else min(said.given_up, said.upto)
         if self.taken < said.upto:
             # Nobody knows of positions from before the history whether they are the same there.
-            is_known = self.life_at(self.taken) != 0
+            is_known = self.taken > self.known_after
             self.miss(self, self.taken + 1 if is_known else 1, said.upto, given_up)
         self.at = said.upto
         self.trimmed.append((said.after, said.upto, given_up))
