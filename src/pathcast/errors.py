@@ -866,7 +866,15 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "more",
     ),
     "disk.format": CatalogueEntry(
-        "DiskError", "{path} has format {found}, this Pathcast reads {expected}"
+        "DiskError",
+        "{path} has format {found}, and this Pathcast reads none after {expected}: a newer one "
+        "wrote it; use that one, or restore a backup of before",
+    ),
+    "disk.state": CatalogueEntry(
+        "DiskError",
+        "{path} holds state that cannot be read ({reason}): it is damaged, or another version of "
+        "Pathcast wrote it; go on with that version, restore a backup, or begin anew in an empty "
+        "directory",
     ),
     "disk.empty": CatalogueEntry(
         "DiskError",
