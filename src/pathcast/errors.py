@@ -809,7 +809,8 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "frame.unreadable": CatalogueEntry("FrameError", "{peer} sent what is no frame: {reason}"),
     "frame.version": CatalogueEntry(
         "FrameError",
-        "{peer} speaks version {found} of the protocol between neighbours, and {name} {expected}",
+        "{peer} speaks version {found} of the protocol between neighbours, and {name} {expected}; "
+        "upgrade {older}: what is for the other one waits on disk until then",
     ),
     "frame.flow": CatalogueEntry(
         "FrameError", "{peer} sent a message with the flow {flow}, which is not its own"
