@@ -13,7 +13,7 @@ import sqlite3
 import subprocess
 import sys
 import tarfile
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ import pytest
 pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
 
 from pathcast import Broker, Matcher, Snapshot, SubscriptionSnapshot
+from pathcast.cli import net_client, peer_client
+from pathcast.cli.clients import print_inbox
 from pathcast.cli.exits import ExitCode
 from pathcast.dht.subscriptions import Matched, Subscribed
 from pathcast.errors import (
@@ -33,7 +35,7 @@ from pathcast.errors import (
     SnapshotFormatError,
     UnavailableError,
 )
-from pathcast.overlay.deliveries import OPERATOR, Delivery
+from pathcast.overlay.deliveries import OPERATOR, Delivery, Dropped
 from pathcast.spark.outputs import inbox, read_output
 from pathcast.spark.pipeline import run
 from pathcast.spark.settings import load_settings
@@ -45,7 +47,7 @@ from pathcast.transport.broker import DELIVERIES, Publish, broker_kind
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.connection import ByteStream
 from pathcast.transport.database_file import DATABASE, FORMAT, RESTORED, back_up, restore
-from pathcast.transport.disk import Disk
+from pathcast.transport.disk import Disk, InboxCursor, Waiting
 from pathcast.transport.frames import VERSION, decode_hello
 from pathcast.transport.local_processes import LocalProcesses, free_ports
 from pathcast.transport.local_ring import LocalRing
@@ -320,6 +322,35 @@ def test_a_database_of_another_program_is_not_backed_up(tmp_path: Path) -> None:
         base.execute("create table foreign_rows(a)")
     with pytest.raises(DiskError, match="has no tables of Pathcast"):
         back_up(tmp_path, tmp_path / "copy")
+
+
+class OneInbox:
+    """A client of a node in whose inbox two things wait."""
+
+    cursor = InboxCursor(2, 5)
+
+    def __init__(self, *bodies: bytes) -> None:
+        self._bodies = bodies
+
+    async def waiting(self, name: str, after: int) -> AsyncIterator[list[Waiting]]:
+        yield [Waiting(at, f"d{at}", body) for at, body in enumerate(self._bodies, 1)]
+
+    async def settle(self, name: str, cursor: InboxCursor) -> None:
+        raise AssertionError("what nobody has read is acknowledged")
+
+
+@pytest.mark.parametrize("read", [net_client.delivery_row, peer_client._told])
+def test_a_delivery_that_cannot_be_read_hides_no_other(
+    read: Callable[[bytes], dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = msgspec.msgpack.encode(Dropped(4, 6))
+    inbox: Any = OneInbox(UNKNOWN, known)
+    printed = print_inbox(inbox, "ann", read, after="0", follow=False, settle=True)
+    asyncio.run(printed)
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first["position"] == 1
+    assert "not of this version, and cannot be read" in first["notice"]
+    assert (second["position"], second["dropped"]) == (2, 3)
 
 
 UNKNOWN = b"\x81\x01\x02"
