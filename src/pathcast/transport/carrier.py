@@ -245,7 +245,8 @@ class Carrier:
         self.kind = kind
         self.disk = disk
         self.codec = kind.codec
-        self.node = kind.make(counted(disk.saved()), disk.life)
+        with disk.decoding():
+            self.node = kind.make(counted(disk.saved()), disk.life)
         self.neighbours = Neighbours(
             name, kind.codec, self._take, self._changed, self._has_room_from, dial
         )
