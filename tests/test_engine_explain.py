@@ -604,9 +604,7 @@ def test_steps_that_differ_from_the_engine_are_a_bug_that_is_told(
         assert json.loads(json.dumps(found.to_dict()))["bug"]["code"] == "explain.differs"
     message = tmp_path / "a.xml"
     message.write_text("<a><!--x--></a>")
-    told = CliRunner().invoke(
-        build_app(), ["explain", "//comment()", str(message), "--engine=reference"]
-    )
+    told = CliRunner().invoke(build_app(), ["explain", "//comment()", str(message)])
     assert told.exit_code == ExitCode.REFUSED
     assert "bug of Pathcast" in told.stdout
 
