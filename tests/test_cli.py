@@ -159,6 +159,14 @@ class TestMatch:
         assert (result.stdout, result.exit_code) == ("", ExitCode.USAGE)
         assert result.stderr
 
+    @pytest.mark.parametrize("option", [["--engine", "nfa"], ["--engine=kernel"]])
+    def test_the_option_that_has_ended_says_what_to_do_instead(
+        self, call: Call, queries: Path, message: Path, option: list[str]
+    ) -> None:
+        result = call("match", "--queries", queries, *option, message)
+        assert (result.stdout, result.exit_code) == ("", ExitCode.USAGE)
+        assert "PATHCAST_ENGINE=nfa" in " ".join(result.stderr.replace("│", " ").split())
+
     def test_the_reader_of_a_pipe_may_leave(self, queries: Path, message: Path) -> None:
         # `pathcast match ... | head -1` must end at once, without a traceback.
         many = message.parent / "many"
