@@ -27,7 +27,7 @@ cli spark: lookup outputs pipeline placement_explained progress reasons
 cli spark: session settings sources storage subscription_places summary
 cli spark: writing
 cli workload: demo documents domains parameters queries subscriptions
-customize engine: lazy_warnings matcher messages results rows selection
+customize engine: lazy_warnings matcher messages results rows
 customize engine: snapshot
 customize message: dictionaries tags
 customize query: names normal widening xquery xquery.syntax
@@ -47,7 +47,7 @@ lint query: xquery.comments xquery.gate xquery.subscription
 lint query: xquery.syntax
 model message: dictionaries
 overlay customize: before_steps restructuring selector steps
-overlay engine: routing selection
+overlay engine: routing
 overlay query: alternatives covering names syntax widening xquery
 overlay query: xquery.syntax
 overlay store: leases records
@@ -56,10 +56,9 @@ partition engine: matcher messages
 partition query: alternatives canonical conditions covering normal values
 partition query: widening
 records query: names syntax
-spark customize: backend delimited engines explained identity
+spark customize: delimited explained identity
 spark customize: subscription_columns subscription_engines subscription_files
 spark customize: subscription_rows
-spark engine: selection
 spark partition: placement population_routes routes routing
 spark records: blocks cutting
 store engine: rows

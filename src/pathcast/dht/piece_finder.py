@@ -7,7 +7,7 @@ Example:
     >>> from pathcast.dht.events import Events
     >>> from pathcast.dht.piece_records import NOTHING, Link
     >>> from pathcast.message import parse_message
-    >>> finder = PieceFinder("kernel")
+    >>> finder = PieceFinder()
     >>> finder.follow(PieceRecord(links={"start/a/b": Link("start/a/b", NOTHING)}))
     >>> message = Message(Events.of(parse_message(b"<a><b/><c/><b/></a>")))
     >>> finder.find(message, {"start/a": [1]})
