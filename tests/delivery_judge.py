@@ -17,7 +17,7 @@ A restored inbox hands over again what its subscriber had read; each delivery at
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -68,9 +68,6 @@ class Sent:
 class DeliveryJudge:
     """See the module.
 
-    Args:
-        joining: Brokers that are not of the network as it was founded.
-
     Attributes:
         subscriptions: Id -> its latest version.
         versions: All versions of all ids.
@@ -78,13 +75,12 @@ class DeliveryJudge:
         faults: What must not be, as it is seen.
     """
 
-    def __init__(self, joining: Iterable[str] = ()) -> None:
+    def __init__(self) -> None:
         self.subscriptions: dict[str, Known] = {}
         self.versions: dict[tuple[str, int], Known] = {}
         self.sent: dict[str, Sent] = {}
         self.faults: list[str] = []
         self._roots: set[str] = set()
-        self._joining = frozenset(joining)
         # Restored broker -> numbers of its messages that it may have lost, for each restore.
         self._restored: dict[str, list[range]] = {}
         # Id -> profiles that it was ever asked to have.
@@ -181,19 +177,11 @@ class DeliveryJudge:
         known = self._version(host, id_of(told.subscription), told.version)
         roots = {told.root} if told.root else self._roots
         is_due = host in self._restored or not self._restored.keys().isdisjoint(roots)
-        if not is_due and not (host in self._joining and self._is_of_before(known, told)):
+        if not is_due:
             self.faults.append(f"{told} at {host}, and there is no reason")
         known.lapsed, known.is_lapsed = len(self.sent), True
         if host in self._restored and not told.root:
             known.first = None
-
-    def _is_of_before(self, known: Known, told: Lapsed) -> bool:
-        """Whether all positions are from before it was in force.
-
-        A broker that joins may be in force before a root tells it where its log begins.
-        """
-        before = [one for one in self.sent.values() if one.root == told.root]
-        return told.last <= sum(one.number < (known.first or 0) for one in before)
 
     # What must be so.
 

@@ -1,9 +1,9 @@
-"""Rings of peers that filter, with what happens to them: for the tests of states and of pieces."""
+"""Rings of peers that filter, with what happens to them."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -12,6 +12,7 @@ from generators.message_text import random_message
 from generators.query_text import random_query
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.peer import Settings
+from pathcast.dht.piece_cutting import PieceSettings
 from pathcast.dht.ring import CORRECT, Operations
 from pathcast_lab.sim import Faults
 from pathcast_lab.sim.filtering_world import FilteringWorld, LostMatch
@@ -19,6 +20,8 @@ from pathcast_lab.sim.filtering_world import FilteringWorld, LostMatch
 UNKIND = Faults(duplicate=0.05, reorder=0.2, reorder_seconds=0.02, skew=0.01)
 LOSSY = replace(UNKIND, loss=0.05)
 LATE = Faults(duplicate=0.15, reorder=0.5, reorder_seconds=0.4)
+SMALL = PieceSettings(queries_max=4, found_max=5.0, publications_min=3)
+"""Pieces that are cut all the time."""
 HEALED_SECONDS = 30.0
 """After a split, until everything is as if there had been none."""
 SAME_QUERY = 0.5
@@ -38,19 +41,12 @@ def filled(world: FilteringWorld, seed: int, count: int, seconds: float = 3.0) -
     return world
 
 
-def published(
-    world: FilteringWorld,
-    seed: int,
-    count: int,
-    seconds: float = 6.0,
-    ways: Sequence[bool] = (False, True),
-) -> int:
-    """How many matches had to come of random messages, in both ways; all are proved."""
+def published(world: FilteringWorld, seed: int, count: int, seconds: float = 6.0) -> int:
+    """How many matches had to come of random messages; all are proved."""
     draw = random.Random(f"published {seed}")
     for _ in range(count):
         message = draw.choice([random_message(draw), draw.choice(MESSAGES)])
-        for iteratively in ways:
-            world.publish(draw.choice(world.names), message, iteratively=iteratively)
+        world.publish(draw.choice(world.names), message)
     world.run(seconds)
     assert all(one.outcome and one.outcome.is_proved for one in world.publications)
     return world.check()
@@ -147,8 +143,7 @@ def churned(seed: int, settings: FilteringSettings, copies: int = 3) -> Filterin
             subscribers.lose_disk(draw.choice(may_go))
         else:
             message = draw.choice([*MESSAGES, random_message(draw)])
-            is_iterative = settings.pieces is None and draw.random() < 0.2
-            world.publish(peer, message, iteratively=is_iterative)
+            world.publish(peer, message)
 
     start = world.network.now
     for _ in range(50):

@@ -6,10 +6,11 @@ import asyncio
 import sys
 
 from flooding import flooding
+from pathcast.settings import read_settings
 from pathcast.transport.process import run_broker
-from pathcast.transport.settings import load_settings
+from pathcast.transport.settings import BrokerSettings
 
 if __name__ == "__main__":
-    settings = load_settings(sys.argv[1])
+    settings = read_settings(BrokerSettings, sys.argv[1])
     kind = flooding(settings.broker.name, [each.name for each in settings.neighbours])
     asyncio.run(run_broker(settings, kind, is_new=None))

@@ -92,7 +92,7 @@ class RealNetwork:
             are_started=False,
         )
         self._directory = directory
-        self.judge = judge = DeliveryJudge(joining)
+        self.judge = judge = DeliveryJudge()
         self.subscriptions, self.sent = judge.subscriptions, judge.sent
         self._sources: dict[str, str] = {}
         self._readers: dict[str, asyncio.Task[None]] = {}

@@ -10,9 +10,9 @@ import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from memory_store import MemoryStore
 from pathcast.overlay.host_choice import Nearest
 from pathcast.overlay.hosting import Hosting
-from pathcast.overlay.registrant import Registrant
 from pathcast.overlay.registration import RegistrationNode
 from pathcast.overlay.registration_messages import (
     HostKnows,
@@ -23,7 +23,8 @@ from pathcast.overlay.registration_messages import (
     TellRoot,
 )
 from pathcast.protocol import Cancel, Deliver, Effect, Send, Wake
-from pathcast.store import Broker, MemoryStore, Profile, Source
+from pathcast.store import Broker, Profile, Source
+from registrant import Registrant
 
 PART = Broker("b", "", "eu", 1e6, 10)
 LEASE_SECONDS = 10.0

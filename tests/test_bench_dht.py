@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[bench]'")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-from pathcast.dht.automaton import DOCUMENT, Visit, gates_of, held_until, visits
-from pathcast.dht.automaton import Path as StatePath
 from pathcast.dht.events import Events, Message
+from pathcast.dht.gates import Path as StatePath
+from pathcast.dht.gates import gates_of
 from pathcast.dht.identifiers import identifier, state_key
 from pathcast.dht.piece_finder import PieceFinder
 from pathcast.dht.piece_records import NOTHING, Link, PieceRecord, Reads, joined, read_behind
@@ -54,6 +54,7 @@ from pathcast_lab.bench.figures.output import read_run
 from pathcast_lab.bench.figures.point import Place
 from pathcast_lab.bench.figures.verdicts import Answer
 from pathcast_lab.cli import build_app
+from pathcast_papers.dht.automaton import DOCUMENT, Visit, held_until, visits
 from pathcast_papers.filtering.nfa import CombinedNFA
 
 RECURSIVE = parse_dtd(

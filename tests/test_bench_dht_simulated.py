@@ -6,7 +6,6 @@ If these fail, figures of thousands of peers are not figures of the protocol.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -16,7 +15,8 @@ pytest.importorskip("msgspec")
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.messages import Member
 from pathcast.dht.piece_cutting import PieceSettings
-from pathcast.protocol import Effect, Node
+from pathcast.engine import QueryIndex
+from pathcast.model import Query
 from pathcast.schema import parse_dtd
 from pathcast.workload import (
     DocumentParameters,
@@ -33,23 +33,10 @@ from pathcast_lab.bench.dht.savings import in_pieces, load_and_hits
 from pathcast_lab.bench.dht.state_table import StateTable
 from pathcast_lab.bench.dht.trace import Trace
 from pathcast_lab.sim.filtering_world import FilteringWorld
+from pathcast_lab.sim.static_ring import StaticRing
+from pathcast_papers.dht.state_ring import StateRing
 
 RECURSIVE = parse_dtd("<!ELEMENT a (b|c)*><!ELEMENT b (a|b|c)*><!ELEMENT c (b*)>")
-
-
-def counts(world: FilteringWorld) -> tuple[Counter[str], Counter[str]]:
-    """Questions that peers have sent to others, by kind, and the hops of their look-ups."""
-    sent, hops = Counter[str](), Counter[str]()
-
-    def add(node: Node, _: float) -> Sequence[Effect]:
-        assert isinstance(node, FilteringPeer)
-        sent.update(node.courier.sent)
-        hops.update(node.courier.hops)
-        return ()
-
-    for name in world.names:
-        world.network.call(name, add)
-    return sent, hops
 
 
 @pytest.mark.parametrize(
@@ -79,43 +66,39 @@ def test_replay_counts_what_peers_send(length: int, peers: int, is_recursive: bo
     trace = Trace.of(table, Documents.of(messages, table.labels), length)
     replay = Replay(trace, Ring(places, np.arange(peers), peers), publishers=4)
 
-    world = FilteringWorld.on_static_ring(1, peers, FilteringSettings(length, whole=True))
-    assert set(world.names) == {member.name for member in members}
+    names = [f"p{number}" for number in range(peers)]
+    ring = StateRing(names, StaticRing(names), length)
     for number, query in enumerate(queries):
-        world.subscribe(world.names[number % peers], f"s{number}", query)
-    world.run(3.0)
-    assert world.not_in_force() == []
-    indexed = counts(world)[0]["IndexQuery"]
-    assert indexed > 0
+        ring.subscribe(names[number % peers], f"s{number}", query)
+    assert ring.sent["IndexQuery"] > 0
+    index = QueryIndex()
+    index.register(Query(f"s{number}", query) for number, query in enumerate(queries))
+    answers = index.freeze().matcher().match_batch(messages)
     for iteratively in (False, True):
         traffic = replay.iterative() if iteratively else replay.recursive()
         kind = "ExpandState" if iteratively else "RecExpandState"
+        publish = ring.publish_iteratively if iteratively else ring.publish
         for document, message in enumerate(messages):
-            sent, hops = counts(world)
-            world.publish(members[document % 4].name, message, iteratively=iteratively)
-            while world.publications[-1].outcome is None and world.network.now < 1_000:
-                world.run(1.0)
-            now_sent, now_hops = counts(world)
-            asked, way = now_sent[kind] - sent[kind], now_hops[kind] - hops[kind]
-            outcome = world.publications[-1].outcome
-            assert outcome is not None
-            assert outcome.is_proved
+            before, hops_before = ring.sent[kind], ring.hops[kind]
+            found = publish(members[document % 4].name, message)
+            assert found.matched == set(answers[document].query_ids)
+            asked, way = ring.sent[kind] - before, ring.hops[kind] - hops_before
             # An iterative question has an answer, which is counted with it.
-            answers = asked if iteratively else 0
-            assert traffic.messages[document] == asked + answers
-            assert traffic.looked_up[document] == way + answers
+            replies = asked if iteratively else 0
+            assert traffic.messages[document] == asked + replies
+            assert traffic.looked_up[document] == way + replies
             if iteratively:
-                assert outcome.hops == traffic.chain[document]
-                assert outcome.way == traffic.chain_looked_up[document]
+                assert found.hops == traffic.chain[document]
+                assert found.way == traffic.chain_looked_up[document]
             else:
                 # Who comes first is not always who has come the longest way.
-                assert 0 < outcome.hops <= traffic.chain[document]
-                assert 0 < outcome.way <= traffic.chain_looked_up[document]
+                assert 0 < found.hops <= traffic.chain[document]
+                assert 0 < found.way <= traffic.chain_looked_up[document]
             occurs = trace.documents.counts[trace.documents.pair_document == document]
             nodes = trace.documents.pair_node[trace.documents.pair_document == document]
             done = np.bincount(trace.node[trace.is_done], minlength=len(trace.documents.above))
-            assert outcome.visits == (occurs * done[nodes]).sum()
-    assert world.check() > 0
+            assert found.visits == (occurs * done[nodes]).sum()
+    assert any(answer.query_ids for answer in answers)
 
 
 @pytest.mark.parametrize(("count", "peers"), [(6, 50), (25, 20)])

@@ -28,6 +28,7 @@ from pathcast.overlay.generalisation import Generalisation
 from pathcast.overlay.interest import EXACT, Policy
 from pathcast.overlay.messages import Source
 from pathcast.overlay.xml_content import xml_content
+from pathcast.settings import read_settings
 from pathcast.store import Store
 from pathcast.transport.broker import (
     DEFAULT,
@@ -48,7 +49,7 @@ from pathcast.transport.levels import levels_of, read_levels
 from pathcast.transport.process import running
 from pathcast.transport.service import described
 from pathcast.transport.settings import BrokerSettings as BrokerFile
-from pathcast.transport.settings import load_settings, node_settings, policy_of
+from pathcast.transport.settings import node_settings, policy_of
 from pathcast_lab.sim.memory_streams import MemoryNetwork
 from patience import PATIENCE_SECONDS, eventually
 
@@ -202,7 +203,7 @@ def test_wider_tables_deliver_the_same(tmp_path: Path, trees: str) -> None:
         '[broker]\nname = "b"\ndirectory = "d"\ncovering = true\nlevels = "l.toml"\n'
         f'trees = "{trees}"\nlog_messages_max = 1_000\n'
     )
-    settings = load_settings(tmp_path / "b.toml")
+    settings = read_settings(BrokerFile, tmp_path / "b.toml")
 
     async def main() -> None:
         network = await line(policy_of(settings.broker), node_settings(settings))

@@ -31,6 +31,7 @@ from pathcast.errors import (
     SourceError,
     UnavailableError,
 )
+from pathcast.settings import read_settings
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.frames import VERSION, Hello, decode_hello, encode_frame
 from pathcast.transport.grpc_streams import Address, ClientStream, ServerStream, open_stream
@@ -38,7 +39,7 @@ from pathcast.transport.local_processes import free_ports
 from pathcast.transport.process import operator_of, read_control, running
 from pathcast.transport.security import Certificates, Gate, Peer
 from pathcast.transport.service import GuardedMethods, listen
-from pathcast.transport.settings import BrokerSettings, load_settings
+from pathcast.transport.settings import BrokerSettings
 from patience import PATIENCE_SECONDS, eventually
 
 HERE = Path(__file__).parent
@@ -388,14 +389,19 @@ class OfAnotherVersion(GuardedMethods):
         await stream.send(msgspec.msgpack.encode([self._name, 10, VERSION + 1, {"new": True}]))
         self.heard.append(msgspec.msgpack.decode(await stream.receive() or b""))
         raise FrameError(
-            "frame.version", peer="b", found=VERSION, name=self._name, expected=VERSION + 1
+            "frame.version",
+            peer="b",
+            found=VERSION,
+            name=self._name,
+            expected=VERSION + 1,
+            older="b",
         )
 
 
 def test_neighbours_of_another_version_are_refused_on_both_sides_and_others_go_on(
-    tmp_path: Path,
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whoever calls: both say which versions there are, and the operator is told."""
+    """Both say which versions there are, the operator is told, and the log says it once."""
 
     async def main() -> None:
         later = OfAnotherVersion("a", "b")
@@ -422,6 +428,7 @@ def test_neighbours_of_another_version_are_refused_on_both_sides_and_others_go_o
                 "found": VERSION + 1,
                 "name": "b",
                 "expected": VERSION,
+                "older": "b",
             }
             async with operator_of(settings.broker.directory, CODEC) as operator:
 
@@ -435,9 +442,13 @@ def test_neighbours_of_another_version_are_refused_on_both_sides_and_others_go_o
                 await eventually(both_are_refused)
                 assert (await operator.status())["refusals"]["a"]["message"] == (
                     f"a speaks version {VERSION + 1} of the protocol between neighbours, "
-                    f"and b {VERSION}"
+                    f"and b {VERSION}; upgrade b: what is for the other one waits on disk until "
+                    "then"
                 )
             assert later.heard[0][:3] == ["b", 2048, VERSION]
+            await eventually(lambda: len(later.heard) > 2)
+            lines = [line for line in caplog.messages if "of the protocol between" in line]
+            assert len(lines) == len(set(lines)) > 1, "however often both try again"
             assert list(carrier.neighbours.connections) == ["z"]
             for each in (kept, calling):
                 await each.close()
@@ -566,7 +577,7 @@ REFUSED_SETTINGS = [
 def test_refusals_of_settings_name_the_key(tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / "broker.toml").write_text(text)
     with pytest.raises(ConfigError, match=told):
-        load_settings(tmp_path / "broker.toml")
+        read_settings(BrokerSettings, tmp_path / "broker.toml")
 
 
 def test_status_says_who_is_connected_and_what_waits(tmp_path: Path) -> None:

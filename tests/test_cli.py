@@ -20,12 +20,10 @@ from typer.testing import Result
 from command_line import run_command
 from pathcast.cli import app
 from pathcast.cli.exits import ExitCode
+from pathcast.kernel.boundary import MissingKernel
 from patience import PATIENCE_SECONDS, wait_until
 
 Call = Callable[..., Result]
-
-ENGINE = "reference"
-"""What the commands do does not depend on the engine; this one is always there."""
 
 
 @pytest.fixture
@@ -153,15 +151,21 @@ class TestMatch:
         result = call("match", "--queries", queries, "--namespace", "p=urn:q", message)
         assert lines_of(result)[0]["matches"] == ["1"]
 
-    @pytest.mark.parametrize(
-        "options", [["--threads", "0"], ["--engine", "turbo"], ["--limit", "depth_max=0"], ["--x"]]
-    )
+    @pytest.mark.parametrize("options", [["--threads", "0"], ["--limit", "depth_max=0"], ["--x"]])
     def test_a_command_line_that_cannot_be_used(
         self, call: Call, queries: Path, message: Path, options: list[str]
     ) -> None:
         result = call("match", "--queries", queries, *options, message)
         assert (result.stdout, result.exit_code) == ("", ExitCode.USAGE)
         assert result.stderr
+
+    @pytest.mark.parametrize("option", [["--engine", "nfa"], ["--engine=kernel"]])
+    def test_the_option_that_has_ended_says_what_to_do_instead(
+        self, call: Call, queries: Path, message: Path, option: list[str]
+    ) -> None:
+        result = call("match", "--queries", queries, *option, message)
+        assert (result.stdout, result.exit_code) == ("", ExitCode.USAGE)
+        assert "PATHCAST_ENGINE=nfa" in " ".join(result.stderr.replace("│", " ").split())
 
     def test_the_reader_of_a_pipe_may_leave(self, queries: Path, message: Path) -> None:
         # `pathcast match ... | head -1` must end at once, without a traceback.
@@ -272,14 +276,13 @@ class TestDoctor:
         assert parts["pyarrow"]["found"] == metadata.version("pyarrow")
         assert result.exit_code == ExitCode.OK
 
-    def test_fails_if_the_chosen_engine_cannot_run(
+    def test_fails_if_the_kernel_cannot_run(
         self, call: Call, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         # As on a machine where the kernel was never built.
-        monkeypatch.setitem(sys.modules, "pathcast_kernel", None)
-        for name in [name for name in sys.modules if name.startswith("pathcast.kernel")]:
-            monkeypatch.delitem(sys.modules, name)
-        monkeypatch.setenv("PATHCAST_ENGINE", "kernel")
+        for module in list(sys.modules.values()):
+            if module.__name__.startswith("pathcast.kernel") and hasattr(module, "native"):
+                monkeypatch.setattr(module, "native", MissingKernel("it was never built"))
         result = call("doctor", "--json")
         parts = {line["part"]: line for line in lines_of(result)}
         assert parts["engine kernel"]["found"] is None

@@ -22,11 +22,6 @@ from pathcast.cli.exits import ExitCode
 DEAR = "//*[count(preceding::*) > 50]"
 
 
-@pytest.fixture(autouse=True)
-def engine_of_commands(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine that is always there, where a test names no other."""
-
-
 def run_bench(*arguments: str | Path, stdin: bytes | None = None) -> Result:
     """The command with so few passes as there can be."""
     return run_command("bench", "--rounds", "1", *arguments, stdin=stdin)
@@ -66,7 +61,7 @@ class TestDearestIsNamed:
         cheap = [f"/r/i[@n='{n}']/name" if n % 2 else f"/r/i/x{n}" for n in range(cheap_max)]
         checked = "checked\t//i[last()]/x"
         queries = written(tmp_path / "q.txt", *cheap, f"dear\t{DEAR}", checked)
-        result = run_bench(queries, big, "--engine", engine, "--seconds", "600", "--json")
+        result = made_by(engine, run_bench, queries, big, "--seconds", "600", "--json")
         assert result.exit_code == ExitCode.OK
         facts = facts_of(result)
         assert [(each["class"], each["queries"]) for each in facts["class"]] == [
@@ -97,8 +92,8 @@ class TestDearestIsNamed:
         texts = [f"//g{n}/a[last()]" for n in range(len(sizes))]
         queries = written(tmp_path / "q.txt", *texts)
         given = written(tmp_path / "m.xml", text)
-        shown = run_bench(
-            queries, given, "--engine", engine, "--top", "3", "--seconds", "600", "--json"
+        shown = made_by(
+            engine, run_bench, queries, given, "--top", "3", "--seconds", "600", "--json"
         )
         alone: list[tuple[int, str]] = []
         for number, each in enumerate(texts, 1):
@@ -220,7 +215,7 @@ class TestClasses:
         head = "subscriber\tquery_id\tquery\tdeliver"
         rows = [f"ann\t{name}\t{query}\t{deliver}" for name, query, deliver, _ in self.ROWS]
         table = written(tmp_path / "s.tsv", head, *rows)
-        facts = facts_of(run_bench(table, message, "--engine", engine, "--json"))
+        facts = facts_of(made_by(engine, run_bench, table, message, "--json"))
         wanted: dict[str, int] = {}
         for _, _, _, query_class in self.ROWS:
             name = query_class or "results, candidate-checked"

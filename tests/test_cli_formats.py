@@ -284,7 +284,9 @@ def test_how_many_may_be_rejected(
     rows = [Row("ann", "x", "//a", "ids"), Row("ann", "y", "//[", "ids")]
     file = pipeline(root, write_table(root / "s.tsv", rows))
     if rejected_max is not None:
-        told = file.read_text().replace("[engine]", f"rejected_max = {rejected_max}\n[engine]")
+        told = file.read_text().replace(
+            "[subscriptions]", f"[subscriptions]\nrejected_max = {rejected_max}"
+        )
         file.write_text(told)
     assert call("check", file, *options).exit_code == code
     if rejected_max == 0.3:

@@ -150,8 +150,8 @@ def test_a_suite_that_is_not_utf8_or_names_no_file(call: Call, tmp_path: Path) -
 
 COMMANDS = ("match", "check", "lint", "transform", "explain", "test")
 OPTIONS = {
-    "match": ("--queries", "--namespace", "--limit", "--threads", "--engine"),
-    "check": ("--namespace", "--engine"),
+    "match": ("--queries", "--namespace", "--limit", "--threads"),
+    "check": ("--namespace",),
     "lint": ("--namespace", "--limit", "--sample", "--dtd", "--root", "--ignore", "--comparisons"),
     "transform": ("--namespace", "--limit", "--threads", "--format"),
     "explain": ("--namespace", "--limit", "--with", "--format"),

@@ -10,19 +10,18 @@ from hypothesis import strategies as st
 
 from generators.alphabet import ALPHABET
 from generators.strategies import messages, query_sets
-from pathcast.dht.automaton import (
+from pathcast.dht.gates import Path, gates_of
+from pathcast.evaluation.fragment import EPSILON, Symbol
+from pathcast.message import MessageTree, parse_message
+from pathcast.query import compile_query
+from pathcast_papers.dht.automaton import (
     DOCUMENT,
     HeldState,
-    Path,
     children_in,
-    gates_of,
     held_until,
     run,
     visits,
 )
-from pathcast.evaluation.fragment import EPSILON, Symbol
-from pathcast.message import MessageTree, parse_message
-from pathcast.query import compile_query
 from pathcast_papers.filtering.execution import Execution
 from pathcast_papers.filtering.nfa import CombinedNFA, State
 

@@ -13,15 +13,16 @@ pytest.importorskip("msgspec")
 from generators.message_text import random_message
 from pathcast.dht.asking import Asking
 from pathcast.dht.batches import held_records, in_batches
-from pathcast.dht.events import Events, Message, around_all
+from pathcast.dht.events import Events, Message
 from pathcast.dht.filtering import FilteringSettings
 from pathcast.dht.gathering import Gathering, answer_together
 from pathcast.dht.messages import Done, Known, Later, Record, Refused, Replies, Reply
-from pathcast.dht.state_messages import Match, RecExpandState, Together, Visit, Visits
+from pathcast.dht.piece_messages import Indexed, Match, Together
 from pathcast.message import parse_message
 from pathcast.protocol import Effect, Send
 from pathcast_lab.sim import Faults
 from pathcast_lab.sim.filtering_world import FilteringWorld
+from pathcast_papers.dht.state_ring import ALL_ELEMENTS
 
 
 def test_what_is_asked_together_is_answered_one_by_one() -> None:
@@ -30,31 +31,25 @@ def test_what_is_asked_together_is_answered_one_by_one() -> None:
     timers: list[Callable[[], None]] = []
     gathering = Gathering(asking, lambda _, then: timers.append(then), 0.1)
     replies: dict[str, Reply | None] = {}
-    events = Events.of(parse_message(b"<a><b/><c><b/></c></a>"))
 
     def replied(name: str) -> Callable[[Reply | None], None]:
         return lambda reply: replies.update({name: reply})
 
     for name in ("one", "two"):
         gathering.add("p", Match("m", name, "q"), replied(name))
-    for element in (2, 5):
-        visit = RecExpandState("m", "q", Visit("start", element), events, element, 7, 0, None)
-        gathering.add("p", visit, replied(str(element)))
+    for registration in ("r1", "r2"):
+        gathering.add("p", Indexed(registration, True, 1), replied(registration))
     [timer] = timers
     timer()
     [sent] = [each for each in out if isinstance(each, Send)]
     ask = sent.message
-    visits = ask.what.questions[-1]  # type: ignore[attr-defined]
-    assert isinstance(visits, Visits)
-    assert visits.hops == (2, 5)
-    # What is in neither element, and holds none, stays.
-    assert visits.events == events
+    assert len(ask.what.questions) == 4  # type: ignore[attr-defined]
 
     def do(question: object, answer: object) -> None:
         match question:
             case Match(registration="one"):
                 answer(Refused())  # type: ignore[operator]
-            case RecExpandState(visit=Visit(element=5)):
+            case Indexed(registration="r2"):
                 answer(Later())  # type: ignore[operator]
             case _:
                 answer(Done())  # type: ignore[operator]
@@ -67,7 +62,7 @@ def test_what_is_asked_together_is_answered_one_by_one() -> None:
     assert len([each for each in out if isinstance(each, Send)]) == 1
     for _ in range(2):
         asking.wake("ask 1")
-    assert replies == dict.fromkeys(["one", "two", "2", "5", "three"])
+    assert replies == dict.fromkeys(["one", "two", "r1", "r2", "three"])
 
 
 def test_nothing_asked_together_is_answered_with_nothing() -> None:
@@ -86,14 +81,18 @@ def test_large_records_travel_a_few_at_a_time() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_several_visits_see_is_what_each_sees(seed: int) -> None:
+def test_what_several_elements_see_is_what_each_sees(seed: int) -> None:
+    """Pieces that travel to one peer share what is read of a message."""
     draw = random.Random(seed)
-    message = Message(Events.of(parse_message(random_message(draw)), attributes=seed % 2 == 0))
+    message = Message(Events.of(parse_message(random_message(draw))))
     elements = draw.sample(message.events.left, min(3, len(message.events.left)))
-    together = Message(around_all(message.events, elements))
+    together = Message(message.projected([(element, ALL_ELEMENTS) for element in elements]))
     for element in elements:
-        assert together.around(element) == message.around(element)
-    seen = {left for element in elements for left in message.around(element).left}
+        alone = [(element, ALL_ELEMENTS)]
+        assert together.projected(alone) == message.projected(alone)
+    seen = {
+        left for element in elements for left in message.projected([(element, ALL_ELEMENTS)]).left
+    }
     assert seen == set(together.events.left)
 
 

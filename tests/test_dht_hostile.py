@@ -18,23 +18,29 @@ from pathcast.dht.events import Events, Message
 from pathcast.dht.filtering import FilteringPeer
 from pathcast.dht.hosting import Host, Hosted
 from pathcast.dht.messages import Answer, Ask, Refused, decoded, encoded
-from pathcast.dht.state_messages import (
-    DoneVisit,
-    ExpandState,
-    GivenUp,
+from pathcast.dht.piece_messages import (
+    Elements,
     IndexQuery,
     Match,
-    RecExpandState,
+    PieceQuestion,
+    Ran,
     RemoveQuery,
-    StateQuestion,
+    RunPieces,
     Visit,
-    Visited,
 )
-from pathcast.dht.states import Edge, Entry, StateRecord, decoded_state, encoded_state
+from pathcast.dht.piece_records import (
+    Entry,
+    Link,
+    PieceRecord,
+    Reads,
+    decoded_piece,
+    encoded_piece,
+)
 from pathcast.errors import ConfigError, PeerError
 from pathcast.message import parse_message
 from pathcast.protocol import Deliver, Send
 from pathcast_lab.sim.static_ring import StaticPeer, StaticRing
+from pathcast_papers.dht.state_ring import ALL_ELEMENTS, children_of
 
 EVENTS = Events.of(parse_message(b"<a><b><c/></b><b/></a>"))
 ENTRY = Entry("r", "s", "evil", "/a", (), True)
@@ -46,32 +52,45 @@ def peer() -> FilteringPeer:
     return FilteringPeer(lambda asked: StaticPeer("p", ring, asked), 1, {})
 
 
-def visit(key: str, element: int, events: Events = EVENTS) -> RecExpandState:
-    return RecExpandState("m", "evil", Visit(key, element), events, 1, 1, 0, None)
+def changed(**columns: tuple[int, ...]) -> Events:
+    return msgspec.structs.replace(EVENTS, **columns)
+
+
+def run_pieces(key: str, element: int, events: Events = EVENTS) -> RunPieces:
+    return RunPieces("m", "evil", {"start": {key: (element,)}}, events, 1, 1)
 
 
 @pytest.mark.parametrize(
     ("asked", "code"),
     [
-        (visit("stop", 0), "dht.key"),
-        (visit("start/a/", 1), "dht.claim"),
+        (run_pieces("stop", 0), "dht.key"),
+        (run_pieces("start/a/", 1), "dht.claim"),
         # No such element; the state is not active there; the range lies.
-        (visit("start/a", 99), "dht.claim"),
-        (visit("start/b", 1), "dht.claim"),
-        (ExpandState(Visit("start/a/b", 1), EVENTS), "dht.claim"),
-        (visit("start/a", 1, msgspec.structs.replace(EVENTS, right=(8, 9, 4, 7))), "dht.events"),
-        (visit("start/a", 1, msgspec.structs.replace(EVENTS, depth=(1, 2, 2, 2))), "dht.events"),
-        (visit("start/a", 1, msgspec.structs.replace(EVENTS, left=(1, 2, 2, 6))), "dht.events"),
-        (visit("start/a", 1, msgspec.structs.replace(EVENTS, name=(0, 1, 9, 1))), "dht.events"),
-        (visit("start/a", 1, msgspec.structs.replace(EVENTS, left=(1, 2, 3))), "dht.events"),
-        (IndexQuery("start/a", 2, ENTRY, {}, 1), "dht.claim"),
-        (IndexQuery("start//a/}", 0, ENTRY, {}, 1), "dht.key"),
-        (RemoveQuery("start/a", 9, "r", "evil", 1), "dht.claim"),
-        (GivenUp("start/a", "start/b/c", 1), "dht.claim"),
-        (GivenUp("start/a", "start/a", 1), "dht.claim"),
+        (run_pieces("start/a", 99), "dht.claim"),
+        (run_pieces("start/b", 1), "dht.claim"),
+        (run_pieces("start/a/b", 1), "dht.claim"),
+        (
+            run_pieces("start/a", 1, changed(right=(8, 9, 4, 7))),
+            "dht.events",
+        ),
+        (
+            run_pieces("start/a", 1, changed(depth=(1, 2, 2, 2))),
+            "dht.events",
+        ),
+        (
+            run_pieces("start/a", 1, changed(left=(1, 2, 2, 6))),
+            "dht.events",
+        ),
+        (
+            run_pieces("start/a", 1, changed(name=(0, 1, 9, 1))),
+            "dht.events",
+        ),
+        (run_pieces("start/a", 1, changed(left=(1, 2, 3))), "dht.events"),
+        (IndexQuery("start//a/}", ENTRY, 1), "dht.key"),
+        (RemoveQuery("stop/a", "r", "evil", 1), "dht.key"),
     ],
 )
-def test_what_cannot_be_is_refused(asked: StateQuestion, code: str) -> None:
+def test_what_cannot_be_is_refused(asked: PieceQuestion, code: str) -> None:
     node = peer()
     with pytest.raises(PeerError) as refused:
         node.receive("evil", decoded(encoded(Ask(1, None, asked))), 0.0)
@@ -81,21 +100,24 @@ def test_what_cannot_be_is_refused(asked: StateQuestion, code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "done",
+    ("done", "handed"),
     [
-        DoneVisit(Visit("start/x", 1), (), 1, 1, ()),
-        DoneVisit(Visit("start", 0), (Visit("/b", 1),), 1, 1, ()),
-        DoneVisit(Visit("start/a", 1), (Visit("", 1),), 1, 1, ()),
-        DoneVisit(Visit("start", 0), (Visit("/a", 77),), 1, 1, ()),
+        ({"start/x": (1,)}, {}),
+        ({"start": (0,)}, {"start/b": (1,)}),
+        ({"start": (0,)}, {"start/a": (77,)}),
     ],
 )
-def test_forged_credits_are_refused_and_do_not_end_an_execution(done: DoneVisit) -> None:
+def test_forged_credits_are_refused_and_do_not_end_an_execution(
+    done: Elements, handed: Elements
+) -> None:
     ring = StaticRing(["p", "q"])
-    node = FilteringPeer(lambda asked: StaticPeer("p", ring, asked), 1, {})
+    # It has to ask another for the top.
+    me = next(name for name in "pq" if name != ring.owner("start").name)
+    node = FilteringPeer(lambda asked: StaticPeer(me, ring, asked), 1, {})
     node.publish(b"<a><b><c/></b><b/></a>", "me")
-    name = "1 1 p"
+    name = f"1 1 {me}"
     with pytest.raises(PeerError) as refused:
-        node.receive("evil", Ask(1, None, Visited(name, (done,))), 0.0)
+        node.receive("evil", Ask(1, None, Ran(name, done, handed, 1, 1, ())), 0.0)
     assert refused.value.code == "dht.claim"
     assert not [e for e in node.wake("state 999", 1.0) if isinstance(e, Deliver)]
 
@@ -120,16 +142,16 @@ def test_a_subscription_whose_name_cannot_travel_is_refused(given: str) -> None:
         peer().subscribe(given, "/a", "me")
 
 
-def test_a_state_that_cannot_be_read_is_refused() -> None:
+def test_a_piece_that_cannot_be_read_is_refused() -> None:
     hostile: list[Callable[[], bytes]] = [
         lambda: b"",
         lambda: b"\x93\x01",
-        lambda: encoded_state(StateRecord({"a": Edge(-1, None)})),
+        lambda: encoded_piece(PieceRecord(links={"start/a": Link("start/a", Reads((), -1))})),
         lambda: b"\x91\x81\xa1a\x92\x01" * 4000,
     ]
     for value in hostile:
         with pytest.raises(PeerError) as refused:
-            decoded_state(value())
+            decoded_piece("start", value())
         assert refused.value.code == "dht.state"
 
 
@@ -140,12 +162,11 @@ def test_a_part_of_a_message_says_what_lies_in_what(body: bytes) -> None:
     whole = Message(events)
     assert len(events.left) == len(tree)
     for element in (0, *events.left):
-        part = Message(whole.around(element))
-        assert part.children(element) == whole.children(element)
+        part = Message(whole.projected([(element, ALL_ELEMENTS)]))
+        assert children_of(part.events)(element) == children_of(events)(element)
         assert part.depth(element) == whole.depth(element)
         for place, other in enumerate(events.left):
             inside = element == 0 or element < other < events.right[events.left.index(element)]
-            assert whole.is_inside(other, element) == inside
             assert (other in part) >= inside
             assert events.depth[place] == tree.depth[place] + 1
 
@@ -171,15 +192,15 @@ def test_credits_in_any_order_and_number(data: st.DataObject, copies: int) -> No
 @pytest.mark.parametrize(
     "asked",
     [
-        visit("start/" + "a" * 70_000, 1),
-        visit("start/a", -1),
-        RecExpandState("m" * 300, "evil", Visit("start", 0), EVENTS, 1, 1, 0, None),
-        RecExpandState("m", "evil", Visit("start", 0), EVENTS, 2**41, 1, 0, None),
-        IndexQuery("start/a", 0, Entry("r", "s", "evil", "/" + "a" * 70_000, (), True), {}, 1),
-        IndexQuery("start/a", 0, ENTRY, {0: -1}, 1),
+        run_pieces("start/" + "a" * 70_000, 1),
+        run_pieces("start/a", -1),
+        RunPieces("m" * 300, "evil", {}, EVENTS, 1, 1),
+        RunPieces("m", "evil", {}, EVENTS, 2**41, 1),
+        IndexQuery("start/a", Entry("r", "s", "evil", "/" + "a" * 70_000, (), True), 1),
+        IndexQuery("start/a", ENTRY, -1),
     ],
 )
-def test_what_is_too_large_is_not_read(asked: StateQuestion) -> None:
+def test_what_is_too_large_is_not_read(asked: PieceQuestion) -> None:
     with pytest.raises(PeerError) as refused:
         decoded(encoded(Ask(1, None, asked)))
     assert refused.value.code == "dht.message"

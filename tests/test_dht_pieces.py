@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,14 +16,28 @@ pytest.importorskip("msgspec")
 
 import msgspec
 
-from filtering_worlds import churned, filled, is_missed, peers_of, published, raced
+from filtering_worlds import SMALL, churned, filled, is_missed, peers_of, published, raced
 from generators.alphabet import ALPHABET
-from pathcast.dht import state_store
+from pathcast.dht import piece_store
 from pathcast.dht.events import Events
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.messages import Ask
 from pathcast.dht.piece_cutting import PieceSettings, part_of
+from pathcast.dht.piece_messages import (
+    Elements,
+    FetchTop,
+    IndexQuery,
+    Match,
+    PieceQuestion,
+    Ran,
+    Relink,
+    RemoveQuery,
+    RunPieces,
+    TakePiece,
+    Visit,
+)
 from pathcast.dht.piece_records import (
+    Entry,
     Link,
     PieceRecord,
     Reads,
@@ -31,53 +49,40 @@ from pathcast.dht.piece_records import (
 )
 from pathcast.dht.publishing import Published
 from pathcast.dht.safeguards import Safeguards
-from pathcast.dht.shedding import SheddingSettings
-from pathcast.dht.state_messages import (
-    Elements,
-    FetchTop,
-    IndexQuery,
-    Match,
-    Ran,
-    Relink,
-    RemoveQuery,
-    RunPieces,
-    StateQuestion,
-    TakePiece,
-    Visit,
-)
-from pathcast.dht.states import Entry
-from pathcast.errors import ConfigError, PeerError
+from pathcast.errors import PeerError
 from pathcast.message import parse_message
 from pathcast.protocol import Deliver, Effect, Send, Wake
 from pathcast_lab.sim.filtering_world import FilteringWorld
 from pathcast_lab.sim.static_ring import StaticPeer, StaticRing
 
-SMALL = PieceSettings(queries_max=4, found_max=5.0, publications_min=3)
 
-
-def in_pieces(safeguards: Safeguards | None = None) -> FilteringSettings:
-    return FilteringSettings(pieces=SMALL, safeguards=safeguards or Safeguards())
+def in_pieces(
+    safeguards: Safeguards | None = None, gather_seconds: float | None = None
+) -> FilteringSettings:
+    return FilteringSettings(
+        SMALL, gather_seconds=gather_seconds, safeguards=safeguards or Safeguards()
+    )
 
 
 def cuts(world: FilteringWorld) -> int:
-    return sum(peer.pieces.cutting.cuts for peer in peers_of(world) if peer.pieces)
+    return sum(peer.cutting.cuts for peer in peers_of(world))
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_answers_are_those_of_one_process(seed: int) -> None:
     world = FilteringWorld.on_static_ring(seed, 20, in_pieces(), namespaces=ALPHABET.namespaces)
     filled(world, seed, 60, seconds=4.0)
-    assert published(world, seed, 20, ways=[False]) > 20
+    assert published(world, seed, 20) > 20
     assert cuts(world) > 3
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(3), pytest.param(range(1000, 1100), marks=pytest.mark.nightly)]
+    "seeds", [range(3), pytest.param(range(1000, 2000), marks=pytest.mark.nightly)]
 )
 def test_no_match_is_lost_while_peers_come_and_go(seeds: Sequence[int]) -> None:
     matches = proved = publications = cut = 0
     for seed in seeds:
-        world = churned(seed, in_pieces())
+        world = churned(seed, in_pieces(gather_seconds=[None, 0.01][seed // 2 % 2]))
         matches += world.check()
         cut += cuts(world)
         publications += len(world.publications)
@@ -90,24 +95,50 @@ def test_no_match_is_lost_while_peers_come_and_go(seeds: Sequence[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(3), pytest.param(range(1000, 1100), marks=pytest.mark.nightly)]
+    "seeds", [range(3), pytest.param(range(1000, 1300), marks=pytest.mark.nightly)]
 )
 def test_no_match_is_lost_while_queries_come_and_go(seeds: Sequence[int]) -> None:
+    matches = 0
     for seed in seeds:
-        world = raced(seed, in_pieces())
+        world = raced(seed, in_pieces(gather_seconds=[None, 0.02][seed // 2 % 2]))
         assert world.not_in_force() == []
-        assert world.check() > 0
+        matches += world.check()
+    assert matches > 3 * len(seeds)
 
 
-@pytest.mark.parametrize("safeguard", ["passes_on", "waits_for_readers"])
+@pytest.mark.parametrize("safeguard", ["passes_on", "waits_for_readers", "tells_once"])
 def test_a_safeguard_is_missed(safeguard: str) -> None:
     safeguards = replace(Safeguards(), **{safeguard: False})
     assert any(is_missed(seed, in_pieces(safeguards)) for seed in range(40))
 
 
+def test_a_seed_gives_the_same_run_in_another_process() -> None:
+    """Sets of strings are in another order there: a peer that follows one would not replay."""
+    program = (
+        "from filtering_worlds import *\n"
+        "settings = FilteringSettings(SMALL)\n"
+        "static = filled(FilteringWorld.on_static_ring(1, 20, settings), 1, 60, 4.0)\n"
+        "published(static, 1, 20)\n"
+        "for world in (static, churned(1, settings)):\n"
+        "    print(sorted(world.counted.messages.items()), world.counted.bytes.total())"
+    )
+    runs = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+            check=True,
+            capture_output=True,
+            text=True,
+            cwd=Path(__file__).parent,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(runs) == 1
+
+
 def test_many_queries_at_once_make_no_record_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     largest = 8_000
-    monkeypatch.setattr(state_store, "RECORD_MAX", largest)
+    monkeypatch.setattr(piece_store, "RECORD_MAX", largest)
     pieces = PieceSettings(queries_max=20)
     settings = FilteringSettings(pieces=pieces, gather_seconds=0.2, patience_seconds=4.0)
     world = FilteringWorld.on_static_ring(1, 6, settings)
@@ -130,19 +161,6 @@ def held_by(peer: FilteringPeer) -> Mapping[str, tuple[bytes | None, int]]:
     return peer.substrate.held
 
 
-def test_what_is_about_states_is_refused_with_pieces() -> None:
-    for about_states in (
-        FilteringSettings(length=1),
-        FilteringSettings(whole=True),
-        FilteringSettings(on_the_way=True),
-        FilteringSettings(shedding=SheddingSettings()),
-    ):
-        with pytest.raises(ConfigError, match="about states"):
-            replace(about_states, pieces=SMALL)
-    with pytest.raises(ConfigError, match="iteratively"):
-        alone(in_pieces()).publish_iteratively(b"<a/>", "bob")
-
-
 # Alone: a peer that owns every key, and what it says to another.
 
 EVENTS = Events.of(parse_message(b"<a><b><c/></b><b/></a>"))
@@ -159,7 +177,7 @@ def alone(
     return FilteringPeer(lambda asked: StaticPeer("p", ring, asked), 1, {}, settings)
 
 
-def ask(peer: FilteringPeer, asked: StateQuestion) -> list[object]:
+def ask(peer: FilteringPeer, asked: PieceQuestion) -> list[object]:
     return said(peer.receive("q", Ask(1, None, asked), 0.0))
 
 
@@ -199,9 +217,9 @@ def test_a_piece_that_is_not_there_yet_is_waited_for(is_on: bool) -> None:
 @pytest.mark.parametrize("is_on", [True, False])
 def test_a_query_that_was_removed_does_not_come_back(is_on: bool) -> None:
     peer = alone(in_pieces(Safeguards(remembers_removals=is_on)))
-    asked = IndexQuery("start/a/b", 0, ENTRY, {}, 1)
+    asked = IndexQuery("start/a/b", ENTRY, 1)
     ask(peer, asked)
-    ask(peer, RemoveQuery("start/a/b", 0, "r", "q", 2))
+    ask(peer, RemoveQuery("start/a/b", "r", "q", 2))
     # An earlier try, held up.
     ask(peer, msgspec.structs.replace(asked, attempt=0))
     assert list(kept(peer, "start").entries) == ([] if is_on else ["start/a/b"])
@@ -211,11 +229,11 @@ def test_a_query_that_was_removed_does_not_come_back(is_on: bool) -> None:
     "asked",
     [
         FetchTop(0),
-        IndexQuery("start/a/b", 0, msgspec.structs.replace(ENTRY, registration="r2"), {}, 1),
+        IndexQuery("start/a/b", msgspec.structs.replace(ENTRY, registration="r2"), 1),
         entered("start", "start/a/b", 2),
     ],
 )
-def test_whoever_comes_to_a_piece_that_was_being_cut_makes_it_go_on(asked: StateQuestion) -> None:
+def test_whoever_comes_to_a_piece_that_was_being_cut_makes_it_go_on(asked: PieceQuestion) -> None:
     """The peer that began it is dead: what leaves has been stored with its copies."""
     link = Link("start/a/b", Reads((), 0))
     peer = alone(
@@ -238,7 +256,7 @@ def test_what_a_piece_has_given_away_is_reached_by_the_old_link_and_by_the_new()
         "start/x": PieceRecord(("start/x",)),
     }
     peer = alone(in_pieces(), records)
-    asked = IndexQuery("start/x/y", 0, ENTRY, {}, 1)
+    asked = IndexQuery("start/x/y", ENTRY, 1)
     ask(peer, asked)
     assert kept(peer, "start").links["start/x"] == Link("start/a", Reads(("y",), 1))
     assert list(kept(peer, "start/a").entries) == ["start/x/y"]
@@ -249,7 +267,7 @@ def test_what_a_piece_has_given_away_is_reached_by_the_old_link_and_by_the_new()
     assert set(kept(peer, "start/x").entries["start/x/y"]) == {"r", "r2"}
     ask(peer, Relink("start", "start/x", "start/a", "start/x"))
     assert kept(peer, "start").links["start/x"].piece == "start/x"
-    ask(peer, RemoveQuery("start/x/y", 0, "r", "q", 1))
+    ask(peer, RemoveQuery("start/x/y", "r", "q", 1))
     assert set(kept(peer, "start/x").entries["start/x/y"]) == {"r2"}
 
 
@@ -312,10 +330,10 @@ def test_a_cut_takes_about_half_and_never_the_state_that_names_the_piece(seed: i
         (entered("start/a", "start/a", 99), "dht.claim"),
         (entered("start/a", "start/b", 1), "dht.claim"),
         (replace_events(Events((("", "a"),), (0,), (3,), (2,), (1,))), "dht.events"),
-        (IndexQuery("stop/x", 0, ENTRY, {}, 1), "dht.key"),
+        (IndexQuery("stop/x", ENTRY, 1), "dht.key"),
     ],
 )
-def test_what_cannot_be_is_refused(asked: StateQuestion, code: str) -> None:
+def test_what_cannot_be_is_refused(asked: PieceQuestion, code: str) -> None:
     with pytest.raises(PeerError) as caught:
         ask(alone(in_pieces()), asked)
     assert caught.value.code == code

@@ -8,22 +8,19 @@ import pytest
 
 pytest.importorskip("msgspec")
 
-from filtering_worlds import HEALED_SECONDS, UNKIND, split_world
+from filtering_worlds import HEALED_SECONDS, SMALL, UNKIND, split_world
 from pathcast.dht.asking import Asking
 from pathcast.dht.filtering import FilteringSettings
 from pathcast.dht.messages import Answer, Done, Expel, Member, Missing, Read, Renew
 from pathcast.dht.peer import Settings
-from pathcast.dht.piece_cutting import PieceSettings
 from pathcast.dht.ring import Operations
 from pathcast_lab.sim.filtering_world import FilteringWorld, LostMatch
 from pathcast_lab.sim.ring_world import BrokenRing, RingWorld
 
 
 def settings_of(seed: int) -> FilteringSettings:
-    """Pieces or states."""
-    if seed % 2:
-        return FilteringSettings(seed % 3)
-    return FilteringSettings(pieces=PieceSettings(4, 5.0, 3))
+    """Pieces that are cut all the time, or hardly ever."""
+    return FilteringSettings() if seed % 2 else FilteringSettings(SMALL)
 
 
 def is_healed(world: FilteringWorld) -> bool:

@@ -94,6 +94,10 @@ class Dropping:
         clients.unsure.update(clients.asked)
         clients.asked.clear()
         self.lost += clients.lost()
+        if clients.unknown:  # of an arc in doubt nobody ever says anything; other answers are late
+            clients.unknown.clear()
+            network.run(network.now + 20)
+            self.lost += clients.lost()
         self.unknown += clients.unknown
 
     def _crash(self) -> None:
@@ -113,14 +117,22 @@ class Dropping:
 )
 @pytest.mark.parametrize("copies", [2, 3])
 def test_nothing_acknowledged_is_lost_while_copies_are_dropped(seeds: range, copies: int) -> None:
-    in_doubt = []
     for seed in seeds:
         found = Dropping(seed, copies)
         assert found.lost == [], seed
-        in_doubt += [seed] if found.unknown else []
+        # A crash while custody changes may leave an arc of two copies in doubt.
+        assert copies == 2 or found.unknown == [], seed
         assert sum(peer.records.droppings for peer in found.peers) > 0
-    # A crash while custody changes may leave an arc in doubt: with two copies often enough.
-    assert copies == 2 or len(in_doubt) <= len(seeds) // 20, in_doubt
+
+
+def test_who_proposes_by_an_older_custody_does_not_forget_that_it_holds_an_arc() -> None:
+    """Two members that had been told of an older custody propose, after they became holders.
+
+    If their proposals took the place of what they had agreed to, nobody would hold the arc when its
+    owner crashes.
+    """
+    found = Dropping(1043, copies=3)
+    assert (found.lost, found.unknown) == ([], [])
 
 
 def test_who_holds_what_it_has_dropped_loses_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ A sentence without a path sends somebody through every file of a deployment.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,15 +70,28 @@ def test_files_of_every_kind(face: str, tmp_path: Path) -> None:
         check_named(tmp_path / "folder", FACES[face])
 
 
-@pytest.mark.parametrize("name", ["load_topology", "read_levels", "load_settings"])
+@pytest.mark.parametrize("name", ["topology", "levels", "broker", "peer", "registry", "context"])
 def test_files_of_a_network(name: str, tmp_path: Path) -> None:
     pytest.importorskip("msgspec", reason="the extra `net` is not installed")
-    from pathcast.transport import levels, network, settings
+    from pathcast.settings import FileSettings, read_settings
+    from pathcast.transport.contexts import Context
+    from pathcast.transport.levels import read_levels
+    from pathcast.transport.network import load_topology
+    from pathcast.transport.peer_settings import PeerSettings
+    from pathcast.transport.registry_settings import RegistrySettings
+    from pathcast.transport.settings import BrokerSettings
 
-    module = {"load_topology": network, "read_levels": levels, "load_settings": settings}[name]
-    check_named(tmp_path / "gone", getattr(module, name))
+    kinds: dict[str, type[FileSettings]] = {
+        "broker": BrokerSettings,
+        "peer": PeerSettings,
+        "registry": RegistrySettings,
+        "context": Context,
+    }
+    faces: dict[str, Callable[..., object]] = {"topology": load_topology, "levels": read_levels}
+    face = faces.get(name) or partial(read_settings, kinds[name])
+    check_named(tmp_path / "gone", face)
     (tmp_path / "folder").mkdir()
-    check_named(tmp_path / "folder", getattr(module, name))
+    check_named(tmp_path / "folder", face)
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from broker_processes import BrokerProcesses
 from pathcast.errors import ConfigError, PathcastError, StoreError
 from pathcast.overlay.content import Profile
 from pathcast.overlay.messages import Source
+from pathcast.settings import read_settings
 from pathcast.store import Store
 from pathcast.transport.broker import CODEC, Publish, RegisterSource, Subscribe, broker_kind
 from pathcast.transport.carrier import Carrier
@@ -41,7 +42,7 @@ from pathcast.transport.local_ring import LocalRing
 from pathcast.transport.monitor import CONNECTIONS_MAX, Monitor, monitored
 from pathcast.transport.registry_process import serving
 from pathcast.transport.registry_settings import RegistrySection, RegistrySettings
-from pathcast.transport.settings import load_settings
+from pathcast.transport.settings import BrokerSettings
 from pathcast_lab.sim.memory_streams import MemoryNetwork
 from patience import PATIENCE_SECONDS, eventually, wait_until
 
@@ -313,7 +314,7 @@ def test_an_address_that_cannot_be_had_is_refused_by_its_key(tmp_path: Path) -> 
     file = tmp_path / "a.toml"
     file.write_text('[broker]\nname = "a"\ndirectory = "a"\nmetrics = "9464"\n')
     with pytest.raises(ConfigError, match=r"broker\.metrics.*HOST:PORT"):
-        load_settings(file)
+        read_settings(BrokerSettings, file)
 
 
 def test_peers_show_themselves(tmp_path: Path) -> None:
@@ -345,7 +346,8 @@ def test_a_node_of_the_service_shows_itself(
 
     async def main() -> None:
         address, monitor = free_address(), Monitor()
-        section = RegistrySection(name="r1", store=str(tmp_path / "profiles"))
+        store = str(tmp_path / "profiles")
+        section = RegistrySection(name="r1", store=store, lease_seconds=3.0)
         async with (
             monitored(address, monitor),
             serving(RegistrySettings(registry=section), monitor, is_new=True),
@@ -354,7 +356,7 @@ def test_a_node_of_the_service_shows_itself(
             values = await asyncio.to_thread(scraped, address)
             assert value(values, "registry_leader") == 1
             assert value(values, "registry_profiles") == 0
-            monkeypatch.setattr(Store, "get", unreachable)
+            monkeypatch.setattr(Store, "take", unreachable)
             text = (await eventually_page(address, "/readyz", 503)).text
             assert text.startswith("profile database: ")
 

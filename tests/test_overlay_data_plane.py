@@ -244,7 +244,7 @@ def test_what_one_neighbour_sent_is_not_passed_on_when_another_one_leads() -> No
         lambda origin, upstream, number: 5 if upstream == "west" else 99,
         lambda peer: True,
         lambda stream, messages: taken.extend(messages),
-        lambda stream, first, last: None,
+        lambda *_: None,
         Parts("root", 7, 1 << 16, send, lambda peer: True, lambda size: None, lambda position: 0),
         lambda stream, message: None,
     )

@@ -59,6 +59,17 @@ def test_an_acknowledgement_of_a_former_life_is_missed() -> None:
         BrokerWorld(changes_its_mind(8.8, "a1"), 1, safeguards=without).run()
 
 
+def test_changes_that_nobody_is_told_of_are_not_remembered_one_by_one() -> None:
+    """The only neighbour of a broker is told nothing of its own changes, however many there are."""
+    steps = [Step(0.0, "source", ("b",))]
+    for number in range(30):
+        steps.append(Step(2.0 + number / 2, "subscribe", ("a", "s", f"a{number}")))
+    world = BrokerWorld(Scenario(("a", "b"), (("a", "b"),), tuple(steps)), 1).run()
+    (plane,) = world.node("b").broker.planes.values()
+    assert plane._heard_number["a"] > 30
+    assert [len(plane._history[origin]) for origin in plane._history if origin == "a"] == [1]
+
+
 def wavering_scenario(seed: int) -> Scenario:
     """Every query stands alone, links are slow, and subscribers change their mind."""
     return random_scenario(

@@ -211,6 +211,42 @@ def test_rmw_zenoh_976_a_late_subscriber_behind_an_older_publisher() -> None:
     assert got(world, "s") == [b"1"], "what all had had before it came is not for it"
 
 
+def a_host_without_a_past(happens: str, safeguards: Safeguards = ALL) -> BrokerWorld:
+    """Subscribes while it begins to follow a root whose log all members have had.
+
+    Its subscription is in force before the root tells it where the log begins.
+    """
+    host = "d" if happens == "loses its disk" else "e"
+    begin = {
+        "joins": [Step(8.0, "join", ("e", "d"))],
+        "loses its disk": [Step(7.5, "crash", ("d", False)), Step(8.0, "restart", ("d",))],
+    }
+    return run(
+        Step(0.0, "source", ("a",)),
+        *(Step(2.0 + n, "publish", ("a", "1 early")) for n in range(3)),
+        *begin[happens],
+        Step(8.1, "subscribe", (host, "s", "a1")),
+        Step(14.0, "publish", ("a", "1")),
+        safeguards=safeguards,
+    )
+
+
+PASTS = pytest.mark.parametrize("happens", ["joins", "loses its disk"])
+
+
+@PASTS
+def test_a_subscriber_is_told_of_no_loss_of_before_it_subscribed(happens: str) -> None:
+    world = a_host_without_a_past(happens)
+    assert world.subscriptions["s"].lapsed == []
+    assert got(world, "s") == [b"1"]
+
+
+@PASTS
+def test_it_would_be_told_of_what_all_members_had_had(happens: str) -> None:
+    with pytest.raises(Violation, match="there is no reason"):
+        a_host_without_a_past(happens, replace(ALL, had=False))
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_dps_1_a_subscription_on_an_unreliable_link(seed: int) -> None:
     steps = (

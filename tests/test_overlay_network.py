@@ -30,7 +30,7 @@ from pathcast.overlay.safeguards import ALL, Safeguards
 from pathcast.overlay.xml_content import XmlInterests, xml_content
 from pathcast_lab.sim import Step, shrunk
 from pathcast_lab.sim.broker_model import BrokerModel, Publish, Subscribe
-from pathcast_lab.sim.broker_scenarios import random_scenario
+from pathcast_lab.sim.broker_scenarios import connection_faults, random_scenario
 from pathcast_lab.sim.broker_world import BrokerWorld, Scenario, Violation
 from pathcast_lab.sim.interleavings import WrongOrder, explore
 from pathcast_lab.sim.toy_content import TOY, ToyInterests, ToyProfiles
@@ -41,6 +41,7 @@ NIGHTLY_SEEDS = range(1000, 11_000)
 TRIED_ELSEWHERE = {
     "drop",
     "elder",
+    "had",
     "known",
     "lapse",
     "lives",
@@ -87,6 +88,27 @@ def test_a_network_is_one_process(seeds: range) -> None:
         crashed += len(world.crashed)
     assert delivered > 50, "the seeds do not reach what they are there for"
     assert crashed > 5
+
+
+def over_connections(seeds: range, **drawn: float) -> int:
+    """Runs over connections that are cut anywhere; says how many were half open."""
+    half_open = 0
+    for seed in seeds:
+        scenario = random_scenario(seed, faults=connection_faults, **drawn)  # type: ignore[arg-type]
+        world = BrokerWorld(scenario, seed, through=in_bytes if seed % 4 == 0 else None).run()
+        half_open += sum(line[2] == "half open" for line in world.network.lines)
+    return half_open
+
+
+def test_a_network_over_connections_that_are_cut_anywhere_is_one_process() -> None:
+    """It fails where what an older connection brings late is taken for what comes next."""
+    assert over_connections(range(60)) > 10, "the seeds do not reach what they are there for"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("first", range(1000, 4000, 500))
+def test_a_network_over_connections_that_are_cut_anywhere_at_length(first: int) -> None:
+    assert over_connections(range(first, first + 500), older=0.15) > 100
 
 
 def cut_on_the_way(seeds: range) -> int:

@@ -147,6 +147,27 @@ def test_who_joins_is_not_told_of_what_was_before() -> None:
     assert lapsed(world, "d") != []
 
 
+@pytest.mark.parametrize("says_so", [True, False])
+def test_a_root_that_begins_again_knows_what_all_members_had_had(says_so: bool) -> None:
+    """The disk of an older version does not say: any of it may have been given up."""
+    steps = [
+        Step(0.0, "source", ("a",)),
+        *published(3.0, 5),
+        Step(8.0, "crash", ("a",)),
+        Step(9.0, "restart", ("a",)),
+        Step(15.0, "join", ("z", "d")),
+        Step(15.1, "subscribe", ("z", "at z", "a1")),
+    ]
+    world = BrokerWorld(Scenario(tuple("abcd"), LINE, ()), 1, may_lapse=True)
+    for step in steps:
+        world.network.run(step.at)
+        world.perform(step)
+        if step.action == "crash" and not says_so:
+            del world.network.disks["a"]["given_up"]
+    world.run()
+    assert [said[2:] for said in lapsed(world, "z")] == ([] if says_so else [(1, 5)])
+
+
 def test_a_call_that_is_more_than_a_log_is_refused_and_nothing_is_given_up() -> None:
     world = run(Step(4.0, "crash", ("d",)), *published(6.0, 8))
     broker = world.node("a").broker

@@ -15,12 +15,13 @@ pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 import msgspec
 
 from pathcast.errors import ConfigError, FrameError, PeerRefusedError, UnavailableError
+from pathcast.settings import read_settings
 from pathcast.transport import contacts
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.contacts import Contact, Contacts
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.peer_kind import peer_kind
-from pathcast.transport.peer_settings import PeerSettings, load_peer_settings
+from pathcast.transport.peer_settings import PeerSettings
 from pathcast.transport.process import read_control, running
 from pathcast.transport.security import Gate
 from pathcast.transport.service import described
@@ -41,7 +42,7 @@ def settings_of(
         text += f'[[peers]]\nname = "{peer}"\naddress = "{address}"\n'
     file = directory / f"{name}.toml"
     file.write_text(text)
-    return load_peer_settings(file)
+    return read_settings(PeerSettings, file)
 
 
 async def begun(stack: AsyncExitStack, settings: PeerSettings) -> Carrier:
@@ -152,8 +153,8 @@ def test_settings_say_whom_they_would_take_for_a_peer(tmp_path: Path) -> None:
         settings_of(tmp_path, "f", {})
     file = tmp_path / "b.toml"
     file.write_text(file.read_text().replace('token = "ring!"\n', ""))
-    assert load_peer_settings(file).discovery is not None
+    assert read_settings(PeerSettings, file).discovery is not None
     with pytest.raises(ConfigError, match="whoever has no token would be a peer"):
-        load_peer_settings(file, ["peer.listen=10.0.0.1:7", "peer.allow_plain=true"])
+        read_settings(PeerSettings, file, ["peer.listen=10.0.0.1:7", "peer.allow_plain=true"])
     with pytest.raises(UnavailableError):
         read_control(tmp_path / "b")

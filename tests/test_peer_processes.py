@@ -25,9 +25,9 @@ from pathcast.cli.app import build_app
 from pathcast.dht.filtering import FilteringSettings
 from pathcast.dht.peer import Settings
 from pathcast.dht.piece_cutting import PieceSettings
-from pathcast.dht.shedding import SheddingSettings
 from pathcast.dht.subscriptions import Matched, Subscribed, Unsubscribed
 from pathcast.errors import ConfigError, UnavailableError
+from pathcast.settings import read_settings
 from pathcast.transport import endings, local_processes
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.disk import Disk
@@ -46,7 +46,7 @@ from pathcast.transport.peer import (
     Withdraw,
 )
 from pathcast.transport.peer_kind import peer_kind
-from pathcast.transport.peer_settings import load_peer_settings
+from pathcast.transport.peer_settings import PeerSettings
 from pathcast.transport.ring_map import ring_map
 from pathcast.transport.service import described
 from pathcast_lab.sim.memory_streams import MemoryNetwork
@@ -55,18 +55,13 @@ from patience import PATIENCE_SECONDS, eventually, wait_until
 NAMES = ["a", "b", "c", "d", "e", "f"]
 BASE = NAMES[:4]
 RING = Settings(tick_seconds=0.05, patience_seconds=0.4, attempts=4, current_seconds=0.2)
-STATES = FilteringSettings(length=1, patience_seconds=2.0)
+PIECES = PieceSettings(queries_max=2, top_seconds=0.2)
 WAYS = {
-    "states": STATES,
-    "iterative": STATES,
-    "replicas": replace(STATES, shedding=SheddingSettings(replicas=3, documents_min=4)),
-    "virtual nodes": STATES,
-    "pieces": FilteringSettings(
-        pieces=PieceSettings(queries_max=2, top_seconds=0.2),
-        gather_seconds=0.02,
-        patience_seconds=2.0,
-    ),
+    "alone": FilteringSettings(PIECES, patience_seconds=2.0),
+    "together": FilteringSettings(PIECES, gather_seconds=0.02, patience_seconds=2.0),
+    "virtual nodes": FilteringSettings(PIECES, patience_seconds=2.0),
 }
+"""Settings of peers whose questions travel alone or together, and of several members a process."""
 QUERIES = {
     "q1": "/order/to",
     "q2": "//item[@sku = 'A7']",
@@ -88,7 +83,7 @@ def a_message(chance: random.Random) -> bytes:
 def begin(
     network: MemoryNetwork,
     name: str,
-    way: str = "states",
+    way: str = "alone",
     ring: Settings = RING,
     ended: Collection[str] = (),
 ) -> Carrier:
@@ -96,8 +91,7 @@ def begin(
         return peer in ended
 
     members = 2 if way == "virtual nodes" else 1
-    iterates = way == "iterative"
-    kind = peer_kind(name, BASE, ring, WAYS[way], virtual_nodes=members, iterates=iterates)
+    kind = peer_kind(name, BASE, ring, WAYS[way], virtual_nodes=members)
     carrier = Carrier(name, kind, Disk(None), network.dial_from(name), has_ended=has_ended)
     network.add(carrier)
     return carrier
@@ -105,7 +99,7 @@ def begin(
 
 @asynccontextmanager
 async def a_ring(
-    way: str = "states", ring: Settings = RING, ended: Collection[str] = ()
+    way: str = "alone", ring: Settings = RING, ended: Collection[str] = ()
 ) -> AsyncIterator[MemoryNetwork]:
     network = MemoryNetwork()
     for name in NAMES:
@@ -173,16 +167,10 @@ def test_matches_are_those_of_one_process(way: str) -> None:
             assert sorted(matches) == sorted(expected)
             nodes = [node_of(each) for each in network.carriers.values()]
             assert {each["under_way"] for each in nodes} == {0}
-            assert {each["fragments"] for each in nodes} == {
-                "pieces" if way == "pieces" else "states"
-            }
             assert {len(cast(dict[str, object], each["members"])) for each in nodes} == {
                 2 if way == "virtual nodes" else 1
             }
-            assert any("ExpandState" in cast(dict[str, int], each["sent"]) for each in nodes) == (
-                way == "iterative"
-            )
-            assert sum(cast(int, each["transitions"]) for each in nodes) >= len(QUERIES)
+            assert sum(cast(int, each["queries"]) for each in nodes) >= len(QUERIES)
             assert sum(cast(int, each["visits"]) for each in nodes) > 0
 
     asyncio.run(main())
@@ -211,7 +199,7 @@ def test_what_is_withdrawn_is_not_told_and_what_cannot_be_is_refused() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("way", ["states", "virtual nodes"])
+@pytest.mark.parametrize("way", ["alone", "virtual nodes"])
 def test_a_peer_leaves_when_nobody_subscribes_there(way: str) -> None:
     async def main() -> None:
         async with a_ring(way) as network:
@@ -235,7 +223,7 @@ def test_a_peer_leaves_when_nobody_subscribes_there(way: str) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("way", ["states", "virtual nodes"])
+@pytest.mark.parametrize("way", ["alone", "virtual nodes"])
 def test_nobody_waits_for_a_process_that_has_ended(way: str) -> None:
     """With such patience, a question that is lost, or put to one that is dead, ends nothing."""
     patient = replace(RING, patience_seconds=300.0)
@@ -299,37 +287,57 @@ def test_settings_name_what_cannot_be(tmp_path: Path) -> None:
     text = f'[peer]\nname = "b"\ndirectory = "b"\n{ring}'
     file.write_text(text)
     with pytest.raises(ConfigError, match="no address for a"):
-        load_peer_settings(file)
+        read_settings(PeerSettings, file)
     file.write_text(text + '[[peers]]\nname = "a"\naddress = "127.0.0.1:7"\n')
-    settings = load_peer_settings(file)
+    settings = read_settings(PeerSettings, file)
     # The one with the lesser name calls.
     assert settings.process.addresses == {}
     assert [each.name for each in settings.process.neighbours] == ["a"]
     with pytest.raises(ConfigError, match="more than 2 different"):
-        load_peer_settings(file, ["ring.successors=2"])
+        read_settings(PeerSettings, file, ["ring.successors=2"])
     enough = ["ring.successors=2", 'ring.base=["a", "b", "c"]']
     with pytest.raises(ConfigError, match="no more copies than successors"):
-        load_peer_settings(file, ["ring.copies=2"])
+        read_settings(PeerSettings, file, ["ring.copies=2"])
     with pytest.raises(ConfigError, match="2 copies may all be at one process of 2 members"):
-        load_peer_settings(file, [*enough, "ring.copies=2", "ring.virtual_nodes=2"])
+        read_settings(PeerSettings, file, [*enough, "ring.copies=2", "ring.virtual_nodes=2"])
+    # What a broker's file may not say is refused by the key of the peer's file.
+    with pytest.raises(ConfigError, match=r"peer\.listen: 'nowhere' is not HOST:PORT"):
+        read_settings(PeerSettings, file, ["peer.listen=nowhere"])
+    doubled = tmp_path / "doubled.toml"
+    doubled.write_text(file.read_text() + '[[clients]]\nname = "ann"\n' * 2)
+    with pytest.raises(ConfigError, match="ann: two have this name"):
+        read_settings(PeerSettings, doubled)
     with pytest.raises(ConfigError, match="# is for the numbers of virtual nodes"):
-        load_peer_settings(file, ["peer.name=b#1"])
-    with pytest.raises(ConfigError, match="nothing is published iteratively"):
-        load_peer_settings(file, ["ring.fragments=pieces", "peer.execution=iterative"])
-    with pytest.raises(ConfigError, match="length, replicas: about states"):
-        load_peer_settings(file, ["ring.fragments=pieces", "ring.length=2", "ring.replicas=1"])
+        read_settings(PeerSettings, file, ["peer.name=b#1"])
 
 
-def test_settings_say_what_lies_under_a_key(tmp_path: Path) -> None:
-    ring = LocalRing.write(tmp_path / "ring", 6, {"fragments": "pieces", "piece_queries_max": 7})
-    file = ring.directory / "p05.toml"
-    assert load_peer_settings(file).filtering_settings.pieces == PieceSettings(queries_max=7)
-    states = load_peer_settings(
-        file, ["ring.fragments=states", "ring.length=2", "ring.whole=true", "ring.replicas=4"]
-    ).filtering_settings
-    assert states.pieces is None
-    assert (states.length, states.whole, states.on_the_way) == (2, True, False)
-    assert states.shedding == SheddingSettings(replicas=4)
+def test_settings_say_when_a_piece_is_cut(tmp_path: Path) -> None:
+    ring = LocalRing.write(tmp_path / "ring", 6, {"piece_queries_max": 7})
+    settings = read_settings(PeerSettings, ring.directory / "p05.toml")
+    assert settings.filtering_settings.pieces == PieceSettings(queries_max=7)
+
+
+@pytest.mark.parametrize(
+    ("given", "instead"),
+    [
+        ("ring.fragments=pieces", "take the key out"),
+        ("ring.fragments=states", "take the key out"),
+        ("ring.length=0", "piece_queries_max"),
+        ("ring.whole=false", "the elements that a piece reads travel"),
+        ("ring.on_the_way=true", "after structure"),
+        ("ring.replicas=10", "a busy piece is cut"),
+        ("ring.replicated_share=0.1", "a busy piece is cut"),
+        ("peer.execution=iterative", "every peer publishes recursively"),
+    ],
+)
+def test_a_key_that_has_ended_is_refused_with_what_to_do(
+    tmp_path: Path, given: str, instead: str
+) -> None:
+    """Else an operator would believe that it still does something."""
+    file = LocalRing.write(tmp_path / "ring", 4).directory / "p00.toml"
+    key = given.partition("=")[0]
+    with pytest.raises(ConfigError, match=f"{key}: has ended: .*{instead}"):
+        read_settings(PeerSettings, file, [given])
 
 
 def test_the_base_is_not_killed(tmp_path: Path) -> None:
@@ -365,15 +373,15 @@ def test_nobody_is_left_behind_who_does_not_listen(
 
 
 def test_the_map_shows_who_holds_and_who_is_down() -> None:
-    node = {"place": 0.25, "transitions": 7, "visits": 3, "states": 1234}
+    node = {"place": 0.25, "queries": 5, "links": 2, "visits": 3, "pieces": 1234}
     drawing = ring_map({"a": {"node": {"members": {"a": node}}}, "b": None})
-    assert "1,234 states, 3 visits" in drawing
+    assert "1,234 pieces, 3 visits" in drawing
     assert "b is down" in drawing
 
 
 @pytest.mark.nightly
 def test_processes_of_several_members_and_one_that_is_killed(tmp_path: Path) -> None:
-    ring = LocalRing.write(tmp_path / "ring", 6, {"virtual_nodes": 2, "fragments": "pieces"})
+    ring = LocalRing.write(tmp_path / "ring", 6, {"virtual_nodes": 2})
 
     async def told(name: str, kind: type, count: int) -> list[object]:
         found: list[object] = []

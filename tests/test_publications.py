@@ -25,6 +25,7 @@ from pathcast.overlay.content import Profile, Verdict
 from pathcast.overlay.deliveries import Delivery, Undecided
 from pathcast.overlay.messages import Source
 from pathcast.overlay.xml_content import XmlProfiles, xml_content
+from pathcast.settings import read_settings
 from pathcast.transport.broker import (
     CODEC,
     DELIVERIES,
@@ -38,7 +39,7 @@ from pathcast.transport.broker import (
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.disk import Disk
 from pathcast.transport.process import operator_of, running
-from pathcast.transport.settings import load_settings
+from pathcast.transport.settings import BrokerSettings
 from pathcast_lab.sim.memory_streams import MemoryNetwork
 from patience import PATIENCE_SECONDS, eventually
 
@@ -147,7 +148,7 @@ def test_what_is_no_message_is_refused_with_its_place_and_the_rest_is_taken(
         '[broker]\nname = "b"\ndirectory = "b"\nmessage_bytes_max = 1000\n'
         '[[clients]]\nname = "ann"\n'
     )
-    told = load_settings(tmp_path / "b.toml")
+    told = read_settings(BrokerSettings, tmp_path / "b.toml")
 
     async def main() -> None:
         kind = broker_kind("b", [], limits=Limits(message_bytes_max=told.broker.message_bytes_max))

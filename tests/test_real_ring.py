@@ -45,7 +45,7 @@ def test_a_peer_that_is_cut_off_and_killed_loses_nothing(tmp_path: Path) -> None
     away = names[-1]
 
     async def main() -> None:
-        settings = {"length": 2, "tick_seconds": 0.3, "patience_seconds": 0.1, "attempts": 15}
+        settings = {"tick_seconds": 0.3, "patience_seconds": 0.1, "attempts": 15}
         ring = RealRing(tmp_path, names, settings)
         async with asyncio.timeout(2 * PATIENCE_SECONDS), ring.running(names):
             await registered(ring, names[:BASE], 40)
@@ -78,7 +78,7 @@ def test_twenty_peers_through_kills_partitions_and_comings_and_goings(tmp_path: 
     killed, leaves, away, late = names[10], names[11], names[12], names[17:]
 
     async def main() -> None:
-        settings = {"length": 2, "patience_seconds": 1.5, "attempts": 4}
+        settings = {"piece_queries_max": 20, "patience_seconds": 1.5, "attempts": 4}
         ring = RealRing(tmp_path, names, settings)
 
         async def publish_all() -> None:
@@ -135,9 +135,12 @@ def test_a_ring_that_was_split_for_long_is_one_again(seed: int, tmp_path: Path) 
     """Halves, or the base and others, for much longer than it takes to be silent."""
     chance = random.Random(seed)
     names = [f"p{number:02d}" for number in range(12)]
-    fragments = {"fragments": "pieces"} if seed % 2 else {"length": 2}
-    settings: dict[str, float | str] = {k: repr(v).replace("'", '"') for k, v in fragments.items()}
-    settings |= {"tick_seconds": 0.5, "patience_seconds": 0.5, "attempts": 4}
+    settings = {
+        "piece_queries_max": 1_000 if seed % 2 else 5,
+        "tick_seconds": 0.5,
+        "patience_seconds": 0.5,
+        "attempts": 4,
+    }
     away = chance.sample(names if seed % 3 else names[BASE:], 6)
     here = [name for name in names if name not in away]
 

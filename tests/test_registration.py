@@ -20,8 +20,7 @@ from pathcast.overlay import host_choice
 from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.deliveries import InForce
 from pathcast.overlay.host_choice import ByContent, Nearest
-from pathcast.overlay.hosting import Accepted, Hosting, Served
-from pathcast.overlay.registrant import Asked, Registrant
+from pathcast.overlay.hosting import Hosting, Served
 from pathcast.overlay.registration import RegistrationNode
 from pathcast.overlay.registration_messages import (
     ChangeInterest,
@@ -30,8 +29,6 @@ from pathcast.overlay.registration_messages import (
     InterestChanged,
     InterestRegistered,
     Locate,
-    Publish,
-    Push,
     Refused,
     RegisterInterest,
     RegisterSource,
@@ -48,6 +45,7 @@ from pathcast.protocol import Deliver
 from pathcast.query import Population
 from pathcast.store import Broker, Catalog, Change, Profile, Record, Source
 from pathcast_lab.sim.toy_content import TOY
+from registrant import Asked, Registrant
 from registration_world import World, explored, new_world
 
 INTEREST = RegisterInterest("-", "ann", "//a[@b = 1]", "eu/ch")
@@ -84,14 +82,11 @@ def settled(world: World, message: Asked, name: str = "u") -> object:
     return world.answers.get(request)
 
 
-def test_a_source_registers_publishes_and_changes() -> None:
+def test_a_source_registers_and_changes() -> None:
     world = new_world()
     made = settled(world, SOURCE)
     assert isinstance(made, SourceRegistered)
     assert (made.root, made.address) == ("b", "n1")
-    world.flying.append(("u", "n1", Publish(made.source, b"<a/>")))
-    world.settle()
-    assert world.planes["n1"][-1] == Accepted(made.source, 1, b"<a/>")
     changed = settled(world, UpdateSource("-", made.source, "<!ELEMENT b ANY>", message_bytes=9.0))
     assert isinstance(changed, SourceUpdated)
     assert changed.catalog == 2
@@ -102,9 +97,11 @@ def test_a_source_registers_publishes_and_changes() -> None:
         "<!ELEMENT a ANY>",
         "<!ELEMENT b ANY>",
     ]
-    world.flying.append(("u", "n1", Publish(made.source, b"<b/>")))
-    world.settle()
-    assert world.planes["n1"][-1] == Accepted(made.source, 2, b"<b/>")
+    # A broker never reads a message with a catalog that it was not told of.
+    told = [each for each in world.planes["n1"] if isinstance(each, Change)]
+    catalogs = [each.id for each in told if each.kind == "catalog"]
+    assert catalogs == [f"{made.source}@1", f"{made.source}@2"]
+    assert world.serving()[0].sources[made.source].catalog == 2
 
 
 def test_a_profile_is_registered_changed_served_and_deleted() -> None:
@@ -114,13 +111,10 @@ def test_a_profile_is_registered_changed_served_and_deleted() -> None:
     host = world.serving()[0]
     assert host.profiles[made.profile].query == "//a[@b = 1]"
     assert not host.profiles[made.profile].pending
-    world.do("n1", host.push(made.profile, "d1", b"<a/>"))
-    world.settle()
-    assert world.answers[made.profile] == Push(made.profile, "d1", b"<a/>")
     paused = ChangeInterest("-", made.profile, "//c", paused=True)
     assert isinstance(settled(world, paused), InterestChanged)
     assert host.profiles[made.profile].query == "//c"
-    assert host.push(made.profile, "d2", b"") == []
+    assert host.profiles[made.profile].state == "paused"
     assert isinstance(settled(world, DeleteInterest("-", made.profile)), InterestChanged)
     assert host.profiles == {}
     assert world.store.state(Profile)[1] == []
@@ -370,7 +364,6 @@ def test_a_stranger_changes_nothing() -> None:
         assert isinstance(answer, Refused)
         assert answer.code == "registration.unknown"
     planes = len(world.planes["n1"])
-    world.flying.append(("x", "n1", Publish(source.source, b"<a/>")))
     # Forged news from brokers and from the service.
     for forged in (
         HostKnows(made.profile, 1),

@@ -37,6 +37,7 @@ from pathcast.overlay.deliveries import Delivery
 from pathcast.overlay.host_choice import ByContent
 from pathcast.overlay.hosting import version_of
 from pathcast.overlay.registration_messages import RegisterInterest, RegisterSource, TellHost
+from pathcast.settings import read_settings
 from pathcast.store import Broker
 from pathcast.store import Profile as Registered
 from pathcast.transport.broker import CODEC, Publish, Subscribe, broker_kind
@@ -49,8 +50,8 @@ from pathcast.transport.process import operator_of
 from pathcast.transport.registration import Callers
 from pathcast.transport.registration_client import RegistrationClient
 from pathcast.transport.registry_process import host_choice
-from pathcast.transport.registry_settings import load_registry_settings
-from pathcast.transport.settings import load_settings
+from pathcast.transport.registry_settings import RegistrySettings
+from pathcast.transport.settings import BrokerSettings
 from patience import PATIENCE_SECONDS, eventually
 from postgresql_server import PostgresqlServer, SilentNetwork, is_installed
 from registration_processes import SERVICE, RegistrationProcesses, order, orders
@@ -253,7 +254,7 @@ async def the_example_of_the_documentation_runs(processes: RegistrationProcesses
 
 async def _changed_by_a_stranger(processes: RegistrationProcesses, profile: str) -> None:
     async with processes.client("bob") as bob:
-        bob._registrant.places[profile] = ("b", processes.address("b").target)
+        bob._places[profile] = ("b", processes.address("b").target)
         await bob.delete_interest(profile)
 
 
@@ -267,7 +268,7 @@ def test_a_broker_ends_its_work_when_the_database_says_nothing_any_more(
         f'[broker]\nname = "b"\ndirectory = "b"\nlisten = "127.0.0.1:{free_ports(1)[0]}"\n'
         f'[registration]\nstore = "{network.url}"\nnodes = ["r1"]\nlease_seconds = 0.6\n'
     )
-    settings = load_settings(tmp_path / "b.toml")
+    settings = read_settings(BrokerSettings, tmp_path / "b.toml")
     begun: list[str] = []
 
     async def has_begun(times: int) -> bool:
@@ -315,18 +316,28 @@ def test_commands_describe_show_and_move(processes: RegistrationProcesses) -> No
 
 
 def test_settings_that_cannot_work_are_refused(processes: RegistrationProcesses) -> None:
-    settings = load_settings(processes.directory / "b.toml", ["broker.listen=127.0.0.1:0"])
+    settings = read_settings(
+        BrokerSettings, processes.directory / "b.toml", ["broker.listen=127.0.0.1:0"]
+    )
     with pytest.raises(ConfigError, match=r"registration\.address"):
         asyncio.run(run_hosted_broker(settings, broker_kind("b", ["a"])))
     file = processes.directory / "r1.toml"
     with pytest.raises(ConfigError, match="queries"):
-        load_registry_settings(file, ["hosts.choice=content"])
+        read_settings(RegistrySettings, file, ["hosts.choice=content"])
+    with pytest.raises(ConfigError, match=r"registry\.listen: 'nowhere' is not HOST:PORT"):
+        read_settings(RegistrySettings, file, ["registry.listen=nowhere"])
+    doubled = processes.directory / "doubled.toml"
+    doubled.write_text(file.read_text() + '[[clients]]\nname = "ann"\n')
+    with pytest.raises(ConfigError, match="ann: two have this name"):
+        read_settings(RegistrySettings, doubled)
     queries = processes.directory / "queries.tsv"
     queries.write_text(
         "subscriber\tquery_id\tquery\n" + "".join(f"u\tq{n}\t//a[@k = {n}]\n" for n in range(20))
     )
-    read = load_registry_settings(
-        file, ["hosts.choice=content", f"hosts.queries={queries}", "hosts.partitions=4"]
+    read = read_settings(
+        RegistrySettings,
+        file,
+        ["hosts.choice=content", f"hosts.queries={queries}", "hosts.partitions=4"],
     )
     assert isinstance(host_choice(read.hosts), ByContent)
 

@@ -27,16 +27,14 @@ cli spark: lookup outputs pipeline placement_explained progress reasons
 cli spark: session settings sources storage subscription_places summary
 cli spark: writing
 cli workload: demo documents domains parameters queries subscriptions
-customize engine: lazy_warnings matcher messages results rows selection
+customize engine: lazy_warnings matcher messages results rows
 customize engine: snapshot
-customize message: dictionaries tags
+customize message: tags
 customize query: names normal widening xquery xquery.syntax
-engine message: dictionaries wire
 engine query: atoms canonical names near_names notation parser
 engine query: query_warnings static syntax values
 evaluation message: decoding tags
 evaluation query: names static syntax values xquery
-kernel message: dictionaries
 kernel query: canonical expression normal places population xquery
 kernel query: xquery.paper xquery.syntax
 lint customize: steps
@@ -45,9 +43,8 @@ lint query: atoms canonical condition_issues covering implication names
 lint query: near_names normal notation static syntax values
 lint query: xquery.comments xquery.gate xquery.subscription
 lint query: xquery.syntax
-model message: dictionaries
 overlay customize: before_steps restructuring selector steps
-overlay engine: routing selection
+overlay engine: routing
 overlay query: alternatives covering names syntax widening xquery
 overlay query: xquery.syntax
 overlay store: leases records
@@ -56,10 +53,9 @@ partition engine: matcher messages
 partition query: alternatives canonical conditions covering normal values
 partition query: widening
 records query: names syntax
-spark customize: backend delimited engines explained identity
+spark customize: delimited explained identity
 spark customize: subscription_columns subscription_engines subscription_files
 spark customize: subscription_rows
-spark engine: selection
 spark partition: placement population_routes routes routing
 spark records: blocks cutting
 store engine: rows

@@ -119,14 +119,15 @@ def random_limits(rng: random.Random) -> Limits:
 ELSEWHERE: Final = """
 import json, sys
 from pathlib import Path
+from oracles.engines import made_by
 from pathcast import Snapshot, SubscriptionSnapshot
 from test_snapshot_limits import broker_answer, query_answer
 folder, engine = Path(sys.argv[1]), sys.argv[2]
 for case in json.loads((folder / "cases.json").read_text()):
     messages = [bytes.fromhex(text) for text in case["messages"]]
-    opened = SubscriptionSnapshot.open(folder / case["broker"], engine=engine)
+    opened = made_by(engine, SubscriptionSnapshot.open, folder / case["broker"])
     print(repr(broker_answer(opened.matcher(), messages)))
-    queries = Snapshot.open(folder / case["index"], engine=engine)
+    queries = made_by(engine, Snapshot.open, folder / case["index"])
     print(repr(query_answer(queries.matcher(), messages)))
 """
 

@@ -18,7 +18,6 @@ import pytest
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
 
 import object_store
-from oracles import missing_reason
 from pathcast.errors import JavaMissingError
 from pathcast.spark.java import find_java
 from pathcast.spark.outputs import read_output
@@ -34,7 +33,6 @@ pytestmark = pytest.mark.spark
 
 SOURCES = Path(__file__).resolve().parent.parent / "src"
 # The kernel that is sent, beside the reference in this process.
-ENGINE = "reference" if missing_reason("kernel") else "kernel"
 COLUMNS = [
     "subscriber",
     "subscription_id",
@@ -113,7 +111,7 @@ def prepare(root: Path, master: str, *, messages: int, files_per_batch: int) -> 
     # Source and output are behind a file system without rename, which driver and workers reach.
     path.write_text(
         f'[source]\npath = "objects://{root}/in"\n[subscriptions]\npath = "subscriptions.tsv"\n'
-        f'[mode]\nfiles_per_batch_max = {files_per_batch}\n[engine]\nengine = "{ENGINE}"\n'
+        f"[mode]\nfiles_per_batch_max = {files_per_batch}\n"
         f'[output]\npath = "objects://{root}/out"\nmatches = "ids"\n'
         f'[spark]\nmaster = "{master}"\n'
         '[spark.conf]\n"spark.driver.host" = "127.0.0.1"\n"spark.executor.memory" = "512m"\n'

@@ -60,7 +60,6 @@ def settings(root: Path, *overrides: str) -> PipelineSettings:
     (root / "p.toml").write_text(
         f'[source]\nkind = "delta"\npath = "{TABLE}"\n[subscriptions]\npath = "s.tsv"\n'
         '[output]\npath = "out"\ncompact_files = 0\n[mode]\nfiles_per_batch_max = 2\n'
-        ""
     )
     return load_settings(root / "p.toml", overrides)
 

@@ -22,14 +22,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from oracles.engines import made_by
-
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
 pytest.importorskip("deltalake", reason="needs: pip install 'pathcast[delta]'")
 
 import deltalake
 
-from oracles import missing_reason
 from pathcast import Broker, Query, QueryIndex, Subscription
 from pathcast.spark.outputs import files_of, follow, inbox, read_output
 from pathcast.spark.pipeline import run
@@ -45,7 +42,6 @@ from silent_progress import Silent
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ENGINE: Any = "reference" if missing_reason("kernel") else "kernel"
 MESSAGES = 24
 HALF = MESSAGES // 2
 
@@ -84,7 +80,7 @@ class World:
         path.write_text(
             f'[source]\npath = "in"\n[subscriptions]\npath = "{wants}.tsv"\n'
             '[output]\npath = "out"\nmatches = "ids"\ncompact_files = 0\n'
-            f'[mode]\nfiles_per_batch_max = {HALF}\n[engine]\nengine = "{ENGINE}"\n'
+            f"[mode]\nfiles_per_batch_max = {HALF}\n"
         )
         return load_settings(path, overrides)
 
@@ -96,9 +92,9 @@ class World:
 
     def _computed(self, wants: str, kind: str) -> Expected:
         rows = self.subscriptions[wants]
-        broker = made_by(ENGINE, Broker, threads=1)
+        broker = Broker(threads=1)
         assert not broker.subscribe(rows).rejected
-        index = made_by(ENGINE, QueryIndex)
+        index = QueryIndex()
         ids = [row for row in rows if row.deliver == "ids"]
         declined = index.register([Query(row.id, row.query) for row in ids]).rejected
         assert not declined

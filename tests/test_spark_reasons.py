@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from oracles.engines import made_by
 from pathcast.cli.app import build_app
 from pathcast.spark.pipeline import run
 from pathcast.spark.reasons import Why, why
@@ -55,9 +54,7 @@ def go(root: Path) -> None:
 
 def asked(root: Path, subscriber: str, message: str) -> Why:
     content = root / "in" / message
-    return made_by(
-        "reference",
-        why,
+    return why(
         root / "out",
         subscriber,
         message,

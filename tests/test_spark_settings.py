@@ -94,7 +94,7 @@ def test_values_of_overrides_are_toml_or_plain_text(pipeline: Path) -> None:
         ("output.compact_files=-1", ("output.compact_files", "greater than or equal to 0")),
         ("engine.limits.depth=3", ("engine.limits", "did you mean depth_max?")),
         ("engine.limits.depth_max=0", ("engine.limits", "not a whole number from 1 on")),
-        ("engine.engine=turbo", ("engine.engine", "reference")),
+        ("engine.engine=nfa", ("engine", "PATHCAST_ENGINE=nfa")),
         ("mode", ("mode", "section.key=value")),
         ("mode.kind", ("mode.kind", "section.key=value")),
     ],

@@ -28,10 +28,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
 
-from oracles import missing_reason
 
 MIB = 1 << 20
-ENGINE = "reference" if missing_reason("kernel") else "kernel"
 MESSAGE_BYTES_MAX = 8 * MIB
 ALLOWED_BYTES = 200 * MIB + MESSAGE_BYTES_MAX
 """What a source may hold, over what a process needs that has read nothing."""
@@ -62,7 +60,7 @@ def measured(root: Path, kind: str, *overrides: str) -> dict[str, int]:
     (root / "s.tsv").write_text("subscriber\tquery_id\tquery\nann\tq1\t//a\n")
     (root / "p.toml").write_text(
         f'[source]\npath = "in"\nkind = "{kind}"\n[subscriptions]\npath = "s.tsv"\n'
-        f'[output]\npath = "out"\n[engine]\nengine = "{ENGINE}"\n'
+        f'[output]\npath = "out"\n'
     )
     done = subprocess.run(
         [sys.executable, "-c", RUN, str(root / "p.toml"), str(Path(__file__).parent), *overrides],

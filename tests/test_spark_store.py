@@ -57,7 +57,6 @@ def settings_in(root: Path, url: str, *more: str) -> PipelineSettings:
     path.write_text(
         f'[source]\npath = "in"\n[subscriptions]\nstore = "{url}"\nshrink_max = 1\n'
         '[output]\npath = "out"\nmatches = "none"\n[mode]\nfiles_per_batch_max = 1\n'
-        ""
     )
     return load_settings(path, more)
 

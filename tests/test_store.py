@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memory_store import MemoryStore
 from pathcast.errors import StoreError, UnusableRowError
 from pathcast.store import (
     Broker,
     Catalog,
     Lease,
-    MemoryStore,
     Profile,
     Record,
     Removal,

@@ -10,7 +10,8 @@ Example:
 Only calls inside `instead_of_the_kernel` are affected. `answered` runs every method of an object
 in it, so that what the object makes later is made by the papers as well.
 
-It is process-wide while it lasts: no other thread may use the kernel meanwhile. Places in the bytes
+It is process-wide while it lasts: threads inside share it, and no other thread may make
+anything by the kernel meanwhile. Places in the bytes
 of a message (`pathcast.customize.selector`) stay the kernel's.
 """
 
@@ -99,56 +100,75 @@ _PLACES: Final[tuple[tuple[str, str, object], ...]] = (
 """Where the product takes something of the kernel: module, name, and what the papers have of it."""
 
 
-class _Switch:
-    """Puts the papers in place when the first comes in, and the kernel back with the last."""
+class _Papers:
+    """Puts the papers in the kernel's place, and the kernel back."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
         self._kept: list[object] = []
 
-    def enter(self) -> None:
+    def begin(self) -> None:
+        modules = [importlib.import_module(module) for module, _, _ in _PLACES]
+        names = [name for _, name, _ in _PLACES]
+        self._kept = [getattr(*each) for each in zip(modules, names, strict=True)]
+        for module, (_, name, ours) in zip(modules, _PLACES, strict=True):
+            setattr(module, name, ours)
+
+    def end(self) -> None:
+        for (module, name, _), theirs in zip(_PLACES, self._kept, strict=True):
+            setattr(importlib.import_module(module), name, theirs)
+
+
+class _PlainNfa:
+    """Sets the environment variable, and gives it back the value that it had."""
+
+    def __init__(self) -> None:
+        self._before: str | None = None
+
+    def begin(self) -> None:
+        self._before = os.environ.get(ENGINE_VARIABLE)
+        os.environ[ENGINE_VARIABLE] = "nfa"
+
+    def end(self) -> None:
+        del os.environ[ENGINE_VARIABLE]
+        if self._before is not None:
+            os.environ[ENGINE_VARIABLE] = self._before
+
+
+class _Switch:
+    """Begins something when the first thread comes in, and ends it with the last."""
+
+    def __init__(self, switched: _Papers | _PlainNfa) -> None:
+        self._switched = switched
+        self._lock = threading.Lock()
+        self._inside = 0
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
         with self._lock:
             if not self._inside:
-                modules = [importlib.import_module(module) for module, _, _ in _PLACES]
-                names = [name for _, name, _ in _PLACES]
-                self._kept = [getattr(*each) for each in zip(modules, names, strict=True)]
-                for module, (_, name, ours) in zip(modules, _PLACES, strict=True):
-                    setattr(module, name, ours)
+                self._switched.begin()
             self._inside += 1
-
-    def leave(self) -> None:
-        with self._lock:
-            self._inside -= 1
-            if not self._inside:
-                for (module, name, _), theirs in zip(_PLACES, self._kept, strict=True):
-                    setattr(importlib.import_module(module), name, theirs)
-
-
-_SWITCH: Final = _Switch()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if not self._inside:
+                    self._switched.end()
 
 
-@contextmanager
-def instead_of_the_kernel() -> Iterator[None]:
+_PAPERS: Final = _Switch(_Papers())
+_PLAIN_NFA: Final = _Switch(_PlainNfa())
+
+
+def instead_of_the_kernel() -> AbstractContextManager[None]:
     """The papers answer what is called inside, in place of the kernel."""
-    _SWITCH.enter()
-    try:
-        yield
-    finally:
-        _SWITCH.leave()
+    return _PAPERS.on()
 
 
-@contextmanager
-def plain_nfa() -> Iterator[None]:
+def plain_nfa() -> AbstractContextManager[None]:
     """The kernel's plain NFA answers what is made inside: `PATHCAST_ENGINE=nfa`."""
-    before = os.environ.get(ENGINE_VARIABLE)
-    os.environ[ENGINE_VARIABLE] = "nfa"
-    try:
-        yield
-    finally:
-        os.environ.pop(ENGINE_VARIABLE)
-        if before is not None:
-            os.environ[ENGINE_VARIABLE] = before
+    return _PLAIN_NFA.on()
 
 
 def answered(context: Context, make: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

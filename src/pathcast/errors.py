@@ -768,7 +768,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     ),
     "dht.message": CatalogueEntry("PeerError", "a message of the ring cannot be read: {reason}"),
     "dht.events": CatalogueEntry("PeerError", "these are the events of no message: {reason}"),
-    "dht.state": CatalogueEntry("PeerError", "a state cannot be read: {reason}"),
+    "dht.state": CatalogueEntry("PeerError", "a piece cannot be read: {reason}"),
     "dht.claim": CatalogueEntry("PeerError", "it is claimed that {claim}, which cannot be"),
     "dht.key": CatalogueEntry("PeerError", "no state has the key {key!r}"),
     "dht.sender": CatalogueEntry("PeerError", "{peer} speaks as {given!r}, which it is not"),
@@ -810,7 +810,8 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "frame.unreadable": CatalogueEntry("FrameError", "{peer} sent what is no frame: {reason}"),
     "frame.version": CatalogueEntry(
         "FrameError",
-        "{peer} speaks version {found} of the protocol between neighbours, and {name} {expected}",
+        "{peer} speaks version {found} of the protocol between neighbours, and {name} {expected}; "
+        "upgrade {older}: what is for the other one waits on disk until then",
     ),
     "frame.flow": CatalogueEntry(
         "FrameError", "{peer} sent a message with the flow {flow}, which is not its own"
@@ -867,7 +868,15 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "more",
     ),
     "disk.format": CatalogueEntry(
-        "DiskError", "{path} has format {found}, this Pathcast reads {expected}"
+        "DiskError",
+        "{path} has format {found}, and this Pathcast reads none after {expected}: a newer one "
+        "wrote it; use that one, or restore a backup of before",
+    ),
+    "disk.state": CatalogueEntry(
+        "DiskError",
+        "{path} holds state that cannot be read ({reason}): it is damaged, or another version of "
+        "Pathcast wrote it; go on with that version, restore a backup, or begin anew in an empty "
+        "directory",
     ),
     "disk.empty": CatalogueEntry(
         "DiskError",

@@ -244,10 +244,9 @@ class BatchStats:
         nfa_messages: Messages run on the plain NFA, by choice or because the cache thrashed.
         evaluations: Exact evaluations of an expression on a message that passed its conditions.
         steps: Steps of `Limits.message_steps_max` that the messages took. They depend on messages
-            and queries alone, not on the machine, the threads or the batches. The reference engine
-            counts those of exact evaluations only. In customised delivery, those of the gates, of
-            the subscriptions that are evaluated by themselves, and of changing messages for
-            subscriptions with steps.
+            and queries alone, not on the machine, the threads or the batches. In customised
+            delivery, those of the gates, of the subscriptions that are evaluated by themselves,
+            and of changing messages for subscriptions with steps.
         verdicts: Pairs of message and query that went over `Limits.evaluation_steps_max` or
             `Limits.message_steps_max`, or could not get their results for another reason.
         deliveries: Results that were delivered, those without a fragment included.
@@ -307,8 +306,7 @@ class MatcherOptions:
     Attributes:
         limits: What one message may cost.
         threads: Threads of a batch call, from 1 on.
-        cache_bytes_max: Bytes that compiled label paths may take, over all threads. The reference
-            engine compiles nothing and has no use for it.
+        cache_bytes_max: Bytes that compiled label paths may take, over all threads.
     """
 
     limits: Limits

@@ -2,7 +2,8 @@
 
 Where a key is given more than once, the later of these counts: default, file, environment
 (`PATHCAST__SECTION__KEY`), override (`section.key=value`). Relative paths are relative to the
-directory of the file, wherever they were given. Unknown keys are refused.
+directory of the file, wherever they were given. Unknown keys are refused. Keys that a section had
+before stand in its class variable `ENDED`, each with what to do instead, and are refused with that.
 
 Example:
     >>> did_you_mean("mdoe", ["mode", "source"])
@@ -259,6 +260,9 @@ def _problem(settings: type[FileSettings], detail: Mapping[str, Any]) -> tuple[s
     if detail["type"] != "extra_forbidden":
         return key, f"{detail['msg'].removeprefix('Value error, ')} (given: {detail['input']!r})"
     model = dict(_sections(settings)).get(place[0]) if len(place) > 1 else settings
+    ended: Mapping[str, str] = getattr(model, "ENDED", {})
+    if place[-1] in ended:
+        return key, f"has ended: {ended[place[-1]]}"
     known = list(model.model_fields) if model else []
     return key, f"is not a setting{did_you_mean(place[-1], known)}"
 

@@ -22,6 +22,7 @@ from pathcast_lab.sim.steps import Step
 
 __all__ = [
     "absent_scenario",
+    "connection_faults",
     "long_toy_body",
     "random_faults",
     "random_scenario",
@@ -53,6 +54,25 @@ def random_faults(draw: random.Random) -> Faults:
         slow=0.0 if is_far else some(0.3),
         skew=some(0.1),
         unnoticed=some(1.0),
+    )
+
+
+def connection_faults(draw: random.Random) -> Faults:
+    """A network of connections that are unkind in some ways: in order, and cut anywhere."""
+
+    def some(most: float) -> float:
+        return draw.choice([0.0, draw.uniform(0, most)])
+
+    is_far = draw.random() < 0.25
+    return Faults(
+        delay_seconds=(0.3, 1.5) if is_far else (0.001, 0.02),
+        slow=0.0 if is_far else some(0.3),
+        skew=some(0.1),
+        unnoticed=some(1.0),
+        breaks=draw.choice([0.0, draw.uniform(0, 0.02), draw.uniform(0, 0.1)]),
+        remains=some(1.0),
+        remains_seconds=draw.choice([0.02, 1.0, 5.0]),
+        half_open=some(0.3),
     )
 
 

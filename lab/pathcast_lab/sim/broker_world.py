@@ -8,7 +8,7 @@ again, and after some seconds of quiet it must be so that
   satisfies it, was delivered for it; or the subscriber was told `Lapsed`, and there was a reason:
   its position, because its host was away beyond retention; or a disk that was lost or older than
   what others had seen, two processes of one name, or an expulsion, after the message. Without a
-  reason nobody is told `Lapsed`;
+  reason nobody is told `Lapsed`, and nobody of positions that are all from before it subscribed;
 - *nothing foreign*: what was delivered is what the message, as it was published, gives the profile
   that the subscription had then;
 - *nothing twice*: at the subscriber's cursor; and a host that did not crash hands nothing over
@@ -101,6 +101,8 @@ class _Registered:
 
     Attributes:
         version: As the host answered; no other life of any subscription of this id has it.
+        made_at: When it was asked for; -1 if an older disk has brought it back.
+        made_in: Number of the life of the host that it was asked of.
         delivered: Ids of the messages that its subscriber has taken for it.
         lapsed: Positions that its subscriber was told it may miss: root, stream, first and last.
         lapsed_at: When its subscriber was told last that any messages may be lost; -1 for never.
@@ -110,6 +112,8 @@ class _Registered:
     host: str
     profile: str
     version: int
+    made_at: float = -1.0
+    made_in: int = -1
     in_force_at: float | None = None
     ended: bool = False
     delivered: list[str] = field(default_factory=list)
@@ -263,7 +267,7 @@ class BrokerWorld:
             return
         if host in self._twins:
             return  # one of the two knows it, and may be the elder
-        made = _Registered(host, profile, 0)
+        made = _Registered(host, profile, 0, self.network.now, self._life[host])
 
         def asked(node: BrokerNode, now: float) -> Sequence[Effect]:
             effects = node.subscribe(name, name, self.profile(profile), now)
@@ -530,10 +534,12 @@ class BrokerWorld:
             if host in self._twins:
                 return  # what the other one of the two knows
             raise Violation(f"{said} is told of {known}")
-        # One that joins may be in force before a root tells it where its log begins.
+        is_due = bool(self.harmed) or (said.root and self.may_lapse)
+        # A host that crashed does not know whether a subscription was in force before, nor, if it
+        # has joined, whether a life of it that was ahead of its disk had had a position.
         is_late = host not in self.scenario.brokers
-        is_due = bool(self.harmed) or (said.root and (self.may_lapse or is_late))
-        if not is_due and known.in_force_at is not None:
+        is_unsure = host in self.crashed and (is_late or known.in_force_at is None)
+        if not (is_due or is_unsure) or self._is_of_before(host, known, said):
             raise Violation(f"{said} is told of {known}, and there is no reason")
         known.has_lapsed = True
         if said.root:
@@ -542,6 +548,19 @@ class BrokerWorld:
         known.lapsed_at = self.network.now
         if host in self.harmed:
             known.in_force_at = None
+
+    def _is_of_before(self, host: str, known: _Registered, said: Lapsed) -> bool:
+        """Whether all positions are from before the subscription, of this life of its host.
+
+        A host that was away when a root gave positions up does not know which are from before.
+        """
+        has_older_disk = host in self._older_disks or said.root in self.harmed
+        if not said.root or self.may_lapse or has_older_disk:
+            return False
+        lapsed = (said.root, said.stream, said.first, said.last)
+        is_of_this_life = known.made_in == self._life[host]
+        since = (one for one in self.accepted.values() if one.at >= known.made_at)
+        return is_of_this_life and not any(one.is_in(lapsed) for one in since)
 
     def _take(self, node: str, given: Delivery) -> None:
         name, host = given.subscription, self.network.name_of(node)

@@ -272,12 +272,11 @@ class FilteringWorld:
         standing.left = self.network.now
         self._ask(standing.peer, lambda node: node.unsubscribe(subscription))
 
-    def publish(self, peer: str, message: bytes, *, iteratively: bool = False) -> None:
+    def publish(self, peer: str, message: bytes) -> None:
         """Publish at a peer that runs."""
         to = f"publisher {len(self.publications)}"
         self.publications.append(_Publication(message, self.network.now))
-        how = FilteringPeer.publish_iteratively if iteratively else FilteringPeer.publish
-        self._ask(peer, lambda node: how(node, message, to))
+        self._ask(peer, lambda node: node.publish(message, to))
 
     # What must come of it.
 

@@ -42,8 +42,8 @@ from pathcast.dht.messages import (
     from_wire,
     to_wire,
 )
+from pathcast.dht.piece_messages import PieceQuestion
 from pathcast.dht.records import RecordStore
-from pathcast.dht.state_messages import StateQuestion
 from pathcast.dht.substrate import Asked, Location
 from pathcast.errors import PeerError
 from pathcast.protocol import Effect, Send, Wake
@@ -122,7 +122,7 @@ class KademliaPeer:
         name: Of the peer.
         life: A number that no life of it had before.
         base: Names of peers that are there from the beginning, the same for all; their life is 0.
-        asked: Gets what is asked of states.
+        asked: Gets questions about pieces.
 
     Attributes:
         contacts: Members it knows.
@@ -251,7 +251,7 @@ class KademliaPeer:
         def answer(reply: Reply) -> None:
             self.out.append(Send(sender, Answer(ask.number, reply)))
 
-        what: RingQuestion | StateQuestion = ask.what
+        what: RingQuestion | PieceQuestion = ask.what
         match what:
             case Rectify(member):
                 if member.name != sender:
@@ -260,7 +260,7 @@ class KademliaPeer:
                 answer(Done())
             case Step(to):
                 answer(Hop(tuple(self.contacts.nearest(from_wire(to), BUCKET)), True))
-            case _ if isinstance(what, StateQuestion):
+            case _ if isinstance(what, PieceQuestion):
                 self._asked(sender, what, answer)
             case _ if not self.contacts.is_member:
                 answer(Later())

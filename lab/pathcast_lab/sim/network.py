@@ -8,6 +8,13 @@ was put in its place. A node may have a *twin*: another process of its name, beg
 its disk. To the others there is one node of that name, behind one connection, which one of the two
 has at a time.
 
+Between two nodes that have a link there is one connection after the other. A connection carries
+what is sent on it in order, and loses nothing until it ends (unless `faults` say that messages are
+lost, doubled or overtaken, as datagrams are). It may end anywhere: each direction brings a part of
+what was under way, or nothing, and that part may come after what the next connection brings. A node
+sends on the connection that it was told of last. One direction may be dead while the other one
+works, before anybody notices.
+
 It does not look into messages and checks nothing: whoever drives it reads `delivered`, `nodes`,
 `disks` and `lines`.
 """
@@ -46,6 +53,19 @@ class _Place:
     effects_left: int | None = None
     """A crash is due after so many effects."""
     disk_survives: bool = True
+
+
+@dataclass(slots=True)
+class _Direction:
+    """What becomes of one direction of a connection that is not as it should be.
+
+    Attributes:
+        until: What would arrive later than this does not arrive.
+        late: By so many seconds all else comes later, after the connection has ended.
+    """
+
+    until: float
+    late: float = 0.0
 
 
 class Network:
@@ -101,6 +121,10 @@ class Network:
         self._queue: list[tuple[float, int, Callable[..., None], tuple[object, ...]]] = []
         self._count = 0
         self._connection: dict[tuple[str, str], int] = {}
+        # (node, neighbour) -> connection that the node was told of last.
+        self._told: dict[tuple[str, str], int] = {}
+        # (sender, receiver), connection -> what becomes of the direction.
+        self._directions: dict[tuple[str, str, int], _Direction] = {}
         self._latest: dict[tuple[str, str], float] = {}
         self._slowness: dict[tuple[str, str], float] = {}
         self._copies: dict[str, dict[str, bytes]] = {}
@@ -213,6 +237,9 @@ class Network:
         for mapping in (self._places, self.disks, self.nodes, self._names):
             mapping.pop(twin, None)
         self._holders = {key: one for key, one in self._holders.items() if key[1] != name}
+        for a, b in self._pairs():
+            if name in (a, b):  # the one that was told of its connections may have been the twin
+                self._made(a, b)
 
     def name_of(self, node: str) -> str:
         """The name that a node goes by; a twin's is that of the other one."""
@@ -242,10 +269,13 @@ class Network:
 
     def split(self, *sides: Iterable[str]) -> None:
         """Nothing passes between nodes of different sides until `heal`; the rest is one more."""
+        passed = {(a, b): self._passes(a, b) for a, b in self._pairs()}
         self._sides = {name: n for n, side in enumerate(sides, 1) for name in side}
-        for a, b in self._pairs():
+        for (a, b), did_pass in passed.items():
             if not self._passes(a, b):
                 self._lost(a, b)
+            elif not did_pass:
+                self._made(a, b)
 
     def heal(self) -> None:
         """Undo `split` and every `cut`."""
@@ -355,6 +385,8 @@ class Network:
         if not self._passes(sender, to) or self._holder(sender, to) != node:
             return
         faults, draw = self._faults, self._random
+        current = self._connection.get(_pair(sender, to), 0)
+        connection = self._told.get((node, to), current)
         if self._through is not None:
             message = self._through(message)
         if faults.loss and draw.random() < faults.loss:
@@ -368,8 +400,27 @@ class Network:
             else:
                 time = max(time, self._latest.get((sender, to), 0.0))
                 self._latest[sender, to] = time
-            connection = self._connection.get(_pair(sender, to), 0)
             self._put(time, self._arrive, sender, to, message, connection)
+        if faults.breaks and draw.random() < faults.breaks:
+            self._break(sender, to)
+
+    def _break(self, a: str, b: str) -> None:
+        """The connection ends by itself, and is made again; or it is half open before that."""
+        faults, draw = self._faults, self._random
+        number = self._connection.get(_pair(a, b), 0)
+        if draw.random() >= faults.half_open:
+            self.reset(a, b)
+            return
+        a, b = draw.choice([(a, b), (b, a)])
+        self._directions.setdefault((a, b, number), _Direction(self.now))
+        self._note(a, "half open", b)
+        after = draw.uniform(0, faults.half_open_seconds)
+        self._put(self.now + after, self._find_out, a, b, number)
+
+    def _find_out(self, a: str, b: str, number: int) -> None:
+        """Somebody notices that a connection does not work."""
+        if number == self._connection.get(_pair(a, b), 0) and self._passes(a, b):
+            self.reset(a, b)
 
     def _delay(self, a: str, b: str) -> float:
         fixed = self._delays.get(_pair(a, b))
@@ -386,12 +437,23 @@ class Network:
             self._slowness[pair] = self._faults.slow_factor if slow else 1.0
         return self._slowness[pair]
 
-    def _arrive(self, sender: str, to: str, message: object, connection: int) -> None:
+    def _arrive(
+        self, sender: str, to: str, message: object, connection: int, is_late: bool = False
+    ) -> None:
         node = self._holder(to, sender)
         place = self._places.get(node)
         if place is None or place.node is None or not self._passes(sender, to):
             return
-        if connection != self._connection.get(_pair(sender, to), 0):
+        direction = self._directions.get((sender, to, connection))
+        is_current = connection == self._connection.get(_pair(sender, to), 0)
+        if direction is None:
+            if not is_current:
+                return
+        elif not is_late and self.now > direction.until:
+            return
+        elif not is_late and direction.late:
+            again = (sender, to, message, connection, True)
+            self._put(self.now + direction.late, self._arrive, *again)
             return
         self._note(node, "receives", (sender, message))
         self._do(node, place.node.receive(sender, message, self._clock(place)))
@@ -415,9 +477,16 @@ class Network:
         return pair not in self._cut and self._sides.get(a, 0) == self._sides.get(b, 0)
 
     def _lost(self, a: str, b: str) -> None:
-        """The connection is gone: nothing that is on the way arrives, and each end may be told."""
-        pair = _pair(a, b)
-        self._connection[pair] = self._connection.get(pair, 0) + 1
+        """The connection is gone, with what is on the way, or a part; each end may be told."""
+        pair, faults, draw = _pair(a, b), self._faults, self._random
+        number = self._connection.get(pair, 0)
+        if faults.remains:
+            for way in ((a, b), (b, a)):
+                if draw.random() < faults.remains:
+                    until = self.now + draw.uniform(0, faults.delay_seconds[1])
+                    late = draw.uniform(0, faults.remains_seconds)
+                    self._directions.setdefault((*way, number), _Direction(until, late))
+        self._connection[pair] = number + 1
         self._latest.pop((a, b), None)
         self._latest.pop((b, a), None)
         self._tell(a, b, up=False)
@@ -436,11 +505,14 @@ class Network:
             place = self._places.get(name)
             if place is not None and place.node is not None:
                 delay = self._random.uniform(0, 0.01)
-                self._put(self.now + delay, self._notify, name, place.life, other, up)
+                number = self._connection.get(_pair(a, b), 0)
+                self._put(self.now + delay, self._notify, name, place.life, other, up, number)
 
-    def _notify(self, name: str, life: int, other: str, up: bool) -> None:
+    def _notify(self, name: str, life: int, other: str, up: bool, number: int) -> None:
         place = self._places.get(name)
         if place is not None and place.node is not None and place.life == life:
+            if up:
+                self._told[name, other] = max(number, self._told.get((name, other), 0))
             self._note(name, "up" if up else "down", other)
             self._do(name, place.node.neighbour(other, up, self._clock(place)))
 

@@ -14,7 +14,7 @@ import numpy as np
 from pathcast.dht.asking import Asking
 from pathcast.dht.identifiers import identifier
 from pathcast.dht.messages import Answer, Ask, Later, Member, Reply, Value
-from pathcast.dht.state_messages import StateQuestion
+from pathcast.dht.piece_messages import PieceQuestion
 from pathcast.dht.substrate import Asked, Location
 from pathcast.errors import PeerError
 from pathcast.protocol import Effect, Send
@@ -65,7 +65,7 @@ class StaticPeer:
     Args:
         name: Of the peer.
         ring: The same for all.
-        asked: Gets what is asked of states.
+        asked: Gets questions about pieces.
 
     Attributes:
         held: Version and value by key.
@@ -99,7 +99,7 @@ class StaticPeer:
             def answer(reply: Reply) -> None:
                 self.out.append(Send(sender, Answer(ask.number, reply)))
 
-            if isinstance(ask.what, StateQuestion):
+            if isinstance(ask.what, PieceQuestion):
                 self._asked(sender, ask.what, answer)
             else:
                 answer(Later())

@@ -1,6 +1,23 @@
-"""Element streams in plain Python: what the kernel writes and reads, item by item.
+"""Element streams: a message in items that say what they are, and stand for its text byte for byte.
 
-A stream stands for the text of a message, byte for byte; see docs/wire.md for its layout.
+A *number* is unsigned, below 2^32, seven bits a byte, lowest first; the highest bit is set in all
+bytes but the last, and only the shortest form is read. A stream is a byte 1 (all names are in it)
+or 2 and the eight bytes of a dictionary's version; the number of bytes of the text; and items. An
+item begins with a number, whose lowest three bits are the kind and whose other bits are n:
+
+| kind | item | text |
+|---|---|---|
+| 0 | n bytes of character data, then the end of the innermost open element | them, `</name>` |
+| 1 | n bytes of character data, at least 1 | them |
+| 2 | n bytes with references, sections, comments, instructions; the prolog; the epilog | them |
+| 3, 4 | start tag with the name n; 4: the number of its attributes, and each | `<name a="v">` |
+| 5, 6 | empty-element tag with the name n, likewise | `<name a="v"/>` |
+| 7 | n bytes that are a tag written in any other way | them |
+
+An attribute is a name (a number), a number whose lowest bit is 1 for `'` and 0 for `"` and whose
+other bits are the length of the value, and the value. A name is 0, a number of bytes and the bytes,
+for a new one; or its number: those of the dictionary from 1 on, then new ones in their order. No
+run (0 with text, 1, 2) follows another of kind 1 or 2, so a text has one stream with a dictionary.
 
 Example:
     >>> message = b'<order no="7"><item>tea</item><item>jam</item></order>'
@@ -8,8 +25,8 @@ Example:
     >>> stream is not None and decode_stream(stream) == message
     True
 
-It differs from the kernel where streams are ill-formed: it puts the text together and leaves it to
-the door to say what is wrong with it, so that it takes streams whose items are cut at odd places.
+It puts the text together and leaves it to the parser to say what is wrong with that, so it takes
+streams whose items are cut at odd places.
 
 Source: 001, 4.3.2.
 """

@@ -33,6 +33,16 @@ class _Place(NamedTuple):
     epilog: str | None = None
 
 
+ENGINE_HELP: Final = (
+    "The native kernel answers; PATHCAST_ENGINE=nfa in the environment has its plain NFA answer, "
+    "for debugging."
+)
+
+ENGINE_ENDED: Final = (
+    "--engine has ended: the native kernel answers; leave the option out, or set the environment "
+    "variable PATHCAST_ENGINE=nfa to have its plain NFA answer, for debugging"
+)
+
 COMMANDS: Final = {
     "match": _Place(
         "match", "match", "Say for each message which of the standing queries it satisfies."
@@ -131,6 +141,16 @@ class _Commands(TyperGroup):
         super().format_help(ctx, formatter)
 
 
+class _Command(TyperCommand):
+    """A command that says of an option which has ended what to do instead."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        asked = args[: args.index("--")] if "--" in args else args
+        if any(each == "--engine" or each.startswith("--engine=") for each in asked):
+            ctx.fail(ENGINE_ENDED)
+        return super().parse_args(ctx, args)
+
+
 def _made(name: str) -> Any:
     place = COMMANDS.get(name) or GROUPS[name]
     module = importlib.import_module(f"pathcast.cli.{place.module}")
@@ -140,7 +160,7 @@ def _made(name: str) -> Any:
     else:
         app = typer.Typer(add_completion=False)
         epilog = EXIT_CODES_HELP if place.epilog is None else getattr(module, place.epilog)
-        app.command(name, epilog=epilog)(guarded(found))
+        app.command(name, cls=_Command, epilog=epilog)(guarded(found))
         made = typer.main.get_command(app)
     made.name = name
     return made
@@ -152,7 +172,7 @@ def build_app() -> typer.Typer:
         name="pathcast",
         cls=_Commands,
         help="Filter XML messages by hundreds of thousands of standing XPath queries.",
-        epilog=EXIT_CODES_HELP,
+        epilog=f"{EXIT_CODES_HELP} {ENGINE_HELP}",
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,

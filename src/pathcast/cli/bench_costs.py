@@ -9,7 +9,7 @@ Example:
     >>> from pathcast.customize.subscription_rows import SubscriptionRows
     >>> texts = ["//a", "//a[@n = 1]", "//a[last()]", "not(//b)", "for $a in //a return <r/>"]
     >>> rows = [Subscription(f"q{n}", "", text, "ids") for n, text in enumerate(texts)]
-    >>> engines = SubscriptionEngines("kernel", Limits(), {})
+    >>> engines = SubscriptionEngines(Limits(), {})
     >>> places = [TextPlace("queries.txt", n + 1) for n in range(len(rows))]
     >>> taken = engines.take_up(SubscriptionRows(rows, places, []))
     >>> [each.query_class.value for each in classified(engines)]

@@ -63,23 +63,19 @@ def run_a_broker(
     """
     with extra("net", "pathcast broker run"):
         from pathcast.overlay.xml_content import limits_of, xml_content
+        from pathcast.settings import described, read_settings
         from pathcast.transport.broker import broker_kind
         from pathcast.transport.events import log_event
         from pathcast.transport.hosted import run_hosted_broker
         from pathcast.transport.process import run_broker
-        from pathcast.transport.settings import (
-            describe_settings,
-            load_settings,
-            node_settings,
-            policy_of,
-        )
+        from pathcast.transport.settings import BrokerSettings, node_settings, policy_of
     if describe:
-        print_settings(describe_settings())
+        print_settings(described(BrokerSettings))
         return ExitCode.OK
     if file is None:
         raise typer.BadParameter("name a file")
     begin_log(log_format, log_level)
-    settings = load_settings(file, override or ())
+    settings = read_settings(BrokerSettings, file, override or ())
     name = settings.broker.name
     limits = limits_of(settings.broker.message_bytes_max)
     kind = broker_kind(
@@ -96,7 +92,7 @@ def run_a_broker(
         limits=limits,
     )
     run = run_broker if settings.registration is None else run_hosted_broker
-    reread = lambda: load_settings(file, override or ())  # noqa: E731
+    reread = lambda: read_settings(BrokerSettings, file, override or ())  # noqa: E731
     asyncio.run(run(settings, kind, log_start(name), reread, is_new=new))
     log_event("process.ended", name=name)
     return ExitCode.OK

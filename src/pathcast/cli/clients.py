@@ -147,15 +147,22 @@ async def print_inbox(
         read: What to print of one.
         after: Where it begins: see `cursor_of`.
         follow: Whether to go on with what comes.
-        settle: Whether to acknowledge what is printed.
+        settle: Whether to acknowledge what is printed, up to the first that cannot be read.
     """
+    import msgspec
+
     cursor = cursor_of(after)
     groups = client.deliveries(name, cursor) if follow else client.waiting(name, cursor)
     async for group in groups:
         for each in group:
             assert client.cursor is not None, "something was read"
             life = client.cursor.life
-            write_json_line({"position": each.position, "life": life, **read(each.body)})
+            try:
+                row = read(each.body)
+            except msgspec.DecodeError as error:
+                row = {"notice": f"it is not of this version, and cannot be read: {error}"}
+                settle = False  # It stays in the inbox, and so does what follows.
+            write_json_line({"position": each.position, "life": life, **row})
         typer.get_text_stream("stdout").flush()
         if settle:
             assert client.cursor is not None, "something was read"

@@ -217,8 +217,9 @@ def context() -> ExitCode:
         address = "10.0.0.7:7400"
     """
     with extra("net", "pathcast net context"):
-        from pathcast.transport.contexts import describe_context
-    print_settings(describe_context())
+        from pathcast.settings import described
+        from pathcast.transport.contexts import Context
+    print_settings(described(Context))
     return ExitCode.OK
 
 

@@ -55,26 +55,27 @@ def run_a_peer(
 ) -> ExitCode:
     """Run a peer until SIGTERM or Ctrl-C.
 
-    It joins the ring by way of the base, holds the states whose keys are its
-    own, and copies of those of its neighbours. Killed, nothing is lost that
-    others hold; its subscriptions are in its directory, which is empty the
-    first time, and must not be afterwards:
+    It joins the ring by way of the base, holds the pieces of the automaton
+    whose keys are its own, and copies of those of its neighbours. Killed,
+    nothing is lost that others hold; its subscriptions are in its directory,
+    which is empty the first time, and must not be afterwards:
 
         pathcast peer run peer.toml --new
         pathcast peer run peer.toml
     """
     with extra("net", "pathcast peer run"):
+        from pathcast.settings import described, read_settings
         from pathcast.transport.events import log_event
         from pathcast.transport.peer_kind import peer_kind
-        from pathcast.transport.peer_settings import describe_peer_settings, load_peer_settings
+        from pathcast.transport.peer_settings import PeerSettings
         from pathcast.transport.process import run_broker
     if describe:
-        print_settings(describe_peer_settings())
+        print_settings(described(PeerSettings))
         return ExitCode.OK
     if file is None:
         raise typer.BadParameter("name a file")
     begin_log(log_format, log_level)
-    settings = load_peer_settings(file, override or ())
+    settings = read_settings(PeerSettings, file, override or ())
     name = settings.peer.name
     kind = peer_kind(
         name,
@@ -82,14 +83,13 @@ def run_a_peer(
         settings.ring_settings,
         settings.filtering_settings,
         virtual_nodes=settings.ring.virtual_nodes,
-        iterates=settings.peer.execution == "iterative",
     )
     asyncio.run(
         run_broker(
             settings.process,
             kind,
             log_start(name),
-            lambda: load_peer_settings(file, override or ()).process,
+            lambda: read_settings(PeerSettings, file, override or ()).process,
             settings.listening,
             settings.discovery,
             is_new=new,
@@ -146,7 +146,7 @@ def _line(status: dict[str, Any]) -> str:
         for each in node["members"].values()
     )
     return (
-        f"{places}; {node['states']:,} states, {node['transitions']:,} transitions, "
+        f"{places}; {node['pieces']:,} pieces, {node['queries']:,} queries in them, "
         f"{node['records']:,} records with copies; {node['visits']:,} visits, "
         f"{node['subscriptions']:,} subscriptions, {sent / 1e6:.2f} MB sent"
     )
@@ -183,7 +183,7 @@ def leave(
     peer: Annotated[str, typer.Argument(help="Name of the peer; not one of the base.")],
     directory: DirectoryOption = RING,
 ) -> ExitCode:
-    """Let a peer leave the ring: it hands its states over, then its process ends."""
+    """Let a peer leave the ring: it hands its pieces over, then its process ends."""
     ring = ring_in(directory)
     asyncio.run(_leave(ring, peer))
     ring.stop([peer])

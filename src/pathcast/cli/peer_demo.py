@@ -42,7 +42,6 @@ SURPLUS = 2
 TRIES = 3
 """A message that is not proved to have reached all is published so often."""
 SETTINGS: Mapping[str, float | str] = {
-    "fragments": "pieces",
     "piece_queries_max": 200,
     "tick_seconds": 1.0,
     "patience_seconds": 2.0,
@@ -145,10 +144,10 @@ def _found(rows: Mapping[str, str], stream: Mapping[str, bytes]) -> set[tuple[st
 
 def _loads(statuses: Mapping[str, Mapping[str, Any] | None]) -> str:
     nodes = [status["node"] for status in statuses.values() if status is not None]
-    held = sorted((node["transitions"] for node in nodes), reverse=True)
+    held = sorted((node["queries"] for node in nodes), reverse=True)
     done = sorted((node["visits"] for node in nodes), reverse=True)
     return (
-        f"transitions a peer: {held[-1]:,} to {held[0]:,} of {sum(held):,}; "
+        f"queries a peer: {held[-1]:,} to {held[0]:,} of {sum(held):,}; "
         f"visits a peer: {done[-1]:,} to {done[0]:,} of {sum(done):,}"
     )
 

@@ -1,6 +1,6 @@
 """Standing queries as a command is given them: everything that `pathcast run` reads, and more.
 
-- the TOML file of a pipeline: its subscriptions, with its namespaces, limits and engine;
+- the TOML file of a pipeline: its subscriptions, with its namespaces and limits;
 - a table of subscriptions (text or Parquet), a `.xq` file, or a folder of them;
 - a file with a query a line (`query_file`), whose queries are nobody's and are delivered as an id.
 

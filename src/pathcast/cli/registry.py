@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -27,6 +29,9 @@ from pathcast.cli.log import (
 from pathcast.cli.options import DescribeOption, OverrideOption, SettingsArgument
 from pathcast.cli.registry_clients import add_clients
 from pathcast.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathcast.store import Store
 
 
 def build_registry() -> typer.Typer:
@@ -62,21 +67,19 @@ def run_a_node(
         pathcast registry run registry.toml
     """
     with extra("net", "pathcast registry run"):
+        from pathcast.settings import described, read_settings
         from pathcast.transport.events import log_event
         from pathcast.transport.registry_process import run_registry
-        from pathcast.transport.registry_settings import (
-            describe_registry_settings,
-            load_registry_settings,
-        )
+        from pathcast.transport.registry_settings import RegistrySettings
     if describe:
-        print_settings(describe_registry_settings())
+        print_settings(described(RegistrySettings))
         return ExitCode.OK
     if file is None:
         raise typer.BadParameter("name a file")
     begin_log(log_format, log_level)
-    settings = load_registry_settings(file, override or ())
+    settings = read_settings(RegistrySettings, file, override or ())
     name = settings.registry.name
-    reread = lambda: load_registry_settings(file, override or ())  # noqa: E731
+    reread = lambda: read_settings(RegistrySettings, file, override or ())  # noqa: E731
     asyncio.run(run_registry(settings, log_start(name), reread, is_new=new))
     log_event("process.ended", name=name)
     return ExitCode.OK
@@ -87,14 +90,22 @@ StoreArgument = Annotated[
 ]
 
 
+@contextmanager
+def _opened(place: str) -> Iterator[Store]:
+    """The profile database of a command; it has to be there, and its schema stays as it is."""
+    with extra("net", "pathcast registry"):
+        from pathcast.store import Store
+        from pathcast.transport.settings import database_of
+    with Store.open(database_of(place), migrate=False, create=False) as opened:
+        yield opened
+
+
 def list_brokers(store: StoreArgument) -> ExitCode:
     """Show brokers: where each is played, and what it is the host and the root of."""
     with extra("net", "pathcast registry ls"):
         from pathcast.overlay.registry_view import RegistryView
-        from pathcast.store import Store
-        from pathcast.transport.settings import database_of
     view = RegistryView()
-    with Store.open(database_of(store), migrate=False, create=False) as opened:
+    with _opened(store) as opened:
         view.follow(opened)
     for name, broker in sorted(view.brokers.items()):
         sources = sum(each.root == name for each in view.sources.values())
@@ -121,9 +132,8 @@ def mark_as_gone(
     with extra("net", "pathcast registry gone"):
         import msgspec
 
-        from pathcast.store import Broker, Store
-        from pathcast.transport.settings import database_of
-    with Store.open(database_of(store), migrate=False, create=False) as opened:
+        from pathcast.store import Broker
+    with _opened(store) as opened:
         broker = opened.get(Broker, name)
         if broker is None:
             known = ", ".join(sorted(each.id for each in opened.state(Broker)[1])) or "none"
@@ -142,9 +152,8 @@ def list_sources(store: StoreArgument) -> ExitCode:
     root broker; a pending one is not known to its root broker yet.
     """
     with extra("net", "pathcast registry sources"):
-        from pathcast.store import Source, Store
-        from pathcast.transport.settings import database_of
-    with Store.open(database_of(store), migrate=False, create=False) as opened:
+        from pathcast.store import Source
+    with _opened(store) as opened:
         for source in sorted(opened.state(Source)[1], key=lambda each: each.id):
             write_json_line(
                 {
@@ -169,9 +178,8 @@ def list_interests(
 ) -> ExitCode:
     """List the interests that have registered, a line of JSON for each."""
     with extra("net", "pathcast registry interests"):
-        from pathcast.store import Profile, Store
-        from pathcast.transport.settings import database_of
-    with Store.open(database_of(store), migrate=False, create=False) as opened:
+        from pathcast.store import Profile
+    with _opened(store) as opened:
         for profile in sorted(opened.state(Profile)[1], key=lambda each: each.id):
             if owner in (None, profile.owner):
                 write_json_line(
@@ -196,9 +204,8 @@ def withdraw_source(
 ) -> ExitCode:
     """Withdraw a source from the network: its root broker takes no messages of it any more."""
     with extra("net", "pathcast registry withdraw-source"):
-        from pathcast.store import Removal, Source, Store
-        from pathcast.transport.settings import database_of
-    with Store.open(database_of(store), migrate=False, create=False) as opened:
+        from pathcast.store import Removal, Source
+    with _opened(store) as opened:
         if opened.get(Source, source) is None:
             raise ConfigError("config.invalid", key=source, reason="no source of that id is there")
         opened.write([Removal("source", source)])

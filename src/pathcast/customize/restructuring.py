@@ -8,7 +8,7 @@ Example:
     >>> from pathcast.customize.steps import parse_steps
     >>> steps = parse_steps(["drop //image", "rename //table list", "unwrap //p"])
     >>> message = b"<news><p>On <b>top</b></p><image/><table w='1'><tr/></table></news>"
-    >>> Restructuring(steps, "kernel").apply([message])
+    >>> Restructuring(steps).apply([message])
     [b"<news>On <b>top</b><list w='1'><tr/></list></news>"]
 
 It does not say which messages a query is satisfied by after the steps: `before_steps` does.

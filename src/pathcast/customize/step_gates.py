@@ -7,7 +7,7 @@ Example:
     >>> from pathcast.customize.steps import parse_steps
     >>> from pathcast.engine.matcher import matcher_options
     >>> from pathcast.limits import Limits
-    >>> gates = StepGates(matcher_options("kernel", Limits(), 1, 1024))
+    >>> gates = StepGates(matcher_options(Limits(), 1, 1024))
     >>> steps = parse_steps(["rename //ol list"])
     >>> gates.add("s", steps, gate_texts(Subscription("s", "ann", "/n/list/li"), steps))
     >>> found = gates.match(pa.array([b"<n><ol><li/></ol></n>", b"<n/>"]))

@@ -14,7 +14,7 @@ Example:
     ...     Subscription("q2", "bob", "//a[", "ids"),
     ... ]
     >>> places = [TextPlace("s.tsv", line) for line in (2, 3, 4)]
-    >>> engines = SubscriptionEngines("kernel", Limits(), {})
+    >>> engines = SubscriptionEngines(Limits(), {})
     >>> taken = engines.take_up(SubscriptionRows(rows, places, []))
     >>> list(taken.takers), [str(row.place) for row in taken.rejected], len(engines.index)
     ([('ann', 'q1'), ('bob', 'q1')], ['s.tsv:4'], 1)

@@ -5,15 +5,16 @@ In reading order. Below: `identifiers` (the circle, and the keys of states), `me
 (what is kept under keys, and where its copies are), `peer` (all of it, as a
 `pathcast.protocol.Node`).
 
-Above: `automaton` (states and visits, by definition), `states` (what is kept under a key), `events`
-(what of a message travels), `guards` (predicates on the way), `state_messages`, `substrate` (what
-is asked of what lies below), `courier` and `state_store`; `indexing` and `subscriptions` (Procedure
-1 and its end), `visiting`, `publishing` and `credit` (Procedure 4 and its end), `iterative`
-(Procedures 2 and 3), `matching` and `decisions` (from accepting states to subscribers); `shedding`,
-`hosting` (virtual nodes), `filtering` (all of it, as a node), `safeguards`.
+Above: `gates` (under which paths a query is found), `events` (the part of a message that travels),
+`piece_records` (what is kept under a key), `piece_messages`, `substrate` (what is asked of the
+layer below), `courier` and `piece_store`; `piece_indexing` and `subscriptions` (queries come and
+go), `piece_cutting`, `piece_running`, `piece_publishing`, `publishing` and `credit` (an execution
+and its end), `matching` and `decisions` (from accepting states to subscribers); `hosting` (virtual
+nodes), `filtering` (all of it, as a node), `safeguards`.
 
-Needs the extra `net`; `identifiers` and `automaton` do not.
+Needs the extra `net`; `identifiers` and `gates` do not.
 
-Source: Miliaraki, Kaoudi and Koubarakis, WWW 2008. What differs stands in docs/fidelity.md; how it
+Source: Miliaraki, Kaoudi and Koubarakis, WWW 2008, whose procedures are in
+`pathcast_papers.dht`; pieces are not in the paper. Differences stand in docs/fidelity.md; how it
 works in docs/dht.md.
 """

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from pathcast.dht.courier import Courier
 from pathcast.dht.messages import Reply
+from pathcast.dht.piece_messages import Indexed, IndexQuery, NotIndexed, RemoveQuery
 from pathcast.dht.safeguards import Safeguards
-from pathcast.dht.state_messages import Indexed, IndexQuery, NotIndexed, RemoveQuery
 
 __all__ = ["Acknowledging"]
 

@@ -13,7 +13,7 @@ from functools import partial
 from pathcast.dht.asking import Then
 from pathcast.dht.gathering import Gathering
 from pathcast.dht.messages import Later, Member, Reply
-from pathcast.dht.state_messages import SingleQuestion, StateQuestion
+from pathcast.dht.piece_messages import PieceQuestion, SingleQuestion
 from pathcast.dht.substrate import Asked, Location, Substrate
 from pathcast.protocol import Wake
 
@@ -34,7 +34,6 @@ class Courier:
             None: each travels alone.
 
     Attributes:
-        gathers: Whether questions travel together.
         sent: Questions to others by the name of their type, not counting repetitions.
         kept: Questions that this peer was itself the owner for.
         hops: Hops of the look-ups for what was sent.
@@ -56,16 +55,16 @@ class Courier:
         self._retry_seconds = retry_seconds
         self._tries = tries
         self._ends: list[Callable[[], None]] = []
-        self._own: deque[tuple[StateQuestion, Callable[[Reply], None]]] = deque()
+        self._own: deque[tuple[PieceQuestion, Callable[[Reply], None]]] = deque()
         self._timers: dict[str, Callable[[], None]] = {}
         self._count = 0
-        self.gathers = gather_seconds is not None
+        self._gathers = gather_seconds is not None
         self._gathering = Gathering(substrate.asking, self.after, gather_seconds or 0.0)
 
     def to_owner(
         self,
         key: str,
-        question: Callable[[int], StateQuestion] | StateQuestion,
+        question: Callable[[int], PieceQuestion] | PieceQuestion,
         then: Callable[[Reply | None], None] = lambda _: None,
         tries: int | None = None,
     ) -> None:
@@ -113,7 +112,7 @@ class Courier:
     def to_owners(
         self,
         keys: Sequence[str],
-        question: Callable[[Sequence[str], int], StateQuestion],
+        question: Callable[[Sequence[str], int], PieceQuestion],
         tries: int | None = None,
     ) -> None:
         """Ask the owners of keys, each once; for a key that is not taken, as `to_owner`.
@@ -160,7 +159,7 @@ class Courier:
     def to_peer(
         self,
         peer: Member | str,
-        question: StateQuestion,
+        question: PieceQuestion,
         then: Callable[[Reply | None], None] = lambda _: None,
     ) -> None:
         """Ask a peer, in its life or in whichever; `then` gets None if it does not answer."""
@@ -172,7 +171,7 @@ class Courier:
             self.sent[type(question).__name__] += 1
             self._ask(peer, question, then)
 
-    def to_peer_again(self, peer: str, question: StateQuestion) -> None:
+    def to_peer_again(self, peer: str, question: PieceQuestion) -> None:
         """Tell a peer something, again as often as a key is looked up, until it has answered."""
 
         def tell(left: int) -> None:
@@ -197,8 +196,8 @@ class Courier:
         if then is not None:
             then()
 
-    def _ask(self, to: Member | str, question: StateQuestion, then: Then) -> None:
-        if self.gathers and isinstance(question, SingleQuestion):
+    def _ask(self, to: Member | str, question: PieceQuestion, then: Then) -> None:
+        if self._gathers and isinstance(question, SingleQuestion):
             self._gathering.add(to, question, then)
         else:
             self._substrate.asking.ask(to, question, then)
@@ -224,6 +223,6 @@ class Courier:
 
 
 def _of_one(
-    question: Callable[[Sequence[str], int], StateQuestion], key: str, hops: int
-) -> StateQuestion:
+    question: Callable[[Sequence[str], int], PieceQuestion], key: str, hops: int
+) -> PieceQuestion:
     return question([key], hops)

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pathcast.dht.state_messages import Visit
+from pathcast.dht.piece_messages import Visit
 
 __all__ = ["Ledger"]
 

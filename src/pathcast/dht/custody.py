@@ -266,8 +266,9 @@ class Custodian:
         custody = self._new(low, high, me, (me,), (), is_whole=False)
         self._is_busy = True
 
-        def proposed(_: object) -> None:
-            self._use(custody)
+        def proposed(agreed: set[Member] | None) -> None:
+            if agreed is not None:
+                self._use(custody)
             self._is_busy = False
             self.round()
 
@@ -419,10 +420,16 @@ class Custodian:
     ) -> None:
         """Ask all whom it concerns to agree; `then` gets who has, or None if somebody has not.
 
-        Who does not agree only because it has not all records is given them.
+        Who does not agree only because it has not all records is given them. This member does not
+        agree itself if it has agreed meanwhile to hold some of the arc by a later custody than the
+        one that the proposal is based on: it would forget that it is a holder.
         """
         me = self._ring.me
         agreed: set[Member] = set()
+        claims = self._held(self._known, *_arc(custody), me)
+        if any(its.number > based_on for its in claims):
+            then(None)
+            return
         self._know(custody)
 
         def ask(members: Sequence[Member], go_on: Callable[[], None]) -> None:

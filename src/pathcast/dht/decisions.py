@@ -21,14 +21,9 @@ _QUERIES_MAX = 10_000
 
 
 class Decisions:
-    """Queries that were ever candidates at a peer, in one index.
-
-    Attributes:
-        evaluated: Messages that were evaluated.
-    """
+    """Queries that were ever candidates at a peer, in one index."""
 
     def __init__(self) -> None:
-        self.evaluated = 0
         self._clear()
 
     def _clear(self) -> None:
@@ -57,7 +52,6 @@ class Decisions:
                 report = self._index.register([Query(name, text, dict(bound))])
                 for error in report.rejected.values():
                     self._refused[name] = str(error)
-        self.evaluated += 1
         [found] = self._matcher.match_batch([body])
         if found.error is not None:
             return dict.fromkeys(queries, str(found.error))

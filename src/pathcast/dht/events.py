@@ -6,15 +6,14 @@ L and R lie between the other's, and its child if it is one deeper as well. So a
 can travel, and what lies how in it is known without the rest. Elements are called by their L.
 
 Example:
+    >>> from pathcast.dht.piece_records import NOTHING
     >>> from pathcast.message import parse_message
     >>> events = Events.of(parse_message(b"<a><b><c/></b><b/></a>"))
     >>> events.left, events.right, events.depth
     ((1, 2, 3, 6), (8, 5, 4, 7), (1, 2, 3, 2))
-    >>> part = Message(events).around(6)
+    >>> part = Message(events).projected([(6, NOTHING)])
     >>> part.left, [part.names[name] for name in part.name]
     ((1, 6), [('', 'a'), ('', 'b')])
-    >>> Message(part).children(1)
-    [(6, (('', 'b'), (None, None), ('', None), (None, 'b')))]
 
 Source: 000, section 5.2; Consens and Milo, SIGMOD 1994. Differs: columns, and no end events, which
 R says.
@@ -23,24 +22,22 @@ R says.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import pairwise
 from operator import itemgetter
 from typing import Annotated, Self
 
 import msgspec
 from msgspec import Meta
 
-from pathcast.dht.automaton import Path
-from pathcast.dht.guards import Attribute
+from pathcast.dht.gates import Path
 from pathcast.dht.identifiers import label_of
 from pathcast.dht.piece_records import Reads
 from pathcast.errors import PeerError
 from pathcast.evaluation.fragment import EPSILON, Symbol, matching_symbols
 from pathcast.message import ExpandedName, MessageTree
 
-__all__ = ["ELEMENTS_MAX", "Events", "Message", "around_all"]
+__all__ = ["ELEMENTS_MAX", "Events", "Message"]
 
 ELEMENTS_MAX = 1_000_000
 """Elements of a message that travels."""
@@ -48,7 +45,6 @@ ELEMENTS_MAX = 1_000_000
 _Number = Annotated[int, Meta(ge=0, lt=2**40)]
 _Column = Annotated[tuple[_Number, ...], Meta(max_length=ELEMENTS_MAX)]
 _Name = Annotated[str, Meta(max_length=65_536)]
-_Attribute = tuple[_Name, _Name, Annotated[str, Meta(max_length=16_777_216)]]
 
 
 class Events(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -60,7 +56,6 @@ class Events(msgspec.Struct, frozen=True, array_like=True, gc=False):
         left: L of each.
         right: R of each.
         depth: D of each.
-        attributes: Of each, where predicates are evaluated on the way; else nothing.
     """
 
     names: Annotated[tuple[tuple[_Name, _Name], ...], Meta(max_length=65_536)]
@@ -68,20 +63,17 @@ class Events(msgspec.Struct, frozen=True, array_like=True, gc=False):
     left: _Column
     right: _Column
     depth: _Column
-    attributes: Annotated[tuple[tuple[_Attribute, ...], ...], Meta(max_length=ELEMENTS_MAX)] = ()
 
     @classmethod
-    def of(cls, tree: MessageTree, *, attributes: bool = False) -> Self:
-        """All of a message; with its attributes, or without."""
+    def of(cls, tree: MessageTree) -> Self:
+        """All elements of a message."""
         names = {name: place for place, name in enumerate(dict.fromkeys(tree.name))}
         left = tuple(2 * element - depth + 1 for element, depth in enumerate(tree.depth))
         inside = (end - element for element, end in enumerate(tree.element_end))
         right = tuple(place + 2 * count - 1 for place, count in zip(left, inside, strict=True))
         name = tuple(names[name] for name in tree.name)
         depth = tuple(depth + 1 for depth in tree.depth)
-        found = [(*n, v) for n, v in zip(tree.attribute_name, tree.attribute_value, strict=True)]
-        of_each = tuple(tuple(found[a:b]) for a, b in pairwise(tree.attribute_start))
-        return cls(tuple(names), name, left, right, depth, of_each if attributes else ())
+        return cls(tuple(names), name, left, right, depth)
 
 
 class Message:
@@ -99,12 +91,11 @@ class Message:
 
     def __init__(self, events: Events) -> None:
         self.events = events
-        self._children: dict[int, list[tuple[int, Sequence[Symbol]]]] = {0: []}
         self._parent: dict[int, int] = {}
         self._read: dict[tuple[str, ...], tuple[bool, ...]] = {}
         self._place = {left: place for place, left in enumerate(events.left)}
         columns = (events.name, events.left, events.right, events.depth)
-        lengths = {len(column) for column in (*columns, events.attributes or events.name)}
+        lengths = {len(column) for column in columns}
         if len(lengths) != 1:
             raise PeerError("dht.events", reason="columns of different lengths")
         if events.name and max(events.name) >= len(events.names):
@@ -113,7 +104,7 @@ class Message:
             raise PeerError("dht.events", reason="names of no element")
         open_ = [(0, 1 << 62)]
         last = 0
-        for place, (name, left, right, depth) in enumerate(zip(*columns, strict=True)):
+        for place, (left, right, depth) in enumerate(zip(*columns[1:], strict=True)):
             while open_[-1][1] < left:
                 last = open_.pop()[1]
             parent, end = open_[-1]
@@ -125,26 +116,9 @@ class Message:
             last = left
             self._parent[left] = parent
             open_.append((left, right))
-            self._children[parent].append((left, _symbols(events.names[name])))
-            self._children[left] = []
 
     def __contains__(self, element: int) -> bool:
-        return element in self._children
-
-    def children(self, element: int) -> Sequence[tuple[int, Sequence[Symbol]]]:
-        """As `automaton.Children`."""
-        return self._children[element]
-
-    def around(self, element: int) -> Events:
-        """An element, those it is in and those in it; all for the document.
-
-        Cost: O(what is given back).
-        """
-        if element == 0:
-            return self.events
-        start = self._place[element]
-        end = bisect_left(self.events.left, self.events.right[start])
-        return self._selected([*self._above(element), *range(start, end)])
+        return element == 0 or element in self._place
 
     def projected(self, entries: Iterable[tuple[int, Reads]]) -> Events:
         """Some elements, what is read in them, and what all these are in.
@@ -170,7 +144,7 @@ class Message:
             for place in range(start + 1, end):
                 if is_read[events.name[place]] and events.depth[place] <= deepest:
                     self._keep(place, kept)
-        return self._selected(sorted(kept))
+        return _part(events, sorted(kept))
 
     def _are_read(self, labels: tuple[str, ...]) -> tuple[bool, ...]:
         """Of each of the names, whether it can follow one of some labels."""
@@ -190,9 +164,6 @@ class Message:
                 break
             place = self._place[parent]
 
-    def _selected(self, places: Sequence[int]) -> Events:
-        return _part(self.events, places)
-
     def place(self, element: int) -> int:
         """Which of the elements one is, counted from 0; -1 for the document.
 
@@ -201,19 +172,9 @@ class Message:
         """
         return self._place[element] if element else -1
 
-    def attributes(self, element: int) -> tuple[Attribute, ...] | None:
-        """Those of an element; None if they do not travel."""
-        return self.events.attributes[self._place[element]] if self.events.attributes else None
-
     def depth(self, element: int) -> int:
         """D of an element; 0 of the document."""
         return self.events.depth[self._place[element]] if element else 0
-
-    def is_inside(self, inner: int, outer: int) -> bool:
-        """Whether an element lies in another, not the same."""
-        if outer == 0:
-            return inner != 0
-        return outer < inner < self.events.right[self._place[outer]]
 
     def is_reached(self, path: Path, element: int) -> bool:
         """Whether the labels of a state lead to an element, over those that it is in."""
@@ -228,24 +189,6 @@ class Message:
         return places[::-1]
 
 
-def around_all(events: Events, elements: Collection[int]) -> Events:
-    """What `Message.around` gives of each of several elements, together.
-
-    Cost: O(elements of the message), and of the list a logarithm each.
-    """
-    if 0 in elements:
-        return events
-    wanted = sorted(set(elements))
-    places, until = [], 0
-    for place, (left, right) in enumerate(zip(events.left, events.right, strict=True)):
-        at = bisect_left(wanted, left)
-        if at < len(wanted) and wanted[at] == left:
-            until = max(until, right)
-        if left < until or (at < len(wanted) and wanted[at] < right):
-            places.append(place)
-    return events if len(places) == len(events.left) else _part(events, places)
-
-
 def _part(events: Events, places: Sequence[int]) -> Events:
     used = {n: place for place, n in enumerate(dict.fromkeys(events.name[p] for p in places))}
     return Events(
@@ -254,7 +197,6 @@ def _part(events: Events, places: Sequence[int]) -> Events:
         tuple(events.left[place] for place in places),
         tuple(events.right[place] for place in places),
         tuple(events.depth[place] for place in places),
-        tuple(events.attributes[place] for place in places) if events.attributes else (),
     )
 
 

@@ -1,4 +1,4 @@
-"""A peer that filters: the states of its keys, and what its publishers and subscribers ask.
+"""A peer that filters: the pieces of its keys, and the requests of its publishers and subscribers.
 
 It lies on a substrate, of which it knows nothing but `pathcast.dht.substrate.Substrate`.
 
@@ -14,9 +14,9 @@ Example:
     >>> for name in names:
     ...     begin(name)
     >>> _ = network.call("a", lambda peer, _: peer.subscribe("s", "//x[@y > 2]", "ann"))
-    >>> network.run(until=1.0)
-    >>> _ = network.call("b", lambda peer, _: peer.publish(b"<r><x y='3'/></r>", "bob"))
     >>> network.run(until=2.0)
+    >>> _ = network.call("b", lambda peer, _: peer.publish(b"<r><x y='3'/></r>", "bob"))
+    >>> network.run(until=4.0)
     >>> for peer, given in network.delivered:
     ...     print(peer, given.to, type(given.what).__name__)
     a ann Subscribed
@@ -32,51 +32,37 @@ from functools import partial
 
 from pathcast.dht.courier import Courier
 from pathcast.dht.decisions import Decisions
-from pathcast.dht.events import Events, Message
 from pathcast.dht.gathering import answer_together
-from pathcast.dht.identifiers import identifier, is_in_range
-from pathcast.dht.indexing import Indexing
-from pathcast.dht.iterative import Iterating
 from pathcast.dht.matching import Matching
 from pathcast.dht.messages import Done, Later, Refused, Reply
-from pathcast.dht.piece_cutting import PieceSettings
-from pathcast.dht.piece_records import prefixes
-from pathcast.dht.piecewise import Piecewise
-from pathcast.dht.publication_memory import PublicationMemory
-from pathcast.dht.publishing import Publishing, StateWay, Way
-from pathcast.dht.safeguards import ALL_SAFEGUARDS, Safeguards
-from pathcast.dht.shedding import Shedding, SheddingSettings
-from pathcast.dht.state_messages import (
-    ExpandState,
+from pathcast.dht.piece_cutting import Cutting, PieceSettings
+from pathcast.dht.piece_indexing import PieceIndexing
+from pathcast.dht.piece_messages import (
     FetchBody,
-    FetchState,
     FetchTop,
-    GivenUp,
-    HoldReplica,
     Indexed,
     IndexQuery,
     IsOpen,
     Lost,
     Match,
     NotIndexed,
+    PieceQuestion,
     Ran,
-    RecExpandState,
     Relink,
     RemoveQuery,
     RunPieces,
-    StateQuestion,
     TakePiece,
     Together,
-    Visited,
 )
-from pathcast.dht.state_store import StateStore
-from pathcast.dht.states import encoded_state, held_state
+from pathcast.dht.piece_publishing import PieceWay
+from pathcast.dht.piece_running import PieceRunning
+from pathcast.dht.piece_store import PieceStore
+from pathcast.dht.publication_memory import PublicationMemory
+from pathcast.dht.publishing import Publishing
+from pathcast.dht.safeguards import ALL_SAFEGUARDS, Safeguards
 from pathcast.dht.subscriptions import Subscriptions
 from pathcast.dht.substrate import CLOCK_RATES, Asked, Substrate
-from pathcast.dht.visiting import Visiting
-from pathcast.errors import ConfigError
 from pathcast.limits import Limits
-from pathcast.message import parse_message
 from pathcast.protocol import Effect
 
 __all__ = ["FilteringPeer", "FilteringSettings"]
@@ -87,9 +73,7 @@ class FilteringSettings:
     """What all peers agree on.
 
     Attributes:
-        length: l: so many elements away from a state others are held with it.
-        whole: Whether all of a message travels with every visit, as in the paper; else what the
-            visit can see of it, and the whole message only to peers that have to decide on it.
+        pieces: When pieces are cut, and how long a publisher uses the top.
         retry_seconds: Before a key is looked up again whose owner did not take a question.
         tries: How often it is.
         gather_seconds: How long a question waits for others to the same peer, to travel with them;
@@ -98,20 +82,10 @@ class FilteringSettings:
         patience_tries: How often, without news.
         acknowledge_seconds: The same for a subscriber, at least; None: `patience_seconds`.
         limits: What a message may cost.
-        on_the_way: Whether predicates on attributes are evaluated where edges are followed, beside
-            after structure.
-        shedding: When a state is replicated; None: never.
-        pieces: The automaton is in pieces by cost, not in states; None: it is not. Then `length`,
-            `whole`, `on_the_way` and `shedding` have no meaning, and nothing is published
-            iteratively.
         safeguards: Only tests give others.
-
-    Raises:
-        ConfigError: Pieces are combined with what is about states.
     """
 
-    length: int = 0
-    whole: bool = False
+    pieces: PieceSettings = field(default_factory=PieceSettings)
     retry_seconds: float = 0.25
     tries: int = 20
     gather_seconds: float | None = None
@@ -119,23 +93,14 @@ class FilteringSettings:
     patience_tries: int = 10
     acknowledge_seconds: float | None = None
     limits: Limits = field(default_factory=Limits)
-    on_the_way: bool = False
-    shedding: SheddingSettings | None = None
-    pieces: PieceSettings | None = None
     safeguards: Safeguards = ALL_SAFEGUARDS
-
-    def __post_init__(self) -> None:
-        for name in ("length", "whole", "on_the_way", "shedding"):
-            if self.pieces is not None and getattr(self, name):
-                reason = f"{name} is about states, and there are pieces"
-                raise ConfigError("config.invalid", key="pieces", reason=reason)
 
 
 class FilteringPeer:
     """One life of a peer, as a `pathcast.protocol.Node`.
 
     Args:
-        below: Makes its part of the structured overlay, given what takes questions about states.
+        below: Makes its part of the structured overlay, given what takes questions about pieces.
         life: A number that no life of it had before.
         disk: What it saved: its subscriptions.
         settings: The same for all.
@@ -143,10 +108,8 @@ class FilteringPeer:
     Attributes:
         substrate: Its part of the structured overlay.
         courier: Counts what was sent.
-        visiting: Counts what was done for publications.
-        matching: Counts what was decided.
-        shedding: Counts notices of replicas.
-        pieces: Counts what was done for pieces; None if there are none.
+        running: Counts what was run for publications.
+        cutting: Counts pieces that were cut off.
     """
 
     def __init__(
@@ -167,68 +130,47 @@ class FilteringPeer:
             settings.tries,
             settings.gather_seconds,
         )
-        store = StateStore(
-            self.substrate,
-            self.courier,
-            settings.retry_seconds,
-            held_state,
-            encoded_state,
-            settings.safeguards,
-        )
+        safeguards = settings.safeguards
+        store = PieceStore(self.substrate, self.courier, settings.retry_seconds, safeguards)
         memory = PublicationMemory(lambda: self._now)
-        settle = self.substrate.settle_seconds
-        if settings.shedding is not None:
-            settle += settings.shedding.replica_seconds * CLOCK_RATES
-        self.shedding = Shedding(self.substrate, self.courier, settings.shedding, lambda: self._now)
         self._now = 0.0
-        self._indexing = Indexing(
-            self.substrate,
-            self.courier,
-            store,
-            settings.length,
-            settle,
-            on_the_way=settings.on_the_way,
-            safeguards=settings.safeguards,
-        )
-        self.matching = Matching(self.courier, Decisions())
-        self.visiting = Visiting(
+        self._matching = Matching(self.courier, Decisions())
+        me = self.substrate.me
+        self.cutting = Cutting(self.courier, store, settings.pieces, f"{me.life} {me.name}")
+        self.running = PieceRunning(
             self.substrate,
             self.courier,
             store,
             memory,
-            self.matching,
-            self.shedding,
-            settings.length,
+            self._matching,
+            self.cutting,
+            settings.retry_seconds,
+            settings.tries,
+            safeguards,
         )
-        self.pieces = None
-        way: Way = StateWay(name, self.shedding, whole=settings.whole)
-        if settings.pieces is not None:
-            self.pieces = Piecewise(
-                self.substrate,
-                self.courier,
-                memory,
-                self.matching,
-                settings.pieces,
-                settings.retry_seconds,
-                settings.tries,
-                lambda: self._now,
-                settings.safeguards,
-            )
-            way = self.pieces.way
+        top_seconds = settings.pieces.top_seconds
+        self._indexing = PieceIndexing(
+            self.substrate,
+            self.courier,
+            store,
+            self.cutting,
+            self.substrate.settle_seconds + top_seconds * CLOCK_RATES,
+            settings.retry_seconds,
+            settings.tries,
+            safeguards,
+        )
         patience, tries = settings.patience_seconds, settings.patience_tries
         self._publishing = Publishing(
             name,
             life,
             self.courier,
-            way,
+            PieceWay(name, self.courier, top_seconds, lambda: self._now),
             out,
             settings.limits,
-            attributes=settings.on_the_way,
             patience_seconds=patience,
             tries=tries,
-            safeguards=settings.safeguards,
+            safeguards=safeguards,
         )
-        self._iterating = Iterating(name, self.courier, out, memory, self.matching)
         self._subscriptions = Subscriptions(
             name,
             life,
@@ -238,7 +180,7 @@ class FilteringPeer:
             patience if settings.acknowledge_seconds is None else settings.acknowledge_seconds,
             tries,
             lambda: self._now,
-            settings.safeguards,
+            safeguards,
         )
 
     # As a node.
@@ -251,7 +193,7 @@ class FilteringPeer:
         return [*effects, *self._effects()]
 
     def receive(self, sender: str, message: object, now: float) -> list[Effect]:
-        """As the substrate; what is asked of states comes back here.
+        """As the substrate, which hands questions about pieces back to this peer.
 
         Raises:
             PeerError: What was said cannot be.
@@ -297,28 +239,13 @@ class FilteringPeer:
         return self._on_the_spot()
 
     def publish(self, body: bytes, to: str) -> list[Effect]:
-        """Publish recursively; as `Publishing.publish`."""
+        """As `Publishing.publish`."""
         self._publishing.publish(body, to)
-        return self._on_the_spot()
-
-    def publish_iteratively(self, body: bytes, to: str) -> list[Effect]:
-        """Publish iteratively; as `Iterating.publish`.
-
-        Raises:
-            ConfigError: The automaton is in pieces.
-            MessageError: The door refuses the message.
-        """
-        if self.pieces is not None:
-            reason = "nothing is published iteratively where there are pieces"
-            raise ConfigError("config.invalid", key="pieces", reason=reason)
-        tree = parse_message(body, self._settings.limits)
-        message = Message(Events.of(tree, attributes=self._settings.on_the_way))
-        self._iterating.publish(self._publishing.new_name(), body, message, to)
         return self._on_the_spot()
 
     @property
     def under_way(self) -> int:
-        """Publications of this peer that have no outcome yet; recursive ones."""
+        """Publications of this peer that have no outcome yet."""
         return self._publishing.under_way
 
     @property
@@ -343,60 +270,37 @@ class FilteringPeer:
             self.courier.after(0.0, lambda: None)
         return self.substrate.effects()
 
-    def _asked(self, sender: str, asked: StateQuestion, answer: Callable[[Reply], None]) -> None:
-        if self.pieces is not None and self.pieces.asked(sender, asked, answer):
-            return
+    def _asked(self, sender: str, asked: PieceQuestion, answer: Callable[[Reply], None]) -> None:
         match asked:
             case Together():
                 answer_together(asked, partial(self._asked, sender), answer)
-            case RecExpandState():
-                self.visiting.visit(sender, asked, answer)
-            case Visited():
-                self._publishing.visited(sender, asked, answer)
+            case RunPieces():
+                self.running.run(sender, asked, answer)
             case Ran():
                 self._publishing.ran(sender, asked, answer)
-            case ExpandState():
-                self.visiting.expand(asked, answer)
-            case IndexQuery():
-                self._indexing.index(asked, answer)
-            case RemoveQuery():
-                self._indexing.remove(asked, answer)
-            case GivenUp():
-                self._indexing.give_up(asked, answer)
+            case IndexQuery() | RemoveQuery():
+                self._indexing.change(asked, answer)
+            case FetchTop():
+                self._indexing.fetch_top(asked, answer)
+            case TakePiece():
+                self._indexing.take(asked, answer)
+            case Relink():
+                self._indexing.relink(asked, answer)
             case Indexed():
                 self._subscriptions.indexed(asked, answer)
             case NotIndexed():
                 self._subscriptions.not_indexed(asked, answer)
             case IsOpen(publication):
-                ways = (self._publishing, self._iterating)
-                answer(Done() if any(way.is_open(publication) for way in ways) else Refused())
-            case Lost():
-                self._lost(asked, answer)
+                answer(Done() if self._publishing.is_open(publication) else Refused())
             case Match():
                 self._subscriptions.match(asked, answer)
-            case HoldReplica():
-                self.shedding.hold(asked, answer)
-            case FetchState():
-                self.shedding.fetch(asked, answer)
+            case Lost():
+                self._lost(asked, answer)
             case FetchBody():
                 self._publishing.fetch(asked, answer)
-            case RunPieces() | FetchTop() | TakePiece() | Relink():
-                answer(Later())
 
     def _lost(self, asked: Lost, answer: Callable[[Reply], None]) -> None:
         """Bring back what was lost, as far as it is this peer's to do so."""
-        is_everything = self.pieces is not None
-        is_here = self._subscriptions.lost(asked, _is_all if is_everything else _is_on_the_way)
-        if self.pieces is not None:
-            is_here &= self.pieces.lost(asked)
-        answer(Done() if is_here else Later())
-
-
-def _is_on_the_way(key: str, low: int, high: int) -> bool:
-    """Whether one of the states on the way to a state lies in an arc."""
-    return any(is_in_range(low, identifier(prefix), high) for prefix in prefixes(key))
-
-
-def _is_all(key: str, low: int, high: int) -> bool:
-    """In which pieces a query is, its subscriber does not know."""
-    return True
+        are_queries_here = self._subscriptions.lost(asked)
+        are_pieces_here = self._indexing.lost(asked)
+        answer(Done() if are_queries_here and are_pieces_here else Later())

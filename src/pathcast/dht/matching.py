@@ -2,8 +2,8 @@
 
 A query whose gate says all of it is satisfied where the gate is found. Any other is decided on the
 whole message, which travels with the visit or is fetched from the publisher, once for each peer
-and publication. Several visits can accept the same query, at several elements or at copies of a
-state: a peer decides and tells once, a subscriber takes a match once.
+and publication. Several visits can accept the same query, at several elements or in several
+pieces: a peer decides and tells once, a subscriber takes a match once.
 
 Source: 000, sections 5.2 (notification) and 5.3.
 """
@@ -13,15 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from pathcast.dht.automaton import gates_of
 from pathcast.dht.courier import Courier
 from pathcast.dht.decisions import Decisions
+from pathcast.dht.gates import gates_of
 from pathcast.dht.identifiers import state_key
 from pathcast.dht.messages import Done, Later, Refused, Reply
-from pathcast.dht.piece_records import START_PIECE
+from pathcast.dht.piece_messages import Body, FetchBody, Match, Problem, RemoveQuery
+from pathcast.dht.piece_records import START_PIECE, Entry
 from pathcast.dht.publication_memory import Publication
-from pathcast.dht.state_messages import Body, FetchBody, Match, Problem, RemoveQuery
-from pathcast.dht.states import Entry
 from pathcast.query import compile_query
 
 __all__ = ["Matching"]
@@ -36,13 +35,9 @@ class Matching:
     Args:
         courier: For what is sent.
         decisions: Of queries with conditions.
-
-    Attributes:
-        candidates: Entries that had to be decided on the whole message.
     """
 
     def __init__(self, courier: Courier, decisions: Decisions) -> None:
-        self.candidates = 0
         self._courier = courier
         self._decisions = decisions
 
@@ -96,7 +91,6 @@ class Matching:
             for entry in entries:
                 self._settled(publication, entry, "the message is not to be had any more")
             return
-        self.candidates += len(entries)
         answers = self._decisions.decide(
             body, [(entry.query, entry.namespaces) for entry in entries]
         )
@@ -126,7 +120,7 @@ class Matching:
         """Take out a query that its subscriber does not know (any more)."""
         for gate in gates_of(compile_query(entry.query, dict(entry.namespaces))):
             key = state_key(gate.labels)
-            asked = RemoveQuery(key, 0, entry.registration, entry.subscriber, 0)
+            asked = RemoveQuery(key, entry.registration, entry.subscriber, 0)
             self._courier.to_owner(START_PIECE, asked)
 
     def _settled(self, publication: Publication, entry: Entry, reason: str | None) -> None:

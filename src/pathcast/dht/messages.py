@@ -2,7 +2,7 @@
 
 Every message is a question with a number (`Ask`) or the answer to one (`Answer`). A question names
 the life it is put to: a peer that was begun again is another member, and says so (`Absent`).
-What is asked of states stands in `pathcast.dht.state_messages`. Decoding checks the shape of what
+What is asked of pieces stands in `pathcast.dht.piece_messages`. Decoding checks the shape of what
 comes from outside.
 
 Example:
@@ -24,7 +24,7 @@ import msgspec
 from msgspec import Meta
 
 from pathcast.dht.identifiers import identifier
-from pathcast.dht.state_messages import Body, Expanded, Place, StateQuestion
+from pathcast.dht.piece_messages import Body, PieceQuestion, Place
 from pathcast.errors import PeerError
 
 __all__ = [
@@ -62,7 +62,6 @@ __all__ = [
     "Rectify",
     "Refused",
     "Renew",
-    "Replicated",
     "Replies",
     "Reply",
     "RingQuestion",
@@ -358,17 +357,11 @@ class Later(_Message, frozen=True):
     """Not mine, or not now: look up again."""
 
 
-class Replicated(_Message, frozen=True):
-    """As `Done`, and these hold the state as well."""
-
-    holders: Members
-
-
 class Absent(_Message, frozen=True):
     """The life you speak of is over, or has not joined."""
 
 
-SingleReply = Done | Later | Refused | Replicated
+SingleReply = Done | Later | Refused
 
 
 class Replies(_Message, frozen=True):
@@ -395,7 +388,7 @@ RingQuestion = (
     | Get
     | Put
 )
-Question = RingQuestion | StateQuestion
+Question = RingQuestion | PieceQuestion
 Reply = (
     State
     | Hop
@@ -411,9 +404,7 @@ Reply = (
     | Refused
     | Later
     | Absent
-    | Expanded
     | Body
-    | Replicated
     | Replies
 )
 

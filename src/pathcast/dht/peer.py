@@ -49,10 +49,10 @@ from pathcast.dht.messages import (
     Value,
     to_wire,
 )
+from pathcast.dht.piece_messages import Lost, PieceQuestion
 from pathcast.dht.records import RecordStore
 from pathcast.dht.restoring import Restoring
 from pathcast.dht.ring import CORRECT, Found, Operations, Ring
-from pathcast.dht.state_messages import Lost, StateQuestion
 from pathcast.dht.substrate import CLOCK_RATES, Asked, Location
 from pathcast.dht.surplus import Surplus
 from pathcast.errors import PeerError
@@ -124,7 +124,7 @@ class Peer:
         life: A number that no life of it had before. Members of the base have one life, 0.
         base: Names of the stable base, the same for all; at least `settings.successors` + 1.
         settings: The same for all.
-        asked: Gets what is asked of states: sender, question, what takes the answer.
+        asked: Gets questions about pieces: sender, question, and the taker of the answer.
 
     Attributes:
         me: This life; another one when the others have taken it for dead.
@@ -159,7 +159,7 @@ class Peer:
             self._judge if settings.operations.ask_base else None,
             frozenset(self._base),
         )
-        self._asked_of_states = asked
+        self._asked_of_pieces = asked
         self._now = 0.0
         self.membership = Membership(
             self.me,
@@ -201,7 +201,7 @@ class Peer:
             self.custody,
             self.records,
             self.membership,
-            self._asked_of_states,
+            self._asked_of_pieces,
         )
         self.surplus = Surplus(
             self.ring,
@@ -428,9 +428,9 @@ class Peer:
             # What was lost meanwhile was restored without the subscriptions of this peer.
             self._has_to_return = False
             circle = to_wire(self.me.identifier)
-            if self._asked_of_states is not None:
+            if self._asked_of_pieces is not None:
                 lost = Lost(circle, circle, self.me.life)
-                self._asked_of_states(self.me.name, lost, lambda _: None)
+                self._asked_of_pieces(self.me.name, lost, lambda _: None)
 
     def _look_for_predecessor(self) -> None:
         """A predecessor says in each round that it is one; if it does not, it is asked.
@@ -487,11 +487,11 @@ class Peer:
             if not self.membership.has_lease:
                 # It is put again; there will be a lease then, or another life.
                 return
-        if isinstance(ask.what, StateQuestion):
-            if self._asked_of_states is None:
+        if isinstance(ask.what, PieceQuestion):
+            if self._asked_of_pieces is None:
                 answer(Later())
             else:
-                self._asked_of_states(sender, ask.what, answer)
+                self._asked_of_pieces(sender, ask.what, answer)
             return
         match ask.what:
             case Rectify(member) | Leaving(member) | Renew(member) | Hold(Custody(owner=member)):

@@ -26,13 +26,11 @@ from msgspec.structs import replace
 
 from pathcast.dht.courier import Courier
 from pathcast.dht.messages import Done, Refused, Reply
+from pathcast.dht.piece_messages import Relink, TakePiece
 from pathcast.dht.piece_records import START_PIECE, PieceRecord, moved, prefixes
-from pathcast.dht.state_messages import Relink, TakePiece
-from pathcast.dht.state_store import StateStore
+from pathcast.dht.piece_store import PieceStore
 
-__all__ = ["Cutting", "PieceSettings", "PieceStore", "part_of"]
-
-PieceStore = StateStore[PieceRecord, PieceRecord]
+__all__ = ["Cutting", "PieceSettings", "part_of"]
 
 _TOP_PART: Final = 1 / 8
 """What costs more than this part of the start state's piece is not cut off as a whole."""

@@ -7,7 +7,7 @@ Example:
     >>> from pathcast.dht.events import Events
     >>> from pathcast.dht.piece_records import NOTHING, Link
     >>> from pathcast.message import parse_message
-    >>> finder = PieceFinder("kernel")
+    >>> finder = PieceFinder()
     >>> finder.follow(PieceRecord(links={"start/a/b": Link("start/a/b", NOTHING)}))
     >>> message = Message(Events.of(parse_message(b"<a><b/><c/><b/></a>")))
     >>> finder.find(message, {"start/a": [1]})
@@ -33,7 +33,8 @@ class PieceFinder:
 
     def __init__(self) -> None:
         self._record: PieceRecord | None = None
-        self._wanted: set[str] = set()
+        # In the order of the record, so that what is found has an order too.
+        self._wanted: dict[str, None] = {}
         self._begin()
 
     def _begin(self) -> None:
@@ -46,7 +47,7 @@ class PieceFinder:
         if record is self._record:
             return
         self._record = record
-        self._wanted = {*record.entries, *record.links}
+        self._wanted = dict.fromkeys((*record.entries, *record.links))
         if len(self._keys) > 2 * len(self._wanted) + _STALE_MIN:
             self._begin()
         for key in self._wanted:

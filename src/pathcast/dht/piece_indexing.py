@@ -18,7 +18,15 @@ from pathcast.dht.acknowledging import Acknowledging
 from pathcast.dht.courier import Courier
 from pathcast.dht.identifiers import identifier, is_in_range, state_path
 from pathcast.dht.messages import Done, Later, Refused, Reply, Value, from_wire
-from pathcast.dht.piece_cutting import Cutting, PieceStore
+from pathcast.dht.piece_cutting import Cutting
+from pathcast.dht.piece_messages import (
+    FetchTop,
+    IndexQuery,
+    Lost,
+    Relink,
+    RemoveQuery,
+    TakePiece,
+)
 from pathcast.dht.piece_records import (
     START_PIECE,
     PieceRecord,
@@ -30,16 +38,9 @@ from pathcast.dht.piece_records import (
     with_passed,
     without_entry,
 )
+from pathcast.dht.piece_store import PieceStore
 from pathcast.dht.repetitions import Repetitions
 from pathcast.dht.safeguards import Safeguards
-from pathcast.dht.state_messages import (
-    FetchTop,
-    IndexQuery,
-    Lost,
-    Relink,
-    RemoveQuery,
-    TakePiece,
-)
 from pathcast.dht.substrate import Substrate
 
 __all__ = ["PieceIndexing"]

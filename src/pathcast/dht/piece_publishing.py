@@ -1,4 +1,4 @@
-"""A publisher's part where the automaton is in pieces: it runs the top, and enters what it meets.
+"""A publisher's way into the pieces: it runs the top, and enters the pieces that it meets.
 
 The *top* is the piece of the start state without its queries: states that accept, and links. Every
 publisher has it, reads it from its peer, and uses it for `top_seconds`; its version travels, so
@@ -9,23 +9,55 @@ published then meets it, by links that are old but lead there (`piece_records`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from pathcast.dht.courier import Courier
-from pathcast.dht.events import Events
+from pathcast.dht.credit import Ledger
+from pathcast.dht.events import Events, Message
 from pathcast.dht.messages import Reply, Value
 from pathcast.dht.piece_finder import PieceFinder
+from pathcast.dht.piece_messages import FetchTop, Problem, RunPieces, Visit
 from pathcast.dht.piece_records import NOTHING, START_PIECE, PieceRecord, covering, decoded_piece
 from pathcast.dht.piece_running import Entered, enter
-from pathcast.dht.publishing import Execution
-from pathcast.dht.state_messages import FetchTop, RunPieces, Visit
 
-__all__ = ["PieceWay"]
+__all__ = ["Execution", "PieceWay"]
 
 _NO_EVENTS = Events((), (), (), (), ())
 
 
+@dataclass(slots=True)
+class Execution:
+    """A publication that has no outcome yet.
+
+    Attributes:
+        publication: Its name.
+        to: Whom the outcome is for.
+        body: The message.
+        message: The same, as events.
+        ledger: Its credits.
+        problems: What could not be decided or told.
+        hops: Messages in the longest chain so far.
+        way: The same with the hops of look-ups.
+        is_begun: Whether the top has been run.
+        is_moving: Whether a credit has come back since something was asked for last.
+        tries: How often something was asked for since.
+    """
+
+    publication: str
+    to: str
+    body: bytes
+    message: Message
+    ledger: Ledger
+    problems: set[Problem] = field(default_factory=set)
+    hops: int = 0
+    way: int = 0
+    is_begun: bool = False
+    is_moving: bool = False
+    tries: int = 0
+
+
 class PieceWay:
-    """The way of pieces; a `pathcast.dht.publishing.Way`.
+    """Asks the peers of pieces for the credits of an execution that are missing.
 
     Args:
         publisher: Name of the peer.
@@ -52,7 +84,12 @@ class PieceWay:
         self._waiting: dict[str, Callable[[bool, int, int], None]] = {}
 
     def ask(self, execution: Execution, is_over: Callable[[], None]) -> None:
-        """As `Way.ask`."""
+        """Ask for all credits of an execution that are missing.
+
+        Args:
+            execution: Its ledger may be changed.
+            is_over: Called if the ledger was changed.
+        """
 
         def with_top(is_current: bool, hops: int, way: int) -> None:
             # If it is not to be had, the start is missing, and asked for again.

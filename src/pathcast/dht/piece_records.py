@@ -30,12 +30,12 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
-from pathcast.dht.states import Entry
 from pathcast.errors import PeerError
 
 __all__ = [
     "NOTHING",
     "START_PIECE",
+    "Entry",
     "Link",
     "PieceRecord",
     "Reads",
@@ -57,8 +57,30 @@ START_PIECE: Final = "start"
 
 Key = Annotated[str, Meta(max_length=65_536)]
 Label = Annotated[str, Meta(max_length=65_536)]
+Short = Annotated[str, Meta(max_length=256)]
+Text = Annotated[str, Meta(max_length=65_536)]
 
 _REMOVED_MAX = 256
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A query at its accepting state, and who wants to know.
+
+    Attributes:
+        registration: One indexing of one gate; no other has it.
+        subscription: The subscriber's name for it.
+        subscriber: The peer that is told.
+        query: The whole query.
+        namespaces: Its prefixes.
+        is_exact: Whether who reaches the state satisfies the query; else it is evaluated.
+    """
+
+    registration: Short
+    subscription: Short
+    subscriber: Short
+    query: Text
+    namespaces: Annotated[tuple[tuple[Short, Text], ...], Meta(max_length=256)]
+    is_exact: bool
 
 
 class Reads(msgspec.Struct, frozen=True, array_like=True):
@@ -104,12 +126,12 @@ class PieceRecord(msgspec.Struct, frozen=True, array_like=True):
     """
 
     roots: tuple[Key, ...] = (START_PIECE,)
-    entries: dict[Key, dict[Annotated[str, Meta(max_length=256)], Entry]] = {}
+    entries: dict[Key, dict[Short, Entry]] = {}
     links: dict[Key, Link] = {}
-    removed: tuple[Annotated[str, Meta(max_length=256)], ...] = ()
+    removed: tuple[Short, ...] = ()
     leaving: dict[Key, PieceRecord] = {}
     is_there: bool = True
-    cut: Annotated[str, Meta(max_length=256)] = ""
+    cut: Short = ""
 
 
 _DECODER = msgspec.msgpack.Decoder(PieceRecord)

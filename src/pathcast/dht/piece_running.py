@@ -24,19 +24,20 @@ from msgspec.structs import replace
 
 from pathcast.dht.courier import Courier
 from pathcast.dht.events import Message
+from pathcast.dht.identifiers import state_path
 from pathcast.dht.matching import Matching
 from pathcast.dht.messages import Done, Later, Reply
-from pathcast.dht.piece_cutting import Cutting, PieceStore
+from pathcast.dht.piece_cutting import Cutting
 from pathcast.dht.piece_finder import PieceFinder
-from pathcast.dht.piece_records import START_PIECE, PieceRecord, Reads, covering
+from pathcast.dht.piece_messages import Elements, Problem, Ran, RunPieces, Visit
+from pathcast.dht.piece_records import START_PIECE, Entry, PieceRecord, Reads, covering
+from pathcast.dht.piece_store import PieceStore
 from pathcast.dht.publication_memory import Publication, PublicationMemory
-from pathcast.dht.publishing import checked_visits
 from pathcast.dht.safeguards import Safeguards
-from pathcast.dht.state_messages import Elements, Problem, Ran, RunPieces, Visit
-from pathcast.dht.states import Entry
 from pathcast.dht.substrate import Substrate
+from pathcast.errors import PeerError
 
-__all__ = ["Entered", "PieceRunning", "enter"]
+__all__ = ["Entered", "PieceRunning", "checked_visits", "enter"]
 
 _FINDERS_MAX = 1_000
 
@@ -111,8 +112,6 @@ class PieceRunning:
 
     Attributes:
         done: Pieces that were run.
-        steps: Elements at which something was active, together.
-        pruned: Messages in which nothing was new.
     """
 
     def __init__(
@@ -128,8 +127,6 @@ class PieceRunning:
         safeguards: Safeguards,
     ) -> None:
         self.done = 0
-        self.steps = 0
-        self.pruned = 0
         self._substrate = substrate
         self._courier = courier
         self._store = store
@@ -168,7 +165,6 @@ class PieceRunning:
         if new:
             self._read(replace(asked, pieces=new), message, publication, self._tries)
             return
-        self.pruned += 1
         if sender == asked.publisher:
             # The publisher asks again: it does not know.
             reports = (publication.runs[v] for its in own.values() for v in _visits(its))
@@ -266,10 +262,25 @@ class PieceRunning:
                 del self._finders[next(iter(self._finders))]
             finder = self._finders.setdefault(piece, PieceFinder())
             finder.follow(record)
-            found, steps = finder.find(message, entered)
-            self.steps += steps
+            found, _ = finder.find(message, entered)
         self._cutting.ran(piece, record, Counter(key for key, _ in found))
         return found
+
+
+def checked_visits(message: Message, elements: Elements) -> list[Visit]:
+    """States and the elements at which they are active.
+
+    Raises:
+        PeerError: "dht.key", "dht.claim"; there is no such state, or it is not active there.
+    """
+    found = []
+    for key, its in elements.items():
+        path = state_path(key)
+        for element in its:
+            if (element and element not in message) or not message.is_reached(path, element):
+                raise PeerError("dht.claim", claim=f"{key} is active at element {element}")
+            found.append(Visit(key, element))
+    return found
 
 
 def _visits(elements: Mapping[str, Iterable[int]]) -> list[Visit]:

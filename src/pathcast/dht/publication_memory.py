@@ -3,11 +3,11 @@
 Example:
     >>> seconds = [0.0]
     >>> memory = PublicationMemory(now=lambda: seconds[0])
-    >>> memory.of("first", "publisher").reached.add("start")
+    >>> memory.of("first", "publisher").body = b"<a/>"
     >>> seconds[0] = 700.0
     >>> _ = memory.of("second", "publisher")
-    >>> len(memory), memory.of("first", "publisher").reached
-    (1, set())
+    >>> len(memory), memory.of("first", "publisher").body
+    (1, None)
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pathcast.dht.state_messages import DoneVisit, Problem, Ran, Visit
+from pathcast.dht.piece_messages import Problem, Ran, Visit
 
 __all__ = ["Publication", "PublicationMemory"]
 
@@ -34,10 +34,7 @@ class Publication:
         name: Of the publication.
         publisher: The peer it comes from.
         began: When it was first seen, in seconds.
-        visits: Those that were begun here; None until they are done.
         runs: Where pieces were entered here, and what came of it; None until that is known.
-        reached: States of this peer that it has reached.
-        reports: Done, and not yet told to the publisher.
         body: The message, once it was needed.
         waiting_for_body: Who needs it.
         settled: By registration, what was decided and told: None, or why not.
@@ -47,10 +44,7 @@ class Publication:
     name: str
     publisher: str
     began: float
-    visits: dict[Visit, DoneVisit | None] = field(default_factory=dict)
     runs: dict[Visit, Ran | None] = field(default_factory=dict)
-    reached: set[str] = field(default_factory=set)
-    reports: list[DoneVisit] = field(default_factory=list)
     body: bytes | None = None
     waiting_for_body: list[Callable[[bytes | None], None]] = field(default_factory=list)
     settled: dict[str, Problem | None] = field(default_factory=dict)

@@ -28,9 +28,9 @@ from pathcast.dht.asking import Questions
 from pathcast.dht.custody import Custodian
 from pathcast.dht.membership import Membership
 from pathcast.dht.messages import Done, Member, Read, Reply, State, to_wire
+from pathcast.dht.piece_messages import Lost
 from pathcast.dht.records import RecordStore
 from pathcast.dht.ring import Ring
-from pathcast.dht.state_messages import Lost
 from pathcast.dht.substrate import Asked
 from pathcast.dht.walking import GoOn, walk
 

@@ -12,11 +12,8 @@ class Safeguards:
     """Each can be switched off.
 
     Attributes:
-        waits_for_readers: A subscription is acknowledged when every peer that has read a state
+        waits_for_readers: A subscription is acknowledged when every peer that has read a piece
             before it was stored has read it anew, not when it is stored.
-        keeps_passed_edges: An edge to an empty state stays if a query has passed it since.
-        late_begin_anew: A query that arrives at a state which was given up since it passed the one
-            before begins anew.
         remembers_removals: A registration that was removed does not come back with a message that
             came twice.
         passes_on: What comes to a piece that has given it away is passed on to where it went.
@@ -31,8 +28,6 @@ class Safeguards:
     """
 
     waits_for_readers: bool = True
-    keeps_passed_edges: bool = True
-    late_begin_anew: bool = True
     remembers_removals: bool = True
     passes_on: bool = True
     waits_for_pieces: bool = True

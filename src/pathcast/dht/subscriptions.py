@@ -21,12 +21,11 @@ from functools import partial
 
 import msgspec
 
-from pathcast.dht.automaton import gates_of
 from pathcast.dht.courier import Courier
+from pathcast.dht.gates import gates_of
 from pathcast.dht.identifiers import state_key
-from pathcast.dht.messages import Done, Later, Refused, Reply, from_wire
-from pathcast.dht.safeguards import ALL_SAFEGUARDS, Safeguards
-from pathcast.dht.state_messages import (
+from pathcast.dht.messages import Done, Later, Refused, Reply
+from pathcast.dht.piece_messages import (
     Indexed,
     IndexQuery,
     IsOpen,
@@ -35,7 +34,8 @@ from pathcast.dht.state_messages import (
     NotIndexed,
     RemoveQuery,
 )
-from pathcast.dht.states import Entry
+from pathcast.dht.piece_records import START_PIECE, Entry
+from pathcast.dht.safeguards import ALL_SAFEGUARDS, Safeguards
 from pathcast.errors import ConfigError, DuplicateQueryError, UnknownQueryError
 from pathcast.protocol import Deliver, Effect, Forget, Save
 from pathcast.query import compile_query
@@ -235,7 +235,7 @@ class Subscriptions:
         self._begin(subscription)
 
     def indexed(self, asked: Indexed, answer: Callable[[Reply], None]) -> None:
-        """A query is at all its states, or at none any more."""
+        """A query is in its piece, or in none any more."""
         answer(Done())
         subscription = self._of.get(asked.registration)
         if subscription is None:
@@ -248,8 +248,8 @@ class Subscriptions:
             return
         standing.round += 1
         self._last = self._now()
-        # Of the attempt that has come through, or has begun anew on the way: what was lost before
-        # says nothing of how long one takes.
+        # Of the attempt that has come through: what was lost before says nothing of how long one
+        # takes.
         of_it = [time for number, time in standing.sent.items() if number <= asked.attempt]
         took = self._last - (of_it[-1] if of_it else standing.asked)
         self._usual_seconds += (took - self._usual_seconds) / _TIMES
@@ -274,26 +274,20 @@ class Subscriptions:
             if is_latest and asked.registration in standing.waiting:
                 self._again(subscription, standing)
 
-    def lost(self, asked: Lost, concerns: Callable[[str, int, int], bool]) -> bool:
-        """Index again what has to do with an arc that was lost.
+    def lost(self, asked: Lost) -> bool:
+        """Index all queries again: their subscriber does not know which pieces they were in.
 
         Args:
-            asked: Which.
-            concerns: Whether a query with the key of an accepting state has to do with an arc.
+            asked: The arc whose records are lost.
 
         Returns:
             Whether all of it is acknowledged, or its subscribers know that it is not.
         """
         loss = asked.low, asked.high, asked.number
         if loss not in self._lost:
-            arc = from_wire(asked.low), from_wire(asked.high)
             if len(self._lost) >= _LOST_MAX:
                 del self._lost[next(iter(self._lost))]
-            self._lost[loss] = {
-                subscription
-                for subscription, standing in self._standing.items()
-                if any(concerns(key, *arc) for key, _ in standing.saved.indexed)
-            }
+            self._lost[loss] = set(self._standing)
             for subscription in sorted(self._lost[loss]):
                 self._standing[subscription].tries = 0
                 self._begin(subscription)
@@ -373,7 +367,7 @@ class Subscriptions:
     def _begin(self, subscription: str) -> None:
         standing = self._standing[subscription]
         standing.round += 1
-        standing.since = self._attempt + 2
+        standing.since = self._attempt + 1
         standing.sent.clear()
         standing.waiting = {entry.registration for _, entry in standing.saved.indexed}
         self._under_way.discard(subscription)
@@ -407,8 +401,7 @@ class Subscriptions:
             return
         standing.tries += 1
         self.repeated += standing.tries > 1
-        # Not the numbers of what begins anew on the way.
-        self._attempts += 2
+        self._attempts += 1
         attempt = self._attempt
         standing.sent[attempt] = self._now()
         if len(standing.sent) > _SENT_MAX:
@@ -417,10 +410,11 @@ class Subscriptions:
             if entry.registration in standing.waiting:
                 asked: IndexQuery | RemoveQuery
                 if standing.saved.is_leaving:
-                    asked = RemoveQuery(key, 0, entry.registration, self._name, attempt)
+                    asked = RemoveQuery(key, entry.registration, self._name, attempt)
                 else:
-                    asked = IndexQuery(key, 0, entry, {}, attempt)
-                self._courier.to_owner("start", asked, partial(self._sent, subscription, attempt))
+                    asked = IndexQuery(key, entry, attempt)
+                sent = partial(self._sent, subscription, attempt)
+                self._courier.to_owner(START_PIECE, asked, sent)
         self._wait(subscription, standing, round_, self._now(), 1)
         if standing.tries == self._tries + 1:
             self._deliver(standing, NotAcknowledged(subscription))

@@ -14,13 +14,13 @@ from typing import Protocol, TypeAlias
 
 from pathcast.dht.asking import Asking
 from pathcast.dht.messages import Member, Reply, Value
-from pathcast.dht.state_messages import StateQuestion
+from pathcast.dht.piece_messages import PieceQuestion
 from pathcast.protocol import Effect, Node
 
 __all__ = ["CLOCK_RATES", "Asked", "Location", "Substrate"]
 
-Asked: TypeAlias = Callable[[str, StateQuestion, Callable[[Reply], None]], None]
-"""Gets what is asked of states: the sender, the question, and what takes the answer, once."""
+Asked: TypeAlias = Callable[[str, PieceQuestion, Callable[[Reply], None]], None]
+"""Gets questions about pieces: the sender, the question, and the taker of the one answer."""
 
 CLOCK_RATES = 1.1
 """How much faster one clock may run than another."""

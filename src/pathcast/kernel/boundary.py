@@ -24,7 +24,7 @@ from pathcast.errors import (
 )
 
 
-class _MissingKernel:
+class MissingKernel:
     """In the place of the native module where it cannot be imported: each use says why."""
 
     def __init__(self, reason: str) -> None:
@@ -37,7 +37,7 @@ class _MissingKernel:
 try:
     import pathcast_kernel as native
 except ImportError as missing:
-    native = _MissingKernel(str(missing))  # type: ignore[assignment]
+    native = MissingKernel(str(missing))  # type: ignore[assignment]
 
 __all__ = ["ENGINE_VARIABLE", "cache_bytes", "is_plain_nfa", "native", "native_errors"]
 

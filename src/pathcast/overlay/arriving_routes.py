@@ -32,7 +32,7 @@ class Streams:
     """The streams of a routing table, each for one message at a time.
 
     Args:
-        table: The table. One of the reference engine decides at the end of a message.
+        table: The table.
     """
 
     def __init__(self, table: RoutingTable) -> None:

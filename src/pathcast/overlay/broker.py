@@ -497,9 +497,9 @@ class Broker:
         self._host.lapse()
         self.outcome.given.append(Forget("lapsed"))
 
-    def _miss(self, stream: Stream, first: int, last: int) -> None:
+    def _miss(self, stream: Stream, first: int, last: int, given_up: int) -> None:
         """A root does not keep these positions any more, which this broker has not had."""
-        self._host.lapse(stream.root, stream.number, first, last)
+        self._host.miss(stream.root, stream.number, first, last, given_up)
 
     # The stream of this broker.
 
@@ -508,7 +508,7 @@ class Broker:
         stream = self._data.open(self.name, root.stream_number, root.lives, root.log_start)
         stream.hold(log)
         stream.fresh = list(log)
-        stream.drop_until(root.log_start)
+        stream.drop_until(root.log_start, root.given_up)
         stream.at = log[-1].position if log else root.log_start
 
     def _begin_stream(self) -> None:

@@ -69,7 +69,7 @@ class DataPlane:
         name: Of the broker.
         planes: The query plane of each tree: tables.
         local: Takes messages for the broker's own subscribers.
-        miss: Told of positions that do not come any more: the stream, first and last of them.
+        miss: As of `Stream`.
         send: Gives a payload to a neighbour.
         has_room: Whether a neighbour can be sent to now.
         settings: What an operator decides.
@@ -85,7 +85,7 @@ class DataPlane:
         name: str,
         planes: Mapping[str, QueryPlane],
         local: LocalQueries,
-        miss: Callable[[Stream, int, int], None],
+        miss: Callable[[Stream, int, int, int], None],
         send: Callable[[str, Payload], None],
         has_room: Callable[[str], bool],
         settings: BrokerSettings,

@@ -23,7 +23,7 @@ from pathcast.overlay.deliveries import OPERATOR, InForce, Lapsed, Refused
 from pathcast.overlay.outcome import Outcome
 from pathcast.overlay.query_plane import QueryPlane
 from pathcast.overlay.safeguards import Safeguards
-from pathcast.overlay.subscriptions import KeptSubscription, Subscriptions
+from pathcast.overlay.subscriptions import KeptSubscription, Subscription, Subscriptions
 
 __all__ = ["Host"]
 
@@ -102,19 +102,36 @@ class Host:
         """All subscriptions are to be in force anew."""
         self._awaited.extend(self.subscriptions.names())
 
-    def lapse(self, root: str = "", stream: int = 0, first: int = 0, last: int = 0) -> None:
-        """Messages may be lost: subscribers are told, and subscriptions are to be in force anew.
+    def lapse(self) -> None:
+        """Any messages may be lost: subscribers are told, and wait to be in force anew."""
+        for one in self.subscriptions.lapse():
+            self._lapse(one, "", 0, 0, 0)
+
+    def miss(self, root: str, stream: int, first: int, last: int, given_up: int) -> None:
+        """Positions do not come that this host has not had; subscribers are told that they miss.
+
+        Positions after `given_up` had been had by all members when they left the log, and a root
+        knows a host as a member before a subscription there is in force. So if this host has not
+        had them, they are from before this life of it, and nothing is owed to a subscription
+        that came in this life. One that is restored may have been owed them: the disk may be older
+        than what the root has seen.
 
         Args:
-            root: Root broker of the positions that are lost; empty if it is not known which are.
+            root: Root broker of the positions.
             stream: Number of its stream.
-            first: The first of these positions.
+            first: The first of them.
             last: ... and the last one.
+            given_up: As of `Trimmed`.
         """
-        for one in self.subscriptions.lapse():
-            said = Lapsed(one.name, one.version, root, stream, first, last)
-            self._outcome.deliver(one.subscriber, said)
-            self._awaited.append(one.name)
+        is_told = self._safeguards.had
+        for one in self.subscriptions.lapse(restored_only=is_told and given_up < first):
+            is_all = not is_told or self.subscriptions.is_restored(one.name)
+            self._lapse(one, root, stream, first, last if is_all else given_up)
+
+    def _lapse(self, one: Subscription, root: str, stream: int, first: int, last: int) -> None:
+        said = Lapsed(one.name, one.version, root, stream, first, last)
+        self._outcome.deliver(one.subscriber, said)
+        self._awaited.append(one.name)
 
     def forget_members(self) -> None:
         """This broker was taken out of the network: nobody is sure to know it."""

@@ -8,13 +8,13 @@ lease, so that a former player changes nothing any more. It says in the database
 What the service tells it, (2) and (6), is taken from the database, where it stands already; so a
 forged one does nothing. What the planes get is `Deliver(PLANES, Served)`, all that this node serves
 from now on, when it takes the part over or loses it, and `Deliver(PLANES, Change)`, of profiles,
-sources and catalogs, in the order of the log, a source behind the catalog that it names; a message
-of a source is `Deliver(MESSAGES, Accepted)`. `pathcast.overlay.serving` gives that to a broker.
+sources and catalogs, in the order of the log, a source behind the catalog that it names.
+`pathcast.overlay.serving` gives that to a broker, which takes messages of these sources (4) and
+delivers to these profiles (9).
 
 It routes nothing and evaluates nothing.
 
-Source: 001, 3.1, messages (2), (4), (6), (8), (9), and section 5, "Query pre-processor" and
-"Message pre-processor": the root checks the id of the source, nobody else does.
+Source: 001, 3.1, messages (2), (6), (8), and section 5, "Query pre-processor".
 """
 
 from __future__ import annotations
@@ -36,9 +36,6 @@ from pathcast.overlay.registration_messages import (
     HostKnows,
     InterestChanged,
     NotLeading,
-    Publish,
-    Push,
-    Refused,
     RootKnows,
     SourceUpdated,
     TellHost,
@@ -62,21 +59,6 @@ from pathcast.store.records import (
 _Kind = TypeVar("_Kind", Profile, Source)
 
 PLANES: Final = "planes"
-MESSAGES: Final = "messages"
-
-
-class Accepted(msgspec.Struct, frozen=True):
-    """A message of a source that is what it says.
-
-    Attributes:
-        source: Its id.
-        catalog: Number of the catalog that it is to be read with.
-        message: Its bytes.
-    """
-
-    source: str
-    catalog: int
-    message: bytes
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -200,9 +182,7 @@ class Hosting:
             return []
         is_held = self._is_serving and self.leadership.is_held(now)
         answers: Sequence[Effect] = []
-        if isinstance(message, Publish):
-            answers = self._publish(sender, message, is_held)
-        elif isinstance(message, (TellRoot, TellHost)):
+        if isinstance(message, (TellRoot, TellHost)):
             answers = self._told(sender, message) if is_held else []
         elif not is_held:
             answers = [Send(sender, NotLeading(message.request))]
@@ -211,13 +191,6 @@ class Hosting:
                 sender, message.request, lambda: self._change(sender, message), now
             )
         return [*self._news(), *answers]
-
-    def push(self, profile: str, delivery: str, content: bytes | None) -> Sequence[Effect]:
-        """(9): a delivery for a user of this host; nothing for a profile that is not here."""
-        kept = self.profiles.get(profile)
-        if kept is None or kept.state != "active":
-            return []
-        return [Send(kept.address, Push(profile, delivery, content))]
 
     def in_force(self, profile: str, since: int, now: float) -> Sequence[Effect]:
         """The planes say that whatever is published from now on reaches the profile.
@@ -235,17 +208,6 @@ class Hosting:
         self._in_force[profile] = version_of(kept)
         _, asker = self._unsaid.pop(profile, (0, ""))
         return [Send(asker, HostKnows(profile, kept.version))] if asker else []
-
-    def _publish(self, sender: str, message: Publish, is_held: bool) -> Sequence[Effect]:
-        if not is_held:
-            return [Send(sender, NotLeading("-"))]
-        source = self.sources.get(message.source)
-        if source is None or source.address != sender:
-            error = RegistrationError(
-                "registration.unknown", sender=sender, kind="source", id=message.source
-            )
-            return [Send(sender, Refused("", error.code, error.message))]
-        return [Deliver(MESSAGES, Accepted(source.id, source.catalog, message.message))]
 
     def _told(self, sender: str, message: TellRoot | TellHost) -> Sequence[Effect]:
         try:

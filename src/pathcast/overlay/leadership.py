@@ -20,7 +20,7 @@ _Record = TypeVar("_Record", Profile, Source, Catalog, Broker)
 
 
 class Records(Protocol):
-    """What a node needs of the store: `Store` and `MemoryStore` have it."""
+    """The methods of `Store` that a node calls; tests give it a store without a database."""
 
     def write(
         self,
@@ -61,6 +61,7 @@ class Leadership:
 
     Attributes:
         until: Time until which the lease is held, if it is; what is renewed later is a new one.
+        failure: Why the store did not answer the last attempt; None: it did.
     """
 
     def __init__(self, records: Records, name: str, holder: str, seconds: float) -> None:
@@ -70,15 +71,18 @@ class Leadership:
         self.seconds = seconds
         self.lease: Lease | None = None
         self.until = 0.0
+        self.failure: StoreError | None = None
 
     def attempt(self, now: float) -> bool:
         """Takes or renews the lease; says whether it has just been taken."""
         held = self.lease if self.is_held(now) else None
         try:
             self.lease = self._records.take(self._name, self._holder, self.seconds, held)
-        except StoreError:
+        except StoreError as error:
             # The lease may still be held; it counts until its time is over.
+            self.failure = error
             return False
+        self.failure = None
         self.until = now + self.seconds
         return self.lease is not None and self.lease != held
 

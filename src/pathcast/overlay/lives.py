@@ -25,7 +25,16 @@ from typing import Annotated, Final, TypeAlias
 
 from msgspec import Meta
 
-__all__ = ["LIVES_MAX", "Lives", "begun", "common_end", "do_agree", "has_numbered", "life_at"]
+__all__ = [
+    "LIVES_MAX",
+    "Lives",
+    "begun",
+    "common_end",
+    "do_agree",
+    "has_numbered",
+    "life_at",
+    "with_former",
+]
 
 LIVES_MAX: Final = 256
 """Lives that a root remembers. Only lives that numbered messages of the log count."""
@@ -66,6 +75,16 @@ def common_end(mine: Lives, theirs: Lives, position: int) -> int:
     ends = [min(_end(mine, one), _end(theirs, one), position) for one in shared]
     begin = theirs[0][1] if theirs else 0
     return max(ends, default=min(begin, position))
+
+
+def with_former(mine: Lives, theirs: Lives, position: int) -> Lives:
+    """The history of a root with the lives before it that are known here, up to a position.
+
+    A root forgets lives that numbered nothing of its log. It may remember them again, with an older
+    disk: then `common_end` finds the positions that they numbered.
+    """
+    begin = min(theirs[0][1] if theirs else 0, position)
+    return (*(one for one in mine if one[1] < begin), *theirs)[-LIVES_MAX:]
 
 
 def begun(lives: Lives, life: int, position: int, log_start: int) -> Lives:

@@ -16,7 +16,7 @@ import msgspec
 
 from pathcast.overlay.content import Verdict
 from pathcast.overlay.deliveries import Delivery, Undecided
-from pathcast.overlay.lives import Lives, common_end
+from pathcast.overlay.lives import Lives, common_end, with_former
 from pathcast.overlay.messages import Published
 from pathcast.overlay.outcome import Outcome
 from pathcast.overlay.safeguards import Safeguards
@@ -113,7 +113,9 @@ class LocalQueries:
         if kept.number == number:
             return kept
         position = common_end(kept.lives, lives, kept.position) if self._safeguards.lives else 0
-        made = self._cursors[root] = KeptCursor(number, position, lives)
+        made = self._cursors[root] = KeptCursor(
+            number, position, with_former(kept.lives, lives, position)
+        )
         self._outcome.save(f"cursor/{root}", made)
         return made
 

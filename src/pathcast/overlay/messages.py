@@ -341,6 +341,8 @@ class Trimmed(msgspec.Struct, frozen=True, tag=True):
         after: Up to here everything has come that the receiver's side wants.
         upto: Here the log of the root begins.
         life: That numbered the position `upto`.
+        given_up: The root gave positions up to this one up for members that had not had them. All
+            members of then had had those after it. None: an older broker does not say.
     """
 
     root: Name
@@ -349,6 +351,7 @@ class Trimmed(msgspec.Struct, frozen=True, tag=True):
     after: Number
     upto: Number
     life: Number = 0
+    given_up: Number | None = None
 
 
 InParts = MessageBegin | MessagePart | MessageDropped

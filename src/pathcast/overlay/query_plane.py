@@ -33,7 +33,7 @@ ENTRIES_MAX = 1_000_000
 CHUNK_ENTRIES = 4096
 """Entries of a message; what is more goes into several, additions first."""
 HISTORY_MAX = 4096
-"""Changes of one origin that are remembered for messages under way."""
+"""Changes of one origin that others were told of and are remembered for messages under way."""
 
 
 @dataclass(slots=True)
@@ -287,8 +287,13 @@ class QueryPlane:
             self._remember(origin, number, dict(needs))
 
     def _remember(self, origin: str, number: int, needs: dict[str, int]) -> None:
-        """From the number `needs` says on, what a neighbour sends considers this change."""
+        """From the number `needs` says on, what a neighbour sends considers this change.
+
+        If nobody was told anything since the change before, what considers that considers this.
+        """
         history = self._history.setdefault(origin, [])
+        if history and history[-1][1] == needs:
+            history.pop()
         history.append((number, needs))
         if len(history) > HISTORY_MAX:
             # Whatever is asked for from here on considers the last change, and with it all others.

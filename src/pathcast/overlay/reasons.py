@@ -2,7 +2,7 @@
 
 Example:
     >>> entries = ["//item[@sku='A7'] and //to", "/recall", "//to[.='Chur']"]
-    >>> entries_that_hold(entries, b"<order><item sku='A7'/><to>Bern</to></order>", "kernel")
+    >>> entries_that_hold(entries, b"<order><item sku='A7'/><to>Bern</to></order>")
     ["//item[@sku='A7'] and //to"]
 
 A table does not know that: it asks no further once it knows who wants a message.

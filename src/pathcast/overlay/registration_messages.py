@@ -1,15 +1,16 @@
 """What sources, users, brokers and the registration service say to each other: Figure 3.
 
-    1  RegisterSource     source  -> service   4  Publish            source -> root broker
-    2  TellRoot           service -> root      5  RegisterInterest   user   -> service
-       RootKnows          root    -> service   6  TellHost           service -> host broker
-    3  SourceRegistered   service -> source       HostKnows          host   -> service
-                                               7  InterestRegistered service -> user
+    1  RegisterSource     source  -> service   5  RegisterInterest   user   -> service
+    2  TellRoot           service -> root      6  TellHost           service -> host broker
+       RootKnows          root    -> service      HostKnows          host   -> service
+    3  SourceRegistered   service -> source    7  InterestRegistered service -> user
                                                8  ChangeInterest, DeleteInterest  user -> host
                                                   InterestChanged    host   -> user
-                                               9  Push               host   -> user
        UpdateSource       source -> root, for its schema and what it expects; SourceUpdated back
        Locate, Located    who serves a source or a profile now; NotLeading, Refused
+
+(4) is `Publish` of `pathcast.transport.broker`, to the root broker; (9) is a delivery that the host
+broker puts into the user's inbox.
 
 A request has a name that its sender gives to no other; sent again, it is not done again. Decoding
 checks shapes and lengths of all that comes from outside.
@@ -77,13 +78,6 @@ class SourceRegistered(msgspec.Struct, frozen=True, tag=True):
     source: Name
     root: Name
     address: Name
-
-
-class Publish(msgspec.Struct, frozen=True, tag=True):
-    """(4) A message of a source."""
-
-    source: Name
-    message: bytes
 
 
 class RegisterInterest(msgspec.Struct, frozen=True, tag=True):
@@ -159,14 +153,6 @@ class InterestChanged(msgspec.Struct, frozen=True, tag=True):
     profile: Name
 
 
-class Push(msgspec.Struct, frozen=True, tag=True):
-    """(9) A delivery."""
-
-    profile: Name
-    delivery: Name
-    content: bytes | None
-
-
 class UpdateSource(msgspec.Struct, frozen=True, tag=True):
     """Another schema, or other expectations; None for what stays."""
 
@@ -219,7 +205,7 @@ class Refused(msgspec.Struct, frozen=True, tag=True):
     """It is not done, and will not be.
 
     Attributes:
-        request: Which; empty for a message (4).
+        request: Its name.
         code: Of the catalogue of errors.
         reason: In words.
         retry: Whether the same request can succeed later.
@@ -234,7 +220,7 @@ class Refused(msgspec.Struct, frozen=True, tag=True):
 ToService: TypeAlias = RegisterSource | RootKnows | RegisterInterest | HostKnows | Locate
 """What the registration service understands."""
 
-ToBroker: TypeAlias = TellRoot | Publish | TellHost | ChangeInterest | DeleteInterest | UpdateSource
+ToBroker: TypeAlias = TellRoot | TellHost | ChangeInterest | DeleteInterest | UpdateSource
 """What a broker understands of it."""
 
 Answer: TypeAlias = (

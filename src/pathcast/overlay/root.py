@@ -5,7 +5,7 @@ there is room in the log; it is on the disk before it is sent, and stays there u
 the network have had it, or until it is given up for those who are away (`retention`).
 
 What it keeps on disk: its sources and their owners, the number of its stream and its lives, the
-last number of each publisher, and the log.
+last number of each publisher, the log, where it begins, and up to where it was given up.
 
 Source: 001, sections 3.1 and 5 (Figure 10, message pre-processor); docs/adr/0015 for the log.
 """
@@ -54,6 +54,8 @@ class Root:
         stream_number: Of its stream; 0 while it is the root of nothing.
         lives: History of its stream.
         log_start: Position that the log begins after.
+        given_up: The last position that left the log before all members of then had had it; of
+            those after it, all members had had each that left the log.
         is_leaving: Nothing is taken any more.
         taken_bytes: Of the messages that this life has taken.
     """
@@ -80,6 +82,7 @@ class Root:
         self.stream_number = 0
         self.lives: Lives = ()
         self.log_start = 0
+        self.given_up = 0
         self.taken_bytes = 0
         self.is_leaving = "leaving" in disk
         self._began = 0
@@ -138,6 +141,7 @@ class Root:
 
     def _live(self, position: int) -> None:
         """This life numbers what follows a position."""
+        self._outcome.save("given_up", self.given_up)
         self.lives = begun(self.lives, self._incarnation, position, self.log_start)
         self._outcome.save("lives", self.lives)
 
@@ -277,7 +281,7 @@ class Root:
             position = stream.at
         if position <= self.log_start:
             return False
-        self._trim_until(stream, position)
+        self._trim_until(stream, position, positions)
         return True
 
     def _old(self) -> int:
@@ -295,23 +299,30 @@ class Root:
         if self._retention.has_room(len(stream.held) + len(fresh), size):
             return True
         waiting = [name for name in members if not self._retention.is_stalled(name)]
-        waited_for = min(stream.positions_of([stream.root, *waiting]).values())
+        positions = stream.positions_of([stream.root, *members])
+        waited_for = min(positions[name] for name in [stream.root, *waiting])
         position = self._retention.room_at(stream.held, stream.held_bytes, fresh, waited_for)
         if position is not None:
-            self._trim_until(stream, position)
+            self._trim_until(stream, position, positions)
         return position is not None
 
-    def _trim_until(self, stream: Stream, position: int) -> None:
+    def _trim_until(self, stream: Stream, position: int, positions: Mapping[str, int]) -> None:
+        """Messages up to a position leave the log; the members' positions say who had them."""
+        if min(positions.values(), default=position) < position:
+            self.given_up = position
+            self._outcome.save("given_up", position)
         self.log_start = position
         self._outcome.effects += self._publishers.keep()
         self._outcome.save("log", position)
-        stream.drop_until(position)
+        stream.drop_until(position, self.given_up)
         while self._kept and self._kept[0].last <= position:
             self._outcome.forget(f"log/{self._kept.popleft().first:016x}")
 
     def _restore(self, disk: Mapping[str, bytes]) -> list[Published]:
         decode = msgspec.msgpack.decode
         self.log_start = decode(disk["log"], type=int) if "log" in disk else 0
+        # A disk of an older version does not say: any of them may have been given up.
+        self.given_up = decode(disk["given_up"], type=int) if "given_up" in disk else self.log_start
         self.stream_number = decode(disk["stream"], type=int) if "stream" in disk else 0
         log: list[Logged] = []
         for key in sorted(disk):

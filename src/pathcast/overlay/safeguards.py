@@ -22,6 +22,7 @@ class Safeguards:
         generations: What a `Follow` of before has brought is dropped.
         retain: The root keeps a message until all members have had it, within its retention.
         lapse: Who follows from before the log is told which positions are not kept any more.
+        had: ... and subscriptions of this life lapse only where the root gave positions up.
         settle: A subscription is acknowledged when all brokers that can be reached know it.
         known: ... and all members know its host.
         tickets: ... and the ticket that is settled is not one of a former life of its id.
@@ -45,6 +46,7 @@ class Safeguards:
     generations: bool = True
     retain: bool = True
     lapse: bool = True
+    had: bool = True
     settle: bool = True
     known: bool = True
     tickets: bool = True

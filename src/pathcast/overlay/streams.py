@@ -50,7 +50,7 @@ import msgspec
 
 from pathcast.errors import PeerError
 from pathcast.overlay.content import LOCAL, Sent
-from pathcast.overlay.lives import Lives, do_agree, has_numbered, life_at
+from pathcast.overlay.lives import Lives, do_agree, has_numbered, life_at, with_former
 from pathcast.overlay.messages import (
     Follow,
     Forward,
@@ -110,7 +110,8 @@ class Stream:
         is_cutting: Whether what a neighbour is sent may be cut (`Interests.is_cutting`).
         deliver: Takes messages for the broker's own subscribers, in order and once; says `passed`
             when they have had them.
-        miss: Told of positions that do not come any more: the stream, first and last of them.
+        miss: Told of positions that do not come any more: the stream, first and last of them, and
+            up to which the root gave them up (`Trimmed.given_up`).
         parts: Long messages that come and go.
         remember: Takes a message that has come, if its header says that it is traced.
         held_max: Messages held for slow followers, except at the root.
@@ -124,11 +125,12 @@ class Stream:
         held_bytes: Bytes of their bodies.
         followers: By name.
         trimmed: What nobody keeps any more of the positions up to `at`: ranges (after, upto], in
-            their order. At the root it is all before the log.
+            their order, each with its `Trimmed.given_up`. At the root it is all before the log.
         positions: Host behind this broker (or any, at the root) -> position it has had, safely.
         position_lives: Host -> life that numbered this position.
         fresh: Messages that have come and that the broker's own subscribers have not had yet.
         lives: History of the positions that are here.
+        known_after: Position after which the history of the root begins, as it announces it.
         is_diverged: What is here is not what the root has: see the module.
     """
 
@@ -147,7 +149,7 @@ class Stream:
     considered: Callable[[str, str | None, int | None], int]
     is_cutting: Callable[[str], bool]
     deliver: Callable[[Stream, Sequence[Published]], None]
-    miss: Callable[[Stream, int, int], None]
+    miss: Callable[[Stream, int, int, int], None]
     parts: Parts
     remember: Callable[[Stream, Published], None]
     held_max: int = 4096
@@ -158,7 +160,7 @@ class Stream:
     held: list[Published] = field(default_factory=list)
     held_bytes: int = 0
     followers: dict[str, Follower] = field(default_factory=dict)
-    trimmed: list[tuple[int, int]] = field(default_factory=list)
+    trimmed: list[tuple[int, int, int]] = field(default_factory=list)
     positions: dict[str, int] = field(default_factory=dict)
     position_lives: dict[str, int] = field(default_factory=dict)
     upstream: str | None = None
@@ -167,6 +169,7 @@ class Stream:
     unreported: set[str] = field(default_factory=set)
     fresh: list[Published] = field(default_factory=list)
     lives: Lives = ()
+    known_after: int = 2**62
     is_diverged: bool = False
 
     def __post_init__(self) -> None:
@@ -181,7 +184,8 @@ class Stream:
         self.take_own()  # more than this broker has had it will not get
         agrees = not self.safeguards.lives or do_agree(self.lives, lives, self.taken)
         if agrees:
-            self.lives = lives
+            self.lives = with_former(self.lives, lives, self.taken)
+            self.known_after = next((start for life, start in lives if life), self.known_after)
         if agrees == self.is_diverged:
             self.is_diverged = not agrees
             self.lead(self.upstream)
@@ -284,12 +288,13 @@ class Stream:
         if self._is_foreign(said.upto, said.life):
             return
         self.take_own()
+        given_up = said.upto if said.given_up is None else min(said.given_up, said.upto)
         if self.taken < said.upto:
             # Nobody knows of positions from before the history whether they are the same there.
-            is_known = self.life_at(self.taken) != 0
-            self.miss(self, self.taken + 1 if is_known else 1, said.upto)
+            is_known = self.taken > self.known_after
+            self.miss(self, self.taken + 1 if is_known else 1, said.upto, given_up)
         self.at = said.upto
-        self.trimmed.append((said.after, said.upto))
+        self.trimmed.append((said.after, said.upto, given_up))
 
     def _check_follows(self, peer: str, said: Forward | Trimmed, is_in_order: bool) -> None:
         """Refuses positions that do not follow those that have come.
@@ -426,9 +431,10 @@ class Stream:
         self._send_parts()
         while ready := self._ready(self.at):
             start = min(follower.position for _, follower in ready)
-            after, trimmed = next((one for one in self.trimmed if one[1] > start), (self.at, 0))
+            nothing = (self.at, 0, 0)
+            after, *trimmed = next((one for one in self.trimmed if one[1] > start), nothing)
             if after <= start:
-                self._tell_trimmed(ready, trimmed)
+                self._tell_trimmed(ready, *trimmed)
                 continue
             first = bisect_right(self.held, start, key=_position)
             end = bisect_right(self.held, after, key=_position)
@@ -476,7 +482,9 @@ class Stream:
         number = self.considered(name, self.upstream, one.considers)
         return msgspec.structs.replace(one, body=made.body, steps=made.steps, considers=number)
 
-    def _tell_trimmed(self, ready: Sequence[tuple[str, Follower]], upto: int) -> None:
+    def _tell_trimmed(
+        self, ready: Sequence[tuple[str, Follower]], upto: int, given_up: int
+    ) -> None:
         """Followers that are before a position are told that nobody keeps what leads to it."""
         for name, follower in ready:
             if follower.position >= upto:
@@ -484,9 +492,8 @@ class Stream:
             if self.safeguards.lapse:
                 if follower.told < follower.position:
                     self._forward(name, follower, ())
-                life = self.life_at(upto)
-                told, generation = follower.told, follower.generation
-                self.send(name, Trimmed(self.root, self.number, generation, told, upto, life))
+                at = self.root, self.number, follower.generation, follower.told, upto
+                self.send(name, Trimmed(*at, self.life_at(upto), given_up))
                 follower.told = upto
             follower.position = upto
 
@@ -622,10 +629,15 @@ class Stream:
         """Member -> position up to which it has had everything, safely."""
         return {name: self.positions.get(name, 0) for name in members}
 
-    def drop_until(self, position: int) -> None:
-        """The root keeps these messages no longer."""
+    def drop_until(self, position: int, given_up: int) -> None:
+        """The root keeps these messages no longer.
+
+        Args:
+            position: Of the last of them.
+            given_up: As of `Trimmed`.
+        """
         self._let_go(bisect_right(self.held, position, key=_position))
-        self.trimmed = [(0, position)] if position else []
+        self.trimmed = [(0, position, given_up)] if position else []
 
 
 def _as_it_is(message: Published) -> Sent:

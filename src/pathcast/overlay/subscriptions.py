@@ -67,8 +67,9 @@ class Subscriptions:
         self._held: dict[str, Subscription] = {}
         self._entries: dict[str, Entries] = {}
         self._in_force: set[str] = set()
-        # Those that were in force once: in this life, or maybe in one before.
+        # Those that were in force once, in this life or maybe in one before; and these of before.
         self._owed: set[str] = set()
+        self._restored: set[str] = set()
         self._count: Counter[str] = Counter()
         self._tickets: dict[str, int] = {}
 
@@ -129,8 +130,7 @@ class Subscriptions:
         before = self._entries.get(name, ())
         self._entries[name] = entries
         self._tickets[name] = ticket
-        self._in_force.discard(name)
-        self._owed.discard(name)
+        self._owe_nothing(name)
         # What comes is counted before what goes: what both ask for does neither.
         added = self._enter(entries)
         removed = self._leave(before)
@@ -147,9 +147,12 @@ class Subscriptions:
         del self._held[name]
         self._tickets.pop(name, None)
         self._profiles.remove(name)
-        self._in_force.discard(name)
-        self._owed.discard(name)
+        self._owe_nothing(name)
         return (), self._leave(self._entries.pop(name))
+
+    def _owe_nothing(self, name: str) -> None:
+        for names in (self._in_force, self._owed, self._restored):
+            names.discard(name)
 
     def kept(self, name: str) -> KeptSubscription:
         """A subscription as it is saved."""
@@ -180,6 +183,7 @@ class Subscriptions:
         )
         self._entries[saved.name] = entries
         self._owed.add(saved.name)
+        self._restored.add(saved.name)
         self._enter(entries)
 
     def acknowledge(self, name: str, ticket: int) -> Subscription | None:
@@ -201,14 +205,22 @@ class Subscriptions:
         self._owed.add(name)
         return held
 
-    def lapse(self) -> list[Subscription]:
+    def is_restored(self, name: str) -> bool:
+        """Whether a subscription is of a life before, and may have been in force then."""
+        return name in self._restored
+
+    def lapse(self, *, restored_only: bool = False) -> list[Subscription]:
         """Those lapse that were in force once, to which messages may be lost.
+
+        Args:
+            restored_only: Only those of a life before.
 
         Returns:
             The subscriptions that are not in force any more, sorted by id.
         """
-        self._in_force -= self._owed
-        return [self._held[name] for name in sorted(self._owed)]
+        lapsed = self._restored if restored_only else self._owed
+        self._in_force -= lapsed
+        return [self._held[name] for name in sorted(lapsed)]
 
     def answers(
         self, bodies: Sequence[bytes], done: Sequence[int] = ()

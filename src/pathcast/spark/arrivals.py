@@ -135,7 +135,7 @@ class InboxListing:
         self._notes: list[tuple[str, str]] = []
         self._settled = 0
         try:
-            self._state = _State(**json.loads(checkpoint.read(STATE)))
+            self._state = checkpoint.read_json(STATE, lambda row: _State(**row))
         except FileNotFoundError:
             self._state = _State()
         # Files that were written when the process was killed before it could say so.

@@ -24,7 +24,7 @@ import itertools
 import json
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import pyarrow as pa
 
@@ -155,15 +155,15 @@ class DeltaListing:
             if self._start is None:
                 self._pending = self._as_found({f.name: f for f in files_of_table(table)})
             return self._before_start()
-        if state["table"] != self._table_id:
-            reason = f"its id is {self._table_id}, and was {state['table']}"
+        table_id, through, pending = state
+        if table_id != self._table_id:
+            reason = f"its id is {self._table_id}, and was {table_id}"
             raise SourceError("delta.replaced", path=self.path, reason=reason)
-        through = int(state["through"])
         if through > self._latest:
             reason = f"it has {self._latest} versions, and was read up to version {through}"
             raise SourceError("delta.replaced", path=self.path, reason=reason)
         self._written = through
-        self._pending = {file.name: file for file in map(FoundFile.from_row, state["pending"])}
+        self._pending = {file.name: file for file in pending}
         if isinstance(self._start, int):
             # Whoever says a later version gives up what lies between.
             return max(through, self._before_start())
@@ -243,14 +243,21 @@ class DeltaListing:
             for name, file in files.items()
         ]
 
-    def _read_state(self) -> dict[str, Any] | None:
+    def _read_state(self) -> tuple[str, int, list[FoundFile]] | None:
+        """The table, the version up to which it was read, and files that are to be handed on."""
         if self._checkpoint is None:
             return None
         try:
-            found: dict[str, Any] = json.loads(self._checkpoint.read(STATE))
+            return self._checkpoint.read_json(
+                STATE,
+                lambda row: (
+                    str(row["table"]),
+                    int(row["through"]),
+                    [FoundFile.from_row(each) for each in row["pending"]],
+                ),
+            )
         except FileNotFoundError:
             return None
-        return found
 
     def _write_state(self, through: int) -> None:
         if self._checkpoint is None:

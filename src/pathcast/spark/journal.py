@@ -63,7 +63,9 @@ class Journal:
 
     def entry(self, number: int) -> list[FoundFile]:
         """The files of a micro-batch."""
-        return [FoundFile.from_row(row) for row in json.loads(self._storage.read(_name(number)))]
+        return self._storage.read_json(
+            _name(number), lambda rows: [FoundFile.from_row(row) for row in rows]
+        )
 
     def last_entry(self, name: str) -> int | None:
         """The last micro-batch that a file was in."""
@@ -112,7 +114,7 @@ class Journal:
         for file in self._storage.names(REQUESTS):
             path = f"{REQUESTS}/{file}"
             try:
-                rows = json.loads(self._storage.read(path))
+                rows: dict[str, int] = self._storage.read_json(path, dict)
             except FileNotFoundError:
                 continue
             left = {name for name, number in rows.items() if self._entries.get(name) == number}
@@ -155,7 +157,7 @@ class Journal:
         while first <= last:
             end = longest.get(first, 0)
             if end:
-                found |= json.loads(self._storage.read(_sum_name(first, end)))
+                found |= self._storage.read_json(_sum_name(first, end), dict)
             else:
                 end = first
                 found |= dict.fromkeys((file.name for file in self.entry(first)), first)

@@ -23,7 +23,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from pathcast.errors import ConfigError
 from pathcast.spark.files import ColumnValues, FoundFile, column_values
@@ -44,10 +44,6 @@ SUM_COMMITS: Final = 256
 """Commits after which what all came to is written down."""
 
 Files = Mapping[OutputName, list[WrittenFile]]
-
-
-Content: TypeAlias = bytes
-"""What a file holds. (`Commit.bytes` is a number.)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +131,22 @@ class Commit:
     unread: tuple[Unread, ...] = ()
 
     @classmethod
-    def from_json(cls, content: Content) -> Commit:
-        """A commit as it was written."""
-        row = json.loads(content)
-        files = _files(row.pop("files"))
-        unread = tuple(Unread.from_row(entry) for entry in row.pop("unread"))
-        return cls(**row, files=files, unread=unread)
+    def read(cls, output: Storage, batch_id: int) -> Commit:
+        """What came of a micro-batch.
+
+        Raises:
+            FileNotFoundError: It is not complete.
+            DiskError: Its commit cannot be read.
+        """
+        return output.read_json(f"{COMMITS}/{batch_id}.json", cls._of_row)
+
+    @classmethod
+    def _of_row(cls, row: Mapping[str, Any]) -> Commit:
+        made = {
+            "files": _files(row["files"]),
+            "unread": tuple(Unread.from_row(entry) for entry in row["unread"]),
+        }
+        return cls(**{**row, **made})
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +189,11 @@ class History:
         return replace(self, unread=left)
 
     @classmethod
-    def from_json(cls, content: Content) -> History:
-        """Return the history of a file's content."""
-        row = json.loads(content)
-        rows = row.pop("unread").items()
+    def of_row(cls, row: Mapping[str, Any]) -> History:
+        """Return the history of a decoded JSON object."""
+        rows = row["unread"].items()
         unread = {name: (batch_id, Unread.from_row(entry)) for name, (batch_id, entry) in rows}
-        return cls(**row, unread=unread)
+        return cls(**{**row, "unread": unread})
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +214,10 @@ def source_of(checkpoint: Storage) -> CheckpointSource:
 
     Raises:
         ConfigError: The place is no checkpoint.
+        DiskError: What it says of its source cannot be read.
     """
     try:
-        return CheckpointSource(**json.loads(checkpoint.read(SOURCE)))
+        return checkpoint.read_json(SOURCE, lambda row: CheckpointSource(**row))
     except FileNotFoundError as error:
         reason = f"{checkpoint} is not the checkpoint of a pipeline"
         raise ConfigError("config.invalid", key="mode.checkpoint", reason=reason) from error
@@ -231,8 +237,9 @@ class BatchLedger:
 
     def pin(self, batch_id: int) -> Pin | None:
         """Return the pin of a micro-batch; None where it was never begun."""
-        found = _read(self._checkpoint, f"{PINS}/{batch_id}.json")
-        return None if found is None else Pin(**found)
+        with suppress(FileNotFoundError):
+            return self._checkpoint.read_json(f"{PINS}/{batch_id}.json", lambda row: Pin(**row))
+        return None
 
     def write_pin(self, pin: Pin) -> None:
         """Pin a micro-batch; to be called before anything of it is processed."""
@@ -253,16 +260,15 @@ class BatchLedger:
 
     def in_force(self) -> str | None:
         """The version of the subscriptions that were taken up last; None where none ever were."""
-        found = _read(self._checkpoint, IN_FORCE)
-        if found is not None:
-            return str(found["snapshot_version"])
+        with suppress(FileNotFoundError):
+            return self._checkpoint.read_json(IN_FORCE, lambda row: str(row["snapshot_version"]))
         pin = self.last_pin()
         return None if pin is None else pin.snapshot_version
 
     def commit(self, batch_id: int) -> Commit | None:
         """Return the commit of a micro-batch; None where it is not complete."""
         try:
-            return Commit.from_json(self._output.read(f"{COMMITS}/{batch_id}.json"))
+            return Commit.read(self._output, batch_id)
         except FileNotFoundError:
             return None
 
@@ -286,7 +292,7 @@ class BatchLedger:
         for number in reversed(_numbers(self._checkpoint, SUMS)):
             # Another process may have written a newer one and taken this one out.
             with suppress(FileNotFoundError):
-                history = History.from_json(self._checkpoint.read(f"{SUMS}/{number}.json"))
+                history = self._checkpoint.read_json(f"{SUMS}/{number}.json", History.of_row)
                 break
         for commit in self.commits(after=history.through):
             history = history.with_commit(commit)
@@ -362,9 +368,17 @@ class Compaction:
     written_at: float = 0.0
 
     @classmethod
-    def from_json(cls, content: bytes) -> Compaction:
-        """A compaction as it was written."""
-        row = json.loads(content)
+    def read(cls, output: Storage, number: int) -> Compaction:
+        """A compaction that is kept.
+
+        Raises:
+            FileNotFoundError: There is none of this number.
+            DiskError: It cannot be read.
+        """
+        return output.read_json(f"{COMPACTIONS}/{number}.json", cls._of_row)
+
+    @classmethod
+    def _of_row(cls, row: Mapping[str, Any]) -> Compaction:
         return cls(row["through"], _files(row["files"]), tuple(row["replaced"]), row["written_at"])
 
 
@@ -386,7 +400,7 @@ def _compactions(output: Storage) -> Iterator[Compaction]:
     """The compactions that are kept, newest first."""
     for number in reversed(_numbers(output, COMPACTIONS)):
         try:
-            yield Compaction.from_json(output.read(f"{COMPACTIONS}/{number}.json"))
+            yield Compaction.read(output, number)
         except FileNotFoundError:
             continue
 
@@ -431,7 +445,7 @@ def uncompacted(
     numbers = [
         n for n in committed_batches(output) if n > after and (through is None or n <= through)
     ]
-    return compaction, [Commit.from_json(output.read(f"{COMMITS}/{n}.json")) for n in numbers]
+    return compaction, [Commit.read(output, number) for number in numbers]
 
 
 def remove_strays(output: Storage) -> int:
@@ -463,7 +477,7 @@ def remove_replaced(output: Storage, *, keep_seconds: float) -> int:
     count = 0
     for number in numbers:
         name = f"{COMPACTIONS}/{number}.json"
-        compaction = Compaction.from_json(output.read(name))
+        compaction = Compaction.read(output, number)
         if time.time() - compaction.written_at < keep_seconds:
             break
         output.delete(compaction.replaced)
@@ -510,14 +524,6 @@ def _numbers(storage: Storage, folder: str) -> list[int]:
 
 def _files(found: Mapping[OutputName, list[dict[str, Any]]]) -> Files:
     return {name: [WrittenFile(**row) for row in rows] for name, rows in found.items()}
-
-
-def _read(storage: Storage, name: str) -> dict[str, Any] | None:
-    try:
-        found: dict[str, Any] = json.loads(storage.read(name))
-    except FileNotFoundError:
-        return None
-    return found
 
 
 def _dump(value: Mapping[str, Any]) -> bytes:

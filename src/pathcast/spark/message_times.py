@@ -5,7 +5,7 @@ with a slash or an axis of its own and is evaluated on each message that is deli
 node counts. A time is an `xs:dateTime` or an `xs:date`; without a zone it is UTC.
 
 Example:
-    >>> times = MessageTimes("//@at", (), "kernel", Limits())
+    >>> times = MessageTimes("//@at", (), Limits())
     >>> batch = pa.record_batch({"message": [b"<m at='2026-11-22T10:00:00+02:00'/>", b"<m/>"]})
     >>> [each and each.isoformat() for each in times.of(batch).to_pylist()]
     ['2026-11-22T08:00:00+00:00', None]

@@ -32,7 +32,6 @@ from pathcast.errors import ConfigError
 from pathcast.spark import schemas
 from pathcast.spark.delta import DeltaTables
 from pathcast.spark.ledger import (
-    COMMITS,
     Commit,
     committed_batches,
     last_compaction,
@@ -132,7 +131,10 @@ def layout_of(output: str | os.PathLike[str] | Storage) -> Layout:
     if found.get("version") == LAYOUT_BEFORE:
         return Layout(**found, fragments="binary")
     if found.get("version") != LAYOUT_VERSION:
-        reason = f"{output} was written by another version of Pathcast, with {_told(found)}"
+        reason = (
+            f"{output} was written by another version of Pathcast, with {_told(found)}; read it "
+            "with that version"
+        )
         raise ConfigError("config.invalid", key="output", reason=reason)
     return Layout(**found)
 
@@ -280,7 +282,7 @@ def _batches(
                 yield from _of_batch(rows, batch_id)
     for batch_id in batches:
         if batch_id > through:
-            commit = Commit.from_json(storage.read(f"{COMMITS}/{batch_id}.json"))
+            commit = Commit.read(storage, batch_id)
             files = commit.files.get(name, ())
             yield from _of_batch(_joined(storage, layout, name, files, subscriber), batch_id)
 
@@ -376,7 +378,7 @@ def kept_of(output: str | os.PathLike[str] | Storage, subscriber: str) -> list[R
     batches = committed_batches(storage)
     if not batches:
         return []
-    last = Commit.from_json(storage.read(f"{COMMITS}/{batches[-1]}.json"))
+    last = Commit.read(storage, batches[-1])
     rows = rejected_of(storage, layout, last.snapshot_version, subscriber)
     return [row for row in rows if row.in_force is not None]
 
@@ -461,10 +463,18 @@ def _parquet_rows(handle: Any, subscriber: str | None) -> pa.Table:
 
 def _layout(output: Storage) -> dict[str, Any] | None:
     try:
-        found: dict[str, Any] = json.loads(output.read(LAYOUT))
+        return output.read_json(LAYOUT, _checked_layout)
     except FileNotFoundError:
         return None
-    return found
+
+
+def _checked_layout(row: dict[str, Any]) -> dict[str, Any]:
+    """What a file says, whose keys are known if its version is."""
+    if row["version"] == LAYOUT_BEFORE:
+        Layout(**row, fragments="binary")
+    elif row["version"] == LAYOUT_VERSION:
+        Layout(**row)
+    return row
 
 
 def _told(layout: Mapping[str, Any]) -> str:

@@ -118,15 +118,17 @@ class NetworkPublisher:
         self._stop = stop
         self.published = 0
         try:
-            state = json.loads(checkpoint.read(STATE))
+            through, before = checkpoint.read_json(
+                STATE, lambda row: (int(row["through"]), str(row["subscriber"]))
+            )
         except FileNotFoundError:
             self._done(last)
             return
-        self.through: int = state["through"]
+        self.through = through
         subscriber = publication.wanted.subscriber
-        if state["subscriber"] != subscriber:
+        if before != subscriber:
             reason = (
-                f"it was {state['subscriber']} so far: {subscriber} needs an output of its own, or "
+                f"it was {before} so far: {subscriber} needs an output of its own, or "
                 f"{checkpoint}/{STATE} taken away, to begin with what comes from now on"
             )
             raise ConfigError("config.invalid", key="publish.subscriber", reason=reason)

@@ -156,7 +156,7 @@ def why(
             version = commit.snapshot_version
             return Why(subscriber, message_id, "not read", told, commit.batch_id, version, ())
         return Why(subscriber, message_id, "not seen", None, None, None, ())
-    commit = Commit.from_json(storage.read(f"_commits/{batch_id}.json"))
+    commit = Commit.read(storage, batch_id)
     version = commit.snapshot_version
     refused = letters.filter(pc.is_null(letters.column("subscription_id")))
     if len(refused):
@@ -231,7 +231,7 @@ def subscribers_of(output: str | os.PathLike[str] | Storage) -> list[str] | None
     batches = committed_batches(storage)
     if not batches:
         return None
-    commit = Commit.from_json(storage.read(f"_commits/{batches[-1]}.json"))
+    commit = Commit.read(storage, batches[-1])
     found: set[str] = set()
     for piece in Generation.read(storage, commit.snapshot_version).pieces():
         with piece.files(storage) as files:
@@ -247,7 +247,7 @@ def _rows_of(storage: Storage, name: str, message_id: str) -> pa.Table:
 def _unread(storage: Storage, name: str) -> tuple[Commit, str] | None:
     """The last micro-batch that could not read a file of this name, and why."""
     for batch_id in reversed(committed_batches(storage)):
-        commit = Commit.from_json(storage.read(f"_commits/{batch_id}.json"))
+        commit = Commit.read(storage, batch_id)
         for entry in commit.unread:
             if entry.name == name:
                 return commit, entry.message

@@ -18,18 +18,21 @@ protocol (`s3fs`, `gcsfs`, `adlfs`), are needed for places that are no directory
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
-from pathcast.errors import ConfigError, MissingDependencyError
+from pathcast.errors import ConfigError, DiskError, MissingDependencyError
 from pathcast.spark.unwritable import OutputFile, writing
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
+
+T = TypeVar("T")
 
 
 def is_url(place: str) -> bool:
@@ -110,6 +113,35 @@ class Storage:
             return (self.folder / name).read_bytes()
         content: bytes = self._fs.cat_file(self._path(name))
         return content
+
+    def read_json(self, name: str, make: Callable[[Any], T]) -> T:
+        """A value that a run before wrote as JSON.
+
+        Args:
+            name: Of the file.
+            make: Makes the value of what `json.loads` gives.
+
+        Raises:
+            FileNotFoundError: There is none.
+            DiskError: The file is damaged, or another version wrote it ("disk.state").
+
+        Example:
+            >>> import tempfile
+            >>> storage = Storage(tempfile.mkdtemp())
+            >>> storage.write("_pins/1.json", b'{"batch_id": 1}')
+            >>> storage.read_json("_pins/1.json", lambda row: row["batch_id"])
+            1
+            >>> storage.read_json("_pins/1.json", lambda row: row["begun_us"])
+            Traceback (most recent call last):
+            ...
+            pathcast.errors.DiskError: .../_pins/1.json holds state that cannot be read ...
+        """
+        content = self.read(name)
+        try:
+            return make(json.loads(content))
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise DiskError("disk.state", path=self.url(name), reason=reason) from error
 
     def exists(self, name: str) -> bool:
         """Whether there is a file."""

@@ -40,7 +40,6 @@ except ImportError as error:
 
 from pathcast.store.database import shown_url
 from pathcast.store.leases import Lease
-from pathcast.store.memory import MemoryStore
 from pathcast.store.records import (
     KINDS,
     Broker,
@@ -60,7 +59,6 @@ __all__ = [
     "Catalog",
     "Change",
     "Lease",
-    "MemoryStore",
     "Profile",
     "Record",
     "Removal",

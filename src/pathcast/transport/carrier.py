@@ -20,6 +20,7 @@ from collections.abc import (
     Awaitable,
     Callable,
     Collection,
+    Coroutine,
     Iterable,
     Iterator,
     Mapping,
@@ -40,6 +41,7 @@ from pathcast.transport.frames import Codec, Packet
 from pathcast.transport.inbox_bounds import Gap
 from pathcast.transport.meters import CarrierMeters
 from pathcast.transport.neighbours import Dial, Neighbours
+from pathcast.transport.requests import Requests
 from pathcast.transport.security import Role
 
 P = ParamSpec("P")
@@ -70,6 +72,10 @@ def _no_delivery(what: object) -> tuple[str, bytes]:
 
 async def _cannot_tell(peer: str) -> bool:
     return False
+
+
+async def _no_neighbours(peer: str) -> ByteStream:
+    raise UnavailableError("peer.unreachable", name=peer, reason="this node has no neighbours")
 
 
 def _no_gap(gap: Gap) -> bytes:
@@ -118,8 +124,8 @@ class NodeKind:
             each is received by itself.
         prepare: Message type -> what takes long of such a message of a client and changes nothing,
             so that the node finds it done; called in another thread, and must raise nothing.
-        roles: Message type -> what a client has to be allowed in order to send it; all others are
-            for neighbours alone.
+        roles: Message type -> what a client has to be allowed in order to send it, None if every
+            client may; all others are for neighbours alone.
         describe: What it can say of itself to the operator, as JSON.
         add_link: Tells a node of a neighbour that it did not know at the beginning; when not given
             its nodes know all at the beginning.
@@ -132,6 +138,8 @@ class NodeKind:
         metrics: What monitoring may ask for every few seconds, with these neighbours connected.
         unready: What is missing before a node can do all of its work, with these neighbours
             connected, and what of it.
+        blocks: Whether events wait for a database: they go into the node in a thread of their own,
+            one after another, and nothing else in this process waits for them.
     """
 
     make: MakeNode
@@ -140,7 +148,7 @@ class NodeKind:
     backlog: Callable[[Node], Mapping[str, int]] | None = None
     request: Callable[[Node, str, Sequence[object], float], Sequence[Effect]] | None = None
     prepare: Mapping[type, Callable[[Node, object], None]] = field(default_factory=dict)
-    roles: Mapping[type, Role] = field(default_factory=dict)
+    roles: Mapping[type, Role | None] = field(default_factory=dict)
     describe: Callable[[Node], Mapping[str, object]] = _nothing_known
     add_link: Callable[[Node, str, float], Sequence[Effect]] | None = None
     ended: Callable[[Node, str, float], Sequence[Effect]] | None = None
@@ -150,6 +158,7 @@ class NodeKind:
     fullness: Callable[[Node], float] = _empty
     metrics: Callable[[Node, Collection[str]], Iterable[Metric]] = _no_metrics
     unready: Callable[[Node, Collection[str]], Mapping[str, str]] = _is_ready
+    blocks: bool = False
 
 
 @dataclass
@@ -212,6 +221,8 @@ class Carrier:
         has_ended: Whether the process of a neighbour is over whose connection was lost.
         counted: Given what the node saved; gives what the node reads.
         check: Raises UnavailableError when nobody may be heard or answered any more.
+        requests: Requests whose answers come in later events; None: answers come at once.
+        deliver: Takes what the node delivers, in the loop; None: inboxes on the disk.
 
     Cost: that of making the node, which reads all it has saved; may be called in another thread.
     """
@@ -221,18 +232,21 @@ class Carrier:
         name: str,
         kind: NodeKind,
         disk: Disk,
-        dial: Dial,
+        dial: Dial = _no_neighbours,
         *,
         backlog_max: int = BACKLOG_MAX,
         has_ended: Callable[[str], Awaitable[bool]] = _cannot_tell,
         counted: Callable[[Mapping[str, bytes]], Mapping[str, bytes]] = _as_it_is,
         check: Callable[[], None] = _always_may,
+        requests: Requests | None = None,
+        deliver: Callable[[str, object], None] | None = None,
     ) -> None:
         self.name = name
         self.kind = kind
         self.disk = disk
         self.codec = kind.codec
-        self.node = kind.make(counted(disk.saved()), disk.life)
+        with disk.decoding():
+            self.node = kind.make(counted(disk.saved()), disk.life)
         self.neighbours = Neighbours(
             name, kind.codec, self._take, self._changed, self._has_room_from, dial
         )
@@ -241,7 +255,11 @@ class Carrier:
         self._backlog_max = backlog_max
         self._has_ended = has_ended
         self._check_may_act = check
-        self._finding_out: set[asyncio.Task[None]] = set()
+        self._requests = requests
+        self._deliver = deliver
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._turn = asyncio.Lock()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"node-{name}")
         self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"disk-{name}")
         self._group = _Group()
         self._acknowledged: dict[str, int] = {}
@@ -265,7 +283,10 @@ class Carrier:
         """Starts the node, and begins to connect to neighbours that are to be called from here."""
         self.failure = asyncio.get_running_loop().create_future()
         self._committing = asyncio.create_task(self._commit_all())
-        self._event(self.node.start)
+        if self.kind.blocks:
+            await self._wait_for_event(self.node.start)
+        else:
+            self.event(self.node.start)
         self.neighbours.connect(neighbours)
 
     async def stop(self) -> None:
@@ -294,7 +315,7 @@ class Carrier:
     def add_link(self, peer: str) -> None:
         """Tells the node of a neighbour that it did not know."""
         if self.kind.add_link is not None:
-            self._event(self.kind.add_link, self.node, peer)
+            self.event(self.kind.add_link, self.node, peer)
 
     async def serve(self, peer: str, stream: ByteStream) -> None:
         """Runs a stream that a neighbour has made, whose name is certain."""
@@ -322,12 +343,16 @@ class Carrier:
         """Gives the node a client's message; returns its answer when what it did is on disk.
 
         Raises:
-            UnavailableError: The disk took longer.
+            UnavailableError: The disk, or whom the node asks itself, took longer.
             FrameError: Messages of this kind have no answer.
             PathcastError: The node refused the message.
         """
         try:
             async with asyncio.timeout(seconds):
+                if self._requests is not None:
+                    with self._requests.awaited(client, message) as answer:
+                        self.event(self.node.receive, client, message)
+                        return await answer
                 answers = await self._request(client, [message])
         except TimeoutError as error:
             raise UnavailableError("peer.silent", name=self.name, seconds=seconds) from error
@@ -356,7 +381,7 @@ class Carrier:
     def _answered(
         self, client: str, handler: Callable[..., Sequence[Effect]], *event: object
     ) -> list[object]:
-        """As `_event`; gives what the node sends to `client`, who is no neighbour."""
+        """As `event`; gives what the node sends to `client`, who is no neighbour."""
         others: list[Effect] = []
         answers: list[object] = []
         for effect in self._effects(handler, *event):
@@ -466,15 +491,13 @@ class Carrier:
             if not self._room.is_set():
                 await self._room.wait()
             self._check_may_act()
-            self._event(self.node.receive, peer, message)
+            self.event(self.node.receive, peer, message)
 
     def _changed(self, peer: str, is_up: bool) -> None:
         if not self._has_failed:
-            self._event(self.node.neighbour, peer, is_up)
+            self.event(self.node.neighbour, peer, is_up)
             if not is_up and self.kind.ended is not None:
-                finding_out = asyncio.create_task(self._find_out(peer, self.kind.ended))
-                self._finding_out.add(finding_out)
-                finding_out.add_done_callback(self._finding_out.discard)
+                self._spawn(self._find_out(peer, self.kind.ended))
 
     async def _find_out(
         self, peer: str, ended: Callable[[Node, str, float], Sequence[Effect]]
@@ -482,20 +505,51 @@ class Carrier:
         if await self._has_ended(peer) and peer not in self.neighbours.connections:
             log_event("neighbour.ended", name=self.name, neighbour=peer)
             if not self._has_failed:
-                self._event(ended, self.node, peer)
+                self.event(ended, self.node, peer)
 
     def _wake(self, timer: str) -> None:
         del self._timers[timer]
         if not self._has_failed:
-            self._event(self.node.wake, timer)
+            self.event(self.node.wake, timer)
 
     @property
     def _has_failed(self) -> bool:
         return self.failure is None or self.failure.done()
 
-    def _event(self, handler: Callable[..., Sequence[Effect]], *event: object) -> None:
-        """Gives the node an event, at this moment, and begins what it wants done."""
-        self._do(self._effects(handler, *event))
+    def event(self, handler: Callable[..., Sequence[Effect]], *event: object) -> None:
+        """Gives the node an event, and begins what it wants done.
+
+        That is done when it returns, unless events of this kind of node wait for a database.
+        """
+        if self.kind.blocks:
+            self._spawn(self._wait_for_event(handler, *event))
+        else:
+            self._do(self._effects(handler, *event))
+
+    async def _wait_for_event(
+        self, handler: Callable[..., Sequence[Effect]], *event: object
+    ) -> None:
+        """As `event`, in the node's thread, after the events before it."""
+        async with self._turn:
+            loop, now = asyncio.get_running_loop(), self.now()
+            try:
+                effects = await loop.run_in_executor(self._thread, lambda: handler(*event, now))
+            except Exception as error:
+                # Such a node answers whom it refuses: what it raises is a bug.
+                self._distrust(error)
+                raise
+            self._do(effects)
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and self._has_failed:
+            # `run` raises it; the loop logs any other.
+            task.exception()
 
     def _effects(
         self, handler: Callable[..., Sequence[Effect]], *event: object
@@ -508,11 +562,15 @@ class Carrier:
         except PathcastError:
             raise
         except Exception as error:
-            # A bug of the node: what it holds in memory is not to be trusted any more.
-            log_event("process.failed", exc_info=True, name=self.name, reason=repr(error))
-            assert self.failure is not None
-            self.failure.set_exception(error)
+            self._distrust(error)
             raise
+
+    def _distrust(self, error: Exception) -> None:
+        """A bug of the node: what it holds in memory is not to be trusted any more."""
+        log_event("process.failed", exc_info=True, name=self.name, reason=repr(error))
+        assert self.failure is not None
+        if not self.failure.done():
+            self.failure.set_exception(error)
 
     def _fail(self) -> None:
         assert self.failure is not None
@@ -531,6 +589,8 @@ class Carrier:
                     self._stop_timer(timer)
                 case Send() if not self._is_writing and not self._group.effects:
                     self._send(effect)
+                case Deliver(to, what) if self._deliver is not None:
+                    self._deliver(to, what)
                 case _:
                     self._group.effects.append(effect)
         if self._group.effects:
@@ -548,7 +608,17 @@ class Carrier:
             handle.cancel()
 
     def _send(self, effect: Send) -> None:
-        self.neighbours.offer(effect.to, self.codec.packet(effect.message))
+        if self._requests is None:
+            self.neighbours.offer(effect.to, self.codec.packet(effect.message))
+        elif self._requests.is_call(effect.message):
+            self._spawn(self._call(self._requests, effect))
+        else:
+            self._requests.answer(effect.to, effect.message)
+
+    async def _call(self, requests: Requests, effect: Send) -> None:
+        answer = await requests.asked(effect.to, effect.message)
+        if answer is not None:
+            self.event(self.node.receive, effect.to, answer)
 
     async def kept(self) -> None:
         """Returns when what was done so far is on disk.
@@ -625,9 +695,11 @@ class Carrier:
     async def _end(self) -> None:
         for timer in list(self._timers):
             self._stop_timer(timer)
-        for task in self._finding_out:
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._finding_out, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._thread.shutdown(wait=True)
         if self._committing is not None:
             self._committing.cancel()
             await asyncio.gather(self._committing, return_exceptions=True)

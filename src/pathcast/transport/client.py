@@ -74,12 +74,16 @@ class BrokerClient:
         name: Who calls.
         address: The broker.
         codec: Of its protocol; a peer of a ring has another one than a broker.
+        service: Name of the gRPC service whose methods are called.
     """
 
-    def __init__(self, name: str, address: Address, codec: Codec = CODEC) -> None:
+    def __init__(
+        self, name: str, address: Address, codec: Codec = CODEC, service: str = SERVICE
+    ) -> None:
         self._name = name
         self._address = address
         self._codec = codec
+        self._service = service
         self._channel: Any = None
         self._publishing: ClientStream | None = None
         self._following: ClientStream | None = None
@@ -91,9 +95,17 @@ class BrokerClient:
         return self._cursor
 
     async def __aenter__(self) -> Self:
-        self._channel = self._address.channel()
+        self.open()
         await connected(self._channel, self._address)
         return self
+
+    def open(self) -> None:
+        """Begins to connect; a call that finds no connection fails."""
+        self._channel = self._address.channel()
+
+    async def close(self) -> None:
+        """Ends the connection, and the calls that are under way."""
+        await self._channel.close()
 
     async def __aexit__(
         self,
@@ -101,7 +113,7 @@ class BrokerClient:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self._channel.close()
+        await self.close()
 
     async def publish(self, messages: Sequence[object]) -> list[object]:
         """Publishes messages; returns when all are on the broker's disk.
@@ -158,12 +170,12 @@ class BrokerClient:
         Raises:
             PathcastError: It was refused, or there was no answer.
         """
-        data = await self._once("Ask", _ENCODE(self._codec.packet(message)), seconds)
+        data = await self.call("Ask", _ENCODE(self._codec.packet(message)), seconds)
         return self._codec.message(_PACKETS.decode(data), self._address.name)
 
     async def status(self, seconds: float = 10.0) -> dict[str, Any]:
         """What the broker knows of itself."""
-        found: dict[str, Any] = msgspec.json.decode(await self._once("Status", b"", seconds))
+        found: dict[str, Any] = msgspec.json.decode(await self.call("Status", b"", seconds))
         return found
 
     async def deliveries(
@@ -269,7 +281,8 @@ class BrokerClient:
         await self._following.send(_ENCODE(Acknowledge(position)))
 
     def _stream(self, method: str) -> ClientStream:
-        call = self._channel.stream_stream(f"/{SERVICE}/{method}")(metadata=self._introduction())
+        methods = self._channel.stream_stream(f"/{self._service}/{method}")
+        call = methods(metadata=self._introduction())
         return ClientStream(self._address.name, self._channel, call)
 
     def _hung_up(self) -> PathcastError:
@@ -285,11 +298,19 @@ class BrokerClient:
             name = self._address.name
             raise UnavailableError("peer.silent", name=name, seconds=seconds) from error
 
-    async def _once(self, method: str, data: bytes, seconds: float) -> bytes:
-        call = self._channel.unary_unary(f"/{SERVICE}/{method}")
+    async def call(self, method: str, data: bytes, seconds: float) -> bytes:
+        """The answer of a method that takes one message and gives one.
+
+        Raises:
+            PathcastError: It was refused, or there was no answer.
+        """
+        call = self._channel.unary_unary(f"/{self._service}/{method}")
         try:
             answer = await call(data, metadata=self._introduction(), timeout=seconds)
         except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+                name = self._address.name
+                raise UnavailableError("peer.silent", name=name, seconds=seconds) from error
             raise error_from(self._address.name, error.details() or "") from error
         assert isinstance(answer, bytes)
         return answer

@@ -18,22 +18,22 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import grpc.aio
 import msgspec
 from msgspec import Meta
 
 from pathcast.errors import PathcastError, PeerRefusedError
+from pathcast.transport.client import BrokerClient
 from pathcast.transport.events import log_event, reason_of
 from pathcast.transport.frames import decode
-from pathcast.transport.grpc_streams import Address, connected, error_from
-from pathcast.transport.security import Gate, introduction
+from pathcast.transport.grpc_streams import Address
+from pathcast.transport.security import Gate
 from pathcast.transport.service import GuardedMethods
 
 __all__ = ["Contact", "Contacts"]
 
 
 FILE: Final = "contacts.json"
-METHOD: Final = "/pathcast.Peer/Greet"
+METHODS: Final = "pathcast.Peer"
 GREET_SECONDS: Final = 5.0
 PAUSE_SECONDS: Final = 0.2
 PAUSE_SECONDS_MAX: Final = 10.0
@@ -88,7 +88,7 @@ class Contacts(GuardedMethods):
         self._mine = Contact(name, "?:0")
         self._known: dict[str, str] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._offer_answer(METHOD, self._greeted)
+        self._offer_answer(f"/{METHODS}/Greet", self._greeted)
 
     @contextlib.asynccontextmanager
     async def greeting(self, mine: str, known: Mapping[str, str]) -> AsyncIterator[None]:
@@ -169,16 +169,8 @@ class Contacts(GuardedMethods):
         self._learn(said.others)
 
     async def _call(self, address: Address) -> _Greeting:
-        channel = address.channel()
-        await connected(channel, address)
-        try:
-            call = channel.unary_unary(METHOD)
-            metadata = introduction(self._name, address.token)
-            answer = await call(self._said(), metadata=metadata, timeout=GREET_SECONDS)
-        except grpc.aio.AioRpcError as error:
-            raise error_from(address.name, error.details() or "") from error
-        finally:
-            await channel.close()
+        async with BrokerClient(self._name, address, service=METHODS) as client:
+            answer = await client.call("Greet", self._said(), GREET_SECONDS)
         said = decode(_GREETINGS, answer, address.name)
         if said.me.name != address.name:
             raise PeerRefusedError("peer.name", name=address.name, found=said.me.name)

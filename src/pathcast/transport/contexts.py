@@ -26,13 +26,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, Field, SecretStr, field_validator
+from pydantic import BaseModel, Field, SecretStr
 
 from pathcast.errors import ConfigError
-from pathcast.settings import FROZEN, FileSettings, SettingDescription, described, read_settings
+from pathcast.settings import FROZEN, FileSettings, read_settings
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.security import Certificates
-from pathcast.transport.settings import checked_address, secret_of
+from pathcast.transport.settings import HostPort, secret_of
 
 NodeList = Literal["brokers", "peers", "registry"]
 """Which nodes of a context are meant."""
@@ -109,9 +109,7 @@ class NodeSection(BaseModel):
         max_length=256,
         description="Name of the node; with certificates, the one that its own is made out to.",
     )
-    address: str = Field(description="HOST:PORT where it listens.")
-
-    _address = field_validator("address")(checked_address)
+    address: HostPort = Field(description="HOST:PORT where it listens.")
 
 
 class Context(FileSettings):
@@ -151,11 +149,6 @@ class Context(FileSettings):
         client = self.client
         plain = client.allow_plain
         return Address(node.name, node.address, client.secret, client.certificates, plain)
-
-
-def describe_context() -> list[SettingDescription]:
-    """Every key of a context, for documentation and help."""
-    return described(Context)
 
 
 def load_context(path: str | os.PathLike[str]) -> Context:

@@ -38,7 +38,9 @@ from pathcast.transport.events import log_event
 DATABASE: Final = "broker.sqlite"
 
 FORMAT: Final = 2
-"""Format 1 had neither names nor lives of inboxes; it is brought to this one."""
+
+WITHOUT_NAMES: Final = 1
+"""Format without names and lives of inboxes; `open_database` brings it up to date."""
 
 RESTORED: Final = "restored"
 """Key of what a node saved, in copies: others may have seen more of it."""
@@ -156,11 +158,11 @@ def _prepared(base: sqlite3.Connection, place: str, name: str) -> sqlite3.Connec
     (found,) = base.execute("pragma user_version").fetchone()
     if found == 0:
         base.executescript(f"begin; {_TABLES} pragma user_version = {FORMAT}; commit;")
-    elif found == 1:
+    elif found == WITHOUT_NAMES:
         base.executescript(f"begin; {_MADE_IN_2} pragma user_version = {FORMAT}; commit;")
         base.execute("vacuum")  # from now on it can shrink
-    elif found != FORMAT:
-        raise DiskError("disk.format", path=place, found=found, expected=FORMAT)
+    else:
+        _check_format(found, place)
     owner = _owner(base)
     if name and owner and owner != name:
         raise DiskError("disk.name", path=place, found=owner, name=name)
@@ -223,12 +225,7 @@ def back_up(directory: Path, copy: Path) -> Copied:
     if not (directory / DATABASE).exists():
         raise DiskError("disk.empty", path=str(directory))
     with _typed(directory), contextlib.closing(sqlite3.connect(directory / DATABASE)) as base:
-        (found,) = base.execute("pragma user_version").fetchone()
-        if found != FORMAT:
-            raise DiskError("disk.format", path=str(directory), found=found, expected=FORMAT)
-        name = _owner(base)
-        _write(base, copy)
-    return Copied(name, copy.stat().st_size)
+        return _copied(base, directory, copy)
 
 
 def restore(copy: Path, directory: Path) -> Copied:
@@ -249,12 +246,29 @@ def restore(copy: Path, directory: Path) -> Copied:
         contextlib.closing(sqlite3.connect(f"file:{copy}?mode=ro", uri=True)) as base,
     ):
         _check(base, copy)
-        (found,) = base.execute("pragma user_version").fetchone()
-        if found != FORMAT:
-            raise DiskError("disk.format", path=str(copy), found=found, expected=FORMAT)
-        name = _owner(base)
-        _write(base, directory / DATABASE)
-    return Copied(name, (directory / DATABASE).stat().st_size)
+        return _copied(base, copy, directory / DATABASE)
+
+
+def _copied(base: sqlite3.Connection, place: Path, file: Path) -> Copied:
+    """Copies a database, which is at a place, to a file; an older format stays what it is."""
+    (found,) = base.execute("pragma user_version").fetchone()
+    _check_format(found, str(place))
+    name = _owner(base) if found > WITHOUT_NAMES else ""
+    _write(base, file)
+    return Copied(name, file.stat().st_size)
+
+
+def _check_format(found: int, place: str) -> None:
+    """Refuses formats that cannot be brought up to date, and databases of other programs.
+
+    Raises:
+        DiskError: "disk.format", "disk.damaged".
+    """
+    if found < WITHOUT_NAMES:
+        reason = "it has no tables of Pathcast"
+        raise DiskError("disk.damaged", path=place, reason=reason)
+    if found > FORMAT:
+        raise DiskError("disk.format", path=place, found=found, expected=FORMAT)
 
 
 def _write(base: sqlite3.Connection, path: Path) -> None:

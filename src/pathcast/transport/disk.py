@@ -34,6 +34,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from pathcast.errors import DiskError, SourceError
 from pathcast.transport.database_file import DATABASE, disk_error, make_private, open_database
 from pathcast.transport.dead_letters import (
@@ -208,6 +210,18 @@ class Disk:
 
     def _failed(self, error: sqlite3.Error) -> DiskError:
         return disk_error(self._name, error)
+
+    @contextlib.contextmanager
+    def decoding(self) -> Iterator[None]:
+        """Errors of values that were saved, and that are read inside, as errors of this disk.
+
+        Raises:
+            DiskError: A value is none of this version ("disk.state").
+        """
+        try:
+            yield
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise DiskError("disk.state", path=self._name, reason=str(error)) from error
 
     def saved(self) -> dict[str, bytes]:
         """All that the node saved and did not forget."""

@@ -108,7 +108,7 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
 class _AnyHello(msgspec.Struct, array_like=True):
     name: object
     credit: object
-    version: int
+    version: int = 0  # The first protocol did not say it.
 
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -212,9 +212,12 @@ def decode_hello(data: bytes, sender: str, name: str) -> Hello:
         >>> decode_hello(msgspec.msgpack.encode(["b", 10, 7, "what is new"]), "b", "a")
         Traceback (most recent call last):
         ...
-        pathcast.errors.FrameError: b speaks version 7 of the protocol between neighbours, and a 3
+        pathcast.errors.FrameError: b speaks version 7 of the protocol between neighbours, and a ...
     """
     found = decode(_ANY_HELLOS, data, sender).version
     if found != VERSION:
-        raise FrameError("frame.version", peer=sender, found=found, name=name, expected=VERSION)
+        older = sender if found < VERSION else name
+        raise FrameError(
+            "frame.version", peer=sender, found=found, name=name, expected=VERSION, older=older
+        )
     return decode(_HELLOS, data, sender)

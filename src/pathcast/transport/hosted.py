@@ -19,7 +19,6 @@ import contextlib
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 from pathcast.errors import (
@@ -32,7 +31,6 @@ from pathcast.errors import (
 from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.deliveries import InForce
 from pathcast.overlay.hosting import Hosting, Served
-from pathcast.overlay.registration_messages import ToBroker
 from pathcast.overlay.serving import Planes, kept_for
 from pathcast.protocol import Effect, Node, Send
 from pathcast.store import Broker as Part
@@ -45,10 +43,12 @@ from pathcast.transport.fencing import Fence
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.monitor import Monitor, monitored
 from pathcast.transport.process import Reread, running, until_ended
-from pathcast.transport.registration import Callers, RegistrationMethods, is_request, key_of
-from pathcast.transport.request_carrier import RequestCarrier
+from pathcast.transport.registration import BROKER_ROLES, CODEC, METHODS, key_of
+from pathcast.transport.requests import Requests
 from pathcast.transport.security import Gate
+from pathcast.transport.service import AskMethods
 from pathcast.transport.settings import BrokerSettings, RegistrationSection, database_of
+from pathcast.transport.starting import Starting
 
 TAKEN_SECONDS: Final = 0.2
 """Pause before a directory is tried again that a former player has not given back yet."""
@@ -169,11 +169,20 @@ class HostedBroker:
             hosting = Hosting(
                 self._address, part, store, lease_seconds=registration.lease_seconds, waits=True
             )
-            callers = Callers(name, partial(Address, name))
-            carrier = RequestCarrier(name, hosting, callers.call, key_of, is_request, self._deliver)
+            carrier = Carrier(
+                name,
+                NodeKind(lambda saved, life: hosting, CODEC, roles=BROKER_ROLES, blocks=True),
+                Disk(None),
+                requests=Requests(name, key_of),
+                deliver=self._deliver,
+            )
             self._monitor.hold("part", WAITING)
-            async with monitored(self._settings.broker.metrics, self._monitor), carrier.running():
-                await until_ended(carrier.run, lambda: self._play(carrier, hosting, store))
+            async with monitored(self._settings.broker.metrics, self._monitor):
+                try:
+                    await carrier.start()
+                    await until_ended(carrier.run, lambda: self._play(carrier, hosting, store))
+                finally:
+                    await carrier.stop()
             if hosting.leadership.lease is not None:
                 store.give_back(hosting.leadership.lease)
 
@@ -181,7 +190,7 @@ class HostedBroker:
         if isinstance(what, Served | Change):
             self._told.put_nowait(what)
 
-    async def _play(self, carrier: RequestCarrier, hosting: Hosting, store: Store) -> None:
+    async def _play(self, carrier: Carrier, hosting: Hosting, store: Store) -> None:
         """Plays the part whenever it is this process's."""
         while True:
             told = await self._told.get()
@@ -194,13 +203,13 @@ class HostedBroker:
                     if error.code != "disk.fenced":
                         raise
                     log_event("lease.fenced", name=hosting.id, **reason_of(error))
-                    carrier.begin(hosting.lapsed)
+                    carrier.event(hosting.lapsed)
                     told = Served(is_played=False)
                 self._monitor.hold("part", WAITING)
                 log_event("lease.lost", name=hosting.id, address=self._address)
 
     async def _play_once(
-        self, carrier: RequestCarrier, hosting: Hosting, store: Store, served: Served
+        self, carrier: Carrier, hosting: Hosting, store: Store, served: Served
     ) -> Served:
         """Runs the broker until the part is lost; returns what was told then."""
         if (lease := hosting.leadership.lease) is None:
@@ -213,12 +222,12 @@ class HostedBroker:
             raise
 
         def check() -> None:
-            if hosting.leadership.lease is None or hosting.leadership.until <= carrier.now:
+            if hosting.leadership.lease is None or hosting.leadership.until <= carrier.now():
                 reason = "its lease is over; ask the registration service where it is now"
                 raise UnavailableError("peer.unreachable", name=hosting.id, reason=reason)
 
         def in_force(profile: str, since: int) -> None:
-            carrier.begin(hosting.in_force, profile, since)
+            carrier.event(hosting.in_force, profile, since)
 
         async def locate(address: Address) -> Address:
             with contextlib.suppress(StoreError):
@@ -229,13 +238,14 @@ class HostedBroker:
 
         hosted = HostedKind(self._kind, served, in_force).kind
         gate = Gate(self._settings.peers, with_certificates=self._settings.tls is not None)
-        methods = RegistrationMethods(carrier, gate, ToBroker)
+        starting = Starting(self._settings.broker.name)
+        starting.end(carrier)
         async with running(
             self._settings,
             hosted,
             disk=disk,
             locate=locate,
-            beside=[methods],
+            beside=[AskMethods(starting, gate, METHODS)],
             reread=self._reread,
             monitor=self._monitor,
             check=check,
@@ -250,7 +260,7 @@ class HostedBroker:
                 if ended.done():
                     await ended
                 if lapsed.done():
-                    carrier.begin(hosting.lapsed)
+                    carrier.event(hosting.lapsed)
                 return await (lapsed if lapsed.done() else following)
             finally:
                 for task in (following, ended, lapsed):
@@ -313,9 +323,9 @@ class HostedBroker:
             log_event("disk.uncopied", **reason_of(error))
 
 
-async def _lapsed(carrier: RequestCarrier, hosting: Hosting) -> Served:
+async def _lapsed(carrier: Carrier, hosting: Hosting) -> Served:
     """Ends when the lease has: a node that waits for the database for so long cannot tell."""
-    while (left := hosting.leadership.until - carrier.now) > 0:
+    while (left := hosting.leadership.until - carrier.now()) > 0:
         await asyncio.sleep(left)
     return Served(is_played=False)
 

@@ -20,7 +20,7 @@ from pathcast.settings import FROZEN, FileSettings, read_settings
 from pathcast.transport.broker import CODEC, Explain, Explained
 from pathcast.transport.local_processes import LocalProcesses, free_ports
 from pathcast.transport.nodes import Nodes
-from pathcast.transport.settings import load_settings
+from pathcast.transport.settings import BrokerSettings
 
 
 class NetworkSection(BaseModel):
@@ -106,7 +106,7 @@ class LocalNetwork(LocalProcesses):
         first, second = sorted([one, other])
         for name in (first, second):
             self.check_name(name)
-        called = load_settings(self.directory / f"{second}.toml")
+        called = read_settings(BrokerSettings, self.directory / f"{second}.toml")
         if first == second or first in [each.name for each in called.neighbours]:
             reason = f"{first} and {second} are neighbours, or one broker"
             raise ConfigError("config.invalid", key="link", reason=reason)
@@ -123,7 +123,7 @@ class LocalNetwork(LocalProcesses):
         return [
             (name, peer)
             for name in self.names
-            for peer in load_settings(self.directory / f"{name}.toml").addresses
+            for peer in read_settings(BrokerSettings, self.directory / f"{name}.toml").addresses
         ]
 
 

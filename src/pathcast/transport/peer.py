@@ -6,7 +6,7 @@
 | `Withdraw` | takes queries out | `Accepted`; `Unsubscribed` in the inbox |
 | `Publish` | runs the automaton on a message | the receipt, or `Accepted` with the refusal; |
 | | | `Outcome` in the inbox |
-| `Leave` | hands its states over and leaves the ring; the process stays | `Accepted`, also with |
+| `Leave` | hands its pieces over and leaves the ring; the process stays | `Accepted`, also with |
 | | | why not; `Left` in the inbox |
 
 Matches come as `Matched`, into the inbox of whoever registered the query: they name the
@@ -147,13 +147,11 @@ class ServedPeer:
     Args:
         peer: The peer.
         ring: Its part of the ring.
-        iterates: Whether it publishes iteratively, and not recursively.
     """
 
-    def __init__(self, peer: FilteringPeer, ring: Peer, iterates: bool = False) -> None:
+    def __init__(self, peer: FilteringPeer, ring: Peer) -> None:
         self.peer = peer
         self.ring = ring
-        self._publish = peer.publish_iteratively if iterates else peer.publish
 
     def start(self, now: float) -> Sequence[Effect]:
         """As a node."""
@@ -210,7 +208,7 @@ class ServedPeer:
             case Publish(id, body):
                 try:
                     check_id(id, "id of the message", ID_CHARACTERS_MAX)
-                    return _told(self._publish(body, f"{client}\t{id}"))
+                    return _told(self.peer.publish(body, f"{client}\t{id}"))
                 except PathcastError as error:
                     return [Send(client, Accepted(((shown(id), error.code, error.message),)))]
             case Leave():

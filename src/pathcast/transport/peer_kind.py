@@ -14,7 +14,6 @@ from pathcast.dht.hosting import disk_of, virtual_names
 from pathcast.dht.identifiers import identifier
 from pathcast.dht.peer import Peer, Settings
 from pathcast.dht.piece_records import decoded_piece
-from pathcast.dht.states import decoded_state
 from pathcast.dht.subscriptions import Matched
 from pathcast.dht.substrate import Asked
 from pathcast.overlay.deliveries import Dropped
@@ -34,7 +33,6 @@ def peer_kind(
     filtering: FilteringSettings,
     *,
     virtual_nodes: int = 1,
-    iterates: bool = False,
 ) -> NodeKind:
     """Peers of a ring.
 
@@ -45,7 +43,6 @@ def peer_kind(
         filtering: Likewise.
         virtual_nodes: Members of the ring that each process has, likewise; one is named as the
             process is.
-        iterates: Whether this peer publishes iteratively.
     """
 
     def served(
@@ -57,7 +54,7 @@ def peer_kind(
             made.append(Peer(member, life, its_base, ring, asked))
             return made[0]
 
-        return ServedPeer(FilteringPeer(below, life, saved, filtering), made[0], iterates)
+        return ServedPeer(FilteringPeer(below, life, saved, filtering), made[0])
 
     def make(saved: Mapping[str, bytes], life: int) -> Node:
         if virtual_nodes == 1:
@@ -110,14 +107,13 @@ def _described(node: Node) -> Mapping[str, object]:
     served = node.served if isinstance(node, VirtualPeers) else [node]
     members = {each.ring.me.name: _of_member(each) for each in served}
     peers = [each.peer for each in served]
-    totals = ("records", "states", "transitions", "visits")
+    totals = ("records", "pieces", "links", "queries", "visits")
     sent: Counter[str] = Counter()
     for peer in peers:
         sent.update(peer.courier.sent)
     return {
         "is_member": all(each["is_member"] for each in members.values()),
         "members": members,
-        "fragments": "states" if peers[0].pieces is None else "pieces",
         **{key: sum(each[key] for each in members.values()) for key in totals},
         "under_way": sum(peer.under_way for peer in peers),
         "subscriptions": sum(peer.subscription_count for peer in peers),
@@ -128,8 +124,8 @@ def _described(node: Node) -> Mapping[str, object]:
 
 def _of_member(served: ServedPeer) -> dict[str, Any]:
     peer, ring = served.peer, served.ring.ring
-    held = [
-        _held_of(peer, record.key, record.value)
+    pieces = [
+        decoded_piece(record.key, record.value)
         for record in served.ring.records.held.values()
         if record.value is not None and ring.owns(identifier(record.key))
     ]
@@ -140,15 +136,8 @@ def _of_member(served: ServedPeer) -> dict[str, Any]:
         "successors": [each.name for each in ring.successors],
         "fingers": sorted({each.name for each in ring.fingers.values()}),
         "records": len(served.ring.records.held),
-        "states": len(held),
-        "transitions": sum(held),
-        "visits": peer.visiting.done if peer.pieces is None else peer.pieces.running.done,
+        "pieces": len(pieces),
+        "links": sum(len(piece.links) for piece in pieces),
+        "queries": sum(len(each) for piece in pieces for each in piece.entries.values()),
+        "visits": peer.running.done,
     }
-
-
-def _held_of(peer: FilteringPeer, key: str, value: bytes) -> int:
-    """How much lies under a key: edges of a state, links and queries of a piece."""
-    if peer.pieces is None:
-        return len(decoded_state(value).edges)
-    piece = decoded_piece(key, value)
-    return len(piece.links) + sum(len(each) for each in piece.entries.values())

@@ -21,9 +21,7 @@ def peer_metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
     served = _members(node)
     peers = [each.peer for each in served]
     on_ring = sum(each.ring.ring.is_member for each in served)
-    visits = sum(
-        peer.visiting.done if peer.pieces is None else peer.pieces.running.done for peer in peers
-    )
+    visits = sum(peer.running.done for peer in peers)
     for name, text, value in (
         ("neighbours_connected", "Peers that there is a connection to.", len(connected)),
         ("ring_members", "Members of this process that are on the ring.", on_ring),

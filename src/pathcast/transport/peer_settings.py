@@ -1,70 +1,53 @@
 """The settings of one peer of a ring: what `peer.toml` may say.
 
 Example:
-    >>> settings = load_peer_settings("peer.toml")  # doctest: +SKIP
+    >>> settings = read_settings(PeerSettings, "peer.toml")  # doctest: +SKIP
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Final
 
 from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 
 from pathcast.dht.filtering import FilteringSettings
 from pathcast.dht.peer import Settings
 from pathcast.dht.piece_cutting import PieceSettings
-from pathcast.dht.shedding import SheddingSettings
-from pathcast.settings import (
-    FROZEN,
-    FileSettings,
-    SettingDescription,
-    described,
-    read_settings,
-)
+from pathcast.settings import FROZEN, FileSettings
 from pathcast.transport.process import Discovery
 from pathcast.transport.security import is_local
 from pathcast.transport.settings import (
     BrokerSection,
     BrokerSettings,
     ClientSection,
-    MetricsAddress,
+    HostPort,
     NeighbourSection,
+    ProcessSection,
     TlsSection,
+    check_different,
     secret_of,
 )
 
-__all__ = ["PeerSettings", "describe_peer_settings", "load_peer_settings"]
+__all__ = ["PeerSettings"]
 
 _LEASE_TICKS = 3
 """Rounds in a lease: one of the base may miss a round, and the next is asked in time."""
 
 
-class PeerSection(BaseModel):
+_TAKE_OUT: Final = "take the key out; the automaton lies on the ring in pieces"
+
+
+class PeerSection(ProcessSection):
     """The process itself."""
 
-    model_config = FROZEN
+    ENDED: ClassVar = {"execution": f"{_TAKE_OUT}, and every peer publishes recursively"}
 
     name: str = Field(min_length=1, max_length=124, description="Name of the peer; nobody else's.")
     directory: Path = Field(description="Directory of what it keeps: subscriptions and inboxes.")
-    listen: str = Field(
-        default="127.0.0.1:0",
-        description="HOST:PORT where peers and clients call; port 0 takes one that is free.",
-    )
-    address: str | None = Field(
+    address: HostPort | None = Field(
         default=None,
         description="HOST:PORT that others are told to call, if that is not where it listens.",
-    )
-    allow_plain: bool = Field(
-        default=False, description="Whether to do without certificates beyond loopback."
-    )
-    metrics: MetricsAddress = None
-    execution: Literal["recursive", "iterative"] = Field(
-        default="recursive",
-        description="How messages are published here: states hand visits on, or this peer asks "
-        "each; what is told is the same.",
     )
 
     @field_validator("name")
@@ -79,6 +62,14 @@ class RingSection(BaseModel):
     """What all peers of a ring have to agree on."""
 
     model_config = FROZEN
+    ENDED: ClassVar = {
+        "fragments": _TAKE_OUT,
+        "length": f"{_TAKE_OUT}, whose size is piece_queries_max",
+        "whole": f"{_TAKE_OUT}, and the elements that a piece reads travel",
+        "on_the_way": f"{_TAKE_OUT}, and predicates are evaluated after structure",
+        "replicas": f"{_TAKE_OUT}, and a busy piece is cut in two",
+        "replicated_share": f"{_TAKE_OUT}, and a busy piece is cut in two",
+    }
 
     base: tuple[str, ...] = Field(
         min_length=2,
@@ -86,7 +77,7 @@ class RingSection(BaseModel):
         "everybody else joins by way of one of them.",
     )
     successors: int = Field(default=3, ge=1, description="Length of successor lists.")
-    copies: int = Field(default=3, ge=1, description="Peers that hold a state.")
+    copies: int = Field(default=3, ge=1, description="Peers that hold a piece.")
     virtual_nodes: int = Field(
         default=1,
         ge=1,
@@ -125,31 +116,8 @@ class RingSection(BaseModel):
         description="Whether a peer is dead as soon as its connection is lost and connections to "
         "its address are refused; not where something else answers for it, as a proxy does.",
     )
-    length: int = Field(
-        default=0, ge=0, description="So many elements away from a state others are held with it."
-    )
-    fragments: Literal["states", "pieces"] = Field(
-        default="states",
-        description="What lies under a key: a state of the automaton, or a piece of it by its "
-        "cost, with fewer and larger questions.",
-    )
     piece_queries_max: int = Field(
         default=1_000, ge=2, description="Queries of a piece before it is cut in two."
-    )
-    whole: bool = Field(
-        default=False, description="Whether all of a message travels to every state, as in 000."
-    )
-    on_the_way: bool = Field(
-        default=False,
-        description="Whether predicates on attributes are evaluated at states, beside after them.",
-    )
-    replicas: int = Field(
-        default=0,
-        ge=0,
-        description="Peers that a busy state is held by besides (10 in 000); 0: none.",
-    )
-    replicated_share: float = Field(
-        default=0.1, gt=0, le=1, description="Of the publications that reach a busy state."
     )
     known_seconds: float = Field(
         default=60.0, ge=0, description="So long the owner of a range is not looked up again."
@@ -168,10 +136,6 @@ class RingSection(BaseModel):
             raise ValueError(
                 f"{self.copies} copies may all be at one process of {self.virtual_nodes} members"
             )
-        of_states = ("length", "whole", "on_the_way", "replicas")
-        given = [name for name in of_states if getattr(self, name)]
-        if self.fragments == "pieces" and given:
-            raise ValueError(f"{', '.join(given)}: about states, and there are pieces")
         return self
 
 
@@ -194,14 +158,13 @@ class PeerSettings(FileSettings):
 
     @model_validator(mode="after")
     def _check_base(self) -> PeerSettings:
-        known = {self.peer.name, *(each.name for each in self.peers)}
-        missing = sorted(set(self.ring.base) - known)
+        known = [self.peer.name, *(each.name for each in self.peers)]
+        check_different([*known, *(each.name for each in self.clients)])
+        missing = sorted(set(self.ring.base) - set(known))
         if self.ring.discovery:
             self._check_discovery()
         elif missing:
             raise ValueError(f"no address for {', '.join(missing)}, who are of the base")
-        if self.ring.fragments == "pieces" and self.peer.execution == "iterative":
-            raise ValueError("execution: nothing is published iteratively where there are pieces")
         return self
 
     def _check_discovery(self) -> None:
@@ -272,33 +235,9 @@ class PeerSettings(FileSettings):
     def filtering_settings(self) -> FilteringSettings:
         """Of the protocol of the automaton."""
         ring = self.ring
-        shed = SheddingSettings(ring.replicated_share, ring.replicas) if ring.replicas else None
-        pieces = PieceSettings(ring.piece_queries_max) if ring.fragments == "pieces" else None
         return FilteringSettings(
-            length=ring.length,
-            whole=ring.whole,
-            on_the_way=ring.on_the_way,
-            shedding=shed,
-            pieces=pieces,
+            PieceSettings(ring.piece_queries_max),
             gather_seconds=ring.gather_seconds,
             patience_seconds=4 * ring.patience_seconds,
             acknowledge_seconds=16 * ring.patience_seconds,
         )
-
-
-def describe_peer_settings() -> list[SettingDescription]:
-    """Every key of the peer's file, for documentation and help."""
-    return described(PeerSettings)
-
-
-def load_peer_settings(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> PeerSettings:
-    """Read a peer's file.
-
-    Args:
-        path: The TOML file.
-        overrides: `section.key=value`, the value as in TOML; text needs no quotes.
-
-    Raises:
-        ConfigError: The file cannot be read, or a key is unknown, missing or cannot be used.
-    """
-    return read_settings(PeerSettings, path, overrides)

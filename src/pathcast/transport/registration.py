@@ -5,8 +5,8 @@
 | Ask | by message | a request in, its answer out |
 
 A node of the service offers it to sources, users and brokers; a broker that takes its profiles from
-the service offers it to sources, users and the service. Whoever calls is the sender, by the name
-that its certificate or token proves; so a profile belongs to the name that registered it.
+the service offers it to sources, users and the service. The caller is the sender, by the name that
+its certificate or token proves; so a profile belongs to the name that registered it.
 
 Source: 001, 3.1 and Figure 3; Figure 10 for the flows (catalog and query packets).
 """
@@ -15,12 +15,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
-import grpc.aio
-import msgspec
-
-from pathcast.errors import PeerRefusedError, UnavailableError
 from pathcast.overlay.registration_messages import (
     Answer,
     ChangeInterest,
@@ -34,31 +30,37 @@ from pathcast.overlay.registration_messages import (
     TellRoot,
     UpdateSource,
 )
-from pathcast.transport.frames import Codec, Flow, Packet, decode
-from pathcast.transport.grpc_streams import Address, error_from
-from pathcast.transport.request_carrier import RequestCarrier
-from pathcast.transport.security import NAME_KEY, Gate, Role, introduction
-from pathcast.transport.service import ANSWER_SECONDS, GuardedMethods
+from pathcast.transport.client import BrokerClient
+from pathcast.transport.frames import Codec, Flow
+from pathcast.transport.grpc_streams import Address
+from pathcast.transport.requests import Requests
+from pathcast.transport.security import Role
 
-METHOD: Final = "/pathcast.Registration/Ask"
+METHODS: Final = "pathcast.Registration"
+"""Name of the gRPC service."""
+
 CALL_SECONDS: Final = 5.0
-"""How long a node waits for an answer; what it asked for is asked again anyway."""
+"""How long an answer is waited for; what was asked for is asked again anyway."""
 
-_ROLES: Final[Mapping[type, tuple[Role, ...]]] = {
-    RegisterSource: ("publish",),
-    UpdateSource: ("publish",),
-    RegisterInterest: ("subscribe",),
-    ChangeInterest: ("subscribe",),
-    DeleteInterest: ("subscribe",),
-    Locate: ("publish", "subscribe"),
-    TellRoot: ("register",),
-    TellHost: ("register",),
+SERVICE_ROLES: Final[Mapping[type, Role | None]] = {
+    RegisterSource: "publish",
+    RegisterInterest: "subscribe",
+    Locate: None,
 }
+"""Requests that a node of the service takes."""
+
+BROKER_ROLES: Final[Mapping[type, Role | None]] = {
+    UpdateSource: "publish",
+    ChangeInterest: "subscribe",
+    DeleteInterest: "subscribe",
+    TellRoot: "register",
+    TellHost: "register",
+}
+"""Requests that a broker takes."""
+
 _ANSWERS: Final = (RootKnows, HostKnows, *Answer.__args__)
 _CATALOG: Final = RegisterSource | UpdateSource | TellRoot | RootKnows
 _QUERY: Final = RegisterInterest | ChangeInterest | DeleteInterest | TellHost | HostKnows
-_ENCODE: Final = msgspec.msgpack.Encoder().encode
-_PACKETS: Final = msgspec.msgpack.Decoder(Packet)
 
 
 def _flow(message: object) -> Flow:
@@ -67,16 +69,11 @@ def _flow(message: object) -> Flow:
     return Flow.QUERY if isinstance(message, _QUERY) else Flow.CONTROL
 
 
-CODEC: Final = Codec((*_ROLES, *_ANSWERS), _flow)
-
-
-def is_request(message: object) -> bool:
-    """Whether a message asks for something, rather than answers."""
-    return type(message) in _ROLES
+CODEC: Final = Codec((*SERVICE_ROLES, *BROKER_ROLES, *_ANSWERS), _flow)
 
 
 def key_of(message: object) -> object:
-    """What a request and its answer have in common: its name, or what a broker is told of."""
+    """The value that a request and its answer share: its name, or the record of a broker."""
     match message:
         case TellRoot(source):
             return "source", source.id
@@ -89,76 +86,36 @@ def key_of(message: object) -> object:
     return getattr(message, "request", None)
 
 
-class RegistrationMethods(GuardedMethods):
-    """What a node of the service, or a broker, offers.
-
-    Args:
-        carrier: Of the node.
-        gate: Who may call.
-        takes: Messages that it understands; others are refused.
-    """
-
-    def __init__(self, carrier: RequestCarrier, gate: Gate, takes: Any) -> None:
-        super().__init__(gate)
-        self._carrier = carrier
-        self._takes = takes
-        self._offer_answer(METHOD, self._ask)
-
-    async def _ask(self, data: bytes, context: Any) -> bytes:
-        called = str(dict(context.invocation_metadata() or ()).get(NAME_KEY, ""))[:256]
-        message = CODEC.message(decode(_PACKETS, data, called), called)
-        roles = _ROLES.get(type(message), ()) if isinstance(message, self._takes) else ()
-        client = self._admitted(context, roles, called, message)
-        seconds = min(context.time_remaining() or ANSWER_SECONDS, ANSWER_SECONDS)
-        return _ENCODE(CODEC.packet(await self._carrier.ask(client, message, seconds)))
-
-    def _admitted(self, context: Any, roles: tuple[Role, ...], called: str, message: object) -> str:
-        """The name of the caller, who has one of the roles."""
-        refusal = PeerRefusedError("peer.role", name=called, role=f"send {type(message).__name__}")
-        for role in roles:
-            try:
-                return self._admit(context, role)
-            except PeerRefusedError as error:
-                refusal = error
-        raise refusal
-
-
 class Callers:
-    """Calls of one node to others, over connections that are kept.
+    """Calls of one node or client to others, over connections that are kept.
 
     Args:
-        name: Who calls.
-        address: Of whom a node names by an address.
+        name: Name of the caller.
+        address: Gives the address of a node by its HOST:PORT.
     """
 
     def __init__(self, name: str, address: Callable[[str], Address]) -> None:
         self._name = name
         self._address = address
-        self._channels: dict[Address, Any] = {}
+        self._clients: dict[Address, BrokerClient] = {}
 
-    async def call(self, to: str, message: object, seconds: float = CALL_SECONDS) -> object:
+    async def call(self, to: str, message: object) -> object:
         """Sends a request, and gives the answer.
 
         Raises:
             PathcastError: It was refused, or there was no answer.
         """
         address = self._address(to)
-        channel = self._channels.get(address)
-        if channel is None:
-            channel = self._channels[address] = address.channel()
-        call = channel.unary_unary(METHOD)
-        data = _ENCODE(CODEC.packet(message))
-        metadata = introduction(self._name, address.token)
-        try:
-            answer = await call(data, metadata=metadata, timeout=seconds)
-        except grpc.aio.AioRpcError as error:
-            if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
-                name = address.name
-                raise UnavailableError("peer.silent", name=name, seconds=seconds) from error
-            raise error_from(address.name, error.details() or "") from error
-        return CODEC.message(decode(_PACKETS, answer, address.name), address.name)
+        if address not in self._clients:
+            self._clients[address] = BrokerClient(self._name, address, CODEC, METHODS)
+            self._clients[address].open()
+        return await self._clients[address].ask(message, CALL_SECONDS)
 
     async def close(self) -> None:
         """Ends the connections."""
-        channels, self._channels = list(self._channels.values()), {}
-        await asyncio.gather(*(channel.close() for channel in channels))
+        clients, self._clients = list(self._clients.values()), {}
+        await asyncio.gather(*(client.close() for client in clients))
+
+    def requests(self) -> Requests:
+        """The requests of a node that calls brokers so."""
+        return Requests(self._name, key_of, (TellRoot, TellHost), self.call)

@@ -1,4 +1,4 @@
-"""What sources and users speak to the registration service with, and find their brokers by.
+"""The client of sources and users: registers them at the service, and finds their brokers.
 
 Example:
     >>> async def main(service: list[Address], broker: Address) -> None:
@@ -8,9 +8,10 @@ Example:
     ...             print(delivery.message)
     ...             await client.acknowledge(made.profile)
 
-Requests are repeated until they are answered, at any node of the service; a broker that another
-process plays by now is looked for again. Deliveries come once each, whoever hands them over: of a
-subscription and a stream only what is behind the last one is taken.
+A request is repeated until it is answered, at one node of the service after the other, under one
+name, so that it is done once; a broker that another process plays by now is looked for again. Of a
+subscription and a stream only what is behind the last delivery is taken: each delivery comes once,
+from whichever process of the broker it comes.
 """
 
 from __future__ import annotations
@@ -23,15 +24,11 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
-from pathcast.errors import (
-    PathcastError,
-    PeerRefusedError,
-    RegistrationError,
-    UnavailableError,
-)
+import msgspec
+
+from pathcast.errors import RegistrationError, UnavailableError
 from pathcast.model import DeliverMode
 from pathcast.overlay.deliveries import Delivery, Told, Undecided
-from pathcast.overlay.registrant import Asked, Registrant
 from pathcast.overlay.registration_messages import (
     ChangeInterest,
     DeleteInterest,
@@ -50,14 +47,14 @@ from pathcast.transport.broker import CODEC as BROKER_CODEC
 from pathcast.transport.broker import DELIVERIES, Publish
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.grpc_streams import Address
-from pathcast.transport.registration import Callers, is_request, key_of
-from pathcast.transport.request_carrier import RequestCarrier
+from pathcast.transport.registration import Callers
 
+Asked = RegisterSource | RegisterInterest | ChangeInterest | DeleteInterest | UpdateSource | Locate
 _Answer = TypeVar("_Answer")
 
 REQUEST_SECONDS: Final = 60.0
 AGAIN_SECONDS: Final = 0.2
-"""Pause before a broker that is not there is looked for again."""
+"""Pause before a request is repeated, or a broker that is not there is looked for again."""
 
 
 class RegistrationClient:
@@ -74,20 +71,18 @@ class RegistrationClient:
         self._name = name
         self._service = {address.target: address for address in service}
         self._broker = broker
-        self._registrant = Registrant(list(self._service), secrets.randbits(53))
         self._callers = Callers(name, self._address)
-        self._answers: dict[str, asyncio.Future[object]] = {}
         self._following: dict[str, tuple[BrokerClient, int]] = {}
-        self._stack = contextlib.AsyncExitStack()
+        # Source or profile -> its broker, and HOST:PORT of the process that plays it.
+        self._places: dict[str, tuple[str, str]] = {}
+        self._incarnation = secrets.randbits(53)
+        self._requests = 0
+        # The node of the service that is asked, by its place among them.
+        self._node = 0
         # Why the latest call had no answer.
         self._failure: UnavailableError | None = None
 
     async def __aenter__(self) -> Self:
-        self._carrier = RequestCarrier(
-            self._name, self._registrant, self._call, key_of, is_request, self._answered
-        )
-        self._stack.push_async_callback(self._callers.close)
-        await self._stack.enter_async_context(self._carrier.running())
         return self
 
     async def __aexit__(
@@ -96,7 +91,7 @@ class RegistrationClient:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self._stack.aclose()
+        await self._callers.close()
 
     async def register_source(
         self,
@@ -122,7 +117,9 @@ class RegistrationClient:
             UnavailableError: There was no answer; it may be registered all the same.
         """
         asked = RegisterSource("-", location, schema, messages_a_second, message_bytes)
-        return await self._ask(asked, SourceRegistered, seconds)
+        made = await self._ask(asked, SourceRegistered, seconds)
+        self._places[made.source] = made.root, made.address
+        return made
 
     async def register_interest(
         self,
@@ -162,7 +159,9 @@ class RegistrationClient:
             dict(labels or {}),
             tuple(steps),
         )
-        return await self._ask(asked, InterestRegistered, seconds)
+        made = await self._ask(asked, InterestRegistered, seconds)
+        self._places[made.profile] = made.host, made.address
+        return made
 
     async def change_interest(
         self,
@@ -228,18 +227,7 @@ class RegistrationClient:
             PeerRefusedError: The service does not admit the caller.
             UnavailableError: There was no answer.
         """
-        async with self._patience("the registration service", seconds):
-            while True:
-                for target in self._service:
-                    with contextlib.suppress(UnavailableError):
-                        answer = await self._call(
-                            target, Locate(self._registrant.next_request(), id)
-                        )
-                        if isinstance(answer, Located):
-                            return answer
-                        if isinstance(answer, Refused) and not answer.retry:
-                            raise _refusal(answer)
-                await asyncio.sleep(AGAIN_SECONDS)
+        return await self._ask(Locate("-", id), Located, seconds)
 
     async def publish(
         self,
@@ -256,6 +244,7 @@ class RegistrationClient:
 
         Raises:
             PublicationError: The source is not known, or not this one's.
+            RegistrationError: The service does not know the source.
             UnavailableError: The root could not be reached, or had no room, for so long.
         """
         wanted = [Publish(source, id, body) for id, body in messages]
@@ -279,6 +268,7 @@ class RegistrationClient:
 
         Raises:
             PeerRefusedError: The host does not let this name follow its inbox.
+            RegistrationError: The service does not know the profile.
         """
         last: dict[tuple[str, str, int], int] = {}
         while True:
@@ -308,70 +298,68 @@ class RegistrationClient:
     def _address(self, target: str) -> Address:
         if target in self._service:
             return self._service[target]
-        names = [name for name, place in self._registrant.places.values() if place == target]
+        names = [name for name, place in self._places.values() if place == target]
         return replace(self._broker, name=names[0] if names else target, target=target)
 
     def _client(self, id: str) -> BrokerClient:
-        place = self._registrant.places.get(id)
+        place = self._places.get(id)
         if place is None:
             raise UnavailableError("peer.unreachable", name=id, reason="nobody knows where it is")
         return BrokerClient(self._name, self._address(place[1]), BROKER_CODEC)
 
     async def _look_for(self, id: str) -> None:
+        """Asks where the broker of a source or a profile is now, until the service says it."""
         await asyncio.sleep(AGAIN_SECONDS)
-        await self._carrier.event(self._registrant.locate, id)
+        broker, _ = self._places.get(id, ("", ""))
+        # The broker that it was at can say that it was deleted.
+        found = await self._asked(Locate("-", id, broker), Located)
+        self._places[id] = found.broker, found.address
         await asyncio.sleep(AGAIN_SECONDS)
 
     @contextlib.asynccontextmanager
-    async def _patience(self, what: str, seconds: float) -> AsyncIterator[None]:
+    async def _patience(self, name: str, seconds: float) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(seconds):
                 yield
         except TimeoutError as error:
             if self._failure is not None and self._failure.code == "peer.unreachable":
                 raise self._failure from error
-            raise UnavailableError("peer.silent", name=what, seconds=seconds) from error
+            raise UnavailableError("peer.silent", name=name, seconds=seconds) from error
 
     async def _ask(self, message: Asked, kind: type[_Answer], seconds: float) -> _Answer:
-        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        name = self._registrant.next_request()
-        self._answers[name] = future
-        try:
-            async with self._patience("the registration service", seconds):
-                await self._carrier.event(self._registrant.ask, message, name)
-                answer = await future
-        finally:
-            self._answers.pop(name, None)
-            if not future.done():
-                await self._carrier.event(self._registrant.give_up, name)
-        if isinstance(answer, Refused):
-            raise _refusal(answer)
-        assert isinstance(answer, kind)
-        return answer
+        async with self._patience("the registration service", seconds):
+            return await self._asked(message, kind)
 
-    async def _call(self, to: str, message: object) -> object:
-        """Calls a node; a caller that is not admitted is told at once: asking again is in vain."""
-        try:
-            answer = await self._callers.call(to, message)
-        except PeerRefusedError as error:
-            # Whoever may not ask where something is, gets no answer to anything.
-            own = self._answers.get(str(key_of(message)))
-            for future in [own] if own else list(self._answers.values()):
-                if not future.done():
-                    future.set_exception(error)
-            raise
-        except UnavailableError as error:
-            self._failure = error
-            raise
-        self._failure = None
-        return answer
+    async def _asked(self, message: Asked, kind: type[_Answer]) -> _Answer:
+        """The answer to a request, which is repeated under one name until there is one.
 
-    def _answered(self, to: str, what: object) -> None:
-        future = self._answers.get(to)
-        if future is not None and not future.done():
-            future.set_result(what)
+        Raises:
+            RegistrationError: It is refused.
+            PeerRefusedError: The caller is not admitted; asking again is in vain.
+        """
+        self._requests += 1
+        asked = msgspec.structs.replace(message, request=f"{self._incarnation}.{self._requests}")
+        is_again = False
+        while True:
+            try:
+                answer = await self._callers.call(await self._target(asked, is_again), asked)
+                self._failure = None
+            except UnavailableError as error:
+                self._failure, answer = error, None
+            if isinstance(answer, kind):
+                return answer
+            if isinstance(answer, Refused) and not answer.retry:
+                cause, reason = answer.code, answer.reason
+                raise RegistrationError("registration.refused", cause=cause, reason=reason)
+            is_again = True
+            self._node += 1
+            await asyncio.sleep(AGAIN_SECONDS)
 
-
-def _refusal(refused: Refused) -> PathcastError:
-    cause, reason = refused.code, refused.reason
-    return RegistrationError("registration.refused", cause=cause, reason=reason)
+    async def _target(self, message: Asked, is_again: bool) -> str:
+        """HOST:PORT of whoever takes a request: a node of the service, or a broker."""
+        if isinstance(message, RegisterSource | RegisterInterest | Locate):
+            return list(self._service)[self._node % len(self._service)]
+        id = message.source if isinstance(message, UpdateSource) else message.profile
+        if is_again or id not in self._places:
+            await self._look_for(id)
+        return self._places[id][1]

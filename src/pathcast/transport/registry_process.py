@@ -6,32 +6,31 @@ others takes over when that is gone.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from pathcast.customize import Broker as Engine
 from pathcast.customize.subscription_rows import read_rows
-from pathcast.errors import StoreError
 from pathcast.overlay.host_choice import ByContent, HostChoice, Nearest
 from pathcast.overlay.registration import RegistrationNode
-from pathcast.overlay.registration_messages import ToService
 from pathcast.partition import PepPlacement
-from pathcast.store import Broker, Store
-from pathcast.transport.events import log_event
+from pathcast.protocol import Node
+from pathcast.store import Store
+from pathcast.transport.carrier import Carrier, NodeKind
+from pathcast.transport.carrier_metrics import CarrierWatch
+from pathcast.transport.disk import Disk
 from pathcast.transport.grpc_streams import Address
-from pathcast.transport.meters import CallMeters, call_metrics
 from pathcast.transport.monitor import Monitor, monitored
 from pathcast.transport.process import STOP_SECONDS, until_ended
-from pathcast.transport.registration import Callers, RegistrationMethods, is_request, key_of
+from pathcast.transport.registration import CODEC, METHODS, SERVICE_ROLES, Callers
 from pathcast.transport.registry_settings import HostsSection, RegistrySettings
-from pathcast.transport.request_carrier import RequestCarrier
-from pathcast.transport.reread import Admission, rereading
+from pathcast.transport.reread import Admission, rereading, tell_changes
 from pathcast.transport.security import Gate
-from pathcast.transport.service import listen
+from pathcast.transport.service import AskMethods, listen
 from pathcast.transport.settings import database_of, secret_of
+from pathcast.transport.starting import Starting
 from pathcast.transport.watching import Watch, watching
 
 
@@ -53,43 +52,38 @@ def host_choice(hosts: HostsSection) -> HostChoice:
     return ByContent(placement, hosts.region_levels)
 
 
-class RegistryWatch:
-    """A node of the service as monitoring sees it.
+def registry_kind(make: Callable[[], RegistrationNode]) -> NodeKind:
+    """Nodes of the service."""
+    return NodeKind(
+        lambda saved, life: make(),
+        CODEC,
+        roles=SERVICE_ROLES,
+        metrics=_metrics,
+        unready=_unready,
+        blocks=True,
+    )
 
-    Args:
-        node: The node.
-        store: The profile database.
-        calls: Of its methods.
-    """
 
-    def __init__(self, node: RegistrationNode, store: Store, calls: CallMeters) -> None:
-        self._node = node
-        self._store = store
-        self._calls = calls
+def _metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
+    """Numbers of the network; a node that does not lead knows those that it last read."""
+    assert isinstance(node, RegistrationNode)
+    view, lease = node.view, node.leadership.lease
+    gauges = (
+        ("leader", "Whether this node leads.", lease is not None),
+        ("brokers", "Brokers that have registered.", len(view.brokers)),
+        ("sources", "Data sources.", len(view.sources)),
+        ("profiles", "Profiles that have a host.", len(view.hosts)),
+        ("pending", "Profiles and sources whose broker has not answered.", len(view.pending)),
+    )
+    for name, text, value in gauges:
+        yield GaugeMetricFamily(f"pathcast_registry_{name}", text, value=value)
 
-    async def metrics(self) -> list[Metric]:
-        """What it knows of the network; a node that does not lead knows what it last read."""
-        view, lease = self._node.view, self._node.leadership.lease
-        gauges = (
-            ("leader", "Whether this node leads.", lease is not None),
-            ("brokers", "Brokers that have registered.", len(view.brokers)),
-            ("sources", "Data sources.", len(view.sources)),
-            ("profiles", "Profiles that have a host.", len(view.hosts)),
-            ("pending", "Profiles and sources whose broker has not answered.", len(view.pending)),
-        )
-        found = [
-            GaugeMetricFamily(f"pathcast_registry_{name}", text, value=value)
-            for name, text, value in gauges
-        ]
-        return [*call_metrics([self._calls]), *found]
 
-    async def unready(self) -> Mapping[str, str]:
-        """Whether the profile database answers."""
-        try:
-            await asyncio.to_thread(self._store.get, Broker, self._node.name)
-        except StoreError as error:
-            return {"profile database": error.message}
-        return {}
+def _unready(node: Node, connected: Collection[str]) -> Mapping[str, str]:
+    """Why the profile database did not answer the last attempt to lead."""
+    assert isinstance(node, RegistrationNode)
+    failure = node.leadership.failure
+    return {} if failure is None else {"profile database": failure.message}
 
 
 @contextlib.asynccontextmanager
@@ -99,7 +93,7 @@ async def serving(
     reread: Callable[[], RegistrySettings] | None = None,
     *,
     is_new: bool = False,
-) -> AsyncIterator[tuple[RequestCarrier, str]]:
+) -> AsyncIterator[tuple[Carrier, str]]:
     """A node of the service that listens; the carrier, and where.
 
     Args:
@@ -114,8 +108,10 @@ async def serving(
     """
     section = settings.registry
     choice = host_choice(settings.hosts)
-    with Store.open(database_of(section.store), create=is_new) as store:
+    async with contextlib.AsyncExitStack() as stack:
+        store = stack.enter_context(Store.open(database_of(section.store), create=is_new))
         node = RegistrationNode(section.name, store, choice, lease_seconds=section.lease_seconds)
+        stack.callback(_give_back, store, node)
 
         def address(target: str) -> Address:
             # Of a broker, whose name its certificate has to show.
@@ -125,11 +121,13 @@ async def serving(
             return Address(name, target, token, settings.certificates, section.allow_plain)
 
         callers = Callers(section.name, address)
-        carrier = RequestCarrier(
-            section.name, node, callers.call, key_of, is_request, lambda to, what: None
-        )
+        stack.push_async_callback(callers.close)
+        kind = registry_kind(lambda: node)
+        carrier = Carrier(section.name, kind, Disk(None), requests=callers.requests())
+        stack.push_async_callback(carrier.stop)
         gate = Gate(settings.peers, with_certificates=settings.tls is not None)
-        methods = RegistrationMethods(carrier, gate, ToService)
+        starting = Starting(section.name)
+        methods = AskMethods(starting, gate, METHODS)
         admission = Admission([methods], settings.certificates)
         listener = await listen(
             [methods],
@@ -137,44 +135,28 @@ async def serving(
             admission.certificates,
             allow_plain=section.allow_plain,
         )
+        stack.push_async_callback(listener.stop, STOP_SECONDS)
+        await carrier.start()
+        starting.end(carrier)
         now = settings
 
         async def take_up(found: RegistrySettings) -> None:
             nonlocal now
             admission.take_up(found.peers, found.certificates)
-            _tell_changes(settings, now, found)
+            tell_changes(section.name, settings, now, found)
             now = found
 
+        await stack.enter_async_context(rereading(section.name, settings, reread, take_up))
         watch = Watch(section.name, lambda: now.certificates)
-        try:
-            async with (
-                carrier.running(),
-                rereading(section.name, settings, reread, take_up),
-                watching(watch),
-            ):
-                with monitor.watching(RegistryWatch(node, store, methods.meters)):
-                    yield carrier, f"{section.listen.rpartition(':')[0]}:{listener.port}"
-        finally:
-            await listener.stop(STOP_SECONDS)
-            await callers.close()
-            if node.leadership.lease is not None:
-                store.give_back(node.leadership.lease)
+        await stack.enter_async_context(watching(watch))
+        stack.enter_context(monitor.watching(CarrierWatch(carrier, [methods.meters])))
+        yield carrier, f"{section.listen.rpartition(':')[0]}:{listener.port}"
 
 
-def _tell_changes(
-    begun_with: RegistrySettings, before: RegistrySettings, now: RegistrySettings
-) -> None:
-    """Logs what counts from now on, and what counts when the process is started anew."""
-    name = begun_with.registry.name
-    restart = [
-        key for key in ("registry", "hosts") if getattr(begun_with, key) != getattr(now, key)
-    ]
-    if (begun_with.tls is None) != (now.tls is None):
-        restart.append("tls")
-    if restart:
-        log_event("settings.restart", name=name, keys=", ".join(restart))
-    changed = [key for key in ("clients", "tls") if getattr(before, key) != getattr(now, key)]
-    log_event("settings.taken", name=name, changed=", ".join(changed) or "the certificates")
+def _give_back(store: Store, node: RegistrationNode) -> None:
+    """Another node leads at once, and need not wait for the lease to expire."""
+    if node.leadership.lease is not None:
+        store.give_back(node.leadership.lease)
 
 
 async def run_registry(

@@ -2,49 +2,23 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
+from pydantic import BaseModel, Field, SecretStr, model_validator
 
-from pathcast.settings import (
-    FROZEN,
-    FileSettings,
-    Place,
-    SettingDescription,
-    described,
-    read_settings,
-)
+from pathcast.settings import FROZEN, FileSettings, Place
 from pathcast.transport.security import Certificates, Peer
-from pathcast.transport.settings import CallerSection, MetricsAddress, TlsSection, checked_address
+from pathcast.transport.settings import CallerSection, ProcessSection, TlsSection, check_different
 
 
-class RegistrySection(BaseModel):
+class RegistrySection(ProcessSection):
     """The process itself."""
 
-    model_config = FROZEN
-
-    name: str = Field(
-        min_length=1,
-        max_length=256,
-        description="Name of the node, which no other has; with certificates, the one that its own "
-        "is made out to.",
-    )
     store: Place = Field(
         description="The profile database, which brokers and service share: the path of a SQLite "
         'file, or a URL such as "postgresql://USER@HOST/NAME".'
     )
-    listen: str = Field(
-        default="127.0.0.1:0",
-        description="HOST:PORT where sources and users call; port 0 takes one that is free.",
-    )
-    allow_plain: bool = Field(
-        default=False,
-        description="Whether to do without certificates at addresses that are not loopback.",
-    )
-    metrics: MetricsAddress = None
     token: SecretStr | None = Field(
         default=None, description="Secret that it gives to brokers, which all nodes have in common."
     )
@@ -54,8 +28,6 @@ class RegistrySection(BaseModel):
         le=3600,
         description="After so long without a sign of the node that leads, another one does.",
     )
-
-    _listen = field_validator("listen")(checked_address)
 
 
 class HostsSection(BaseModel):
@@ -99,6 +71,11 @@ class RegistrySettings(FileSettings):
         default=(), description="Who may register sources and profiles."
     )
 
+    @model_validator(mode="after")
+    def _check_names(self) -> RegistrySettings:
+        check_different([each.name for each in self.clients])
+        return self
+
     @property
     def certificates(self) -> Certificates | None:
         """Its certificates, if there are any."""
@@ -108,23 +85,3 @@ class RegistrySettings(FileSettings):
     def peers(self) -> list[Peer]:
         """Who may call."""
         return [each.peer for each in self.clients]
-
-
-def describe_registry_settings() -> list[SettingDescription]:
-    """Every key of the file, for documentation and help."""
-    return described(RegistrySettings)
-
-
-def load_registry_settings(
-    path: str | os.PathLike[str], overrides: Sequence[str] = ()
-) -> RegistrySettings:
-    """Read a file of a node of the service.
-
-    Args:
-        path: The TOML file.
-        overrides: `section.key=value`, the value as in TOML; text needs no quotes.
-
-    Raises:
-        ConfigError: As of `load_settings` of a broker.
-    """
-    return read_settings(RegistrySettings, path, overrides)

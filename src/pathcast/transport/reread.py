@@ -19,12 +19,13 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import httpx
 from pydantic import BaseModel
 
 from pathcast.errors import PathcastError
+from pathcast.settings import FileSettings
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.events import log_event, reason_of
 from pathcast.transport.grpc_streams import Address
@@ -33,7 +34,10 @@ from pathcast.transport.service import GuardedMethods
 from pathcast.transport.settings import BrokerSettings
 from pathcast.transport.webhooks import Webhook, WebhookSender, post_inbox
 
-S = TypeVar("S")
+S = TypeVar("S", bound=FileSettings)
+
+LIVE: Final = frozenset({"clients", "neighbours", "tls"})
+"""Sections of a file that count as soon as they have been read again."""
 
 
 class Admission:
@@ -141,15 +145,7 @@ class LiveSettings:
         self._now = settings
         await self._posts.set(settings.webhooks)
         await self._take_up_neighbours(before, settings)
-        if restart := sorted(_fixed_keys(self._begun_with, settings)):
-            log_event("settings.restart", name=name, keys=", ".join(restart))
-        changed = sorted(
-            key
-            for key in ("clients", "neighbours", "tls")
-            if getattr(before, key) != getattr(settings, key)
-        )
-        told = ", ".join(changed) or "of clients, neighbours and tls nothing has changed"
-        log_event("settings.taken", name=name, changed=told)
+        tell_changes(name, self._begun_with, before, settings)
 
     async def _take_up_neighbours(self, before: BrokerSettings, now: BrokerSettings) -> None:
         known = {each.name for each in before.neighbours}
@@ -166,14 +162,31 @@ class LiveSettings:
         self._carrier.neighbours.connect(now.addresses)
 
 
-def _fixed_keys(begun_with: BrokerSettings, now: BrokerSettings) -> Iterator[str]:
+def tell_changes(name: str, begun_with: S, before: S, now: S) -> None:
+    """Logs which settings count from now on, and which when the process is started anew.
+
+    Args:
+        name: Of the process.
+        begun_with: The settings with which it began.
+        before: Those that counted until now.
+        now: Those that have been read.
+    """
+    if restart := sorted(_fixed_keys(begun_with, now)):
+        log_event("settings.restart", name=name, keys=", ".join(restart))
+    live = sorted(LIVE & type(now).model_fields.keys())
+    changed = [key for key in live if getattr(before, key) != getattr(now, key)]
+    told = ", ".join(changed) or f"of {', '.join(live)} nothing has changed"
+    log_event("settings.taken", name=name, changed=told)
+
+
+def _fixed_keys(begun_with: FileSettings, now: FileSettings) -> Iterator[str]:
     """Keys that have other values than those that the process began with, and cannot change."""
-    for section in ("broker", "registration"):
+    for section in type(now).model_fields.keys() - LIVE:
         yield from _changed_keys(section, getattr(begun_with, section), getattr(now, section))
-    if (begun_with.tls is None) != (now.tls is None):
+    if (getattr(begun_with, "tls", None) is None) != (getattr(now, "tls", None) is None):
         yield "tls"
-    old = {each.name: each for each in begun_with.neighbours}
-    for each in now.neighbours:
+    old = {each.name: each for each in getattr(begun_with, "neighbours", ())}
+    for each in getattr(now, "neighbours", ()):
         was = old.get(each.name)
         for key in ("projection", "format"):
             if was is not None and getattr(was, key) != getattr(each, key):

@@ -65,7 +65,7 @@ def rings_of(statuses: Mapping[str, Mapping[str, Any] | None]) -> list[list[str]
 
 
 def ring_map(statuses: Mapping[str, Mapping[str, Any] | None]) -> str:
-    """The drawing: a larger circle holds more transitions, a darker one did more visits.
+    """The drawing: a larger circle holds more queries and links, a darker one did more visits.
 
     Args:
         statuses: Peer -> what it says of itself; None where none runs, drawn in the middle. Of a
@@ -73,7 +73,7 @@ def ring_map(statuses: Mapping[str, Mapping[str, Any] | None]) -> str:
     """
     running = [status["node"] for status in statuses.values() if status is not None]
     nodes = {name: its for node in running for name, its in node["members"].items()}
-    most_held = max([node["transitions"] for node in nodes.values()], default=0) or 1
+    most_held = max([_held(node) for node in nodes.values()], default=0) or 1
     most_done = max([node["visits"] for node in nodes.values()], default=0) or 1
     middle = SIZE // 2
     parts = [
@@ -89,7 +89,7 @@ def ring_map(statuses: Mapping[str, Mapping[str, Any] | None]) -> str:
     for name, node in sorted(nodes.items()):
         turn = 2 * math.pi * node["place"] - math.pi / 2
         x, y = middle + RADIUS * math.cos(turn), middle + RADIUS * math.sin(turn)
-        radius = PEER[0] + (PEER[1] - PEER[0]) * math.sqrt(node["transitions"] / most_held)
+        radius = PEER[0] + (PEER[1] - PEER[0]) * math.sqrt(_held(node) / most_held)
         shade = 92 - 52 * node["visits"] / most_done
         parts.append(
             f'<circle class="peer" cx="{x:.0f}" cy="{y:.0f}" r="{radius:.1f}" '
@@ -98,8 +98,14 @@ def ring_map(statuses: Mapping[str, Mapping[str, Any] | None]) -> str:
         x, y = middle + (RADIUS + 64) * math.cos(turn), middle + (RADIUS + 64) * math.sin(turn)
         parts.append(f'<text x="{x:.0f}" y="{y:.0f}">{escape(name)}</text>')
         parts.append(
-            f'<text class="small" x="{x:.0f}" y="{y + 13:.0f}">{node["states"]:,} states, '
+            f'<text class="small" x="{x:.0f}" y="{y + 13:.0f}">{node["pieces"]:,} pieces, '
             f"{node['visits']:,} visits</text>"
         )
     parts.append("</svg>\n")
     return "\n".join(parts)
+
+
+def _held(node: Mapping[str, Any]) -> int:
+    """Queries and links in the pieces of a member."""
+    held: int = node["queries"] + node["links"]
+    return held

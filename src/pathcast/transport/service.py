@@ -292,7 +292,52 @@ class GuardedMethods(grpc.GenericRpcHandler):  # type: ignore[misc]
         return name
 
 
-class Service(GuardedMethods):
+class AskMethods(GuardedMethods):
+    """The method by which clients ask a node, each message by whoever has its role.
+
+    Args:
+        starting: Has the carrier of the node, as soon as there is one; until then callers are told
+            how far it is.
+        gate: Who may call.
+        service: Name of the gRPC service that the method is of.
+    """
+
+    def __init__(self, starting: Starting, gate: Gate, service: str = SERVICE) -> None:
+        super().__init__(gate)
+        self._starting = starting
+        self._offer_answer(f"/{service}/Ask", self._ask)
+
+    @property
+    def _carrier(self) -> Carrier:
+        return self._starting.carrier
+
+    async def _refusals(self, messages: Sequence[object], size: int) -> Mapping[int, object]:
+        look = self._carrier.kind.refusals
+        if look is None:
+            return {}
+        if size <= LOOKED_AT_ONCE_BYTES:
+            return look(messages)
+        return await asyncio.to_thread(look, messages)
+
+    async def _ask(self, data: bytes, context: Any) -> bytes:
+        client = self._admit(context, None)  # the role is that of the message
+        codec = self._carrier.codec
+        message = codec.message(decode(_PACKETS, data, client), client)
+        self._check_role(client, type(message), context)
+        refused = await self._refusals([message], len(data))
+        seconds = min(context.time_remaining() or ANSWER_SECONDS, ANSWER_SECONDS)
+        answer = refused.get(0) or await self._carrier.ask(client, message, seconds)
+        self.meters.refused.update(_refused_codes([answer]))
+        return _ENCODE(codec.packet(answer))
+
+    def _check_role(self, client: str, kind: type, context: Any) -> None:
+        roles = self._carrier.kind.roles
+        if kind not in roles:
+            raise PeerRefusedError("peer.role", name=client, role=f"send {kind.__name__}")
+        self._admit(context, roles[kind])
+
+
+class Service(AskMethods):
     """The methods of a broker.
 
     Args:
@@ -302,18 +347,12 @@ class Service(GuardedMethods):
     """
 
     def __init__(self, starting: Starting, gate: Gate) -> None:
-        super().__init__(gate)
-        self._starting = starting
+        super().__init__(starting, gate)
         self._offer_stream(f"/{SERVICE}/Frames", self._frames)
         self._offer_stream(f"/{SERVICE}/Publish", self._publish)
         self._offer_stream(f"/{SERVICE}/Deliveries", self._deliveries)
         self._offer_stream(f"/{SERVICE}/DeadLetters", self._dead_letters)
-        self._offer_answer(f"/{SERVICE}/Ask", self._ask)
         self._offer_answer(f"/{SERVICE}/Status", self._status)
-
-    @property
-    def _carrier(self) -> Carrier:
-        return self._starting.carrier
 
     async def _frames(self, context: Any) -> None:
         peer = self._admit(context, "neighbour")
@@ -340,31 +379,6 @@ class Service(GuardedMethods):
         answers = [*refused.values(), *await self._carrier.submit(client, taken)]
         self.meters.refused.update(_refused_codes(answers))
         return Receipt(tuple(codec.packet(each) for each in answers))
-
-    async def _refusals(self, messages: Sequence[object], size: int) -> Mapping[int, object]:
-        look = self._carrier.kind.refusals
-        if look is None:
-            return {}
-        if size <= LOOKED_AT_ONCE_BYTES:
-            return look(messages)
-        return await asyncio.to_thread(look, messages)
-
-    async def _ask(self, data: bytes, context: Any) -> bytes:
-        client = self._admit(context, None)  # the role is that of the message
-        codec = self._carrier.codec
-        message = codec.message(decode(_PACKETS, data, client), client)
-        self._check_role(client, type(message), context)
-        refused = await self._refusals([message], len(data))
-        seconds = min(context.time_remaining() or ANSWER_SECONDS, ANSWER_SECONDS)
-        answer = refused.get(0) or await self._carrier.ask(client, message, seconds)
-        self.meters.refused.update(_refused_codes([answer]))
-        return _ENCODE(codec.packet(answer))
-
-    def _check_role(self, client: str, kind: type, context: Any) -> None:
-        role = self._carrier.kind.roles.get(kind)
-        if role is None:
-            raise PeerRefusedError("peer.role", name=client, role=f"send {kind.__name__}")
-        self._admit(context, role)
 
     async def _deliveries(self, context: Any) -> None:
         client = self._admit(context, "subscribe")

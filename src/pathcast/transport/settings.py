@@ -1,12 +1,11 @@
 """The settings of one broker process: what `broker.toml` may say.
 
 Example:
-    >>> settings = load_settings("broker.toml")  # doctest: +SKIP
+    >>> settings = read_settings(BrokerSettings, "broker.toml")  # doctest: +SKIP
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from ipaddress import IPv4Network, IPv6Network
@@ -22,14 +21,7 @@ from pathcast.overlay.broker_settings import Trees
 from pathcast.overlay.compression import check_format
 from pathcast.overlay.interest import Policy
 from pathcast.overlay.messages import MESSAGE_BYTES_MAX
-from pathcast.settings import (
-    FROZEN,
-    FileSettings,
-    Place,
-    SettingDescription,
-    described,
-    read_settings,
-)
+from pathcast.settings import FROZEN, FileSettings, Place
 from pathcast.transport.broker import DEFAULT
 from pathcast.transport.carrier import BACKLOG_MAX
 from pathcast.transport.connection_guard import ConnectionBounds
@@ -54,46 +46,51 @@ def checked_address(address: str) -> str:
     return address
 
 
-def _checked_metrics(address: str | None) -> str | None:
-    return None if address is None else checked_address(address)
+def check_different(names: Sequence[str]) -> None:
+    """Refuses two callers or neighbours of one name; raises ValueError."""
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    if doubled:
+        raise ValueError(f"{', '.join(doubled)}: two have this name")
 
 
-MetricsAddress: TypeAlias = Annotated[
-    str | None,
-    AfterValidator(_checked_metrics),
-    Field(
-        description="HOST:PORT of /metrics, /healthz and /readyz, for Prometheus and whatever "
-        "restarts processes; nowhere when not given. Whoever reaches it may read it, without a "
-        "token: 127.0.0.1, or an address that only monitoring reaches."
-    ),
-]
-"""Where a process shows itself to monitoring; of a broker, a peer and a registry."""
+HostPort: TypeAlias = Annotated[str, AfterValidator(checked_address)]
+"""HOST:PORT in a file."""
 
 
-class BrokerSection(BaseModel):
-    """The process itself."""
+class ProcessSection(BaseModel):
+    """The keys that a broker, a peer and a node of the registration service have in common."""
 
     model_config = FROZEN
 
     name: str = Field(
         min_length=1,
         max_length=256,
-        description="Name of the broker, which no other has; with certificates, the one that its "
+        description="Name of the node, which no other has; with certificates, the one that its "
         "own is made out to.",
     )
-    directory: Path = Field(
-        description="Directory of what it keeps: made if it is missing, and nobody else's."
-    )
-    listen: str = Field(
+    listen: HostPort = Field(
         default="127.0.0.1:0",
-        description="HOST:PORT where neighbours and clients call; port 0 takes one that is free.",
+        description="HOST:PORT where others call; port 0 takes one that is free.",
     )
     allow_plain: bool = Field(
         default=False,
         description="Whether to do without certificates at addresses that are not loopback: "
         "everything, tokens included, is then readable on the way.",
     )
-    metrics: MetricsAddress = None
+    metrics: HostPort | None = Field(
+        default=None,
+        description="HOST:PORT of /metrics, /healthz and /readyz, for Prometheus and whatever "
+        "restarts processes; nowhere when not given. Whoever reaches it may read it, without a "
+        "token: 127.0.0.1, or an address that only monitoring reaches.",
+    )
+
+
+class BrokerSection(ProcessSection):
+    """The process itself."""
+
+    directory: Path = Field(
+        description="Directory of what it keeps: made if it is missing, and nobody else's."
+    )
     members: tuple[str, ...] = Field(
         default=(),
         description="Other brokers of the network as it was founded; those that join later are "
@@ -208,8 +205,6 @@ class BrokerSection(BaseModel):
         "one client; calls with more are refused.",
     )
 
-    _listen = field_validator("listen")(checked_address)
-
     @model_validator(mode="after")
     def _check_bounds(self) -> BrokerSection:
         if self.unfinished_bytes_max < 4 * self.message_bytes_max:
@@ -260,7 +255,7 @@ class NeighbourSection(BaseModel):
     model_config = FROZEN
 
     name: str = Field(min_length=1, max_length=256, description="Name of the neighbour.")
-    address: str | None = Field(
+    address: HostPort | None = Field(
         default=None, description="HOST:PORT where to call it; it has to call here when not given."
     )
     token: SecretStr | None = Field(
@@ -276,11 +271,6 @@ class NeighbourSection(BaseModel):
         description='How messages are written for it: "text", or "zstd", with a dictionary that is '
         "sampled from what each source publishes.",
     )
-
-    @field_validator("address")
-    @classmethod
-    def _check_address(cls, address: str | None) -> str | None:
-        return None if address is None else checked_address(address)
 
     @field_validator("format")
     @classmethod
@@ -358,7 +348,7 @@ class RegistrationSection(BaseModel):
         description="The profile database, which brokers and service share: the path of a SQLite "
         'file, or a URL such as "postgresql://USER@HOST/NAME".'
     )
-    address: str | None = Field(
+    address: HostPort | None = Field(
         default=None,
         description="HOST:PORT where others find this process; where it listens when not given.",
     )
@@ -384,11 +374,6 @@ class RegistrationSection(BaseModel):
         "process of its name takes over; also if the database cannot be reached.",
     )
 
-    @field_validator("address")
-    @classmethod
-    def _check_address(cls, address: str | None) -> str | None:
-        return None if address is None else checked_address(address)
-
 
 class BrokerSettings(FileSettings):
     """Everything that `pathcast broker run` can be told."""
@@ -413,9 +398,7 @@ class BrokerSettings(FileSettings):
         names = [self.broker.name, *(each.name for each in self.neighbours)]
         names += [each.name for each in self.clients]
         names += self.registration.nodes if self.registration else ()
-        doubled = sorted({name for name in names if names.count(name) > 1})
-        if doubled:
-            raise ValueError(f"{', '.join(doubled)}: two have this name")
+        check_different(names)
         most = self.broker.subscriptions_max
         if self.registration is not None and self.registration.profiles_max > most:
             raise ValueError(f"registration.profiles_max is more than subscriptions_max, {most}")
@@ -504,25 +487,3 @@ def policy_of(section: BrokerSection) -> Policy:
 def database_of(place: str) -> str | Path:
     """The profile database of a setting, as `Store.open` takes it."""
     return place if "://" in place else Path(place)
-
-
-def describe_settings() -> list[SettingDescription]:
-    """Every key of the broker's file, for documentation and help."""
-    return described(BrokerSettings)
-
-
-def load_settings(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> BrokerSettings:
-    """Read a broker's file.
-
-    Args:
-        path: The TOML file.
-        overrides: `section.key=value`, the value as in TOML; text needs no quotes.
-
-    Returns:
-        The settings, all paths absolute.
-
-    Raises:
-        ConfigError: The file cannot be read, or a key is unknown, missing or has a value that
-            cannot be used. The message names the key.
-    """
-    return read_settings(BrokerSettings, path, overrides)

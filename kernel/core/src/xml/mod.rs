@@ -1,7 +1,7 @@
 //! Messages: from bytes to trees, and back to text.
 //!
 //! Reading order: [`names`] (interned names), [`tree`] (a message in columns), [`parser`] (bytes to a tree or a
-//! refusal: a message as a whole, in blocks, as an element stream), [`serializer`] (nodes as text).
+//! refusal: a message as a whole, in blocks), [`serializer`] (nodes as text).
 
 pub mod names;
 pub mod parser;

@@ -278,7 +278,7 @@ class Peers(Deployed):
             self.repeated.update(waiting)
 
 
-RING: Final[Mapping[str, float]] = {"length": 2, "tick_seconds": 1.0, "patience_seconds": 15.0}
+RING: Final[Mapping[str, float]] = {"tick_seconds": 1.0, "patience_seconds": 15.0}
 """Nobody dies here, but many processes share few cores: who waits for one is not to be dead."""
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from pathcast_lab.bench.dht.savings import (
     load_and_hits,
     with_cache,
 )
-from pathcast_lab.bench.dht.simulated import simulated
+from pathcast_lab.bench.dht.simulated import Sent, of_states, simulated
 from pathcast_lab.bench.dht.state_table import StateTable
 from pathcast_lab.bench.dht.trace import Trace
 from pathcast_lab.bench.figures.point import Place, Value
@@ -231,21 +232,21 @@ class DhtExperiment:
         load, hit = load_and_hits(trace, range(chosen.sample))
         never = PieceSettings(queries_max=2**31, found_max=float("inf"))
         by_peers = replace(never, queries_max=chosen.queries_max)
-        runs: list[tuple[str, float, PieceSettings | None, dict[str, bytes] | None]] = [
-            (RECURSIVE, 0, None, None),
-            *(
-                (PIECES, count, never, cut(trace.table, load, hit, count).records())
-                for count in chosen.pieces
-            ),
-            ("pieces, cut by peers", 0, by_peers, None),
+        # Pieces are cut by what the sample finds; states are what they are.
+        states = of_states(texts, documents[chosen.sample :], peers)
+
+        def pieces(settings: PieceSettings, count: int = 0) -> Sent:
+            records = cut(trace.table, load, hit, count).records() if count else None
+            return simulated(texts, documents, peers, settings, records, chosen.sample)
+
+        runs: list[tuple[str, float, Callable[[], Sent]]] = [
+            (RECURSIVE, 0, lambda: states),
+            *((PIECES, count, partial(pieces, never, count)) for count in chosen.pieces),
+            ("pieces, cut by peers", 0, partial(pieces, by_peers)),
         ]
-        base = 0.0
-        for series, x, settings, records in runs:
-            # Pieces are cut by what the sample finds; states are what they are.
-            sample = 0 if settings is None else chosen.sample
-            published = documents[chosen.sample - sample :]
-            sent = simulated(texts, published, peers, settings, records, sample)
-            base = base or sent.entering
+        base = states.entering
+        for series, x, run in runs:
+            sent = run()
             place = self._place(variant, series, x, queries)
             yield [
                 *fewer(place, sent.entering, base),

@@ -1,8 +1,8 @@
 """States and pieces side by side: simulated peers, with the same queries and documents.
 
-What is counted elsewhere by arithmetic is sent here, with credits, matches and acknowledgements,
-and every publication is compared with one process. Look-ups are those of a ring that never changes,
-so they are hops and no messages.
+What is counted elsewhere by arithmetic is sent here, with matches, and between peers of pieces with
+credits and acknowledgements; every publication is compared with one process. Look-ups are those of
+a ring that never changes, so they are hops and no messages.
 
 Source: 000, section 6, Figure 3, for what is counted.
 """
@@ -15,9 +15,13 @@ from dataclasses import dataclass
 
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.piece_cutting import PieceSettings
-from pathcast_lab.sim.filtering_world import FilteringWorld
+from pathcast.engine import QueryIndex
+from pathcast.model import Query
+from pathcast_lab.sim.filtering_world import FilteringWorld, LostMatch
+from pathcast_lab.sim.static_ring import StaticRing
+from pathcast_papers.dht.state_ring import StateRing
 
-__all__ = ["Sent", "simulated"]
+__all__ = ["Sent", "of_states", "simulated"]
 
 _IN_FORCE_SECONDS = 60.0
 _OVER_SECONDS = 600.0
@@ -48,17 +52,17 @@ def simulated(
     queries: Sequence[str],
     documents: Sequence[bytes],
     peers: int,
-    pieces: PieceSettings | None,
+    pieces: PieceSettings,
     records: Mapping[str, bytes] | None = None,
     sample: int = 0,
 ) -> Sent:
-    """Publish documents, one after another, and count.
+    """Publish documents to peers of pieces, one after another, and count.
 
     Args:
         queries: XPath.
         documents: Messages.
         peers: How many.
-        pieces: None: the paper's method, with what a visit can see of a document.
+        pieces: When they are cut.
         records: What is cut beforehand.
         sample: Documents that are published first, and not counted.
 
@@ -88,12 +92,44 @@ def simulated(
     asked = after - before
     count = len(outcomes)
     return Sent(
-        (asked["RecExpandState"] + asked["RunPieces"]) / count,
+        asked["RunPieces"] / count,
         asked.total() / count,
         (bytes_after - bytes_before) / count / 1e6,
         sum(one.hops for one in outcomes) / count,
         sum(one.way for one in outcomes) / count,
-        sum(peer.pieces.cutting.cuts for peer in _peers(world) if peer.pieces),
+        sum(peer.cutting.cuts for peer in _peers(world)),
+    )
+
+
+def of_states(queries: Sequence[str], documents: Sequence[bytes], peers: int) -> Sent:
+    """Publish documents to peers of states, recursively, and count; as `simulated`.
+
+    Of a document the elements that a visit can see travel. The paper has no credits and no
+    acknowledgements, so none are counted.
+    """
+    names = [f"p{number}" for number in range(peers)]
+    ring = StateRing(names, StaticRing(names), whole=False)
+    index = QueryIndex()
+    index.register(Query(f"s{number}", query) for number, query in enumerate(queries))
+    for number, query in enumerate(queries):
+        ring.subscribe(names[number % peers], f"s{number}", query)
+    ring.sent.clear()
+    bytes_before = ring.bytes
+    executions = [
+        ring.publish(names[number % peers], document) for number, document in enumerate(documents)
+    ]
+    answers = index.freeze().matcher().match_batch(documents)
+    for execution, answer in zip(executions, answers, strict=True):
+        if execution.matched != set(answer.query_ids):
+            raise LostMatch(f"{execution.matched ^ set(answer.query_ids)}")
+    count = len(executions)
+    return Sent(
+        ring.sent["RecExpandState"] / count,
+        (ring.sent.total() - ring.sent["Body"]) / count,
+        (ring.bytes - bytes_before) / count / 1e6,
+        sum(one.hops for one in executions) / count,
+        sum(one.way for one in executions) / count,
+        0,
     )
 
 

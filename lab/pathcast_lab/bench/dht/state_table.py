@@ -11,7 +11,7 @@ Example:
     ([1, 3, 5, 5], [2, 4, 1])
 
 Queries are linear paths of names, `*`, `/` and `//`, without predicates and prefixes: what
-`pathcast.dht.automaton.gates_of` gives for them, without compiling a million.
+`pathcast.dht.gates.gates_of` gives for them, without compiling a million.
 
 Source: 000, sections 3 and 4.
 """

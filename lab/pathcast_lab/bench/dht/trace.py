@@ -1,6 +1,6 @@
 """One execution of the automaton: which visits are handed over, whatever the ring.
 
-What a visit is says `pathcast.dht.automaton`, whose `visits` this is for hundreds of thousands of
+`pathcast_papers.dht.automaton` defines a visit; this is its `visits` for hundreds of thousands of
 states and a thousand documents: each (source, state, element) is handed over once, and done where
 (state, element) was not done before. It is kept for each label path once.
 

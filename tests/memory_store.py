@@ -1,13 +1,6 @@
-"""The store without a database: for simulations, where time is given and many states are tried.
+"""A store without a database, for worlds whose time is given and whose states are copied.
 
-It does what `Store` does, with the same errors; nothing outlives it, and its clock is an argument.
-
-Example:
-    >>> store = MemoryStore(clock=lambda: 0.0)
-    >>> store.write([Profile("p1", "ann", "//a")], request="r1")
-    1
-    >>> store.get(Profile, "p1").version, store.done("r1")
-    (1, ('profile', 'p1'))
+It does what `Store` does, with the same errors; `test_store.py` holds it to that.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What the peers of states, publishers and subscribers say to each other, as data.
+"""The messages of peers of pieces, publishers and subscribers to each other, as data.
 
 All are questions of `pathcast.dht.messages`, put until they are answered. `Done` says that
 something is taken in hand, not that it is done: what comes of it is said by another question
-(`Indexed`, `Visited`, `Ran`). A peer that a state does not belong to answers `Later`.
+(`Indexed`, `Ran`). A peer that a piece does not belong to answers `Later`.
 
-Source: 000, procedures 1 to 4. Differs: `Indexed`, `NotIndexed`, `Visited`, `RemoveQuery`,
-`GivenUp`, `FetchBody`, `Visits` and `Together` are not in the paper, nor is what is said of pieces.
+Source: 000, procedures 1 and 4, over pieces in place of states. Only `IndexQuery` and `Match` have
+counterparts there.
 """
 
 from __future__ import annotations
@@ -16,39 +16,29 @@ import msgspec
 from msgspec import Meta
 
 from pathcast.dht.events import ELEMENTS_MAX, Events
-from pathcast.dht.piece_records import START_PIECE, PieceRecord
-from pathcast.dht.states import Entry
+from pathcast.dht.piece_records import START_PIECE, Entry, PieceRecord
 
 __all__ = [
     "Body",
-    "DoneVisit",
     "Elements",
-    "ExpandState",
-    "Expanded",
     "FetchBody",
-    "FetchState",
     "FetchTop",
-    "GivenUp",
-    "HoldReplica",
     "IndexQuery",
     "Indexed",
     "IsOpen",
     "Lost",
     "Match",
     "NotIndexed",
+    "PieceQuestion",
     "Problem",
     "Ran",
-    "RecExpandState",
     "Relink",
     "RemoveQuery",
     "RunPieces",
     "SingleQuestion",
-    "StateQuestion",
     "TakePiece",
     "Together",
     "Visit",
-    "Visited",
-    "Visits",
 ]
 
 Place = Annotated[bytes, Meta(min_length=20, max_length=20)]
@@ -80,32 +70,25 @@ class Problem(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False
 
 
 class IndexQuery(_Message, frozen=True):
-    """Procedure 1: put a query into the state at a depth of its path, and pass it on.
+    """Put a query into the piece that its accepting state is in, or pass it on to there.
 
     Attributes:
         key: Of the accepting state; its labels are the automaton of the query.
-        depth: Of the state that is asked.
         entry: The query and its subscriber.
-        passed: By number of labels, the records on the way that hold the edge to this state, and
-            which of their passes this was.
         attempt: Which try of the subscriber; the same question of the same try is done once.
-        piece: Where the automaton is in pieces, the one that is asked; depth and passes then say
-            nothing.
+        piece: The piece that is asked.
     """
 
     key: StateKey
-    depth: Count
     entry: Entry
-    passed: dict[Count, Count]
     attempt: Count
     piece: StateKey = START_PIECE
 
 
 class RemoveQuery(_Message, frozen=True):
-    """Take a query out of the state at a depth of its path, and pass it on."""
+    """Take a query out of the piece that its accepting state is in, or pass it on to there."""
 
     key: StateKey
-    depth: Count
     registration: Short
     subscriber: Short
     attempt: Count
@@ -113,7 +96,7 @@ class RemoveQuery(_Message, frozen=True):
 
 
 class Indexed(_Message, frozen=True):
-    """A query is at all states of its path, or at none any more; every later message sees that.
+    """A query is in its piece, or in none any more; every later message sees that.
 
     Attributes:
         registration: Which.
@@ -138,20 +121,6 @@ class NotIndexed(_Message, frozen=True):
     attempt: Count
 
 
-class GivenUp(_Message, frozen=True):
-    """A state is empty: take the edge to it from a state that you hold, unless more has passed.
-
-    Attributes:
-        key: Whose record is to be changed.
-        child: The empty state.
-        seen: Number of the latest query from that record that arrived there.
-    """
-
-    key: StateKey
-    child: StateKey
-    seen: Count
-
-
 class Lost(_Message, frozen=True):
     """What lay under the keys of (low, high] is lost. Answer: `Done` when yours is there again.
 
@@ -164,74 +133,6 @@ class Lost(_Message, frozen=True):
     low: Place
     high: Place
     number: Annotated[int, Meta(ge=0, lt=2**62)]
-
-
-class RecExpandState(_Message, frozen=True):
-    """Procedure 4: do a visit, and hand on what comes of it.
-
-    Attributes:
-        publication: Of the message; no other has it.
-        publisher: The peer that gets what was done, and that has the whole message.
-        visit: State and element.
-        events: Of the element, those it is in and those in it; or all.
-        hops: Messages in the longest chain that led here.
-        way: The same with the hops of look-ups, as if each message had gone over them.
-        documents: Publications there have been, as the start state's peer says.
-        body: The message as it was published, if all of it travels.
-    """
-
-    publication: Short
-    publisher: Short
-    visit: Visit
-    events: Events
-    hops: Count
-    way: Count
-    documents: Count
-    body: BodyBytes | None
-
-
-class DoneVisit(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A visit that was done.
-
-    Attributes:
-        visit: Which.
-        handed: Labels that were added to the key, and elements, of the visits it led to.
-        hops: As of the message that asked for it.
-        way: As there.
-        problems: What could not be decided or told.
-    """
-
-    visit: Visit
-    handed: Annotated[tuple[Visit, ...], Meta(max_length=ELEMENTS_MAX)]
-    hops: Count
-    way: Count
-    problems: Annotated[tuple[Problem, ...], Meta(max_length=4096)]
-
-
-class Visited(_Message, frozen=True):
-    """Credits thrown back to the publisher: visits that were done, and those they led to."""
-
-    publication: Short
-    visits: Annotated[tuple[DoneVisit, ...], Meta(max_length=65_536)]
-
-
-class ExpandState(_Message, frozen=True):
-    """Procedure 3: what comes of a visit? Answer: `Expanded`."""
-
-    visit: Visit
-    events: Events
-
-
-class HoldReplica(_Message, frozen=True):
-    """Hold a replica of a state of mine, and do visits of it."""
-
-    key: StateKey
-
-
-class FetchState(_Message, frozen=True):
-    """What is under a key of yours? Answer: `Value`."""
-
-    key: StateKey
 
 
 class RunPieces(_Message, frozen=True):
@@ -340,61 +241,25 @@ class FetchBody(_Message, frozen=True):
     publication: Short
 
 
-class Expanded(_Message, frozen=True):
-    """What comes of a visit: those it leads to (labels added to the key), and what is accepted."""
-
-    handed: Annotated[tuple[Visit, ...], Meta(max_length=ELEMENTS_MAX)]
-    accepted: Annotated[tuple[Entry, ...], Meta(max_length=ELEMENTS_MAX)]
-
-
 class Body(_Message, frozen=True):
     """The message; None if it is not there any more."""
 
     body: BodyBytes | None
 
 
-class Visits(_Message, frozen=True):
-    """`RecExpandState` for each of several visits of a publication.
-
-    Attributes:
-        publication: As there.
-        publisher: As there.
-        visits: States and elements.
-        hops: Of each, as there.
-        way: Of each, as there.
-        events: Of all the elements.
-        documents: As there.
-        body: As there.
-    """
-
-    publication: Short
-    publisher: Short
-    visits: Annotated[tuple[Visit, ...], Meta(max_length=1024)]
-    hops: Annotated[tuple[Count, ...], Meta(max_length=1024)]
-    way: Annotated[tuple[Count, ...], Meta(max_length=1024)]
-    events: Events
-    documents: Count
-    body: BodyBytes | None
-
-
-SingleQuestion = (
-    IndexQuery | RemoveQuery | Indexed | NotIndexed | GivenUp | RecExpandState | Visited | Match
-)
+SingleQuestion = IndexQuery | RemoveQuery | Indexed | NotIndexed | Match
 """What is answered at once, and may travel with others."""
 
 
 class Together(_Message, frozen=True):
-    """Several questions. Answer: `Replies`, one for each, and for each visit of `Visits`."""
+    """Several questions. Answer: `Replies`, one for each."""
 
-    questions: Annotated[tuple[SingleQuestion | Visits, ...], Meta(max_length=256)]
+    questions: Annotated[tuple[SingleQuestion, ...], Meta(max_length=256)]
 
 
-StateQuestion = (
+PieceQuestion = (
     SingleQuestion
-    | ExpandState
     | FetchBody
-    | HoldReplica
-    | FetchState
     | RunPieces
     | Ran
     | FetchTop

@@ -1,20 +1,19 @@
-"""What is under the keys that a peer owns, states or pieces: read, and changed one by one."""
+"""The pieces that a peer owns: read, and changed one by one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import NamedTuple
 
 from pathcast.dht.courier import Courier
 from pathcast.dht.messages import RECORD_MAX, Value
+from pathcast.dht.piece_records import PieceRecord, decoded_piece, encoded_piece
 from pathcast.dht.safeguards import ALL_SAFEGUARDS, Safeguards
 from pathcast.dht.substrate import Substrate
 
-__all__ = ["StateStore"]
+__all__ = ["PieceStore"]
 
-Stored = TypeVar("Stored")
-Kept = TypeVar("Kept")
 _TRIES = 20
 _CHANGES_MAX = 500
 """Changes of one write: others, and what has to come first, are not behind thousands."""
@@ -22,31 +21,26 @@ _KNOWN_MAX = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class _Change(Generic[Stored]):
-    make: Callable[[Stored], Stored]
-    then: Callable[[Stored | None], None]
+class _Change:
+    make: Callable[[PieceRecord], PieceRecord]
+    then: Callable[[PieceRecord | None], None]
     is_first: bool
 
 
-@dataclass(slots=True)
-class _Known(Generic[Stored, Kept]):
-    """What a version of a record says: what is changed, and what is read, once it was."""
+class _Known(NamedTuple):
+    """A piece that was decoded or written, and its version."""
 
     version: int
-    value: bytes | None
-    stored: Stored
-    kept: Kept | None = None
+    record: PieceRecord
 
 
-class StateStore(Generic[Stored, Kept]):
-    """States, or pieces, of one peer.
+class PieceStore:
+    """Pieces of one peer.
 
     Args:
         substrate: Where records are.
         courier: For timers.
         retry_seconds: Before a record is read again that could not be.
-        decoded: Gives, of a key and the value of its record, what is changed and what is read.
-        encoded: Gives the value for what was changed.
         safeguards: Only tests give others.
     """
 
@@ -55,25 +49,21 @@ class StateStore(Generic[Stored, Kept]):
         substrate: Substrate,
         courier: Courier,
         retry_seconds: float,
-        decoded: Callable[[str, bytes | None], tuple[Stored, Kept]],
-        encoded: Callable[[Stored], bytes],
         safeguards: Safeguards = ALL_SAFEGUARDS,
     ) -> None:
         self._substrate = substrate
         self._courier = courier
         self._retry_seconds = retry_seconds
-        self._decode = decoded
-        self._encode = encoded
         self._keeps_doubt = safeguards.keeps_doubt
-        self._known: dict[str, _Known[Stored, Kept]] = {}
-        self._readers: dict[str, list[Callable[[Kept | None], None]]] = {}
-        self._changes: dict[str, list[_Change[Stored]]] = {}
+        self._known: dict[str, _Known] = {}
+        self._readers: dict[str, list[Callable[[PieceRecord | None], None]]] = {}
+        self._changes: dict[str, list[_Change]] = {}
         self._changed: dict[str, None] = {}
         self._being_made: dict[str, int] = {}
         self._busy: set[str] = set()
         self._resting: set[str] = set()
 
-    def read(self, key: str, then: Callable[[Kept | None], None]) -> None:
+    def read(self, key: str, then: Callable[[PieceRecord | None], None]) -> None:
         """What is under a key; None if this peer does not own it (any more), or is in doubt."""
         self._readers.setdefault(key, []).append(then)
         self._go_on(key)
@@ -81,15 +71,15 @@ class StateStore(Generic[Stored, Kept]):
     def change(
         self,
         key: str,
-        change: Callable[[Stored], Stored],
-        then: Callable[[Stored | None], None],
+        change: Callable[[PieceRecord], PieceRecord],
+        then: Callable[[PieceRecord | None], None],
         *,
         first: bool = False,
     ) -> None:
         """Change what is under a key when the event is over, with all else that changes it then.
 
         Args:
-            key: Of the state or piece.
+            key: Of the piece.
             change: Gives what is new; may be called several times.
             then: Gets what is new, or None if this peer cannot store it (any more), or no record
                 can hold it; then it may have been stored all the same.
@@ -126,7 +116,7 @@ class StateStore(Generic[Stored, Kept]):
             if value is None and left and self._substrate.owns(key):
                 self._again(lambda: self._read(key, left - 1))
                 return
-            held = None if value is None else self._held(key, value)
+            held = None if value is None else self._decoded(key, value)
             self._busy.discard(key)
             for then in self._readers.pop(key):
                 then(held)
@@ -141,44 +131,44 @@ class StateStore(Generic[Stored, Kept]):
             if value is None:
                 stored(None, 0)
                 return
-            before = self._decoded(key, value).stored
+            before = self._decoded(key, value)
             count = 1 if queue[0].is_first else min(len(queue), _CHANGES_MAX)
             room = RECORD_MAX if queue[0].is_first else RECORD_MAX // 2
-            states, data = self._made(before, queue[:count])
+            records, data = self._made(before, queue[:count])
             while len(data) > room and count > 1:
                 count //= 2
-                states, data = self._made(before, queue[:count])
-            state = states[-1]
+                records, data = self._made(before, queue[:count])
+            record = records[-1]
             self._being_made[key] = count
 
             def written(is_stored: bool) -> None:
                 if is_stored:
-                    self._know(key, _Known(value.version + 1, data, state))
-                stored(states if is_stored else None, count)
+                    self._know(key, value.version + 1, record)
+                stored(records if is_stored else None, count)
 
-            if state == before:
+            if record == before:
                 if is_kept:
                     self._change(key, left - 1)
                 else:
-                    stored(states, count)
+                    stored(records, count)
             elif len(data) > room:
                 given_up(queue[:1])
             else:
                 self._substrate.write(key, data, value.version, written)
 
-        def stored(states: list[Stored] | None, count: int) -> None:
-            if states is None and left and self._substrate.owns(key):
+        def stored(records: list[PieceRecord] | None, count: int) -> None:
+            if records is None and left and self._substrate.owns(key):
                 self._again(lambda: self._change(key, left - 1))
                 return
-            if states is None:
+            if records is None:
                 given_up(list(queue))
                 return
             done = queue[:count]
             made(len(done))
-            for each, state in zip(done, states, strict=True):
-                each.then(state)
+            for each, record in zip(done, records, strict=True):
+                each.then(record)
 
-        def given_up(changes: Sequence[_Change[Stored]]) -> None:
+        def given_up(changes: Sequence[_Change]) -> None:
             made(len(changes))
             for each in changes:
                 each.then(None)
@@ -201,17 +191,17 @@ class StateStore(Generic[Stored, Kept]):
             self._substrate.read(key, has_read)
 
     def _made(
-        self, before: Stored, changes: Sequence[_Change[Stored]]
-    ) -> tuple[list[Stored], bytes]:
+        self, before: PieceRecord, changes: Sequence[_Change]
+    ) -> tuple[list[PieceRecord], bytes]:
         """What each of some changes gives after those before it, and the value of the last."""
-        states = []
+        records = []
         for each in changes:
             before = each.make(before)
-            states.append(before)
-        return states, self._encode(before)
+            records.append(before)
+        return records, encoded_piece(before)
 
     def _rest(self, key: str) -> None:
-        """A state that many change is stored now and then, not for each of them."""
+        """A piece that many change is stored now and then, not for each of them."""
 
         def has_rested() -> None:
             self._resting.discard(key)
@@ -223,20 +213,15 @@ class StateStore(Generic[Stored, Kept]):
     def _again(self, then: Callable[[], None]) -> None:
         self._courier.after(self._retry_seconds, then)
 
-    def _decoded(self, key: str, value: Value) -> _Known[Stored, Kept]:
+    def _decoded(self, key: str, value: Value) -> PieceRecord:
         known = self._known.get(key)
-        if known is None or known.version != value.version:
-            known = _Known(value.version, value.value, *self._decode(key, value.value))
-            self._know(key, known)
-        return known
+        if known is not None and known.version == value.version:
+            return known.record
+        record = decoded_piece(key, value.value)
+        self._know(key, value.version, record)
+        return record
 
-    def _held(self, key: str, value: Value) -> Kept:
-        known = self._decoded(key, value)
-        if known.kept is None:
-            known.kept = self._decode(key, known.value)[1]
-        return known.kept
-
-    def _know(self, key: str, known: _Known[Stored, Kept]) -> None:
+    def _know(self, key: str, version: int, record: PieceRecord) -> None:
         if len(self._known) >= _KNOWN_MAX:
             self._known.clear()
-        self._known[key] = known
+        self._known[key] = _Known(version, record)

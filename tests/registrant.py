@@ -1,4 +1,4 @@
-"""The other side of the service: a source or a user that asks until it is answered.
+"""A source or a user as worlds have it: it asks until it is answered.
 
 A request has a name that begins with the incarnation of the node, so that one that is started
 again asks for nothing under a name that it had used. A request goes to one node of the service
@@ -24,7 +24,6 @@ from pathcast.overlay.registration_messages import (
     Locate,
     Located,
     NotLeading,
-    Push,
     Refused,
     RegisterInterest,
     RegisterSource,
@@ -89,21 +88,8 @@ class Registrant:
         self._open[name] = _Open(msgspec.structs.replace(message, request=name))
         return [*self._sent(name), Wake(AGAIN, self._again_seconds)]
 
-    def give_up(self, name: str, now: float) -> Sequence[Effect]:
-        """Nobody waits for an answer any more."""
-        self._open.pop(name, None)
-        return []
-
-    def locate(self, id: str, now: float) -> Sequence[Effect]:
-        """Asks where a source or a profile is now; `places` says it when the answer has come."""
-        self._leading += 1
-        service = self._services[self._leading % len(self._services)]
-        return [Send(service, Locate(self.next_request(), id, self.places.get(id, ("", ""))[0]))]
-
     def receive(self, sender: str, message: object, now: float) -> Sequence[Effect]:
-        """An answer, where somebody is, or a delivery."""
-        if isinstance(message, Push):
-            return [Deliver(message.profile, message)]
+        """An answer, or where somebody is."""
         if not isinstance(message, Answer):
             return []
         if isinstance(message, Located):

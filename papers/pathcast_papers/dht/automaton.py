@@ -1,10 +1,9 @@
 """The automaton of all queries, cut into states that each have a key; pure definitions.
 
-A query becomes *gates*: one linear path for each of its alternatives, without predicates, of which
-one is found in every message that satisfies the query. A path has states, one before each label and
-one after the last; all paths together are a trie, so the labels that lead to a state are the
-state, and its key (`pathcast.dht.identifiers.state_key`). A state whose last label is epsilon is a
-//-child: it has a self-loop. Two epsilons never follow one another.
+A query becomes *gates* (`pathcast.dht.gates`), linear paths. A path has states, one before each
+label and one after the last; all paths together are a trie, so the labels that lead to a state are
+the state, and its key (`pathcast.dht.identifiers.state_key`). A state whose last label is epsilon
+is a //-child: it has a self-loop. Two epsilons never follow one another.
 
 The peer of a state holds it *and what is reached from it over l elements*: epsilon costs nothing.
 So at l = 0 each state is held once, and the target of an epsilon at its source's peer as well.
@@ -23,14 +22,13 @@ any level, what was reached over an epsilon that needs no element is accepted by
 source: a final `//.`.
 
 Example:
+    >>> from pathcast.dht.gates import gates_of
     >>> from pathcast.dht.identifiers import state_key
     >>> from pathcast.message import parse_message
     >>> from pathcast.query import compile_query
     >>> from pathcast_papers.filtering.nfa import CombinedNFA
     >>> compiled = compile_query("//a[@x > 1]/b")
     >>> [gate] = gates_of(compiled)
-    >>> gate.labels, gate.is_exact
-    ((None, ('', 'a'), ('', 'b')), False)
     >>> [held_until(gate.labels, depth, 0) for depth in range(4)]
     [1, 1, 2, 3]
     >>> nfa = CombinedNFA()
@@ -50,47 +48,27 @@ handed over when it is not held, so after l + 1 levels, not l.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
-from pathcast.evaluation.fragment import EPSILON, Symbol, fragment, matching_symbols
+from pathcast.dht.gates import Path
+from pathcast.evaluation.fragment import EPSILON, Symbol, matching_symbols
 from pathcast.message import ExpandedName, MessageTree
-from pathcast.query import CompiledQuery, NormalQuery
 
 __all__ = [
     "DOCUMENT",
-    "Gate",
+    "Children",
     "HeldState",
-    "Path",
     "Run",
     "Visit",
     "children_in",
-    "gates_of",
     "held_until",
     "moves",
     "run",
     "visits",
 ]
 
-Path: TypeAlias = tuple[Symbol, ...]
-"""A state: the labels that lead to it from the start state."""
-
 DOCUMENT = -1
 """The element at which the start state is visited."""
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """A linear path that is found in every message that satisfies an alternative of a query.
-
-    Attributes:
-        labels: Of its transitions; the accepting state is reached over all of them.
-        is_exact: Whether a message that has the path satisfies the query; if not, that is decided
-            where the path is found, by the query and the whole message.
-    """
-
-    labels: Path
-    is_exact: bool
 
 
 class HeldState(Protocol):
@@ -103,27 +81,6 @@ class HeldState(Protocol):
     @property
     def is_descendant_child(self) -> bool:
         """Whether its last label is epsilon: it loops on every element."""
-
-
-def gates_of(compiled: CompiledQuery) -> tuple[Gate, ...]:
-    """One necessary linear path for each alternative of a query: its main path, bare.
-
-    Nested paths and predicates are left out, so a query with branches is indexed once an
-    alternative.
-
-    Returns:
-        Gates with different labels, in the order of the alternatives.
-    """
-    found: dict[Path, bool] = {}
-    for alternative in compiled.alternatives:
-        labels = _labels(alternative)
-        is_exact = compiled.expression is None and not any(s.stages for s in alternative.steps)
-        found[labels] = found.get(labels, False) or is_exact
-    return tuple(Gate(labels, is_exact) for labels, is_exact in found.items())
-
-
-def _labels(query: NormalQuery) -> Path:
-    return tuple(label for step in query.steps for label in fragment(step.axis, step.test))
 
 
 def held_until(labels: Path, depth: int, length: int) -> int:
@@ -185,17 +142,12 @@ Children: TypeAlias = Callable[[int], Iterable[tuple[int, Sequence[Symbol]]]]
 """The children of an element (or `DOCUMENT`), and the labels that each can follow."""
 
 
-Admits: TypeAlias = Callable[[HeldState, Symbol, int], bool]
-"""Whether a transition of a state may be followed to an element."""
-
-
 def run(
     path: Path,
     state: HeldState,
     element: int,
     children: Children,
     length: int,
-    admits: Admits | None = None,
 ) -> Run:
     """Do a visit: delta over words of `length` + 1 elements.
 
@@ -205,7 +157,6 @@ def run(
         element: Where it is active.
         children: The message.
         length: l.
-        admits: Which transitions are followed; None: all.
 
     Returns:
         Each pair of state and element once.
@@ -220,8 +171,6 @@ def run(
                 for source, held in active.items():
                     assert held is not None, "what is l elements away is held"
                     for move in moves(held, symbols):
-                        if admits is not None and not _is_admitted(admits, held, move, child):
-                            continue
                         targets.setdefault(source + move, _reached(held, move))
                 if targets:
                     below[child] = targets
@@ -235,13 +184,6 @@ def run(
             )
     done.handed.extend((target, child) for child, targets in here.items() for target in targets)
     return done
-
-
-def _is_admitted(admits: Admits, state: HeldState, move: Path, element: int) -> bool:
-    if not move or move[-1] is EPSILON:
-        return True
-    leaves = _reached(state, move[:-1])
-    return leaves is None or admits(leaves, move[-1], element)
 
 
 def _reached(state: HeldState, move: Path) -> HeldState | None:
