@@ -246,7 +246,7 @@ class SourceError(PathcastError, RuntimeError):
 
 
 class PeerError(PathcastError, ValueError):
-    """What another node of the network said is refused. `params["peer"]` where it is known.
+    """A message of another node was refused; `params["peer"]` names the node where it is known.
 
     The session with that node ends; others do not notice.
     """
@@ -325,7 +325,7 @@ class FrameError(PathcastError, ValueError):
 
 
 class PeerRefusedError(PathcastError, ConnectionError):
-    """Who calls, or is called, may not: token, certificate, name, address.
+    """A call was refused: token, certificate, name or address.
 
     Trying again does not help until somebody changes settings.
     """
@@ -340,7 +340,7 @@ class UnavailableError(PathcastError, ConnectionError):
 
 
 class DiskError(PathcastError, RuntimeError):
-    """What a process keeps cannot be read or written; it stops rather than forget."""
+    """Durable state cannot be read or written; the process stops rather than lose it."""
 
     family = "DiskError"
 

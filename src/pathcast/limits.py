@@ -1,4 +1,4 @@
-"""What a message may cost, in named limits.
+"""Limits on the cost of one message, by name.
 
 Example:
     >>> Limits(depth_max=64).depth_max

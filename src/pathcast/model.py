@@ -97,7 +97,7 @@ class RoutingEntry:
 
 
 class Gate(NamedTuple):
-    """What a subscription was compiled to, so that it need not be compiled again.
+    """The compiled form of a subscription, kept so that it is compiled once.
 
     Attributes:
         kind: Which language the text was read as.
@@ -169,7 +169,7 @@ class QueryWarning:
 
     @property
     def message(self) -> str:
-        """What is wrong, on one line."""
+        """The warning's text, on one line."""
         if self.is_hopeless:
             return f"{self.code}: no message can satisfy the query: {self.reason}"
         truth = "never" if self.code == "PL201" else "always"
@@ -182,7 +182,7 @@ class QueryWarning:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RegisterReport:
-    """What became of the queries of one call.
+    """The outcome of a registration: accepted, rejected, and why.
 
     Attributes:
         accepted: Number of queries that were registered.
@@ -337,7 +337,7 @@ class OverBudget(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BatchAnswer:
-    """What an engine answers to one batch.
+    """An engine's answer to one batch.
 
     Attributes:
         matches: `list<uint32>` array: per message the numbers of the satisfied queries, ascending;
@@ -356,7 +356,7 @@ class BatchAnswer:
 
 
 class FewMatches(NamedTuple):
-    """What an engine answers to few messages: no arrays, which take longer than they do.
+    """An engine's answer to few messages, without arrays, whose set-up would dominate.
 
     Attributes:
         numbers: Per message the numbers of the satisfied queries, ascending.
@@ -370,7 +370,7 @@ class FewMatches(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """What a message that was given a budget has taken of it.
+    """The part of its budget that a message has used.
 
     Attributes:
         message: Its position in the batch.
@@ -386,7 +386,7 @@ class Spent(NamedTuple):
 
 
 class FewDeliveries(NamedTuple):
-    """What a dissemination engine answers to few messages: no arrays.
+    """A dissemination engine's answer to few messages, without arrays.
 
     Attributes:
         deliveries: Position of the message, id of the subscription and result (None for
@@ -404,7 +404,7 @@ class FewDeliveries(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeliveryAnswer:
-    """What a dissemination engine answers to one batch.
+    """A dissemination engine's answer to one batch.
 
     Attributes:
         rows: One row a delivery, columns `uint32`: `message` (place in the batch), `subscription`

@@ -1,4 +1,4 @@
-"""What a node of a network is: it takes events, and says what is to be done.
+"""A node of a network as a state machine: it takes events and returns effects.
 
 A node knows no socket, no clock, no thread and no simulator. It is given an event (a message came,
 a timer went off, a neighbour is there or gone) and the time, changes its state, and gives back a

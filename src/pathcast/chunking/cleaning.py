@@ -104,7 +104,7 @@ class Alternative:
         return self.path[: self.depth]
 
     def filters(self, prefix: LabelPath) -> frozenset[Need]:
-        """What it needs beside the subtrees at a prefix that is `depth` long at most."""
+        """The filter paths needed beside the subtrees at a prefix of at most `depth` steps."""
         return frozenset(need for need in self.needs if not is_prefix(prefix, need.path))
 
 
@@ -294,7 +294,7 @@ def _cut(text: str, path: LabelPath, needs: dict[Need, str]) -> Alternative:
 
 
 def _whole(expr: Expr, reason: str) -> Alternative:
-    """What is evaluated on the whole message."""
+    """The form of a query that is evaluated on the whole message."""
     return Alternative(notation(expr), (), frozenset([Need((), True)]), 0, reason)
 
 

@@ -50,7 +50,7 @@ class ChunkTask:
 
 @dataclass(frozen=True, slots=True)
 class ChunkAnswer:
-    """What became of a task.
+    """The answer of a task.
 
     Attributes:
         prefix: Of its chunk.

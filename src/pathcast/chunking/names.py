@@ -16,7 +16,7 @@ from pathcast.schema.element_paths import ExpandedName
 
 
 def matcher(test: NameTest) -> Callable[[ExpandedName], bool]:
-    """What a resolved name test asks of an expanded name."""
+    """Make a test of expanded names from a resolved name test."""
     local = None if test.local == "*" else test.local
     uri = test.uri
 

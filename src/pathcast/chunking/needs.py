@@ -1,4 +1,4 @@
-"""What an expression looks at: which nodes of a message must be there for it to have its value.
+"""The nodes of a message that an expression needs for its value.
 
 The expression is followed from *spots*, label paths at which its context nodes lie, and every step
 notes which nodes it chooses among. A *need* is a label path all of whose nodes must be there: as
@@ -59,7 +59,7 @@ _OF_NODES: Final = frozenset({"count", "local-name", "namespace-uri", "name", "b
 
 
 class SpotKind(Enum):
-    """What lies at a spot."""
+    """The kind of content at a spot."""
 
     ELEMENT = "element"
     """An element, or at the empty label path the document node."""
@@ -288,7 +288,7 @@ class Needs:
         return [(each.names, each.is_open(steps)) for each in found]
 
     def everything_in(self, axis: Axis, step: Step, spot: Spot) -> Spots:
-        """What is known of nothing: the whole content of the element is needed."""
+        """Require the whole content of an element, of which nothing is known."""
         why = "nodes of any kind" if not isinstance(step.test, NameTest) else "* or //"
         self.add(spot.path, has_content=True, why=why)
         found = {Spot(spot.path, is_below=True)}

@@ -36,7 +36,7 @@ _Choice: TypeAlias = tuple[int, tuple[LabelPath, ...]]
 
 
 class Goal(Enum):
-    """What a scheme is to be best in."""
+    """The quantity that a scheme minimises."""
 
     TOTAL = "total"
     """The cost of all chunks and the potpourri together."""
@@ -63,7 +63,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class SchemeCost:
-    """What a scheme costs: weight times size.
+    """The cost of a scheme: weight times size.
 
     Attributes:
         chunks: Of each prefix.
@@ -89,7 +89,7 @@ class SchemeCost:
 
 
 def cost(tree: QueryTree, sizes: Sizes, prefixes: Iterable[LabelPath]) -> SchemeCost:
-    """What a scheme costs."""
+    """Compute the cost of a scheme."""
     chosen = set(prefixes)
     chunks = dict.fromkeys(sorted(chosen), 0)
     potpourri = tree.document.own * sizes.whole

@@ -89,18 +89,18 @@ class Pair:
 
     @property
     def work(self) -> float:
-        """What it costs to answer, in bytes parsed."""
+        """The cost of answering the pair, in bytes parsed."""
         return self.message_bytes + WORK_BYTES * len(self.queries)
 
     @property
     def moved(self) -> float:
-        """What it costs to bring its chunk to a worker, in the same."""
+        """The cost of moving the pair's chunk to a worker, in bytes parsed."""
         return MOVED_SHARE * self.message_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class PairCost:
-    """What a plan costs.
+    """The cost of a plan.
 
     Attributes:
         work: Of all pairs, in bytes parsed.
@@ -292,7 +292,7 @@ def _plan(
 def _pairs(
     prefix: LabelPath, queries: QuerySet, partition_of: Mapping[str, int], size: int
 ) -> list[Pair]:
-    """What each partition asks of a chunk."""
+    """The chunks that each partition needs."""
     parts: dict[int, dict[str, list[str]]] = {}
     for text, names in queries.queries.items():
         for name in names:

@@ -37,7 +37,7 @@ BLOCK_BYTES: Final = 256 * 1024
 
 
 class Sink(Protocol):
-    """What a chunk is written to: an open file."""
+    """The destination of a chunk: an open file."""
 
     def write(self, data: bytes, /) -> object:
         """Appends bytes."""

@@ -225,7 +225,7 @@ class _Tables:
         self.undecided = 0
 
     def tell_inputs(self, taken: TakenRows, registering: float) -> None:
-        """Print the facts of what was registered and read."""
+        """Print the queries that were registered and the messages that were read."""
         self._say_refused()
         registered: Fact = {
             "registered": len(self._engines.queries),
@@ -317,7 +317,7 @@ class _Tables:
         return dear
 
     def _cost(self, queries: Sequence[MeasuredQuery], deadline: float) -> tuple[Fact, int]:
-        """Return the cost of queries measured alone, and their steps on all messages."""
+        """Measure queries alone: their time, and their steps on all messages."""
         run, count = self._gauge.pass_of(queries), self._held.count
         stats = measured(run).stats
         steps = self._gauge.steps_of(stats)

@@ -1,4 +1,4 @@
-"""The cost of standing queries on messages: of all, of a class, of single ones.
+"""Cost of standing queries on messages: of all queries, of a class, of a single query.
 
 Two measures: the time of a pass over all messages, and the steps that the engine counts
 (`BatchStats.steps`), which are the same on every machine under every load. Steps say which queries

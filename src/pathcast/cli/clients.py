@@ -1,4 +1,4 @@
-"""Client commands that `pathcast net` and `pathcast peer` share.
+"""Client commands that `pathcast net` and `pathcast peer` have in common.
 
 A client is known to a node by its name; the operator of this machine is one everywhere.
 """
@@ -110,7 +110,7 @@ async def until_told(
 
 
 def dropped_row(told: Dropped) -> dict[str, Any]:
-    """Return the text about deliveries that a full inbox did not take."""
+    """The row that is printed for deliveries that a full inbox dropped."""
     notice = "the inbox was full, and these deliveries were dropped"
     return {"notice": notice, "dropped": told.count, "first": told.first, "last": told.last}
 

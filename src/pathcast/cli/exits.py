@@ -1,4 +1,4 @@
-"""The exit codes of commands.
+"""Exit codes of the commands.
 
 Example:
     >>> exit_code_for(ConfigError("config.invalid", key="depth_max", reason="0 is not from 1 on"))

@@ -106,7 +106,7 @@ def _told(found: Deliveries) -> list[str]:
 
 
 def _result_data(found: Deliveries | None) -> dict[str, object]:
-    """Return the deliveries, or the refusal or verdict that stands in their place."""
+    """The deliveries, or the refusal or verdict in their place."""
     if found is None:
         return {"deliveries": None, "error": None}
     error = found.error or next(iter(found.verdicts.values()), None)

@@ -212,7 +212,7 @@ def _chosen(report: LintReport, ignored: list[str], severity: Level) -> LintRepo
 
 
 def _read_sample(names: list[str], limits: Limits) -> Structure:
-    """Return the structure of a sample's messages; refused ones are left out and noted."""
+    """Read the structure of a sample's messages; note and skip refused messages."""
     notes: list[str] = []
 
     def trees() -> Iterator[MessageTree]:

@@ -1,4 +1,4 @@
-"""Starting and ending processes of this machine, whatever node they run."""
+"""Start, list and stop processes on this machine, whatever node they run."""
 
 from __future__ import annotations
 

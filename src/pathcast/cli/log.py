@@ -1,4 +1,4 @@
-"""The log of a process that runs for long: lines of text or JSON on standard error.
+"""The log of a long-running process on standard error: lines of text, or of JSON.
 
 A line of JSON has `time` (RFC 3339, UTC), `level`, `event` (a name of
 `pathcast.transport.events.EVENTS`, or of a logger), `message` and the event's `params`.

@@ -66,7 +66,7 @@ def match(
 
 
 class _Found(NamedTuple):
-    """The result of a message.
+    """The result for one message.
 
     Attributes:
         matches: Ids of queries, sorted.
@@ -89,7 +89,7 @@ class _Matcher:
         self._broker = engines.broker if len(engines.broker) else None
 
     def match(self, messages: list[bytes]) -> Iterator[_Found]:
-        """Match each message of a batch."""
+        """Match a batch; one result a message."""
         found = [_Found([], {}, None) for _ in messages]
         if self._index is not None:
             found = [

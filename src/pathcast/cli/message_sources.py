@@ -172,7 +172,7 @@ def _rows(batch: pa.RecordBatch, file: FoundFile, name_of: Naming) -> Iterator[I
 
 
 def _unread(error: PathcastError, name: str, count: int) -> InputMessage:
-    """Return the report of a file of many messages, of which some may have been given."""
+    """The error for a file of many messages that could not be read to its end."""
     if error.code != FILE:
         return InputMessage(name, error)
     before = f"; {count:,} of its messages were read before" if count else ""

@@ -216,7 +216,7 @@ def check_standard_input(*given: str) -> None:
 
 
 def read_batches(given: Iterable[str], limits: Limits) -> Iterator[list[InputMessage]]:
-    """Yield the messages of `read_messages` in batches bounded by number and by bytes."""
+    """Read messages (`read_messages`) in batches bounded by number and by bytes."""
     batch: list[InputMessage] = []
     batch_bytes = 0
     for message in read_messages(given, limits):

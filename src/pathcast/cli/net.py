@@ -122,7 +122,7 @@ def ls(
 
 
 def _notices(status: dict[str, Any], directory: str, gone: Collection[str]) -> Iterator[str]:
-    """What an operator has to see to."""
+    """Conditions that need an operator's action."""
     for subscriber, inbox in sorted(status["inboxes"].items()):
         if inbox["dropped"]:
             yield (

@@ -240,7 +240,7 @@ async def _inbox(brokers: Reached, after: str, follow: bool, settle: bool) -> No
 
 
 def delivery_row(body: bytes) -> dict[str, Any]:
-    """What is printed of something in an inbox."""
+    """The row that is printed for an entry of an inbox."""
     from pathcast.overlay.deliveries import Delivery, Dropped, InForce, Lapsed, Undecided
     from pathcast.transport.broker import DELIVERIES
 

@@ -151,7 +151,7 @@ def _messages(count: int, seed: int) -> list[Message]:
 
 
 def _expected(subscriptions: Sequence[Subscription], stream: Sequence[Message]) -> set[Given]:
-    """What one process that has all subscriptions gives of each message."""
+    """The deliveries of one process that holds all subscriptions."""
     broker = Broker()
     broker.subscribe(subscriptions)
     batch = broker.process_batch([each.body for each in stream])
@@ -164,7 +164,7 @@ def _expected(subscriptions: Sequence[Subscription], stream: Sequence[Message]) 
 
 
 def digest(results: Iterable[bytes]) -> bytes:
-    """What tells results from others."""
+    """A digest of results, for comparison."""
     found = hashlib.blake2b(digest_size=16)
     for each in results:
         found.update(len(each).to_bytes(8, "big") + each)

@@ -116,7 +116,7 @@ def _unknown(place: str | Storage, name: str) -> str | None:
 
 
 def _likely(name: str, known: Sequence[str]) -> str:
-    """Suggest the subscriber that is likely meant, or some of those that there are."""
+    """The subscribers with similar names, or some of those that exist."""
     close = near(name, known)
     if close:
         return f"; did you mean {' or '.join(close)}?"

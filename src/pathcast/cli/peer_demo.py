@@ -162,7 +162,7 @@ def _why(published: Published) -> str:
 
 
 class _Run:
-    """What happens, and what was told."""
+    """The events of the demonstration, and the deliveries seen."""
 
     def __init__(self, ring: LocalRing) -> None:
         self._ring = ring

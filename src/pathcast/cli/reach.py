@@ -217,7 +217,7 @@ class Reached:
         return "DIRECTORY" if self.directory is None else str(self.directory / name)
 
     async def statuses(self) -> dict[str, dict[str, Any] | None]:
-        """What the nodes say of themselves: the one that was named, or all; see `Nodes`."""
+        """Ask the named node, or all nodes, for their status (`Nodes`)."""
         return await self.nodes.statuses(None if self.at is None else [self.node])
 
     def connect(self) -> BrokerClient:

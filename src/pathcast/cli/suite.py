@@ -237,7 +237,7 @@ def _judged(
 
 
 def _wanted(path: Path, case: Case) -> list[bytes]:
-    """Return the expected results, one text each."""
+    """The expected results of a case, one text each."""
     if case.expect is not None:
         texts = [case.expect] if isinstance(case.expect, str) else case.expect
         return [_trimmed(text.encode()) for text in texts]
@@ -257,7 +257,7 @@ def _comparable(text: bytes, case: Case) -> bytes:
 
 
 def _diff(wanted: Sequence[bytes], came: Sequence[bytes], *, is_indented: bool) -> list[str]:
-    """Return the differences, by lines of one tag each."""
+    """The differing lines of two results, one tag a line."""
     sides = []
     for results in (wanted, came):
         lines: list[str] = []

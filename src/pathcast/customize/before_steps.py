@@ -1,4 +1,4 @@
-"""What a message has to have before the steps of a subscription for its query to hold after them.
+"""Conditions on a message before steps, necessary for a query to hold after them.
 
 A message is routed, and looked at by a gate, before it is restructured or when some of the steps
 were done; so what is asked of it there has to be wider than the query.
@@ -62,7 +62,7 @@ def paths_before(paths: Iterable[NormalQuery], steps: Steps) -> tuple[NormalQuer
 def conjunctions_before(
     subscription: Subscription, steps: Steps
 ) -> tuple[tuple[NormalQuery, ...], ...]:
-    """What has to hold before the steps if anything is delivered after them: all of one of these.
+    """Return conjunctions of which one must hold before the steps if anything is delivered after.
 
     Args:
         subscription: With all namespaces it may use.
@@ -111,7 +111,7 @@ def gate_paths(subscription: Subscription, steps: Steps) -> list[NormalQuery]:
 
 
 class _Effect:
-    """What steps can do to what is asked of a message."""
+    """The effect of steps on a condition."""
 
     def __init__(self, steps: Steps) -> None:
         self._given = {step.name for step in steps if step.edit is Edit.RENAME}

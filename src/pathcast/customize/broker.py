@@ -232,7 +232,7 @@ class Broker:
             return self._backend.process_few(list(messages), done)
 
     def matcher(self) -> DeliveryMatcher:
-        """What takes batches of messages; it sees every change from its next batch on."""
+        """Make a matcher of batches; it sees every change from its next batch on."""
         return DeliveryMatcher(self)
 
     def explain(self, subscription_id: str) -> SubscriptionPlan:
@@ -265,7 +265,7 @@ class Broker:
             return self._backend.cost(subscription_id)
 
     def population(self) -> Population:
-        """What the subscriptions ask for, as columns; see `Snapshot.population`.
+        """Describe the subscriptions as columns (`Snapshot.population`).
 
         An alternative is a path of which one has to hold for anything to be delivered.
         Subscriptions are numbered in the order of their ids.
@@ -399,7 +399,7 @@ class DeliveryMatcher:
         messages: Messages,
         message_ids: pa.Array | pa.ChunkedArray | Iterable[str | None] | None = None,
     ) -> DeliveryBatch:
-        """As `Broker.process_batch`."""
+        """Process a batch (`Broker.process_batch`)."""
         return self._broker.process_batch(messages, message_ids)
 
     def __reduce__(self) -> NoReturn:

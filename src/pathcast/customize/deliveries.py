@@ -93,7 +93,7 @@ class Recipient(NamedTuple):
 
 
 class DeliveryBatch:
-    """What became of a batch of messages.
+    """The deliveries of a batch of messages.
 
     Attributes:
         stats: Counters of the batch.

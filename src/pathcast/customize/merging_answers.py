@@ -24,7 +24,7 @@ _NO_FRAGMENT: Final = -1
 
 
 class PartAnswer(NamedTuple):
-    """What some subscriptions get of some of the messages of a batch.
+    """The deliveries of some subscriptions for some messages of a batch.
 
     Attributes:
         answer: Of an engine that was given these messages.

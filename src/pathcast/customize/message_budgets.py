@@ -1,4 +1,4 @@
-"""What the messages of a batch may still take, over all that is done to them one after the other.
+"""Budgets of a batch's messages over all stages that process them.
 
 `Limits.message_steps_max` and `Limits.message_result_bytes_max` are for a message, however many
 engines serve it: those that come first take what they take, and the next are given what is left.
@@ -28,7 +28,7 @@ BYTES_PER_STEP: Final = 64
 
 
 class MessageBudgets:
-    """What each message of a batch has left.
+    """The remaining budget of each message of a batch.
 
     Args:
         limits: What each may take.

@@ -103,7 +103,7 @@ def _objects(given: pa.Array | pa.ChunkedArray | Iterable[object]) -> list[objec
 
 
 def _errors(ids: Sequence[object]) -> dict[int, PathcastError]:
-    """What is wrong with ids, by place."""
+    """Errors of ids, by place."""
     if are_texts([each for each in ids if each is not None]):
         return {}
     errors: dict[int, PathcastError] = {}

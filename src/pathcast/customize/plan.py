@@ -1,4 +1,4 @@
-"""What became of a subscription: its plan, and what of it is shared with others.
+"""The plan of a subscription, and the parts that it shares with others.
 
 Example:
     >>> from pathcast import Broker, Subscription
@@ -43,7 +43,7 @@ class SubscriptionPlan:
 
     @classmethod
     def of(cls, subscription: Subscription, told: Mapping[str, object]) -> SubscriptionPlan:
-        """What an engine has told, in this shape."""
+        """Convert an engine's description."""
         return cls(
             subscription,
             str(told["kind"]),

@@ -164,7 +164,7 @@ evaluation steps that it took."""
 def _finder(
     step: EditStep, limits: Limits, threads: int | None
 ) -> Callable[[Sequence[bytes], str | None, Sequence[int]], _Found]:
-    """What finds the elements of a step, the document element left out."""
+    """Make a finder of the elements of a step, without the document element."""
     nowhere = UnreadableMessageError(
         "message.unreadable",
         path="the message",

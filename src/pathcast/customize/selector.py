@@ -74,7 +74,7 @@ class Spans:
     steps: Mapping[int, int]
 
     def of(self, row: int, query: int) -> list[tuple[int, int]]:
-        """What one query selects of one message. Cost: a look at what is selected of it."""
+        """The nodes that one query selects of one message. Cost: proportional to the nodes."""
         first, end = np.searchsorted(self.rows, [row, row + 1])
         here = np.flatnonzero(self.queries[first:end] == query) + first
         return list(zip(self.starts[here].tolist(), self.ends[here].tolist(), strict=True))

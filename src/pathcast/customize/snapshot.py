@@ -112,7 +112,7 @@ class SubscriptionSnapshot:
 
     @property
     def limits(self) -> Limits:
-        """What one message may cost, and what its results may: as agreed where it was frozen."""
+        """The limits of one message and of its results, as they were when frozen."""
         return self._content.limits
 
     @property
@@ -136,7 +136,7 @@ class SubscriptionSnapshot:
         limits: Limits | None = None,
         cache_bytes_max: int = CACHE_BYTES_MAX,
     ) -> DeliveryMatcher:
-        """What takes batches of messages for these subscriptions.
+        """Make a matcher of batches for these subscriptions.
 
         Args:
             threads: Threads of one batch; None for all processors.

@@ -75,7 +75,7 @@ _STEPS: Final = TABLE_SCHEMA.get_field_index("steps")
 
 @dataclass(frozen=True, slots=True)
 class SnapshotContent:
-    """What a snapshot says.
+    """The content of a snapshot file.
 
     Attributes:
         table: Rows of `TABLE_SCHEMA`, ascending by id.

@@ -105,7 +105,7 @@ class StepGates:
             self._gone = 0
 
     def match(self, messages: pa.Array, encoding: str | None = None) -> GateMatches:
-        """What may satisfy a subscription after its steps.
+        """Return the subscriptions that may be satisfied after their steps.
 
         Args:
             messages: `binary` or `large_binary`, as they came.
@@ -150,6 +150,6 @@ class GateMatches:
         return found
 
     def subscriptions(self, steps: Steps, row: int) -> list[str]:
-        """Those with these steps that a message may satisfy, sorted."""
+        """The subscriptions with these steps that a message may satisfy, sorted."""
         passed = self._places[self._rows == row].tolist()
         return sorted({name for place in passed for name in self._users[place].get(steps, ())})

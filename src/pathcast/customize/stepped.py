@@ -68,7 +68,7 @@ _Verdicts = list[tuple[int, str, PathcastError]]
 
 
 class _Asked(NamedTuple):
-    """What a series is asked of a batch.
+    """The messages of a batch that a series of steps processes, and for which subscriptions.
 
     Attributes:
         engine: That of the series.
@@ -223,7 +223,7 @@ class SteppedDissemination:
         return self._engine_of(subscription_id).subscription(subscription_id)
 
     def gates(self, ids: Sequence[str]) -> Sequence[Gate | None]:
-        """What subscriptions were compiled to; of those with steps, their queries."""
+        """Compiled forms of subscriptions; of those with steps, of their queries."""
         found: dict[str, Gate | None] = {}
         for engine in [self._plain, *self._series.values()]:
             held = [name for name in ids if name in engine]
@@ -289,7 +289,7 @@ class SteppedDissemination:
         encoding: str | None,
         budgets: MessageBudgets,
     ) -> Iterator[_Asked]:
-        """What each series is asked; those that no message may satisfy are not."""
+        """Select the messages of each series; a series that no message may satisfy has none."""
         if self._gates is None:
             return
         passed = self._gates.match(messages, encoding)
@@ -358,7 +358,7 @@ class SteppedDissemination:
         }
 
     def cost(self, subscription_id: str) -> CostClass:
-        """What the query of a subscription costs a message; its steps are not counted."""
+        """The cost of a subscription's query for one message, without its steps."""
         return self._engine_of(subscription_id).cost(subscription_id)
 
     def _engine_of(self, subscription_id: str) -> KernelDissemination:

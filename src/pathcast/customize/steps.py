@@ -40,7 +40,7 @@ _SERIES: Final = re.compile(r"(?:[^;'\"]|'[^']*'|\"[^\"]*\"|['\"])+")
 
 
 class Edit(Enum):
-    """What a step does to the elements that its path selects; the document element stays."""
+    """The effect of a step on the elements that its path selects; the document element stays."""
 
     DROP = "drop"
     """Takes them out, with all that is in them."""

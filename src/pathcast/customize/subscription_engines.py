@@ -52,7 +52,7 @@ LastValid: TypeAlias = Callable[
 
 
 class TakenRows(NamedTuple):
-    """What became of rows.
+    """The outcome of registering rows.
 
     Attributes:
         takers: Subscriber and id of the query -> the row and its place, in the order of the rows;

@@ -167,7 +167,7 @@ def _read(file: Path, place: Path) -> SubscriptionFile:
 
 
 def _header(comments: list[str], place: Path) -> dict[str, list[str]]:
-    """What the comments before the query say."""
+    """Read the comments before the query."""
     found: dict[str, list[str]] = {}
     for comment in comments:
         for key, value in _KEY.findall(comment):

@@ -81,7 +81,7 @@ class RejectedSubscription:
 
     @property
     def reason(self) -> str:
-        """What is wrong, in words."""
+        """The error's text."""
         return str(self.error)
 
 

@@ -1,4 +1,4 @@
-"""Who may do what at the same time: batches together, a change alone.
+"""A lock under which batches run together and a change runs alone.
 
 A broker changes while messages flow. Every delivery of a batch names the version of the
 subscriptions that made it, so a batch must see one state from its beginning to its end; and

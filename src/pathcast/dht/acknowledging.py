@@ -1,4 +1,4 @@
-"""What a query's subscriber is told: that it is indexed, or that nobody takes it on its way.
+"""Acknowledgements of queries to subscribers: indexed, or refused on the way.
 
 Without the second a query that is lost on its way, because the owner of a state changes just then,
 would be sent again only when its subscriber's patience is over, which is long where the ring is

@@ -1,4 +1,4 @@
-"""What is known of parts of the circle: each arc has one value, and a later one replaces it there.
+"""A map from arcs of the circle to values; a later value replaces an earlier one on its arc.
 
 An arc is (low, high], from after one place up to another; from a place to itself it is the whole
 circle.

@@ -105,7 +105,7 @@ class Asking:
         self._lives: dict[str, Member] = {}
 
     def ask(self, to: Member | str, what: Question, then: Then) -> None:
-        """As `Questions.ask`."""
+        """Implement `Questions.ask`."""
         self.put(to, what, then)
 
     def put(self, to: Member | str, what: Question, then: Then) -> int:
@@ -194,7 +194,7 @@ class Asking:
             self._died(member)
 
     def is_dead(self, member: Member) -> bool:
-        """As `Questions.is_dead`."""
+        """Implement `Questions.is_dead`."""
         return member in self._dead
 
     def _remember(self, member: Member) -> None:
@@ -254,7 +254,7 @@ class LifeAsking:
         self._is_over = False
 
     def ask(self, to: Member | str, what: Question, then: Then) -> None:
-        """As `Questions.ask`."""
+        """Implement `Questions.ask`."""
         if self._is_over:
             then(None)
             return
@@ -269,7 +269,7 @@ class LifeAsking:
         self._open[number] = then
 
     def is_dead(self, member: Member) -> bool:
-        """As `Questions.is_dead`."""
+        """Implement `Questions.is_dead`."""
         return self._asking.is_dead(member)
 
     def end(self) -> None:

@@ -1,4 +1,4 @@
-"""What one member is asked about records, put together: one message for many of them.
+"""Requests about several records to one member, in one message.
 
 A peer that changes many states at once asks the same successors about all of them. One message of
 a kind is under way to a member; what it is asked meanwhile leaves when that is answered, together,
@@ -29,7 +29,7 @@ Fetched = Callable[[tuple[Record, ...] | None], None]
 
 
 class Taken(NamedTuple):
-    """What a member says of a record that it was given.
+    """A member's answer about one record that it was given.
 
     Attributes:
         is_held: Whether it holds it.

@@ -23,7 +23,7 @@ _TIMER = "state "
 
 
 class Courier:
-    """What one peer sends to owners of keys and to peers, and its timers.
+    """Sends a peer's messages to owners of keys and to peers, and keeps its timers.
 
     Args:
         substrate: Its part of the structured overlay.

@@ -1,4 +1,4 @@
-"""Who holds all of a range: so that "there is nothing" is said only by whoever knows it.
+"""Custody: the right to say that an arc holds nothing, given only to members that hold all of it.
 
 A peer that comes to own a range may hold all that was stored there, or nothing, because everybody
 who held it has died. It cannot tell from what it holds. So each arc of the circle is in somebody's
@@ -68,7 +68,7 @@ Arc = tuple[int, int]
 
 
 class Holdings(Protocol):
-    """What custody has to know of records, and to have done with them.
+    """The records that custody needs to read and to move.
 
     Attributes:
         droppings: How often this member has dropped copies.
@@ -93,7 +93,7 @@ class Holdings(Protocol):
 
 
 class Custodian:
-    """What one member knows of custody, and does for that of its own range.
+    """One member's custody of its own range, and its knowledge of others'.
 
     Args:
         ring: Its pointers.
@@ -181,7 +181,7 @@ class Custodian:
     # What others ask.
 
     def answer(self, what: Claims | Hold | Holders) -> Claimed | Done | Later:
-        """What is known here, or whether what is asked for is agreed to."""
+        """Answer with the known custody, or agree to a proposal."""
         if isinstance(what, Claims):
             return self._claimed(from_wire(what.low), from_wire(what.high))
         if isinstance(what, Holders):
@@ -325,7 +325,7 @@ class Custodian:
             asked_all()
 
     def _claims_of(self, member: Member, reply: Claimed, arc: Arc) -> list[Custody]:
-        """What a member holds of an arc, by what it says."""
+        """Return the parts of an arc that a member claims to hold."""
         theirs = Arcs[Custody]()
         for custody in reply.custodies:
             self.greatest = max(self.greatest, custody.number)
@@ -471,7 +471,7 @@ class Custodian:
                 self._others.put(low, high, (custody.number, frozenset(members | others)))
 
     def _use(self, custody: Custody) -> None:
-        """What was proposed is agreed to; as far as nothing has replaced it meanwhile."""
+        """Put an agreed proposal in force, where nothing has replaced it meanwhile."""
         for low, high, known in list(self._known.within(*_arc(custody))):
             if known.owner == custody.owner and known.number == custody.number:
                 its = _cut(custody, low, high)
@@ -523,7 +523,7 @@ class Custodian:
         )
 
     def _held(self, known: Arcs[Custody], low: int, high: int, holder: Member) -> list[Custody]:
-        """What somebody holds of an arc, as is known."""
+        """Return the known holding of a member on an arc."""
         found = known.within(low, high)
         return [_cut(custody, a, b) for a, b, custody in found if holder in custody.holders]
 

@@ -70,7 +70,7 @@ __all__ = ["FilteringPeer", "FilteringSettings"]
 
 @dataclass(frozen=True, slots=True)
 class FilteringSettings:
-    """What all peers agree on.
+    """Settings on which all peers of a ring agree.
 
     Attributes:
         pieces: When pieces are cut, and how long a publisher uses the top.
@@ -210,7 +210,7 @@ class FilteringPeer:
         return [*effects, *self._effects()]
 
     def neighbour(self, name: str, up: bool, now: float) -> list[Effect]:
-        """As the substrate."""
+        """Forward to the substrate."""
         self._now = now
         return [*self.substrate.neighbour(name, up, now), *self._effects()]
 
@@ -229,17 +229,17 @@ class FilteringPeer:
         to: str,
         namespaces: Mapping[str, str] | None = None,
     ) -> list[Effect]:
-        """As `Subscriptions.subscribe`."""
+        """Put a query on the ring (`Subscriptions.subscribe`)."""
         self._subscriptions.subscribe(subscription, query, to, namespaces)
         return self._on_the_spot()
 
     def unsubscribe(self, subscription: str) -> list[Effect]:
-        """As `Subscriptions.unsubscribe`."""
+        """Take a query off the ring (`Subscriptions.unsubscribe`)."""
         self._subscriptions.unsubscribe(subscription)
         return self._on_the_spot()
 
     def publish(self, body: bytes, to: str) -> list[Effect]:
-        """As `Publishing.publish`."""
+        """Publish a message (`Publishing.publish`)."""
         self._publishing.publish(body, to)
         return self._on_the_spot()
 
@@ -265,7 +265,7 @@ class FilteringPeer:
         return self.substrate.effects()
 
     def _on_the_spot(self) -> list[Effect]:
-        """What this peer has asked itself waits for an event that tells the time."""
+        """Answer this peer's own requests, which wait for an event that tells the time."""
         if self.courier.has_own:
             self.courier.after(0.0, lambda: None)
         return self.substrate.effects()

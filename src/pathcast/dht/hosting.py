@@ -29,7 +29,7 @@ __all__ = ["Host", "Hosted", "disk_of", "host_of", "virtual_names"]
 
 
 class Hosted(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """What one member says to another, as it travels between their hosts."""
+    """A message between two members, as it travels between their hosts."""
 
     to: Annotated[str, Meta(max_length=128)]
     sender: Annotated[str, Meta(max_length=128)]
@@ -47,7 +47,7 @@ def host_of(member: str) -> str:
 
 
 def disk_of(disk: Mapping[str, bytes], member: str) -> dict[str, bytes]:
-    """What a member saved, of the disk of its host."""
+    """Return the records of one member from its host's disk."""
     prefix = f"{member} "
     return {k.removeprefix(prefix): value for k, value in disk.items() if k.startswith(prefix)}
 
@@ -100,7 +100,7 @@ class Host:
         return self._done(now, [(member, request(self.members[member]))])
 
     def _done(self, now: float, done: Sequence[tuple[str, Sequence[Effect]]]) -> list[Effect]:
-        """What is left for the carrier when members have said all they had to each other."""
+        """Return the effects for the carrier, once members have exchanged all their messages."""
         effects: list[Effect] = []
         for member, its in done:
             self._take(member, its, effects)

@@ -30,7 +30,7 @@ _AGAIN_SECONDS = 0.05
 
 
 class Matching:
-    """What a peer does for entries that a publication has reached.
+    """Decides entries that a publication has reached, and tells their subscribers.
 
     Args:
         courier: For what is sent.

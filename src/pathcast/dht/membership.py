@@ -1,4 +1,4 @@
-"""Who is a member: a life with a lease, until all of the stable base have agreed that it is over.
+"""Membership: a life has a lease until all of the stable base agree that it has ended.
 
 Silence does not tell a member that is dead from one that cannot be reached. So nobody is dead for
 being silent: a member that finds another silent asks all of the base. The rules:
@@ -143,7 +143,7 @@ class Membership:
         self._asking.ask(contact, Renew(me), answered)
 
     def answer(self, what: Renew | Expel | Missing) -> Reply:
-        """What a member of the base says of others."""
+        """Answer a question about other members."""
         match what:
             case Renew(member):
                 return Refused() if member in self._expelled else Done()

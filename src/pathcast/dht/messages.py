@@ -1,4 +1,4 @@
-"""What the peers of a ring say to each other, as data.
+"""Messages between the peers of a ring, as data.
 
 Every message is a question with a number (`Ask`) or the answer to one (`Answer`). A question names
 the life it is put to: a peer that was begun again is another member, and says so (`Absent`).
@@ -109,7 +109,7 @@ Members = Annotated[tuple[Member, ...], Meta(max_length=256)]
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What is kept under a key.
+    """The value of a key, with its version.
 
     Attributes:
         key: Any text.
@@ -138,7 +138,7 @@ class Known(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Custody(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Who holds all records of an arc (`pathcast.dht.custody`).
+    """The holders of all records of an arc (`pathcast.dht.custody`).
 
     Attributes:
         low: The arc begins after this place.
@@ -287,7 +287,7 @@ class Records(_Message, frozen=True):
 
 
 class Held(_Message, frozen=True):
-    """What is held under the first `count` keys that were asked for; the rest had no room.
+    """The values of the first `count` keys that were asked for; the rest had no room.
 
     Attributes:
         records: Those that whoever asks does not have.
@@ -346,7 +346,7 @@ class Conflict(_Message, frozen=True):
 
 
 class Done(_Message, frozen=True):
-    """As you say."""
+    """The request was carried out."""
 
 
 class Refused(_Message, frozen=True):

@@ -70,7 +70,7 @@ _LIFE_MASK = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What all peers of a ring agree on.
+    """Settings on which all peers of a ring agree.
 
     Attributes:
         successors: Length of successor lists (r); the base has one peer more, or more than that.
@@ -105,7 +105,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a request.
+    """The outcome of a request.
 
     Attributes:
         key: What it was about.
@@ -185,7 +185,7 @@ class Peer:
         self._contact = self.me.identifier % len(base)
 
     def _begin_life(self) -> None:
-        """What a life knows of the ring and holds: nothing yet."""
+        """Begin a life that knows nothing of the ring and holds nothing."""
         settings, self._life = self._settings, LifeAsking(self.asking)
         self.ring = Ring(
             self.me, self._life, settings.successors, self._mend, self._base, settings.operations
@@ -265,7 +265,7 @@ class Peer:
         return self.effects()
 
     def neighbour(self, name: str, up: bool, now: float) -> list[Effect]:
-        """What was asked before there was a connection is asked again."""
+        """Repeat requests that were made before there was a connection."""
         self._now = now
         if up:
             self.asking.reached(name)
@@ -305,24 +305,24 @@ class Peer:
             self.find(its, then)
 
     def forget(self, owner: Member) -> None:
-        """As `Substrate.forget`."""
+        """Implement `Substrate.forget`."""
         self._owners.forget(owner)
 
     def owns(self, key: str) -> bool:
-        """As `Substrate.owns`."""
+        """Implement `Substrate.owns`."""
         return self.ring.is_member and self.membership.has_lease and self.ring.owns(identifier(key))
 
     def is_whole(self, key: str) -> bool:
-        """As `Substrate.is_whole`."""
+        """Implement `Substrate.is_whole`."""
         return self.records.is_whole(key)
 
     def own_keys(self) -> list[str]:
-        """As `Substrate.own_keys`."""
+        """Implement `Substrate.own_keys`."""
         return [key for key in sorted(self.records.held) if self.owns(key)]
 
     @property
     def is_complete(self) -> bool:
-        """As `Substrate.is_complete`."""
+        """Implement `Substrate.is_complete`."""
         return self.custody.is_complete
 
     def read(self, key: str, then: Callable[[Value | None], None]) -> None:
@@ -342,11 +342,11 @@ class Peer:
             self.records.serve(Get(key), replied)
 
     def kept(self, key: str) -> Value | None:
-        """As `Substrate.kept`."""
+        """Implement `Substrate.kept`."""
         return self.records.value(key) if self.owns(key) else None
 
     def write(self, key: str, value: bytes, based_on: int, then: Callable[[bool], None]) -> None:
-        """As `Substrate.write`."""
+        """Implement `Substrate.write`."""
         began = self._now
 
         def replied(reply: Reply) -> None:
@@ -362,7 +362,7 @@ class Peer:
         self._current[key] = began + self._settings.current_seconds
 
     def effects(self) -> list[Effect]:
-        """What is to be done since it was asked last."""
+        """Return the effects since the last call."""
         self.records.send()
         effects = list(self.out)
         self.out.clear()
@@ -371,12 +371,12 @@ class Peer:
     # What is asked of it.
 
     def look_up(self, key: str, to: str) -> list[Effect]:
-        """Who owns a key; the outcome has `Found`."""
+        """Look up the owner of a key; the outcome has `Found`."""
         self.ring.find(identifier(key), lambda found: self._deliver(to, Outcome(key, found)))
         return self.effects()
 
     def get(self, key: str, to: str) -> list[Effect]:
-        """What is under a key; the outcome has `Value`."""
+        """Read the value of a key; the outcome has `Value`."""
         self._request(Get(key), to, _ATTEMPTS)
         return self.effects()
 

@@ -60,7 +60,7 @@ class PieceSettings:
 
 @dataclass(slots=True)
 class _Load:
-    """What publications have cost a piece since it was cut."""
+    """The work of publications at a piece since it was cut."""
 
     publications: int = 0
     hits: Counter[str] = field(default_factory=Counter)
@@ -69,7 +69,7 @@ class _Load:
 
 
 class Cutting:
-    """What a peer does for the size of its pieces.
+    """Keeps the pieces of a peer small by cutting them.
 
     Args:
         courier: For what is sent.

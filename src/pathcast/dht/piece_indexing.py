@@ -50,7 +50,7 @@ _LOST_MAX = 64
 
 
 class PieceIndexing:
-    """What a peer does for the queries that come to its pieces.
+    """Indexes the queries that come to a peer's pieces.
 
     Args:
         substrate: For the keys that are its own.
@@ -177,7 +177,7 @@ class PieceIndexing:
         self._store.change(asked.piece, change, changed)
 
     def lost(self, asked: Lost) -> bool:
-        """What lay in an arc is lost: whether all pieces that links here lead to are there again.
+        """Answer whether all pieces in a lost arc to which links lead are restored.
 
         They are made anew, with nothing in them, and queries come to them as they did before.
         """

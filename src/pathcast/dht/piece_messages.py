@@ -122,7 +122,7 @@ class NotIndexed(_Message, frozen=True):
 
 
 class Lost(_Message, frozen=True):
-    """What lay under the keys of (low, high] is lost. Answer: `Done` when yours is there again.
+    """The records of (low, high] are lost. Answer: `Done` when the receiver has restored its own.
 
     Attributes:
         low: The arc begins after this place.

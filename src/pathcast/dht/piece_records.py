@@ -1,4 +1,4 @@
-"""What is kept under the key of a piece: the queries that end in it, and where others go on.
+"""The record of a piece: the queries that end in it, and links to where others go on.
 
 A piece is not stored as states and edges. It has *entries*, queries under the keys of their
 accepting states, and *links*, keys of states that are another piece's, with what lies behind them.
@@ -84,7 +84,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Reads(msgspec.Struct, frozen=True, array_like=True):
-    """What is read of the elements in the one at which a state is active.
+    """The parts of the elements in an active element that are read.
 
     Attributes:
         labels: As in keys, ascending.
@@ -171,14 +171,14 @@ def covering(key: str, keys: Container[str]) -> str | None:
 
 
 def joined(first: Reads, second: Reads) -> Reads:
-    """What either reads."""
+    """Unite two sets of reads."""
     labels = tuple(sorted({*first.labels, *second.labels}))
     is_endless = first.levels is None or second.levels is None
     return Reads(labels, None if is_endless else max(first.levels or 0, second.levels or 0))
 
 
 def read_behind(state: str, key: str, beyond: Reads = NOTHING) -> Reads:
-    """What a path reads behind one of its states.
+    """Return the reads of a path behind one of its states.
 
     Args:
         state: Key of the state.

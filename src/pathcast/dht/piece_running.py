@@ -59,7 +59,7 @@ class Entered:
         return _frozen(*self.pieces.values())
 
     def question(self, message: Message, pieces: Sequence[str], base: RunPieces) -> RunPieces:
-        """What is said to the peer of some pieces.
+        """The message to the peer of some pieces.
 
         Args:
             message: What is projected.
@@ -97,7 +97,7 @@ def enter(
 
 
 class PieceRunning:
-    """What a peer does for publications that enter its pieces.
+    """Runs publications through a peer's pieces.
 
     Args:
         substrate: For the keys that are its own.
@@ -253,7 +253,7 @@ class PieceRunning:
         entered: Mapping[str, Sequence[int]],
         message: Message,
     ) -> list[tuple[str, int]]:
-        """What is found of a piece, and the elements; of the start state's, where it is entered."""
+        """Run a piece on the elements; the piece of the start state from where it is entered."""
         self.done += bool(entered)
         if piece == START_PIECE:
             found = [(visit.key, visit.element) for visit in _visits(entered)]
@@ -288,7 +288,7 @@ def _visits(elements: Mapping[str, Iterable[int]]) -> list[Visit]:
 
 
 def _without(elements: Elements, known: Mapping[Visit, Ran | None]) -> Elements:
-    """Those elements that are not known."""
+    """Remove the elements that are known."""
     left = {
         key: tuple(element for element in its if Visit(key, element) not in known)
         for key, its in elements.items()

@@ -64,7 +64,7 @@ class PieceStore:
         self._resting: set[str] = set()
 
     def read(self, key: str, then: Callable[[PieceRecord | None], None]) -> None:
-        """What is under a key; None if this peer does not own it (any more), or is in doubt."""
+        """Return the value of a key; None if the peer does not own it, or is in doubt."""
         self._readers.setdefault(key, []).append(then)
         self._go_on(key)
 
@@ -193,7 +193,7 @@ class PieceStore:
     def _made(
         self, before: PieceRecord, changes: Sequence[_Change]
     ) -> tuple[list[PieceRecord], bytes]:
-        """What each of some changes gives after those before it, and the value of the last."""
+        """Apply changes in order; the result of each, and the last value."""
         records = []
         for each in changes:
             before = each.make(before)

@@ -1,4 +1,4 @@
-"""What a peer remembers of publications that have come by: for a while, as long as there is room.
+"""A peer's memory of recent publications, bounded by time and by room.
 
 Example:
     >>> seconds = [0.0]

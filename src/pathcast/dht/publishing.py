@@ -31,7 +31,7 @@ START = Visit("start", 0)
 
 
 class Published(msgspec.Struct, frozen=True, tag=True):
-    """What became of a publication.
+    """The outcome of a publication.
 
     Attributes:
         publication: Its name.

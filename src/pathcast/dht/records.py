@@ -77,7 +77,7 @@ _VERSIONS_BITS = 32
 
 
 class Neighbourhood(Protocol):
-    """What a member knows of those around it; `pathcast.dht.ring.Ring` is one."""
+    """A member's knowledge of the members around it; `pathcast.dht.ring.Ring` is one."""
 
     me: Member
     predecessor: Member | None
@@ -93,11 +93,11 @@ class Neighbourhood(Protocol):
         """Whether a place is this member's."""
 
     def others_for(self, place: int) -> tuple[Member, ...]:
-        """Who else may hold what is at a place, the next owner first."""
+        """Return other possible holders of a place, the next owner first."""
 
 
 class RecordStore:
-    """What one member holds, and does for the keys it owns.
+    """The records that one member holds, and its duties for the keys it owns.
 
     Args:
         ring: Its pointers.
@@ -150,7 +150,7 @@ class RecordStore:
         return self._custody is None or self._custody.is_whole(identifier(key))
 
     def value(self, key: str) -> Value:
-        """What this member holds under a key."""
+        """Return this member's value of a key."""
         record = self.held.get(key)
         return Value(record.value, record.version) if record else Value(None, 0)
 
@@ -228,7 +228,7 @@ class RecordStore:
     # For keys of its own.
 
     def serve(self, what: Get | Put, then: Callable[[Reply], None]) -> None:
-        """As `answer`, of what is in doubt as well."""
+        """Answer a request (`answer`), also from an arc in doubt."""
         key = what.key
         place = identifier(key)
         if key in self._busy or not self._ring.owns(place) or not self._is_kept(place):
@@ -271,12 +271,12 @@ class RecordStore:
         return 0 if custody is None else custody.number - 1 << _VERSIONS_BITS
 
     def _holders(self, place: int) -> set[Member]:
-        """Who has to have a change before it is acknowledged, beside as many as there are to be."""
+        """Return the members that must have a change before it is acknowledged."""
         custody = None if self._custody is None else self._custody.of(place)
         return set() if custody is None else {*custody.holders} - {self._ring.me}
 
     def _others_for(self, place: int) -> list[Member]:
-        """Who may hold what is at a place: those who may own it next, and those who hold it."""
+        """Return possible holders of a place: the next owners, and present holders."""
         others = self._ring.others_for(place)
         holders = sorted(self._holders(place).difference(others))
         return [*others, *(member for member in holders if not self._asking.is_dead(member))]

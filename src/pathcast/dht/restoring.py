@@ -1,4 +1,4 @@
-"""What was lost is restored by those who asked for it: subscribers put their queries there again.
+"""Restoration of lost arcs: subscribers put their queries on the ring again.
 
 An arc that nobody holds any more (`pathcast.dht.custody`) is restored by its owner, in three steps,
 of which each goes once round the ring, from member to member:
@@ -41,7 +41,7 @@ Visit = Callable[[Member, Callable[[bool], None]], None]
 
 
 class Restoring:
-    """What an owner does for arcs of its range that nobody holds.
+    """Restores the arcs of an owner's range that nobody holds.
 
     Args:
         ring: Its pointers.

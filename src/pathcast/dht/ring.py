@@ -69,7 +69,7 @@ _TURNS_MAX = 8
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """What makes the operations correct; only tests take one away.
+    """Parts of the operations that make them correct; an ablation test takes one away.
 
     Attributes:
         whole_list: Who joins takes the successors of the member before it, not only the first
@@ -170,7 +170,7 @@ class Ring:
         )
 
     def others_for(self, place: int) -> tuple[Member, ...]:
-        """Who may hold what this member owns: its successors, wherever it is."""
+        """Return possible holders of this member's records: its successors."""
         return self.successors
 
     # Operations.

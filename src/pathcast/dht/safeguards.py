@@ -1,4 +1,4 @@
-"""What makes the automaton's protocol exact; only tests take one away, to see that it is missed."""
+"""Safeguards of the automaton's protocol; an ablation test switches one off."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Matched(msgspec.Struct, frozen=True, tag=True):
 
 
 class _Saved(msgspec.Struct, frozen=True, array_like=True):
-    """What is on disk of a subscription.
+    """The durable record of a subscription.
 
     Attributes:
         to: Whom it is for.

@@ -1,4 +1,4 @@
-"""What the automaton asks of the structured overlay that it lies on.
+"""The interface of the structured overlay on which the automaton lies.
 
 Chord (`pathcast.dht.peer.Peer`), Kademlia and a ring that never changes all give it; the automaton
 does not know which.
@@ -74,7 +74,7 @@ class Substrate(Node, Protocol):
         """Whether a key is this peer's, as far as it knows."""
 
     def read(self, key: str, then: Callable[[Value | None], None]) -> None:
-        """What is under a key of its own: all that was stored `settle_seconds` before.
+        """Return the value of an own key: all changes stored `settle_seconds` before.
 
         None if it does not own it, or cannot tell now.
         """
@@ -93,7 +93,7 @@ class Substrate(Node, Protocol):
         """Whether it has what is under all keys of its own, and no other peer has it."""
 
     def kept(self, key: str) -> Value | None:
-        """What this peer itself has under a key of its own; others may have something newer.
+        """Return this peer's value of an own key; other holders may have a newer one.
 
         A change that is based on it is refused then. None if it does not own the key.
         """

@@ -112,7 +112,7 @@ def _alone(query: Query) -> KernelIndex:
 
 
 def _told(query: Query, tree: MessageTree, limits: Limits) -> ExpressionExplanation | None:
-    """What every part of the query finds; None if that is too much to tell."""
+    """Find the nodes of every part of the query; None over the limit."""
     namespaces = query.namespaces or {}
     resolved = resolve(parse(query.text), query.text, namespaces)
     try:

@@ -81,7 +81,7 @@ class Walk:
         self._told: dict[tuple[int, Context], ExpressionExplanation] = {}
 
     def query(self, expr: Expr) -> ExpressionExplanation:
-        """What a resolved query is, read from the document node.
+        """Evaluate a resolved query from the document node.
 
         Raises:
             OverBudgetError: There is too much to tell.
@@ -102,7 +102,7 @@ class Walk:
         return node_path(self._nodes_of, node, self._notation)
 
     def _expression(self, expr: Expr, context: Context) -> ExpressionExplanation:
-        """What an expression is in a context; told once, however deep it is asked for."""
+        """Evaluate an expression in a context; explained once for all depths."""
         key = (id(expr), context)
         if key not in self._told:
             self._told[key] = self._tell(expr, context)
@@ -497,7 +497,7 @@ def _missing_names(found: ExpressionExplanation) -> Iterator[Failure]:
 
 
 def _conjuncts(expr: Expr) -> list[Expr]:
-    """What must hold together."""
+    """Split an expression into its conjuncts."""
     if isinstance(expr, BinaryExpr) and expr.operators[0] is BinaryOperator.AND:
         return [part for operand in expr.operands for part in _conjuncts(operand)]
     return [expr]

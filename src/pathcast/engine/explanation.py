@@ -1,4 +1,4 @@
-"""What `explain` says, as data and as text.
+"""An explanation as data and as text.
 
 An explanation follows the query as its author wrote it. A location path is told step by step: how
 many nodes each step reaches, how many each predicate leaves, where the first ones are, and what
@@ -46,7 +46,7 @@ class NodePlace:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What left nothing, or made a condition false.
+    """The step that selected no node, or the condition that was false.
 
     Attributes:
         kind: "name" (no node there passes the node test), "predicate" (none passes it) or
@@ -72,7 +72,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class PredicateExplanation:
-    """What became of one predicate.
+    """The evaluation of one predicate.
 
     Attributes:
         text: As written, in its brackets.
@@ -91,7 +91,7 @@ class PredicateExplanation:
 
 @dataclass(frozen=True, slots=True)
 class StepExplanation:
-    """What became of one location step.
+    """The evaluation of one location step.
 
     Attributes:
         text: As written, with the slashes before it.
@@ -114,7 +114,7 @@ class StepExplanation:
 
 @dataclass(frozen=True, slots=True)
 class ExpressionExplanation:
-    """What an expression is for one context node.
+    """The value of an expression for one context node.
 
     Attributes:
         text: As written.
@@ -274,7 +274,7 @@ def _step_lines(steps: tuple[StepExplanation, ...], indent: str) -> Iterator[str
 
 
 def _failure_lines(step: StepExplanation, indent: str) -> Iterator[str]:
-    """What comes nearest, under the step that left nothing."""
+    """The nearest misses, under the step that selected no node."""
     failure = step.failure
     if failure is None:
         return

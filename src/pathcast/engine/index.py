@@ -125,7 +125,7 @@ expected
         return self._backend.query(*usable_ids([query_id]))
 
     def plan(self, query_id: str) -> CompiledQuery:
-        """What became of a query: its indexed paths, its expression, what it costs and why.
+        """The compiled form of a query: its indexed paths, its expression, its cost and why.
 
         Raises:
             UnknownQueryError: No query has this id.
@@ -182,7 +182,7 @@ expected
         return Snapshot(self._backend.freeze())
 
     def population(self) -> Population:
-        """What the queries ask for, as columns; see `Snapshot.population`.
+        """Describe the queries as columns (`Snapshot.population`).
 
         Cost: that of `freeze` as well, so that the numbers of queries may change.
         """

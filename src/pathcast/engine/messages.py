@@ -1,4 +1,4 @@
-r"""What a caller may hand over as messages, turned into what an engine takes.
+r"""Convert messages as callers pass them to messages as the engine takes them.
 
 Engines take one `binary` or `large_binary` array. Callers have lists of bytes, arrays, chunked
 arrays and text; arrays are passed on without a copy.

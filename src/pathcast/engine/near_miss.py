@@ -59,7 +59,7 @@ def nearness(value: str, compare: Comparison) -> float:
 def sentence(
     operand: str, values: Sequence[str], compare: Comparison, *, is_number: bool = False
 ) -> str:
-    """What a condition saw and what it wanted.
+    """State the value that a condition found and the value that it wanted.
 
     Args:
         operand: What is compared, as the query has it.

@@ -28,7 +28,7 @@ __all__ = ["FoundPaths", "PathFinder"]
 
 
 class FoundPaths(NamedTuple):
-    """What a run gives.
+    """The result of a run.
 
     Attributes:
         ends: Path and place at which it ends, by place and path.

@@ -138,7 +138,7 @@ class QueryIds(Sequence[str]):
 
 
 class MatchResult:
-    """What became of one message.
+    """The result for one message.
 
     Attributes:
         error: Why the door refused the message; None where it did not.

@@ -92,7 +92,7 @@ class RoutingTable:
     def router(
         self, *, threads: int | None = None, cache_bytes_max: int = CACHE_BYTES_MAX
     ) -> Router:
-        """What routes messages.
+        """Make a router of messages.
 
         Args:
             threads: Threads of one batch call; None for all processors.
@@ -107,7 +107,7 @@ class RoutingTable:
     def stream(
         self, bounds: StreamBounds | None = None, *, cache_bytes_max: int = CACHE_BYTES_MAX
     ) -> RoutingStream:
-        """What routes one message after another while it arrives.
+        """Make a router that reads one message after another while it arrives.
 
         Args:
             bounds: How long a message may be. What of it has to be held is bounded by

@@ -1,4 +1,4 @@
-r"""What a caller hands over as queries, subscriptions or ids, looked at before an engine sees it.
+r"""Check queries, subscriptions and ids as callers pass them, before an engine sees them.
 
 A row that is no query, or has a field that cannot be used, is an error of that row; the others of
 the call are taken. An argument that holds no rows at all (a number, a single text) is an error of

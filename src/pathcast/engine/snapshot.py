@@ -81,7 +81,7 @@ class Snapshot:
 
     @property
     def limits(self) -> Limits:
-        """What one message may cost, as agreed where it was frozen; the file keeps it."""
+        """The limits of one message, as they were when frozen; the file has them."""
         return self._backend.limits
 
     @property
@@ -98,7 +98,7 @@ class Snapshot:
         return self._backend.query(*usable_ids([query_id]))
 
     def plan(self, query_id: str) -> CompiledQuery:
-        """What became of a query: its indexed paths, its expression, what it costs and why.
+        """The compiled form of a query: its indexed paths, its expression, its cost and why.
 
         Raises:
             UnknownQueryError: No query has this id.
@@ -114,7 +114,7 @@ class Snapshot:
         return plan_of(self.query(query_id))
 
     def population(self) -> Population:
-        """What the queries ask for, as columns: where their paths end, what they compare there.
+        """Describe the queries as columns: where their paths end, what they compare there.
 
         Cost: about 1 µs a distinct query.
 

@@ -225,7 +225,7 @@ class KernelSnapshot:
 
     @property
     def limits(self) -> Limits:
-        """What a message may cost, as agreed where it was frozen."""
+        """The limits of one message, as they were when the snapshot was frozen."""
         return self._limits
 
     @property
@@ -247,7 +247,7 @@ class KernelSnapshot:
         return Query(query_id, text, namespaces or None)
 
     def population(self) -> Population:
-        """What the queries ask for. Cost: about 1 µs a distinct query, and a sort."""
+        """Describe the queries. Cost: about 1 µs a distinct query, and a sort."""
         with native_errors():
             columns = self._snapshot.population()
         return population_of_columns(self.query_ids, columns)

@@ -79,7 +79,7 @@ class KernelChunker:
             raise error_for(*refusal)
 
     def grown(self, chunk: int) -> bytes:
-        """What a chunk has grown by since it was asked for last."""
+        """Bytes that a chunk has grown by since the last call."""
         with native_errors():
             return self._native.grown(chunk)
 

@@ -203,7 +203,7 @@ class KernelDissemination:
             raise UnknownQueryError("query.unknown", id=subscription_id) from None
 
     def gates(self, ids: Sequence[str]) -> Sequence[Gate | None]:
-        """What subscriptions were compiled to; None for one that the kernel reads by itself."""
+        """Compiled forms of subscriptions; None for one that the kernel compiles alone."""
         return [self._gates.get(self.subscription(each).id) for each in ids]
 
     def process(
@@ -295,7 +295,7 @@ class KernelDissemination:
         }
 
     def cost(self, subscription_id: str) -> CostClass:
-        """What a subscription costs a message. Cost: some microseconds."""
+        """The cost of a subscription for one message. Cost: some microseconds."""
         way = self._told(subscription_id)["way"]
         gate = self._gates.get(subscription_id)
         # What the kernel reads by itself is shared, or is a path and no expression.

@@ -1,4 +1,4 @@
-"""What the queries of a snapshot ask for, from the native columns to Pathcast's own values.
+"""The population of a snapshot, from native columns to Pathcast's values.
 
 It decides nothing about queries.
 """

@@ -41,7 +41,7 @@ class Head(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What a byte of a file lies in; see `kernel/core/src/files/records/place.rs`.
+    """The construct that a byte of a file is in (`kernel/core/src/files/records/place.rs`).
 
     Attributes:
         state: In which markup, by number.
@@ -71,7 +71,7 @@ def _place(found: tuple[int, int, bool, list[int]] | None) -> Place | None:
 
 
 class Rows(NamedTuple):
-    """What was cut: columns, and the rows that have no message, with code and parameters."""
+    """Records that were cut: columns, and rows without a message, with code and parameters."""
 
     offsets: pa.Array
     sizes: pa.Array
@@ -103,7 +103,7 @@ def tag_end(text: bytes) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What is to be cut out of a file; see `kernel/core/src/files/records/cutter.rs`."""
+    """Parameters of cutting (`kernel/core/src/files/records/cutter.rs`)."""
 
     path: tuple[tuple[str | None, str | None], ...]
     limits: Limits
@@ -127,7 +127,7 @@ class Survey:
             self._survey.feed(block)
 
     def outcomes(self) -> Outcomes:
-        """What came of it."""
+        """The outcome for each possible beginning."""
         with native_errors():
             return self._survey.outcomes()
 

@@ -72,7 +72,7 @@ class KernelRoutingTable:
         return KernelMatcher(self._table, options)
 
     def stream(self, options: MatcherOptions, bounds: StreamBounds) -> KernelRoutingStream:
-        """What routes one message after another as it arrives; the lazy DFA runs it."""
+        """A router that reads one message after another as it arrives, on the lazy DFA."""
         with native_errors():
             made = self._table.stream(
                 options.limits,

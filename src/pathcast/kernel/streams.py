@@ -46,7 +46,7 @@ UNBOUNDED = 2**64 - 1
 
 @dataclass(frozen=True, slots=True)
 class StreamSummary:
-    """What a message consists of, entities expanded.
+    """Counts of a message's contents, entities expanded.
 
     Attributes:
         bytes: Its length as it arrived, after decompression.
@@ -136,7 +136,7 @@ class PushParser:
 
     @property
     def summary(self) -> StreamSummary:
-        """What has been read so far."""
+        """Counts of the input that was read so far."""
         with native_errors():
             return StreamSummary(**self._native.summary())
 

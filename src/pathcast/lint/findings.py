@@ -1,4 +1,4 @@
-"""What lint says: findings with a stable code, a severity, a place, and a fix where there is one.
+"""Findings of lint: a stable code, a severity, a place, and a fix where there is one.
 
 Example:
     >>> CODES["PL101"].severity, CODES["PL101"].title
@@ -113,7 +113,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class LintReport:
-    """What lint found in some queries.
+    """The findings of some queries.
 
     Attributes:
         queries: Number of queries that were looked at.

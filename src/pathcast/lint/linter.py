@@ -220,7 +220,7 @@ class _Linter:
         self.check_gate(subject, compiled)
 
     def check_gate(self, subject: _Subject, compiled: CompiledSubscription) -> None:
-        """What is known of the messages that a program delivers anything of."""
+        """Check the conditions under which a program delivers anything."""
         gate = Alternatives(compiled.paths, False)
         if not gate.can_match:
             self.say("PL201", subject, 0, EXCLUDING)
@@ -269,7 +269,7 @@ class _Linter:
     def checkers_of(
         self, subject: _Subject, namespaces: Mapping[str, str]
     ) -> Sequence[PathChecker]:
-        """What knows the messages; nothing does after steps."""
+        """The checkers that know the messages; none after steps."""
         if subject.has_steps:
             return ()
         key = tuple(sorted(namespaces.items()))
@@ -323,7 +323,7 @@ class _Linter:
     def check_whole(
         self, subject: _Subject, alternatives: Alternatives, compiled: CompiledQuery
     ) -> None:
-        """What the query says as a whole."""
+        """Check a query as a whole."""
         if alternatives.covers(self.every):
             subject.is_trivial = True
             self.say("PL203", subject, 0, "every message satisfies this query")

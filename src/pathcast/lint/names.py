@@ -22,7 +22,7 @@ from pathcast.query.notation import Notation
 
 @dataclass(frozen=True, slots=True)
 class NameAdvice:
-    """What is wrong with a name that does not occur.
+    """The advice on a name that does not occur.
 
     Attributes:
         code: PL101, PL102, PL103 or PL104.
@@ -56,7 +56,7 @@ class NameAdvisor:
         return self._structure.attributes if is_attribute else self._structure.elements
 
     def advice(self, uri: str, local: str, *, is_attribute: bool) -> NameAdvice | None:
-        """What is wrong with a name; None if it occurs.
+        """Return the advice on a name; None if it occurs.
 
         Args:
             uri: Its namespace; `ANY_NAMESPACE` for `*:name`.

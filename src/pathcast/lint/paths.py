@@ -92,7 +92,7 @@ class PathChecker:
         self.reach = Reach(structure)
 
     def issues(self, expr: Expr) -> list[PathIssue]:
-        """What of a resolved query messages cannot have, in the order of the text."""
+        """The parts of a resolved query that no message can have, in the order of the text."""
         walk = PathWalk(self)
         walk.examine(expr, frozenset({DOCUMENT}))
         return walk.found()
@@ -116,7 +116,7 @@ class PathWalk:
             self.issues.append(issue)
 
     def found(self) -> list[PathIssue]:
-        """What was taken down, in the order of the text."""
+        """The issues found, in the order of the text."""
         in_order = sorted(self.issues, key=lambda issue: (issue.offset, issue.code))
         # The same name may stand in many places of a query; one finding is enough.
         return list({(issue.code, issue.message): issue for issue in reversed(in_order)}.values())[
@@ -357,7 +357,7 @@ class PathWalk:
         return Values(frozenset(found), is_attribute) if nodes else None
 
     def facts(self, node: Node) -> ValueFacts | None:
-        """What is known of the values of a node."""
+        """The known facts of a node's values."""
         if isinstance(node, int):
             return self.structure.places[node].content
         place = self.structure.places[node.place]

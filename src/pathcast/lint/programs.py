@@ -59,7 +59,7 @@ _NODE_TYPES: Final = {
 
 
 def program_issues(program: Program, text: str, checker: PathChecker) -> list[PathIssue]:
-    """What of a program messages cannot have, in the order of the text.
+    """The parts of a program that no message can have, in the order of the text.
 
     Args:
         program: As it was parsed.
@@ -130,7 +130,7 @@ class _ProgramWalk:
         return inner
 
     def parts(self, part: object, bound: Mapping[str, Nodes], context: Nodes) -> None:
-        """What stands in an operator, a call or a constructor."""
+        """The operands of an operator, a call or a constructor."""
         for name in getattr(part, "__slots__", ()):
             inner = getattr(part, name)
             for each in inner if isinstance(inner, tuple) else (inner,):

@@ -64,7 +64,7 @@ class Reach:
         return known
 
     def step(self, step: Step, contexts: Nodes) -> Nodes:
-        """What axis and node test of a step give, predicates aside."""
+        """The elements that the axis and node test of a step reach, without its predicates."""
         key = (step.axis, _test_key(step.test), contexts)
         known = self._reached.get(key)
         if known is None:

@@ -1,4 +1,4 @@
-"""What messages can look like: from a sample of them, or from a DTD.
+"""The structure of messages: from a sample of them, or from a DTD.
 
 A structure is a graph of *places*. Place 0 is the document node; every other one stands for the
 elements that occur there: in a sample all elements with the same path of names from the root (a
@@ -51,7 +51,7 @@ Source: TypeAlias = Literal["sample", "dtd"]
 
 @dataclass(slots=True)
 class ValueFacts:
-    """What is known of the values at a place: of an attribute, of text nodes, of elements.
+    """Known facts of the values at a place: of an attribute, of text nodes, of elements.
 
     Attributes:
         values: All values it can have, or has in the sample; None if they cannot be told.
@@ -98,7 +98,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Structure:
-    """What messages can look like.
+    """The elements, attributes and values that messages can have.
 
     Attributes:
         source: What it was made of.
@@ -263,7 +263,7 @@ def _no_values() -> ValueFacts:
 
 
 def structure_of_dtd(graph: ElementGraph, roots: Collection[str] = ()) -> Structure:
-    """What a DTD allows.
+    """The structure that a DTD allows.
 
     Args:
         graph: The DTD.

@@ -52,7 +52,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class ValueAdvice:
-    """What is wrong with a value that is asked for.
+    """The advice on a constant of a comparison.
 
     Attributes:
         code: PL106, PL107, PL108 or PL109.
@@ -68,7 +68,7 @@ class ValueAdvice:
 def value_advice(
     atom: Atom, values: Values, structure: Structure, notation: Notation
 ) -> ValueAdvice | None:
-    """What is wrong with the value in a comparison; None if it occurs, or may.
+    """Return the advice on a comparison's constant; None if the value occurs, or may.
 
     Args:
         atom: The comparison.

@@ -224,7 +224,7 @@ class _Reader:
         raise kind(code, reason=reason, **names, **place) from None
 
     def _names_at(self, code: str, index: int) -> dict[str, Param]:
-        """What the sentence of an error names, as far as the text at its place tells."""
+        """Parameters of an error's sentence, read from the text at its place."""
         text = self._data[max(index, 0) : index + 200].decode("utf-8", "replace")
         if code == "xml.end":
             return {"construct": "the last thing begun in it" if text else "the root element"}

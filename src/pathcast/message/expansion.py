@@ -1,4 +1,4 @@
-"""What the entities of a message would expand to, found out before anything is expanded.
+"""The size of a message with its entities expanded, computed before any is expanded.
 
 Expat expands as it goes and tells afterwards. So a message with entity declarations is read twice:
 here with expansion switched off, adding up sizes, and then, if they are within the limits, again.

@@ -1,4 +1,4 @@
-"""What all brokers are to know: who is there, what links it hears, which sources there are.
+"""Facts that every broker knows: the members, the links each hears, the sources and their schemas.
 
 Each broker announces itself and its sources; of an owner and key the latest version holds, of its
 presence that of its latest life, so that it does not matter in which order, how often and over
@@ -64,7 +64,7 @@ def roster_digest(terms: Mapping[str, int]) -> int:
 
 
 class Announcements:
-    """What a broker knows of all of them.
+    """The announcements of all members, at one broker.
 
     Args:
         me: The broker's name.
@@ -109,7 +109,7 @@ class Announcements:
         return roster_digest({name: self.term(name) for name in self.members})
 
     def presence(self, broker: str) -> Presence | None:
-        """What a broker last said of itself."""
+        """The last presence that a broker announced."""
         known = self._known.get((broker, ""))
         return known.body if known is not None and isinstance(known.body, Presence) else None
 
@@ -130,7 +130,7 @@ class Announcements:
         }
 
     def everything(self) -> list[Announcement]:
-        """What a new session begins with."""
+        """All announcements, which begin a new session."""
         return [known for _, known in sorted(self._known.items())]
 
     def expel(self, broker: str) -> Announcement:
@@ -234,7 +234,7 @@ class Announcements:
             )
 
     def _with(self, one: Announcement) -> tuple[str, int, int]:
-        """What there would be with an announcement: what is counted, how many, and the most."""
+        """Count the announcements with one more: the bounded quantity, its count, its bound."""
         known = self._known.get((one.owner, one.key))
         if not isinstance(one.body, Source):
             others = len(self._known) - self._sources

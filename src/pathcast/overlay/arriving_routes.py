@@ -1,4 +1,4 @@
-"""Who wants a message, decided by a broker's routing tables while the message arrives.
+"""Decide which neighbours want a message while it arrives, by a broker's routing tables.
 
 Each table reads the message on its own. What they hold is that of the moment when the message
 began: where entries come and go meanwhile, they still say who wants it and no more who does not. An
@@ -104,6 +104,6 @@ class MessageDecisions:
 
     @property
     def decided(self) -> frozenset[str] | None:
-        """As `Decisions.decided`."""
+        """Implement `Decisions.decided`."""
         is_final = self._is_message and not self._reading
         return self.wanted if is_final and self._is_current() else None

@@ -272,7 +272,7 @@ class Broker:
         self._local.work()
 
     def finish(self) -> None:
-        """What an event, or several together, changed is done at once: told, and sent.
+        """Tell and send the changes that one event, or several together, made.
 
         What came waits for local queries from then on (`work_locally`).
         """

@@ -168,19 +168,19 @@ class BrokerNode:
         now: float,
         version: int | None = None,
     ) -> Sequence[Effect]:
-        """See `Broker.subscribe`."""
+        """Call `Broker.subscribe` and return the effects."""
         self.broker.subscribe(subscription, subscriber, profile, version)
         return self.done(now)
 
     def unsubscribe(self, subscription: str, now: float) -> Sequence[Effect]:
-        """See `Broker.unsubscribe`."""
+        """Call `Broker.unsubscribe` and return the effects."""
         self.broker.unsubscribe(subscription)
         return self.done(now)
 
     def register_source(
         self, source: str, entry: Source, now: float, owner: str = ""
     ) -> Sequence[Effect]:
-        """See `Broker.register_source`."""
+        """Call `Broker.register_source` and return the effects."""
         self.broker.register_source(source, entry, owner)
         return self.done(now)
 
@@ -198,12 +198,12 @@ class BrokerNode:
         return self.done(now)
 
     def leave(self, now: float) -> Sequence[Effect]:
-        """See `Broker.leave`."""
+        """Call `Broker.leave` and return the effects."""
         self.broker.leave()
         return self.done(now)
 
     def expel(self, broker: str, now: float) -> Sequence[Effect]:
-        """See `Broker.expel`."""
+        """Call `Broker.expel` and return the effects."""
         self.broker.expel(broker)
         return self.done(now)
 

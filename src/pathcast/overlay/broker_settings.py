@@ -1,4 +1,4 @@
-"""What an operator decides about a broker."""
+"""Settings of the broker protocol, which an operator chooses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Trees = Literal["spanning", "broadcast"]
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """What an operator decides.
+    """Settings of one broker's protocol.
 
     Attributes:
         trees: "spanning": one tree for all, a table per neighbour. "broadcast": a tree per root, a

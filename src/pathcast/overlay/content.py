@@ -1,4 +1,4 @@
-"""What the protocol needs of content, and nothing else of it.
+"""The protocol's view of content: profiles, routing tables and decisions, as interfaces.
 
 An *entry* is a disjunct of a routing query in its canonical text; here it is opaque. `Interests`
 aggregates entries and routes messages by them, `Profiles` answers the profiles of a host exactly.
@@ -37,21 +37,21 @@ LOCAL = ""
 
 
 class Change(Protocol):
-    """What changes of what a neighbour is told, both at once."""
+    """A change of the entries that one neighbour is told: additions and removals together."""
 
     @property
     def added(self) -> tuple[str, ...]:
-        """What is told from now on."""
+        """Entries that are told from now on."""
         ...
 
     @property
     def removed(self) -> tuple[str, ...]:
-        """What is told no longer."""
+        """Entries that are no longer told."""
         ...
 
 
 class Decisions(Protocol):
-    """Who may want one message, decided while it arrives."""
+    """The followers that want one message, decided while it arrives."""
 
     def feed(self, part: bytes) -> None:
         """Takes the next bytes of the message; what is wrong with it is found by `route`."""
@@ -102,11 +102,11 @@ class Interests(Protocol):
         ...
 
     def entries(self, origin: str) -> frozenset[str]:
-        """What an origin wants."""
+        """Return the entries of an origin."""
         ...
 
     def from_scratch(self) -> Mapping[str, frozenset[str]]:
-        """What `told` must be for each neighbour."""
+        """Compute `told` for each neighbour without the state kept so far."""
         ...
 
     def route(self, bodies: Sequence[bytes]) -> Sequence[Set[str]]:
@@ -119,7 +119,7 @@ class Interests(Protocol):
         wanted: Mapping[str, Sequence[int]],
         done: Sequence[int] = (),
     ) -> Mapping[str, Sequence[Sent | None]]:
-        """What neighbours are sent of messages that are routed to them.
+        """Cut messages down to the parts that each neighbour they are routed to needs.
 
         Args:
             bodies: A batch.
@@ -160,7 +160,7 @@ class Verdict:
 
 
 class Profile(msgspec.Struct, frozen=True):
-    """What a subscriber wants, and in which shape.
+    """A subscriber's query and the form of its deliveries.
 
     Attributes:
         query: Text in the language of the network.

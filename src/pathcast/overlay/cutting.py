@@ -1,4 +1,4 @@
-"""What brokers tell each other about early transformation, and what they make of it on their links.
+"""Early transformation on links: the entries that announce it, and the cutting of messages.
 
 Every profile says, in an entry beside its routing entries, which steps it begins with and what
 would be left of a message that was cut for it after them: the offer of
@@ -112,7 +112,7 @@ _DECODER: Final = msgspec.json.Decoder(_Whole | _Units)
 
 
 class Needs(NamedTuple):
-    """What an entry says.
+    """An entry as data: the parts of a message that it needs.
 
     Attributes:
         steps: What is done to a message first.
@@ -159,7 +159,7 @@ WHOLE: Final = _whole_after(())
 
 @lru_cache(maxsize=65_536)
 def needs_in(entry: str) -> Needs:
-    """What an entry says.
+    """Read an entry as data.
 
     Raises:
         QuerySyntaxError: It is no entry.
@@ -211,7 +211,7 @@ class _Kinds:
 
 
 class ToldCuts:
-    """What each neighbour is told of what may be done early; as `overlay.interest.Interests`.
+    """The early transformations that each neighbour is told, with the face of `Interests`.
 
     What all others ask for; or, if they do not begin with the same steps, or one of them needs
     messages whole, or they are so many that they are no offer together, the steps that they have in
@@ -227,25 +227,25 @@ class ToldCuts:
         self._plain = frozenset(plain)
 
     def update(self, origin: str, added: Iterable[str], removed: Iterable[str]) -> dict[str, Delta]:
-        """As `Interests.update`."""
+        """Implement `Interests.update`."""
         return self._as_told(self._all.update(origin, added, removed))
 
     def set_neighbours(self, names: Iterable[str]) -> dict[str, Delta]:
-        """As `Interests.set_neighbours`."""
+        """Implement `Interests.set_neighbours`."""
         names = set(names)
         self._kinds = {name: self._kinds.get(name) or _Kinds() for name in names}
         return self._as_told(self._all.set_neighbours(names))
 
     def told(self, neighbour: str) -> frozenset[str]:
-        """As `Interests.told`."""
+        """Implement `Interests.told`."""
         return self._told(neighbour, self._all.told(neighbour))
 
     def entries(self, origin: str) -> frozenset[str]:
-        """As `Interests.entries`."""
+        """Implement `Interests.entries`."""
         return self._all.entries(origin)
 
     def from_scratch(self) -> dict[str, frozenset[str]]:
-        """As `Interests.from_scratch`."""
+        """Implement `Interests.from_scratch`."""
         return {name: self._told(name, all) for name, all in self._all.from_scratch().items()}
 
     def _told(self, name: str, entries: frozenset[str]) -> frozenset[str]:
@@ -273,7 +273,7 @@ class ToldCuts:
 
 @dataclass(slots=True)
 class _Yield:
-    """What came of cutting lately on one link."""
+    """The bytes that cutting has lately saved on one link."""
 
     messages: int = 0
     given: int = 0
@@ -282,7 +282,7 @@ class _Yield:
 
 
 class LinkCuts:
-    """What is done to messages on the links of a broker, by what neighbours have told.
+    """Cuts messages for the links of a broker, by the entries that neighbours have told.
 
     On a link where cutting saves less than `PAYS` it is given up for a while. Steps are done all
     the same: whoever is behind would have to do them, and often more than one.
@@ -377,7 +377,7 @@ class LinkCuts:
         return made
 
     def _projected(self, given: Mapping[str, Sequence[Sent]]) -> dict[str, list[Sent | None]]:
-        """What is left of messages when they are cut for links, where that is tried.
+        """Cut messages for the links on which cutting is tried.
 
         Offers are about messages that all steps of a link were done to; others are not cut.
         """

@@ -233,7 +233,7 @@ class DataPlane:
         return bool(due)
 
     def ask_again(self, tree: str) -> None:
-        """What is under way in a tree is asked for again."""
+        """Ask again for the messages that are in flight in a tree."""
         for stream in self.of_tree(tree):
             if not stream.is_root:
                 stream.rewind()

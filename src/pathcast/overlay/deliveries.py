@@ -1,4 +1,4 @@
-"""What a host hands to its subscribers and its operator.
+"""Deliveries and notices that a host hands to its subscribers and its operator.
 
 Source: 001, section 3.1 (message 9).
 """
@@ -16,7 +16,7 @@ OPERATOR = "operator"
 
 
 class Delivery(msgspec.Struct, frozen=True, tag=True):
-    """What a message gives a subscription.
+    """One result of a subscription for one message.
 
     It may be handed over again after a crash. Positions of a stream only grow, so one number for
     each subscription and stream (the subscriber's cursor) is enough to take each once.

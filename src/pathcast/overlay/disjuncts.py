@@ -49,7 +49,7 @@ _LINEAR: Final = re.compile(r"(?://?(?:[\w.-]+|\*)(?:" + _LEAF + r")*)+")
 
 
 class Form(Enum):
-    """What an entry may say of a profile."""
+    """The forms in which an entry can state a profile."""
 
     LINEAR = "linear"
     """A conjunction of absolute linear paths: the paper's disjunctive normal form."""

@@ -162,7 +162,7 @@ class Host:
             self._acknowledge()
 
     def review(self) -> None:
-        """Who knows this host may have changed."""
+        """Check again which members know this host."""
         roster = self._announcements.roster()
         for name, one in self._announcements.presences().items():
             if one.roster == roster:

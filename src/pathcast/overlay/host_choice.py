@@ -80,7 +80,7 @@ def root_for(
 
 
 def population_of_one(subscription: Subscription) -> Population:
-    """What one profile asks for.
+    """The population of a single profile.
 
     Raises:
         QuerySyntaxError: Its query is none, or is refused.

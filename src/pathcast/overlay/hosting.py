@@ -1,4 +1,4 @@
-"""What a broker does for sources and users: it is the root of some, and the host of others.
+"""The sources and profiles that the registration service assigned to this broker.
 
 A broker is a part; the node that holds its lease plays it, and a backup node takes over by taking
 the lease. Both have the database that the registration service has: whoever plays the part reads
@@ -96,7 +96,7 @@ def subscriber_of(profile: Profile) -> str:
 
 
 class Hosting:
-    """See the module.
+    """A broker's part in registration: the root of some sources, the host of some profiles.
 
     Args:
         name: Address of this node.
@@ -164,7 +164,7 @@ class Hosting:
         return [again, *self._news()]
 
     def lapsed(self, now: float) -> Sequence[Effect]:
-        """Whoever plays the part has stopped when the lease was over: what is held is served anew.
+        """Serve all records again, because the broker's lease had ended.
 
         The node may not have noticed: it waited for the database, which renewed the lease at last.
         """
@@ -177,7 +177,7 @@ class Hosting:
         return []
 
     def receive(self, sender: str, message: object, now: float) -> Sequence[Effect]:
-        """What the service tells, or a source or a user asks; anything else is left alone."""
+        """Handle a message of the service, a source or a user; ignore any other."""
         if not isinstance(message, ToBroker):
             return []
         is_held = self._is_serving and self.leadership.is_held(now)
@@ -312,7 +312,7 @@ class Hosting:
         self._untold.append(Deliver(PLANES, served))
 
     def _catalog(self, source: Source) -> Catalog:
-        """What the messages of a source are read with; without a schema if it is not there."""
+        """Return the schema of a source's messages; an empty one if there is none."""
         id = f"{source.id}@{source.catalog}"
         return self._records.get(Catalog, id) or Catalog(id, source.id, source.catalog, "")
 
@@ -367,7 +367,7 @@ class Hosting:
         return False
 
     def _news(self) -> Sequence[Effect]:
-        """What the planes have not been told."""
+        """Return the changes that the planes have not been told."""
         untold, self._untold = self._untold, []
         return untold
 
@@ -380,7 +380,7 @@ def _is_served_alike(kept: Profile | None, profile: Profile) -> bool:
 
 
 def _own(record: _Kind | None, sender: str, kind: str, id: str) -> _Kind:
-    """What somebody asks to change, if it is theirs.
+    """Return the record that somebody asks to change, if it is theirs.
 
     Raises:
         RegistrationError: It is not here, or somebody else's: the two are not told apart.

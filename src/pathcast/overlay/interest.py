@@ -1,4 +1,4 @@
-"""What a broker tells each neighbour that it wants: the entries of all others, and no more.
+"""The entries that a broker tells each neighbour: those of all other origins, minimised.
 
 Entries come from *origins*: the profiles of this broker, and its neighbours, which tell what stands
 behind them. Each neighbour is told the entries of all origins but itself (Aggregate: to the
@@ -59,7 +59,7 @@ EXACT: Final = Policy()
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What changes of what a neighbour was told; both parts at once.
+    """Entries that a neighbour is told and no longer told; both take effect together.
 
     Attributes:
         added: Entries that were not told before, sorted.
@@ -72,7 +72,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class _Audience:
-    """Who is told: all but one neighbour, or one only, or all, or none.
+    """The neighbours that are told an entry: all but one, one only, all, or none.
 
     Attributes:
         is_all: Whether all are told.
@@ -247,7 +247,7 @@ class Interests:
         return _Audience(True, next(iter(origins)))
 
     def _audience(self, entry: str) -> _Audience:
-        """Who is told an entry: who sees it, and sees nothing that covers it."""
+        """Return the neighbours to tell: those that see the entry and none that covers it."""
         seen = self._seen(entry)
         if not seen.is_all:
             return _NOBODY

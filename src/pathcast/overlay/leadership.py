@@ -20,7 +20,7 @@ _Record = TypeVar("_Record", Profile, Source, Catalog, Broker)
 
 
 class Records(Protocol):
-    """The methods of `Store` that a node calls; tests give it a store without a database."""
+    """The methods of `Store` and `MemoryStore` that a node uses."""
 
     def write(
         self,
@@ -30,24 +30,24 @@ class Records(Protocol):
         lease: Lease | None = None,
         request: str | None = None,
     ) -> int:
-        """See `Store.write`."""
+        """Write records and removals together (`Store.write`)."""
 
     def done(self, request: str) -> tuple[str, str] | None:
-        """See `Store.done`."""
+        """Return what a request has written (`Store.done`)."""
 
     def get(self, kind: type[_Record], id: str) -> _Record | None:
-        """See `Store.get`."""
+        """Return one record (`Store.get`)."""
 
     def state(self, kind: type[_Record], **fields: object) -> tuple[int, list[_Record]]:
-        """See `Store.state`."""
+        """Return all records of a kind and their position (`Store.state`)."""
 
     def changes(self, after: int, limit: int = ...) -> list[Change]:
-        """See `Store.changes`."""
+        """Return the changes after a position (`Store.changes`)."""
 
     def take(
         self, name: str, holder: str, seconds: float, held: Lease | None = None
     ) -> Lease | None:
-        """See `Store.take`."""
+        """Take or renew a lease (`Store.take`)."""
 
 
 class Leadership:
@@ -95,7 +95,7 @@ class Leadership:
     def answered(
         self, sender: str, request: str, work: Callable[[], Sequence[Effect]], now: float
     ) -> Sequence[Effect]:
-        """What a request gives: its effects, or why it is not done."""
+        """Return the effects of a request, or the reason why it is refused."""
         if not self.is_held(now):
             return [Send(sender, NotLeading(request))]
         try:

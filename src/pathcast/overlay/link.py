@@ -106,7 +106,7 @@ SLOWER: Final = 8.0
 
 @dataclass(slots=True)
 class Received:
-    """What came of a message.
+    """The result of a received message.
 
     Attributes:
         began: A new session begins here: what was said in the one before is void.
@@ -258,7 +258,7 @@ class Link:
         return Received(began, self._take(message))
 
     def flush(self, now: float) -> list[Hello | Frame]:
-        """What is to be sent now, best effort."""
+        """Return the messages to send now, best effort."""
         out: list[Hello | Frame] = list(self._out)
         self._out.clear()
         if self._session is None:
@@ -312,7 +312,7 @@ class Link:
         return min(seconds, BUSY_SECONDS_MAX) if seconds > self._settings.beat_seconds else 0.0
 
     def _next_payloads(self) -> tuple[tuple[Payload, ...], int]:
-        """What waits first, within the bounds of a frame; one payload at least. Also its bytes."""
+        """Take the next payloads within the bounds of a frame, one at least; and their bytes."""
         settings = self._settings
         most = min(settings.frame_bytes_max, self._ahead_bytes - self._sent_bytes)
         taken = [self._waiting.popleft()]

@@ -48,26 +48,26 @@ class XmlProfiles:
 
     @property
     def entries_by(self) -> str:
-        """As of the protocol."""
+        """Implement `Profiles.entries_by`."""
         return f"{_version()} {self._projection}"
 
     def entries(self, profile: Profile) -> tuple[str, ...]:
-        """As of the protocol."""
+        """Implement `Profiles.entries`."""
         return _entries(profile, True, self._projection)
 
     def add(self, subscription: str, profile: Profile) -> None:
-        """As `Profiles.add`."""
+        """Implement `Profiles.add`."""
         for error in self._broker.subscribe(_asked(profile, subscription)).errors.values():
             raise error
         self._names[subscription] = None
 
     def remove(self, subscription: str) -> None:
-        """As `Profiles.remove`."""
+        """Implement `Profiles.remove`."""
         self._broker.unsubscribe(subscription)
         del self._names[subscription]
 
     def answers(self, bodies: Sequence[bytes], done: Sequence[int] = ()) -> list[Answers]:
-        """As `Profiles.answers`.
+        """Implement `Profiles.answers`.
 
         A message that is refused here, whatever its root has let in, is undecided for all.
         """

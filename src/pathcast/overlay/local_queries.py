@@ -148,7 +148,7 @@ class LocalQueries:
         self._work(waiting)
 
     def _work(self, taken: Sequence[_Waiting]) -> None:
-        """What messages give is left with the carrier, then cursors."""
+        """Hand deliveries to the carrier, then move the cursors."""
         work = [(one.stream, message) for one in taken for message in one.messages]
         self._messages -= len(work)
         given = self._answer(work) if work else set()

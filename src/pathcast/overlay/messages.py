@@ -1,4 +1,4 @@
-"""What brokers say to each other, as data.
+"""Messages between brokers, as data.
 
 A `Hello` and a `Frame` are what goes over a connection; a frame carries payloads, which are the
 messages of the planes. Decoding checks the shape of everything that comes from outside (types,
@@ -83,7 +83,7 @@ ZstdDictionary = Annotated[bytes, Meta(max_length=DICTIONARY_BYTES_MAX)]
 
 
 class Presence(msgspec.Struct, frozen=True, tag=True):
-    """What a broker says of itself.
+    """A broker's announcement of itself.
 
     Attributes:
         links: Neighbours that it hears, with the cost of the link.

@@ -1,4 +1,4 @@
-"""Who asks for which entries: the profiles of a broker, counted, and what its neighbours told it.
+"""Entries by origin: those of the broker's own profiles, counted, and those of its neighbours.
 
 Example:
     >>> held = EntriesByOrigin()
@@ -62,11 +62,11 @@ class EntriesByOrigin:
         return True
 
     def origins(self, entry: str) -> Collection[str]:
-        """Who asks for an entry."""
+        """Return the origins of an entry."""
         return self._origins.get(entry, {}).keys()
 
     def of(self, origin: str) -> frozenset[str]:
-        """What an origin asks for. Cost: linear in all entries."""
+        """Return the entries of an origin. Cost: linear in all entries."""
         return frozenset(entry for entry, origins in self._origins.items() if origin in origins)
 
     def items(self) -> Iterable[tuple[str, Mapping[str, int]]]:

@@ -1,4 +1,4 @@
-r"""What an event leaves with whoever carries the broker: what is kept, sent and handed over.
+r"""The effects of events for the carrier: records to keep, messages to send, deliveries.
 
 Example:
     >>> outcome = Outcome()

@@ -68,7 +68,7 @@ Unit = tuple[NameTest, ...]
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a message may be cut down to.
+    """The parts of a message that a profile needs.
 
     Attributes:
         unit: The path of the elements that may be cut out: two names or more.
@@ -81,7 +81,7 @@ class Offer:
 
 
 def offer_of(subscription: Subscription) -> Offer | None:
-    """What a profile offers; None if it has to see messages whole.
+    """Return the offer of a profile; None if it needs whole messages.
 
     It offers the longest path of child steps without `*` that its binding path begins with, if
 
@@ -115,7 +115,7 @@ def offer_of(subscription: Subscription) -> Offer | None:
 
 
 def common(offers: Iterable[Offer | None]) -> Offer | None:
-    """What all of them offer together; None if that is nothing, or if there are none.
+    """Intersect offers; None if nothing is common, or if there are none.
 
     Example:
         >>> one = offer_of(Subscription("a", "", "/b/n[x]/t"))
@@ -151,7 +151,7 @@ class Offers:
 
     @property
     def offer(self) -> Offer | None:
-        """What all offer together."""
+        """Return the offer that all profiles have in common."""
         if self._whole or not self._units or len(self._selects) > SELECTS_MAX:
             return None
         shared = takewhile(lambda names: len(set(names)) == 1, zip(*self._units, strict=False))
@@ -196,7 +196,7 @@ class Projections:
             self.set(link, offer)
 
     def set(self, link: str, offer: Offer | None) -> None:
-        """What the profiles behind a link offer from now on; None if that is nothing.
+        """Replace the offer of the profiles behind a link; None for no offer.
 
         Raises:
             QuerySyntaxError: An offer that came from elsewhere has a query that cannot be used.
@@ -228,13 +228,13 @@ class Projections:
         return link in self._links
 
     def project(self, messages: Sequence[bytes], link: str) -> list[bytes | None]:
-        """What goes over one link of each message; None where nobody behind it has use for one."""
+        """Project each message for one link; None where nobody behind it needs any of it."""
         return self.project_all(messages, {link: range(len(messages))})[link]
 
     def project_all(
         self, messages: Sequence[bytes], wanted: Mapping[str, Sequence[int]]
     ) -> dict[str, list[bytes | None]]:
-        """What goes over several links, the messages being looked at once.
+        """Project messages for several links, reading each message once.
 
         Args:
             messages: A batch.
@@ -324,7 +324,7 @@ def _unit(binding: tuple[PaperStep, ...]) -> Unit:
 
 
 def _selecting(program: Program) -> str:
-    """The same query, returning what it binds."""
+    """Rewrite a query to return the nodes that it binds."""
     _, flwor = framed(program.body)
     assert flwor is not None
     bound = Variable(flwor.clauses[0].variable)

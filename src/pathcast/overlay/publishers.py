@@ -99,7 +99,7 @@ class Publishers:
         self._saved: set[str] = set()
 
     def restore(self, disk: Mapping[str, bytes], log: Iterable[Logged]) -> None:
-        """As a former life left it.
+        """Restore the state that a former life saved.
 
         Args:
             disk: What was saved.
@@ -126,7 +126,7 @@ class Publishers:
             self._unsaved.add(numbered.publisher)
 
     def keep(self) -> list[Effect]:
-        """What has to be on disk before messages leave the log."""
+        """Return the records that must be durable before messages leave the log."""
         effects: list[Effect] = []
         while len(self._last) > PUBLISHERS_MAX:
             name = next(iter(self._last))

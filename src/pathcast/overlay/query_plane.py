@@ -96,7 +96,7 @@ class QueryPlane:
         wanted: Mapping[str, Sequence[int]],
         done: Sequence[int] = (),
     ) -> Mapping[str, Sequence[Sent | None]]:
-        """What neighbours are sent of messages that are routed to them; see `Interests.cut`."""
+        """Cut messages for the neighbours that they are routed to (`Interests.cut`)."""
         return self.interests.cut(bodies, wanted, done)
 
     def considered(self, origin: str, upstream: str | None, number: int | None) -> int:
@@ -119,11 +119,11 @@ class QueryPlane:
         return history[passed - 1][0] if passed else 0
 
     def is_cutting(self, neighbour: str) -> bool:
-        """As `Interests.is_cutting`."""
+        """Forward to `Interests.is_cutting`."""
         return self.interests.is_cutting(neighbour)
 
     def decisions(self, size: int) -> Decisions | None:
-        """As `Interests.decisions`."""
+        """Forward to `Interests.decisions`."""
         return self.interests.decisions(size)
 
     def want(self, added: Iterable[str], removed: Iterable[str], ticket: int) -> None:
@@ -167,7 +167,7 @@ class QueryPlane:
         return sorted({name for name in links if self.is_active(name)} - active)
 
     def session_ended(self, neighbour: str) -> None:
-        """What was said to and heard of a neighbour is void; its link is not the tree's now."""
+        """Forget the table exchange with a neighbour, whose link leaves the tree."""
         self._heard.pop(neighbour, None)
         self._heard_number.pop(neighbour, None)
         self._number.pop(neighbour, None)

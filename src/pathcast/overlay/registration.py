@@ -50,7 +50,7 @@ TOLD_AT_ONCE: Final = 256
 
 
 class RegistrationNode:
-    """See the module.
+    """A node of the registration service.
 
     Args:
         name: Of this node; unique among those of the service.

@@ -1,4 +1,4 @@
-"""What sources, users, brokers and the registration service say to each other: Figure 3.
+"""Messages between sources, users, brokers and the registration service: Figure 3.
 
     1  RegisterSource     source  -> service   5  RegisterInterest   user   -> service
     2  TellRoot           service -> root      6  TellHost           service -> host broker
@@ -147,7 +147,7 @@ class DeleteInterest(msgspec.Struct, frozen=True, tag=True):
 
 
 class InterestChanged(msgspec.Struct, frozen=True, tag=True):
-    """What (8) asked for is done."""
+    """The change that (8) asked for is done."""
 
     request: Request
     profile: Name

@@ -1,4 +1,4 @@
-"""What the registration service knows of brokers, sources and profiles, kept up by the log.
+"""The brokers, sources and profiles of the registration service, updated from its log.
 
 Of a profile it keeps where it is hosted and whether the host knows, not its query.
 """
@@ -15,7 +15,7 @@ from pathcast.store.records import Broker, Change, Profile, Source
 
 @dataclass
 class RegistryView:
-    """See the module.
+    """A view of the profile database that follows its log.
 
     Attributes:
         position: Up to which it knows the log.

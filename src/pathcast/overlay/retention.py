@@ -54,7 +54,7 @@ class Lag(NamedTuple):
 
 
 class Retention:
-    """What one root knows of how its members come forward.
+    """The progress of a root's members through its log.
 
     Args:
         settings: Bounds of the log.

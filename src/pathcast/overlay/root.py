@@ -123,7 +123,7 @@ class Root:
         self._have_stream()
 
     def _have_stream(self) -> None:
-        """Who is the root of something has a stream, whose number no other life gave one."""
+        """Begin the root's stream, with a number that no former life has used."""
         if not self.stream_number:
             self._live(0)
             self.begin_stream()
@@ -260,7 +260,7 @@ class Root:
         return self._retention.lags(stream.positions_of(members), self.log_start, stream.at)
 
     def keep(self) -> None:
-        """What was taken since the last time is kept, together, before it is sent."""
+        """Save the messages taken since the last call, together, before any is sent."""
         taken, self._taken = self._taken, []
         if taken and self._safeguards.save_first:
             first, last = taken[0].message.position, taken[-1].message.position
@@ -268,7 +268,7 @@ class Root:
             self._kept.append(_Kept(first, last, self._now))
 
     def trim(self, stream: Stream, members: Sequence[str]) -> bool:
-        """What all members have had leaves the log, and what is too old to be kept for others.
+        """Trim the log: messages that all members have, and messages past retention.
 
         Returns:
             Whether anything did.

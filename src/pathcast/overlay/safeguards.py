@@ -1,4 +1,4 @@
-"""What keeps the protocol right, each of which a test can take away to see that it is missed."""
+"""Safeguards of the protocol; an ablation test switches one off and proves that it is needed."""
 
 from __future__ import annotations
 

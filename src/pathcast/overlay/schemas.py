@@ -1,4 +1,4 @@
-"""Check the schema of a source before it is announced.
+"""The element names that a source's schema declares, for the catalog.
 
 Example:
     >>> check_schema("<!ELEMENT order (item*)>  <!ELEMENT item (#PCDATA)>")

@@ -1,4 +1,4 @@
-"""What a broker serves because of the registration service, given to its planes.
+"""Sources and profiles assigned by the registration service, applied to the broker's planes.
 
 `Hosting` says what that is: all of it, then each change. Here it becomes subscriptions and sources
 of the broker, which keeps them on its disk as it keeps those that its own clients ask for; what it
@@ -40,7 +40,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 
 
 def kept_for(served: Served, saved: Mapping[str, bytes]) -> dict[str, bytes | None]:
-    """What is to be kept, or forgotten, before the broker begins to serve all this.
+    """Return the records to save or delete before the broker serves these assignments.
 
     A broker that begins with its subscriptions is asked for nothing without them: no message passes
     it by because somebody who is registered was not known yet.
@@ -88,7 +88,7 @@ class Planes:
         self._since = {profile.id: profile.version for profile in served.profiles}
 
     def apply(self, told: Served | Change, now: float) -> list[Effect]:
-        """What has changed of what is served; a profile that it cannot answer is refused alone."""
+        """Apply changed assignments; a profile that cannot be compiled is refused alone."""
         if isinstance(told, Change):
             return list(self._changed(told, now))
         self._catalogs = {catalog.source: catalog for catalog in told.catalogs}
@@ -156,7 +156,7 @@ def _subscription(profile: RegisteredProfile) -> Subscription:
 
 
 def _entry(catalog: Catalog) -> Source:
-    """What is announced: a schema that is too long for that is named by its catalog.
+    """Return the catalog entry; a schema that is too long is named by its catalog version.
 
     The number of the catalog travels with each message.
     """

@@ -87,7 +87,7 @@ class Follower:
     rewinds: bool = True
 
     def wait(self) -> None:
-        """What it has not been told is not held for it any more, and comes again."""
+        """Drop the messages held for this follower; it asks for them again."""
         self.position, self.rewinds = self.told, True
 
 
@@ -565,7 +565,7 @@ class Stream:
         self._hold_nothing()
 
     def _hold_nothing(self) -> None:
-        """What followers lack is asked for again."""
+        """Ask upstream again for the messages that followers lack."""
         self._let_go(len(self.held))
         self.trimmed.clear()
 

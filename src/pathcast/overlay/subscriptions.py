@@ -97,7 +97,7 @@ class Subscriptions:
         return self._tickets.get(name, 0)
 
     def entries_of(self, profile: Profile) -> Entries:
-        """What a profile comes to; may be asked in another thread, and the answer is remembered.
+        """Return the entries of a profile; callable from another thread, and remembered.
 
         Raises:
             PathcastError: It is no profile.
@@ -187,7 +187,7 @@ class Subscriptions:
         self._enter(entries)
 
     def acknowledge(self, name: str, ticket: int) -> Subscription | None:
-        """What was told with a ticket is in force.
+        """Mark the subscriptions told with a ticket as in force.
 
         Args:
             name: A subscription that waited for the ticket.
@@ -210,7 +210,7 @@ class Subscriptions:
         return name in self._restored
 
     def lapse(self, *, restored_only: bool = False) -> list[Subscription]:
-        """Those lapse that were in force once, to which messages may be lost.
+        """Mark subscriptions that were in force as lapsed, because messages may be lost to them.
 
         Args:
             restored_only: Only those of a life before.

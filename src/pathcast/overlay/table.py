@@ -123,7 +123,7 @@ class Table:
             _canonical(new)
 
     def entries(self, origin: str) -> frozenset[str]:
-        """What an origin asks for. Cost: linear in all entries."""
+        """Return the entries of an origin. Cost: linear in all entries."""
         return self._entries.of(origin)
 
     def route(self, messages: Sequence[bytes]) -> list[frozenset[str]]:
@@ -144,7 +144,7 @@ class Table:
         return reached
 
     def decisions(self, size: int) -> MessageDecisions:
-        """Who wants a message of so many bytes that is arriving, by the entries of now."""
+        """Begin decisions on an arriving message of so many bytes, by the present entries."""
         self._join(is_whole=self._is_paid_by(1))
         version = self._version
         return MessageDecisions(

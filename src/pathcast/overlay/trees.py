@@ -82,7 +82,7 @@ def broadcast_tree(links: Links, root: str) -> list[Edge]:
 
 
 def neighbours(tree: Sequence[Edge], broker: str) -> list[str]:
-    """Those that share an edge of the tree with a broker, by name."""
+    """Return the brokers that share an edge of the tree with a broker, by name."""
     return sorted({b if a == broker else a for a, b in tree if broker in (a, b)})
 
 

@@ -92,7 +92,7 @@ class XmlInterests:
         return len(self._table)
 
     def check(self, entries: Iterable[str]) -> None:
-        """As `Interests.check`."""
+        """Implement `Interests.check`."""
         paths, cuts = _split(entries)
         self._table.check(paths)
         for entry in cuts:
@@ -103,7 +103,7 @@ class XmlInterests:
     def update(
         self, origin: str, added: Iterable[str], removed: Iterable[str]
     ) -> Mapping[str, Delta]:
-        """As `Interests.update`."""
+        """Implement `Interests.update`."""
         added, added_cuts = _split(added)
         removed, removed_cuts = _split(removed)
         if origin != LOCAL:  # what its own subscribers want, a broker decides exactly
@@ -116,7 +116,7 @@ class XmlInterests:
         )
 
     def set_neighbours(self, names: Iterable[str]) -> Mapping[str, Delta]:
-        """As `Interests.set_neighbours`."""
+        """Implement `Interests.set_neighbours`."""
         names = tuple(names)
         for name in self._neighbours:
             if name not in names:
@@ -127,20 +127,20 @@ class XmlInterests:
         return _joined(self._interests.set_neighbours(names), self._told_cuts.set_neighbours(names))
 
     def told(self, neighbour: str) -> frozenset[str]:
-        """As `Interests.told`."""
+        """Implement `Interests.told`."""
         return self._interests.told(neighbour) | self._told_cuts.told(neighbour)
 
     def entries(self, origin: str) -> frozenset[str]:
-        """As of the protocol."""
+        """Implement `Interests.entries`."""
         return self._interests.entries(origin) | self._told_cuts.entries(origin)
 
     def from_scratch(self) -> Mapping[str, frozenset[str]]:
-        """As `Interests.from_scratch`."""
+        """Implement `Interests.from_scratch`."""
         cuts = self._told_cuts.from_scratch()
         return {name: told | cuts[name] for name, told in self._interests.from_scratch().items()}
 
     def route(self, bodies: Sequence[bytes]) -> list[frozenset[str]]:
-        """As `Interests.route`."""
+        """Implement `Interests.route`."""
         return self._table.route(list(bodies))
 
     def cut(
@@ -149,7 +149,7 @@ class XmlInterests:
         wanted: Mapping[str, Sequence[int]],
         done: Sequence[int] = (),
     ) -> Mapping[str, Sequence[Sent | None]]:
-        """As `Interests.cut`."""
+        """Implement `Interests.cut`."""
         if self._cuts is not None:
             return self._cuts.cut(bodies, wanted, done)
         came = [
@@ -163,11 +163,11 @@ class XmlInterests:
         return {} if self._cuts is None else self._cuts.saved
 
     def is_cutting(self, neighbour: str) -> bool:
-        """As `Interests.is_cutting`."""
+        """Implement `Interests.is_cutting`."""
         return self._cuts is not None and self._cuts.is_cutting(neighbour)
 
     def decisions(self, size: int) -> Decisions | None:
-        """As `Interests.decisions`."""
+        """Implement `Interests.decisions`."""
         return self._table.decisions(size)
 
 
@@ -179,7 +179,7 @@ def _split(entries: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def _joined(paths: Mapping[str, Delta], cuts: Mapping[str, Delta]) -> dict[str, Delta]:
-    """What changes of both, for each neighbour."""
+    """Merge two changes for each neighbour."""
     none = Delta()
     return {
         name: Delta(

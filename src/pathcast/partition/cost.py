@@ -107,7 +107,7 @@ def measured_costs(
     *,
     sample: int = 32,
 ) -> np.ndarray:
-    """Measure the cost of each query of a snapshot, by its class.
+    """The cost of each query of a snapshot for one message, as measured for its class.
 
     Args:
         snapshot: The queries.

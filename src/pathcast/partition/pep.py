@@ -169,7 +169,7 @@ class PepPlacement:
 
     @cached_property
     def values(self) -> PatternValues:
-        """Return the finder of the values of messages."""
+        """Make a finder of messages' values."""
         places = [pattern.place for pattern in self.patterns]
         return PatternValues(places, limits=self.limits, threads=self.threads)
 

@@ -1,4 +1,4 @@
-"""The interface of placements: where a query goes, and where a message can match.
+"""Placements: the partition of each query, and the partitions that a message can match.
 
 Partitions are numbered from 0. A placement may have a *don't-care* partition, the last one, for
 queries that it knows nothing to tell apart by; every message goes there.

@@ -122,7 +122,7 @@ class PrefixPlacement:
 
     @cached_property
     def _matcher(self) -> tuple[Matcher, np.ndarray]:
-        """Return the matcher of the beginnings, and the partition of each by its number there."""
+        """Make a matcher of beginnings, and the partition of each by its number there."""
         index = QueryIndex(limits=self.limits)
         places = list(self.table)
         rows = []

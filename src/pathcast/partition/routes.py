@@ -136,7 +136,7 @@ class Routes:
         return functools.reduce(operator.or_, self._targets.values(), 0)
 
     def copy(self) -> Routes:
-        """Return a copy that may be changed."""
+        """Copy the routes, for changing."""
         return Routes(self._targets)
 
     def size(self, words: int) -> int:

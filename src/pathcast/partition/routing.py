@@ -185,7 +185,7 @@ class RoutingIndex:
         return self._table.targets
 
     def marker(self, *, threads: int = 1, cache_bytes_max: int = CACHE_BYTES_MAX) -> RoutingMarker:
-        """Return a marker of messages."""
+        """Make a marker of messages."""
         return RoutingMarker(self._table.router(threads=threads, cache_bytes_max=cache_bytes_max))
 
     def reached(self, message: bytes) -> Mapping[str, Sequence[int]]:

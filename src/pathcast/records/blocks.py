@@ -36,7 +36,7 @@ def is_packed(name: str) -> bool:
 
 
 def unpacked(handle: IO[bytes], name: str) -> IO[bytes]:
-    """What a file holds, to be read from its beginning to its end."""
+    """Open the unpacked content of a file, to be read from beginning to end."""
     if name.endswith(".gz"):
         return cast(IO[bytes], gzip.GzipFile(fileobj=handle))
     if name.endswith(".zst"):

@@ -84,7 +84,7 @@ class Splitter:
             start, is_whole = start + block, not block
 
     def survey(self, handle: IO[bytes], start: int, until: int) -> Outcomes:
-        """What a range does, whatever it begins in.
+        """Scan a range for every construct that it may begin in.
 
         Cost: little more than one reading for the ends of tags, 500 to 750 MB/s.
 
@@ -304,7 +304,7 @@ def unreadable_row(error: Exception, offset: int) -> pa.RecordBatch:
 
 
 def _sentence(code: str, params: dict[str, Param]) -> str:
-    """What is wrong; in place of line and column, which nobody has counted, the byte."""
+    """The error's sentence, with the byte offset in place of line and column."""
     error: PathcastError = error_for(code, {**params, "line": 0, "column": 0})
     sentence = error.message.removeprefix("line 0, column 0: ")
     place = f"byte {params['offset']}: "

@@ -1,4 +1,4 @@
-"""What a range probably begins in, from the little that lies before it.
+"""The construct that a range probably begins in, guessed from the bytes before it.
 
 Records are many and alike, so that most ranges begin below the same ancestors, and the lowest level
 that markup comes down to within some records is the same everywhere: as a rule, that between
@@ -82,12 +82,12 @@ class Guesses:
         return Guess(known._replace(state=state, depth=low + left_open, tags=above), low)
 
     def learn(self, guess: Guess, place: Place) -> None:
-        """What is behind a window of this file: the next guesses are the better for it."""
+        """Record the construct behind a window of this file, to improve later guesses."""
         low = guess.low + place.depth - guess.place.depth
         self._low = min(max(low, 0), self._ancestors)
 
     def judge(self, guess: Guess, place: Place) -> None:
-        """What a range that was cut from a guess begins in."""
+        """Judge the guess that a range was cut from."""
         self._wrong_left += 1 / _RIGHT_FOR_A_WRONG if guess.place == place else -1
         self.learn(guess, place)
 

@@ -73,7 +73,7 @@ class DocumentType:
 
 @dataclass(frozen=True, slots=True)
 class DocumentSchema:
-    """What the document type declaration of a message says.
+    """The schema in a message's document type declaration.
 
     Attributes:
         doctype: The declaration.

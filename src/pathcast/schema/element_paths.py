@@ -1,4 +1,4 @@
-"""What the element graph of a DTD says of the paths in its documents: loops and single paths.
+"""Paths of a DTD's element graph: loops and single paths.
 
 The graph is that of the paper: a node for each element, an edge from each element to each one that
 may be its child. Elements on a common loop are those of one strongly connected component. An
@@ -267,7 +267,7 @@ def expanded_names(
 
 
 class _Names:
-    """What the names of a DTD are in messages."""
+    """The names of a DTD as they appear in messages."""
 
     def __init__(self, graph: ElementGraph, namespaces: Mapping[str, str]) -> None:
         self._graph = graph

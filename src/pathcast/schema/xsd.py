@@ -67,7 +67,7 @@ class XsdSchema:
     namespaces: Mapping[str, str]
 
     def paths(self, *, root: ExpandedName | None = None) -> ElementPaths:
-        """What the schema says of paths.
+        """The paths that the schema allows.
 
         Raises:
             SchemaError: It declares no element `root`.

@@ -1,4 +1,4 @@
-r"""What the JVM says on standard error: held back while it starts and ends, handed on between.
+r"""The JVM's standard error: held back while it starts and ends, passed on between.
 
 If the JVM starts, nothing is lost. If it does not, what it has said is hundreds of lines of which
 one says why: `reason` finds that line, for the sentence that a person gets instead.
@@ -47,7 +47,7 @@ class HeldStderr:
         self._thread.start()
 
     def hand_on(self) -> None:
-        """What was held back, and all that comes, goes to the standard error of this process."""
+        """Pass the held text, and all that follows, to this process's standard error."""
         with self._lock:
             if self._held:
                 os.write(_STANDARD_ERROR, self._held)
@@ -59,7 +59,7 @@ class HeldStderr:
             self._held = bytearray()
 
     def text(self) -> str:
-        """What was held back. A process that has ended is heard to its end."""
+        """Return the held text; of a process that has ended, to its end."""
         self._thread.join(_ENDS_SECONDS_MAX)
         with self._lock:
             return bytes(self._held or b"").decode(errors="replace")

@@ -132,7 +132,7 @@ class Commit:
 
     @classmethod
     def read(cls, output: Storage, batch_id: int) -> Commit:
-        """What came of a micro-batch.
+        """Read the commit of a micro-batch.
 
         Raises:
             FileNotFoundError: It is not complete.

@@ -469,7 +469,7 @@ def _layout(output: Storage) -> dict[str, Any] | None:
 
 
 def _checked_layout(row: dict[str, Any]) -> dict[str, Any]:
-    """What a file says, whose keys are known if its version is."""
+    """Check the content of a layout file, whose keys are known if its version is."""
     if row["version"] == LAYOUT_BEFORE:
         Layout(**row, fragments="binary")
     elif row["version"] == LAYOUT_VERSION:

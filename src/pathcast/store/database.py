@@ -51,7 +51,7 @@ _POSTGRESQL: Final = {
 
 
 class Database:
-    """See the module.
+    """One connection to the profile database, with retries and migrations.
 
     Args:
         url: "sqlite:///PATH" or "postgresql://USER@HOST/NAME", or the path of a SQLite file.

@@ -44,7 +44,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What the database says of a lease."""
+    """A lease as the database stores it."""
 
     token: int
     expires: float

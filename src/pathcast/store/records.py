@@ -1,4 +1,4 @@
-r"""What the store keeps: profiles, data sources, their catalogs, brokers; and changes of them.
+r"""Records of the store: profiles, data sources, catalogs, brokers, and their changes.
 
 A record is a value; its `version` is the position of the change that made it, set by the store and
 never used twice, so that who read a record can say which one. A record that has a text which no
@@ -47,7 +47,7 @@ NUMBER_MAX: Final = 2**53
 
 
 class Profile(msgspec.Struct, frozen=True, tag="profile"):
-    """What a user wants: a subscription, whose it is, and which broker serves it.
+    """A user's subscription, with its owner and the broker that serves it.
 
     Attributes:
         id: Unique in the store.
@@ -78,7 +78,7 @@ class Profile(msgspec.Struct, frozen=True, tag="profile"):
     steps: tuple[str, ...] = ()
 
     def subscription(self) -> Subscription:
-        """As an engine takes it."""
+        """Convert the profile to a subscription for an engine."""
         bound = dict(self.namespaces) or None
         return Subscription(self.id, self.owner, self.query, self.deliver, bound, self.steps)
 
@@ -258,7 +258,7 @@ def check_record(record: object) -> None:
 def checked_changes(
     changes: Iterable[Record | Removal], request: str | None
 ) -> list[Record | Removal]:
-    """What one write is to change.
+    """Check the changes of one write.
 
     Raises:
         UnusableRowError: A record cannot be kept, two are of one id, or the name of the request

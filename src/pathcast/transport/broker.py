@@ -478,7 +478,7 @@ def _published(broker: Broker, client: str, publications: Sequence[Publication])
 
 
 def _publication(client: str, message: Publish) -> Publication:
-    """What a client publishes; the publishers that it names are its own."""
+    """Convert a client's message to a publication; publisher names are the client's own."""
     given = message.numbered
     numbered = None if given is None else Numbered(own_id(client, given.publisher), given.number)
     return Publication(
@@ -654,7 +654,7 @@ def _delivery(events: RareEvents, what: object) -> tuple[str, bytes]:
 
 
 def _described_log(broker: Broker) -> Mapping[str, object]:
-    """What a root keeps, of how much it may keep, and for whom."""
+    """Describe a root's log: its size, its bounds, and the members that hold it."""
     own = broker.streams.get(broker.name)
     settings = broker.settings
     return {

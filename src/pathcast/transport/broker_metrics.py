@@ -1,4 +1,4 @@
-"""What a broker of the overlay shows to monitoring, and when its links are complete."""
+"""Metrics of a broker, and its readiness: all links complete."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def broker_metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
 
 
 def _log(node: BrokerNode, members: Collection[str]) -> Iterable[Metric]:
-    """What this root keeps, and how far each member is behind its last position."""
+    """Metrics of this root's log, and each member's lag."""
     own = node.broker.streams.get(node.broker.name)
     held, size = (0, 0) if own is None else (len(own.held), own.held_bytes)
     yield GaugeMetricFamily(

@@ -112,7 +112,7 @@ def _is_ready(node: Node, connected: Collection[str]) -> Mapping[str, str]:
 
 @dataclass(frozen=True)
 class NodeKind:
-    """What a carrier has to know of the nodes that it runs.
+    """A carrier's interface to one kind of node.
 
     Attributes:
         make: Makes one.
@@ -163,7 +163,7 @@ class NodeKind:
 
 @dataclass
 class _Group:
-    """What is kept together, and who waits for that."""
+    """Records that are saved in one transaction, and the calls that wait for it."""
 
     effects: list[Effect] = field(default_factory=list)
     acknowledged: dict[str, int] = field(default_factory=dict)
@@ -175,7 +175,7 @@ class _Group:
 
 
 class Arrivals:
-    """What comes into an inbox while it is followed; it is on the disk as well."""
+    """Deliveries that arrive in an inbox while it is followed; the disk has them as well."""
 
     def __init__(self) -> None:
         self._something = asyncio.Event()
@@ -394,7 +394,7 @@ class Carrier:
 
     @contextlib.contextmanager
     def listening(self, subscriber: str) -> Iterator[Arrivals]:
-        """What is put into the subscriber's inbox meanwhile."""
+        """Collect deliveries to the subscriber's inbox while the block runs."""
         arrivals = Arrivals()
         self._listeners.setdefault(subscriber, []).append(arrivals)
         try:
@@ -412,7 +412,7 @@ class Carrier:
         limit: int,
         bytes_max: int = 1 << 62,
     ) -> list[Waiting]:
-        """What follows a position in an inbox, with what is missing there.
+        """Return the deliveries after a position of an inbox, and the gaps between them.
 
         Args:
             subscriber: Whose inbox.
@@ -448,7 +448,7 @@ class Carrier:
         self._acknowledged[subscriber] = max(position, before)
 
     def _keep_acknowledged(self) -> None:
-        """What was acknowledged is kept with what is kept next."""
+        """Save acknowledgements together with the next group."""
         acknowledged, self._acknowledged = self._acknowledged, {}
         for subscriber, position in acknowledged.items():
             before = self._group.acknowledged.get(subscriber, 0)
@@ -554,7 +554,7 @@ class Carrier:
     def _effects(
         self, handler: Callable[..., Sequence[Effect]], *event: object
     ) -> Sequence[Effect]:
-        """What the node wants done because of an event."""
+        """Carry out the effects of an event."""
         if self._has_failed:
             raise UnavailableError("peer.unreachable", name=self.name, reason="it has stopped")
         try:
@@ -631,7 +631,7 @@ class Carrier:
         await self._kept()
 
     async def _kept(self) -> None:
-        """As `kept`, but for what was acknowledged."""
+        """Save a group, without acknowledgements (see `kept`)."""
         if self._committing is None or self._committing.done():
             raise UnavailableError("peer.unreachable", name=self.name, reason="it has stopped")
         if self._group.is_empty and not self._is_writing:

@@ -1,4 +1,4 @@
-"""What a carrier shows to monitoring: connections, inboxes, its database, and its node.
+"""Metrics of a carrier: connections, inboxes, its database, and its node.
 
 All of it is read when somebody asks, in the event loop, from counts that exist anyway. Subscribers
 are named for the fullest inboxes only, so that the number of time series has a bound.

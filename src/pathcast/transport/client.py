@@ -174,14 +174,14 @@ class BrokerClient:
         return self._codec.message(_PACKETS.decode(data), self._address.name)
 
     async def status(self, seconds: float = 10.0) -> dict[str, Any]:
-        """What the broker knows of itself."""
+        """Return the broker's own status."""
         found: dict[str, Any] = msgspec.json.decode(await self.call("Status", b"", seconds))
         return found
 
     async def deliveries(
         self, subscriber: str, after: int | InboxCursor | None = None
     ) -> AsyncIterator[tuple[Waiting, ...]]:
-        """What comes into an inbox, in groups, for as long as it is iterated over.
+        """Iterate over the deliveries of an inbox, in groups, until the iteration is ended.
 
         Args:
             subscriber: Whose inbox.
@@ -241,7 +241,7 @@ class BrokerClient:
         await self._in_time(stream.receive())
 
     async def dead_letters(self) -> AsyncIterator[DeadLetter]:
-        """What webhooks did not take, in the order of subscribers and positions.
+        """Return deliveries that webhooks did not take, by subscriber and position.
 
         Raises:
             PeerRefusedError: Whoever calls is no operator.
@@ -290,7 +290,7 @@ class BrokerClient:
         return UnavailableError("peer.unreachable", name=name, reason="it hung up")
 
     async def _in_time(self, receiving: Awaitable[T], seconds: float = ANSWER_SECONDS) -> T:
-        """What comes at once, if anybody is there."""
+        """Return the answer of a call that must answer at once."""
         try:
             async with asyncio.timeout(seconds):
                 return await receiving

@@ -75,7 +75,7 @@ def _no_bytes() -> dict[str, int]:
 
 @dataclass(slots=True)
 class Traffic:
-    """What went over one connection so far, or over several one after the other."""
+    """Counters of one connection, or of several in succession."""
 
     frames_sent: int = 0
     packets_sent: int = 0

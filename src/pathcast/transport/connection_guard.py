@@ -130,7 +130,7 @@ class Caller:
 
 
 class ConnectionGuard:
-    """Who is connected to a listener, and what each has under way.
+    """The peers connected to a listener, and the unfinished bytes of each.
 
     Args:
         bounds: See there.

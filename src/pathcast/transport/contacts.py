@@ -50,7 +50,7 @@ class Contact(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
 
 
 class _Greeting(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Whoever says it, then all whom it knows of."""
+    """A process's own address, then the addresses of all processes that it knows."""
 
     me: Contact
     others: Annotated[tuple[Contact, ...], Meta(max_length=CONTACTS_MAX)] = ()
@@ -62,7 +62,7 @@ _SAVED: Final = msgspec.json.Decoder(list[Contact])
 
 
 class Contacts(GuardedMethods):
-    """What one process knows of others, and its greetings.
+    """The processes that one process knows, and the greetings it exchanges with them.
 
     Args:
         name: Of the process.

@@ -39,7 +39,7 @@ NodeList = Literal["brokers", "peers", "registry"]
 
 
 class ClientSection(BaseModel):
-    """Who calls, and how it proves that."""
+    """The caller's name and credentials."""
 
     model_config = FROZEN
 

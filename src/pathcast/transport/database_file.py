@@ -198,7 +198,7 @@ def _check(base: sqlite3.Connection, directory: Path) -> None:
 
 
 def disk_error(place: str, error: sqlite3.Error | OSError) -> DiskError:
-    """What went wrong with a database, as it is told."""
+    """Convert an error of SQLite to one of the catalogue."""
     # Others than these are about what is in the file, and not about reading it.
     is_damaged = type(error) is sqlite3.DatabaseError
     return DiskError("disk.damaged" if is_damaged else "disk.failed", path=place, reason=str(error))

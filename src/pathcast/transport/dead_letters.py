@@ -90,7 +90,7 @@ def has_room_for_letter(base: sqlite3.Connection, subscriber: str, bounds: Inbox
 def letters_after(
     base: sqlite3.Connection, after: tuple[str, int], limit: int, bytes_max: int
 ) -> list[DeadLetter]:
-    """Those that follow one: `limit` at most, and the first one whatever bytes it has."""
+    """Return at most `limit` letters after one; the first one whatever its size."""
     which = "from dead_letters where (subscriber, position) > (?, ?) order by 1, 2 limit ?"
     query = f"select subscriber, position, length(body) {which}"
     ends = accumulate(size for *_, size in base.execute(query, (*after, limit)).fetchall())

@@ -1,4 +1,4 @@
-"""What a broker process keeps: what its node saved, and deliveries that wait for subscribers.
+"""The durable state of a broker process: its node's records, and subscribers' deliveries.
 
 One SQLite file in WAL mode with full synchronisation: when `commit` has returned, what it was given
 outlives the process and the machine's power, all of it together. An append-only file of our own

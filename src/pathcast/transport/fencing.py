@@ -66,7 +66,7 @@ class Fence:
         self._token = token
 
     def raise_up(self) -> None:
-        """Whoever has an older token counts no more.
+        """Raise the fence: older tokens no longer count.
 
         Raises:
             DiskError: Somebody has a newer one ("disk.fenced"), or nothing can be written.
@@ -167,7 +167,7 @@ class Fence:
 
 
 def _keep(path: Path) -> None:
-    """What stands in a file or a folder outlives the machine's power."""
+    """Flush a file or a folder to the device."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -177,7 +177,7 @@ def encode_frame(frame: Frame | Hello) -> bytes:
 
 
 def decode(decoder: msgspec.msgpack.Decoder[T], data: bytes, sender: str) -> T:
-    """What bytes are that anybody may have sent.
+    """Decode bytes that anybody may have sent.
 
     Raises:
         FrameError: They are not what the decoder reads; the message says where they stop being it.

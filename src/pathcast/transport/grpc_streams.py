@@ -239,7 +239,7 @@ class ServerStream:
 
 
 def _at_once(told: Coroutine[Any, Any, str | None]) -> str | None:
-    """What a coroutine returns that has nothing to wait for."""
+    """Return the result of a coroutine that never waits."""
     try:
         told.send(None)
     except StopIteration as end:

@@ -82,7 +82,7 @@ class HostedKind:
 
     @property
     def kind(self) -> NodeKind:
-        """As a carrier takes it."""
+        """Return the node kind for a carrier."""
         return replace(self._kind, make=self._make, request=self._request, delivery=self._delivery)
 
     def _make(self, saved: Mapping[str, bytes], life: int) -> Node:

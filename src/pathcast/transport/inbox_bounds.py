@@ -65,7 +65,7 @@ class Gap(NamedTuple):
 
 
 class InboxState(NamedTuple):
-    """What is in an inbox, in numbers.
+    """The size of an inbox: deliveries, bytes and positions.
 
     Attributes:
         last: Position of the last delivery that came, taken or not.

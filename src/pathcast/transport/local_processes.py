@@ -181,7 +181,7 @@ class LocalProcesses(Nodes):
     async def followed(
         self, name: str, decoder: msgspec.msgpack.Decoder[Any]
     ) -> AsyncIterator[Any]:
-        """What its operator is told in the inbox of one, over lost connections, each once."""
+        """Iterate over one process's operator notices, each once, across lost connections."""
         async for group in followed(lambda: self.operator(name), OPERATOR, 0):
             for each in group:
                 yield decoder.decode(each.body)

@@ -42,7 +42,7 @@ class CallMeters:
 
 
 def call_metrics(meters: Iterable[CallMeters]) -> list[Metric]:
-    """What listeners counted, together."""
+    """Merge the counters of all listeners."""
     found = list(meters)
     refused = CounterMetricFamily(
         "pathcast_refusals",

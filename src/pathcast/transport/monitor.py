@@ -55,7 +55,7 @@ CONNECTIONS_MAX: Final = 16
 
 
 class Watched(Protocol):
-    """What a process does, as it shows it to monitoring; called in the event loop."""
+    """The state that a process shows to monitoring; called in the event loop."""
 
     async def metrics(self) -> list[Metric]:
         """All metrics, at this moment; raises PathcastError if it has stopped."""
@@ -98,7 +98,7 @@ class Monitor:
         self._held[name] = reason
 
     def release(self, name: str) -> None:
-        """What was held is not missing any more."""
+        """Clear the reason that was given as missing."""
         self._held.pop(name, None)
 
     @contextlib.contextmanager

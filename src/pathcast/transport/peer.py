@@ -1,4 +1,4 @@
-"""What clients ask of filtering peers, what they are told, and a peer that speaks to them.
+"""A filtering peer that serves clients: their requests, the answers and the notices.
 
 | client says | peer does | answer |
 |---|---|---|
@@ -106,7 +106,7 @@ class Accepted(_Said, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, tag=True):
-    """What became of a message that was published here.
+    """The outcome of a message that was published here.
 
     Attributes:
         message: The publisher's id of it.
@@ -130,7 +130,7 @@ TOLD: Final[msgspec.msgpack.Decoder[Told]] = msgspec.msgpack.Decoder(Told)
 
 
 def _flow(message: object) -> Flow:
-    """What keeps the ring together goes before what is filtered."""
+    """Choose the flow: maintenance of the ring goes before filtering."""
     if isinstance(message, Hosted):
         message = message.what
     if isinstance(message, Ask) and not isinstance(message.what, RingQuestion):
@@ -154,19 +154,19 @@ class ServedPeer:
         self.ring = ring
 
     def start(self, now: float) -> Sequence[Effect]:
-        """As a node."""
+        """Implement `Node.start`."""
         return _told(self.peer.start(now))
 
     def receive(self, sender: str, message: object, now: float) -> Sequence[Effect]:
-        """As a node."""
+        """Implement `Node.receive`."""
         return _told(self.peer.receive(sender, message, now))
 
     def wake(self, timer: str, now: float) -> Sequence[Effect]:
-        """As a node."""
+        """Implement `Node.wake`."""
         return _told(self.peer.wake(timer, now))
 
     def neighbour(self, name: str, up: bool, now: float) -> Sequence[Effect]:
-        """As a node."""
+        """Implement `Node.neighbour`."""
         return _told(self.peer.neighbour(name, up, now))
 
     def ended(self, name: str, now: float) -> Sequence[Effect]:
@@ -174,7 +174,7 @@ class ServedPeer:
         return _told(self.peer.ended(name, now))
 
     def request(self, client: str, messages: Sequence[object], now: float) -> list[Effect]:
-        """What a client asks for; of messages that it publishes, all are begun or none.
+        """Carry out a client's request; messages are published all or none.
 
         Raises:
             UnavailableError: Too many publications are under way; try again.

@@ -1,4 +1,4 @@
-"""What a peer of a ring shows to monitoring, and when it is on the ring."""
+"""Metrics of a peer of a ring, and its readiness: it is on the ring."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class PeerSection(ProcessSection):
 
 
 class RingSection(BaseModel):
-    """What all peers of a ring have to agree on."""
+    """Settings on which all peers of a ring agree."""
 
     model_config = FROZEN
     ENDED: ClassVar = {
@@ -176,7 +176,7 @@ class PeerSettings(FileSettings):
 
     @property
     def process(self) -> BrokerSettings:
-        """What a process of any node is told: whom it may hear, whom it calls."""
+        """Return the settings of the process: callers that it admits, addresses that it calls."""
         name = self.peer.name
         return BrokerSettings(
             broker=BrokerSection(

@@ -1,4 +1,4 @@
-r"""What is longer than a frame may be, in pieces: of publishers, and for subscribers.
+r"""Messages longer than a frame, in pieces: from publishers, and to subscribers.
 
 A piece is a byte that says whether it is the last one, and bytes. Brokers cut what they send each
 other themselves (`pathcast.overlay.parts`).
@@ -72,7 +72,7 @@ class PieceBudget:
 
     @contextlib.contextmanager
     def holding(self, sender: str) -> Iterator[HeldPieces]:
-        """What one call holds, which is given back at the end."""
+        """Give a call a share of the budget, which is returned at its end."""
         held = HeldPieces(self, sender)
         try:
             yield held
@@ -106,7 +106,7 @@ class PieceBudget:
 
 
 class HeldPieces:
-    """What one call holds of a budget."""
+    """One call's share of a budget."""
 
     def __init__(self, budget: PieceBudget, sender: str) -> None:
         self._budget = budget
@@ -114,7 +114,7 @@ class HeldPieces:
         self._bytes = 0
 
     def take(self, size: int) -> None:
-        """As of the budget."""
+        """Take bytes of the budget."""
         self._budget.take(self._sender, size)
         self._bytes += size
 
@@ -128,7 +128,7 @@ class HeldPieces:
 async def receive_pieces(
     stream: ByteStream, sender: str, held: HeldPieces | None = None
 ) -> bytes | None:
-    """What was sent in pieces; None when the other end has closed.
+    """Receive a message sent in pieces; None when the other end has closed.
 
     Args:
         stream: Where it comes from.

@@ -257,7 +257,7 @@ class RegistrationClient:
                     await self._look_for(source)
 
     async def deliveries(self, profile: str) -> AsyncIterator[Told]:
-        """What comes to this name at the host of a profile, other profiles there included.
+        """Iterate over deliveries to this name at a profile's host, of its other profiles as well.
 
         It does not end, and goes on where the host is played by another process. Deliveries come
         once each; those that were yielded and are not acknowledged come again to whoever follows

@@ -83,5 +83,5 @@ class RegistrySettings(FileSettings):
 
     @property
     def peers(self) -> list[Peer]:
-        """Who may call."""
+        """Return all callers that are admitted."""
         return [each.peer for each in self.clients]

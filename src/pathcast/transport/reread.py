@@ -41,7 +41,7 @@ LIVE: Final = frozenset({"clients", "neighbours", "tls"})
 
 
 class Admission:
-    """Who may call a process, and the certificates with which it listens.
+    """The callers that a process admits, and the certificates with which it listens.
 
     Args:
         services: What it offers, each with the gate that admits to it.

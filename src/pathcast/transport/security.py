@@ -1,4 +1,4 @@
-"""Who may connect, and as whom: certificates, tokens, roles, and where plain text is allowed.
+"""Authentication: certificates, tokens and roles, and the addresses where plain text is allowed.
 
 With certificates both ends show one that the operator's authority signed (mTLS), and its subject
 alternative name has to be the name that its owner goes by. A token is a secret of one peer, beside

@@ -1,4 +1,4 @@
-"""What a broker process offers to neighbours, publishers, subscribers and its operator, over gRPC.
+"""The gRPC service of a broker process, for neighbours, publishers, subscribers and operators.
 
 | method | who | what |
 |---|---|---|
@@ -159,12 +159,12 @@ _LETTER_CALLS: Final[msgspec.msgpack.Decoder[_LetterCall]] = msgspec.msgpack.Dec
 
 
 def not_described(starting: Starting) -> dict[str, object]:
-    """What a process can say of itself before it has a carrier; JSON."""
+    """Describe a process that has no carrier yet; JSON."""
     return {"name": starting.name, "starting": {"done": starting.done, "total": starting.total}}
 
 
 def described(carrier: Carrier) -> dict[str, object]:
-    """What every carrier can say of itself; JSON."""
+    """Describe any carrier; JSON."""
     return {
         "name": carrier.name,
         "neighbours": {

@@ -245,7 +245,7 @@ class TlsSection(BaseModel):
 
     @property
     def certificates(self) -> Certificates:
-        """As they are used."""
+        """Return the certificates as the listener takes them."""
         return Certificates(self.certificate, self.key, self.authority)
 
 
@@ -298,13 +298,13 @@ class CallerSection(BaseModel):
 
     @property
     def roles(self) -> frozenset[Role]:
-        """What it may do."""
+        """Return the caller's roles."""
         roles: dict[Role, bool] = {"publish": self.publish, "subscribe": self.subscribe}
         return frozenset(role for role, is_given in roles.items() if is_given)
 
     @property
     def peer(self) -> Peer:
-        """As a gate knows it."""
+        """Return the caller as authentication knows it."""
         return Peer(self.name, secret_of(self.token), self.roles)
 
 
@@ -331,7 +331,7 @@ class ClientSection(CallerSection):
 
     @property
     def roles(self) -> frozenset[Role]:
-        """What it may do."""
+        """Return the client's roles."""
         return super().roles | (frozenset({"operate"}) if self.operate else frozenset())
 
 
@@ -411,7 +411,7 @@ class BrokerSettings(FileSettings):
 
     @property
     def peers(self) -> list[Peer]:
-        """Who may call."""
+        """Return all callers that are admitted."""
         neighbours = [Peer(each.name, secret_of(each.token)) for each in self.neighbours]
         service: list[Peer] = []
         if self.registration is not None:
@@ -459,7 +459,7 @@ def secret_of(token: SecretStr | None) -> str | None:
 
 
 def node_settings(settings: BrokerSettings) -> NodeSettings:
-    """What the protocol is told."""
+    """Convert the file's settings to those of the protocol."""
     section = settings.broker
     broker = ProtocolSettings(
         trees=section.trees,

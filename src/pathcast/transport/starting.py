@@ -67,11 +67,11 @@ class Starting:
         return []
 
     async def unready(self) -> Mapping[str, str]:
-        """As `Watched` of a monitor."""
+        """Implement `Watched.unready`."""
         return {"profiles": f"{self.done:,} of {self.total:,} things that are kept are restored"}
 
     def counted(self, saved: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        """What a node saved; it is counted how much of that is read."""
+        """Iterate over a node's saved records and count those that were read."""
         self.total = len(saved)
         return _Counted(saved, self)
 

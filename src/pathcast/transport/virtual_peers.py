@@ -38,7 +38,7 @@ class VirtualPeers(Host):
         self.served = list(served.values())
 
     def request(self, client: str, messages: Sequence[object], now: float) -> list[Effect]:
-        """As of a peer."""
+        """Forward a client's request to a peer."""
         first = self.served[0]
         return self._done(now, [(first.ring.me.name, first.request(client, messages, now))])
 

@@ -23,7 +23,7 @@ CERTIFICATE_DAYS: Final = (30, 7, 1)
 
 
 class Watch:
-    """What was told of one process, so that it is not told again.
+    """Facts already reported about one process, so that each is reported once.
 
     Args:
         name: Of the process.

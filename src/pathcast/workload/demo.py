@@ -37,7 +37,7 @@ from pathcast.workload.subscriptions import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoParameters:
-    """What the demonstration gets.
+    """Parameters of the demonstration's input.
 
     Attributes:
         messages: Messages of all domains, 0 to 100,000,000.
@@ -108,7 +108,7 @@ class DemoParameters:
 
 @dataclass(frozen=True, slots=True)
 class DemoInput:
-    """What was written.
+    """The files that were written.
 
     Attributes:
         directory: Where.

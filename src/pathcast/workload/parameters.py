@@ -1,4 +1,4 @@
-"""What a workload looks like, in named and checked parameters.
+"""Parameters of a workload, named and checked.
 
 Example:
     >>> QueryParameters(count=1000, depth_max=6, wildcard=0.2, descendant=0.2).distinct

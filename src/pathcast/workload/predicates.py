@@ -34,7 +34,7 @@ _TRIES = 20
 
 
 class Step(Protocol):
-    """What a predicate must know of a location step."""
+    """The properties of a location step that a predicate needs."""
 
     @property
     def is_descendant(self) -> bool:

@@ -1,4 +1,4 @@
-"""What subscribers of the sample domains ask for: templates of queries, and what fills them.
+"""Query templates of the sample domains' subscribers, and the values that fill them.
 
 Example:
     >>> sorted(TEMPLATES) == ["alerts", "news", "payments"]

@@ -127,7 +127,7 @@ class IntegerValues:
         return _integers(self.attribute_counts[element, attribute.name])
 
     def attribute_odds(self, element: str, attribute: Attribute) -> float:
-        """As drawn; 1 for those that must be there."""
+        """The odds as drawn; 1 for attributes that are required."""
         return self.odds[element, attribute.name]
 
 

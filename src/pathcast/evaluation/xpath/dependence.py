@@ -1,4 +1,4 @@
-"""What of its context the value of an expression depends on.
+"""The parts of its context on which an expression's value depends.
 
 Example:
     >>> from pathcast.query import read_expression

@@ -263,7 +263,7 @@ class Evaluator:
         return self.filtered(passing, step.predicates)
 
     def filtered(self, nodes: list[Node], predicates: Sequence[Predicate]) -> list[Node]:
-        """What predicates leave of a list; positions count in its order (2.4)."""
+        """Filter a list by predicates; positions count in its order (2.4)."""
         for predicate in predicates:
             self.charge(len(nodes))
             is_number = kind_of(predicate.expr) is Kind.NUMBER
