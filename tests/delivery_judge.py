@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from pathcast import Broker, Subscription
-from pathcast.overlay.deliveries import Delivery, InForce, Lapsed
+from pathcast.overlay.deliveries import InboxDelivery, InForce, Lapsed
 
 CLIENT = "tester"
 """Who subscribes."""
@@ -154,14 +154,14 @@ class DeliveryJudge:
                 known.is_lapsed = False
                 if known.first is None:
                     known.first = len(self.sent)
-            case Delivery():
+            case InboxDelivery():
                 self._take_delivery(host, told)
             case Lapsed():
                 self._lapse(host, told)
             case _:
                 self.faults.append(f"{host} says {told}")
 
-    def _take_delivery(self, host: str, told: Delivery) -> None:
+    def _take_delivery(self, host: str, told: InboxDelivery) -> None:
         id, message = id_of(told.subscription), told.message
         known = self._version(host, id, told.version)
         if known.host != host:

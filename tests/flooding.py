@@ -12,7 +12,7 @@ import msgspec
 
 from pathcast.errors import ConfigError
 from pathcast.protocol import Deliver, Effect, Forget, Node, Save, Send, Wake
-from pathcast.transport.carrier import NodeKind
+from pathcast.transport.carrier import NodeAdapter
 from pathcast.transport.frames import Codec, Flow
 
 
@@ -119,9 +119,9 @@ def _backlog(node: Node) -> dict[str, int]:
 CODEC = Codec([Publish, Item, Taken, Count], _flow)
 
 
-def flooding(name: str, neighbours: Sequence[str]) -> NodeKind:
+def flooding(name: str, neighbours: Sequence[str]) -> NodeAdapter:
     """The kind of a flooding node with these neighbours."""
-    return NodeKind(
+    return NodeAdapter(
         lambda saved, life: FloodingNode(name, neighbours, saved),
         CODEC,
         _delivery,

@@ -13,19 +13,19 @@ import msgspec
 from pathcast.errors import StoreError
 from pathcast.store.leases import Lease
 from pathcast.store.records import (
-    Broker,
-    Catalog,
-    Change,
-    Profile,
+    BrokerRecord,
+    CatalogRecord,
+    ChangeRecord,
+    ProfileRecord,
     Record,
     Removal,
-    Source,
+    SourceRecord,
     check_short,
     checked_changes,
     kind_of,
 )
 
-_Record = TypeVar("_Record", Profile, Source, Catalog, Broker)
+_Record = TypeVar("_Record", ProfileRecord, SourceRecord, CatalogRecord, BrokerRecord)
 
 
 class MemoryStore:
@@ -38,7 +38,7 @@ class MemoryStore:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._records: dict[tuple[str, str], Record] = {}
-        self._log: list[Change] = []
+        self._log: list[ChangeRecord] = []
         self._requests: dict[str, tuple[str, str]] = {}
         self._leases: dict[str, tuple[Lease, float]] = {}
 
@@ -104,7 +104,7 @@ class MemoryStore:
         ]
         return self.position, sorted(found, key=lambda record: record.id)
 
-    def changes(self, after: int, limit: int = 10_000) -> list[Change]:
+    def changes(self, after: int, limit: int = 10_000) -> list[ChangeRecord]:
         """As for `Store`."""
         if after > self.position:
             raise StoreError("store.ahead", after=after, end=self.position)
@@ -140,8 +140,8 @@ class MemoryStore:
         position = self.position + 1
         if isinstance(change, Removal):
             if self._records.pop((kind, change.id), None) is not None:
-                self._log.append(Change(position, kind, change.id, None))
+                self._log.append(ChangeRecord(position, kind, change.id, None))
             return
         made = msgspec.structs.replace(change, version=position)
         self._records[kind, change.id] = made
-        self._log.append(Change(position, kind, change.id, made))
+        self._log.append(ChangeRecord(position, kind, change.id, made))

@@ -21,18 +21,18 @@ from typing import Any
 from broker_processes import BrokerProcesses
 from delivery_judge import CLIENT, DeliveryJudge, Known, id_of
 from pathcast.errors import PathcastError, SourceError, UnavailableError
-from pathcast.overlay.content import Profile
-from pathcast.overlay.messages import Source
+from pathcast.overlay.content import DeliveryProfile
+from pathcast.overlay.messages import SourceEntry
 from pathcast.overlay.publishers import Numbered
 from pathcast.transport.broker import (
     CODEC,
     DELIVERIES,
-    Accepted,
     Explain,
     Explained,
     ListSubscriptions,
-    Publish,
-    RegisterSource,
+    PublishRequest,
+    RegisterSourceRequest,
+    RequestAccepted,
     Subscribe,
     SubscriptionsListed,
     Unsubscribe,
@@ -143,7 +143,10 @@ class RealNetwork:
     async def source(self, root: str) -> None:
         """A source with a root."""
         self._sources[root] = f"of {root}"
-        assert await self.ask(root, RegisterSource(f"of {root}", Source())) == Accepted()
+        assert (
+            await self.ask(root, RegisterSourceRequest(f"of {root}", SourceEntry()))
+            == RequestAccepted()
+        )
 
     async def subscribe(self, host: str, id: str, query: str) -> None:
         """Asks for it; `in_force` waits for what it may rely on. A withdrawn id is used again."""
@@ -152,8 +155,8 @@ class RealNetwork:
 
     async def _subscribe(self, host: str, id: str, query: str) -> None:
         self.judge.ask(host, id, query)
-        answer = await self.ask(host, Subscribe(((id, Profile(query, "fragment")),)))
-        assert isinstance(answer, Accepted)
+        answer = await self.ask(host, Subscribe(((id, DeliveryProfile(query, "fragment")),)))
+        assert isinstance(answer, RequestAccepted)
         assert answer.versions.keys() == {id}, answer.refused
         self.judge.answer(host, id, query, answer.versions[id])
 
@@ -193,7 +196,7 @@ class RealNetwork:
                 id = f"{root}{number}"
                 self.judge.publish(root, id, body)
                 numbered = Numbered("p", number)
-                messages.append(Publish(self._sources[root], id, body, numbered))
+                messages.append(PublishRequest(self._sources[root], id, body, numbered))
             until = time.monotonic() + PATIENCE_SECONDS
             while True:
                 try:
@@ -412,14 +415,14 @@ class RealNetwork:
             await carrier.start([peer for peer in near[name] if name < peer])
         for root in self._sources:
             await carriers[root].ask(
-                CLIENT, RegisterSource(f"of {root}", Source()), PATIENCE_SECONDS
+                CLIENT, RegisterSourceRequest(f"of {root}", SourceEntry()), PATIENCE_SECONDS
             )
         for id, one in self.subscriptions.items():
             if one.is_wanted:
-                profiles = ((id, Profile(one.query, "fragment")),)
+                profiles = ((id, DeliveryProfile(one.query, "fragment")),)
                 host = carriers[one.host]
                 answer = await host.ask(CLIENT, Subscribe(profiles), PATIENCE_SECONDS)
-                assert isinstance(answer, Accepted)
+                assert isinstance(answer, RequestAccepted)
                 assert answer.refused == ()
         try:
             yield carriers

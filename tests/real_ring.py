@@ -27,11 +27,11 @@ from pathcast.transport.grpc_streams import Address
 from pathcast.transport.peer import (
     CODEC,
     TOLD,
-    Accepted,
-    Leave,
+    LeaveRing,
     Left,
-    Outcome,
-    Publish,
+    PeerAccepted,
+    PeerPublish,
+    PublicationReport,
     Register,
     StandingQuery,
 )
@@ -95,7 +95,7 @@ class RealRing:
         self.peers = PeerProcesses(directory, names, self.wires, ring)
         self.queries: dict[str, str] = {}
         self.messages: dict[str, bytes] = {}
-        self.outcomes: dict[str, Outcome] = {}
+        self.outcomes: dict[str, PublicationReport] = {}
         """By publication."""
         self.matched: Counter[tuple[str, str]] = Counter()
         """Query and publication."""
@@ -150,12 +150,12 @@ class RealRing:
         self.queries |= queries
         rows = tuple(StandingQuery(id, text) for id, text in queries.items())
         async with self.client(name) as client:
-            assert await client.ask(Register(rows)) == Accepted()
+            assert await client.ask(Register(rows)) == PeerAccepted()
 
     async def leave(self, name: str) -> None:
         """A peer leaves the ring, and its process ends."""
         async with self.client(name) as client:
-            assert await client.ask(Leave()) == Accepted()
+            assert await client.ask(LeaveRing()) == PeerAccepted()
         await eventually(lambda: name in self.left)
         self.peers.kill(name)
 
@@ -165,10 +165,10 @@ class RealRing:
         id = f"m{self._count}"
         self.messages[id] = body
         async with self.client(name) as client:
-            assert await client.publish([Publish(id, body)]) == []
+            assert await client.publish([PeerPublish(id, body)]) == []
         return id
 
-    def outcome_of(self, id: str) -> Outcome | None:
+    def outcome_of(self, id: str) -> PublicationReport | None:
         """What became of a message, once it is known."""
         return next((each for each in self.outcomes.values() if each.message == id), None)
 
@@ -230,7 +230,7 @@ class RealRing:
                 self.subscribed.add(id.removeprefix(f"{CLIENT}/"))
             case Matched(id, publication):
                 self.matched[id.removeprefix(f"{CLIENT}/"), publication] += 1
-            case Outcome():
+            case PublicationReport():
                 self.outcomes[told.published.publication] = told
             case Left(peer):
                 self.left.add(peer)

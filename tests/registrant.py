@@ -24,9 +24,9 @@ from pathcast.overlay.registration_messages import (
     Locate,
     Located,
     NotLeading,
-    Refused,
     RegisterInterest,
     RegisterSource,
+    RegistrationRefused,
     SourceRegistered,
     UpdateSource,
 )
@@ -99,7 +99,7 @@ class Registrant:
         if waiting is None or isinstance(message, NotLeading):
             # Of no request, or another node is to be asked: with the timer, not at once.
             return []
-        if isinstance(message, Refused) and message.retry:
+        if isinstance(message, RegistrationRefused) and message.retry:
             return []
         if isinstance(message, SourceRegistered):
             self.places[message.source] = (message.root, message.address)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pathcast.store import Broker, Store
+from pathcast.store import BrokerRecord, Store
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.local_processes import free_ports
 from pathcast.transport.registration_client import RegistrationClient
@@ -121,7 +121,7 @@ class RegistrationProcesses:
 
         def played() -> dict[str, str]:
             with self.open_store() as store:
-                brokers = store.state(Broker)[1]
+                brokers = store.state(BrokerRecord)[1]
             return {each.id: each.address for each in brokers}
 
         async def holds() -> bool:

@@ -23,10 +23,10 @@ from pathcast.overlay.registration_messages import (
     TellRoot,
 )
 from pathcast.protocol import Cancel, Deliver, Effect, Send, Wake
-from pathcast.store import Broker, Profile, Source
+from pathcast.store import BrokerRecord, ProfileRecord, SourceRecord
 from registrant import Registrant
 
-PART = Broker("b", "", "eu", 1e6, 10)
+PART = BrokerRecord("b", "", "eu", 1e6, 10)
 LEASE_SECONDS = 10.0
 
 
@@ -145,10 +145,10 @@ class World:
 
     def check(self) -> None:
         """What is true in every state."""
-        sources, profiles = self.store.state(Source)[1], self.store.state(Profile)[1]
+        sources, profiles = self.store.state(SourceRecord)[1], self.store.state(ProfileRecord)[1]
         assert len(sources) <= 1, "a source was registered twice"
         assert len(profiles) <= 1, "a profile was registered twice"
-        records: list[Source | Profile] = [*sources, *profiles]
+        records: list[SourceRecord | ProfileRecord] = [*sources, *profiles]
         for record in records:
             assert record.pending or record.id in self.known
         tokens = [node.leadership.lease.token for node in self.serving() if node.leadership.lease]

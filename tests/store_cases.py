@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from pathcast.store import Broker, Catalog, Change, Profile, Record, Source, Store
+from pathcast.store import (
+    BrokerRecord,
+    CatalogRecord,
+    ChangeRecord,
+    ProfileRecord,
+    Record,
+    SourceRecord,
+    Store,
+)
 from pathcast.store.records import kind_of
 
 
-def profile(name: str, query: str = "//a", **fields: object) -> Profile:
+def profile(name: str, query: str = "//a", **fields: object) -> ProfileRecord:
     """A profile of ann's."""
-    return Profile(name, "ann", query, **fields)  # type: ignore[arg-type]
+    return ProfileRecord(name, "ann", query, **fields)  # type: ignore[arg-type]
 
 
-def replayed(changes: list[Change]) -> dict[tuple[str, str], object]:
+def replayed(changes: list[ChangeRecord]) -> dict[tuple[str, str], object]:
     """The records after all changes."""
     found: dict[tuple[str, str], object] = {}
     for change in changes:
@@ -23,11 +31,11 @@ def replayed(changes: list[Change]) -> dict[tuple[str, str], object]:
     return found
 
 
-def check_whole(store: Store) -> list[Change]:
+def check_whole(store: Store) -> list[ChangeRecord]:
     """The log has no gap and ends at the head, and the records are what it comes to."""
     changes = store.changes(0, 1_000_000)
     assert [change.position for change in changes] == list(range(1, store.position + 1))
-    records: list[Record] = [*store.state(Profile)[1], *store.state(Source)[1]]
-    records += [*store.state(Catalog)[1], *store.state(Broker)[1]]
+    records: list[Record] = [*store.state(ProfileRecord)[1], *store.state(SourceRecord)[1]]
+    records += [*store.state(CatalogRecord)[1], *store.state(BrokerRecord)[1]]
     assert replayed(changes) == {(kind_of(record), record.id): record for record in records}
     return changes

@@ -17,12 +17,12 @@ from typer.testing import CliRunner
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[bench]'")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-from pathcast.dht.events import Events, Message
+from pathcast.dht.events import Events, EventTree
 from pathcast.dht.gates import Path as StatePath
 from pathcast.dht.gates import gates_of
 from pathcast.dht.identifiers import identifier, state_key
 from pathcast.dht.piece_finder import PieceFinder
-from pathcast.dht.piece_records import NOTHING, Link, PieceRecord, Reads, joined, read_behind
+from pathcast.dht.piece_records import NOTHING, PieceLink, PieceRecord, Reads, joined, read_behind
 from pathcast.errors import UnsupportedQueryError
 from pathcast.evaluation.fragment import Symbol
 from pathcast.message import MessageTree, parse_message
@@ -267,7 +267,7 @@ def test_pieces_find_what_the_whole_automaton_finds(seed: int) -> None:
         pieces = cut(case.table, load, hit, count)
         assert len(pieces.root) == pieces.number.max() + 1
         for document, tree in enumerate(case.trees):
-            message = Message(Events.of(tree))
+            message = EventTree(Events.of(tree))
             expected = {
                 (case.numbers[state_key(visit.path)], left_of(tree, visit.element))
                 for visit in case.visits(document)
@@ -282,7 +282,7 @@ def test_pieces_find_what_the_whole_automaton_finds(seed: int) -> None:
             assert TOP not in entries
             for piece, where in entries.items():
                 reads = [(e, read_in(case, pieces, k)) for k, its in where.items() for e in its]
-                part = Message(message.projected(reads))
+                part = EventTree(message.projected(reads))
                 visited, rest = run_part(case, pieces, piece, part, where)
                 assert not rest
                 # Where nothing is read, a //-child only goes on to loop.
@@ -307,14 +307,14 @@ def read_in(case: Case, pieces: Pieces, root: str) -> Reads:
 
 
 def run_part(
-    case: Case, pieces: Pieces, piece: int, message: Message, entered: dict[str, list[int]]
+    case: Case, pieces: Pieces, piece: int, message: EventTree, entered: dict[str, list[int]]
 ) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
     """States of a piece that are active at elements, and the states of others that are entered."""
     table, held = case.table, pieces.number == piece
     outside = np.flatnonzero((table.parent >= 0) & ~held & held[table.parent])
     record = PieceRecord(
         entries={table.key(state): {} for state in np.flatnonzero(held).tolist()},
-        links={table.key(state): Link("", NOTHING) for state in outside.tolist()},
+        links={table.key(state): PieceLink("", NOTHING) for state in outside.tolist()},
     )
     finder = PieceFinder()
     finder.follow(record)

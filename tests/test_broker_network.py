@@ -23,17 +23,17 @@ from pathcast.cli import net_client
 from pathcast.cli.app import build_app
 from pathcast.errors import ConfigError, PathcastError, PublicationError
 from pathcast.model import DeliverMode
-from pathcast.overlay.content import Profile
-from pathcast.overlay.deliveries import Delivery, InForce
-from pathcast.overlay.messages import Source
+from pathcast.overlay.content import DeliveryProfile
+from pathcast.overlay.deliveries import InboxDelivery, InForce
+from pathcast.overlay.messages import SourceEntry
 from pathcast.transport.broker import (
     DELIVERIES,
-    Accepted,
     Explain,
     Explained,
     NotTaken,
-    Publish,
-    RegisterSource,
+    PublishRequest,
+    RegisterSourceRequest,
+    RequestAccepted,
     Subscribe,
     Unsubscribe,
     broker_kind,
@@ -112,12 +112,12 @@ def test_deliveries_are_those_of_one_process_when_a_broker_is_killed(
             await begin(carrier)
         for root in "ac":
             await network.carriers[root].ask(
-                "shop", RegisterSource(f"of {root}", Source()), PATIENCE_SECONDS
+                "shop", RegisterSourceRequest(f"of {root}", SourceEntry()), PATIENCE_SECONDS
             )
         for name, host in hosts.items():
-            request = Subscribe(((name, Profile(PROFILES[name], modes[name])),))
+            request = Subscribe(((name, DeliveryProfile(PROFILES[name], modes[name])),))
             answer = await network.carriers[host].ask("ann", request, PATIENCE_SECONDS)
-            assert isinstance(answer, Accepted)
+            assert isinstance(answer, RequestAccepted)
             assert answer.versions.keys() == {name}
         for host in "abcd":
             await arrived(network.carriers[host], InForce, list(hosts.values()).count(host))
@@ -128,14 +128,14 @@ def test_deliveries_are_those_of_one_process_when_a_broker_is_killed(
             if number == 45:
                 await begin(start(network, "b", tmp_path / "b"))
             root = "ac"[number % 2]
-            await network.carriers[root].submit("shop", [Publish(f"of {root}", id, body)])
+            await network.carriers[root].submit("shop", [PublishRequest(f"of {root}", id, body)])
 
         def given() -> list[tuple[str, str, tuple[bytes, ...]]]:
             return [
                 (each.subscription.removeprefix("ann/"), each.message, each.results)
                 for carrier in network.carriers.values()
                 for each in inbox(carrier)
-                if isinstance(each, Delivery)
+                if isinstance(each, InboxDelivery)
             ]
 
         await eventually(lambda: len(given()) >= len(expected))
@@ -152,28 +152,31 @@ def test_requests_are_answered_and_refusals_are_typed() -> None:
         carrier = Carrier("a", broker_kind("a", [], members=[]), Disk(None), network.dial_from("a"))
         await carrier.start()
         answer = await carrier.ask(
-            "ann", Subscribe((("s1", Profile("//a")), ("s2", Profile("//[")))), PATIENCE_SECONDS
+            "ann",
+            Subscribe((("s1", DeliveryProfile("//a")), ("s2", DeliveryProfile("//[")))),
+            PATIENCE_SECONDS,
         )
-        assert isinstance(answer, Accepted)
+        assert isinstance(answer, RequestAccepted)
         assert [(id, code) for id, code, _ in answer.refused] == [("s2", "XPST0003")]
         answer = await carrier.ask("bob", Unsubscribe(("s1",)), PATIENCE_SECONDS)
-        assert isinstance(answer, Accepted)
+        assert isinstance(answer, RequestAccepted)
         assert [code for _, code, _ in answer.refused] == ["query.unknown"]
         told = await carrier.ask("op", Explain(b"<x><a/></x>"), PATIENCE_SECONDS)
         assert told == Explained((), ("ann/s1",))
-        await carrier.ask("shop", RegisterSource("shop", Source()), PATIENCE_SECONDS)
+        await carrier.ask("shop", RegisterSourceRequest("shop", SourceEntry()), PATIENCE_SECONDS)
         with pytest.raises(PublicationError):
-            await carrier.submit("shop", [Publish("nobody's", "m1", b"<a/>")])
+            await carrier.submit("shop", [PublishRequest("nobody's", "m1", b"<a/>")])
         (answer,) = await carrier.submit(
-            "shop", [Publish("nobody's", "m2", b"<a/>"), Publish("shop", "m3", b"<a/>")]
+            "shop",
+            [PublishRequest("nobody's", "m2", b"<a/>"), PublishRequest("shop", "m3", b"<a/>")],
         )
         assert isinstance(answer, NotTaken)
         assert (answer.message, answer.code) == ("m2", "publication.source")
-        await carrier.submit("shop", [Publish("shop", "m4", b"<a/>")])
-        await arrived(carrier, Delivery, 2)
-        came = [each for each in inbox(carrier) if isinstance(each, Delivery)]
+        await carrier.submit("shop", [PublishRequest("shop", "m4", b"<a/>")])
+        await arrived(carrier, InboxDelivery, 2)
+        came = [each for each in inbox(carrier) if isinstance(each, InboxDelivery)]
         assert [(each.message, each.position) for each in came] == [("m3", 1), ("m4", 2)]
-        assert await carrier.ask("ann", Unsubscribe(("s1",)), PATIENCE_SECONDS) == Accepted()
+        assert await carrier.ask("ann", Unsubscribe(("s1",)), PATIENCE_SECONDS) == RequestAccepted()
         assert await carrier.ask("op", Explain(b"<x><a/></x>"), PATIENCE_SECONDS) == Explained(
             (), ()
         )
@@ -286,9 +289,9 @@ class ClientOfTwoLives:
     async def __aexit__(self, *error: object) -> None:
         pass
 
-    async def ask(self, message: object) -> Accepted:
+    async def ask(self, message: object) -> RequestAccepted:
         assert isinstance(message, Subscribe)
-        return Accepted(versions={"s": 8})
+        return RequestAccepted(versions={"s": 8})
 
     async def waiting(self, name: str, after: int) -> AsyncIterator[tuple[Waiting, ...]]:
         groups: list[tuple[Waiting, ...]] = []  # nothing waits yet

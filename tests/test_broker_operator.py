@@ -21,25 +21,25 @@ from pathcast.cli.app import build_app
 from pathcast.cli.net import lag_notice, log_column
 from pathcast.errors import ConfigError, PublicationError, RegistrationError
 from pathcast.overlay.broker_node import NodeSettings
-from pathcast.overlay.broker_settings import BrokerSettings
-from pathcast.overlay.content import Profile
-from pathcast.overlay.deliveries import Delivery, InForce
+from pathcast.overlay.broker_settings import ProtocolSettings
+from pathcast.overlay.content import DeliveryProfile
+from pathcast.overlay.deliveries import InboxDelivery, InForce
 from pathcast.overlay.generalisation import Generalisation
 from pathcast.overlay.interest import EXACT, Policy
-from pathcast.overlay.messages import Source
+from pathcast.overlay.messages import SourceEntry
 from pathcast.overlay.xml_content import xml_content
 from pathcast.settings import read_settings
 from pathcast.store import Store
 from pathcast.transport.broker import (
     DEFAULT,
     DELIVERIES,
-    Accepted,
-    Expel,
+    ExpelRequest,
     Explain,
     Explained,
-    Leave,
-    Publish,
-    RegisterSource,
+    LeaveRequest,
+    PublishRequest,
+    RegisterSourceRequest,
+    RequestAccepted,
     Subscribe,
     broker_kind,
 )
@@ -70,15 +70,17 @@ async def line(policy: Policy = EXACT, settings: NodeSettings = DEFAULT) -> Memo
     await eventually(
         lambda: all(status(one, "links") == links for one in network.carriers.values())
     )
-    await network.carriers["a"].ask("shop", RegisterSource("shop", Source()), PATIENCE_SECONDS)
+    await network.carriers["a"].ask(
+        "shop", RegisterSourceRequest("shop", SourceEntry()), PATIENCE_SECONDS
+    )
     await eventually(lambda: "shop" in str(status(network.carriers["c"], "sources")))
     return network
 
 
 async def subscribe(carrier: Carrier, profiles: Mapping[str, str]) -> None:
-    rows = tuple((id, Profile(query, "ids")) for id, query in profiles.items())
+    rows = tuple((id, DeliveryProfile(query, "ids")) for id, query in profiles.items())
     answer = await carrier.ask("ann", Subscribe(rows), PATIENCE_SECONDS)
-    assert isinstance(answer, Accepted)
+    assert isinstance(answer, RequestAccepted)
     assert answer.versions.keys() == profiles.keys(), answer.refused
     await eventually(lambda: len(told(carrier, InForce)) == len(profiles))
 
@@ -99,7 +101,7 @@ def status(carrier: Carrier, key: str) -> object:
 
 async def has_room(carrier: Carrier) -> bool:
     try:
-        await carrier.submit("shop", [Publish("shop", "m", b"<a/>")])
+        await carrier.submit("shop", [PublishRequest("shop", "m", b"<a/>")])
     except PublicationError as error:
         return error.code != "publication.log"
     return True
@@ -133,25 +135,27 @@ def test_why_a_message_goes_to_a_neighbour() -> None:
 
 def test_a_broker_that_leaves_or_is_expelled_is_waited_for_no_more() -> None:
     async def main() -> None:
-        bounds = BrokerSettings(log_messages_max=3, lag_seconds=PATIENCE_SECONDS)
+        bounds = ProtocolSettings(log_messages_max=3, lag_seconds=PATIENCE_SECONDS)
         network = await line(settings=NodeSettings(broker=bounds))
         a, b, c = (network.carriers[name] for name in "abc")
         for name, told_why in (("a", "no other member"), ("nobody", "members: b, c")):
             with pytest.raises(ConfigError, match=told_why):
-                await a.ask("op", Expel(name), PATIENCE_SECONDS)
+                await a.ask("op", ExpelRequest(name), PATIENCE_SECONDS)
         await c.abandon()
         await published_until_refused(a)
-        assert await a.ask("op", Expel("c"), PATIENCE_SECONDS) == Accepted()
+        assert await a.ask("op", ExpelRequest("c"), PATIENCE_SECONDS) == RequestAccepted()
         await eventually(lambda: status(b, "members") == ["a", "b"])
         await eventually(lambda: has_room(a))
-        assert await b.ask("op", Leave(), PATIENCE_SECONDS) == Accepted()
+        assert await b.ask("op", LeaveRequest(), PATIENCE_SECONDS) == RequestAccepted()
         await eventually(lambda: status(b, "has_left") is True and status(a, "members") == ["a"])
         # Nobody would be sent what one subscribes to there, however long it runs.
-        answer = await b.ask("ann", Subscribe((("late", Profile("/order")),)), PATIENCE_SECONDS)
-        assert isinstance(answer, Accepted)
+        answer = await b.ask(
+            "ann", Subscribe((("late", DeliveryProfile("/order")),)), PATIENCE_SECONDS
+        )
+        assert isinstance(answer, RequestAccepted)
         assert [(id, code) for id, code, _ in answer.refused] == [("late", "registration.left")]
         with pytest.raises(RegistrationError, match="b leaves the network"):
-            await b.ask("op", RegisterSource("late", Source()), PATIENCE_SECONDS)
+            await b.ask("op", RegisterSourceRequest("late", SourceEntry()), PATIENCE_SECONDS)
         await network.stop()
 
     asyncio.run(main())
@@ -159,7 +163,7 @@ def test_a_broker_that_leaves_or_is_expelled_is_waited_for_no_more() -> None:
 
 def test_a_broker_that_is_away_holds_the_log_and_then_nobody_up() -> None:
     async def main() -> None:
-        bounds = BrokerSettings(log_messages_max=3, lag_seconds=1.0)
+        bounds = ProtocolSettings(log_messages_max=3, lag_seconds=1.0)
         network = await line(settings=NodeSettings(broker=bounds))
         a, b, c = (network.carriers[name] for name in "abc")
         await subscribe(b, {"s": "/a"})
@@ -171,7 +175,7 @@ def test_a_broker_that_is_away_holds_the_log_and_then_nobody_up() -> None:
         assert [log_of(a)[key] for key in ("messages", "messages_max", "bytes")] == [1, 3, 4]
         for count in range(2, 8):
             await eventually(lambda: has_room(a))
-            await eventually(lambda count=count: len(told(b, Delivery)) == count)  # type: ignore
+            await eventually(lambda count=count: len(told(b, InboxDelivery)) == count)  # type: ignore
         await eventually(lambda: len(log_of(a)["lags"]) == 1)  # others have said what they had
         (lag,) = log_of(a)["lags"]
         assert (lag["member"], lag["behind"], lag["is_waited_for"]) == ("c", 7, False)
@@ -212,9 +216,9 @@ def test_wider_tables_deliver_the_same(tmp_path: Path, trees: str) -> None:
         answer = await a.ask("op", Explain(b"<order><no>77</no></order>"), PATIENCE_SECONDS)
         assert answer == Explained(("b",), (), {"b": ("/order/no",)})
         bodies = [f"<order><no>{number}</no></order>".encode() for number in (3, 77, 4)]
-        await a.submit("shop", [Publish("shop", body.decode(), body) for body in bodies])
-        await eventually(lambda: len(told(c, Delivery)) == 2)
-        given = [(each.subscription, each.message) for each in told(c, Delivery)]
+        await a.submit("shop", [PublishRequest("shop", body.decode(), body) for body in bodies])
+        await eventually(lambda: len(told(c, InboxDelivery)) == 2)
+        given = [(each.subscription, each.message) for each in told(c, InboxDelivery)]
         assert sorted(given) == [("ann/s3", bodies[0].decode()), ("ann/s4", bodies[2].decode())]
         await network.stop()
 
@@ -223,12 +227,12 @@ def test_wider_tables_deliver_the_same(tmp_path: Path, trees: str) -> None:
 
 def test_a_host_takes_no_more_subscriptions_than_it_says() -> None:
     async def main() -> None:
-        network = await line(settings=NodeSettings(broker=BrokerSettings(subscriptions_max=2)))
+        network = await line(settings=NodeSettings(broker=ProtocolSettings(subscriptions_max=2)))
         c = network.carriers["c"]
         await subscribe(c, {"s1": "/a", "s2": "/b"})
-        rows = (("s3", Profile("/c")), ("s2", Profile("/d")))
+        rows = (("s3", DeliveryProfile("/c")), ("s2", DeliveryProfile("/d")))
         answer = await c.ask("ann", Subscribe(rows), PATIENCE_SECONDS)
-        assert isinstance(answer, Accepted)
+        assert isinstance(answer, RequestAccepted)
         assert [(id, code) for id, code, _ in answer.refused] == [("s3", "registration.full")]
         assert status(c, "subscriptions") == 2
         await network.stop()
@@ -301,13 +305,15 @@ def test_dead_letters_are_listed_posted_again_and_dropped_by_command(tmp_path: P
             clients=[{"name": "ann", **hook}],  # type: ignore[arg-type]
         )
         async with running(settings, broker_kind("b", [])) as carrier:
-            await carrier.ask("shop", RegisterSource("shop", Source()), PATIENCE_SECONDS)
-            profile = Profile("/order", "message")
+            await carrier.ask(
+                "shop", RegisterSourceRequest("shop", SourceEntry()), PATIENCE_SECONDS
+            )
+            profile = DeliveryProfile("/order", "message")
             answer = await carrier.ask("ann", Subscribe((("all", profile),)), PATIENCE_SECONDS)
-            assert isinstance(answer, Accepted)
+            assert isinstance(answer, RequestAccepted)
             assert answer.versions.keys() == {"all"}
             for number in range(3):
-                await carrier.submit("shop", [Publish("shop", f"m{number}", b"<order/>")])
+                await carrier.submit("shop", [PublishRequest("shop", f"m{number}", b"<order/>")])
             await eventually(lambda: carrier.disk.dead_letter_counts() == {"ann": 4})
             told = ["ann/all, in force", *(f"m{number}, ann/all" for number in range(3))]
             code, lines, said = await command()

@@ -33,11 +33,11 @@ from pathcast.errors import (
 )
 from pathcast.settings import read_settings
 from pathcast.transport.client import BrokerClient
-from pathcast.transport.frames import VERSION, Hello, decode_hello, encode_frame
+from pathcast.transport.frames import VERSION, ConnectionHello, decode_hello, encode_frame
 from pathcast.transport.grpc_streams import Address, ClientStream, ServerStream, open_stream
 from pathcast.transport.local_processes import free_ports
 from pathcast.transport.process import operator_of, read_control, running
-from pathcast.transport.security import Certificates, Gate, Peer
+from pathcast.transport.security import Authenticator, Certificates, KnownCaller
 from pathcast.transport.service import GuardedMethods, listen
 from pathcast.transport.settings import BrokerSettings
 from patience import PATIENCE_SECONDS, eventually
@@ -353,17 +353,17 @@ def test_garbage_over_grpc_is_refused_with_its_reason_and_others_go_on(tmp_path:
         )
         async with running(settings, flooding("b", ["a", "z"])) as carrier:
             kept = await open_stream("z", address_of(settings))
-            await kept.send(encode_frame(Hello("z", 10)))
+            await kept.send(encode_frame(ConnectionHello("z", 10)))
             await kept.receive()
             stream = await open_stream("a", address_of(settings))
-            await stream.send(encode_frame(Hello("a", 10)))
+            await stream.send(encode_frame(ConnectionHello("a", 10)))
             await stream.receive()
             await stream.send(b"garbage")
             with pytest.raises(FrameError) as caught:
                 await until_its_end(stream)
             assert caught.value.code == "frame.unreadable"
             other = await open_stream("a", address_of(settings))
-            await other.send(encode_frame(Hello("somebody", 10)))
+            await other.send(encode_frame(ConnectionHello("somebody", 10)))
             with pytest.raises(PeerRefusedError):
                 await until_its_end(other)
             async with BrokerClient("ann", address_of(settings), CODEC) as client:
@@ -379,7 +379,7 @@ class OfAnotherVersion(GuardedMethods):
     """What listens for a neighbour whose protocol is a later one."""
 
     def __init__(self, name: str, caller: str) -> None:
-        super().__init__(Gate([Peer(caller, None)], with_certificates=False))
+        super().__init__(Authenticator([KnownCaller(caller, None)], with_certificates=False))
         self._offer_stream("/pathcast.Broker/Frames", self._frames)
         self._name = name
         self.heard: list[list[object]] = []
@@ -416,11 +416,13 @@ def test_neighbours_of_another_version_are_refused_on_both_sides_and_others_go_o
         )
         async with running(settings, flooding("b", ["a", "c", "z"])) as carrier:
             kept = await open_stream("z", address_of(settings))
-            await kept.send(encode_frame(Hello("z", 10)))
+            await kept.send(encode_frame(ConnectionHello("z", 10)))
             await kept.receive()
             calling = await open_stream("c", address_of(settings))
             await calling.send(msgspec.msgpack.encode(["c", 10, VERSION + 1, {"new": True}]))
-            assert decode_hello(await calling.receive() or b"", "b", "c") == Hello("b", 2048)
+            assert decode_hello(await calling.receive() or b"", "b", "c") == ConnectionHello(
+                "b", 2048
+            )
             with pytest.raises(FrameError) as caught:
                 await until_its_end(calling)
             assert caught.value.params == {
@@ -541,7 +543,7 @@ def test_at_sighup_new_neighbours_are_taken_up_and_a_bad_file_is_told(
 
         async def hello() -> None:
             stream = await open_stream("a", address_of(settings))
-            await stream.send(encode_frame(Hello("a", 10)))
+            await stream.send(encode_frame(ConnectionHello("a", 10)))
             assert await stream.receive() is not None
             await stream.close()
 

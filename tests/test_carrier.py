@@ -23,7 +23,14 @@ from pathcast.transport.connection import (
     Connection,
 )
 from pathcast.transport.disk import REMEMBERED, Disk, Waiting
-from pathcast.transport.frames import Flow, Frame, Hello, Packet, decode_frame, encode_frame
+from pathcast.transport.frames import (
+    ConnectionHello,
+    Flow,
+    Packet,
+    PacketFrame,
+    decode_frame,
+    encode_frame,
+)
 from pathcast_lab.sim.memory_streams import MemoryNetwork, MemoryStream
 from patience import PATIENCE_SECONDS, eventually
 
@@ -166,7 +173,7 @@ async def an_open_connection(credit: int) -> tuple[Connection, MemoryStream, asy
     async def take(peer: str, taken: object) -> None: ...
 
     connection = Connection("a", "b", here, CODEC, take, lambda peer: True)
-    await there.send(encode_frame(Hello("b", credit)))
+    await there.send(encode_frame(ConnectionHello("b", credit)))
     await connection.open()
     await there.receive()
     return connection, there, asyncio.create_task(connection.run())
@@ -234,7 +241,7 @@ def test_a_neighbour_gets_no_more_messages_than_it_gave_credit_for_but_all_contr
         assert await get(4) == [Flow.CONTROL, Flow.MESSAGE, Flow.MESSAGE, Flow.MESSAGE]
         await asyncio.sleep(0.02)
         assert connection.queued == 7
-        await there.send(encode_frame(Frame((), 5)))
+        await there.send(encode_frame(PacketFrame((), 5)))
         assert len(await get(6)) == 6
         assert connection.queued == 5
         await connection.close()
@@ -250,12 +257,12 @@ def test_who_sends_more_than_the_credit_is_cut_off() -> None:
         async def take(peer: str, taken: object) -> None: ...
 
         connection = Connection("a", "b", here, CODEC, take, lambda peer: False)
-        await there.send(encode_frame(Hello("b", 1)))
+        await there.send(encode_frame(ConnectionHello("b", 1)))
         await connection.open()
         body = msgspec.msgpack.encode(Item("i", b""))
         running = asyncio.create_task(connection.run())
         for _ in range(WINDOW // 1000 + 1):
-            await there.send(encode_frame(Frame((Packet(Flow.MESSAGE, body),) * 1000, 1)))
+            await there.send(encode_frame(PacketFrame((Packet(Flow.MESSAGE, body),) * 1000, 1)))
         with pytest.raises(FrameError) as caught:
             await running
         assert caught.value.code == "frame.credit"
@@ -267,9 +274,9 @@ GARBAGE = [
     b"",
     b"\xff",
     b"GET / HTTP/1.1\r\n\r\n",
-    encode_frame(Frame((Packet(Flow.CONTROL, b"garbage"),), 1)),
-    encode_frame(Frame((Packet(Flow.MESSAGE, msgspec.msgpack.encode(Taken("x"))),), 1)),
-    encode_frame(Frame((Packet(Flow.CONTROL, msgspec.msgpack.encode({"type": "Os"})),), 1)),
+    encode_frame(PacketFrame((Packet(Flow.CONTROL, b"garbage"),), 1)),
+    encode_frame(PacketFrame((Packet(Flow.MESSAGE, msgspec.msgpack.encode(Taken("x"))),), 1)),
+    encode_frame(PacketFrame((Packet(Flow.CONTROL, msgspec.msgpack.encode({"type": "Os"})),), 1)),
     msgspec.msgpack.encode([[[9, b""]], 1]),
     msgspec.msgpack.encode([[[0, b""]] * 1025, 1]),
     msgspec.msgpack.encode([[], -1]),
@@ -288,7 +295,7 @@ def test_a_peer_that_sends_garbage_is_cut_off_and_others_are_not(garbage: bytes)
         await eventually(lambda: "c" in b.neighbours.connections)
         kept = b.neighbours.connections["c"]
         stream = await network.dial_from("a")("b")
-        await stream.send(encode_frame(Hello("a", 10)))
+        await stream.send(encode_frame(ConnectionHello("a", 10)))
         await eventually(lambda: "a" in b.neighbours.connections)
         await stream.send(garbage)
         await eventually(lambda: "a" not in b.neighbours.connections)
@@ -303,7 +310,7 @@ def test_a_peer_that_sends_garbage_is_cut_off_and_others_are_not(garbage: bytes)
 
 def test_random_bytes_are_frames_or_frame_errors() -> None:
     chance = random.Random(5)
-    real = encode_frame(Frame((CODEC.packet(Item("i", b"body")),) * 3, 7))
+    real = encode_frame(PacketFrame((CODEC.packet(Item("i", b"body")),) * 3, 7))
     counts = {"frame": 0, "error": 0}
     for _ in range(10_000):
         data = bytearray(real if chance.random() < 0.8 else chance.randbytes(40))

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
 pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 
-from pathcast.overlay.deliveries import Delivery
+from pathcast.overlay.deliveries import InboxDelivery
 from pathcast.transport.broker import broker_kind
 from pathcast.transport.process import read_control, running
 from patience import PATIENCE_SECONDS
@@ -39,7 +39,7 @@ def test_a_client_subscribes_publishes_and_follows_over_a_restart_of_the_broker(
     names = example()
     subscribe: Callable[..., Awaitable[int]] = names["subscribe"]
     publish: Callable[..., Awaitable[list[str]]] = names["publish"]
-    follow: Callable[..., AsyncIterator[tuple[int, Delivery]]] = names["follow"]
+    follow: Callable[..., AsyncIterator[tuple[int, InboxDelivery]]] = names["follow"]
 
     async def main() -> None:
         settings = settings_for(tmp_path, clients=[{"name": "ann", "token": "hers"}])

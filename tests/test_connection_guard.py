@@ -24,13 +24,13 @@ import grpc.aio
 from flooding import CODEC, Count, Publish, flooding
 from pathcast.errors import FrameError, PathcastError, UnavailableError
 from pathcast.transport.client import BrokerClient
-from pathcast.transport.connection_guard import ConnectionBounds, Place, place_of, surplus
+from pathcast.transport.connection_guard import ConnectionBounds, RemoteAddress, place_of, surplus
 from pathcast.transport.database_file import DATABASE
-from pathcast.transport.frames import Hello, encode_frame
+from pathcast.transport.frames import ConnectionHello, encode_frame
 from pathcast.transport.grpc_streams import SERVICE, Address, ClientStream, open_stream
 from pathcast.transport.pieces import PIECE_BYTES
 from pathcast.transport.process import operator_of, read_control, running
-from pathcast.transport.security import Gate, Peer
+from pathcast.transport.security import Authenticator, KnownCaller
 from pathcast.transport.service import GuardedMethods, listen
 from pathcast.transport.settings import BrokerSettings
 from patience import eventually
@@ -83,7 +83,7 @@ async def all_get_in(settings: BrokerSettings) -> None:
 
     async def neighbour() -> bool:
         stream = await open_stream("a", address_of(settings))
-        await stream.send(encode_frame(Hello("a", 10)))
+        await stream.send(encode_frame(ConnectionHello("a", 10)))
         answer = await stream.receive()
         await stream.close()
         return answer is not None
@@ -143,7 +143,7 @@ class Answering(GuardedMethods):
     METHOD = "/test/Answer"
 
     def __init__(self) -> None:
-        super().__init__(Gate([Peer("ann", "hers")], with_certificates=False))
+        super().__init__(Authenticator([KnownCaller("ann", "hers")], with_certificates=False))
         self.asked: list[bytes] = []
         self._offer_answer(self.METHOD, self._answer)
 
@@ -225,7 +225,7 @@ def test_a_client_has_so_many_calls_and_others_have_theirs(tmp_path: Path) -> No
 
 async def all_get_in_but_ann(settings: BrokerSettings) -> None:
     stream = await open_stream("a", address_of(settings))
-    await stream.send(encode_frame(Hello("a", 10)))
+    await stream.send(encode_frame(ConnectionHello("a", 10)))
     assert await stream.receive() is not None
     await stream.close()
     async with operator_of(settings.broker.directory, CODEC) as operator:
@@ -322,27 +322,27 @@ def test_a_piece_that_is_too_long_is_refused(tmp_path: Path) -> None:
 
 def test_of_strangers_the_oldest_go_and_no_address_has_them_all() -> None:
     bounds = ConnectionBounds(strangers_max=8, stranger_seconds=10.0)
-    many = {Place("10.0.0.1", port): 1.0 + port / 1000 for port in range(100)}
-    other = Place("10.0.0.2", 1)
+    many = {RemoteAddress("10.0.0.1", port): 1.0 + port / 1000 for port in range(100)}
+    other = RemoteAddress("10.0.0.2", 1)
     gone = surplus({**many, other: 5.0}, bounds)
     assert other not in gone
-    assert set(many) - set(gone) == {Place("10.0.0.1", port) for port in range(2)}
+    assert set(many) - set(gone) == {RemoteAddress("10.0.0.1", port) for port in range(2)}
     assert surplus({other: 11.0}, bounds) == [other]
-    spread = {Place(f"10.0.1.{host}", 1): float(host) / 100 for host in range(20)}
+    spread = {RemoteAddress(f"10.0.1.{host}", 1): float(host) / 100 for host in range(20)}
     assert len(surplus(spread, bounds)) == 20 - 8
 
 
 @pytest.mark.parametrize(
     ("peer", "place"),
     [
-        ("ipv4:10.0.0.1:80", Place("10.0.0.1", 80)),
-        ("ipv6:%5B::ffff:10.0.0.1%5D:80", Place("10.0.0.1", 80)),
-        ("ipv6:[::1]:80", Place("::1", 80)),
+        ("ipv4:10.0.0.1:80", RemoteAddress("10.0.0.1", 80)),
+        ("ipv6:%5B::ffff:10.0.0.1%5D:80", RemoteAddress("10.0.0.1", 80)),
+        ("ipv6:[::1]:80", RemoteAddress("::1", 80)),
         ("unix:", None),
         ("unix:/run/b", None),
     ],
 )
 def test_a_place_is_the_same_in_the_words_of_grpc_and_of_the_system(
-    peer: str, place: Place | None
+    peer: str, place: RemoteAddress | None
 ) -> None:
     assert place_of(peer) == place

@@ -13,10 +13,10 @@ pytest.importorskip("msgspec")
 from generators.message_text import random_message
 from pathcast.dht.asking import Asking
 from pathcast.dht.batches import held_records, in_batches
-from pathcast.dht.events import Events, Message
+from pathcast.dht.events import Events, EventTree
 from pathcast.dht.filtering import FilteringSettings
 from pathcast.dht.gathering import Gathering, answer_together
-from pathcast.dht.messages import Done, Known, Later, Record, Refused, Replies, Reply
+from pathcast.dht.messages import Done, Known, Later, Replies, Reply, RequestRefused, RingRecord
 from pathcast.dht.piece_messages import Indexed, Match, Together
 from pathcast.message import parse_message
 from pathcast.protocol import Effect, Send
@@ -48,7 +48,7 @@ def test_what_is_asked_together_is_answered_one_by_one() -> None:
     def do(question: object, answer: object) -> None:
         match question:
             case Match(registration="one"):
-                answer(Refused())  # type: ignore[operator]
+                answer(RequestRefused())  # type: ignore[operator]
             case Indexed(registration="r2"):
                 answer(Later())  # type: ignore[operator]
             case _:
@@ -56,7 +56,7 @@ def test_what_is_asked_together_is_answered_one_by_one() -> None:
 
     answers: list[Reply] = []
     answer_together(ask.what, do, answers.append)  # type: ignore[attr-defined]
-    assert answers == [Replies((Refused(), Done(), Done(), Later()))]
+    assert answers == [Replies((RequestRefused(), Done(), Done(), Later()))]
     # What is asked meanwhile waits for the answer; and of one who is dead nobody waits.
     gathering.add("p", Match("m", "three", "q"), replied("three"))
     assert len([each for each in out if isinstance(each, Send)]) == 1
@@ -72,7 +72,7 @@ def test_nothing_asked_together_is_answered_with_nothing() -> None:
 
 
 def test_large_records_travel_a_few_at_a_time() -> None:
-    held = {f"k{n}": Record(f"k{n}", bytes(400_000), 1, "w") for n in range(5)}
+    held = {f"k{n}": RingRecord(f"k{n}", bytes(400_000), 1, "w") for n in range(5)}
     asked = [Known.of(key, held[key] if key == "k1" else None) for key in [*held, "none"]]
     found = held_records(asked, held.get)
     assert [each.key for each in found.records] == ["k0"]
@@ -84,9 +84,9 @@ def test_large_records_travel_a_few_at_a_time() -> None:
 def test_what_several_elements_see_is_what_each_sees(seed: int) -> None:
     """Pieces that travel to one peer share what is read of a message."""
     draw = random.Random(seed)
-    message = Message(Events.of(parse_message(random_message(draw))))
+    message = EventTree(Events.of(parse_message(random_message(draw))))
     elements = draw.sample(message.events.left, min(3, len(message.events.left)))
-    together = Message(message.projected([(element, ALL_ELEMENTS) for element in elements]))
+    together = EventTree(message.projected([(element, ALL_ELEMENTS) for element in elements]))
     for element in elements:
         alone = [(element, ALL_ELEMENTS)]
         assert together.projected(alone) == message.projected(alone)

@@ -27,10 +27,10 @@ from generators.alphabet import ALPHABET
 from generators.query_text import random_query
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.messages import Ask
-from pathcast.dht.peer import Peer, Settings
+from pathcast.dht.peer import RingPeer, Settings
 from pathcast.dht.piece_messages import Match, Visit
-from pathcast.dht.piece_records import Link, PieceRecord, Reads, decoded_piece, encoded_piece
-from pathcast.dht.safeguards import Safeguards
+from pathcast.dht.piece_records import PieceLink, PieceRecord, Reads, decoded_piece, encoded_piece
+from pathcast.dht.safeguards import RingSafeguards
 from pathcast_lab.sim import Faults
 from pathcast_lab.sim.filtering_world import FilteringWorld, LostMatch
 from pathcast_lab.sim.static_ring import StaticPeer, StaticRing
@@ -81,7 +81,7 @@ def test_queries_are_soon_in_force_while_patient_peers_join() -> None:
 
 def lossy(is_on: bool) -> FilteringSettings:
     """For worlds in which a record has one holder, who leaves or crashes."""
-    return FilteringSettings(SMALL, safeguards=Safeguards(keeps_doubt=is_on))
+    return FilteringSettings(SMALL, safeguards=RingSafeguards(keeps_doubt=is_on))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_what_nobody_holds_any_more_is_not_proved_and_then_restored(
     for seed in seeds:
         world = churned(seed, lossy(True), copies=1)
         below = [peer.substrate for peer in peers_of(world)]
-        lost += sum(peer.restoring.lost for peer in below if isinstance(peer, Peer))
+        lost += sum(peer.restoring.lost for peer in below if isinstance(peer, RingPeer))
         world.check()
         # Once nobody comes or goes any more, all is as it was, in time.
         assert any(is_restored(world) for _ in range(12)), seed
@@ -128,7 +128,7 @@ def test_what_is_lost_is_missed_silently_where_it_is_taken_for_empty() -> None:
 def test_a_query_that_is_new_meets_no_publication_that_is_over(is_on: bool) -> None:
     """A visit that is done late finds the query, and cannot know that it was asked since."""
     world = FilteringWorld.on_static_ring(
-        1, 6, FilteringSettings(safeguards=Safeguards(asks_publisher=is_on))
+        1, 6, FilteringSettings(safeguards=RingSafeguards(asks_publisher=is_on))
     )
     world.publish("p0", MESSAGES[0])
     world.run(3)
@@ -218,9 +218,9 @@ def test_what_a_dead_peer_held_is_reported_as_not_proved(is_on: bool) -> None:
         patience_seconds=0.5,
         patience_tries=3,
         tries=3,
-        safeguards=Safeguards(counts_credits=is_on),
+        safeguards=RingSafeguards(counts_credits=is_on),
     )
-    link = Link("start/a/b", Reads((), 0))
+    link = PieceLink("start/a/b", Reads((), 0))
     records = {
         "start": encoded_piece(PieceRecord(links={"start/a/b": link})),
         "start/a/b": encoded_piece(PieceRecord(("start/a/b",))),
@@ -250,5 +250,5 @@ def test_what_a_dead_peer_held_is_reported_as_not_proved(is_on: bool) -> None:
 def test_every_safeguard_is_among_those_that_are_missed() -> None:
     here = Path(__file__)
     tests = here.read_text() + here.with_name("test_dht_pieces.py").read_text()
-    for field in fields(Safeguards):
+    for field in fields(RingSafeguards):
         assert f"{field.name}=is_on" in tests or f'"{field.name}"' in tests

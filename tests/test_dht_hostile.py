@@ -14,10 +14,10 @@ import msgspec
 
 from generators.strategies import messages
 from pathcast.dht.credit import Ledger
-from pathcast.dht.events import Events, Message
+from pathcast.dht.events import Events, EventTree
 from pathcast.dht.filtering import FilteringPeer
-from pathcast.dht.hosting import Host, Hosted
-from pathcast.dht.messages import Answer, Ask, Refused, decoded, encoded
+from pathcast.dht.hosting import Hosted, PeerHost
+from pathcast.dht.messages import Answer, Ask, RequestRefused, decoded, encoded
 from pathcast.dht.piece_messages import (
     Elements,
     IndexQuery,
@@ -30,7 +30,7 @@ from pathcast.dht.piece_messages import (
 )
 from pathcast.dht.piece_records import (
     Entry,
-    Link,
+    PieceLink,
     PieceRecord,
     Reads,
     decoded_piece,
@@ -125,11 +125,11 @@ def test_forged_credits_are_refused_and_do_not_end_an_execution(
 def test_a_match_that_nobody_asked_for_is_refused() -> None:
     [reply] = peer().receive("evil", Ask(1, None, Match("m", "r", "q")), 0.0)
     assert isinstance(reply, Send)
-    assert reply.message == Answer(1, Refused())
+    assert reply.message == Answer(1, RequestRefused())
 
 
 def test_a_member_of_another_host_is_not_believed() -> None:
-    host = Host("h", {"h#0": peer()})
+    host = PeerHost("h", {"h#0": peer()})
     message = Hosted("h#0", "g#1", Ask(1, None, Match("m", "r", "q")))
     with pytest.raises(PeerError) as refused:
         host.receive("evil", message, 0.0)
@@ -146,7 +146,7 @@ def test_a_piece_that_cannot_be_read_is_refused() -> None:
     hostile: list[Callable[[], bytes]] = [
         lambda: b"",
         lambda: b"\x93\x01",
-        lambda: encoded_piece(PieceRecord(links={"start/a": Link("start/a", Reads((), -1))})),
+        lambda: encoded_piece(PieceRecord(links={"start/a": PieceLink("start/a", Reads((), -1))})),
         lambda: b"\x91\x81\xa1a\x92\x01" * 4000,
     ]
     for value in hostile:
@@ -159,10 +159,10 @@ def test_a_piece_that_cannot_be_read_is_refused() -> None:
 def test_a_part_of_a_message_says_what_lies_in_what(body: bytes) -> None:
     tree = parse_message(body)
     events = Events.of(tree)
-    whole = Message(events)
+    whole = EventTree(events)
     assert len(events.left) == len(tree)
     for element in (0, *events.left):
-        part = Message(whole.projected([(element, ALL_ELEMENTS)]))
+        part = EventTree(whole.projected([(element, ALL_ELEMENTS)]))
         assert children_of(part.events)(element) == children_of(events)(element)
         assert part.depth(element) == whole.depth(element)
         for place, other in enumerate(events.left):

@@ -38,7 +38,7 @@ from pathcast.dht.piece_messages import (
 )
 from pathcast.dht.piece_records import (
     Entry,
-    Link,
+    PieceLink,
     PieceRecord,
     Reads,
     covering,
@@ -47,8 +47,8 @@ from pathcast.dht.piece_records import (
     moved,
     with_entry,
 )
-from pathcast.dht.publishing import Published
-from pathcast.dht.safeguards import Safeguards
+from pathcast.dht.publishing import PublicationOutcome
+from pathcast.dht.safeguards import RingSafeguards
 from pathcast.errors import PeerError
 from pathcast.message import parse_message
 from pathcast.protocol import Deliver, Effect, Send, Wake
@@ -57,10 +57,10 @@ from pathcast_lab.sim.static_ring import StaticPeer, StaticRing
 
 
 def in_pieces(
-    safeguards: Safeguards | None = None, gather_seconds: float | None = None
+    safeguards: RingSafeguards | None = None, gather_seconds: float | None = None
 ) -> FilteringSettings:
     return FilteringSettings(
-        SMALL, gather_seconds=gather_seconds, safeguards=safeguards or Safeguards()
+        SMALL, gather_seconds=gather_seconds, safeguards=safeguards or RingSafeguards()
     )
 
 
@@ -108,7 +108,7 @@ def test_no_match_is_lost_while_queries_come_and_go(seeds: Sequence[int]) -> Non
 
 @pytest.mark.parametrize("safeguard", ["passes_on", "waits_for_readers", "tells_once"])
 def test_a_safeguard_is_missed(safeguard: str) -> None:
-    safeguards = replace(Safeguards(), **{safeguard: False})
+    safeguards = replace(RingSafeguards(), **{safeguard: False})
     assert any(is_missed(seed, in_pieces(safeguards)) for seed in range(40))
 
 
@@ -165,7 +165,7 @@ def held_by(peer: FilteringPeer) -> Mapping[str, tuple[bytes | None, int]]:
 
 EVENTS = Events.of(parse_message(b"<a><b><c/></b><b/></a>"))
 ENTRY = Entry("r", "s", "q", "/a/b", (), True)
-LINK = Link("start/a", Reads(("b",), 1))
+LINK = PieceLink("start/a", Reads(("b",), 1))
 NEW = PieceRecord(("start/a/b",), entries={"start/a/b": {"r": ENTRY}})
 
 
@@ -206,7 +206,7 @@ def replace_events(events: Events) -> RunPieces:
 
 @pytest.mark.parametrize("is_on", [True, False])
 def test_a_piece_that_is_not_there_yet_is_waited_for(is_on: bool) -> None:
-    peer = alone(in_pieces(Safeguards(waits_for_pieces=is_on)))
+    peer = alone(in_pieces(RingSafeguards(waits_for_pieces=is_on)))
     effects = peer.receive("q", Ask(1, None, entered("start/a/b", "start/a/b", 2)), 0.0)
     empty = Ran("m", {"start/a/b": (2,)}, {}, 1, 1, ())
     assert said(effects) == ([] if is_on else [empty])
@@ -216,7 +216,7 @@ def test_a_piece_that_is_not_there_yet_is_waited_for(is_on: bool) -> None:
 
 @pytest.mark.parametrize("is_on", [True, False])
 def test_a_query_that_was_removed_does_not_come_back(is_on: bool) -> None:
-    peer = alone(in_pieces(Safeguards(remembers_removals=is_on)))
+    peer = alone(in_pieces(RingSafeguards(remembers_removals=is_on)))
     asked = IndexQuery("start/a/b", ENTRY, 1)
     ask(peer, asked)
     ask(peer, RemoveQuery("start/a/b", "r", "q", 2))
@@ -235,7 +235,7 @@ def test_a_query_that_was_removed_does_not_come_back(is_on: bool) -> None:
 )
 def test_whoever_comes_to_a_piece_that_was_being_cut_makes_it_go_on(asked: PieceQuestion) -> None:
     """The peer that began it is dead: what leaves has been stored with its copies."""
-    link = Link("start/a/b", Reads((), 0))
+    link = PieceLink("start/a/b", Reads((), 0))
     peer = alone(
         in_pieces(), {"start": PieceRecord(links={"start/a/b": link}, leaving={"start/a/b": NEW})}
     )
@@ -249,16 +249,18 @@ def test_whoever_comes_to_a_piece_that_was_being_cut_makes_it_go_on(asked: Piece
 
 
 def test_what_a_piece_has_given_away_is_reached_by_the_old_link_and_by_the_new() -> None:
-    link = Link("start/a", Reads(("b", "c"), 2))
+    link = PieceLink("start/a", Reads(("b", "c"), 2))
     records = {
-        "start": PieceRecord(links={"start/a": link, "start/x": Link("start/a", Reads((), 0))}),
+        "start": PieceRecord(
+            links={"start/a": link, "start/x": PieceLink("start/a", Reads((), 0))}
+        ),
         "start/a": PieceRecord(("start/a", "start/x")),
         "start/x": PieceRecord(("start/x",)),
     }
     peer = alone(in_pieces(), records)
     asked = IndexQuery("start/x/y", ENTRY, 1)
     ask(peer, asked)
-    assert kept(peer, "start").links["start/x"] == Link("start/a", Reads(("y",), 1))
+    assert kept(peer, "start").links["start/x"] == PieceLink("start/a", Reads(("y",), 1))
     assert list(kept(peer, "start/a").entries) == ["start/x/y"]
     # It is cut; a query that was on its way with the old link is passed on, as is a removal.
     cut = moved(kept(peer, "start/a"), ["start/x"], "start/x")
@@ -274,7 +276,7 @@ def test_what_a_piece_has_given_away_is_reached_by_the_old_link_and_by_the_new()
 def test_a_link_is_not_led_back_by_what_comes_late() -> None:
     """The piece in between does not know what queries read that have passed it by."""
     peer = alone(
-        in_pieces(), {"start": PieceRecord(links={"start/x": Link("start/a", Reads((), 0))})}
+        in_pieces(), {"start": PieceRecord(links={"start/x": PieceLink("start/a", Reads((), 0))})}
     )
     first = Relink("start", "start/x", "start/a", "start/b")
     second = Relink("start", "start/x", "start/b", "start/c")
@@ -354,7 +356,7 @@ def test_credits_of_what_is_not_in_the_message_are_refused() -> None:
     assert peer.under_way == 1
     effects = peer.receive("q", Ask(2, None, Ran("1 1 p", {"start/a/b": (2,)}, {}, 2, 3, ())), 1.0)
     [outcome] = [each.what for each in effects if isinstance(each, Deliver)]
-    assert outcome == Published("1 1 p", (), (), 2, 3, 3)
+    assert outcome == PublicationOutcome("1 1 p", (), (), 2, 3, 3)
 
 
 def test_a_piece_that_nobody_has_made_is_reported_as_not_proved() -> None:

@@ -19,18 +19,18 @@ from pathcast.dht.messages import (
     Claimed,
     Claims,
     Conflict,
-    Copied,
+    CopiesHeld,
     Copy,
     Done,
     Hold,
     Member,
     Put,
-    Record,
+    RingRecord,
     Stored,
     Value,
     to_wire,
 )
-from pathcast.dht.peer import Outcome, Peer, Settings
+from pathcast.dht.peer import RequestOutcome, RingPeer, Settings
 from pathcast.dht.walking import GoOn, walk
 from pathcast.protocol import Deliver, Effect
 from pathcast_lab.sim import Faults
@@ -40,9 +40,9 @@ UNKIND = Faults(duplicate=0.05, reorder=0.2, reorder_seconds=0.02, skew=0.01)
 KEYS = [f"start/k{n}" for n in range(24)]
 
 
-def outcome(given: Deliver) -> Outcome:
+def outcome(given: Deliver) -> RequestOutcome:
     """What was delivered."""
-    assert isinstance(given.what, Outcome)
+    assert isinstance(given.what, RequestOutcome)
     return given.what
 
 
@@ -70,7 +70,7 @@ class Clients:
             version, _ = self.acknowledged[key]
             name = self.draw.choice(sorted(ring.me.name for ring in self.world.rings()))
             self.asked[key] = value
-            put = partial(Peer.put, key=key, value=value, based_on=version, to="client")
+            put = partial(RingPeer.put, key=key, value=value, based_on=version, to="client")
             assert self.world.ask(name, put)
 
     def take(self) -> None:
@@ -80,7 +80,7 @@ class Clients:
             _, given = delivered[self._read]
             self._read += 1
             outcome = given.what
-            assert isinstance(outcome, Outcome)
+            assert isinstance(outcome, RequestOutcome)
             # A late answer to what was given up says nothing.
             if given.to != "client" or outcome.key not in self.asked:
                 continue
@@ -102,12 +102,12 @@ class Clients:
         lost = list(self.conflicts)
         for key in KEYS:
             name = self.draw.choice(sorted(ring.me.name for ring in self.world.rings()))
-            self.world.ask(name, partial(Peer.get, key=key, to="reader"))
+            self.world.ask(name, partial(RingPeer.get, key=key, to="reader"))
         self.world.network.run(self.world.network.now + 6)
         found = {
             given.what.key: given.what.reply
             for _, given in self.world.network.delivered
-            if given.to == "reader" and isinstance(given.what, Outcome)
+            if given.to == "reader" and isinstance(given.what, RequestOutcome)
         }
         self.world.network.delivered.clear()
         self._read = 0
@@ -317,7 +317,7 @@ def test_a_change_that_comes_again_is_done_once() -> None:
     write = peer.records.held["k"].write
     for number in (1, 2):
         put = Ask(number, peer.me.life, Put("k", b"x", 0, write))
-        world.ask(owner, partial(Peer.receive, sender="outside", message=put, now=0.0))
+        world.ask(owner, partial(RingPeer.receive, sender="outside", message=put, now=0.0))
         world.network.run(world.network.now + 1)
     assert outside.heard == [Answer(1, Stored(1)), Answer(2, Stored(1))]
     assert peer.records.held["k"].version == 1
@@ -329,14 +329,20 @@ def test_copies_that_are_older_or_beside_are_refused() -> None:
     replies: list[object] = []
 
     def copy(version: int, write: str) -> None:
-        records.answer(Copy((Record("k", b"x", version, write),)), replies.append)
+        records.answer(Copy((RingRecord("k", b"x", version, write),)), replies.append)
 
     copy(2, "a")
     copy(2, "a")
     copy(2, "b")
     copy(1, "c")
     copy(3, "b")
-    assert replies == [Copied(()), Copied(()), Copied((0,)), Copied((0,)), Copied(())]
+    assert replies == [
+        CopiesHeld(()),
+        CopiesHeld(()),
+        CopiesHeld((0,)),
+        CopiesHeld((0,)),
+        CopiesHeld(()),
+    ]
 
 
 def test_records_go_with_their_keys() -> None:
@@ -345,7 +351,7 @@ def test_records_go_with_their_keys() -> None:
     world.network.run(1.0)
     keys = [f"key {n}" for n in range(700)]
     for key in keys:
-        world.ask("b0", partial(Peer.put, key=key, value=b"v", based_on=0, to="me"))
+        world.ask("b0", partial(RingPeer.put, key=key, value=b"v", based_on=0, to="me"))
     world.network.run(6.0)
     assert [outcome(given).reply for _, given in world.network.delivered] == [Stored(1)] * 700
     for n in range(3):

@@ -13,7 +13,7 @@ pytest.importorskip("msgspec")
 
 from pathcast.dht.identifiers import identifier
 from pathcast.dht.messages import Ask, Member, Rectify, decoded
-from pathcast.dht.peer import Outcome, Peer, Settings
+from pathcast.dht.peer import RequestOutcome, RingPeer, Settings
 from pathcast.dht.ring import CORRECT, PUBLISHED, Found, Operations
 from pathcast.errors import PeerError
 from pathcast.protocol import Deliver
@@ -25,9 +25,9 @@ UNKIND = Faults(duplicate=0.05, reorder=0.2, reorder_seconds=0.02, skew=0.01)
 LOSSY = Faults(loss=0.05, duplicate=0.05, reorder=0.2, reorder_seconds=0.02, skew=0.01)
 
 
-def outcome(given: Deliver) -> Outcome:
+def outcome(given: Deliver) -> RequestOutcome:
     """What was delivered."""
-    assert isinstance(given.what, Outcome)
+    assert isinstance(given.what, RequestOutcome)
     return given.what
 
 
@@ -102,7 +102,7 @@ def test_the_base_finds_its_way_from_everywhere_and_hops_are_as_reckoned() -> No
     keys = [f"key {n}" for n in range(300)]
     start = [draw.randrange(len(rings)) for _ in keys]
     for at, key in zip(start, keys, strict=True):
-        world.ask(rings[at].me.name, partial(Peer.look_up, key=key, to="me"))
+        world.ask(rings[at].me.name, partial(RingPeer.look_up, key=key, to="me"))
     world.network.run(world.network.now + 3)
     outcomes = [outcome(given) for _, given in world.network.delivered]
     found = {o.key: o.reply for o in outcomes}
@@ -125,10 +125,10 @@ def test_look_ups_find_the_owner_while_peers_are_dead() -> None:
     for n in (3, 9):
         world.crash(f"p{n}")
     for n in range(40):
-        world.ask("b0", partial(Peer.look_up, key=f"key {n}", to="me"))
+        world.ask("b0", partial(RingPeer.look_up, key=f"key {n}", to="me"))
     world.settle()
     for n in range(40):
-        world.ask("b1", partial(Peer.look_up, key=f"key {n}", to="me"))
+        world.ask("b1", partial(RingPeer.look_up, key=f"key {n}", to="me"))
     world.network.run(world.network.now + 5)
     outcomes = [outcome(given) for _, given in world.network.delivered]
     assert len(outcomes) == 80
@@ -143,7 +143,7 @@ def test_look_ups_find_the_owner_while_peers_are_dead() -> None:
 def test_what_is_no_message_is_refused() -> None:
     with pytest.raises(PeerError, match="cannot be read"):
         decoded(b"\x93\xa3Ask\x01")
-    peer = Peer("a", 0, ("a", "b", "c", "d"))
+    peer = RingPeer("a", 0, ("a", "b", "c", "d"))
     peer.start(0.0)
     with pytest.raises(PeerError, match="speaks as 'c'"):
         peer.receive("b", Ask(1, 0, Rectify(Member("c", 0))), 0.0)

@@ -11,7 +11,7 @@ pytest.importorskip("msgspec")
 from filtering_worlds import HEALED_SECONDS, SMALL, UNKIND, split_world
 from pathcast.dht.asking import Asking
 from pathcast.dht.filtering import FilteringSettings
-from pathcast.dht.messages import Answer, Done, Expel, Member, Missing, Read, Renew
+from pathcast.dht.messages import Answer, Done, ExpelMember, Member, Missing, Read, Renew
 from pathcast.dht.peer import Settings
 from pathcast.dht.ring import Operations
 from pathcast_lab.sim.filtering_world import FilteringWorld, LostMatch
@@ -125,8 +125,8 @@ def test_the_base_keeps_who_was_expelled_and_never_one_of_its_own() -> None:
     base = world.peer("b0").membership
     life, other = Member("x", 7), Member("x", 8)
     assert type(base.answer(Renew(life))).__name__ == "Done"
-    base.answer(Expel(life))
-    base.answer(Expel(Member("b1", 0)))
+    base.answer(ExpelMember(life))
+    base.answer(ExpelMember(Member("b1", 0)))
     assert type(base.answer(Renew(life))).__name__ == "Refused"
     assert type(base.answer(Renew(other))).__name__ == "Done"
     assert type(base.answer(Renew(Member("b1", 0)))).__name__ == "Done"

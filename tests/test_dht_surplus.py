@@ -25,9 +25,9 @@ from pathcast.dht.messages import (
     Hold,
     Holders,
     Later,
-    Record,
+    RingRecord,
 )
-from pathcast.dht.peer import Peer, Settings
+from pathcast.dht.peer import RingPeer, Settings
 from pathcast.dht.piece_cutting import PieceSettings
 from pathcast_lab.sim import Faults
 from pathcast_lab.sim.filtering_world import FilteringWorld
@@ -74,7 +74,7 @@ class Dropping:
                 self._run(round_)
 
     @property
-    def peers(self) -> list[Peer]:
+    def peers(self) -> list[RingPeer]:
         """Those that run."""
         return [self.world.peer(name) for name in sorted(self.world.network.nodes)]
 
@@ -141,7 +141,7 @@ def test_who_holds_what_it_has_dropped_loses_it(monkeypatch: pytest.MonkeyPatch)
     assert any(Dropping(seed, copies=2).lost for seed in (3, 2))
 
 
-def custody_of(peer: Peer) -> Custody:
+def custody_of(peer: RingPeer) -> Custody:
     """The custody that a peer has of its range."""
     reply = peer.custody.answer(Holders())
     assert isinstance(reply, Claimed)
@@ -149,7 +149,7 @@ def custody_of(peer: Peer) -> Custody:
     return custody
 
 
-def settled_ring() -> tuple[RingWorld, Peer, Peer]:
+def settled_ring() -> tuple[RingWorld, RingPeer, RingPeer]:
     """A ring of the base, one of its members, and the one that holds nothing of its range."""
     world = RingWorld(1)
     world.network.run(1.0)
@@ -174,7 +174,7 @@ def test_who_has_dropped_copies_since_it_was_given_them_does_not_hold_them() -> 
         return other.custody.answer(Hold(proposed, based_on=number))
 
     key = next(key for key in KEYS if owner.ring.owns(identifier(key)))
-    other.records.held[key] = msgspec.convert((key, b"x", 1, "w"), Record)
+    other.records.held[key] = msgspec.convert((key, b"x", 1, "w"), RingRecord)
     other.records.drop(low, high)
     assert key not in other.records.held
     assert asked(8, given_at=0) == Later()

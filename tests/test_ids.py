@@ -16,15 +16,15 @@ pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathca
 from pathcast.dht.filtering import FilteringSettings
 from pathcast.dht.peer import Settings
 from pathcast.errors import PublicationError
-from pathcast.overlay.content import Profile
-from pathcast.overlay.messages import Source
+from pathcast.overlay.content import DeliveryProfile
+from pathcast.overlay.messages import SourceEntry
 from pathcast.protocol import Send
 from pathcast.transport.broker import (
     CODEC,
-    Accepted,
     NotTaken,
-    Publish,
-    RegisterSource,
+    PublishRequest,
+    RegisterSourceRequest,
+    RequestAccepted,
     Subscribe,
     Unsubscribe,
     broker_kind,
@@ -32,8 +32,8 @@ from pathcast.transport.broker import (
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.peer import CODEC as PEER_CODEC
-from pathcast.transport.peer import Accepted as PeerAccepted
-from pathcast.transport.peer import Publish as PeerPublish
+from pathcast.transport.peer import PeerAccepted as PeerAccepted
+from pathcast.transport.peer import PeerPublish as PeerPublish
 from pathcast.transport.peer import Register, StandingQuery, Withdraw
 from pathcast.transport.peer_kind import peer_kind
 from pathcast.transport.process import read_control, running
@@ -68,9 +68,9 @@ def test_messages_with_bad_ids_are_refused_and_the_rest_is_taken(settings: Broke
             running(settings, broker_kind("b", [])) as carrier,
             BrokerClient("ann", address_of(settings), CODEC) as client,
         ):
-            await client.ask(RegisterSource("s", Source()))
-            good = [Publish("s", f"m{number}", b"<a/>") for number in range(9)]
-            bad = [Publish("s", id, b"<a/>") for id in BAD_IDS]
+            await client.ask(RegisterSourceRequest("s", SourceEntry()))
+            good = [PublishRequest("s", f"m{number}", b"<a/>") for number in range(9)]
+            bad = [PublishRequest("s", id, b"<a/>") for id in BAD_IDS]
             answers = await client.publish(with_bad_ones(good, bad))
             assert len(answers) == 1 + len(good) + len(bad)
             assert all(isinstance(each, NotTaken) for each in answers)
@@ -91,11 +91,11 @@ def test_messages_of_sources_of_others_are_refused_and_the_rest_is_taken(
             BrokerClient("ann", address_of(settings), CODEC) as ann,
             BrokerClient("bob", address_of(settings), CODEC) as bob,
         ):
-            await ann.ask(RegisterSource("hers", Source()))
-            await bob.ask(RegisterSource("his", Source()))
+            await ann.ask(RegisterSourceRequest("hers", SourceEntry()))
+            await bob.ask(RegisterSourceRequest("his", SourceEntry()))
             sources = ("his", "hers", "", "nobody's", "hers", "!", "s" * 5000)
             answers = await ann.publish(
-                [Publish(source, f"m{n}", b"<a/>") for n, source in enumerate(sources)]
+                [PublishRequest(source, f"m{n}", b"<a/>") for n, source in enumerate(sources)]
             )
             refused = [each.message for each in answers if isinstance(each, NotTaken)]
             assert sorted(refused) == ["m0", "m2", "m3", "m5", "m6"]
@@ -105,7 +105,9 @@ def test_messages_of_sources_of_others_are_refused_and_the_rest_is_taken(
             assert carrier.kind.describe(carrier.node)["streams"] == {"b": 2}
             # A call of which nothing can be taken is refused as a whole.
             with pytest.raises(PublicationError):
-                await ann.publish([Publish("his", "m", b"<a/>"), Publish("", "m", b"<a/>")])
+                await ann.publish(
+                    [PublishRequest("his", "m", b"<a/>"), PublishRequest("", "m", b"<a/>")]
+                )
 
     asyncio.run(main())
 
@@ -114,10 +116,10 @@ def test_profiles_that_are_none_are_refused_and_the_rest_is_registered(
     settings: BrokerSettings,
 ) -> None:
     wrong = (
-        Profile("/a" * 600_000),
-        Profile("/a", "nothing"),  # type: ignore[arg-type]
-        Profile("/a", "ids", tuple((f"p{n}", "u") for n in range(2000))),
-        Profile(7),  # type: ignore[arg-type]
+        DeliveryProfile("/a" * 600_000),
+        DeliveryProfile("/a", "nothing"),  # type: ignore[arg-type]
+        DeliveryProfile("/a", "ids", tuple((f"p{n}", "u") for n in range(2000))),
+        DeliveryProfile(7),  # type: ignore[arg-type]
     )
 
     async def main() -> None:
@@ -125,17 +127,17 @@ def test_profiles_that_are_none_are_refused_and_the_rest_is_registered(
             running(settings, broker_kind("b", [])) as carrier,
             BrokerClient("ann", address_of(settings), CODEC) as client,
         ):
-            good = [(f"q{number}", Profile("/a", "ids")) for number in range(9)]
-            bad = [(id, Profile("/a")) for id in BAD_IDS]
+            good = [(f"q{number}", DeliveryProfile("/a", "ids")) for number in range(9)]
+            bad = [(id, DeliveryProfile("/a")) for id in BAD_IDS]
             bad += [(f"wrong{number}", each) for number, each in enumerate(wrong)]
             answer = await client.ask(Subscribe(tuple(with_bad_ones(good, bad))))  # type: ignore[arg-type]
-            assert isinstance(answer, Accepted)
+            assert isinstance(answer, RequestAccepted)
             assert {id for id, _, _ in answer.refused} == {id[:1024] for id, _ in bad}
             assert {code for _, code, _ in answer.refused} == {"row.field"}
             assert carrier.kind.describe(carrier.node)["subscriptions"] == len(good)
             ids = with_bad_ones([f"q{number}" for number in range(9)], BAD_IDS)
             answer = await client.ask(Unsubscribe(tuple(ids)))  # type: ignore[arg-type]
-            assert isinstance(answer, Accepted)
+            assert isinstance(answer, RequestAccepted)
             assert {code for _, code, _ in answer.refused} == {"query.unknown"}
             assert carrier.kind.describe(carrier.node)["subscriptions"] == 0
 

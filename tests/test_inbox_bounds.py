@@ -16,7 +16,7 @@ pytest.importorskip("msgspec", reason="msgspec is not installed: pip install 'pa
 import msgspec
 import pyarrow.parquet as pq
 
-from pathcast.overlay.deliveries import Delivery, Dropped, Told, Undecided
+from pathcast.overlay.deliveries import Dropped, InboxDelivery, Told, Undecided
 from pathcast.spark.arrivals import InboxListing
 from pathcast.spark.storage import Storage
 from pathcast.transport.disk import Disk, InboxCursor, Waiting
@@ -163,7 +163,7 @@ def test_an_archive_notes_what_it_was_not_given_and_goes_on(tmp_path: Path) -> N
     told: list[Told] = [
         Dropped(1, 3),
         Undecided("archive/p", 1, "a", 1, 7, "m7", "limit.steps", "too many steps"),
-        Delivery("archive/p", 1, "a", 1, 8, "m8", (b"<m/>",)),
+        InboxDelivery("archive/p", 1, "a", 1, 8, "m8", (b"<m/>",)),
     ]
     waiting = [
         Waiting(at, f"d{at}", msgspec.msgpack.encode(each)) for at, each in enumerate(told, 3)

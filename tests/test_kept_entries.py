@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from pathcast.errors import QuerySyntaxError
-from pathcast.overlay.content import Profile
+from pathcast.overlay.content import DeliveryProfile
 from pathcast.overlay.local_plan import XmlProfiles
-from pathcast.overlay.subscriptions import KeptSubscription, Subscription, Subscriptions
+from pathcast.overlay.subscriptions import HostedSubscription, HostedSubscriptions, KeptSubscription
 
 QUERIES = ("//a[b = 1]", "/a/b", "//a[b > 2]/c", "for $i in //a where $i/b = 3 return $i/c")
 
@@ -26,22 +26,22 @@ class CountingProfiles(XmlProfiles):
         super().__init__(projection=projection)
         self.asked: list[str] = []
 
-    def entries(self, profile: Profile) -> tuple[str, ...]:
+    def entries(self, profile: DeliveryProfile) -> tuple[str, ...]:
         self.asked.append(profile.query)
         return super().entries(profile)
 
 
-def kept_rows() -> tuple[Subscriptions, list[bytes]]:
-    subscriptions = Subscriptions(CountingProfiles(), count(1))
+def kept_rows() -> tuple[HostedSubscriptions, list[bytes]]:
+    subscriptions = HostedSubscriptions(CountingProfiles(), count(1))
     rows = []
     for number, query in enumerate(QUERIES):
-        subscriptions.put(f"s{number}", "ann", Profile(query, "fragment"), 1)
+        subscriptions.put(f"s{number}", "ann", DeliveryProfile(query, "fragment"), 1)
         rows.append(msgspec.msgpack.encode(subscriptions.kept(f"s{number}")))
     return subscriptions, rows
 
 
-def restored(profiles: CountingProfiles, rows: list[bytes]) -> Subscriptions:
-    again = Subscriptions(profiles, count(1))
+def restored(profiles: CountingProfiles, rows: list[bytes]) -> HostedSubscriptions:
+    again = HostedSubscriptions(profiles, count(1))
     for row in rows:
         again.restore(msgspec.msgpack.decode(row, type=KeptSubscription))
     return again
@@ -54,8 +54,8 @@ def test_entries_are_not_looked_for_again_and_leave_with_their_subscription() ->
     assert profiles.asked == []
     assert again.entries() == first.entries() != ()
     assert [again.get(name) for name in again.names()] == [first.get(n) for n in first.names()]
-    again.put("s0", "ann", Profile("/other", "fragment"), 1)
-    first.put("s0", "ann", Profile("/other", "fragment"), 1)
+    again.put("s0", "ann", DeliveryProfile("/other", "fragment"), 1)
+    first.put("s0", "ann", DeliveryProfile("/other", "fragment"), 1)
     assert again.entries() == first.entries()
     for name in again.names():
         again.take_out(name)
@@ -69,7 +69,9 @@ def test_entries_of_other_settings_or_of_earlier_versions_are_found_anew() -> No
     assert other.asked == list(QUERIES)
     # Of a version that kept none.
     earlier = [
-        msgspec.msgpack.encode(Subscription(f"s{n}", "ann", Profile(query, "fragment"), 1))
+        msgspec.msgpack.encode(
+            HostedSubscription(f"s{n}", "ann", DeliveryProfile(query, "fragment"), 1)
+        )
         for n, query in enumerate(QUERIES)
     ]
     profiles = CountingProfiles()
@@ -78,9 +80,9 @@ def test_entries_of_other_settings_or_of_earlier_versions_are_found_anew() -> No
 
 
 def kept_without_projection() -> tuple[str, ...]:
-    subscriptions = Subscriptions(CountingProfiles(projection=False), count(1))
+    subscriptions = HostedSubscriptions(CountingProfiles(projection=False), count(1))
     for number, query in enumerate(QUERIES):
-        subscriptions.put(f"s{number}", "ann", Profile(query, "fragment"), 1)
+        subscriptions.put(f"s{number}", "ann", DeliveryProfile(query, "fragment"), 1)
     return subscriptions.entries()
 
 
@@ -88,6 +90,6 @@ def test_a_profile_that_is_refused_changes_no_entries() -> None:
     first, _ = kept_rows()
     before = first.entries()
     with pytest.raises(QuerySyntaxError):
-        first.put("s1", "ann", Profile("//["), 1)
+        first.put("s1", "ann", DeliveryProfile("//["), 1)
     assert first.entries() == before
     assert first.kept("s1").profile.query == QUERIES[1]

@@ -74,7 +74,7 @@ def test_files_of_every_kind(face: str, tmp_path: Path) -> None:
 def test_files_of_a_network(name: str, tmp_path: Path) -> None:
     pytest.importorskip("msgspec", reason="the extra `net` is not installed")
     from pathcast.settings import FileSettings, read_settings
-    from pathcast.transport.contexts import Context
+    from pathcast.transport.contexts import CallContext
     from pathcast.transport.levels import read_levels
     from pathcast.transport.network import load_topology
     from pathcast.transport.peer_settings import PeerSettings
@@ -85,7 +85,7 @@ def test_files_of_a_network(name: str, tmp_path: Path) -> None:
         "broker": BrokerSettings,
         "peer": PeerSettings,
         "registry": RegistrySettings,
-        "context": Context,
+        "context": CallContext,
     }
     faces: dict[str, Callable[..., object]] = {"topology": load_topology, "levels": read_levels}
     face = faces.get(name) or partial(read_settings, kinds[name])

@@ -27,11 +27,17 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from broker_processes import BrokerProcesses
 from pathcast.errors import ConfigError, PathcastError, StoreError
-from pathcast.overlay.content import Profile
-from pathcast.overlay.messages import Source
+from pathcast.overlay.content import DeliveryProfile
+from pathcast.overlay.messages import SourceEntry
 from pathcast.settings import read_settings
 from pathcast.store import Store
-from pathcast.transport.broker import CODEC, Publish, RegisterSource, Subscribe, broker_kind
+from pathcast.transport.broker import (
+    CODEC,
+    PublishRequest,
+    RegisterSourceRequest,
+    Subscribe,
+    broker_kind,
+)
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.carrier_metrics import INBOXES_NAMED_MAX, CarrierWatch
 from pathcast.transport.client import BrokerClient
@@ -101,13 +107,17 @@ def client(brokers: BrokerProcesses, name: str) -> BrokerClient:
 async def publish(brokers: BrokerProcesses, places: dict[str, str]) -> None:
     """Somebody at b wants orders; ten messages come in at a, one of them no XML."""
     async with client(brokers, "b") as at_b, client(brokers, "a") as at_a:
-        await at_b.ask(Subscribe((("s", Profile("/order")), ("t", Profile("/order[")))))
+        await at_b.ask(
+            Subscribe((("s", DeliveryProfile("/order")), ("t", DeliveryProfile("/order["))))
+        )
         await eventually(lambda: value(scraped(places["b"]), "inbox_waiting") == 1)
-        await at_a.ask(RegisterSource("shop", Source()))
+        await at_a.ask(RegisterSourceRequest("shop", SourceEntry()))
         bodies = [b"<order/>"] * 6 + [b"<bill/>"] * 3 + [b"<order>"]
-        await at_a.publish([Publish("shop", f"m{at}", body) for at, body in enumerate(bodies)])
+        await at_a.publish(
+            [PublishRequest("shop", f"m{at}", body) for at, body in enumerate(bodies)]
+        )
         with pytest.raises(PathcastError):
-            await at_a.publish([Publish("nobody's", "m", b"<order/>")])
+            await at_a.publish([PublishRequest("nobody's", "m", b"<order/>")])
 
 
 def test_metrics_agree_with_what_was_published(

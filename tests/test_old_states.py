@@ -36,16 +36,16 @@ from pathcast.errors import (
     SnapshotFormatError,
     UnavailableError,
 )
-from pathcast.overlay.deliveries import OPERATOR, Delivery, Dropped
+from pathcast.overlay.deliveries import OPERATOR, Dropped, InboxDelivery
 from pathcast.settings import read_settings
 from pathcast.spark.outputs import inbox, read_output
 from pathcast.spark.pipeline import run
 from pathcast.spark.settings import load_settings
 from pathcast.spark.summary import Summary
 from pathcast.spark.workers import InProcess
-from pathcast.store import Broker as BrokerRecord
-from pathcast.store import Catalog, Profile, Source, Store
-from pathcast.transport.broker import DELIVERIES, Publish, broker_kind
+from pathcast.store import BrokerRecord as BrokerRecord
+from pathcast.store import CatalogRecord, ProfileRecord, SourceRecord, Store
+from pathcast.transport.broker import DELIVERIES, PublishRequest, broker_kind
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.connection import ByteStream
 from pathcast.transport.database_file import DATABASE, FORMAT, RESTORED, back_up, restore
@@ -55,7 +55,7 @@ from pathcast.transport.local_processes import LocalProcesses, free_ports
 from pathcast.transport.local_ring import LocalRing
 from pathcast.transport.network import LocalNetwork
 from pathcast.transport.peer import TOLD
-from pathcast.transport.peer import Publish as PublishAtPeer
+from pathcast.transport.peer import PeerPublish as PublishAtPeer
 from pathcast.transport.peer_settings import PeerSettings
 from pathcast.transport.settings import BrokerSettings
 from patience import PATIENCE_SECONDS, eventually
@@ -120,7 +120,7 @@ def test_a_snapshot_of_a_format_that_ended_is_refused_by_name(
 @pytest.mark.parametrize("version", versions("registry"))
 def test_a_profile_database_is_brought_up_to_date(version: str, tmp_path: Path) -> None:
     with Store.open(unpacked(version, "registry", tmp_path) / "registry.sqlite") as store:
-        position, (dear,) = store.state(Profile)
+        position, (dear,) = store.state(ProfileRecord)
         assert (position, dear.id, dear.owner, dear.host) == (6, "dear", "ann", "bern")
         assert (dear.query, dear.labels, dear.steps) == (
             "/order[total > 100]",
@@ -128,13 +128,15 @@ def test_a_profile_database_is_brought_up_to_date(version: str, tmp_path: Path) 
             (),
         )
         assert [each.address for each in store.state(BrokerRecord)[1]] == ["10.0.0.7:7400"]
-        assert [each.root for each in store.state(Source)[1]] == ["bern"]
-        assert [each.schema for each in store.state(Catalog)[1]] == ["<!ELEMENT order (total)>"]
+        assert [each.root for each in store.state(SourceRecord)[1]] == ["bern"]
+        assert [each.schema for each in store.state(CatalogRecord)[1]] == [
+            "<!ELEMENT order (total)>"
+        ]
         assert [(each.kind, each.id) for each in store.changes(4)] == [
             ("profile", "gone"),
             ("profile", "gone"),
         ]
-        store.write([Profile("new", "ann", "//a", steps=("drop //b",))])
+        store.write([ProfileRecord("new", "ann", "//a", steps=("drop //b",))])
         assert store.position == 7
 
 
@@ -241,7 +243,7 @@ def test_brokers_go_on_where_they_were(version: str, tmp_path: Path) -> None:
 
     async def bodies_at(broker: str) -> list[bytes]:
         told = await told_to(network, broker, "ann", DELIVERIES)
-        return [each.results[0] for each in told if isinstance(each, Delivery)]
+        return [each.results[0] for each in told if isinstance(each, InboxDelivery)]
 
     def order(total: int) -> bytes:
         return f"<order><total>{total}</total></order>".encode()
@@ -252,7 +254,7 @@ def test_brokers_go_on_where_they_were(version: str, tmp_path: Path) -> None:
 
         await eventually(lambda: has("bern", 150, 300))
         async with network.client("basel", "ann") as client:
-            assert await client.publish([Publish("messages", "m4", order(450))]) == []
+            assert await client.publish([PublishRequest("messages", "m4", order(450))]) == []
         await eventually(lambda: has("bern", 150, 300, 450))
         await eventually(lambda: has("basel", 150, 50, 300, 450))
 

@@ -20,10 +20,10 @@ pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 
 from broker_processes import BrokerProcesses
 from pathcast.errors import DiskError, PathcastError, SourceError, UnavailableError
-from pathcast.overlay.content import Profile
-from pathcast.overlay.deliveries import Delivery, InForce, Lapsed
-from pathcast.overlay.messages import Source
-from pathcast.transport.broker import CODEC, DELIVERIES, Publish, RegisterSource
+from pathcast.overlay.content import DeliveryProfile
+from pathcast.overlay.deliveries import InboxDelivery, InForce, Lapsed
+from pathcast.overlay.messages import SourceEntry
+from pathcast.transport.broker import CODEC, DELIVERIES, PublishRequest, RegisterSourceRequest
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.disk import InboxCursor
 from pathcast.transport.grpc_streams import Address
@@ -52,16 +52,18 @@ class Line:
     async def begin(self) -> None:
         """The subscription is in force."""
         async with self.client("a") as client:
-            await client.ask(RegisterSource("orders", Source()))
+            await client.ask(RegisterSourceRequest("orders", SourceEntry()))
         async with self.client("c") as client:
-            assert not await client.subscribe_many([("s", Profile("/order", "ids"))])
+            assert not await client.subscribe_many([("s", DeliveryProfile("/order", "ids"))])
         await self.read_until(lambda: any(isinstance(each, InForce) for each in self.told))
 
     async def publish(self, what: str, count: int) -> None:
         """Messages, one after the other, each with its receipt."""
         async with self.client("a") as client:
             for n in range(count):
-                assert not await client.publish([Publish("orders", f"{what}{n}", b"<order/>")])
+                assert not await client.publish(
+                    [PublishRequest("orders", f"{what}{n}", b"<order/>")]
+                )
                 self.receipts.append(f"{what}{n}")
 
     async def read_until(self, holds: Callable[[], bool]) -> None:
@@ -80,14 +82,14 @@ class Line:
 
     @property
     def got(self) -> list[str]:
-        return [each.message for each in self.told if isinstance(each, Delivery)]
+        return [each.message for each in self.told if isinstance(each, InboxDelivery)]
 
     def lapsed_after(self, message: str) -> bool:
         """Whether the subscriber was told of losses after a message."""
         at = next(
             n
             for n, one in enumerate(self.told)
-            if isinstance(one, Delivery) and one.message == message
+            if isinstance(one, InboxDelivery) and one.message == message
         )
         return any(isinstance(each, Lapsed) for each in self.told[at:])
 
@@ -228,7 +230,7 @@ def test_a_host_runs_once_without_its_disk(tmp_path: Path) -> None:
         (tmp_path / "away").rename(tmp_path / "c")
         net.brokers.start("c")
         await net.read_until(lambda: net.lapsed_after("kept19") or len(net.got) == 50)
-        await net.read_until(lambda: isinstance(net.told[-1], InForce | Delivery))
+        await net.read_until(lambda: isinstance(net.told[-1], InForce | InboxDelivery))
         await net.publish("later", 20)
         await net.read_until(lambda: net.got[-20:] == net.receipts[-20:])
 

@@ -33,11 +33,11 @@ from pathcast.overlay.messages import (
     DICTIONARY_BYTES_MAX,
     MESSAGE_BYTES_MAX,
     Forward,
-    Published,
+    StreamMessage,
     decoded,
     encoded,
 )
-from pathcast.overlay.messages import Frame as LinkFrame
+from pathcast.overlay.messages import SessionFrame as LinkFrame
 from pathcast.overlay.schemas import check_schema
 from pathcast_lab.sim.broker_scenarios import random_scenario
 from pathcast_lab.sim.broker_world import BrokerWorld
@@ -66,7 +66,7 @@ def orders(count: int, first: int = 0) -> list[bytes]:
 
 def forward(bodies: Sequence[bytes], source: str = "shop", after: int = 0) -> Forward:
     messages = [
-        Published(after + place + 1, source, f"m{place}", 1, "", False, body)
+        StreamMessage(after + place + 1, source, f"m{place}", 1, "", False, body)
         for place, body in enumerate(bodies)
     ]
     return Forward("a", 1, 1, after, after + len(bodies), tuple(messages))
@@ -221,7 +221,7 @@ assert OTHER is not None
 )
 def test_hostile_messages_are_refused_with_a_reason(format: str, body: bytes, reason: str) -> None:
     _, there = link()
-    told = Forward("a", 1, 1, 0, 1, (Published(1, "s", "m", 0, format, False, body),))
+    told = Forward("a", 1, 1, 0, 1, (StreamMessage(1, "s", "m", 0, format, False, body),))
     with pytest.raises(PeerError, match=reason) as refused:
         there.incoming(told)
     assert refused.value.code == "overlay.format"
@@ -230,7 +230,7 @@ def test_hostile_messages_are_refused_with_a_reason(format: str, body: bytes, re
 
 def test_messages_of_one_payload_are_bounded_together() -> None:
     bomb = frame_of(b"\0" * (MESSAGE_BYTES_MAX // 2 + 1))
-    published = [Published(place, "s", "m", 0, "zstd", False, bomb) for place in (1, 2)]
+    published = [StreamMessage(place, "s", "m", 0, "zstd", False, bomb) for place in (1, 2)]
     with pytest.raises(PeerError, match="allowed"):
         link()[1].incoming(Forward("a", 1, 1, 0, 2, tuple(published)))
 

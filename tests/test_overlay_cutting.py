@@ -15,8 +15,16 @@ from broker_engines import missing
 from pathcast import Subscription
 from pathcast.errors import PathcastError, QuerySyntaxError
 from pathcast.overlay import cutting
-from pathcast.overlay.content import Profile, Sent
-from pathcast.overlay.cutting import LOCAL, WHOLE, LinkCuts, Needs, ToldCuts, cut_entry, needs_in
+from pathcast.overlay.content import DeliveryProfile, Sent
+from pathcast.overlay.cutting import (
+    LOCAL,
+    WHOLE,
+    EntryNeeds,
+    LinkCuts,
+    ToldCuts,
+    cut_entry,
+    needs_in,
+)
 from pathcast.overlay.projection import Offer, offer_of
 from pathcast.overlay.xml_content import XmlInterests, XmlProfiles, xml_content
 
@@ -30,11 +38,11 @@ def entry(query: str, **namespaces: str) -> str:
 def test_an_entry_is_the_offer_of_its_profile() -> None:
     for query in ("/b/c[@n = 1]", "/b/c/d", "/b/p:c[x]", "for $c in /b/c where $c/x return $c/y"):
         asked = Subscription("s", "ann", query, namespaces={"p": "urn:p"})
-        assert needs_in(cut_entry(asked)) == Needs((), offer_of(asked))
+        assert needs_in(cut_entry(asked)) == EntryNeeds((), offer_of(asked))
         assert isinstance(offer_of(asked), Offer)
     for query in ("//c", "/b/c[1]", "count(/b/c)"):
         assert entry(query) == WHOLE
-    assert needs_in(WHOLE) == Needs((), None)
+    assert needs_in(WHOLE) == EntryNeeds((), None)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +191,7 @@ def test_a_neighbour_may_be_sent_whole_messages_always() -> None:
 
 
 def test_a_broker_without_projection_asks_for_whole_messages() -> None:
-    profile = Profile("/b/c[@n = 1]", "fragment")
+    profile = DeliveryProfile("/b/c[@n = 1]", "fragment")
     assert WHOLE in made_by("reference", XmlProfiles, projection=False).entries(profile)
     assert WHOLE not in made_by("reference", XmlProfiles).entries(profile)
     off = made_by("reference", XmlInterests, projection=False)

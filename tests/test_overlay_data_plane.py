@@ -12,12 +12,20 @@ import msgspec
 
 from pathcast.overlay import local_queries
 from pathcast.overlay.broker_node import BrokerNode
-from pathcast.overlay.content import Content, Profile, Results, Sent
-from pathcast.overlay.deliveries import Delivery
+from pathcast.overlay.content import Content, DeliveryProfile, Results, Sent
+from pathcast.overlay.deliveries import InboxDelivery
 from pathcast.overlay.local_queries import LOCAL_MESSAGES, KeptCursor
-from pathcast.overlay.messages import Follow, Forward, Frame, Hello, Payload, Published, Source
+from pathcast.overlay.messages import (
+    FollowStream,
+    Forward,
+    Payload,
+    SessionFrame,
+    SessionHello,
+    SourceEntry,
+    StreamMessage,
+)
 from pathcast.overlay.parts import Parts
-from pathcast.overlay.publishers import Publication
+from pathcast.overlay.publishers import PublishedMessage
 from pathcast.overlay.streams import Stream
 from pathcast.protocol import Deliver, Effect, Save, Send, Wake
 from pathcast_lab.sim.toy_content import ToyInterests, ToyProfiles
@@ -49,9 +57,9 @@ class Line:
         self.nodes = {name: self.node(name, 100 + n) for n, name in enumerate(names)}
         for name, node in self.nodes.items():
             self.carry(name, node.start(self.now))
-        self.carry("a", self.nodes["a"].register_source("s", Source(), self.now))
+        self.carry("a", self.nodes["a"].register_source("s", SourceEntry(), self.now))
         for host in ("b", "c"):
-            asked = self.nodes[host].subscribe(host, host, Profile("a1"), self.now)
+            asked = self.nodes[host].subscribe(host, host, DeliveryProfile("a1"), self.now)
             self.carry(host, asked)
         self.pass_time()
         self.done.clear()
@@ -89,7 +97,7 @@ class Line:
             for name, node in self.nodes.items():
                 self.carry(name, node.wake("tick", self.now))
 
-    def frames(self, count: int) -> list[Frame]:
+    def frames(self, count: int) -> list[SessionFrame]:
         """What `a` sends of messages that it takes, and nobody has received yet.
 
         What `a` does for subscribers of its own, with the same wait for the disk, is not watched.
@@ -98,17 +106,17 @@ class Line:
         for n in range(count):
             for effect in self.nodes["a"].publish("s", f"m{n}", b"1", self.now):
                 if isinstance(effect, Send):
-                    assert isinstance(effect.message, Frame | Hello)
+                    assert isinstance(effect.message, SessionFrame | SessionHello)
                     frames.append(effect.message)
         self.done.clear()
-        return [one for one in frames if isinstance(one, Frame)]
+        return [one for one in frames if isinstance(one, SessionFrame)]
 
 
 def forwards(effects: Iterable[Effect]) -> list[str]:
     return [
         one.message
         for effect in effects
-        if isinstance(effect, Send) and isinstance(effect.message, Frame)
+        if isinstance(effect, Send) and isinstance(effect.message, SessionFrame)
         for payload in effect.message.payloads
         if isinstance(payload, Forward)
         for one in payload.messages
@@ -119,7 +127,7 @@ def deliveries(effects: Iterable[Effect]) -> list[str]:
     return [
         effect.what.message
         for effect in effects
-        if isinstance(effect, Deliver) and isinstance(effect.what, Delivery)
+        if isinstance(effect, Deliver) and isinstance(effect.what, InboxDelivery)
     ]
 
 
@@ -151,7 +159,7 @@ def test_a_burst_is_forwarded_before_its_local_work_begins_and_in_order() -> Non
 def test_a_root_gives_its_own_subscribers_few_messages_with_the_wait_that_logs_them() -> None:
     line = Line()
     a = line.nodes["a"]
-    line.carry("a", a.subscribe("a", "a", Profile("a1"), line.now))
+    line.carry("a", a.subscribe("a", "a", DeliveryProfile("a1"), line.now))
     line.pass_time()
     effects = a.publish("s", "m0", b"1", line.now)
     kinds = [type(effect) for effect in effects]
@@ -167,10 +175,10 @@ def test_a_root_gives_its_own_subscribers_few_messages_with_the_wait_that_logs_t
 def test_a_root_sends_many_messages_before_it_gives_its_own_subscribers_any() -> None:
     line = Line()
     a = line.nodes["a"]
-    line.carry("a", a.subscribe("a", "a", Profile("a1"), line.now))
+    line.carry("a", a.subscribe("a", "a", DeliveryProfile("a1"), line.now))
     line.pass_time()
     names = [f"m{n}" for n in range(LOCAL_MESSAGES + 1)]
-    a.broker.publish_all([Publication("s", name, b"1") for name in names])
+    a.broker.publish_all([PublishedMessage("s", name, b"1") for name in names])
     effects = a.done(line.now)
     assert forwards(effects) == names
     assert deliveries(effects) == []
@@ -213,7 +221,7 @@ def test_a_stream_that_ends_leaves_nothing_waiting() -> None:
     b.receive("a", frame, line.now)
     former = b.broker.streams["a"]
     line.begin("a", 900)
-    line.carry("a", line.nodes["a"].register_source("s", Source(), line.now))
+    line.carry("a", line.nodes["a"].register_source("s", SourceEntry(), line.now))
     line.pass_time()
     assert b.broker.streams["a"].number != former.number
     assert former.cursor == 1, "should it be back, it goes on after this"
@@ -223,7 +231,7 @@ def test_a_stream_that_ends_leaves_nothing_waiting() -> None:
 def test_what_one_neighbour_sent_is_not_passed_on_when_another_one_leads() -> None:
     """What it considered is a number of that neighbour's: of the other it would say too much."""
     sent: list[tuple[str, Payload]] = []
-    taken: list[Published] = []
+    taken: list[StreamMessage] = []
     rooms = {"west"}
 
     def send(peer: str, payload: Payload) -> None:
@@ -250,9 +258,9 @@ def test_what_one_neighbour_sent_is_not_passed_on_when_another_one_leads() -> No
     )
     stream.lead("west")
     stream.rewind()
-    stream.hear_follow("east", Follow("root", 7, 1, 0))
+    stream.hear_follow("east", FollowStream("root", 7, 1, 0))
     stream.rewind()
-    cut = Published(1, "s", "m", 0, "", False, b"1", 3)
+    cut = StreamMessage(1, "s", "m", 0, "", False, b"1", 3)
     stream.hear_forward("west", Forward("root", 7, stream.generation, 0, 1, (cut,)))
     stream.lead("north")
     rooms.add("east")
@@ -260,7 +268,9 @@ def test_what_one_neighbour_sent_is_not_passed_on_when_another_one_leads() -> No
     assert [payload for peer, payload in sent if peer == "east"] == []
     assert [one.considers for one in taken] == [5], "its own subscribers have it as it came"
     stream.rewind()
-    assert sent[-1] == ("north", Follow("root", 7, stream.generation, 0)), "it is asked for again"
+    assert sent[-1] == ("north", FollowStream("root", 7, stream.generation, 0)), (
+        "it is asked for again"
+    )
     stream.hear_forward("north", Forward("root", 7, stream.generation, 0, 1, (cut,)))
     stream.advance()
     peer, said = sent[-1]

@@ -15,7 +15,7 @@ from generators import (
 )
 from pathcast.errors import QuerySyntaxError
 from pathcast.limits import Limits
-from pathcast.overlay.content import Profile
+from pathcast.overlay.content import DeliveryProfile
 from pathcast.overlay.disjuncts import Disjunct, Form, disjuncts_of, is_linear
 from pathcast.overlay.xml_content import xml_content
 from pathcast.query import compile_query
@@ -114,7 +114,7 @@ def test_what_the_kernel_says_of_plain_paths_is_the_same() -> None:
     """Else the entries of a profile would depend on the engine, and neighbours on them."""
     pytest.importorskip("msgspec")
     pytest.importorskip("pathcast_kernel")
-    from pathcast.overlay.content import Profile
+    from pathcast.overlay.content import DeliveryProfile
     from pathcast.overlay.cutting import is_cut_entry
     from pathcast.overlay.xml_content import XmlProfiles
 
@@ -130,7 +130,7 @@ def test_what_the_kernel_says_of_plain_paths_is_the_same() -> None:
             expected = disjuncts_of(text, deliver="message")
         except QuerySyntaxError:
             continue
-        entries = [each for each in kernel.entries(Profile(text)) if not is_cut_entry(each)]
+        entries = [each for each in kernel.entries(DeliveryProfile(text)) if not is_cut_entry(each)]
         assert tuple(entries) == expected, text
         plain += len(expected) == 1 and is_linear(expected[0])
     assert plain > 200
@@ -158,6 +158,6 @@ def test_a_watch_list_of_one_host_sends_a_link_no_other_quotes() -> None:
     tables, profiles = content.interests(), content.profiles()
     values = " or ".join(f"@s='S{number}'" for number in range(40))
     tables.set_neighbours(["east"])
-    tables.update("east", profiles.entries(Profile(f"/quotes/quote[{values}]")), [])
+    tables.update("east", profiles.entries(DeliveryProfile(f"/quotes/quote[{values}]")), [])
     quotes = [f"<quotes><quote s='S{number}'/></quotes>".encode() for number in range(80)]
     assert [bool(names) for names in tables.route(quotes)] == [True] * 40 + [False] * 40

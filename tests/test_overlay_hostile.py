@@ -14,17 +14,17 @@ from pathcast.overlay.messages import (
     Announce,
     Announcement,
     Detach,
-    Follow,
+    FollowStream,
     Forward,
-    Frame,
-    Hello,
     Interest,
-    Passed,
     Payload,
+    PositionPassed,
     Presence,
-    Published,
+    SessionFrame,
+    SessionHello,
     Settled,
-    Source,
+    SourceEntry,
+    StreamMessage,
 )
 from pathcast.protocol import Effect, Node, Send
 from pathcast_lab.sim import Step
@@ -39,7 +39,7 @@ BUSINESS = (
 )
 
 
-Lie = Callable[[BrokerNode], Sequence[Payload | Frame | Hello]]
+Lie = Callable[[BrokerNode], Sequence[Payload | SessionFrame | SessionHello]]
 
 
 class Liar:
@@ -64,7 +64,7 @@ class Liar:
         if self.heard > 25:
             link = self.node._links[self.to]
             for one in self.lie(self.node):
-                if isinstance(one, Frame | Hello):
+                if isinstance(one, SessionFrame | SessionHello):
                     effects.append(Send(self.to, one))
                 else:
                     link.send(one)
@@ -101,7 +101,7 @@ def forward(
     node: BrokerNode, root: str, at: int = 0, considers: int | None = None, steps: int = 0
 ) -> Forward:
     """What a root would say, with a message of the liar's own."""
-    one = Published(at + 1, "", "forged", 0, "", False, b"1", considers, steps)
+    one = StreamMessage(at + 1, "", "forged", 0, "", False, b"1", considers, steps)
     return Forward(root, stream_of(node, root), 1, at, at + 1, (one,))
 
 
@@ -148,23 +148,23 @@ REFUSED: dict[str, tuple[Lie, str]] = {
         "overlay.announcement",
     ),
     "a source in the place of a presence": (
-        lambda node: [Announce((Announcement("a", "", 3, 1, Source()),))],
+        lambda node: [Announce((Announcement("a", "", 3, 1, SourceEntry()),))],
         "overlay.announcement",
     ),
     "follows from beyond the end": (
-        lambda node: [Follow("b", stream_of(node, "b"), 9, 10**6, life_of(node))],
+        lambda node: [FollowStream("b", stream_of(node, "b"), 9, 10**6, life_of(node))],
         "overlay.stream",
     ),
     "says that others had what was never sent": (
-        lambda node: [Passed("b", stream_of(node, "b"), (("a", 10**6, life_of(node)),))],
+        lambda node: [PositionPassed("b", stream_of(node, "b"), (("a", 10**6, life_of(node)),))],
         "overlay.stream",
     ),
     "acknowledges what was never sent": (
-        lambda node: [Frame(*(node._links["b"]._session or (1, 2)), 0, 10**6, ())],
+        lambda node: [SessionFrame(*(node._links["b"]._session or (1, 2)), 0, 10**6, ())],
         "overlay.acknowledged",
     ),
     "far beyond the window": (
-        lambda node: [Frame(*(node._links["b"]._session or (1, 2)), 10**6, 0, ())],
+        lambda node: [SessionFrame(*(node._links["b"]._session or (1, 2)), 10**6, 0, ())],
         "overlay.window",
     ),
     "more entries than are taken": (
@@ -173,7 +173,7 @@ REFUSED: dict[str, tuple[Lie, str]] = {
     ),
     "more sources than are taken": (
         lambda node: [
-            Announce(tuple(Announcement("z", f"{n}", 1, 1, Source()) for n in range(60)))
+            Announce(tuple(Announcement("z", f"{n}", 1, 1, SourceEntry()) for n in range(60)))
         ],
         "overlay.catalog",
     ),
@@ -206,17 +206,17 @@ HARMLESS: dict[str, Lie] = {
     ],
     "wants everything": lambda node: [Interest("", 2**20 + 1000, True, ("a*",), ())],
     "speaks in sessions that are none": lambda node: [
-        Frame(1, 2, 1, 0, (Interest("", 1, True, ("a*",), ()),)),
-        Frame(node._links["b"]._session[1] if node._links["b"]._session else 3, 4, 1, 9, ()),
-        Hello(77, 0),
-        Hello(78, 99),
+        SessionFrame(1, 2, 1, 0, (Interest("", 1, True, ("a*",), ()),)),
+        SessionFrame(node._links["b"]._session[1] if node._links["b"]._session else 3, 4, 1, 9, ()),
+        SessionHello(77, 0),
+        SessionHello(78, 99),
     ],
     "speaks of trees and streams that are none": lambda node: [
         Interest("nobody", 1, True, ("a*",), ()),
         Settled("nobody", 5),
         Detach("nobody"),
-        Follow("nobody", 1, 1, 0),
-        Follow("a", 12345, 1, 0),
+        FollowStream("nobody", 1, 1, 0),
+        FollowStream("a", 12345, 1, 0),
     ],
     "says in the name of others that they are alone": lambda node: [
         Announce(
@@ -239,5 +239,5 @@ def test_a_lie_that_cannot_be_told_from_the_truth_harms_nobody_else(name: str) -
 def test_nobody_that_is_no_neighbour_is_heard() -> None:
     world = BrokerWorld(Scenario(("a", "b"), (("a", "b"),), ()), 1)
     node = world.node("a")
-    assert node.receive("stranger", Hello(1, 0), 0.0) == []
+    assert node.receive("stranger", SessionHello(1, 0), 0.0) == []
     assert node.receive("b", "no frame", 0.0) == []

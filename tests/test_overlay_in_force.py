@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("msgspec")
 
 from pathcast.overlay.broker_settings import Trees
-from pathcast.overlay.safeguards import ALL, Safeguards
+from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 from pathcast_lab.sim import Faults, Step
 from pathcast_lab.sim.broker_scenarios import random_scenario
 from pathcast_lab.sim.broker_world import BrokerWorld, Scenario, Violation
@@ -87,7 +87,7 @@ def half_of_the_numbers(draw: random.Random) -> str:
     return " ".join(map(str, draw.sample(range(20), 10)))
 
 
-def lost(seeds: range, safeguards: Safeguards = ALL) -> bool:
+def lost(seeds: range, safeguards: BrokerSafeguards = ALL) -> bool:
     for seed in seeds:
         try:
             BrokerWorld(wavering_scenario(seed), seed, safeguards=safeguards).run()

@@ -12,17 +12,17 @@ import pytest
 pytest.importorskip("msgspec")
 
 from pathcast.errors import PeerError
-from pathcast.overlay.link import Link, LinkSettings
+from pathcast.overlay.link import LinkSettings, NeighbourLink
 from pathcast.overlay.messages import (
-    Frame,
-    Hello,
     Interest,
     MessagePart,
+    SessionFrame,
+    SessionHello,
     Settled,
     decoded,
     encoded,
 )
-from pathcast.overlay.safeguards import ALL, Safeguards
+from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 from pathcast.transport.connection import BESIDE_BYTES_MAX
 
 LENGTHS = [10, 30_000, 30_000, 30_000, 30_000, 1, 60_000, 65_000, 2, 3] * 3
@@ -35,7 +35,7 @@ def numbers(start: int) -> Iterator[int]:
 class Pair:
     """Two ends, and everything that was ever sent between them: nothing is too old to arrive."""
 
-    def __init__(self, seed: int, safeguards: Safeguards = ALL) -> None:
+    def __init__(self, seed: int, safeguards: BrokerSafeguards = ALL) -> None:
         self.draw = random.Random(seed)
         self.safeguards = safeguards
         self.settings = LinkSettings(window_frames=4, frame_payloads_max=2)
@@ -44,11 +44,13 @@ class Pair:
         self.ends = [self.begun(), self.begun()]
         self.sent: list[list[list[int]]] = [[[]], [[]]]
         self.got: list[list[list[int]]] = [[[]], [[]]]
-        self.on_the_way: list[list[Hello | Frame]] = [[], []]
+        self.on_the_way: list[list[SessionHello | SessionFrame]] = [[], []]
         self.said = itertools.count(1)
 
-    def begun(self) -> Link:
-        return Link(numbers(next(self.lives) * 1_000_000_000), self.settings, self.safeguards)
+    def begun(self) -> NeighbourLink:
+        return NeighbourLink(
+            numbers(next(self.lives) * 1_000_000_000), self.settings, self.safeguards
+        )
 
     def flush(self) -> None:
         for n, end in enumerate(self.ends):
@@ -87,7 +89,7 @@ class Pair:
                 assert got == said[: len(got)], (got, said)
 
 
-def run(seed: int, safeguards: Safeguards = ALL) -> None:
+def run(seed: int, safeguards: BrokerSafeguards = ALL) -> None:
     pair = Pair(seed, safeguards)
     draw = pair.draw
     for _ in range(250):
@@ -120,7 +122,7 @@ def run(seed: int, safeguards: Safeguards = ALL) -> None:
         assert pair.got[n][-1] == pair.sent[1 - n][-1], "something of the last session is missing"
 
 
-def run_all(seeds: range, safeguards: Safeguards = ALL) -> None:
+def run_all(seeds: range, safeguards: BrokerSafeguards = ALL) -> None:
     for seed in seeds:
         run(seed, safeguards)
 
@@ -148,7 +150,7 @@ def test_each_safeguard_of_a_link_is_missed(name: str) -> None:
 def test_a_frame_is_no_longer_than_one_long_payload_or_the_bound() -> None:
     """A carrier refuses what is too long, and a link would say it again for ever."""
     settings = LinkSettings(frame_bytes_max=100_000, ahead_bytes_min=1 << 24)
-    a, b = Link(numbers(10), settings), Link(numbers(1_000), settings)
+    a, b = NeighbourLink(numbers(10), settings), NeighbourLink(numbers(1_000), settings)
     for hello in a.flush(0.0):
         b.receive(hello, 0.0)
     for hello in b.flush(0.0):
@@ -156,7 +158,7 @@ def test_a_frame_is_no_longer_than_one_long_payload_or_the_bound() -> None:
     said = [Interest("", n, False, ("e" * length,), ()) for n, length in enumerate(LENGTHS, 1)]
     for one in said:
         a.send(one)
-    frames = [each for each in a.flush(0.0) if isinstance(each, Frame)]
+    frames = [each for each in a.flush(0.0) if isinstance(each, SessionFrame)]
     sizes = [len(encoded(each)) for each in frames]
     assert all(
         size < 101_000 or len(frame.payloads) == 1
@@ -190,19 +192,24 @@ def test_a_session_ends_with_silence_and_with_too_much_that_waits() -> None:
     [(1000, 0, "overlay.window"), (0, 7, "overlay.acknowledged")],
 )
 def test_a_frame_that_cannot_be_is_refused(number: int, acknowledged: int, code: str) -> None:
-    a, b = Link(numbers(10)), Link(numbers(1000))
+    a, b = NeighbourLink(numbers(10)), NeighbourLink(numbers(1000))
     b.receive(a.flush(0.0)[0], 0.0)
     _, answer = b.flush(0.0)
-    assert isinstance(answer, Hello)
+    assert isinstance(answer, SessionHello)
     a.receive(answer, 0.0)
     with pytest.raises(PeerError) as refusal:
-        a.receive(Frame(answer.mine, answer.theirs, number, acknowledged, ()), 0.0)
+        a.receive(SessionFrame(answer.mine, answer.theirs, number, acknowledged, ()), 0.0)
     assert refusal.value.code == code
 
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"\xff", encoded(Hello(1, 2))[:-1], b"\x83\xa4type\xa5Hello\xa4mine\xff\xa6theirs\x00"],
+    [
+        b"",
+        b"\xff",
+        encoded(SessionHello(1, 2))[:-1],
+        b"\x83\xa4type\xa5Hello\xa4mine\xff\xa6theirs\x00",
+    ],
 )
 def test_bytes_that_are_no_frame_are_refused(data: bytes) -> None:
     with pytest.raises(PeerError) as refusal:
@@ -212,7 +219,7 @@ def test_bytes_that_are_no_frame_are_refused(data: bytes) -> None:
 
 def test_what_waits_on_a_slow_link_is_not_sent_twice() -> None:
     """Each frame takes half of the first patience: ten wait for longer, and are not lost."""
-    a, b = Link(iter(range(10, 20))), Link(iter(range(20, 30)))
+    a, b = NeighbourLink(iter(range(10, 20))), NeighbourLink(iter(range(20, 30)))
     now = 0.0
     for _ in range(3):
         for one, other in ((a, b), (b, a)):
@@ -229,17 +236,17 @@ def test_what_waits_on_a_slow_link_is_not_sent_twice() -> None:
         b.receive(frame, now)
         for answer in b.flush(now):
             a.receive(answer, now)
-        assert not [one for one in a.flush(now) if isinstance(one, Frame) and one.number]
+        assert not [one for one in a.flush(now) if isinstance(one, SessionFrame) and one.number]
     now += 0.3
     a.send(Settled("", 10))
-    [last] = [one for one in a.flush(now) if isinstance(one, Frame)]
-    [again] = [one for one in a.flush(now + 2.01) if isinstance(one, Frame) and one.number]
+    [last] = [one for one in a.flush(now) if isinstance(one, SessionFrame)]
+    [again] = [one for one in a.flush(now + 2.01) if isinstance(one, SessionFrame) and one.number]
     assert again.number == last.number, "what is not acknowledged is sent again"
 
 
-def _joined(settings: LinkSettings) -> tuple[Link, Link]:
+def _joined(settings: LinkSettings) -> tuple[NeighbourLink, NeighbourLink]:
     """Two ends with a session."""
-    a, b = Link(numbers(10), settings), Link(numbers(10_000), settings)
+    a, b = NeighbourLink(numbers(10), settings), NeighbourLink(numbers(10_000), settings)
     for _ in range(3):
         for one, other in ((a, b), (b, a)):
             for message in one.flush(0.0):
@@ -258,12 +265,12 @@ def test_a_connection_to_another_life_is_found_out_with_one_frame() -> None:
     a.connected(2.0)
     a.send(Settled("", 6))
     [probe] = a.flush(2.0)
-    assert isinstance(probe, Frame)
+    assert isinstance(probe, SessionFrame)
     assert (probe.number, a.has_room) == (1, False)
     b.receive(probe, 2.0)
     for message in b.flush(2.0):
         a.receive(message, 2.0)
-    rest = [one for one in a.flush(2.0) if isinstance(one, Frame)]
+    rest = [one for one in a.flush(2.0) if isinstance(one, SessionFrame)]
     assert [one.number for one in rest] == [2, 3, 4, 5, 6]
     got = [one for frame in rest for one in b.receive(frame, 2.0).payloads]
     assert got == [Settled("", number) for number in range(2, 7)]
@@ -276,7 +283,7 @@ def test_patience_is_more_than_acknowledgements_take() -> None:
     now = 1.0
     for number in range(1, 40):
         a.send(Settled("", number))
-        [frame] = [one for one in a.flush(now) if isinstance(one, Frame)]
+        [frame] = [one for one in a.flush(now) if isinstance(one, SessionFrame)]
         now += 1.0  # the other end is slow
         b.receive(frame, now)
         for message in b.flush(now):
@@ -284,7 +291,7 @@ def test_patience_is_more_than_acknowledgements_take() -> None:
     before = a.resent
     a.send(Settled("", 40))
     a.flush(now)
-    assert [one for one in a.flush(now + 2.0) if isinstance(one, Frame) and one.number] == []
+    assert [one for one in a.flush(now + 2.0) if isinstance(one, SessionFrame) and one.number] == []
     assert a.resent == before
     a.flush(now + 4.0)
     assert a.resent == before + 1
@@ -300,9 +307,9 @@ def carried(width: float, settings: LinkSettings, total: int = 10) -> tuple[floa
     As a connection does, the line takes up to 256 KiB of what waits for it at once, which is there
     when all of it is; what is short goes first, and by itself.
     """
-    ends = [Link(numbers(1), settings), Link(numbers(10_000_000), settings)]
-    waiting: list[list[Hello | Frame]] = [[], []]
-    under_way: list[tuple[float, list[Hello | Frame]] | None] = [None, None]
+    ends = [NeighbourLink(numbers(1), settings), NeighbourLink(numbers(10_000_000), settings)]
+    waiting: list[list[SessionHello | SessionFrame]] = [[], []]
+    under_way: list[tuple[float, list[SessionHello | SessionFrame]] | None] = [None, None]
     came, now = 0, 0.0
     is_asked = False
     while came < total:
@@ -336,11 +343,11 @@ def carried(width: float, settings: LinkSettings, total: int = 10) -> tuple[floa
     return now, ends[0].sessions, ends[0].resent
 
 
-def _size(message: Hello | Frame) -> int:
+def _size(message: SessionHello | SessionFrame) -> int:
     return len(encoded(message))
 
 
-def _is_long(message: Hello | Frame) -> bool:
+def _is_long(message: SessionHello | SessionFrame) -> bool:
     return _size(message) > BESIDE_BYTES_MAX
 
 
@@ -370,8 +377,8 @@ def test_an_end_that_was_told_of_long_frames_is_patient_for_so_long_and_no_longe
     assert not b.tick(settings.silence_seconds)
     a.send(MessagePart("a", 1, 1, 1, 0, bytes(1 << 16)))
     told, frame = a.flush(1.0)
-    assert isinstance(told, Frame)
-    assert isinstance(frame, Frame)
+    assert isinstance(told, SessionFrame)
+    assert isinstance(frame, SessionFrame)
     assert (told.number, told.payloads, frame.number) == (0, (), 1)
     assert told.busy_seconds == pytest.approx((1 << 16) / settings.bytes_per_second_min, rel=0.01)
     b.receive(told, 1.0)
@@ -384,7 +391,7 @@ def test_an_end_that_was_told_of_long_frames_is_patient_for_so_long_and_no_longe
         a.receive(answer, 17.0)
     assert not b.tick(until - 0.1)
     [beat] = a.flush(18.5)
-    assert isinstance(beat, Frame)
+    assert isinstance(beat, SessionFrame)
     assert beat.busy_seconds == 0.0
     b.receive(beat, 18.5)
     assert not b.tick(18.5 + settings.silence_seconds)
@@ -394,4 +401,4 @@ def test_an_end_that_was_told_of_long_frames_is_patient_for_so_long_and_no_longe
 @pytest.mark.parametrize("seconds", [-1.0, 1e9, float("nan"), float("inf")])
 def test_nobody_is_told_to_be_patient_for_ever(seconds: float) -> None:
     with pytest.raises(PeerError):
-        decoded(encoded(Frame(1, 2, 0, 0, (), seconds)))
+        decoded(encoded(SessionFrame(1, 2, 0, 0, (), seconds)))

@@ -13,8 +13,8 @@ import pytest
 pytest.importorskip("msgspec")
 
 from pathcast.overlay.broker_settings import Trees
-from pathcast.overlay.messages import Frame, Interest
-from pathcast.overlay.safeguards import ALL, Safeguards
+from pathcast.overlay.messages import Interest, SessionFrame
+from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 from pathcast_lab.sim import Faults, Step
 from pathcast_lab.sim.broker_world import BrokerWorld, Scenario, Violation
 
@@ -26,7 +26,7 @@ def run(
     *steps: Step,
     links: tuple[tuple[str, str], ...] = CHAIN,
     seed: int = 1,
-    safeguards: Safeguards = ALL,
+    safeguards: BrokerSafeguards = ALL,
     trees: Trees = "spanning",
     quiet_seconds: float = 15.0,
 ) -> BrokerWorld:
@@ -211,7 +211,7 @@ def test_rmw_zenoh_976_a_late_subscriber_behind_an_older_publisher() -> None:
     assert got(world, "s") == [b"1"], "what all had had before it came is not for it"
 
 
-def a_host_without_a_past(happens: str, safeguards: Safeguards = ALL) -> BrokerWorld:
+def a_host_without_a_past(happens: str, safeguards: BrokerSafeguards = ALL) -> BrokerWorld:
     """Subscribes while it begins to follow a root whose log all members have had.
 
     Its subscription is in force before the root tells it where the log begins.
@@ -330,7 +330,7 @@ def test_tables_travel_as_changes_and_whole_only_with_a_session() -> None:
         payload
         for _, name, what, value in world.network.lines
         if what == "receives" and name == "c" and isinstance(value, tuple) and value[0] == "d"
-        for payload in (value[1].payloads if isinstance(value[1], Frame) else ())
+        for payload in (value[1].payloads if isinstance(value[1], SessionFrame) else ())
         if isinstance(payload, Interest)
     ]
     assert [(one.whole, one.added) for one in told] == [

@@ -23,10 +23,10 @@ from pathcast import Broker, Subscription
 from pathcast.model import Query
 from pathcast.overlay import query_plane
 from pathcast.overlay.broker_settings import Trees
-from pathcast.overlay.content import Content, Profile, Results
+from pathcast.overlay.content import Content, DeliveryProfile, Results
 from pathcast.overlay.interest import EXACT, Policy
-from pathcast.overlay.messages import Forward, Frame, Hello, decoded, encoded
-from pathcast.overlay.safeguards import ALL, Safeguards
+from pathcast.overlay.messages import Forward, SessionFrame, SessionHello, decoded, encoded
+from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 from pathcast.overlay.xml_content import XmlInterests, xml_content
 from pathcast_lab.sim import Step, shrunk
 from pathcast_lab.sim.broker_model import BrokerModel, Publish, Subscribe
@@ -54,7 +54,7 @@ TRIED_ELSEWHERE = {
 
 
 def in_bytes(message: object) -> object:
-    assert isinstance(message, Hello | Frame)
+    assert isinstance(message, SessionHello | SessionFrame)
     return decoded(encoded(message))
 
 
@@ -65,7 +65,7 @@ def busy_scenario(seed: int) -> Scenario:
 
 def failing_seed(
     seeds: range,
-    safeguards: Safeguards = ALL,
+    safeguards: BrokerSafeguards = ALL,
     content: Content = TOY,
     scenario: Callable[[int], Scenario] = random_scenario,
 ) -> int | None:
@@ -117,7 +117,7 @@ def cut_on_the_way(seeds: range) -> int:
 
     def watched(message: object) -> object:
         nonlocal cut
-        payloads = message.payloads if isinstance(message, Frame) else ()
+        payloads = message.payloads if isinstance(message, SessionFrame) else ()
         for said in payloads:
             if isinstance(said, Forward):
                 cut += sum(one.considers is not None for one in said.messages)
@@ -224,7 +224,7 @@ def batches_are_cut(seeds: range, seconds: float) -> int:
             seed,
             content=xml_content(),
             results=batch_results,
-            profile=partial(Profile, deliver="fragment"),
+            profile=partial(DeliveryProfile, deliver="fragment"),
         ).run()
         for name in world.brokers:
             for plane in world.node(name).broker.planes.values():

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("msgspec")
 
 from pathcast.overlay.broker_node import NodeSettings
-from pathcast.overlay.broker_settings import BrokerSettings
+from pathcast.overlay.broker_settings import ProtocolSettings
 from pathcast.overlay.lives import LIVES_MAX, begun, common_end, do_agree, life_at
 from pathcast.overlay.local_queries import KeptCursor
 from pathcast.overlay.safeguards import ALL
@@ -151,7 +151,7 @@ def test_a_root_that_gave_up_where_histories_part_says_so(restarts: bool) -> Non
         Step(32.0, "restart", ("h",)),
         *publications(40.0, 5),
     )
-    settings = NodeSettings(BrokerSettings(log_messages_max=10, lag_seconds=1.0))
+    settings = NodeSettings(ProtocolSettings(log_messages_max=10, lag_seconds=1.0))
     world = BrokerWorld(later, 1, settings=settings, may_lapse=True).run()
     assert has_lapsed(world, "s")
     assert world.deliveries["s"][-5:] == list(world.accepted)[-5:]

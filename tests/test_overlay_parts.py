@@ -18,24 +18,24 @@ from generators import FamilyShape, random_family, random_message, random_valued
 from pathcast.errors import PeerError, PublicationError
 from pathcast.overlay import table
 from pathcast.overlay.broker_node import NodeSettings
-from pathcast.overlay.broker_settings import BrokerSettings
+from pathcast.overlay.broker_settings import ProtocolSettings
 from pathcast.overlay.content import LOCAL, Content
 from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.overlay.interest import Policy
 from pathcast.overlay.link import LinkSettings
 from pathcast.overlay.messages import (
     Forward,
-    Frame,
     InParts,
     MessageBegin,
     MessageDropped,
     MessagePart,
-    Published,
+    SessionFrame,
+    StreamMessage,
     decoded,
     encoded,
 )
 from pathcast.overlay.parts import COMING_MAX, Arriving, Parts
-from pathcast.overlay.safeguards import ALL, Safeguards
+from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 from pathcast.overlay.table import Table
 from pathcast.overlay.xml_content import xml_content
 from pathcast_lab.sim import Step
@@ -56,7 +56,9 @@ UNCUT = Content(partial(ToyInterests, cuts=False), ToyProfiles)
 def settings(part_bytes: int, held_bytes_max: int = 1 << 20) -> NodeSettings:
     """Short parts, and links that are soon full."""
     link = LinkSettings(window_frames=3, frame_payloads_max=1, frame_bytes_max=4)
-    return NodeSettings(BrokerSettings(part_bytes=part_bytes, held_bytes_max=held_bytes_max), link)
+    return NodeSettings(
+        ProtocolSettings(part_bytes=part_bytes, held_bytes_max=held_bytes_max), link
+    )
 
 
 @pytest.fixture
@@ -66,7 +68,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     start, stop = Parts.start, Parts.stop
 
     def counted_start(
-        parts: Parts, name: str, message: Arriving | Published, generation: int, after: int
+        parts: Parts, name: str, message: Arriving | StreamMessage, generation: int, after: int
     ) -> None:
         counted["cut through"] += isinstance(message, Arriving) and not message.is_whole
         start(parts, name, message, generation, after)
@@ -80,7 +82,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     return counted
 
 
-def run(seed: int, safeguards: Safeguards = ALL) -> BrokerWorld:
+def run(seed: int, safeguards: BrokerSafeguards = ALL) -> BrokerWorld:
     scenario = random_scenario(seed, body=long_toy_body)
     draw = random.Random(seed)
     held_bytes_max = draw.choice([60, 1 << 20])
@@ -293,7 +295,7 @@ def test_what_is_no_message_is_nobodys_yet() -> None:
 
 
 def begin(position: int = 1, after: int = 0, total: int = 10, body: bytes = b"1 2") -> MessageBegin:
-    message = Published(position, "", "m", 0, "", False, body)
+    message = StreamMessage(position, "", "m", 0, "", False, body)
     return MessageBegin("z", 1, 1, after, total, message)
 
 
@@ -336,7 +338,7 @@ def test_parts_that_cannot_be_are_refused(name: str) -> None:
 )
 def test_what_is_out_of_range_is_no_frame(said: InParts) -> None:
     with pytest.raises(PeerError, match="a frame cannot be read"):
-        decoded(encoded(Frame(1, 2, 1, 0, (said,))))
+        decoded(encoded(SessionFrame(1, 2, 1, 0, (said,))))
 
 
 def following(model: BrokerModel, lies: Callable[[int, int], list[InParts | Forward]]) -> None:
@@ -352,7 +354,7 @@ def test_nothing_comes_between_parts() -> None:
     life = model.brokers["a"].streams["a"].life_at(1)
 
     def lies(number: int, generation: int) -> list[InParts | Forward]:
-        message = Published(1, "", "m", 0, "", False, b"1 2")
+        message = StreamMessage(1, "", "m", 0, "", False, b"1 2")
         return [
             MessageBegin("a", number, generation, 0, 10, message, life),
             Forward("a", number, generation, 0, 1, ()),
@@ -381,7 +383,7 @@ def test_a_neighbour_begins_no_more_messages_than_may_be_held() -> None:
 
     def begun(root: str) -> MessageBegin:
         stream = broker.streams[root]
-        message = Published(1, "", "m", 0, "", False, b"1 2")
+        message = StreamMessage(1, "", "m", 0, "", False, b"1 2")
         life = stream.life_at(1)
         return MessageBegin(root, stream.number, stream.generation, stream.at, 10, message, life)
 
@@ -393,7 +395,7 @@ def test_a_neighbour_begins_no_more_messages_than_may_be_held() -> None:
 
 
 def test_a_root_takes_no_longer_messages_than_brokers_do() -> None:
-    given = NodeSettings(BrokerSettings(message_bytes_max=8, log_bytes_max=14))
+    given = NodeSettings(ProtocolSettings(message_bytes_max=8, log_bytes_max=14))
     scenario = Scenario(("a", "b"), (("a", "b"),), (Step(0.0, "source", ("a",)),))
     world = BrokerWorld(scenario, 1, settings=given)
     world.perform(scenario.steps[0])

@@ -14,10 +14,10 @@ import msgspec
 from pathcast.errors import PublicationError
 from pathcast.overlay import publishers as publishers_module
 from pathcast.overlay.broker_node import BrokerNode
-from pathcast.overlay.broker_settings import BrokerSettings
-from pathcast.overlay.messages import Published, Source
-from pathcast.overlay.publishers import Logged, Numbered, Publication, Publishers
-from pathcast.overlay.safeguards import ALL, Safeguards
+from pathcast.overlay.broker_settings import ProtocolSettings
+from pathcast.overlay.messages import SourceEntry, StreamMessage
+from pathcast.overlay.publishers import Logged, Numbered, PublishedMessage, Publishers
+from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 from pathcast.protocol import Effect, Forget, Save
 from pathcast_lab.sim.toy_content import TOY
 
@@ -31,7 +31,7 @@ class Root:
         taken: What it ever had in its log on disk, in order.
     """
 
-    def __init__(self, safeguards: Safeguards = ALL) -> None:
+    def __init__(self, safeguards: BrokerSafeguards = ALL) -> None:
         self.disk: dict[str, bytes] = {}
         self.taken: list[str] = []
         self._lives = 0
@@ -84,11 +84,11 @@ def publish(root: Root, chance: random.Random, publisher: str, ids: Sequence[str
             sure = len(ids)
 
 
-def history(seed: int, safeguards: Safeguards = ALL) -> tuple[list[str], list[list[str]]]:
+def history(seed: int, safeguards: BrokerSafeguards = ALL) -> tuple[list[str], list[list[str]]]:
     """What two publishers, one after the other and back, left in the log; what they wanted."""
     chance = random.Random(seed)
     root = Root(safeguards)
-    root.do(root.node.register_source("s", Source(), 0.0))
+    root.do(root.node.register_source("s", SourceEntry(), 0.0))
     wanted = [[f"{name}{number}" for number in range(MESSAGES)] for name in "pq"]
     for upto in (MESSAGES // 2, MESSAGES):
         for name, ids in zip("pq", wanted, strict=True):
@@ -104,20 +104,20 @@ def test_each_is_taken_once_and_in_order_whatever_is_killed(seed: int) -> None:
 
 
 def test_without_numbers_some_are_taken_twice() -> None:
-    taken, wanted = history(0, Safeguards(numbers=False))
+    taken, wanted = history(0, BrokerSafeguards(numbers=False))
     assert len(taken) > len(set(taken)) == sum(map(len, wanted))
 
 
 def test_of_a_call_all_are_taken_or_none_and_each_number_once() -> None:
     root = Root(ALL)
-    root.do(root.node.register_source("s", Source(), 0.0, owner="ann"))
+    root.do(root.node.register_source("s", SourceEntry(), 0.0, owner="ann"))
     broker = root.node.broker
     numbers = [1, 2, 2, 3, 1]
-    given = [Publication("s", f"m{n}", b"x", numbered=Numbered("p", n)) for n in numbers]
+    given = [PublishedMessage("s", f"m{n}", b"x", numbered=Numbered("p", n)) for n in numbers]
     for odd, sender in (("nobody's", "ann"), ("s", "bob")):
         with pytest.raises(PublicationError):
-            broker.publish_all([*given, Publication(odd, "m", b"x")], sender)
-    too_long = Publication("s", "long", bytes(BrokerSettings().message_bytes_max + 1))
+            broker.publish_all([*given, PublishedMessage(odd, "m", b"x")], sender)
+    too_long = PublishedMessage("s", "long", bytes(ProtocolSettings().message_bytes_max + 1))
     with pytest.raises(PublicationError):
         broker.publish_all([given[0], too_long], "ann")
     assert broker.publish_all([], "ann") == []
@@ -148,7 +148,7 @@ def test_no_more_publishers_are_remembered_than_the_last_ones(
     assert sorted(disk) == ["publisher/p1", "publisher/p4", "publisher/p5"]
     assert publishers.keep() == []
     again = Publishers()
-    message = Published(9, "s", "m", 0, "", False, b"")
+    message = StreamMessage(9, "s", "m", 0, "", False, b"")
     again.restore(disk, [Logged(message, Numbered("p4", 9)), Logged(message)])
     known = {name: again.has_had(Numbered(name, 5)) for name in ("p1", "p2", "p4", "p5")}
     assert known == {"p1": True, "p2": False, "p4": True, "p5": True}

@@ -21,10 +21,10 @@ from pathcast.customize.steps import EditStep, parse_steps
 from pathcast.errors import PathcastError, QuerySyntaxError
 from pathcast.overlay.broker_node import NodeSettings
 from pathcast.overlay.broker_settings import Trees
-from pathcast.overlay.content import LOCAL, Profile, Results, Sent, Verdict
-from pathcast.overlay.cutting import WHOLE, LinkCuts, Needs, ToldCuts, cut_entry, needs_in
+from pathcast.overlay.content import LOCAL, DeliveryProfile, Results, Sent, Verdict
+from pathcast.overlay.cutting import WHOLE, EntryNeeds, LinkCuts, ToldCuts, cut_entry, needs_in
 from pathcast.overlay.local_plan import XmlProfiles
-from pathcast.overlay.messages import Forward, Frame
+from pathcast.overlay.messages import Forward, SessionFrame
 from pathcast.overlay.safeguards import ALL
 from pathcast.overlay.xml_content import XmlInterests, xml_content
 from pathcast.workload.documents import generate_documents
@@ -53,7 +53,7 @@ class Watch:
         self.restructured = 0
 
     def __call__(self, message: object) -> object:
-        for said in message.payloads if isinstance(message, Frame) else ():
+        for said in message.payloads if isinstance(message, SessionFrame) else ():
             if isinstance(said, Forward):
                 self.restructured += sum(one.steps > 0 for one in said.messages)
         return message
@@ -133,9 +133,9 @@ def stepped_profile(draw: random.Random) -> str:
     return "\n".join([deliver, *steps, batch_profile(draw)])
 
 
-def read(text: str) -> Profile:
+def read(text: str) -> DeliveryProfile:
     deliver, *steps, query = text.splitlines()
-    return Profile(query, deliver, steps=tuple(steps))  # type: ignore[arg-type]
+    return DeliveryProfile(query, deliver, steps=tuple(steps))  # type: ignore[arg-type]
 
 
 def stepped_body(draw: random.Random) -> str:
@@ -213,10 +213,10 @@ def entry(*steps: str, query: str = "", deliver: str = "fragment") -> str:
 @NEEDS_KERNEL
 def test_an_entry_says_steps_and_what_is_left_after_them() -> None:
     steps = parse_steps(["drop //d", "rename //b c"])
-    assert needs_in(entry("drop //d", "rename //b c", deliver="message")) == Needs(steps, None)
+    assert needs_in(entry("drop //d", "rename //b c", deliver="message")) == EntryNeeds(steps, None)
     offer = needs_in(entry()).offer
     assert offer is not None
-    assert needs_in(entry("drop //d", "rename //b c")) == Needs(steps, offer)
+    assert needs_in(entry("drop //d", "rename //b c")) == EntryNeeds(steps, offer)
     # Profiles that bind other prefixes beside have the step in common.
     one, two = ({"p": "urn:p", "q": "urn:q"}, {"p": "urn:p"})
     assert parse_steps(["drop //p:d"], one) == parse_steps(["drop //p:d"], two)
@@ -385,9 +385,9 @@ def test_a_host_does_what_is_left_of_the_steps() -> None:
         [made] = Restructuring(parse_steps(steps[:count])).apply([whole])
         assert isinstance(made, bytes)
         messages.append(made)
-    plan.add("all", Profile("/r/c", "message", steps=steps))
-    plan.add("first", Profile("/r/b/@k", "fragment", steps=steps[:1]))
-    plan.add("none", Profile("/r/b[d]", "message"))
+    plan.add("all", DeliveryProfile("/r/c", "message", steps=steps))
+    plan.add("first", DeliveryProfile("/r/b/@k", "fragment", steps=steps[:1]))
+    plan.add("none", DeliveryProfile("/r/b[d]", "message"))
     found = plan.answers(messages, [0, 1, 2, 3])
     assert [one.get("all") for one in found] == [(messages[3],)] * 4
     assert [one.get("first") for one in found[:2]] == [(b"1",)] * 2
@@ -400,9 +400,9 @@ def test_a_host_does_what_is_left_of_the_steps() -> None:
 @NEEDS_KERNEL
 def test_a_message_that_steps_cannot_be_done_to_is_undecided_for_those_it_may_concern() -> None:
     plan = XmlProfiles()
-    plan.add("s", Profile("/r/b", "ids", steps=("drop //a",)))
-    plan.add("elsewhere", Profile("/other", "ids", steps=("drop //a",)))
-    plan.add("plain", Profile("/r/b", "ids"))
+    plan.add("s", DeliveryProfile("/r/b", "ids", steps=("drop //a",)))
+    plan.add("elsewhere", DeliveryProfile("/other", "ids", steps=("drop //a",)))
+    plan.add("plain", DeliveryProfile("/r/b", "ids"))
     entity = b"<!DOCTYPE r [<!ENTITY e '<a/>'>]><r>&e;<b/></r>"
     nobodys = b"<!DOCTYPE q [<!ENTITY e '<a/>'>]><q>&e;</q>"
     found = plan.answers([entity, nobodys, b"<r><a/><b/></r>", b"<r>"])
@@ -417,7 +417,7 @@ def test_a_message_that_steps_cannot_be_done_to_is_undecided_for_those_it_may_co
 def real_messages() -> list[bytes]:
     """Messages of the domains, and real ones where these are at hand."""
     taken = XmlProfiles()
-    taken.add("any", Profile("//*", "ids"))
+    taken.add("any", DeliveryProfile("//*", "ids"))
     messages = [
         message
         for name in sorted(DOMAINS)
@@ -432,7 +432,7 @@ def real_messages() -> list[bytes]:
     return [one for one, each in zip(messages, answers, strict=True) if each == {"any": ()}]
 
 
-def drawn_profile(draw: random.Random, names: list[str], message: bytes) -> Profile:
+def drawn_profile(draw: random.Random, names: list[str], message: bytes) -> DeliveryProfile:
     """About elements of these names, some of which come of a renaming; with steps."""
 
     def path() -> str:
@@ -450,7 +450,7 @@ def drawn_profile(draw: random.Random, names: list[str], message: bytes) -> Prof
     deliver = draw.choice(["fragment", "message", "ids"])
     default = re.search(rb"\sxmlns=[\"']([^\"']+)", message)
     bound = (("", default[1].decode()),) if default else ()
-    return Profile(path() + condition, deliver, bound, tuple(made))  # type: ignore[arg-type]
+    return DeliveryProfile(path() + condition, deliver, bound, tuple(made))  # type: ignore[arg-type]
 
 
 @NEEDS_KERNEL
@@ -468,7 +468,7 @@ def test_real_messages_that_were_restructured_give_what_the_whole_ones_give() ->
             [whole] = plan.answers([message])
             for count in range(len(profile.steps) + 1):
                 # Behind the link is another one, with whom it shares the first steps.
-                other = Profile("//nothing", "message", steps=profile.steps[:count])
+                other = DeliveryProfile("//nothing", "message", steps=profile.steps[:count])
                 tables.set_neighbours(["east"])
                 tables.update("east", plan.entries(profile) + plan.entries(other), [])
                 sent: Sequence[Sent | None] = []
@@ -489,7 +489,7 @@ def test_real_messages_that_were_restructured_give_what_the_whole_ones_give() ->
 def test_what_is_no_step_is_no_profile(engine: EngineName) -> None:
     plan = made_by(engine, XmlProfiles)
     with pytest.raises(QuerySyntaxError):
-        plan.entries(Profile("/a", steps=("move //b",)))
+        plan.entries(DeliveryProfile("/a", steps=("move //b",)))
     with pytest.raises(QuerySyntaxError):
-        plan.add("s", Profile("/a", steps=("move //b",)))
+        plan.add("s", DeliveryProfile("/a", steps=("move //b",)))
     assert plan.answers([b"<a/>"]) == [{}]

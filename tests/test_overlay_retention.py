@@ -11,19 +11,19 @@ pytest.importorskip("msgspec")
 
 from pathcast.errors import PeerError, PublicationError
 from pathcast.overlay.broker_node import NodeSettings
-from pathcast.overlay.broker_settings import BrokerSettings, Trees
+from pathcast.overlay.broker_settings import ProtocolSettings, Trees
 from pathcast.overlay.link import LinkSettings
 from pathcast.overlay.messages import Trimmed
-from pathcast.overlay.publishers import Publication
+from pathcast.overlay.publishers import PublishedMessage
 from pathcast.overlay.retention import Retention
-from pathcast.overlay.safeguards import ALL, Safeguards
+from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 from pathcast_lab.sim import Faults, Step
 from pathcast_lab.sim.broker_scenarios import absent_scenario
 from pathcast_lab.sim.broker_world import BrokerWorld, Scenario, Violation
 
 TREES = pytest.mark.parametrize("trees", ["spanning", "broadcast"])
 LINE = (("a", "b"), ("b", "c"), ("c", "d"))
-FEW = BrokerSettings(log_messages_max=10, lag_seconds=1.0)
+FEW = ProtocolSettings(log_messages_max=10, lag_seconds=1.0)
 SOON_FULL = LinkSettings(window_frames=3, frame_payloads_max=1, frame_bytes_max=4)
 
 
@@ -33,8 +33,8 @@ def published(begins: float, count: int, apart: float = 0.2) -> list[Step]:
 
 def run(
     *steps: Step,
-    broker: BrokerSettings = FEW,
-    safeguards: Safeguards = ALL,
+    broker: ProtocolSettings = FEW,
+    safeguards: BrokerSafeguards = ALL,
     may_lapse: bool = True,
     trees: Trees = "spanning",
 ) -> BrokerWorld:
@@ -119,7 +119,7 @@ def test_one_that_is_slow_slows_publishers_down_and_misses_nothing() -> None:
 
 
 def test_messages_are_kept_for_so_long() -> None:
-    world = run(*absence(), broker=BrokerSettings(retention_seconds=5.0))
+    world = run(*absence(), broker=ProtocolSettings(retention_seconds=5.0))
     (told,) = lapsed(world, "d")
     assert (told[2], told[3] + 1) == (missing(world, "d")[0], missing(world, "d")[-1] + 1)
     # It was back a second after the last: what is five seconds old by then is gone.
@@ -127,13 +127,13 @@ def test_messages_are_kept_for_so_long() -> None:
 
 
 def test_messages_are_kept_up_to_so_many_bytes() -> None:
-    world = run(*absence(), broker=BrokerSettings(log_bytes_max=50, lag_seconds=1.0))
+    world = run(*absence(), broker=ProtocolSettings(log_bytes_max=50, lag_seconds=1.0))
     assert world.not_taken == 0
     assert 40 < len(missing(world, "d")) < 60
 
 
 def test_with_room_in_the_log_nothing_is_given_up() -> None:
-    world = run(*absence(), broker=BrokerSettings(lag_seconds=1.0), may_lapse=False)
+    world = run(*absence(), broker=ProtocolSettings(lag_seconds=1.0), may_lapse=False)
     assert [missing(world, host) for host in "abcd"] == [[], [], [], []]
 
 
@@ -172,7 +172,7 @@ def test_a_call_that_is_more_than_a_log_is_refused_and_nothing_is_given_up() -> 
     world = run(Step(4.0, "crash", ("d",)), *published(6.0, 8))
     broker = world.node("a").broker
     with pytest.raises(PublicationError) as refused:
-        broker.publish_all([Publication("of a", f"x{n}", b"1") for n in range(11)])
+        broker.publish_all([PublishedMessage("of a", f"x{n}", b"1") for n in range(11)])
     assert refused.value.code == "publication.log"
     assert missing(world, "d") == []
 
@@ -197,8 +197,8 @@ def test_positions_that_do_not_follow_are_refused(after: int, upto: int) -> None
 
 SETTINGS = {
     "few messages": NodeSettings(replace(FEW, log_messages_max=12)),
-    "few bytes": NodeSettings(BrokerSettings(log_bytes_max=100, lag_seconds=1.0)),
-    "a short time": NodeSettings(BrokerSettings(retention_seconds=2.0)),
+    "few bytes": NodeSettings(ProtocolSettings(log_bytes_max=100, lag_seconds=1.0)),
+    "a short time": NodeSettings(ProtocolSettings(retention_seconds=2.0)),
     "links that are soon full": NodeSettings(
         replace(FEW, log_messages_max=12, held_messages_max=3, part_bytes=5), SOON_FULL
     ),
@@ -208,7 +208,7 @@ SETTINGS = {
 def missed(
     seeds: Sequence[int],
     settings: NodeSettings,
-    safeguards: Safeguards = ALL,
+    safeguards: BrokerSafeguards = ALL,
     older: float = 0.0,
 ) -> int:
     count = 0
@@ -246,7 +246,7 @@ def test_every_delivery_is_made_or_its_subscriber_is_told_at_length(name: str, f
 
 
 def test_who_has_had_something_new_is_waited_for() -> None:
-    retention = Retention(BrokerSettings(lag_seconds=10.0))
+    retention = Retention(ProtocolSettings(lag_seconds=10.0))
     for now, position in ((0.0, 3), (9.0, 3), (10.0, 4), (20.0, 4)):
         retention.watch({"b": position, "c": 3}, end=5, now=now)
     assert not retention.is_stalled("b")
@@ -261,7 +261,7 @@ def test_who_has_had_something_new_is_waited_for() -> None:
 
 
 def test_a_member_that_begins_anew_in_another_stream_comes_forward() -> None:
-    retention = Retention(BrokerSettings(lag_seconds=10.0))
+    retention = Retention(ProtocolSettings(lag_seconds=10.0))
     for now, position in ((0.0, 3), (9.0, 0), (15.0, 1), (24.0, 2)):
         retention.watch({"b": position}, end=5, now=now)
         assert not retention.is_stalled("b"), now

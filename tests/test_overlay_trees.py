@@ -11,7 +11,7 @@ pytest.importorskip("msgspec")
 from pathcast.errors import PeerError, PublicationError
 from pathcast.overlay import announcements
 from pathcast.overlay.announcements import Announcements
-from pathcast.overlay.messages import Announcement, Expelled, Presence, Source
+from pathcast.overlay.messages import Announcement, Expelled, Presence, SourceEntry
 from pathcast.overlay.trees import broadcast_tree, neighbours, spanning_tree, towards
 
 Links = dict[str, dict[str, int]]
@@ -110,8 +110,8 @@ def test_what_is_said_in_the_name_of_a_broker_is_corrected_by_it() -> None:
     (correction,) = known.hear("c", [forged])
     assert (correction.version, correction.body) == (41, Presence(stream=3))
     # A source of a life whose disk is lost is withdrawn.
-    (withdrawn,) = known.hear("c", [Announcement("a", "s", 4, 2, Source("x"))])
-    assert withdrawn.body == Source(withdrawn=True)
+    (withdrawn,) = known.hear("c", [Announcement("a", "s", 4, 2, SourceEntry("x"))])
+    assert withdrawn.body == SourceEntry(withdrawn=True)
     assert not known.sources()
 
 
@@ -133,7 +133,7 @@ def test_an_expelled_broker_is_a_member_again_when_it_knows_of_it() -> None:
     ("one", "code"),
     [
         (announced(2**41), "overlay.announcement"),
-        (Announcement("b", "", 1, 1, Source()), "overlay.announcement"),
+        (Announcement("b", "", 1, 1, SourceEntry()), "overlay.announcement"),
         (Announcement("b", "!", 1, 1, Presence()), "overlay.announcement"),
         (Announcement("b", "s", 1, 1, Presence()), "overlay.announcement"),
     ],
@@ -152,7 +152,7 @@ def test_a_catalog_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch)
     known = Announcements("a", 7, [])
     for key in ("s", ""):
         said = [
-            Announcement(f"b{n}", key and f"s{n}", 1, 1, Source() if key else Presence())
+            Announcement(f"b{n}", key and f"s{n}", 1, 1, SourceEntry() if key else Presence())
             for n in range(4)
         ]
         with pytest.raises(PeerError) as refusal:
@@ -160,13 +160,13 @@ def test_a_catalog_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch)
         assert refusal.value.code == "overlay.catalog"
     assert len(known.sources()) == 3, "those before the one too many were taken"
     with pytest.raises(PublicationError, match="4 sources"):
-        known.check_room("own", Source())
+        known.check_room("own", SourceEntry())
 
 
 def test_a_catalog_of_large_schemas_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(announcements, "SOURCES_BYTES_MAX", 1_000)
     known = Announcements("a", 7, [])
-    schema = Source("x" * 480)
+    schema = SourceEntry("x" * 480)
     known.hear("c", [Announcement("b", "s1", 1, 1, schema), Announcement("b", "s2", 1, 1, schema)])
     with pytest.raises(PeerError, match="bytes of sources") as refusal:
         known.hear("c", [Announcement("b", "s3", 1, 1, schema)])
@@ -174,7 +174,7 @@ def test_a_catalog_of_large_schemas_is_bounded_in_bytes(monkeypatch: pytest.Monk
     with pytest.raises(PublicationError):
         known.check_room("own", schema)
     # What a source has in place of its old schema counts, and not both.
-    known.hear("c", [Announcement("b", "s1", 2, 1, Source())])
+    known.hear("c", [Announcement("b", "s1", 2, 1, SourceEntry())])
     known.check_room("own", schema)
     known.hear("c", [Announcement("b", "s3", 1, 1, schema)])
     assert sorted(known.sources()) == ["s1", "s2", "s3"]

@@ -17,16 +17,16 @@ pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 from pydantic import ValidationError
 
 from pathcast.errors import PathcastError, PeerRefusedError, PublicationError
-from pathcast.overlay.content import Profile
-from pathcast.overlay.deliveries import Delivery, InForce
-from pathcast.overlay.messages import Source
+from pathcast.overlay.content import DeliveryProfile
+from pathcast.overlay.deliveries import InboxDelivery, InForce
+from pathcast.overlay.messages import SourceEntry
 from pathcast.overlay.publishers import Numbered
 from pathcast.transport.broker import (
     CODEC,
     DELIVERIES,
-    Accepted,
-    Publish,
-    RegisterSource,
+    PublishRequest,
+    RegisterSourceRequest,
+    RequestAccepted,
     Subscribe,
     Unsubscribe,
     broker_kind,
@@ -34,7 +34,7 @@ from pathcast.transport.broker import (
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.grpc_streams import Address
-from pathcast.transport.peer import Accepted as Begun
+from pathcast.transport.peer import PeerAccepted as Begun
 from pathcast.transport.peer import Register, StandingQuery, Withdraw
 from pathcast.transport.process import read_control, running
 from pathcast.transport.security import own_id
@@ -68,7 +68,7 @@ def told(carrier: Carrier, name: str) -> list[object]:
 
 
 def results(carrier: Carrier, name: str) -> list[tuple[str, str]]:
-    found = [each for each in told(carrier, name) if isinstance(each, Delivery)]
+    found = [each for each in told(carrier, name) if isinstance(each, InboxDelivery)]
     return [(each.subscription, each.message) for each in found]
 
 
@@ -86,15 +86,15 @@ def test_every_request_with_every_foreign_name(tmp_path: Path) -> None:
             place = read_control(tmp_path / "k").listen
             for name in NAMES:
                 async with client(place, name) as own:
-                    await own.ask(RegisterSource(f"of {name}", Source()))
-                    rows = tuple((id, Profile("/order", "ids")) for id in IDS)
+                    await own.ask(RegisterSourceRequest(f"of {name}", SourceEntry()))
+                    rows = tuple((id, DeliveryProfile("/order", "ids")) for id in IDS)
                     assert (await own.ask(Subscribe(rows))).refused == ()  # type: ignore[attr-defined]
             await eventually(lambda: all(len(told(carrier, name)) >= len(IDS) for name in NAMES))
             for own_name, foreign_name in permutations(NAMES, 2):
                 await attack(place, own_name, foreign_name)
             # Each still has what it registered, and nothing else.
             async with client(place, "b") as publisher:
-                await publisher.publish([Publish("of b", "m", b"<order/>")])
+                await publisher.publish([PublishRequest("of b", "m", b"<order/>")])
             expected = {name: sorted((own_id(name, id), "m") for id in IDS) for name in NAMES}
             await eventually(
                 lambda: {name: sorted(results(carrier, name)) for name in NAMES} == expected
@@ -119,13 +119,13 @@ async def attack(place: str, name: str, owner: str) -> None:
             for end in (" ", "/.", "/")
         )
         answer = await attacker.ask(Unsubscribe(ids))
-        assert isinstance(answer, Accepted)
+        assert isinstance(answer, RequestAccepted)
         assert len(answer.refused) == len(ids)
         with pytest.raises(PublicationError):
-            await attacker.ask(RegisterSource(f"of {owner}", Source()))
+            await attacker.ask(RegisterSourceRequest(f"of {owner}", SourceEntry()))
     async with client(place, name) as attacker:
         with pytest.raises(PathcastError):
-            await attacker.publish([Publish(f"of {owner}", "m", b"<order/>")])
+            await attacker.publish([PublishRequest(f"of {owner}", "m", b"<order/>")])
     stolen = BrokerClient(owner, Address("k", place, token_of(name)), CODEC)
     async with stolen:
         with pytest.raises(PeerRefusedError):
@@ -140,13 +140,13 @@ def test_a_publisher_numbers_its_own_messages_only(tmp_path: Path) -> None:
         async with running(settings, broker_kind("k", [])) as carrier:
             place = read_control(tmp_path / "k").listen
             async with client(place, "b") as reader:
-                await reader.ask(Subscribe((("x", Profile("/order", "ids")),)))
+                await reader.ask(Subscribe((("x", DeliveryProfile("/order", "ids")),)))
             await eventually(lambda: any(isinstance(one, InForce) for one in told(carrier, "b")))
             for name, publisher in (("a", "b/p"), ("a/b", "p")):
                 async with client(place, name) as own:
-                    await own.ask(RegisterSource(f"of {name}", Source()))
+                    await own.ask(RegisterSourceRequest(f"of {name}", SourceEntry()))
                     numbered = Numbered(publisher, 7)
-                    message = Publish(f"of {name}", name, b"<order/>", numbered)
+                    message = PublishRequest(f"of {name}", name, b"<order/>", numbered)
                     await own.publish([message])
             expected = [(own_id("b", "x"), "a"), (own_id("b", "x"), "a/b")]
             await eventually(lambda: results(carrier, "b") == expected)
@@ -164,13 +164,13 @@ def test_whoever_may_only_publish_registers_sources_and_publishes(tmp_path: Path
         async with running(settings, broker_kind("k", [])):
             place = read_control(tmp_path / "k").listen
             async with client(place, "b") as publisher:
-                await publisher.ask(RegisterSource("shop", Source()))
-                await publisher.publish([Publish("shop", "m", b"<order/>")])
+                await publisher.ask(RegisterSourceRequest("shop", SourceEntry()))
+                await publisher.publish([PublishRequest("shop", "m", b"<order/>")])
                 with pytest.raises(PeerRefusedError):
-                    await publisher.ask(Subscribe((("x", Profile("/order", "ids")),)))
+                    await publisher.ask(Subscribe((("x", DeliveryProfile("/order", "ids")),)))
             with pytest.raises(PeerRefusedError):
                 async with client(place, "nobody") as stranger:
-                    await stranger.ask(RegisterSource("other", Source()))
+                    await stranger.ask(RegisterSourceRequest("other", SourceEntry()))
 
     asyncio.run(asyncio.wait_for(main(), PATIENCE_SECONDS))
 

@@ -23,7 +23,7 @@ from pathcast.transport.grpc_streams import Address
 from pathcast.transport.peer_kind import peer_kind
 from pathcast.transport.peer_settings import PeerSettings
 from pathcast.transport.process import read_control, running
-from pathcast.transport.security import Gate
+from pathcast.transport.security import Authenticator
 from pathcast.transport.service import described
 from patience import PATIENCE_SECONDS
 
@@ -112,7 +112,7 @@ def test_strangers_are_not_taken_up(tmp_path: Path) -> None:
             carrier = await begun(stack, settings)
             target = address_of(settings)
 
-            gate = Gate([], with_certificates=False)
+            gate = Authenticator([], with_certificates=False)
 
             async def greet(name: str, said: str, token: str | None, address: str) -> None:
                 stranger = Contacts(

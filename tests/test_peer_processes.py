@@ -36,11 +36,11 @@ from pathcast.transport.local_ring import LocalRing
 from pathcast.transport.peer import (
     TOLD,
     UNDER_WAY_MAX,
-    Accepted,
-    Leave,
+    LeaveRing,
     Left,
-    Outcome,
-    Publish,
+    PeerAccepted,
+    PeerPublish,
+    PublicationReport,
     Register,
     StandingQuery,
     Withdraw,
@@ -128,10 +128,10 @@ async def until_told(carrier: Carrier, kind: type, count: int) -> None:
     await eventually(lambda: sum(isinstance(each, kind) for each in inbox(carrier)) >= count)
 
 
-async def register(carrier: Carrier, rows: dict[str, str]) -> Accepted:
+async def register(carrier: Carrier, rows: dict[str, str]) -> PeerAccepted:
     queries = tuple(StandingQuery(id, text) for id, text in rows.items())
     answer = await carrier.ask("ann", Register(queries), PATIENCE_SECONDS)
-    assert isinstance(answer, Accepted)
+    assert isinstance(answer, PeerAccepted)
     return answer
 
 
@@ -151,15 +151,15 @@ def test_matches_are_those_of_one_process(way: str) -> None:
     async def main() -> None:
         async with a_ring(way) as network:
             here = network.carriers["e"]
-            assert await register(here, QUERIES) == Accepted()
+            assert await register(here, QUERIES) == PeerAccepted()
             await until_told(here, Subscribed, len(QUERIES))
             publisher = network.carriers["b"]
             for start in range(0, len(messages), 10):
                 group = list(messages.items())[start : start + 10]
-                said = await publisher.submit("ann", [Publish(id, body) for id, body in group])
+                said = await publisher.submit("ann", [PeerPublish(id, body) for id, body in group])
                 assert said == []
-            await until_told(publisher, Outcome, len(messages))
-            outcomes = [each for each in inbox(publisher) if isinstance(each, Outcome)]
+            await until_told(publisher, PublicationReport, len(messages))
+            outcomes = [each for each in inbox(publisher) if isinstance(each, PublicationReport)]
             assert all(each.published.is_proved for each in outcomes)
             message_of = {each.published.publication: each.message for each in outcomes}
             told = [each for each in inbox(here) if isinstance(each, Matched)]
@@ -185,15 +185,15 @@ def test_what_is_withdrawn_is_not_told_and_what_cannot_be_is_refused() -> None:
             again = await register(here, {"good": "//to"})
             assert [id for id, _, _ in again.refused] == ["good"]
             await until_told(here, Subscribed, 1)
-            (said,) = await there.submit("ann", [Publish("m0", b"<order>")])
-            assert isinstance(said, Accepted)
+            (said,) = await there.submit("ann", [PeerPublish("m0", b"<order>")])
+            assert isinstance(said, PeerAccepted)
             assert [(id, code) for id, code, _ in said.refused] == [("m0", "xml.end")]
-            assert await here.ask("ann", Withdraw(("good", "none")), PATIENCE_SECONDS) == Accepted(
-                (("none", "query.unknown", "no query has the id ann/none"),)
-            )
+            assert await here.ask(
+                "ann", Withdraw(("good", "none")), PATIENCE_SECONDS
+            ) == PeerAccepted((("none", "query.unknown", "no query has the id ann/none"),))
             await until_told(here, Unsubscribed, 1)
-            await there.submit("ann", [Publish("m1", b"<order><to/></order>")])
-            await until_told(there, Outcome, 1)
+            await there.submit("ann", [PeerPublish("m1", b"<order><to/></order>")])
+            await until_told(there, PublicationReport, 1)
             assert not [each for each in inbox(here) if isinstance(each, Matched)]
 
     asyncio.run(main())
@@ -207,17 +207,17 @@ def test_a_peer_leaves_when_nobody_subscribes_there(way: str) -> None:
             await register(here, QUERIES)
             await until_told(here, Subscribed, len(QUERIES))
             for carrier, why in ((base, "of the base"), (here, "6 subscriptions are at it")):
-                said = await carrier.ask("ann", Leave(), PATIENCE_SECONDS)
-                assert isinstance(said, Accepted)
+                said = await carrier.ask("ann", LeaveRing(), PATIENCE_SECONDS)
+                assert isinstance(said, PeerAccepted)
                 assert why in said.refused[0][2]
-            assert await there.ask("ann", Leave(), PATIENCE_SECONDS) == Accepted()
+            assert await there.ask("ann", LeaveRing(), PATIENCE_SECONDS) == PeerAccepted()
             await until_told(there, Left, 1)
             assert [each for each in inbox(there) if isinstance(each, Left)] == [Left("f")]
             members = cast(dict[str, dict[str, object]], node_of(there)["members"])
             assert not any(each["is_member"] for each in members.values())
             # What it held is with others.
-            await base.submit("ann", [Publish("m", b"<recall/>")])
-            await until_told(base, Outcome, 1)
+            await base.submit("ann", [PeerPublish("m", b"<recall/>")])
+            await until_told(base, PublicationReport, 1)
             await until_told(here, Matched, 1)
 
     asyncio.run(main())
@@ -237,9 +237,9 @@ def test_nobody_waits_for_a_process_that_has_ended(way: str) -> None:
             ended.add("f")
             await there.abandon()
             bodies = [b"<recall/>", b"<order><to/></order>"] * 4
-            await here.submit("ann", [Publish(f"m{n}", body) for n, body in enumerate(bodies)])
-            await until_told(here, Outcome, len(bodies))
-            outcomes = [each for each in inbox(here) if isinstance(each, Outcome)]
+            await here.submit("ann", [PeerPublish(f"m{n}", body) for n, body in enumerate(bodies)])
+            await until_told(here, PublicationReport, len(bodies))
+            outcomes = [each for each in inbox(here) if isinstance(each, PublicationReport)]
             assert all(each.published.is_proved for each in outcomes)
 
     asyncio.run(main())
@@ -268,7 +268,7 @@ def test_publishers_wait_when_too_much_is_under_way() -> None:
         alone = begin(network, "e")  # no ring, so nothing has an outcome
         await alone.start([])
         try:
-            message = Publish("m", b"<a/>")
+            message = PeerPublish("m", b"<a/>")
             with pytest.raises(UnavailableError):
                 await alone.submit("ann", [message] * (UNDER_WAY_MAX + 1))
             await alone.submit("ann", [message] * UNDER_WAY_MAX)
@@ -401,13 +401,13 @@ def test_processes_of_several_members_and_one_that_is_killed(tmp_path: Path) -> 
         ]
         queries = tuple(StandingQuery(id, text) for id, text in QUERIES.items())
         async with ring.operator("p01") as client:
-            assert await client.ask(Register(queries)) == Accepted()
+            assert await client.ask(Register(queries)) == PeerAccepted()
         await told("p01", Subscribed, len(QUERIES))
         ring.kill("p05")
         async with ring.operator("p04") as client:
-            assert await client.publish([Publish("m", b"<order><to>Bern</to></order>")]) == []
-        (outcome,) = await told("p04", Outcome, 1)
-        assert isinstance(outcome, Outcome)
+            assert await client.publish([PeerPublish("m", b"<order><to>Bern</to></order>")]) == []
+        (outcome,) = await told("p04", PublicationReport, 1)
+        assert isinstance(outcome, PublicationReport)
         assert outcome.published.is_proved
         matched = await told("p01", Matched, 2)
         assert {cast(Matched, each).subscription for each in matched} == {

@@ -21,9 +21,9 @@ from pathcast import Broker, Subscription
 from pathcast.errors import FrameError, MessageError, PublicationError
 from pathcast.limits import Limits
 from pathcast.message.door import parse_message
-from pathcast.overlay.content import Profile, Verdict
-from pathcast.overlay.deliveries import Delivery, Undecided
-from pathcast.overlay.messages import Source
+from pathcast.overlay.content import DeliveryProfile, Verdict
+from pathcast.overlay.deliveries import InboxDelivery, Undecided
+from pathcast.overlay.messages import SourceEntry
 from pathcast.overlay.xml_content import XmlProfiles, xml_content
 from pathcast.settings import read_settings
 from pathcast.transport.broker import (
@@ -31,8 +31,8 @@ from pathcast.transport.broker import (
     DELIVERIES,
     Doorkeeper,
     NotTaken,
-    Publish,
-    RegisterSource,
+    PublishRequest,
+    RegisterSourceRequest,
     Subscribe,
     broker_kind,
 )
@@ -62,7 +62,7 @@ BODIES = {
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from([b"<a/>", b"<a>", b"", b"\xff", b"<a>&x;</a>", b"<a/>\x00"])))
 def test_a_doorkeeper_refuses_what_the_door_refuses(bodies: list[bytes]) -> None:
-    messages = [Publish("s", f"m{number}", body) for number, body in enumerate(bodies)]
+    messages = [PublishRequest("s", f"m{number}", body) for number, body in enumerate(bodies)]
     refused = Doorkeeper(Limits())(messages)
     for place, body in enumerate(bodies):
         try:
@@ -102,9 +102,11 @@ def test_what_cannot_be_decided_is_told_as_one_process_tells_it() -> None:
             network.add(carriers[name])
         for carrier in carriers.values():
             await carrier.start([peer for peer in carriers if carrier.name < peer])
-        asked = tuple((name, Profile(text, "fragment")) for name, text in PROFILES.items())
+        asked = tuple((name, DeliveryProfile(text, "fragment")) for name, text in PROFILES.items())
         await carriers["b"].ask("ann", Subscribe(asked), PATIENCE_SECONDS)
-        await carriers["a"].ask("shop", RegisterSource("of a", Source()), PATIENCE_SECONDS)
+        await carriers["a"].ask(
+            "shop", RegisterSourceRequest("of a", SourceEntry()), PATIENCE_SECONDS
+        )
 
         def told() -> list[object]:
             return [
@@ -112,11 +114,11 @@ def test_what_cannot_be_decided_is_told_as_one_process_tells_it() -> None:
             ]
 
         await eventually(lambda: len(told()) >= len(PROFILES))
-        messages = [Publish("of a", id, body) for id, body in BODIES.items()]
+        messages = [PublishRequest("of a", id, body) for id, body in BODIES.items()]
         await carriers["a"].submit("shop", messages)
         await eventually(lambda: len(told()) >= len(PROFILES) + len(expected))
         await asyncio.sleep(0.3)
-        found = [each for each in told() if isinstance(each, Delivery | Undecided)]
+        found = [each for each in told() if isinstance(each, InboxDelivery | Undecided)]
         assert len(found) == len(expected)
         assert {
             (
@@ -133,8 +135,8 @@ def test_what_cannot_be_decided_is_told_as_one_process_tells_it() -> None:
 
 def test_a_message_that_a_host_refuses_is_undecided_for_all() -> None:
     profiles = XmlProfiles()
-    profiles.add("s", Profile("//a"))
-    profiles.add("t", Profile("//b"))
+    profiles.add("s", DeliveryProfile("//a"))
+    profiles.add("t", DeliveryProfile("//b"))
     profiles.remove("t")
     well, ill = profiles.answers([b"<a/>", b"<a>"])
     assert well == {"s": ()} or "s" in well
@@ -153,10 +155,10 @@ def test_what_is_no_message_is_refused_with_its_place_and_the_rest_is_taken(
     async def main() -> None:
         kind = broker_kind("b", [], limits=Limits(message_bytes_max=told.broker.message_bytes_max))
         async with running(told, kind), operator_of(told.broker.directory, CODEC) as client:
-            await client.ask(RegisterSource("s", Source()))
-            await client.ask(Subscribe((("q", Profile("/a", "ids")),)))
+            await client.ask(RegisterSourceRequest("s", SourceEntry()))
+            await client.ask(Subscribe((("q", DeliveryProfile("/a", "ids")),)))
             bodies = [b"<a/>", b"<a>\n<b></a>", b"<a/>", b"<a>" + b"x" * 1000 + b"</a>", b"<a/>"]
-            messages = [Publish("s", f"m{place}", body) for place, body in enumerate(bodies)]
+            messages = [PublishRequest("s", f"m{place}", body) for place, body in enumerate(bodies)]
             answers = await client.publish(messages)
             assert [type(each) for each in answers] == [NotTaken, NotTaken]
             assert [(each.message, each.code) for each in answers] == [  # type: ignore[attr-defined]
@@ -167,16 +169,16 @@ def test_what_is_no_message_is_refused_with_its_place_and_the_rest_is_taken(
             assert isinstance(ill, NotTaken)
             assert (ill.line, ill.column) == (2, 4)
             # There is no other way in.
-            assert isinstance(await client.ask(Publish("s", "m5", b"<a>")), NotTaken)
+            assert isinstance(await client.ask(PublishRequest("s", "m5", b"<a>")), NotTaken)
             for name in ("!", "", "s" * 129):
                 with pytest.raises(FrameError):
-                    await client.ask(RegisterSource(name, Source()))
+                    await client.ask(RegisterSourceRequest(name, SourceEntry()))
             got: list[str] = []
             async for group in client.deliveries("operator"):
                 got += [
                     each.message
                     for each in (DELIVERIES.decode(one.body) for one in group)
-                    if isinstance(each, Delivery)
+                    if isinstance(each, InboxDelivery)
                 ]
                 if len(got) >= 3:
                     break
@@ -190,15 +192,19 @@ def test_of_a_source_only_whoever_registered_it_publishes() -> None:
         network = MemoryNetwork()
         carrier = Carrier("a", broker_kind("a", []), Disk(None), network.dial_from("a"))
         await carrier.start()
-        await carrier.ask("shop", RegisterSource("s", Source()), PATIENCE_SECONDS)
-        await carrier.submit("shop", [Publish("s", "m1", b"<a/>")])
+        await carrier.ask("shop", RegisterSourceRequest("s", SourceEntry()), PATIENCE_SECONDS)
+        await carrier.submit("shop", [PublishRequest("s", "m1", b"<a/>")])
         with pytest.raises(PublicationError):
-            await carrier.submit("ann", [Publish("s", "m2", b"<a/>")])
+            await carrier.submit("ann", [PublishRequest("s", "m2", b"<a/>")])
         with pytest.raises(PublicationError):
-            await carrier.ask("ann", RegisterSource("s", Source("another")), PATIENCE_SECONDS)
-        await carrier.ask("shop", RegisterSource("s", Source(withdrawn=True)), PATIENCE_SECONDS)
+            await carrier.ask(
+                "ann", RegisterSourceRequest("s", SourceEntry("another")), PATIENCE_SECONDS
+            )
+        await carrier.ask(
+            "shop", RegisterSourceRequest("s", SourceEntry(withdrawn=True)), PATIENCE_SECONDS
+        )
         with pytest.raises(PublicationError):
-            await carrier.submit("shop", [Publish("s", "m3", b"<a/>")])
+            await carrier.submit("shop", [PublishRequest("s", "m3", b"<a/>")])
         await carrier.stop()
 
     asyncio.run(main())

@@ -19,12 +19,12 @@ import msgspec
 from broker_processes import BrokerProcesses
 from command_line import run_command
 from pathcast.cli.net_sources import all_rows
-from pathcast.overlay.content import Profile
-from pathcast.overlay.messages import Source
+from pathcast.overlay.content import DeliveryProfile
+from pathcast.overlay.messages import SourceEntry
 from pathcast.transport.broker import (
     ListSources,
     ListSubscriptions,
-    RegisterSource,
+    RegisterSourceRequest,
     broker_kind,
 )
 from pathcast.transport.client import BrokerClient
@@ -133,12 +133,12 @@ def test_lists_come_in_parts_and_have_all_of_a_client_and_nothing_of_another(
         async with running(settings, broker_kind("b", [])):
             address = address_of(settings)
             async with BrokerClient("bob", address) as bob:
-                await bob.subscribe_many([("other", Profile("//other"))])
+                await bob.subscribe_many([("other", DeliveryProfile("//other"))])
             async with BrokerClient("ann", address) as ann:
                 names = [f"s{number}" for number in range(5)]
-                await ann.subscribe_many([(name, Profile(f"//{name}")) for name in names])
+                await ann.subscribe_many([(name, DeliveryProfile(f"//{name}")) for name in names])
                 for name in names:
-                    await ann.ask(RegisterSource(name, Source()))
+                    await ann.ask(RegisterSourceRequest(name, SourceEntry()))
                 for ask, expected in (
                     (ListSubscriptions, [f"ann/{name}" for name in names]),
                     (ListSources, names),

@@ -15,15 +15,15 @@ pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 
 from broker_processes import BrokerProcesses
 from pathcast.errors import PublicationError
-from pathcast.overlay.content import Profile
-from pathcast.overlay.deliveries import Delivery, InForce, Lapsed, Told
-from pathcast.overlay.messages import Source
+from pathcast.overlay.content import DeliveryProfile
+from pathcast.overlay.deliveries import InboxDelivery, InForce, Lapsed, Told
+from pathcast.overlay.messages import SourceEntry
 from pathcast.transport.broker import (
     CODEC,
     DELIVERIES,
-    Accepted,
-    Publish,
-    RegisterSource,
+    PublishRequest,
+    RegisterSourceRequest,
+    RequestAccepted,
     Subscribe,
     Unsubscribe,
 )
@@ -64,8 +64,8 @@ class Line:
     async def subscribe(self, name: str, id: str, query: str) -> int:
         """Returns the version that the broker answers with."""
         async with self.client(name) as client:
-            answer = await client.ask(Subscribe(((id, Profile(query, "ids")),)))
-        assert isinstance(answer, Accepted)
+            answer = await client.ask(Subscribe(((id, DeliveryProfile(query, "ids")),)))
+        assert isinstance(answer, RequestAccepted)
         return answer.versions[id]
 
     async def inbox(self, name: str) -> list[Told]:
@@ -87,7 +87,7 @@ class Line:
             for id in ids:
                 while True:
                     try:
-                        await client.publish([Publish("orders", id, b"<order/>")])
+                        await client.publish([PublishRequest("orders", id, b"<order/>")])
                         break
                     except PublicationError as error:
                         if error.code != "publication.log" or time.monotonic() > until:
@@ -95,7 +95,7 @@ class Line:
                     await asyncio.sleep(0.05)
 
     async def has_had(self, name: str, ids: list[str]) -> bool:
-        return [one.message for one in await self.told(name, Delivery)] == ids
+        return [one.message for one in await self.told(name, InboxDelivery)] == ids
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_an_id_that_comes_back_is_in_force_when_it_says_so(line: Line) -> None:
     async def main() -> None:
         await eventually(line.is_whole)
         async with line.client("c") as client:
-            await client.ask(RegisterSource("orders", Source()))
+            await client.ask(RegisterSourceRequest("orders", SourceEntry()))
         line.wires.become("b", "c", LinkFaults(delay_seconds=1.5))
         versions = [await line.subscribe("a", "s", "/order")]
         await asyncio.sleep(0.4)
@@ -149,7 +149,7 @@ def test_one_broker_that_is_away_stops_nobody_and_is_told_what_it_missed(
     async def main() -> None:
         await eventually(line.is_whole)
         async with line.client("a") as client:
-            await client.ask(RegisterSource("orders", Source()))
+            await client.ask(RegisterSourceRequest("orders", SourceEntry()))
         for name in "bc":
             await line.subscribe(name, "s", "/order")
         await eventually(lambda: line.has_been_told("b", InForce))
@@ -177,7 +177,7 @@ def test_one_broker_that_is_away_stops_nobody_and_is_told_what_it_missed(
         await line.publish("a", ["last"])
         await eventually(lambda: line.has_had("c", [*ids[: lapsed.first - 1], *rest, "last"]))
         # It is in force anew: the notice comes after the one that it had lapsed.
-        notices = [one for one in await line.inbox("c") if not isinstance(one, Delivery)]
+        notices = [one for one in await line.inbox("c") if not isinstance(one, InboxDelivery)]
         assert [type(one) for one in notices][-2:] == [Lapsed, InForce]
         assert await line.told("b", Lapsed) == []
 

@@ -301,7 +301,7 @@ def peak() -> int:
 
 
 def test_a_range_beyond_what_32_bits_count(tmp_path: Path) -> None:
-    from pathcast.kernel.records import Place
+    from pathcast.kernel.records import BytePlace
 
     path, start = tmp_path / "sparse", (5 << 30) + 7
     with path.open("wb") as handle:
@@ -311,7 +311,7 @@ def test_a_range_beyond_what_32_bits_count(tmp_path: Path) -> None:
     splitter = Splitter(record_path("/l/r"), Limits())
     with path.open("rb") as handle:
         head, _ = splitter.head(handle)
-        place = Place(0, 2, False, (0,))
+        place = BytePlace(0, 2, False, (0,))
         batches = list(splitter.cut(handle, head, place, start, path.stat().st_size))
     rows = pa.Table.from_batches(batches).to_pylist()
     assert [row["offset"] for row in rows] == [start + 4, start + 12]

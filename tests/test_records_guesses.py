@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pathcast_kernel", reason="files of records are cut by the kernel")
 
-from pathcast.kernel.records import Place
+from pathcast.kernel.records import BytePlace
 from pathcast.limits import Limits
 from pathcast.records import Splitter, record_path, split_records
 from record_files import parents, rows_of
@@ -145,7 +145,7 @@ def test_a_range_that_has_many_rows_is_held_in_part(tmp_path: Path) -> None:
     splitter = Splitter(record_path("/l/r"), Limits())
     with file.open("rb") as handle:
         head, _ = splitter.head(handle)
-        cut = splitter.cut(handle, head, Place(), head.root, len(content) // 4)
+        cut = splitter.cut(handle, head, BytePlace(), head.root, len(content) // 4)
         cut.read_ahead(len(content))
         assert cut.after is None
         assert sum(map(len, cut)) > 13_000
@@ -161,7 +161,7 @@ def test_a_record_of_many_ranges_is_read_by_the_first(tmp_path: Path) -> None:
     with file.open("rb") as handle:
         head, _ = splitter.head(handle)
         until = 110_000
-        cut = splitter.cut(handle, head, Place(0, 2, False, (0,)), 100_002, until)
+        cut = splitter.cut(handle, head, BytePlace(0, 2, False, (0,)), 100_002, until)
         assert list(cut) == []
         assert handle.tell() == until
     assert len(rows_of(file, "/l/r", ranges=40, threads=2)) == 2

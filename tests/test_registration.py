@@ -29,9 +29,9 @@ from pathcast.overlay.registration_messages import (
     InterestChanged,
     InterestRegistered,
     Locate,
-    Refused,
     RegisterInterest,
     RegisterSource,
+    RegistrationRefused,
     RootKnows,
     SourceRegistered,
     SourceUpdated,
@@ -43,7 +43,14 @@ from pathcast.overlay.serving import Planes
 from pathcast.partition import PepPlacement
 from pathcast.protocol import Deliver
 from pathcast.query import Population
-from pathcast.store import Broker, Catalog, Change, Profile, Record, Source
+from pathcast.store import (
+    BrokerRecord,
+    CatalogRecord,
+    ChangeRecord,
+    ProfileRecord,
+    Record,
+    SourceRecord,
+)
 from pathcast_lab.sim.toy_content import TOY
 from registrant import Asked, Registrant
 from registration_world import World, explored, new_world
@@ -90,15 +97,15 @@ def test_a_source_registers_and_changes() -> None:
     changed = settled(world, UpdateSource("-", made.source, "<!ELEMENT b ANY>", message_bytes=9.0))
     assert isinstance(changed, SourceUpdated)
     assert changed.catalog == 2
-    source = world.store.get(Source, made.source)
+    source = world.store.get(SourceRecord, made.source)
     assert source is not None
     assert (source.catalog, source.message_bytes, source.messages_a_second) == (2, 9.0, 100.0)
-    assert [each.schema for each in world.store.state(Catalog, source=made.source)[1]] == [
+    assert [each.schema for each in world.store.state(CatalogRecord, source=made.source)[1]] == [
         "<!ELEMENT a ANY>",
         "<!ELEMENT b ANY>",
     ]
     # A broker never reads a message with a catalog that it was not told of.
-    told = [each for each in world.planes["n1"] if isinstance(each, Change)]
+    told = [each for each in world.planes["n1"] if isinstance(each, ChangeRecord)]
     catalogs = [each.id for each in told if each.kind == "catalog"]
     assert catalogs == [f"{made.source}@1", f"{made.source}@2"]
     assert world.serving()[0].sources[made.source].catalog == 2
@@ -117,8 +124,8 @@ def test_a_profile_is_registered_changed_served_and_deleted() -> None:
     assert host.profiles[made.profile].state == "paused"
     assert isinstance(settled(world, DeleteInterest("-", made.profile)), InterestChanged)
     assert host.profiles == {}
-    assert world.store.state(Profile)[1] == []
-    changes = [each for each in world.planes["n1"] if isinstance(each, Change)]
+    assert world.store.state(ProfileRecord)[1] == []
+    changes = [each for each in world.planes["n1"] if isinstance(each, ChangeRecord)]
     assert [each.id for each in changes][-1] == made.profile
     assert changes[-1].record is None
 
@@ -202,7 +209,7 @@ def test_a_hanging_broker_changes_nothing_when_it_wakes() -> None:
     for message in (ChangeInterest("1", made.profile, "//x"), DeleteInterest("2", made.profile)):
         (answer,) = old.receive("u", message, 60.0)[-1:]
         assert "NotLeading" in repr(answer)
-    profile = world.store.get(Profile, made.profile)
+    profile = world.store.get(ProfileRecord, made.profile)
     assert profile is not None
     assert profile.query == "//a[@b = 1]"
 
@@ -212,7 +219,7 @@ def test_whoever_stopped_when_the_lease_was_over_is_served_anew(
 ) -> None:
     """The database may have hung while it renewed the lease, and may fail when it is read."""
     world = World()
-    host = Hosting("n1", Broker("b", "", "eu", 1e6, 10), world.store)
+    host = Hosting("n1", BrokerRecord("b", "", "eu", 1e6, 10), world.store)
 
     def told() -> list[bool]:
         effects = host.wake("lead", world.clock.now)
@@ -238,10 +245,10 @@ def test_what_a_broker_had_that_is_gone_goes_to_others() -> None:
     made, source = settled(world, INTEREST), settled(world, SOURCE)
     assert isinstance(made, InterestRegistered)
     assert isinstance(source, SourceRegistered)
-    world.add("m1", Hosting("m1", Broker("c", "", "us", 1e6, 10), world.store))
+    world.add("m1", Hosting("m1", BrokerRecord("c", "", "us", 1e6, 10), world.store))
     for name in ("n1", "n2"):
         world.crash(name)
-    gone = world.store.get(Broker, "b")
+    gone = world.store.get(BrokerRecord, "b")
     assert gone is not None
     world.store.write([msgspec.structs.replace(gone, state="gone")])
     world.settle()
@@ -258,7 +265,7 @@ def test_what_a_broker_had_that_is_gone_goes_to_others() -> None:
 def test_a_host_that_waits_says_what_is_in_force_and_no_sooner() -> None:
     world = World()
     world.add("r1", RegistrationNode("r1", world.store, Nearest(), lease_seconds=10.0))
-    host = Hosting("n1", Broker("b", "", "eu", 1e6, 10), world.store, waits=True)
+    host = Hosting("n1", BrokerRecord("b", "", "eu", 1e6, 10), world.store, waits=True)
     world.add("n1", host)
     world.add("u", Registrant(["r1"], 1))
     request = ask(world, INTEREST)
@@ -298,7 +305,7 @@ def test_what_is_in_force_of_a_profile_that_comes_back_is_told_apart() -> None:
     node = BrokerNode("b", {}, TOY, {}, 1)
     node.start(0.0)
     planes = Planes(node, Served())
-    kept = Profile("p-1", "ann", "a1", "ids", host="b", version=3)
+    kept = ProfileRecord("p-1", "ann", "a1", "ids", host="b", version=3)
     records = [
         kept,
         msgspec.structs.replace(kept, query="a2", version=4),
@@ -307,12 +314,12 @@ def test_what_is_in_force_of_a_profile_that_comes_back_is_told_apart() -> None:
     ]
     said = []
     for record in records:
-        effects = planes.apply(Change(record.version, "profile", "p-1", record), 0.0)
+        effects = planes.apply(ChangeRecord(record.version, "profile", "p-1", record), 0.0)
         given = [effect.what for effect in effects if isinstance(effect, Deliver)]
         said += [one for one in given if isinstance(one, InForce)]
     assert [one.version == said[0].version for one in said] == [True, False, True]
     assert [planes.served_since(one) for one in said] == [None, None, 5]
-    gone = Change(7, "profile", "p-1", None)
+    gone = ChangeRecord(7, "profile", "p-1", None)
     planes.apply(gone, 0.0)
     assert [planes.served_since(one) for one in said] == [None, None, None]
 
@@ -340,7 +347,7 @@ def test_what_cannot_be_done_is_refused_and_leaves_no_trace(message: Asked, code
     assert isinstance(client, Registrant)
     client.places["p-nobody"] = ("b", "n1")
     answer = settled(world, message)
-    assert isinstance(answer, Refused), answer
+    assert isinstance(answer, RegistrationRefused), answer
     assert answer.code == code
     assert world.store.position == before
 
@@ -361,7 +368,7 @@ def test_a_stranger_changes_nothing() -> None:
         UpdateSource("-", source.source, "x"),
     ):
         answer = settled(world, message, "x")
-        assert isinstance(answer, Refused)
+        assert isinstance(answer, RegistrationRefused)
         assert answer.code == "registration.unknown"
     planes = len(world.planes["n1"])
     # Forged news from brokers and from the service.
@@ -377,9 +384,9 @@ def test_a_stranger_changes_nothing() -> None:
     ):
         world.flying.append(("x", "r1", forged))
     world.flying.append(("x", "n1", DeleteInterest("\udfff", "\udfff")))
-    world.flying.append(("x", "n1", TellHost(Profile("p-forged", "x", "//x", host="b"))))
-    world.flying.append(("x", "n1", TellRoot(Source("s-forged", "x", "", 1, 1.0, 1.0, "b"))))
-    for junk in (None, b"junk", 7, "NotLeading", Refused("", "", "")):
+    world.flying.append(("x", "n1", TellHost(ProfileRecord("p-forged", "x", "//x", host="b"))))
+    world.flying.append(("x", "n1", TellRoot(SourceRecord("s-forged", "x", "", 1, 1.0, 1.0, "b"))))
+    for junk in (None, b"junk", 7, "NotLeading", RegistrationRefused("", "", "")):
         world.flying += [("x", "r1", junk), ("x", "n1", junk), ("x", "u", junk)]
     while world.flying:
         world.arrive(0)
@@ -428,7 +435,7 @@ def test_hosts_by_content_have_the_partitions_that_they_list() -> None:
     queries = {f"s{n}": f"/order[@to = '{city}']" for n, city in enumerate(CITIES * 3)}
     engine.subscribe([Subscription(name, "u", text) for name, text in queries.items()])
     placement = made_by("reference", PepPlacement.of, engine.population(), 4)
-    brokers = {f"b{n}": Broker(f"b{n}", "", ["eu", "us"][n % 2], 1e6, 40) for n in range(4)}
+    brokers = {f"b{n}": BrokerRecord(f"b{n}", "", ["eu", "us"][n % 2], 1e6, 40) for n in range(4)}
     near, anywhere = ByContent(placement, region_levels=1), ByContent(placement)
     for choice, regions in ((anywhere, [""]), (near, ["eu", "us"])):
         known, hosted = dict(brokers), dict.fromkeys(brokers, 0)
@@ -463,11 +470,11 @@ def test_hosts_by_content_have_the_partitions_that_they_list() -> None:
 
 def test_a_root_is_near_and_has_bandwidth() -> None:
     brokers = [
-        Broker("full", "", "eu/ch/bern", 10.0, 0),
-        Broker("near", "", "eu/ch", 1e6, 0),
-        Broker("also", "", "eu/ch", 1e6, 0),
-        Broker("gone", "", "eu/ch/bern", 1e9, 0, state="gone"),
-        Broker("far", "", "us", 1e9, 0),
+        BrokerRecord("full", "", "eu/ch/bern", 10.0, 0),
+        BrokerRecord("near", "", "eu/ch", 1e6, 0),
+        BrokerRecord("also", "", "eu/ch", 1e6, 0),
+        BrokerRecord("gone", "", "eu/ch/bern", 1e9, 0, state="gone"),
+        BrokerRecord("far", "", "us", 1e9, 0),
     ]
 
     def root(volume: float, **used: float) -> str | None:

@@ -32,15 +32,15 @@ from pathcast.errors import (
     RegistrationError,
     UnavailableError,
 )
-from pathcast.overlay.content import Profile
-from pathcast.overlay.deliveries import Delivery
+from pathcast.overlay.content import DeliveryProfile
+from pathcast.overlay.deliveries import InboxDelivery
 from pathcast.overlay.host_choice import ByContent
 from pathcast.overlay.hosting import version_of
 from pathcast.overlay.registration_messages import RegisterInterest, RegisterSource, TellHost
 from pathcast.settings import read_settings
-from pathcast.store import Broker
-from pathcast.store import Profile as Registered
-from pathcast.transport.broker import CODEC, Publish, Subscribe, broker_kind
+from pathcast.store import BrokerRecord
+from pathcast.store import ProfileRecord as Registered
+from pathcast.transport.broker import CODEC, PublishRequest, Subscribe, broker_kind
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.disk import Disk
 from pathcast.transport.grpc_streams import Address
@@ -79,7 +79,7 @@ def processes(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Regist
 
 async def gather(client: RegistrationClient, profile: str, got: list[str], count: int) -> None:
     async for told in client.deliveries(profile):
-        if isinstance(told, Delivery) and told.subscription == profile:
+        if isinstance(told, InboxDelivery) and told.subscription == profile:
             got.append(told.message)
             await client.acknowledge(profile)
             if len(got) >= count:
@@ -100,14 +100,14 @@ async def strangers_are_refused(
     b = processes.address("b", "hers", shown.get("ann"))
     async with BrokerClient("ann", b, CODEC) as client:
         with pytest.raises(RegistrationError) as refused:
-            await client.ask(Subscribe((("s", Profile("//a")),)))
+            await client.ask(Subscribe((("s", DeliveryProfile("//a")),)))
         assert refused.value.code == "registration.service"
         with pytest.raises(PeerRefusedError):
-            await client.publish([Publish(source.source, "m", b"<a/>")])
+            await client.publish([PublishRequest(source.source, "m", b"<a/>")])
     of_bob = processes.address("b", shown=shown.get("bob"))
     async with BrokerClient("bob", of_bob, CODEC) as client:
         with pytest.raises(PublicationError):
-            await client.publish([Publish(source.source, "m", b"<a/>")])
+            await client.publish([PublishRequest(source.source, "m", b"<a/>")])
     profile = Registered("p-forged", "ann", "//x", host="b")
     for forbidden in (TellHost(profile), RegisterSource("1", "", "", 1.0, 1.0)):
         with pytest.raises(PeerRefusedError):
@@ -305,7 +305,7 @@ def test_commands_describe_show_and_move(processes: RegistrationProcesses) -> No
     assert "  lease_seconds  (" in told.stdout
     assert "[registration]" in runner.invoke(app, ["broker", "run", "--describe"]).stdout
     with processes.open_store() as store:
-        store.write([Broker("b", "10.0.0.1:7400", "eu/b", 1e6, 10)])
+        store.write([BrokerRecord("b", "10.0.0.1:7400", "eu/b", 1e6, 10)])
     database = str(processes.directory / processes.store)
     assert "b: active, 10.0.0.1:7400" in runner.invoke(app, ["registry", "ls", database]).stdout
     assert runner.invoke(app, ["registry", "gone", database, "b"]).exit_code == 0

@@ -22,12 +22,12 @@ from pathcast.overlay.registration_messages import (
     Locate,
     Located,
     NotLeading,
-    Refused,
     RegisterInterest,
+    RegistrationRefused,
 )
 from pathcast.protocol import Deliver, Effect, Send, Wake
 from pathcast.transport import registration_client
-from pathcast.transport.carrier import Carrier, NodeKind
+from pathcast.transport.carrier import Carrier, NodeAdapter
 from pathcast.transport.disk import Disk
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.registration import CODEC, key_of
@@ -91,7 +91,7 @@ class Friend:
 def carried(desk: Desk, friend: Friend, delivered: list[object]) -> Carrier:
     return Carrier(
         "desk",
-        NodeKind(lambda saved, life: desk, CODEC, blocks=True),
+        NodeAdapter(lambda saved, life: desk, CODEC, blocks=True),
         Disk(None),
         requests=Requests("desk", key_of, [RegisterInterest], friend.call),
         deliver=lambda to, what: delivered.append(what),
@@ -183,7 +183,7 @@ def asking(monkeypatch: pytest.MonkeyPatch, *answers: object) -> tuple[Registrat
 def test_a_request_is_repeated_under_one_name_at_one_node_after_the_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    later = Refused("-", "store.conflict", "somebody else wrote", retry=True)
+    later = RegistrationRefused("-", "store.conflict", "somebody else wrote", retry=True)
     client, script = asking(monkeypatch, SILENT, NotLeading("-"), later, MADE, MADE)
     assert asyncio.run(client.register_interest("//a")) is MADE
     assert [to for to, _ in script.calls] == ["r1:1", "r2:1", "r1:1", "r2:1"]
@@ -216,7 +216,7 @@ def test_a_broker_that_does_not_answer_is_looked_for_and_asked_where_it_is_now(
 
 REFUSALS = [
     (PeerRefusedError("peer.unknown", name="ann"), PeerRefusedError),
-    (Refused("-", "registration.unknown", "there is none"), RegistrationError),
+    (RegistrationRefused("-", "registration.unknown", "there is none"), RegistrationError),
 ]
 
 

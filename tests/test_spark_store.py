@@ -29,7 +29,7 @@ from pathcast.spark.settings import PipelineSettings, load_settings
 from pathcast.spark.subscription_places import StorePlace
 from pathcast.spark.summary import Summary
 from pathcast.spark.workers import InProcess
-from pathcast.store import Profile, Removal, Store
+from pathcast.store import ProfileRecord, Removal, Store
 from silent_progress import Silent
 
 KINDS = ("a", "b", "c")
@@ -85,13 +85,13 @@ def test_what_the_log_says_counts_from_the_next_micro_batch_on(
     for number in range(6):
         put(tmp_path, number, "<m><a/></m>")
     with Store.open(store_url) as store:
-        store.write([Profile("p1", "ann", "/m/a", "ids")])
+        store.write([ProfileRecord("p1", "ann", "/m/a", "ids")])
         history: dict[int, list[Any]] = {
-            1: [Profile("p2", "bob", "/m/a", "ids")],
-            2: [Profile("p1", "ann", "/m/a", "ids", state="paused")],
+            1: [ProfileRecord("p2", "bob", "/m/a", "ids")],
+            2: [ProfileRecord("p1", "ann", "/m/a", "ids", state="paused")],
             # What another micro-batch does not notice: it is nobody's subscription.
             3: [Removal("profile", "p9")],
-            4: [Profile("p1", "ann", "/m/a", "message"), Removal("profile", "p2")],
+            4: [ProfileRecord("p1", "ann", "/m/a", "message"), Removal("profile", "p2")],
         }
         progress = Watching(lambda number: store.write(history.get(number, [])))
         pipe(settings, progress)
@@ -113,17 +113,23 @@ def test_profiles_mean_what_they_mean_to_a_broker(tmp_path: Path, placement: str
     """With prefixes of their own, labels, hosts and states, held whole or in partitions."""
     url = f"sqlite:///{tmp_path / 'profiles.db'}"
     wanted = [
-        Profile("own", "ann", "/x:m/x:a", "ids", {"x": "urn:1"}),
-        Profile("other", "ann", "/x:m/x:a", "ids", {"x": "urn:2"}),
-        Profile("given", "bob", "/g:m/g:a", "message"),
-        Profile("made", "bob", "for $a in /x:m return <r>{$a/g:a}</r>", "fragment", {"x": "urn:1"}),
-        Profile("stepped", "ann", "/x:m/x:b", "ids", {"x": "urn:2"}, steps=("rename //x:a b",)),
-        Profile("reshaped", "ann", "/g:m", "message", steps=("rename //g:a b", "unwrap //g:b")),
+        ProfileRecord("own", "ann", "/x:m/x:a", "ids", {"x": "urn:1"}),
+        ProfileRecord("other", "ann", "/x:m/x:a", "ids", {"x": "urn:2"}),
+        ProfileRecord("given", "bob", "/g:m/g:a", "message"),
+        ProfileRecord(
+            "made", "bob", "for $a in /x:m return <r>{$a/g:a}</r>", "fragment", {"x": "urn:1"}
+        ),
+        ProfileRecord(
+            "stepped", "ann", "/x:m/x:b", "ids", {"x": "urn:2"}, steps=("rename //x:a b",)
+        ),
+        ProfileRecord(
+            "reshaped", "ann", "/g:m", "message", steps=("rename //g:a b", "unwrap //g:b")
+        ),
     ]
     with Store.open(url) as store:
         store.write(
             [
-                Profile(
+                ProfileRecord(
                     each.id,
                     each.owner,
                     each.query,
@@ -136,9 +142,9 @@ def test_profiles_mean_what_they_mean_to_a_broker(tmp_path: Path, placement: str
                 for each in wanted
             ]
             + [
-                Profile("silver", "eve", "//*", "ids", labels={"tier": "silver"}, host="h1"),
-                Profile("far", "eve", "//*", "ids", labels={"tier": "gold"}, host="h2"),
-                Profile(
+                ProfileRecord("silver", "eve", "//*", "ids", labels={"tier": "silver"}, host="h1"),
+                ProfileRecord("far", "eve", "//*", "ids", labels={"tier": "gold"}, host="h2"),
+                ProfileRecord(
                     "asleep",
                     "eve",
                     "//*",
@@ -179,11 +185,11 @@ def test_profiles_mean_what_they_mean_to_a_broker(tmp_path: Path, placement: str
     }
 
 
-def a_change(chance: random.Random, names: list[str]) -> Profile | Removal:
+def a_change(chance: random.Random, names: list[str]) -> ProfileRecord | Removal:
     name = chance.choice(names)
     if chance.random() < 0.3:
         return Removal("profile", name)
-    return Profile(
+    return ProfileRecord(
         name,
         chance.choice(["ann", "bob"]),
         f"//{chance.choice('abc')}",
@@ -214,7 +220,7 @@ def test_a_follower_has_what_the_database_has_whatever_happens_to_the_log(
             if chance.random() < 0.5:
                 continue
             before, state = place.rows("ids").rows, place.state()
-            wanted = store.find(Profile, labels=labels, host="h1", state="active")
+            wanted = store.find(ProfileRecord, labels=labels, host="h1", state="active")
             found = place.rows("ids")
             assert found.rows == [each.subscription() for each in wanted]
             assert [each.line for each in found.places] == [each.version for each in wanted]
@@ -228,11 +234,11 @@ def test_a_database_that_is_an_older_copy_is_read_anew(tmp_path: Path) -> None:
     file, copy = tmp_path / "profiles.db", tmp_path / "copy.db"
     url = f"sqlite:///{file}"
     with Store.open(url) as store:
-        store.write([Profile("p1", "ann", "//a")])
+        store.write([ProfileRecord("p1", "ann", "//a")])
     shutil.copy(file, copy)
     with closing(StorePlace(url)) as place:
         with Store.open(url) as store:
-            store.write([Profile("p2", "ann", "//b")])
+            store.write([ProfileRecord("p2", "ann", "//b")])
         assert [row.id for row in place.rows("ids").rows] == ["p1", "p2"]
         place.close()
         shutil.copy(copy, file)
@@ -248,7 +254,7 @@ def test_a_database_that_is_away_stops_no_stream_and_no_later_start(tmp_path: Pa
         pipe(settings)
     assert not file.exists(), "a wrong URL makes no database"
     with Store.open(file) as store:
-        store.write([Profile("p1", "ann", "/m/a", "ids")])
+        store.write([ProfileRecord("p1", "ann", "/m/a", "ids")])
     put(tmp_path, 0)
     pipe(settings)
     file.rename(tmp_path / "elsewhere.db")
@@ -266,7 +272,9 @@ def test_commands_read_what_a_run_reads(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'profiles.db'}"
     settings_in(tmp_path, url)
     with Store.open(url) as store:
-        store.write([Profile("p1", "ann", "/m/a", "ids"), Profile("p2", "bob", "/m/[", "ids")])
+        store.write(
+            [ProfileRecord("p1", "ann", "/m/a", "ids"), ProfileRecord("p2", "bob", "/m/[", "ids")]
+        )
     put(tmp_path, 0)
     app, pipeline = build_app(), str(tmp_path / "pipeline.toml")
     checked = CliRunner().invoke(app, ["check", pipeline, "--strict"])

@@ -21,10 +21,10 @@ from flooding import CODEC, Publish, flooding
 from pathcast.errors import UnavailableError
 from pathcast.overlay.deliveries import OPERATOR
 from pathcast.protocol import Node
-from pathcast.transport.carrier import NodeKind
+from pathcast.transport.carrier import NodeAdapter
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.disk import Disk
-from pathcast.transport.frames import Hello, encode_frame
+from pathcast.transport.frames import ConnectionHello, encode_frame
 from pathcast.transport.grpc_streams import Address, open_stream
 from pathcast.transport.monitor import Monitor
 from pathcast.transport.nodes import RemoteNodes
@@ -38,7 +38,7 @@ SAVED = {f"seen/m{number}": b"" for number in range(100)}
 class Slowly:
     """A kind of node that has read half of what it saved, and waits until it may go on."""
 
-    def __init__(self, kind: NodeKind) -> None:
+    def __init__(self, kind: NodeAdapter) -> None:
         self._make = kind.make
         self.may_go_on = threading.Event()
         self.kind = replace(kind, make=self.make)
@@ -83,7 +83,7 @@ async def connects(address: Address) -> None:
     """As a neighbour."""
     stream = await open_stream("a", address)
     try:
-        await stream.send(encode_frame(Hello("a", 10)))
+        await stream.send(encode_frame(ConnectionHello("a", 10)))
         await stream.receive()
     finally:
         await stream.close()

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from memory_store import MemoryStore
 from pathcast.errors import StoreError, UnusableRowError
 from pathcast.store import (
-    Broker,
-    Catalog,
+    BrokerRecord,
+    CatalogRecord,
     Lease,
-    Profile,
+    ProfileRecord,
     Record,
     Removal,
-    Source,
+    SourceRecord,
     Store,
     check_record,
 )
@@ -31,9 +31,9 @@ from store_cases import check_whole, profile
 RECORDS: list[Record] = [
     profile("p1", namespaces={"x": "urn:x"}, labels={"tier": "gold"}, host="b1", address="u1"),
     profile("p2", steps=("drop //b", "rename //c d")),
-    Source("s1", "s1:1", "eu/ch/bern", 1, 5000.0, 1024.0, "b1"),
-    Catalog("s1@1", "s1", 1, "<!ELEMENT a ANY>\n"),
-    Broker("b1", "b1:1", "eu/ch", 1e9, 100_000, (1, 2), 3),
+    SourceRecord("s1", "s1:1", "eu/ch/bern", 1, 5000.0, 1024.0, "b1"),
+    CatalogRecord("s1@1", "s1", 1, "<!ELEMENT a ANY>\n"),
+    BrokerRecord("b1", "b1:1", "eu/ch", 1e9, 100_000, (1, 2), 3),
 ]
 
 
@@ -71,20 +71,20 @@ def test_profiles_are_found_by_what_they_have(store: Store) -> None:
     )
 
     def ids(**fields: object) -> list[str]:
-        return [each.id for each in store.find(Profile, **fields)]  # type: ignore[arg-type]
+        return [each.id for each in store.find(ProfileRecord, **fields)]  # type: ignore[arg-type]
 
     assert ids(host="b1") == ["p1", "p2"]
     assert ids(labels={"tier": "gold"}) == ["p1", "p3"]
     assert ids(labels={"tier": "gold"}, state="active") == ["p1"]
     assert ids(labels={"a'b": "x"}) == ["p1"]
     assert ids(owner="nobody") == []
-    assert store.count(Profile, "host") == {("b1",): 2, ("b2",): 1}
-    assert store.count(Source) == {(): 0}
+    assert store.count(ProfileRecord, "host") == {("b1",): 2, ("b2",): 1}
+    assert store.count(SourceRecord) == {(): 0}
 
 
 def test_who_changes_what_it_has_not_read_is_refused(store: Store) -> None:
     store.write([profile("p")], check=True)
-    read = store.get(Profile, "p")
+    read = store.get(ProfileRecord, "p")
     assert read is not None
     store.write([msgspec.structs.replace(read, query="//x")], check=True)
     for stale in (read, profile("p")):
@@ -92,11 +92,11 @@ def test_who_changes_what_it_has_not_read_is_refused(store: Store) -> None:
             store.write([profile("q"), stale], check=True)
         assert found.value.code == "store.conflict"
         assert not found.value.retry
-    assert store.get(Profile, "q") is None, "half of a write was done"
+    assert store.get(ProfileRecord, "q") is None, "half of a write was done"
     # A profile that leaves and comes again never has a version that it had.
     store.write([Removal("profile", "p")])
     store.write([profile("p")])
-    again = store.get(Profile, "p")
+    again = store.get(ProfileRecord, "p")
     assert again is not None
     assert again.version == 4
 
@@ -122,7 +122,7 @@ def test_compaction_drops_the_log_and_keeps_the_state(store: Store) -> None:
     with pytest.raises(StoreError) as found:
         store.changes(3)
     assert found.value.code == "store.compacted"
-    position, records = store.state(Profile)
+    position, records = store.state(ProfileRecord)
     assert (position, [each.id for each in records]) == (4, ["a", "b"])
     assert store.changes(position) == []
     assert store.done("r1") == ("profile", "a")
@@ -158,19 +158,19 @@ HOSTILE = [
     (profile(""), "row.field"),
     (profile(7), "row.field"),  # type: ignore[arg-type]
     (profile("p", version=True), "row.field"),
-    (Profile("p", "ann", "//a", steps=("drop //b\0",)), "row.character"),
-    (Profile("p", "ann", "//a", steps=["drop //b"]), "row.field"),  # type: ignore[arg-type]
-    (Profile("p", "ann", "//a", steps=("drop //b",) * 65), "row.field"),
-    (Profile("p", "ann", "//a", steps=("b" * 5_000,)), "row.length"),
-    (Profile("p", None, "//a"), "row.field"),  # type: ignore[arg-type]
-    (Source("s", "", "", 1, float("nan"), 1.0, ""), "row.field"),
-    (Source("s", "", "", 1, float("inf"), 1.0, ""), "row.field"),
-    (Source("s", "", "", -1, 1.0, 1.0, ""), "row.field"),
-    (Source("s", "", "", 10**30, 1.0, 1.0, ""), "row.field"),
-    (Source("s", "", "", "1", 1.0, 1.0, ""), "row.field"),  # type: ignore[arg-type]
-    (Catalog("s@1", "s", 1, "x" * (8 * 2**20 + 1)), "row.length"),
-    (Broker("b", "", "", 1.0, 1, [1]), "row.field"),  # type: ignore[arg-type]
-    (Broker("b", "", "", 1.0, 1, ("1",)), "row.field"),  # type: ignore[arg-type]
+    (ProfileRecord("p", "ann", "//a", steps=("drop //b\0",)), "row.character"),
+    (ProfileRecord("p", "ann", "//a", steps=["drop //b"]), "row.field"),  # type: ignore[arg-type]
+    (ProfileRecord("p", "ann", "//a", steps=("drop //b",) * 65), "row.field"),
+    (ProfileRecord("p", "ann", "//a", steps=("b" * 5_000,)), "row.length"),
+    (ProfileRecord("p", None, "//a"), "row.field"),  # type: ignore[arg-type]
+    (SourceRecord("s", "", "", 1, float("nan"), 1.0, ""), "row.field"),
+    (SourceRecord("s", "", "", 1, float("inf"), 1.0, ""), "row.field"),
+    (SourceRecord("s", "", "", -1, 1.0, 1.0, ""), "row.field"),
+    (SourceRecord("s", "", "", 10**30, 1.0, 1.0, ""), "row.field"),
+    (SourceRecord("s", "", "", "1", 1.0, 1.0, ""), "row.field"),  # type: ignore[arg-type]
+    (CatalogRecord("s@1", "s", 1, "x" * (8 * 2**20 + 1)), "row.length"),
+    (BrokerRecord("b", "", "", 1.0, 1, [1]), "row.field"),  # type: ignore[arg-type]
+    (BrokerRecord("b", "", "", 1.0, 1, ("1",)), "row.field"),  # type: ignore[arg-type]
     (Removal("log", "p"), "row.field"),
     (Removal("profile", "\0"), "row.character"),
     ("a profile", "row.type"),
@@ -201,14 +201,14 @@ def test_a_refused_row_costs_the_whole_write_and_nothing_else(store: Store) -> N
         store.take("\0", "me", 1.0)
     for name in ("\0", "\ud800", "x" * 10_000_000, None):
         with pytest.raises(UnusableRowError):
-            store.get(Profile, name)  # type: ignore[arg-type]
+            store.get(ProfileRecord, name)  # type: ignore[arg-type]
     for name in ("\0", "\ud800"):
         with pytest.raises(UnusableRowError):
             store.done(name)
         with pytest.raises(UnusableRowError):
-            store.find(Profile, owner=name)
+            store.find(ProfileRecord, owner=name)
         with pytest.raises(UnusableRowError):
-            store.find(Profile, labels={"a": name})
+            store.find(ProfileRecord, labels={"a": name})
     assert [change.id for change in check_whole(store)] == ["a"]
 
 
@@ -219,7 +219,7 @@ TEXTS = st.text(
     max_size=30,
 )
 PROFILES = st.builds(
-    Profile,
+    ProfileRecord,
     id=NAMES,
     owner=TEXTS,
     query=TEXTS,
@@ -240,15 +240,15 @@ def test_any_history_is_its_log(store: Store) -> None:
     @given(st.lists(WRITES, max_size=5))
     def run(writes: list[list[Record | Removal]]) -> None:
         before = store.position
-        model = {each.id: each for each in store.state(Profile)[1]}
+        model = {each.id: each for each in store.state(ProfileRecord)[1]}
         for changes in writes:
             position = store.write(changes)
             for change in changes:
                 model.pop(change.id, None)
-                if isinstance(change, Profile):
+                if isinstance(change, ProfileRecord):
                     model[change.id] = change
             assert position == store.position
-        found = store.state(Profile)[1]
+        found = store.state(ProfileRecord)[1]
         assert {each.id for each in found} == set(model)
         for each in found:
             assert msgspec.structs.replace(each, version=0) == msgspec.structs.replace(
@@ -306,7 +306,7 @@ def test_the_store_in_memory_does_what_the_databases_do(store: Store) -> None:
                         said.append(each.write([row], check=what == "check") - offset)
                 except StoreError as error:
                     said.append(error.code)
-                kept = each.get(Profile, row.id)
+                kept = each.get(ProfileRecord, row.id)
                 said.append(kept and kept.version - offset)
             said.append([(c.id, c.record is None) for c in each.changes(offset)])
         assert told[0] == told[1]

@@ -22,7 +22,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from pathcast.errors import ConfigError, StoreError
-from pathcast.store import Profile, Removal, Store
+from pathcast.store import ProfileRecord, Removal, Store
 from pathcast.store.database import Database
 from pathcast.store.tables import metadata
 from patience import PATIENCE_SECONDS, wait_until
@@ -117,7 +117,8 @@ for fatal in range(0, 1000, int(sys.argv[2])):
             os.write(1, f"{fatal} {text}\\n".encode())
         store = Store.open(url)
         said("open")
-        store.write([Profile(f"a{fatal}", "ann", "//a"), Profile("x", "ann", f"//x{fatal}")],
+        store.write([ProfileRecord(f"a{fatal}", "ann", "//a"), ProfileRecord("x", "ann",
+        f"//x{fatal}")],
                     request=f"r{fatal}")
         said("written")
         lease = store.take("l", str(fatal), 0.0)
@@ -156,7 +157,7 @@ def test_a_kill_between_any_two_statements_loses_nothing_acknowledged(
     assert said[last][-1] == "end"
     assert last > 40, "it was killed hardly anywhere"
     with Store.open(store_url) as store:
-        profiles = {each.id: each for each in store.state(Profile)[1]}
+        profiles = {each.id: each for each in store.state(ProfileRecord)[1]}
         with pytest.raises(StoreError) as compacted:
             store.changes(0)
         start = int(str(compacted.value.params["start"]))
@@ -206,7 +207,7 @@ def test_an_older_schema_is_brought_up_to_date_if_that_is_allowed(
     with refused("store.older"):
         Store.open(store_url, migrate=False)
     with Store.open(store_url) as store:  # as it was before profiles had steps
-        assert [(each.id, each.steps) for each in store.state(Profile)[1]] == [("a", ())]
+        assert [(each.id, each.steps) for each in store.state(ProfileRecord)[1]] == [("a", ())]
     steps = tmp_path / "steps"
     steps.mkdir()
     migrations = Path(sys.modules["pathcast.store"].__file__ or "").parent / "migrations"
@@ -220,7 +221,7 @@ def test_an_older_schema_is_brought_up_to_date_if_that_is_allowed(
     with refused("store.older"):
         Store.open(store_url, migrate=False)
     with Store.open(store_url) as store:
-        assert [each.id for each in store.state(Profile)[1]] == ["a"]
+        assert [each.id for each in store.state(ProfileRecord)[1]] == ["a"]
     monkeypatch.undo()
     with refused("store.newer"):
         Store.open(store_url)

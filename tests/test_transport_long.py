@@ -11,17 +11,17 @@ pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathca
 pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 
 from pathcast.errors import FrameError
-from pathcast.overlay.content import Profile
-from pathcast.overlay.deliveries import Delivery, InForce
-from pathcast.overlay.messages import Source
+from pathcast.overlay.content import DeliveryProfile
+from pathcast.overlay.deliveries import InboxDelivery, InForce
+from pathcast.overlay.messages import SourceEntry
 from pathcast.overlay.xml_content import limits_of
 from pathcast.transport import pieces
 from pathcast.transport.broker import (
     CODEC,
     DELIVERIES,
-    Accepted,
-    Publish,
-    RegisterSource,
+    PublishRequest,
+    RegisterSourceRequest,
+    RequestAccepted,
     Subscribe,
     broker_kind,
 )
@@ -71,16 +71,16 @@ def test_a_message_longer_than_a_frame_comes_from_publisher_to_subscriber(tmp_pa
                 operator_of(here.broker.directory, CODEC) as root,
                 operator_of(there.broker.directory, CODEC) as host,
             ):
-                await root.ask(RegisterSource("shop", Source()))
-                wanted = Profile("/order[to = 'Bern']", "message")
+                await root.ask(RegisterSourceRequest("shop", SourceEntry()))
+                wanted = DeliveryProfile("/order[to = 'Bern']", "message")
                 answer = await host.ask(Subscribe((("s", wanted),)))
-                assert isinstance(answer, Accepted)
+                assert isinstance(answer, RequestAccepted)
                 assert answer.refused == ()
                 deliveries = await follow(host, 1)
                 assert isinstance(deliveries[0], InForce)
-                await root.publish([Publish("shop", "m", body)])
+                await root.publish([PublishRequest("shop", "m", body)])
                 _, delivery = await follow(host, 2)
-                assert isinstance(delivery, Delivery)
+                assert isinstance(delivery, InboxDelivery)
                 assert delivery.results == (body,)
 
     asyncio.run(main())

@@ -16,13 +16,13 @@ import numpy as np
 
 from pathcast.customize import Broker
 from pathcast.model import Subscription
-from pathcast.overlay.content import Profile
-from pathcast.overlay.deliveries import OPERATOR, Delivery, InForce
+from pathcast.overlay.content import DeliveryProfile
+from pathcast.overlay.deliveries import OPERATOR, InboxDelivery, InForce
 from pathcast.overlay.disjuncts import disjuncts_of
-from pathcast.overlay.messages import Published, Source
+from pathcast.overlay.messages import SourceEntry, StreamMessage
 from pathcast.overlay.table import Table
 from pathcast.overlay.xml_content import XmlProfiles
-from pathcast.transport.broker import CODEC, DELIVERIES, Publish, RegisterSource
+from pathcast.transport.broker import CODEC, DELIVERIES, PublishRequest, RegisterSourceRequest
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.disk import Disk
 from pathcast.transport.grpc_streams import Address
@@ -98,7 +98,7 @@ async def _measured(
         onward = Inbox(await stack.enter_async_context(network.operator(NEXT)))
         following = [asyncio.create_task(inbox.follow()) for inbox in (here, onward)]
         for name, client in run.clients.items():
-            await client.ask(RegisterSource(name, Source()))
+            await client.ask(RegisterSourceRequest(name, SourceEntry()))
         await _registered(onward.client, onward, load.behind)
         began = time.monotonic()
         await _registered(here.client, here, load.here)
@@ -158,7 +158,7 @@ class Inbox:
             now = time.monotonic()
             for each in group:
                 told = DELIVERIES.decode(each.body)
-                if isinstance(told, Delivery):
+                if isinstance(told, InboxDelivery):
                     self.came.append((int(told.message), told.subscription, now))
                 elif isinstance(told, InForce):
                     self.in_force.add(told.subscription)
@@ -237,7 +237,9 @@ class _Run:
         self.published += count
         self._awaited += sum(self.due[number % len(self.due)] for number in numbers)
         bodies = self._messages
-        return [Publish(source, str(number), bodies[number % len(bodies)]) for number in numbers]
+        return [
+            PublishRequest(source, str(number), bodies[number % len(bodies)]) for number in numbers
+        ]
 
     async def _all_came(self, inboxes: Sequence[Inbox]) -> None:
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -251,7 +253,9 @@ def _publisher(network: LocalNetwork, name: str) -> BrokerClient:
 
 
 async def _registered(client: BrokerClient, inbox: Inbox, rows: Sequence[Subscription]) -> None:
-    refused = await client.subscribe_many((row.id, Profile(row.query, "message")) for row in rows)
+    refused = await client.subscribe_many(
+        (row.id, DeliveryProfile(row.query, "message")) for row in rows
+    )
     for code, sentence in refused.values():
         raise AssertionError(f"{code}: {sentence}")
     async with asyncio.timeout(PATIENCE_SECONDS):
@@ -329,8 +333,8 @@ def parts_alone(load: Load, batch: int, directory: Path) -> dict[str, float]:
     table, profiles = Table(), XmlProfiles()
     table.set(NEXT, _entries(load.behind), [])
     for row in load.here:
-        profiles.add(row.id, Profile(row.query, "message"))
-    taken = [Publish(SOURCE, str(number), body) for number, body in enumerate(messages)]
+        profiles.add(row.id, DeliveryProfile(row.query, "message"))
+    taken = [PublishRequest(SOURCE, str(number), body) for number, body in enumerate(messages)]
     packed = [
         msgspec.msgpack.encode(
             Publications(tuple(CODEC.packet(one) for one in taken[n : n + batch]))
@@ -344,7 +348,7 @@ def parts_alone(load: Load, batch: int, directory: Path) -> dict[str, float]:
             CODEC.message(packet, OPERATOR)
 
     published = [
-        Published(1, SOURCE, str(n), 0, "", False, body) for n, body in enumerate(messages)
+        StreamMessage(1, SOURCE, str(n), 0, "", False, body) for n, body in enumerate(messages)
     ]
     logged = [
         msgspec.msgpack.encode(published[n : n + batch]) for n in range(0, len(published), batch)
@@ -387,7 +391,7 @@ def _entries(rows: Sequence[Subscription]) -> list[str]:
     return sorted(found)
 
 
-def _grouped(rows: Sequence[Published], batch: int) -> list[Sequence[Published]]:
+def _grouped(rows: Sequence[StreamMessage], batch: int) -> list[Sequence[StreamMessage]]:
     return [rows[n : n + batch] for n in range(0, len(rows), batch)]
 
 

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from pathcast.overlay.broker import Broker
-from pathcast.overlay.broker_settings import BrokerSettings, Trees
-from pathcast.overlay.content import Content, Profile
-from pathcast.overlay.deliveries import Delivery, InForce
-from pathcast.overlay.messages import Payload, Source
-from pathcast.overlay.safeguards import ALL, Safeguards
+from pathcast.overlay.broker import BrokerState
+from pathcast.overlay.broker_settings import ProtocolSettings, Trees
+from pathcast.overlay.content import Content, DeliveryProfile
+from pathcast.overlay.deliveries import InboxDelivery, InForce
+from pathcast.overlay.messages import Payload, SourceEntry
+from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 from pathcast.protocol import Deliver
 from pathcast_lab.sim.toy_content import TOY, results
 
@@ -72,7 +72,7 @@ class BrokerModel:
         todo: Subscriptions and messages.
         resets: Links whose session may end once, at any moment, with all that is on the way.
         safeguards: For tests.
-        trees: See `BrokerSettings`.
+        trees: See `ProtocolSettings`.
         defers: Local queries are run at any moment; else as soon as there is something to be run.
         part_bytes: See there.
         is_reduced: Orders that make no difference are followed once: what has come to a broker with
@@ -84,13 +84,13 @@ class BrokerModel:
     links: tuple[tuple[str, str], ...]
     todo: list[Subscribe | Publish]
     resets: list[tuple[str, str]] = field(default_factory=list)
-    safeguards: Safeguards = ALL
+    safeguards: BrokerSafeguards = ALL
     trees: Trees = "spanning"
     defers: bool = False
-    part_bytes: int = BrokerSettings().part_bytes
+    part_bytes: int = ProtocolSettings().part_bytes
     content: Content = TOY
     is_reduced: bool = False
-    brokers: dict[str, Broker] = field(default_factory=dict)
+    brokers: dict[str, BrokerState] = field(default_factory=dict)
     on_the_way: dict[tuple[str, str], deque[Payload]] = field(default_factory=dict)
     asked: dict[str, set[str]] = field(default_factory=dict)
     in_force: dict[str, Subscribe] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class BrokerModel:
         names = sorted({name for link in self.links for name in link})
         for n, name in enumerate(names, 1):
             near = {b if a == name else a: 1 for a, b in self.links if name in (a, b)}
-            self.brokers[name] = Broker(
+            self.brokers[name] = BrokerState(
                 name,
                 near,
                 self.content,
@@ -110,7 +110,7 @@ class BrokerModel:
                 partial(self._send, name),
                 partial(self._has_room, name),
                 names,
-                BrokerSettings(self.trees, part_bytes=self.part_bytes),
+                ProtocolSettings(self.trees, part_bytes=self.part_bytes),
                 self.safeguards,
             )
         self.on_the_way = {pair: deque() for a, b in self.links for pair in ((a, b), (b, a))}
@@ -120,7 +120,7 @@ class BrokerModel:
             self.brokers[a].session_began(b)
             self.brokers[b].session_began(a)
         for root in sorted({one.root for one in self.todo if isinstance(one, Publish)}):
-            self.brokers[root].register_source("source", Source())
+            self.brokers[root].register_source("source", SourceEntry())
         self._calm()
 
     def moves(self) -> Sequence[Move]:
@@ -157,7 +157,7 @@ class BrokerModel:
             case Subscribe(host, name, profile):
                 self.todo.remove(move)
                 self.asked.setdefault(host, set()).add(name)
-                self.brokers[host].subscribe(name, name, Profile(profile))
+                self.brokers[host].subscribe(name, name, DeliveryProfile(profile))
             case Publish(root, body):
                 self.todo.remove(move)
                 message = body.decode()
@@ -214,7 +214,7 @@ class BrokerModel:
             case InForce(name):
                 subscriptions = self.brokers[host].subscriptions
                 self.in_force[name] = Subscribe(host, name, subscriptions.profile(name).query)
-            case Delivery() as one:
+            case InboxDelivery() as one:
                 got = self.delivered.setdefault(one.subscription, [])
                 assert one.message not in got, f"{one.message} came twice to {one.subscription}"
                 profile = self.brokers[host].subscriptions.profile(one.subscription).query

@@ -34,12 +34,12 @@ import msgspec
 from pathcast.errors import PeerRefusedError, PublicationError, UnknownQueryError
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
 from pathcast.overlay.broker_settings import Trees
-from pathcast.overlay.content import Content, Profile, Results
-from pathcast.overlay.deliveries import Delivery, InForce, Lapsed, Refused
+from pathcast.overlay.content import Content, DeliveryProfile, Results
+from pathcast.overlay.deliveries import InboxDelivery, InForce, Lapsed, NeighbourRefused
 from pathcast.overlay.local_queries import KeptCursor
-from pathcast.overlay.messages import Source
-from pathcast.overlay.safeguards import ALL, Safeguards
-from pathcast.overlay.subscriptions import Subscription
+from pathcast.overlay.messages import SourceEntry
+from pathcast.overlay.safeguards import ALL, BrokerSafeguards
+from pathcast.overlay.subscriptions import HostedSubscription
 from pathcast.overlay.trees import (
     are_connected,
     broadcast_tree,
@@ -170,8 +170,8 @@ class BrokerWorld:
     seed: int
     content: Content = TOY
     results: Callable[[bytes, str], Results] = results
-    profile: Callable[[str], Profile] = Profile
-    safeguards: Safeguards = ALL
+    profile: Callable[[str], DeliveryProfile] = DeliveryProfile
+    safeguards: BrokerSafeguards = ALL
     settings: NodeSettings = field(default_factory=NodeSettings)
     may_lapse: bool = False
     through: Callable[[object], object] | None = None
@@ -181,7 +181,7 @@ class BrokerWorld:
     accepted: dict[str, _Accepted] = field(default_factory=dict)
     deliveries: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     versions: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-    refused: list[tuple[str, Refused]] = field(default_factory=list)
+    refused: list[tuple[str, NeighbourRefused]] = field(default_factory=list)
     crashed: set[str] = field(default_factory=set)
     harmed: set[str] = field(default_factory=set)
     missed: int = 0
@@ -309,7 +309,7 @@ class BrokerWorld:
         if root in self.network.nodes and root not in self.left:
             with suppress(PeerRefusedError):
                 self._call(
-                    root, lambda node, now: node.register_source(f"of {root}", Source(), now)
+                    root, lambda node, now: node.register_source(f"of {root}", SourceEntry(), now)
                 )
 
     def do_publish(self, root: str, body: str, twin: bool = False) -> None:
@@ -494,7 +494,9 @@ class BrokerWorld:
     def _saved_version(self, host: str, name: str) -> int:
         """What a broker that crashed in the middle of a request will know."""
         saved = self.network.disks[host].get(f"subscription/{name}")
-        return 0 if saved is None else msgspec.msgpack.decode(saved, type=Subscription).version
+        return (
+            0 if saved is None else msgspec.msgpack.decode(saved, type=HostedSubscription).version
+        )
 
     # What is seen.
 
@@ -519,12 +521,12 @@ class BrokerWorld:
                         known.in_force_at = self.network.now
             case Lapsed() as said:
                 self._lapse(host, said)
-            case Refused(peer, "peer.twin"):
+            case NeighbourRefused(peer, "peer.twin"):
                 if peer not in self._twins and peer not in self.twisted:
                     raise Violation(f"{peer} gives way, and is the only one of its name")
-            case Refused():
+            case NeighbourRefused():
                 self.refused.append((host, given.what))
-            case Delivery() as delivery:
+            case InboxDelivery() as delivery:
                 self._take(node, delivery)
 
     def _lapse(self, host: str, said: Lapsed) -> None:
@@ -562,7 +564,7 @@ class BrokerWorld:
         since = (one for one in self.accepted.values() if one.at >= known.made_at)
         return is_of_this_life and not any(one.is_in(lapsed) for one in since)
 
-    def _take(self, node: str, given: Delivery) -> None:
+    def _take(self, node: str, given: InboxDelivery) -> None:
         name, host = given.subscription, self.network.name_of(node)
         known = self.subscriptions[name]
         profile = known.profile

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
-from pathcast.dht.hosting import Host, disk_of, host_of, virtual_names
+from pathcast.dht.hosting import PeerHost, disk_of, host_of, virtual_names
 from pathcast.dht.peer import Settings
-from pathcast.dht.publishing import Published
+from pathcast.dht.publishing import PublicationOutcome
 from pathcast.dht.subscriptions import Matched, NotAcknowledged, Subscribed, Unsubscribed
 from pathcast.dht.substrate import Asked, Substrate
 from pathcast.engine import QueryIndex
@@ -52,7 +52,7 @@ def _hosted(
     members = {
         name: FilteringPeer(its, life, disk_of(disk, name), settings) for name, its in below.items()
     }
-    return Host(host, members)
+    return PeerHost(host, members)
 
 
 class LostMatch(AssertionError):
@@ -77,7 +77,7 @@ class _Publication:
     message: bytes
     at: float
     matches: list[str] = field(default_factory=list)
-    outcome: Published | None = None
+    outcome: PublicationOutcome | None = None
     until: float | None = None
 
 
@@ -222,7 +222,7 @@ class FilteringWorld:
         self, name: str, request: Callable[[FilteringPeer], Sequence[Effect]]
     ) -> bool:
         def of(node: Node, now: float) -> Sequence[Effect]:
-            if isinstance(node, Host):
+            if isinstance(node, PeerHost):
                 return node.ask(name, of_member, now)
             return of_member(node)
 
@@ -345,7 +345,7 @@ class FilteringWorld:
                 self.standing[subscription].gone = now
             case Matched(subscription, publication):
                 self._matched.setdefault(publication, []).append(self.standing[subscription])
-            case Published():
+            case PublicationOutcome():
                 of_it = self.publications[int(given.to.split()[1])]
                 of_it.outcome, of_it.until = given.what, now
             case NotAcknowledged():

@@ -7,7 +7,7 @@ have all answered. Records have their copies at the members next to their owner,
 others, by the rule of `pathcast.dht.records`: the owner asks them all, so one that has just joined
 needs no state of its own; and reads its records now and then, which puts copies where they belong.
 
-The messages are those of the ring: `Step` for FIND_NODE, `Rectify` for "I am here".
+The messages are those of the ring: `RouteRequest` for FIND_NODE, `Rectify` for "I am here".
 
 Differs from the paper: a full bucket keeps whom it has and drops who does not answer, without a
 ping in between; nothing expires, values are republished by their owner only. What is proved of the
@@ -29,14 +29,14 @@ from pathcast.dht.messages import (
     Ask,
     Done,
     Get,
-    Hop,
     Later,
     Member,
     Put,
     Rectify,
     Reply,
     RingQuestion,
-    Step,
+    RouteReply,
+    RouteRequest,
     Stored,
     Value,
     from_wire,
@@ -258,8 +258,8 @@ class KademliaPeer:
                     raise PeerError("dht.sender", peer=sender, given=member.name)
                 self.contacts.add(member)
                 answer(Done())
-            case Step(to):
-                answer(Hop(tuple(self.contacts.nearest(from_wire(to), BUCKET)), True))
+            case RouteRequest(to):
+                answer(RouteReply(tuple(self.contacts.nearest(from_wire(to), BUCKET)), True))
             case _ if isinstance(what, PieceQuestion):
                 self._asked(sender, what, answer)
             case _ if not self.contacts.is_member:
@@ -287,12 +287,12 @@ class KademliaPeer:
             if member not in search.asked | search.answered and search.open < PARALLEL:
                 search.asked.add(member)
                 search.open += 1
-                step = Step(to_wire(search.place), ())
+                step = RouteRequest(to_wire(search.place), ())
                 self.asking.ask(member, step, partial(self._has_answered, search, member))
 
     def _has_answered(self, search: _Search, member: Member, reply: Reply | None) -> None:
         search.open -= 1
-        if isinstance(reply, Hop):
+        if isinstance(reply, RouteReply):
             search.answered.add(member)
             self.contacts.add(member)
             self._hear_of(search, reply.members, search.hops[member] + 1)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pathcast.dht.messages import Answer, Hop, Member, State
-from pathcast.dht.peer import Peer, Settings
+from pathcast.dht.messages import Answer, Member, RouteReply, State
+from pathcast.dht.peer import RingPeer, Settings
 from pathcast.dht.ring import Ring
 from pathcast.dht.substrate import Asked
 from pathcast.protocol import Deliver, Effect, Node, Send
@@ -24,7 +24,7 @@ from pathcast_lab.sim.network import Network
 
 __all__ = ["Above", "BrokenRing", "RingWorld"]
 
-Above = Callable[[int, Mapping[str, bytes], Callable[[Asked], Peer]], Node]
+Above = Callable[[int, Mapping[str, bytes], Callable[[Asked], RingPeer]], Node]
 """Makes a node from a life, a disk, and what makes the peer that it lies on."""
 
 
@@ -44,7 +44,7 @@ class _OnItsWay:
 class _Watched:
     """A node with a peer in it whose every event is followed by the check."""
 
-    def __init__(self, node: Node, peer: Peer, world: RingWorld) -> None:
+    def __init__(self, node: Node, peer: RingPeer, world: RingWorld) -> None:
         self.node = node
         self.peer = peer
         self._world = world
@@ -171,7 +171,7 @@ class RingWorld:
 
     # What is seen of it.
 
-    def peer(self, name: str) -> Peer:
+    def peer(self, name: str) -> RingPeer:
         """A peer that runs."""
         return _watched(self.network.nodes[name]).peer
 
@@ -205,27 +205,27 @@ class RingWorld:
         if why is not None:
             raise BrokenRing(f"at {self.network.now:.4f}: {why}\n{self.network.trace()}")
 
-    def sends(self, peer: Peer, effects: Sequence[Effect]) -> None:
+    def sends(self, peer: RingPeer, effects: Sequence[Effect]) -> None:
         """Remember lists of successors that are sent."""
         for effect in effects:
             if isinstance(effect, Send) and isinstance(effect.message, Answer):
                 what = effect.message.what
                 if isinstance(what, State):
                     successors = (peer.me, *what.successors)[: self.settings.successors]
-                elif isinstance(what, Hop) and what.done:
+                elif isinstance(what, RouteReply) and what.done:
                     successors = what.members
                 else:
                     continue
                 self._on_their_way.append(_OnItsWay(self.network.now, effect.to, successors))
 
-    def _running(self) -> list[Peer]:
+    def _running(self) -> list[RingPeer]:
         return [_watched(node).peer for node in self.network.nodes.values()]
 
     def _node(self, name: str, life: int, disk: Mapping[str, bytes]) -> Node:
-        made: list[Peer] = []
+        made: list[RingPeer] = []
 
-        def peer(asked: Asked | None = None) -> Peer:
-            made.append(Peer(name, life, self.base, self.settings, asked))
+        def peer(asked: Asked | None = None) -> RingPeer:
+            made.append(RingPeer(name, life, self.base, self.settings, asked))
             return made[0]
 
         node = self._above(life, disk, peer) if self._above is not None else peer()

@@ -14,7 +14,7 @@ looked at. It tells what must be there before them, and its steps with what it w
 
 Example:
     >>> profiles = ToyProfiles()
-    >>> asked = Profile("a3&x|a1*")
+    >>> asked = DeliveryProfile("a3&x|a1*")
     >>> profiles.add("s", asked)
     >>> profiles.entries(asked), profiles.answers([b"3", b"3 x", b"17 2"])
     (('a3', 'a1*', 'k3', 'k1*'), [{}, {'s': (b'3',)}, {'s': (b'17',)}])
@@ -26,7 +26,7 @@ Example:
     >>> tables.cut([b"3 17 x"], {"b": [0]})
     {'b': [Sent(body=b'17 x', steps=0)]}
 
-    >>> profiles.entries(Profile("4:3,7:>a3")), results(b"4 5 7 x", "4:3,7:>a3")
+    >>> profiles.entries(DeliveryProfile("4:3,7:>a3")), results(b"4 5 7 x", "4:3,7:>a3")
     (('a3', 'a4', '4:3,7:/k3'), (b'3',))
     >>> _ = tables.update("b", ["a3", "a4", "4:3,7:/k3"], ["a1*", "k1*"])
     >>> tables.cut([b"4 5 x"], {"b": [0]})
@@ -40,7 +40,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from pathcast.errors import QuerySyntaxError
-from pathcast.overlay.content import Content, Profile, Results, Sent
+from pathcast.overlay.content import Content, DeliveryProfile, Results, Sent
 
 __all__ = ["TOY", "ToyChange", "ToyInterests", "ToyProfiles", "results", "satisfies"]
 
@@ -321,14 +321,14 @@ class ToyProfiles:
     """`pathcast.overlay.content.Profiles`."""
 
     def __init__(self) -> None:
-        self._profiles: dict[str, Profile] = {}
+        self._profiles: dict[str, DeliveryProfile] = {}
 
     @property
     def entries_by(self) -> str:
         """As of `Profiles`."""
         return "toy"
 
-    def entries(self, profile: Profile) -> tuple[str, ...]:
+    def entries(self, profile: DeliveryProfile) -> tuple[str, ...]:
         """As of the protocol."""
         steps, query = _steps_of(profile.query)
         asked = [one.partition("&")[0] for one in query.removesuffix("!").split("|")]
@@ -337,7 +337,7 @@ class ToyProfiles:
             kept = [f"{profile.query.partition('>')[0]}/{one}" for one in kept]
         return (*dict.fromkeys(e for one in asked for e in _before(one, steps)), *kept)
 
-    def add(self, subscription: str, profile: Profile) -> None:
+    def add(self, subscription: str, profile: DeliveryProfile) -> None:
         """As `Profiles.add`."""
         self._profiles[subscription] = profile
 

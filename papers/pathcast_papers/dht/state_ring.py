@@ -32,8 +32,8 @@ from typing import Final, Protocol, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from pathcast.dht.decisions import Decisions
-from pathcast.dht.events import Events, Message
+from pathcast.dht.decisions import CandidateIndex
+from pathcast.dht.events import Events, EventTree
 from pathcast.dht.gates import Path, gates_of
 from pathcast.dht.identifiers import state_key, state_path
 from pathcast.dht.messages import Member
@@ -247,7 +247,7 @@ class StateRing:
         self._reached: dict[str, set[str]] = {}
         self._last: tuple[Events, Children] | None = None
         self._queue: deque[tuple[str, _Message]] = deque()
-        self._decisions = {name: Decisions() for name in names}
+        self._decisions = {name: CandidateIndex() for name in names}
         self._registrations = 0
         self._bodies: dict[str, bytes] = {}
         self._seen: dict[tuple[str, str], _Seen] = {}
@@ -316,11 +316,11 @@ class StateRing:
         self._take_all()
         return execution
 
-    def _begin(self, body: bytes) -> tuple[str, Message]:
+    def _begin(self, body: bytes) -> tuple[str, EventTree]:
         name = str(len(self._bodies))
         self._bodies[name] = body
         self._execution = PaperExecution()
-        return name, Message(Events.of(parse_message(body)))
+        return name, EventTree(Events.of(parse_message(body)))
 
     # Messages.
 
@@ -392,13 +392,13 @@ class StateRing:
         execution.way = max(execution.way, asked.way)
         self._replicate(asked.visit.key, asked.publication)
         done = self._run(peer, asked.visit, asked.events)
-        message = None if self._is_whole else Message(asked.events)
+        message = None if self._is_whole else EventTree(asked.events)
         for path, element in done.handed:
             visit = Visit(state_key(path), element)
             self._hand_over(peer, replace(asked, visit=visit), message)
         self._settle(peer, asked.publisher, asked.publication, _accepted(done))
 
-    def _hand_over(self, peer: str, asked: RecExpandState, message: Message | None) -> None:
+    def _hand_over(self, peer: str, asked: RecExpandState, message: EventTree | None) -> None:
         """Send a visit to the owner of its state, or to one of those that have replicas."""
         key = asked.visit.key
         owner, hops = self._way(peer, key)

@@ -158,10 +158,10 @@ def leave(directory: KeptArgument) -> ExitCode:
 
 async def _leave(directory: Path) -> None:
     with extra("net", "pathcast broker leave"):
-        from pathcast.transport.broker import CODEC, Leave
+        from pathcast.transport.broker import CODEC, LeaveRequest
         from pathcast.transport.process import operator_of
     async with operator_of(directory, CODEC) as client:
-        await client.ask(Leave())
+        await client.ask(LeaveRequest())
         while not (await client.status())["node"]["has_left"]:
             await asyncio.sleep(0.1)
 
@@ -184,10 +184,10 @@ def expel(
 
 async def _expel(directory: Path, name: str) -> None:
     with extra("net", "pathcast broker expel"):
-        from pathcast.transport.broker import CODEC, Expel
+        from pathcast.transport.broker import CODEC, ExpelRequest
         from pathcast.transport.process import operator_of
     async with operator_of(directory, CODEC) as client:
-        await client.ask(Expel(name))
+        await client.ask(ExpelRequest(name))
 
 
 def choose_levels(

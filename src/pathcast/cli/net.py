@@ -30,7 +30,7 @@ from pathcast.cli.net_client import (
 )
 from pathcast.cli.net_demo import demo, sent_by_flow
 from pathcast.cli.net_sources import add_sources
-from pathcast.cli.reach import Reach, Reached, with_reach
+from pathcast.cli.reach import CallOptions, Reached, with_reach
 
 
 def build_net() -> typer.Typer:
@@ -78,7 +78,7 @@ def up(
 
 
 def ls(
-    reach: Reach,
+    reach: CallOptions,
     wide: Annotated[
         bool, typer.Option("--wide", help="With what was cut out, cut through and sent again.")
     ] = False,
@@ -187,7 +187,7 @@ def _row(status: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def status(reach: Reach) -> ExitCode:
+def status(reach: CallOptions) -> ExitCode:
     """Print all that a broker says of itself, as JSON.
 
     The client needs the role operate; the operator of this machine has it:
@@ -218,8 +218,8 @@ def context() -> ExitCode:
     """
     with extra("net", "pathcast net context"):
         from pathcast.settings import described
-        from pathcast.transport.contexts import Context
-    print_settings(described(Context))
+        from pathcast.transport.contexts import CallContext
+    print_settings(described(CallContext))
     return ExitCode.OK
 
 
@@ -264,7 +264,7 @@ def link(
 
 
 def trace(
-    message: Annotated[Path, typer.Argument(help="File with a message.")], reach: Reach
+    message: Annotated[Path, typer.Argument(help="File with a message.")], reach: CallOptions
 ) -> ExitCode:
     """Say where a message would go, hop by hop, why, and who would get it; nothing is sent.
 
@@ -292,7 +292,7 @@ def trace(
 
 def way(
     message: Annotated[str, typer.Argument(help="Id of a message, as net publish told it.")],
-    reach: Reach,
+    reach: CallOptions,
 ) -> ExitCode:
     """Say which way a message went that was published with --trace.
 

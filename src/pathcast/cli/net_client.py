@@ -31,13 +31,13 @@ from pathcast.cli.clients import (
 from pathcast.cli.console import extra, guarded, say, say_error, say_warning
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.options import StepOption
-from pathcast.cli.reach import Reach, Reached, reached, with_reach
+from pathcast.cli.reach import CallOptions, Reached, reached, with_reach
 from pathcast.cli.transform import QueryArgument, read_query
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 
 if TYPE_CHECKING:
-    from pathcast.overlay.content import Profile
+    from pathcast.overlay.content import DeliveryProfile
     from pathcast.transport.client import BrokerClient
     from pathcast.transport.network import LocalNetwork
 
@@ -48,7 +48,7 @@ DirectoryOption = Annotated[
 ]
 
 
-class Deliver(StrEnum):
+class DeliverChoice(StrEnum):
     """Choices of `--deliver`."""
 
     FRAGMENT = "fragment"
@@ -57,7 +57,7 @@ class Deliver(StrEnum):
 
 
 DeliverOption = Annotated[
-    Deliver | None,
+    DeliverChoice | None,
     typer.Option(
         "--deliver",
         help="Results of the query, the message, or its id. Default: as FILE says, else fragment.",
@@ -81,7 +81,7 @@ def network_in(directory: Path) -> LocalNetwork:
     return network
 
 
-def brokers_of(reach: Reach) -> Reached:
+def brokers_of(reach: CallOptions) -> Reached:
     """The brokers that options name, here or elsewhere; ConfigError if there are none."""
     with extra("net", "pathcast net"):
         from pathcast.transport.broker import CODEC
@@ -91,7 +91,7 @@ def brokers_of(reach: Reach) -> Reached:
 def subscribe(
     id: IdArgument,
     query: QueryArgument,
-    reach: Reach,
+    reach: CallOptions,
     deliver: DeliverOption = None,
     step: StepOption = None,
 ) -> ExitCode:
@@ -105,17 +105,17 @@ def subscribe(
         pathcast net subscribe books @cheap.xq --at bern
     """
     brokers = brokers_of(reach)
-    from pathcast.overlay.content import Profile
+    from pathcast.overlay.content import DeliveryProfile
 
     asked = read_query(query, step)
     chosen = asked.deliver if deliver is None else deliver.value
-    profile = Profile(asked.query, chosen, steps=asked.steps)
+    profile = DeliveryProfile(asked.query, chosen, steps=asked.steps)
     return asyncio.run(_subscribe(brokers, id, profile))
 
 
-async def _subscribe(brokers: Reached, id: str, profile: Profile) -> ExitCode:
+async def _subscribe(brokers: Reached, id: str, profile: DeliveryProfile) -> ExitCode:
     from pathcast.overlay.deliveries import Dropped, InForce
-    from pathcast.transport.broker import DELIVERIES, Accepted, Subscribe
+    from pathcast.transport.broker import DELIVERIES, RequestAccepted, Subscribe
     from pathcast.transport.security import own_id
 
     is_full, version, name = False, 0, brokers.client
@@ -131,7 +131,7 @@ async def _subscribe(brokers: Reached, id: str, profile: Profile) -> ExitCode:
     async with brokers.connect() as client:
         after = await last_position(client, name)
         answer = await client.ask(Subscribe(((id, profile),)))
-        assert isinstance(answer, Accepted)
+        assert isinstance(answer, RequestAccepted)
         for _, _, sentence in answer.refused:
             say_error(sentence)
         if answer.refused:
@@ -149,23 +149,23 @@ async def _subscribe(brokers: Reached, id: str, profile: Profile) -> ExitCode:
     return ExitCode.REFUSED
 
 
-def unsubscribe(id: IdArgument, reach: Reach) -> ExitCode:
+def unsubscribe(id: IdArgument, reach: CallOptions) -> ExitCode:
     """Take a subscription out; nothing is delivered for it from now on."""
     return asyncio.run(_unsubscribe(brokers_of(reach), id))
 
 
 async def _unsubscribe(brokers: Reached, id: str) -> ExitCode:
-    from pathcast.transport.broker import Accepted, Unsubscribe
+    from pathcast.transport.broker import RequestAccepted, Unsubscribe
 
     async with brokers.connect() as client:
         answer = await client.ask(Unsubscribe((id,)))
-    assert isinstance(answer, Accepted)
+    assert isinstance(answer, RequestAccepted)
     return say_refused(answer.refused)
 
 
 def publish(
     messages: MessagesArgument,
-    reach: Reach,
+    reach: CallOptions,
     source: Annotated[
         str, typer.Option("--source", help="Source of the messages; registered if it is new.")
     ] = "messages",
@@ -183,15 +183,15 @@ def publish(
 
 
 async def _publish(brokers: Reached, source: str, names: list[str], trace: bool) -> ExitCode:
-    from pathcast.overlay.messages import MESSAGE_BYTES_MAX, Source
-    from pathcast.transport.broker import NotTaken, Publish, RegisterSource
+    from pathcast.overlay.messages import MESSAGE_BYTES_MAX, SourceEntry
+    from pathcast.transport.broker import NotTaken, PublishRequest, RegisterSourceRequest
 
     async with brokers.connect() as client:
         if await root_of(client, source) is None:
-            await client.ask(RegisterSource(source, Source()))
+            await client.ask(RegisterSourceRequest(source, SourceEntry()))
 
         async def send(rows: Sequence[tuple[str, bytes]]) -> dict[str, str]:
-            made = [Publish(source, id, body, trace=trace) for id, body in rows]
+            made = [PublishRequest(source, id, body, trace=trace) for id, body in rows]
             answers = await client.publish(made)
             return {each.message: each.reason for each in answers if isinstance(each, NotTaken)}
 
@@ -215,7 +215,7 @@ async def root_of(client: BrokerClient, source: str) -> str | None:
 
 
 def inbox(
-    reach: Reach,
+    reach: CallOptions,
     after: AfterOption = "0",
     follow: FollowOption = False,
     settle: SettleOption = False,
@@ -241,12 +241,12 @@ async def _inbox(brokers: Reached, after: str, follow: bool, settle: bool) -> No
 
 def delivery_row(body: bytes) -> dict[str, Any]:
     """The row that is printed for an entry of an inbox."""
-    from pathcast.overlay.deliveries import Delivery, Dropped, InForce, Lapsed, Undecided
+    from pathcast.overlay.deliveries import Dropped, InboxDelivery, InForce, Lapsed, Undecided
     from pathcast.transport.broker import DELIVERIES
 
     told = DELIVERIES.decode(body)
     match told:
-        case Delivery():
+        case InboxDelivery():
             results = [each.decode(errors="backslashreplace") for each in told.results]
             return {"subscription": told.subscription, "message": told.message, "results": results}
         case Undecided():

@@ -57,7 +57,7 @@ class Given(NamedTuple):
     results: bytes
 
 
-class Message(NamedTuple):
+class DemoMessage(NamedTuple):
     """A message of the demonstration."""
 
     domain: str
@@ -139,18 +139,19 @@ def sent_by_flow(statuses: Iterable[Mapping[str, Any] | None]) -> dict[str, int]
     return dict(total)
 
 
-def _messages(count: int, seed: int) -> list[Message]:
+def _messages(count: int, seed: int) -> list[DemoMessage]:
     found = []
     for domain in ROOTS:
         source = DOMAINS[domain]
         documents = generate_documents(source.graph(), source.documents(count // 3, seed))
         found += [
-            Message(domain, f"{domain}-{number:06d}", body) for number, body in enumerate(documents)
+            DemoMessage(domain, f"{domain}-{number:06d}", body)
+            for number, body in enumerate(documents)
         ]
     return sorted(found, key=lambda each: each.id.rpartition("-")[2])
 
 
-def _expected(subscriptions: Sequence[Subscription], stream: Sequence[Message]) -> set[Given]:
+def _expected(subscriptions: Sequence[Subscription], stream: Sequence[DemoMessage]) -> set[Given]:
     """The deliveries of one process that holds all subscriptions."""
     broker = Broker()
     broker.subscribe(subscriptions)
@@ -180,7 +181,7 @@ def _shares(
 
 def _wanted_bytes(
     subscriptions: Sequence[Subscription],
-    stream: Sequence[Message],
+    stream: Sequence[DemoMessage],
     expected: Iterable[Given],
     names: Sequence[str],
 ) -> int:
@@ -194,7 +195,7 @@ def _wanted_bytes(
 async def _deliveries(
     network: LocalNetwork,
     subscriptions: Sequence[Subscription],
-    stream: Sequence[Message],
+    stream: Sequence[DemoMessage],
     expected: set[Given],
 ) -> Counter[Given]:
     """Runs it all; how often each delivery came."""
@@ -229,27 +230,27 @@ async def _deliveries(
 
 
 async def _register_sources(network: LocalNetwork) -> None:
-    from pathcast.overlay.messages import Source
-    from pathcast.transport.broker import RegisterSource
+    from pathcast.overlay.messages import SourceEntry
+    from pathcast.transport.broker import RegisterSourceRequest
 
     for domain, root in ROOTS.items():
         async with network.operator(root) as client:
-            await client.ask(RegisterSource(domain, Source()))
+            await client.ask(RegisterSourceRequest(domain, SourceEntry()))
 
 
 async def _subscribe(network: LocalNetwork, name: str, rows: Sequence[Subscription]) -> None:
-    from pathcast.overlay.content import Profile
+    from pathcast.overlay.content import DeliveryProfile
 
     async with network.operator(name) as client:
         refused = await client.subscribe_many(
-            (each.id, Profile(each.query, each.deliver)) for each in rows
+            (each.id, DeliveryProfile(each.query, each.deliver)) for each in rows
         )
     for id, (code, sentence) in refused.items():
         say_warning(f"{id}: {code}: {sentence}")
 
 
-async def _publish(network: LocalNetwork, stream: Sequence[Message]) -> None:
-    from pathcast.transport.broker import Publish
+async def _publish(network: LocalNetwork, stream: Sequence[DemoMessage]) -> None:
+    from pathcast.transport.broker import PublishRequest
 
     async with contextlib.AsyncExitStack() as stack:
         clients: dict[str, BrokerClient] = {
@@ -260,7 +261,7 @@ async def _publish(network: LocalNetwork, stream: Sequence[Message]) -> None:
             group = stream[start : start + PUBLISHED_AT_ONCE]
             for domain, client in clients.items():
                 mine = [each for each in group if each.domain == domain]
-                await client.publish([Publish(domain, each.id, each.body) for each in mine])
+                await client.publish([PublishRequest(domain, each.id, each.body) for each in mine])
 
 
 class _Reader:
@@ -274,11 +275,11 @@ class _Reader:
 
     async def read(self) -> None:
         """Takes what comes, until it is cancelled."""
-        from pathcast.overlay.deliveries import OPERATOR, Delivery, InForce
+        from pathcast.overlay.deliveries import OPERATOR, InboxDelivery, InForce
         from pathcast.transport.broker import DELIVERIES
 
         async for told in self._network.followed(self._name, DELIVERIES):
-            if isinstance(told, Delivery):
+            if isinstance(told, InboxDelivery):
                 id = told.subscription.removeprefix(f"{OPERATOR}/")
                 self.given[Given(id, told.message, digest(told.results))] += 1
             elif isinstance(told, InForce):

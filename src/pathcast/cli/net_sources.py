@@ -12,7 +12,7 @@ import typer
 from pathcast.cli.console import guarded, say, say_error, write_json_line
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.net_client import brokers_of, root_of
-from pathcast.cli.reach import Reach, Reached, with_reach
+from pathcast.cli.reach import CallOptions, Reached, with_reach
 from pathcast.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def add_sources(app: typer.Typer) -> None:
     app.command("withdraw-source", epilog=EXIT_CODES_HELP)(guarded(with_reach(withdraw)))
 
 
-def sources(reach: Reach) -> ExitCode:
+def sources(reach: CallOptions) -> ExitCode:
     """List the sources of the network, a line of JSON for each.
 
     A line has the source's id, its root broker, where its messages are
@@ -74,7 +74,7 @@ async def all_rows(client: BrokerClient, ask: Callable[[str], object]) -> AsyncI
         after = listed.more_after or None
 
 
-def interests(reach: Reach) -> ExitCode:
+def interests(reach: CallOptions) -> ExitCode:
     """List the subscriptions of a client at a broker, a line of JSON for each.
 
     A line has the name that deliveries give, which the client's own name begins.
@@ -101,7 +101,7 @@ async def _interests(brokers: Reached) -> ExitCode:
     return ExitCode.OK
 
 
-def register(source: SourceArgument, reach: Reach, schema: SchemaOption = None) -> ExitCode:
+def register(source: SourceArgument, reach: CallOptions, schema: SchemaOption = None) -> ExitCode:
     """Register a source at a broker, its root, or give it another schema.
 
     Only the client that registers a source publishes for it. The schema is
@@ -126,9 +126,9 @@ def read_schema(path: Path | None) -> str:
 
 
 async def _register(brokers: Reached, source: str, schema: Path | None) -> ExitCode:
-    from pathcast.overlay.messages import TEXT_MAX, Source
+    from pathcast.overlay.messages import TEXT_MAX, SourceEntry
     from pathcast.overlay.schemas import check_schema
-    from pathcast.transport.broker import FindSource, RegisterSource, SourceFound
+    from pathcast.transport.broker import FindSource, RegisterSourceRequest, SourceFound
 
     text = read_schema(schema)
     if len(text) > TEXT_MAX:
@@ -140,24 +140,24 @@ async def _register(brokers: Reached, source: str, schema: Path | None) -> ExitC
         found = await client.ask(FindSource(source))
         assert isinstance(found, SourceFound)
         number = found.entry.dictionary_version + 1
-        await client.ask(RegisterSource(source, Source(text, number)))
+        await client.ask(RegisterSourceRequest(source, SourceEntry(text, number)))
     say(f"{source} is registered; its schema has number {number}")
     return ExitCode.OK
 
 
-def withdraw(source: SourceArgument, reach: Reach) -> ExitCode:
+def withdraw(source: SourceArgument, reach: CallOptions) -> ExitCode:
     """Withdraw a source from the network: nothing is published for it from now on."""
     return asyncio.run(_withdraw(brokers_of(reach), source))
 
 
 async def _withdraw(brokers: Reached, source: str) -> ExitCode:
-    from pathcast.overlay.messages import Source
-    from pathcast.transport.broker import RegisterSource
+    from pathcast.overlay.messages import SourceEntry
+    from pathcast.transport.broker import RegisterSourceRequest
 
     async with brokers.connect() as client:
         if await root_of(client, source) is None:
             say_error(f"the network has no source {source}")
             return ExitCode.REFUSED
-        await client.ask(RegisterSource(source, Source(withdrawn=True)))
+        await client.ask(RegisterSourceRequest(source, SourceEntry(withdrawn=True)))
     say(f"{source} is withdrawn")
     return ExitCode.OK

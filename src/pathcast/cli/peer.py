@@ -22,7 +22,7 @@ from pathcast.cli.log import (
 from pathcast.cli.options import DescribeOption, NewOption, OverrideOption, SettingsArgument
 from pathcast.cli.peer_client import RING, DirectoryOption, add_clients, peers_of, ring_in
 from pathcast.cli.peer_demo import demo
-from pathcast.cli.reach import Reach, with_reach
+from pathcast.cli.reach import CallOptions, with_reach
 from pathcast.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def up(
     return ExitCode.OK
 
 
-def ls(reach: Reach) -> ExitCode:
+def ls(reach: CallOptions) -> ExitCode:
     """List peers: neighbours on the ring, what they hold, what they did.
 
     The last line counts rings. While the network is split, or shortly after,
@@ -192,11 +192,11 @@ def leave(
 
 
 async def _leave(ring: LocalRing, peer: str) -> None:
-    from pathcast.transport.peer import Accepted, Leave
+    from pathcast.transport.peer import LeaveRing, PeerAccepted
 
     async with ring.operator(peer) as client:
-        answer = await client.ask(Leave())
-        assert isinstance(answer, Accepted)
+        answer = await client.ask(LeaveRing())
+        assert isinstance(answer, PeerAccepted)
         for _, _, why in answer.refused:
             raise ConfigError("config.invalid", key="peer", reason=why)
         while any(

@@ -29,7 +29,7 @@ from pathcast.cli.clients import (
 )
 from pathcast.cli.console import extra, guarded, say, say_warning
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
-from pathcast.cli.reach import Reach, Reached, reached, with_reach
+from pathcast.cli.reach import CallOptions, Reached, reached, with_reach
 from pathcast.cli.transform import read_query
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
@@ -59,7 +59,7 @@ def ring_in(directory: Path) -> LocalRing:
     return ring
 
 
-def peers_of(reach: Reach) -> Reached:
+def peers_of(reach: CallOptions) -> Reached:
     """The peers that options name, on this machine or elsewhere; ConfigError if there are none."""
     with extra("net", "pathcast peer"):
         from pathcast.transport.peer import CODEC
@@ -71,7 +71,7 @@ def subscribe(
     query: Annotated[
         str, typer.Argument(metavar="QUERY", help="XPath, or @FILE for the one in FILE.")
     ],
-    reach: Reach,
+    reach: CallOptions,
 ) -> ExitCode:
     """Register a query at a peer, and wait until it is indexed on the ring.
 
@@ -89,14 +89,14 @@ def subscribe(
 
 async def _subscribe(peers: Reached, id: str, query: str) -> ExitCode:
     from pathcast.dht.subscriptions import Subscribed
-    from pathcast.transport.peer import TOLD, Accepted, Register, StandingQuery
+    from pathcast.transport.peer import TOLD, PeerAccepted, Register, StandingQuery
     from pathcast.transport.security import own_id
 
     name = peers.client
     async with peers.connect() as client:
         after = await last_position(client, name)
         answer = await client.ask(Register((StandingQuery(id, query),)))
-        assert isinstance(answer, Accepted)
+        assert isinstance(answer, PeerAccepted)
         if say_refused(answer.refused) is ExitCode.REFUSED:
             return ExitCode.REFUSED
         say_warnings(id, query)
@@ -109,23 +109,23 @@ async def _subscribe(peers: Reached, id: str, query: str) -> ExitCode:
     return ExitCode.REFUSED
 
 
-def unsubscribe(id: IdArgument, reach: Reach) -> ExitCode:
+def unsubscribe(id: IdArgument, reach: CallOptions) -> ExitCode:
     """Take a query out; nothing is told of it from now on."""
     return asyncio.run(_unsubscribe(peers_of(reach), id))
 
 
 async def _unsubscribe(peers: Reached, id: str) -> ExitCode:
-    from pathcast.transport.peer import Accepted, Withdraw
+    from pathcast.transport.peer import PeerAccepted, Withdraw
 
     async with peers.connect() as client:
         answer = await client.ask(Withdraw((id,)))
-    assert isinstance(answer, Accepted)
+    assert isinstance(answer, PeerAccepted)
     return say_refused(answer.refused)
 
 
 def publish(
     messages: MessagesArgument,
-    reach: Reach,
+    reach: CallOptions,
 ) -> ExitCode:
     """Publish messages at a peer: a line of JSON for each that is taken or refused.
 
@@ -139,20 +139,20 @@ def publish(
 
 
 async def _publish(peers: Reached, names: list[str]) -> ExitCode:
-    from pathcast.transport.peer import Accepted, Publish
+    from pathcast.transport.peer import PeerAccepted, PeerPublish
 
     async with peers.connect() as client:
 
         async def send(rows: Sequence[tuple[str, bytes]]) -> dict[str, str]:
-            answers = await client.publish([Publish(id, body) for id, body in rows])
-            told = [each for each in answers if isinstance(each, Accepted)]
+            answers = await client.publish([PeerPublish(id, body) for id, body in rows])
+            told = [each for each in answers if isinstance(each, PeerAccepted)]
             return {id: sentence for each in told for id, _, sentence in each.refused}
 
         return await publish_files(names, Limits(), send)
 
 
 def inbox(
-    reach: Reach,
+    reach: CallOptions,
     after: AfterOption = "0",
     follow: FollowOption = False,
     settle: SettleOption = False,
@@ -177,13 +177,13 @@ async def _inbox(peers: Reached, after: str, follow: bool, settle: bool) -> None
 def _told(body: bytes) -> dict[str, Any]:
     from pathcast.dht.subscriptions import Matched, Subscribed, Unsubscribed
     from pathcast.overlay.deliveries import Dropped
-    from pathcast.transport.peer import TOLD, Left, Outcome
+    from pathcast.transport.peer import TOLD, Left, PublicationReport
 
     told = TOLD.decode(body)
     match told:
         case Matched(subscription, publication):
             return {"subscription": subscription, "publication": publication}
-        case Outcome(message, published):
+        case PublicationReport(message, published):
             return {
                 "message": message,
                 "publication": published.publication,

@@ -28,7 +28,7 @@ from pathcast.cli.local_processes import clear_demo, until
 from pathcast.errors import ConfigError, UnavailableError
 
 if TYPE_CHECKING:
-    from pathcast.dht.publishing import Published
+    from pathcast.dht.publishing import PublicationOutcome
     from pathcast.transport.local_ring import LocalRing
 
 DOMAIN = "news"
@@ -152,7 +152,7 @@ def _loads(statuses: Mapping[str, Mapping[str, Any] | None]) -> str:
     )
 
 
-def _why(published: Published) -> str:
+def _why(published: PublicationOutcome) -> str:
     """Why a publication is not proved."""
     if published.unproved:
         visit = published.unproved[0]
@@ -226,22 +226,22 @@ class _Run:
                 raise result
 
     async def _register(self, name: str, rows: Mapping[str, str]) -> None:
-        from pathcast.transport.peer import Accepted, Register, StandingQuery
+        from pathcast.transport.peer import PeerAccepted, Register, StandingQuery
 
         texts = [StandingQuery(id, text) for id, text in rows.items()]
         async with self._ring.operator(name) as client:
             for start in range(0, len(texts), GROUP):
                 answer = await client.ask(Register(tuple(texts[start : start + GROUP])))
-                assert isinstance(answer, Accepted)
+                assert isinstance(answer, PeerAccepted)
                 for refused in answer.refused:
                     say_warning(": ".join(refused))
 
     async def _publish(self, names: Sequence[str], messages: Mapping[str, bytes]) -> None:
-        from pathcast.transport.peer import Publish
+        from pathcast.transport.peer import PeerPublish
 
-        shares: dict[str, list[Publish]] = defaultdict(list)
+        shares: dict[str, list[PeerPublish]] = defaultdict(list)
         for number, (id, body) in enumerate(messages.items()):
-            shares[names[number % len(names)]].append(Publish(id, body))
+            shares[names[number % len(names)]].append(PeerPublish(id, body))
         self._waiting |= messages.keys()
         for name, share in shares.items():
             await self._published(name, share)
@@ -258,7 +258,7 @@ class _Run:
     async def _read(self, name: str) -> None:
         from pathcast.dht.subscriptions import Matched, Subscribed
         from pathcast.overlay.deliveries import OPERATOR
-        from pathcast.transport.peer import TOLD, Outcome
+        from pathcast.transport.peer import TOLD, PublicationReport
 
         async for told in self._ring.followed(name, TOLD):
             match told:
@@ -266,7 +266,7 @@ class _Run:
                     self._subscribed.add(id)
                 case Matched(id, publication):
                     self._matched[id.removeprefix(f"{OPERATOR}/"), publication] += 1
-                case Outcome(message, published):
+                case PublicationReport(message, published):
                     self._message[published.publication] = message
                     self._waiting.discard(message)
                     kept = self.proved if published.is_proved else self._unproved

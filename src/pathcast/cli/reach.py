@@ -1,7 +1,7 @@
 """How commands reach a node: on this machine, by a context, or by an address.
 
 `pathcast net` and `pathcast peer` have these options in common: a command takes one parameter of
-type `Reach`, and `with_reach` makes options of its fields.
+type `CallOptions`, and `with_reach` makes options of its fields.
 
     pathcast net publish orders/ --at basel                       # a network of pathcast net up
     pathcast net publish orders/ --at basel --context ann.toml
@@ -24,7 +24,7 @@ from pathcast.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathcast.transport.client import BrokerClient
-    from pathcast.transport.contexts import Context, NodeList
+    from pathcast.transport.contexts import CallContext, NodeList
     from pathcast.transport.frames import Codec
     from pathcast.transport.grpc_streams import Address
     from pathcast.transport.nodes import Nodes
@@ -37,7 +37,7 @@ CONTEXT_VARIABLE: Final = "PATHCAST_CONTEXT"
 
 
 @dataclass(frozen=True)
-class Reach:
+class CallOptions:
     """Options that say which node is called, and who calls.
 
     Attributes are as the options of their names; None where an option is not given.
@@ -115,7 +115,7 @@ class Reach:
         ),
     ] = False
 
-    def remote(self) -> Context | None:
+    def remote(self) -> CallContext | None:
         """The context, with what options say put over it; None: nodes on this machine are meant.
 
         Raises:
@@ -131,9 +131,9 @@ class Reach:
         if self.directory is not None:
             reason = "it names nodes on this machine; --context and --broker name others"
             raise ConfigError("config.invalid", key="--directory", reason=reason)
-        from pathcast.transport.contexts import Context, load_context
+        from pathcast.transport.contexts import CallContext, load_context
 
-        context = Context() if given is None else load_context(given)
+        context = CallContext() if given is None else load_context(given)
         said = {
             "name": self.client,
             "certificate": self.certificate,
@@ -149,7 +149,7 @@ class Reach:
             raise ConfigError("config.invalid", key="--as", reason=reason)
         return context
 
-    def addresses(self, which: NodeList, context: Context) -> dict[str, Address]:
+    def addresses(self, which: NodeList, context: CallContext) -> dict[str, Address]:
         """Name -> how a node is called.
 
         Raises:
@@ -226,7 +226,11 @@ class Reached:
 
 
 def reached(
-    reach: Reach, which: NodeList, codec: Codec, local: Callable[[Path], Nodes], directory: Path
+    reach: CallOptions,
+    which: NodeList,
+    codec: Codec,
+    local: Callable[[Path], Nodes],
+    directory: Path,
 ) -> Reached:
     """The nodes that options name.
 
@@ -251,11 +255,11 @@ def reached(
 
 
 def with_reach(command: Callable[..., T]) -> Callable[..., T]:
-    """A command whose parameter of type `Reach` is given as the options that are its fields."""
+    """Make a command whose parameter of type `CallOptions` is given as options, one a field."""
     signature = inspect.signature(command)
     hints = get_type_hints(command, include_extras=True)
-    (grouped,) = (name for name, hint in hints.items() if hint is Reach)
-    options = get_type_hints(Reach, include_extras=True)
+    (grouped,) = (name for name, hint in hints.items() if hint is CallOptions)
+    options = get_type_hints(CallOptions, include_extras=True)
     keyword = inspect.Parameter.KEYWORD_ONLY
     own = [
         each.replace(annotation=hints[name], kind=keyword)
@@ -264,12 +268,12 @@ def with_reach(command: Callable[..., T]) -> Callable[..., T]:
     ]
     shared = [
         inspect.Parameter(each.name, keyword, default=each.default, annotation=options[each.name])
-        for each in fields(Reach)
+        for each in fields(CallOptions)
     ]
 
     @functools.wraps(command)
     def run(**given: Any) -> T:
-        reach = Reach(**{each.name: given.pop(each.name) for each in shared})
+        reach = CallOptions(**{each.name: given.pop(each.name) for each in shared})
         return command(**given, **{grouped: reach})
 
     run.__signature__ = signature.replace(parameters=[*own, *shared])  # type: ignore[attr-defined]

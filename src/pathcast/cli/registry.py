@@ -132,11 +132,11 @@ def mark_as_gone(
     with extra("net", "pathcast registry gone"):
         import msgspec
 
-        from pathcast.store import Broker
+        from pathcast.store import BrokerRecord
     with _opened(store) as opened:
-        broker = opened.get(Broker, name)
+        broker = opened.get(BrokerRecord, name)
         if broker is None:
-            known = ", ".join(sorted(each.id for each in opened.state(Broker)[1])) or "none"
+            known = ", ".join(sorted(each.id for each in opened.state(BrokerRecord)[1])) or "none"
             reason = f"no broker of that name has registered; there are: {known}"
             raise ConfigError("config.invalid", key=name, reason=reason)
         state = "active" if back else "gone"
@@ -152,9 +152,9 @@ def list_sources(store: StoreArgument) -> ExitCode:
     root broker; a pending one is not known to its root broker yet.
     """
     with extra("net", "pathcast registry sources"):
-        from pathcast.store import Source
+        from pathcast.store import SourceRecord
     with _opened(store) as opened:
-        for source in sorted(opened.state(Source)[1], key=lambda each: each.id):
+        for source in sorted(opened.state(SourceRecord)[1], key=lambda each: each.id):
             write_json_line(
                 {
                     "source": source.id,
@@ -178,9 +178,9 @@ def list_interests(
 ) -> ExitCode:
     """List the interests that have registered, a line of JSON for each."""
     with extra("net", "pathcast registry interests"):
-        from pathcast.store import Profile
+        from pathcast.store import ProfileRecord
     with _opened(store) as opened:
-        for profile in sorted(opened.state(Profile)[1], key=lambda each: each.id):
+        for profile in sorted(opened.state(ProfileRecord)[1], key=lambda each: each.id):
             if owner in (None, profile.owner):
                 write_json_line(
                     {
@@ -204,9 +204,9 @@ def withdraw_source(
 ) -> ExitCode:
     """Withdraw a source from the network: its root broker takes no messages of it any more."""
     with extra("net", "pathcast registry withdraw-source"):
-        from pathcast.store import Removal, Source
+        from pathcast.store import Removal, SourceRecord
     with _opened(store) as opened:
-        if opened.get(Source, source) is None:
+        if opened.get(SourceRecord, source) is None:
             raise ConfigError("config.invalid", key=source, reason="no source of that id is there")
         opened.write([Removal("source", source)])
     say(f"{source} is withdrawn")

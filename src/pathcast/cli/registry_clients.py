@@ -17,7 +17,7 @@ from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.net_client import DeliverOption
 from pathcast.cli.net_sources import SchemaOption, read_schema
 from pathcast.cli.options import StepOption
-from pathcast.cli.reach import Reach, with_reach
+from pathcast.cli.reach import CallOptions, with_reach
 from pathcast.cli.transform import QueryArgument, read_query
 from pathcast.errors import ConfigError
 
@@ -65,7 +65,7 @@ def add_clients(app: typer.Typer) -> None:
         app.command(name, epilog=EXIT_CODES_HELP)(guarded(with_reach(command)))
 
 
-def _call(reach: Reach, ask: Callable[[RegistrationClient], Awaitable[None]]) -> ExitCode:
+def _call(reach: CallOptions, ask: Callable[[RegistrationClient], Awaitable[None]]) -> ExitCode:
     """Asks the service that options name.
 
     Raises:
@@ -92,7 +92,7 @@ def _call(reach: Reach, ask: Callable[[RegistrationClient], Awaitable[None]]) ->
 
 
 def register_source(
-    reach: Reach,
+    reach: CallOptions,
     location: Location = "",
     schema: SchemaOption = None,
     rate: RateOption = None,
@@ -123,7 +123,7 @@ def register_source(
 
 def update_source(
     source: SourceArgument,
-    reach: Reach,
+    reach: CallOptions,
     schema: SchemaOption = None,
     rate: RateOption = None,
     size: BytesOption = None,
@@ -148,7 +148,7 @@ def update_source(
 
 def register_interest(
     query: QueryArgument,
-    reach: Reach,
+    reach: CallOptions,
     deliver: DeliverOption = None,
     location: Location = "",
     label: LabelOption = None,
@@ -181,7 +181,7 @@ def register_interest(
 def change_interest(
     interest: InterestArgument,
     query: QueryArgument,
-    reach: Reach,
+    reach: CallOptions,
     deliver: DeliverOption = None,
     label: LabelOption = None,
     step: StepOption = None,
@@ -211,7 +211,7 @@ def change_interest(
     return _call(reach, ask)
 
 
-def delete_interest(interest: InterestArgument, reach: Reach) -> ExitCode:
+def delete_interest(interest: InterestArgument, reach: CallOptions) -> ExitCode:
     """Delete an interest; nothing is delivered for it from now on."""
 
     async def ask(client: RegistrationClient) -> None:
@@ -223,7 +223,7 @@ def delete_interest(interest: InterestArgument, reach: Reach) -> ExitCode:
 
 def locate(
     id: Annotated[str, typer.Argument(metavar="ID", help="Of a source or an interest.")],
-    reach: Reach,
+    reach: CallOptions,
 ) -> ExitCode:
     """Print which broker serves a source or an interest of the client now, as JSON."""
 

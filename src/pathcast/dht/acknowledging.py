@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathcast.dht.courier import Courier
 from pathcast.dht.messages import Reply
 from pathcast.dht.piece_messages import Indexed, IndexQuery, NotIndexed, RemoveQuery
-from pathcast.dht.safeguards import Safeguards
+from pathcast.dht.safeguards import RingSafeguards
 
 __all__ = ["Acknowledging"]
 
@@ -25,7 +25,7 @@ class Acknowledging:
         safeguards: Only tests give others.
     """
 
-    def __init__(self, courier: Courier, settle_seconds: float, safeguards: Safeguards) -> None:
+    def __init__(self, courier: Courier, settle_seconds: float, safeguards: RingSafeguards) -> None:
         self._courier = courier
         self._settle_seconds = settle_seconds if safeguards.waits_for_readers else 0.0
 

@@ -23,7 +23,7 @@ from pathcast.dht.messages import (
     Ask,
     Claims,
     Copy,
-    Expel,
+    ExpelMember,
     Fetch,
     Get,
     Hold,
@@ -45,7 +45,7 @@ Then = Callable[[Reply | None], None]
 
 _TIMER = "ask "
 _DEAD_MAX = 4096
-_NEEDED: Final = Read | Fetch | Range | Copy | Claims | Hold | Expel | Missing
+_NEEDED: Final = Read | Fetch | Range | Copy | Claims | Hold | ExpelMember | Missing
 """Questions that are put until somebody has judged who does not answer them."""
 
 

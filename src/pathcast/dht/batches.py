@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from pathcast.dht.asking import Questions
-from pathcast.dht.messages import Copied, Copy, Fetch, Held, Known, Member, Record, Reply
+from pathcast.dht.messages import CopiesHeld, Copy, Fetch, Held, Known, Member, Reply, RingRecord
 from pathcast.protocol import grouped
 
 __all__ = ["Batches", "Taken", "held_records", "in_batches", "record_size"]
@@ -24,7 +24,7 @@ Item = TypeVar("Item")
 _COUNT = 256
 _BYTES = 1_000_000
 
-Fetched = Callable[[tuple[Record, ...] | None], None]
+Fetched = Callable[[tuple[RingRecord, ...] | None], None]
 """Gets the record that a member holds, if it does; None if it does not answer."""
 
 
@@ -33,7 +33,7 @@ class Taken(NamedTuple):
 
     Attributes:
         is_held: Whether it holds it.
-        droppings: As `pathcast.dht.messages.Copied.droppings`.
+        droppings: As `pathcast.dht.messages.CopiesHeld.droppings`.
     """
 
     is_held: bool
@@ -49,15 +49,15 @@ def in_batches(items: Sequence[Item], size: Callable[[Item], int]) -> Iterator[S
     return grouped(items, size, _BYTES, _COUNT)
 
 
-def record_size(record: Record) -> int:
+def record_size(record: RingRecord) -> int:
     """Bytes of a record on its way, about."""
     return len(record.value or b"") + len(record.key) + 100
 
 
-def held_records(asked: Sequence[Known], get: Callable[[str], Record | None]) -> Held:
+def held_records(asked: Sequence[Known], get: Callable[[str], RingRecord | None]) -> Held:
     """The answer to `Fetch`: of as many of the keys as one message has room for."""
     rows = [(each, get(each.key)) for each in asked]
-    sent: list[Record | bool] = []
+    sent: list[RingRecord | bool] = []
     for batch in in_batches(rows, lambda row: record_size(row[1]) if row[1] else 0):
         for known, record in batch:
             is_known = record is not None and known == Known.of(known.key, record)
@@ -70,12 +70,12 @@ def held_records(asked: Sequence[Known], get: Callable[[str], Record | None]) ->
 
 class _Fetch(NamedTuple):
     key: str
-    mine: Record | None
+    mine: RingRecord | None
     then: Fetched
 
 
 class _Copy(NamedTuple):
-    record: Record
+    record: RingRecord
     then: Placed
 
 
@@ -87,18 +87,18 @@ class Batches:
         copied: Gets what a member says to copies, before those do who gave it one.
     """
 
-    def __init__(self, asking: Questions, copied: Callable[[Member, Copied], None]) -> None:
+    def __init__(self, asking: Questions, copied: Callable[[Member, CopiesHeld], None]) -> None:
         self._asking = asking
         self._copied = copied
         self._fetches: dict[Member, list[_Fetch]] = {}
         self._copies: dict[Member, list[_Copy]] = {}
         self._open: set[tuple[type[Fetch | Copy], Member]] = set()
 
-    def fetch(self, member: Member, key: str, mine: Record | None, then: Fetched) -> None:
+    def fetch(self, member: Member, key: str, mine: RingRecord | None, then: Fetched) -> None:
         """Ask a member what it holds under a key; what is the same as mine does not travel."""
         self._fetches.setdefault(member, []).append(_Fetch(key, mine, then))
 
-    def copy(self, member: Member, record: Record, then: Placed) -> None:
+    def copy(self, member: Member, record: RingRecord, then: Placed) -> None:
         """Give a member a record."""
         self._copies.setdefault(member, []).append(_Copy(record, then))
 
@@ -142,7 +142,7 @@ class Batches:
 
         def answered(reply: Reply | None) -> None:
             self._open.discard((Copy, member))
-            if not isinstance(reply, Copied):
+            if not isinstance(reply, CopiesHeld):
                 for one in [*given, *self._copies.pop(member, [])]:
                     one.then(None)
                 return

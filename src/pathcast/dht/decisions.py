@@ -12,7 +12,7 @@ from typing import TypeAlias
 from pathcast.engine import Matcher, QueryIndex
 from pathcast.model import Query
 
-__all__ = ["Asked", "Decisions"]
+__all__ = ["Asked", "CandidateIndex"]
 
 Asked: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
 """A query and its prefixes."""
@@ -20,7 +20,7 @@ Asked: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
 _QUERIES_MAX = 10_000
 
 
-class Decisions:
+class CandidateIndex:
     """Queries that were ever candidates at a peer, in one index."""
 
     def __init__(self) -> None:

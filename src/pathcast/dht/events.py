@@ -11,7 +11,7 @@ Example:
     >>> events = Events.of(parse_message(b"<a><b><c/></b><b/></a>"))
     >>> events.left, events.right, events.depth
     ((1, 2, 3, 6), (8, 5, 4, 7), (1, 2, 3, 2))
-    >>> part = Message(events).projected([(6, NOTHING)])
+    >>> part = EventTree(events).projected([(6, NOTHING)])
     >>> part.left, [part.names[name] for name in part.name]
     ((1, 6), [('', 'a'), ('', 'b')])
 
@@ -37,7 +37,7 @@ from pathcast.errors import PeerError
 from pathcast.evaluation.fragment import EPSILON, Symbol, matching_symbols
 from pathcast.message import ExpandedName, MessageTree
 
-__all__ = ["ELEMENTS_MAX", "Events", "Message"]
+__all__ = ["ELEMENTS_MAX", "EventTree", "Events"]
 
 ELEMENTS_MAX = 1_000_000
 """Elements of a message that travels."""
@@ -76,7 +76,7 @@ class Events(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return cls(tuple(names), name, left, right, depth)
 
 
-class Message:
+class EventTree:
     """Events that were checked, with what lies in what.
 
     Args:

@@ -31,10 +31,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from pathcast.dht.courier import Courier
-from pathcast.dht.decisions import Decisions
+from pathcast.dht.decisions import CandidateIndex
 from pathcast.dht.gathering import answer_together
 from pathcast.dht.matching import Matching
-from pathcast.dht.messages import Done, Later, Refused, Reply
+from pathcast.dht.messages import Done, Later, Reply, RequestRefused
 from pathcast.dht.piece_cutting import Cutting, PieceSettings
 from pathcast.dht.piece_indexing import PieceIndexing
 from pathcast.dht.piece_messages import (
@@ -59,8 +59,8 @@ from pathcast.dht.piece_running import PieceRunning
 from pathcast.dht.piece_store import PieceStore
 from pathcast.dht.publication_memory import PublicationMemory
 from pathcast.dht.publishing import Publishing
-from pathcast.dht.safeguards import ALL_SAFEGUARDS, Safeguards
-from pathcast.dht.subscriptions import Subscriptions
+from pathcast.dht.safeguards import ALL_SAFEGUARDS, RingSafeguards
+from pathcast.dht.subscriptions import PeerSubscriptions
 from pathcast.dht.substrate import CLOCK_RATES, Asked, Substrate
 from pathcast.limits import Limits
 from pathcast.protocol import Effect
@@ -93,7 +93,7 @@ class FilteringSettings:
     patience_tries: int = 10
     acknowledge_seconds: float | None = None
     limits: Limits = field(default_factory=Limits)
-    safeguards: Safeguards = ALL_SAFEGUARDS
+    safeguards: RingSafeguards = ALL_SAFEGUARDS
 
 
 class FilteringPeer:
@@ -134,7 +134,7 @@ class FilteringPeer:
         store = PieceStore(self.substrate, self.courier, settings.retry_seconds, safeguards)
         memory = PublicationMemory(lambda: self._now)
         self._now = 0.0
-        self._matching = Matching(self.courier, Decisions())
+        self._matching = Matching(self.courier, CandidateIndex())
         me = self.substrate.me
         self.cutting = Cutting(self.courier, store, settings.pieces, f"{me.life} {me.name}")
         self.running = PieceRunning(
@@ -171,7 +171,7 @@ class FilteringPeer:
             tries=tries,
             safeguards=safeguards,
         )
-        self._subscriptions = Subscriptions(
+        self._subscriptions = PeerSubscriptions(
             name,
             life,
             self.courier,
@@ -229,12 +229,12 @@ class FilteringPeer:
         to: str,
         namespaces: Mapping[str, str] | None = None,
     ) -> list[Effect]:
-        """Put a query on the ring (`Subscriptions.subscribe`)."""
+        """Put a query on the ring (`PeerSubscriptions.subscribe`)."""
         self._subscriptions.subscribe(subscription, query, to, namespaces)
         return self._on_the_spot()
 
     def unsubscribe(self, subscription: str) -> list[Effect]:
-        """Take a query off the ring (`Subscriptions.unsubscribe`)."""
+        """Take a query off the ring (`PeerSubscriptions.unsubscribe`)."""
         self._subscriptions.unsubscribe(subscription)
         return self._on_the_spot()
 
@@ -291,7 +291,7 @@ class FilteringPeer:
             case NotIndexed():
                 self._subscriptions.not_indexed(asked, answer)
             case IsOpen(publication):
-                answer(Done() if self._publishing.is_open(publication) else Refused())
+                answer(Done() if self._publishing.is_open(publication) else RequestRefused())
             case Match():
                 self._subscriptions.match(asked, answer)
             case Lost():

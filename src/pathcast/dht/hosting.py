@@ -25,7 +25,7 @@ from pathcast.dht.messages import Answer, Ask
 from pathcast.errors import PeerError
 from pathcast.protocol import Cancel, Effect, Forget, Node, Save, Send, Wake
 
-__all__ = ["Host", "Hosted", "disk_of", "host_of", "virtual_names"]
+__all__ = ["Hosted", "PeerHost", "disk_of", "host_of", "virtual_names"]
 
 
 class Hosted(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -52,7 +52,7 @@ def disk_of(disk: Mapping[str, bytes], member: str) -> dict[str, bytes]:
     return {k.removeprefix(prefix): value for k, value in disk.items() if k.startswith(prefix)}
 
 
-class Host:
+class PeerHost:
     """The members of one host, as one `pathcast.protocol.Node`.
 
     Args:

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from pathcast.dht.courier import Courier
-from pathcast.dht.decisions import Decisions
+from pathcast.dht.decisions import CandidateIndex
 from pathcast.dht.gates import gates_of
 from pathcast.dht.identifiers import state_key
-from pathcast.dht.messages import Done, Later, Refused, Reply
+from pathcast.dht.messages import Done, Later, Reply, RequestRefused
 from pathcast.dht.piece_messages import Body, FetchBody, Match, Problem, RemoveQuery
 from pathcast.dht.piece_records import START_PIECE, Entry
-from pathcast.dht.publication_memory import Publication
+from pathcast.dht.publication_memory import RememberedPublication
 from pathcast.query import compile_query
 
 __all__ = ["Matching"]
@@ -37,13 +37,13 @@ class Matching:
         decisions: Of queries with conditions.
     """
 
-    def __init__(self, courier: Courier, decisions: Decisions) -> None:
+    def __init__(self, courier: Courier, decisions: CandidateIndex) -> None:
         self._courier = courier
         self._decisions = decisions
 
     def settle(
         self,
-        publication: Publication,
+        publication: RememberedPublication,
         entries: Iterable[Entry],
         then: Callable[[tuple[Problem, ...]], None],
     ) -> None:
@@ -86,7 +86,9 @@ class Matching:
             self._with_body(publication, partial(self._decide, publication, undecided))
         is_settled(None)
 
-    def _decide(self, publication: Publication, entries: list[Entry], body: bytes | None) -> None:
+    def _decide(
+        self, publication: RememberedPublication, entries: list[Entry], body: bytes | None
+    ) -> None:
         if body is None:
             for entry in entries:
                 self._settled(publication, entry, "the message is not to be had any more")
@@ -101,16 +103,16 @@ class Matching:
             else:
                 self._settled(publication, entry, answer or None)
 
-    def _tell(self, publication: Publication, entry: Entry, left: int = _TRIES) -> None:
+    def _tell(self, publication: RememberedPublication, entry: Entry, left: int = _TRIES) -> None:
         def told(reply: Reply | None) -> None:
             if isinstance(reply, Later) and left:
                 # It asks the publisher first.
                 again = partial(self._tell, publication, entry, left - 1)
                 self._courier.after(_AGAIN_SECONDS, again)
                 return
-            if isinstance(reply, Refused):
+            if isinstance(reply, RequestRefused):
                 self._clear_out(entry)
-            is_told = isinstance(reply, Done | Refused)
+            is_told = isinstance(reply, Done | RequestRefused)
             self._settled(publication, entry, None if is_told else "the peer does not answer")
 
         match = Match(publication.name, entry.registration, publication.publisher)
@@ -123,7 +125,9 @@ class Matching:
             asked = RemoveQuery(key, entry.registration, entry.subscriber, 0)
             self._courier.to_owner(START_PIECE, asked)
 
-    def _settled(self, publication: Publication, entry: Entry, reason: str | None) -> None:
+    def _settled(
+        self, publication: RememberedPublication, entry: Entry, reason: str | None
+    ) -> None:
         problem = None
         if reason is not None:
             problem = Problem(entry.subscriber, entry.subscription, reason[:4096])
@@ -131,7 +135,9 @@ class Matching:
         for then in publication.settling.pop(entry.registration, []):
             then(problem)
 
-    def _with_body(self, publication: Publication, then: Callable[[bytes | None], None]) -> None:
+    def _with_body(
+        self, publication: RememberedPublication, then: Callable[[bytes | None], None]
+    ) -> None:
         if publication.body is not None:
             then(publication.body)
             return

@@ -39,12 +39,12 @@ from pathcast.dht.messages import (
     Alive,
     Away,
     Done,
-    Expel,
+    ExpelMember,
     Member,
     Missing,
-    Refused,
     Renew,
     Reply,
+    RequestRefused,
 )
 from pathcast.dht.substrate import CLOCK_RATES
 
@@ -137,17 +137,17 @@ class Membership:
                 self._renewing = None
             if isinstance(reply, Done):
                 self._until = max(self._until or 0.0, began + self._lease_seconds)
-            elif isinstance(reply, Refused):
+            elif isinstance(reply, RequestRefused):
                 self._is_expelled()
 
         self._asking.ask(contact, Renew(me), answered)
 
-    def answer(self, what: Renew | Expel | Missing) -> Reply:
+    def answer(self, what: Renew | ExpelMember | Missing) -> Reply:
         """Answer a question about other members."""
         match what:
             case Renew(member):
-                return Refused() if member in self._expelled else Done()
-            case Expel(member):
+                return RequestRefused() if member in self._expelled else Done()
+            case ExpelMember(member):
                 self._expel(member)
                 return Done()
         since = self._now() - self._absent_seconds
@@ -210,7 +210,7 @@ class Membership:
                 self._expel(member)
                 told(each, Done())
             else:
-                self._asking.ask(each, Expel(member), partial(told, each))
+                self._asking.ask(each, ExpelMember(member), partial(told, each))
 
     def _expel(self, member: Member) -> None:
         if member in self._base:

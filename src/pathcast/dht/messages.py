@@ -37,17 +37,16 @@ __all__ = [
     "Claimed",
     "Claims",
     "Conflict",
-    "Copied",
+    "CopiesHeld",
     "Copy",
     "Custody",
     "Done",
-    "Expel",
+    "ExpelMember",
     "Fetch",
     "Get",
     "Held",
     "Hold",
     "Holders",
-    "Hop",
     "Known",
     "Later",
     "Leaving",
@@ -57,17 +56,18 @@ __all__ = [
     "Question",
     "Range",
     "Read",
-    "Record",
-    "Records",
+    "RecordCopies",
     "Rectify",
-    "Refused",
     "Renew",
     "Replies",
     "Reply",
+    "RequestRefused",
     "RingQuestion",
+    "RingRecord",
+    "RouteReply",
+    "RouteRequest",
     "SingleReply",
     "State",
-    "Step",
     "Stored",
     "Value",
     "decoded",
@@ -108,7 +108,7 @@ def _identifier(name: str, life: int) -> int:
 Members = Annotated[tuple[Member, ...], Meta(max_length=256)]
 
 
-class Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class RingRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The value of a key, with its version.
 
     Attributes:
@@ -132,7 +132,7 @@ class Known(msgspec.Struct, frozen=True, array_like=True, gc=False):
     write: Annotated[str, Meta(max_length=256)]
 
     @classmethod
-    def of(cls, key: str, record: Record | None) -> Known:
+    def of(cls, key: str, record: RingRecord | None) -> Known:
         """That of a record, or none."""
         return cls(key, 0, "") if record is None else cls(key, record.version, record.write)
 
@@ -161,15 +161,15 @@ class Custody(msgspec.Struct, frozen=True, array_like=True, gc=False):
     given_at: Annotated[tuple[tuple[Member, Number], ...], Meta(max_length=256)] = ()
 
 
-Batch = Annotated[tuple[Record, ...], Meta(max_length=4096)]
+Batch = Annotated[tuple[RingRecord, ...], Meta(max_length=4096)]
 
 
 class Read(_Message, frozen=True):
     """What is your predecessor, what are your successors? Answer: `State`."""
 
 
-class Step(_Message, frozen=True):
-    """Who comes next on the way to a place? Answer: `Hop`. `avoid` have not answered."""
+class RouteRequest(_Message, frozen=True, tag="Step"):
+    """Who comes next on the way to a place? Answer: `RouteReply`. `avoid` have not answered."""
 
     to: Place
     avoid: Members
@@ -192,12 +192,12 @@ class Alive(_Message, frozen=True):
 
 
 class Renew(_Message, frozen=True):
-    """Renew my lease, you of the base. Answer: `Done`; `Refused` if this life was expelled."""
+    """Renew my lease, you of the base. Answer: `Done`; `RequestRefused` if it was expelled."""
 
     member: Member
 
 
-class Expel(_Message, frozen=True):
+class ExpelMember(_Message, frozen=True, tag="Expel"):
     """Renew this member's lease no more: it is silent, and all of the base are there."""
 
     member: Member
@@ -214,7 +214,7 @@ class Fetch(_Message, frozen=True):
 
 
 class Range(_Message, frozen=True):
-    """What do you hold in (low, high], after a key? Answer: `Records`, in the order of keys."""
+    """What do you hold in (low, high], after a key? Answer: `RecordCopies`, by keys."""
 
     low: Place
     high: Place
@@ -222,7 +222,7 @@ class Range(_Message, frozen=True):
 
 
 class Copy(_Message, frozen=True):
-    """Hold these as well. Answer: `Copied`."""
+    """Hold these as well. Answer: `CopiesHeld`."""
 
     records: Batch
 
@@ -272,14 +272,14 @@ class State(_Message, frozen=True):
     successors: Members
 
 
-class Hop(_Message, frozen=True):
+class RouteReply(_Message, frozen=True, tag="Hop"):
     """Members on the way, nearest to the place first; `done`: they are what follows the place."""
 
     members: Members
     done: bool
 
 
-class Records(_Message, frozen=True):
+class RecordCopies(_Message, frozen=True, tag="Records"):
     """Records held; `more` if there was no room for all."""
 
     records: Batch
@@ -300,7 +300,7 @@ class Held(_Message, frozen=True):
     count: Annotated[int, Meta(ge=0, le=4096)]
 
 
-class Copied(_Message, frozen=True):
+class CopiesHeld(_Message, frozen=True, tag="Copied"):
     """Which copies are held.
 
     Attributes:
@@ -349,7 +349,7 @@ class Done(_Message, frozen=True):
     """The request was carried out."""
 
 
-class Refused(_Message, frozen=True):
+class RequestRefused(_Message, frozen=True, tag="Refused"):
     """I know nothing of that."""
 
 
@@ -361,7 +361,7 @@ class Absent(_Message, frozen=True):
     """The life you speak of is over, or has not joined."""
 
 
-SingleReply = Done | Later | Refused
+SingleReply = Done | Later | RequestRefused
 
 
 class Replies(_Message, frozen=True):
@@ -372,12 +372,12 @@ class Replies(_Message, frozen=True):
 
 RingQuestion = (
     Read
-    | Step
+    | RouteRequest
     | Rectify
     | Leaving
     | Alive
     | Renew
-    | Expel
+    | ExpelMember
     | Missing
     | Fetch
     | Range
@@ -391,17 +391,17 @@ RingQuestion = (
 Question = RingQuestion | PieceQuestion
 Reply = (
     State
-    | Hop
-    | Records
+    | RouteReply
+    | RecordCopies
     | Held
-    | Copied
+    | CopiesHeld
     | Claimed
     | Away
     | Value
     | Stored
     | Conflict
     | Done
-    | Refused
+    | RequestRefused
     | Later
     | Absent
     | Body

@@ -1,19 +1,19 @@
 """A peer of the ring, as a `pathcast.protocol.Node`: pointers, records, and what is asked of it.
 
 What is asked (`look_up`, `get`, `put`, `remove`, `leave`) is answered by a `Deliver` to whom it is
-asked for, with an `Outcome`.
+asked for, with an `RequestOutcome`.
 
 Example:
     >>> from pathcast_lab.sim import Network
     >>> base = ("a", "b", "c", "d")
     >>> network = Network(seed=1)
     >>> for name in base:
-    ...     network.add(name, lambda disk, life, name=name: Peer(name, life, base))
+    ...     network.add(name, lambda disk, life, name=name: RingPeer(name, life, base))
     >>> network.run(until=2.0)
     >>> _ = network.call("b", lambda peer, now: peer.put("start/dblp", b"1", 0, "me"))
     >>> network.run(until=3.0)
     >>> network.delivered
-    [('b', Deliver(to='me', what=Outcome(key='start/dblp', reply=Stored(version=1))))]
+    [('b', Deliver(to='me', what=RequestOutcome(key='start/dblp', reply=Stored(version=1))))]
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pathcast.dht.messages import (
     Conflict,
     Custody,
     Done,
-    Expel,
+    ExpelMember,
     Get,
     Hold,
     Later,
@@ -58,7 +58,7 @@ from pathcast.dht.surplus import Surplus
 from pathcast.errors import PeerError
 from pathcast.protocol import Deliver, Effect, Send, Wake
 
-__all__ = ["Outcome", "Peer", "Settings"]
+__all__ = ["RequestOutcome", "RingPeer", "Settings"]
 
 _TICK = "tick"
 _RETRY = "retry "
@@ -104,7 +104,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RequestOutcome:
     """The outcome of a request.
 
     Attributes:
@@ -116,7 +116,7 @@ class Outcome:
     reply: Value | Stored | Conflict | Found | Done | None
 
 
-class Peer:
+class RingPeer:
     """One life of a peer.
 
     Args:
@@ -372,7 +372,7 @@ class Peer:
 
     def look_up(self, key: str, to: str) -> list[Effect]:
         """Look up the owner of a key; the outcome has `Found`."""
-        self.ring.find(identifier(key), lambda found: self._deliver(to, Outcome(key, found)))
+        self.ring.find(identifier(key), lambda found: self._deliver(to, RequestOutcome(key, found)))
         return self.effects()
 
     def get(self, key: str, to: str) -> list[Effect]:
@@ -406,7 +406,7 @@ class Peer:
 
         def left() -> None:
             self.ring.leave()
-            self._deliver(to, Outcome(self.me.name, Done()))
+            self._deliver(to, RequestOutcome(self.me.name, Done()))
 
         if not self.is_base and not self.has_left:
             self.has_left = True
@@ -501,7 +501,7 @@ class Peer:
             case Alive():
                 answer(Done())
                 return
-            case Renew() | Expel() | Missing() as what:
+            case Renew() | ExpelMember() | Missing() as what:
                 answer(self.membership.answer(what))
                 return
         reply = self.ring.answer(ask.what)
@@ -527,16 +527,16 @@ class Peer:
 
         def replied(reply: Reply | None) -> None:
             if isinstance(reply, Value | Stored | Conflict):
-                self._deliver(to, Outcome(what.key, reply))
+                self._deliver(to, RequestOutcome(what.key, reply))
             elif left:
                 patience = self._settings.patience_seconds
                 self._after(patience, lambda: self._request(what, to, left - 1))
             else:
-                self._deliver(to, Outcome(what.key, None))
+                self._deliver(to, RequestOutcome(what.key, None))
 
         self.ring.find(identifier(what.key), found)
 
-    def _deliver(self, to: str, outcome: Outcome) -> None:
+    def _deliver(self, to: str, outcome: RequestOutcome) -> None:
         self.out.append(Deliver(to, outcome))
 
 

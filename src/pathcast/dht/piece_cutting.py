@@ -25,7 +25,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from pathcast.dht.courier import Courier
-from pathcast.dht.messages import Done, Refused, Reply
+from pathcast.dht.messages import Done, Reply, RequestRefused
 from pathcast.dht.piece_messages import Relink, TakePiece
 from pathcast.dht.piece_records import START_PIECE, PieceRecord, moved, prefixes
 from pathcast.dht.piece_store import PieceStore
@@ -150,7 +150,7 @@ class Cutting:
             if isinstance(reply, Done):
                 self._store.change(piece, change, changed, first=True)
                 return
-            if isinstance(reply, Refused):
+            if isinstance(reply, RequestRefused):
                 # A piece of that name is left of a time before something was lost.
                 self._taken.add(into)
             self._busy.discard(piece)

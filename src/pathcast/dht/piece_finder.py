@@ -9,7 +9,7 @@ Example:
     >>> from pathcast.message import parse_message
     >>> finder = PieceFinder()
     >>> finder.follow(PieceRecord(links={"start/a/b": Link("start/a/b", NOTHING)}))
-    >>> message = Message(Events.of(parse_message(b"<a><b/><c/><b/></a>")))
+    >>> message = EventTree(Events.of(parse_message(b"<a><b/><c/><b/></a>")))
     >>> finder.find(message, {"start/a": [1]})
     ([('start/a/b', 2), ('start/a/b', 6)], 3)
 """
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pathcast.dht.events import Message
+from pathcast.dht.events import EventTree
 from pathcast.dht.identifiers import state_path
 from pathcast.dht.piece_records import PieceRecord
 from pathcast.engine import PathFinder
@@ -54,7 +54,7 @@ class PieceFinder:
             self._number(key)
 
     def find(
-        self, message: Message, entered: Mapping[str, Iterable[int]]
+        self, message: EventTree, entered: Mapping[str, Iterable[int]]
     ) -> tuple[list[tuple[str, int]], int]:
         """Run the piece.
 

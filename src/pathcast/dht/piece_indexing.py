@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from pathcast.dht.acknowledging import Acknowledging
 from pathcast.dht.courier import Courier
 from pathcast.dht.identifiers import identifier, is_in_range, state_path
-from pathcast.dht.messages import Done, Later, Refused, Reply, Value, from_wire
+from pathcast.dht.messages import Done, Later, Reply, RequestRefused, Value, from_wire
 from pathcast.dht.piece_cutting import Cutting
 from pathcast.dht.piece_messages import (
     FetchTop,
@@ -40,7 +40,7 @@ from pathcast.dht.piece_records import (
 )
 from pathcast.dht.piece_store import PieceStore
 from pathcast.dht.repetitions import Repetitions
-from pathcast.dht.safeguards import Safeguards
+from pathcast.dht.safeguards import RingSafeguards
 from pathcast.dht.substrate import Substrate
 
 __all__ = ["PieceIndexing"]
@@ -72,7 +72,7 @@ class PieceIndexing:
         settle_seconds: float,
         retry_seconds: float,
         tries: int,
-        safeguards: Safeguards,
+        safeguards: RingSafeguards,
     ) -> None:
         self._substrate = substrate
         self._courier = courier
@@ -167,9 +167,9 @@ class PieceIndexing:
             if record is None:
                 answer(Later())
             elif is_question:
-                answer(Refused() if record.is_there else Done())
+                answer(RequestRefused() if record.is_there else Done())
             else:
-                answer(Done() if record.cut == asked.record.cut else Refused())
+                answer(Done() if record.cut == asked.record.cut else RequestRefused())
 
         def change(record: PieceRecord) -> PieceRecord:
             return record if record.is_there or is_question else asked.record
@@ -189,7 +189,7 @@ class PieceIndexing:
 
         def make(piece: str, roots: Sequence[str]) -> None:
             def is_made(reply: Reply | None) -> None:
-                if isinstance(reply, Done | Refused):
+                if isinstance(reply, Done | RequestRefused):
                     made[piece] = True
                 else:
                     del made[piece]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from pathcast.dht.courier import Courier
 from pathcast.dht.credit import Ledger
-from pathcast.dht.events import Events, Message
+from pathcast.dht.events import Events, EventTree
 from pathcast.dht.messages import Reply, Value
 from pathcast.dht.piece_finder import PieceFinder
 from pathcast.dht.piece_messages import FetchTop, Problem, RunPieces, Visit
@@ -46,7 +46,7 @@ class Execution:
     publication: str
     to: str
     body: bytes
-    message: Message
+    message: EventTree
     ledger: Ledger
     problems: set[Problem] = field(default_factory=set)
     hops: int = 0

@@ -14,7 +14,7 @@ Example:
     >>> record = with_entry(PieceRecord(), "start/a/b", entry)
     >>> after = moved(record, ["start/a"], "start/a")
     >>> after.entries, after.links["start/a"]
-    ({}, Link(piece='start/a', reads=Reads(labels=('b',), levels=1)))
+    ({}, PieceLink(piece='start/a', reads=Reads(labels=('b',), levels=1)))
     >>> list(after.leaving["start/a"].entries)
     ['start/a/b']
     >>> covering("start/a/b/c", after.links), covering("start/b", after.links)
@@ -36,7 +36,7 @@ __all__ = [
     "NOTHING",
     "START_PIECE",
     "Entry",
-    "Link",
+    "PieceLink",
     "PieceRecord",
     "Reads",
     "covering",
@@ -99,7 +99,7 @@ NOTHING: Final = Reads((), 0)
 """Nothing but the element itself."""
 
 
-class Link(msgspec.Struct, frozen=True, array_like=True):
+class PieceLink(msgspec.Struct, frozen=True, array_like=True):
     """Where a state is.
 
     Attributes:
@@ -127,7 +127,7 @@ class PieceRecord(msgspec.Struct, frozen=True, array_like=True):
 
     roots: tuple[Key, ...] = (START_PIECE,)
     entries: dict[Key, dict[Short, Entry]] = {}
-    links: dict[Key, Link] = {}
+    links: dict[Key, PieceLink] = {}
     removed: tuple[Short, ...] = ()
     leaving: dict[Key, PieceRecord] = {}
     is_there: bool = True
@@ -253,5 +253,5 @@ def moved(record: PieceRecord, roots: Sequence[str], into: str, cut: str = "") -
         (stays if root is None else moving).links[key] = link
         if root is not None:
             left[root] = joined(left[root], read_behind(root, key, link.reads))
-    links = {**stays.links, **{root: Link(into, reads) for root, reads in left.items()}}
+    links = {**stays.links, **{root: PieceLink(into, reads) for root, reads in left.items()}}
     return replace(stays, links=links, leaving={**record.leaving, into: moving})

@@ -23,7 +23,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from pathcast.dht.courier import Courier
-from pathcast.dht.events import Message
+from pathcast.dht.events import EventTree
 from pathcast.dht.identifiers import state_path
 from pathcast.dht.matching import Matching
 from pathcast.dht.messages import Done, Later, Reply
@@ -32,8 +32,8 @@ from pathcast.dht.piece_finder import PieceFinder
 from pathcast.dht.piece_messages import Elements, Problem, Ran, RunPieces, Visit
 from pathcast.dht.piece_records import START_PIECE, Entry, PieceRecord, Reads, covering
 from pathcast.dht.piece_store import PieceStore
-from pathcast.dht.publication_memory import Publication, PublicationMemory
-from pathcast.dht.safeguards import Safeguards
+from pathcast.dht.publication_memory import PublicationMemory, RememberedPublication
+from pathcast.dht.safeguards import RingSafeguards
 from pathcast.dht.substrate import Substrate
 from pathcast.errors import PeerError
 
@@ -58,7 +58,7 @@ class Entered:
         """States and elements, whatever the piece."""
         return _frozen(*self.pieces.values())
 
-    def question(self, message: Message, pieces: Sequence[str], base: RunPieces) -> RunPieces:
+    def question(self, message: EventTree, pieces: Sequence[str], base: RunPieces) -> RunPieces:
         """The message to the peer of some pieces.
 
         Args:
@@ -77,7 +77,11 @@ class Entered:
 
 
 def enter(
-    courier: Courier, message: Message, entered: Entered, base: RunPieces, tries: int | None = None
+    courier: Courier,
+    message: EventTree,
+    entered: Entered,
+    base: RunPieces,
+    tries: int | None = None,
 ) -> None:
     """Enter pieces: one message for each peer that has some.
 
@@ -124,7 +128,7 @@ class PieceRunning:
         cutting: Cutting,
         retry_seconds: float,
         tries: int,
-        safeguards: Safeguards,
+        safeguards: RingSafeguards,
     ) -> None:
         self.done = 0
         self._substrate = substrate
@@ -148,7 +152,7 @@ class PieceRunning:
         if not own:
             answer(Later())
             return
-        message = Message(asked.events)
+        message = EventTree(asked.events)
         for elements in asked.pieces.values():
             checked_visits(message, elements)
         answer(Done())
@@ -173,7 +177,7 @@ class PieceRunning:
                     self._courier.to_peer(publication.publisher, report)
 
     def _read(
-        self, asked: RunPieces, message: Message, publication: Publication, left: int
+        self, asked: RunPieces, message: EventTree, publication: RememberedPublication, left: int
     ) -> None:
         """Read the pieces, and go on with those that are there."""
         records: dict[str, PieceRecord | None] = {}
@@ -209,8 +213,8 @@ class PieceRunning:
     def _run(
         self,
         asked: RunPieces,
-        message: Message,
-        publication: Publication,
+        message: EventTree,
+        publication: RememberedPublication,
         records: Mapping[str, PieceRecord],
     ) -> None:
         accepted: dict[Entry, None] = {}
@@ -251,7 +255,7 @@ class PieceRunning:
         piece: str,
         record: PieceRecord,
         entered: Mapping[str, Sequence[int]],
-        message: Message,
+        message: EventTree,
     ) -> list[tuple[str, int]]:
         """Run a piece on the elements; the piece of the start state from where it is entered."""
         self.done += bool(entered)
@@ -267,7 +271,7 @@ class PieceRunning:
         return found
 
 
-def checked_visits(message: Message, elements: Elements) -> list[Visit]:
+def checked_visits(message: EventTree, elements: Elements) -> list[Visit]:
     """States and the elements at which they are active.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pathcast.dht.courier import Courier
 from pathcast.dht.messages import RECORD_MAX, Value
 from pathcast.dht.piece_records import PieceRecord, decoded_piece, encoded_piece
-from pathcast.dht.safeguards import ALL_SAFEGUARDS, Safeguards
+from pathcast.dht.safeguards import ALL_SAFEGUARDS, RingSafeguards
 from pathcast.dht.substrate import Substrate
 
 __all__ = ["PieceStore"]
@@ -49,7 +49,7 @@ class PieceStore:
         substrate: Substrate,
         courier: Courier,
         retry_seconds: float,
-        safeguards: Safeguards = ALL_SAFEGUARDS,
+        safeguards: RingSafeguards = ALL_SAFEGUARDS,
     ) -> None:
         self._substrate = substrate
         self._courier = courier

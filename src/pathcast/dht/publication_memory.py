@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from pathcast.dht.piece_messages import Problem, Ran, Visit
 
-__all__ = ["Publication", "PublicationMemory"]
+__all__ = ["PublicationMemory", "RememberedPublication"]
 
 _PUBLICATIONS_MAX = 4096
 _AGE_SECONDS = 600.0
@@ -27,7 +27,7 @@ Settled = Callable[[Problem | None], None]
 
 
 @dataclass(slots=True)
-class Publication:
+class RememberedPublication:
     """One publication at one peer.
 
     Attributes:
@@ -60,17 +60,17 @@ class PublicationMemory:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._publications: dict[tuple[str, str], Publication] = {}
+        self._publications: dict[tuple[str, str], RememberedPublication] = {}
 
     def __len__(self) -> int:
         return len(self._publications)
 
-    def of(self, name: str, publisher: str) -> Publication:
+    def of(self, name: str, publisher: str) -> RememberedPublication:
         """A publication, new or remembered."""
         found = self._publications.get((name, publisher))
         if found is None:
             self._forget_old()
-            found = Publication(name, publisher, self._now())
+            found = RememberedPublication(name, publisher, self._now())
             self._publications[name, publisher] = found
         return found
 

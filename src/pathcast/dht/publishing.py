@@ -14,23 +14,23 @@ import msgspec
 
 from pathcast.dht.courier import Courier
 from pathcast.dht.credit import Ledger
-from pathcast.dht.events import Events, Message
+from pathcast.dht.events import Events, EventTree
 from pathcast.dht.messages import Done, Reply
 from pathcast.dht.piece_messages import Body, FetchBody, Problem, Ran, Visit
 from pathcast.dht.piece_publishing import Execution, PieceWay
 from pathcast.dht.piece_running import checked_visits
-from pathcast.dht.safeguards import ALL_SAFEGUARDS, Safeguards
+from pathcast.dht.safeguards import ALL_SAFEGUARDS, RingSafeguards
 from pathcast.limits import Limits
 from pathcast.message import parse_message
 from pathcast.protocol import Deliver, Effect
 
-__all__ = ["Published", "Publishing"]
+__all__ = ["PublicationOutcome", "Publishing"]
 
 START = Visit("start", 0)
 """The visit that every execution begins with."""
 
 
-class Published(msgspec.Struct, frozen=True, tag=True):
+class PublicationOutcome(msgspec.Struct, frozen=True, tag="Published"):
     """The outcome of a publication.
 
     Attributes:
@@ -82,7 +82,7 @@ class Publishing:
         *,
         patience_seconds: float,
         tries: int,
-        safeguards: Safeguards = ALL_SAFEGUARDS,
+        safeguards: RingSafeguards = ALL_SAFEGUARDS,
     ) -> None:
         self._name = name
         self._life = life
@@ -98,7 +98,7 @@ class Publishing:
         self.bodies: dict[str, bytes] = {}
 
     def publish(self, body: bytes, to: str) -> str:
-        """Publish a message; `Published` is delivered when it is known what became of it.
+        """Publish a message; `PublicationOutcome` is delivered when it is known what became of it.
 
         Args:
             body: The message.
@@ -110,7 +110,7 @@ class Publishing:
         Raises:
             MessageError: The door refuses the message.
         """
-        message = Message(Events.of(parse_message(body, self._limits)))
+        message = EventTree(Events.of(parse_message(body, self._limits)))
         self._count += 1
         name = f"{self._life} {self._count} {self._name}"
         self._open[name] = Execution(name, to, body, message, Ledger(START))
@@ -175,7 +175,7 @@ class Publishing:
         self._out.append(
             Deliver(
                 execution.to,
-                Published(
+                PublicationOutcome(
                     name,
                     unproved,
                     tuple(sorted(execution.problems)),

@@ -49,7 +49,7 @@ from pathcast.dht.identifiers import identifier, is_in_range
 from pathcast.dht.messages import (
     Claims,
     Conflict,
-    Copied,
+    CopiesHeld,
     Copy,
     Fetch,
     Get,
@@ -60,9 +60,9 @@ from pathcast.dht.messages import (
     Put,
     Question,
     Range,
-    Record,
-    Records,
+    RecordCopies,
     Reply,
+    RingRecord,
     Stored,
     Value,
     from_wire,
@@ -110,7 +110,7 @@ class RecordStore:
     """
 
     def __init__(self, ring: Neighbourhood, asking: Questions, copies: int) -> None:
-        self.held: dict[str, Record] = {}
+        self.held: dict[str, RingRecord] = {}
         self._ring = ring
         self._asking = asking
         self._batches = Batches(asking, self._has_copied)
@@ -133,7 +133,7 @@ class RecordStore:
             case Copy(records):
                 taken = [self._take(record) for record in records]
                 refused = tuple(n for n, is_taken in enumerate(taken) if not is_taken)
-                then(Copied(refused, self.droppings))
+                then(CopiesHeld(refused, self.droppings))
             case Claims() | Hold() | Holders() if self._custody is not None:
                 then(self._custody.answer(what))
             case Get() | Put() if self.is_whole(what.key):
@@ -214,7 +214,7 @@ class RecordStore:
         """Put the removal of what is held of an arc in its place."""
         for key, record in list(self.held.items()):
             if record.value is not None and is_in_range(low, identifier(key), high):
-                self._take(Record(key, None, record.version + 1, record.write))
+                self._take(RingRecord(key, None, record.version + 1, record.write))
 
     def drop(self, low: int, high: int) -> None:
         """Drop the copies of an arc, which this member does not hold."""
@@ -236,7 +236,7 @@ class RecordStore:
             return
         asked = self._others_for(place)
 
-        def has_read(found: list[tuple[Member, tuple[Record, ...]]]) -> None:
+        def has_read(found: list[tuple[Member, tuple[RingRecord, ...]]]) -> None:
             live = [member for member, _ in found]
             if len(live) < self._copies - 1 or not self._is_kept(place):
                 served(Later())
@@ -248,7 +248,7 @@ class RecordStore:
                     served(Conflict(version))
                     return
                 newer = max(version + 1, self._version_floor(place))
-                record = Record(key, what.value, newer, what.write)
+                record = RingRecord(key, what.value, newer, what.write)
             elif isinstance(what, Get) and record and self._is_placed(record, found):
                 served(Value(record.value, record.version))
                 return
@@ -282,7 +282,7 @@ class RecordStore:
         return [*others, *(member for member in holders if not self._asking.is_dead(member))]
 
     def _is_placed(
-        self, record: Record, found: Sequence[tuple[Member, tuple[Record, ...]]]
+        self, record: RingRecord, found: Sequence[tuple[Member, tuple[RingRecord, ...]]]
     ) -> bool:
         """Whether a record that was read is where it would be placed, so that it need not be."""
         holders = found[: self._copies - 1]
@@ -291,7 +291,7 @@ class RecordStore:
 
     def _place(
         self,
-        record: Record | None,
+        record: RingRecord | None,
         live: Sequence[Member],
         dead: set[Member],
         what: Get | Put,
@@ -325,7 +325,7 @@ class RecordStore:
         ask = partial(self._batches.copy, record=record)
         self._ask_all(among, ask, placed)
 
-    def _newest(self, key: str, held: Sequence[tuple[Record, ...]]) -> Record | None:
+    def _newest(self, key: str, held: Sequence[tuple[RingRecord, ...]]) -> RingRecord | None:
         """The newest record; of two of one version that which more hold, made newer than both."""
         found = Counter(record for records in held for record in records)
         if key in self.held:
@@ -358,7 +358,7 @@ class RecordStore:
 
     # Copies.
 
-    def _take(self, record: Record) -> bool:
+    def _take(self, record: RingRecord) -> bool:
         held = self.held.get(record.key)
         if held is None or record.version > held.version:
             self.held[record.key] = record
@@ -367,7 +367,7 @@ class RecordStore:
             return True
         return held == record
 
-    def _mine(self, keys: Iterable[str]) -> list[Record]:
+    def _mine(self, keys: Iterable[str]) -> list[RingRecord]:
         """Records of its own range, in the order of keys."""
         return [self.held[key] for key in sorted(keys) if self._ring.owns(identifier(key))]
 
@@ -386,7 +386,7 @@ class RecordStore:
 
         def has_given(reply: Reply | None) -> None:
             self._giving.discard(member)
-            if isinstance(reply, Copied):
+            if isinstance(reply, CopiesHeld):
                 self._has_copied(member, reply)
             if reply is not None and self._owed.get(member) is owed:
                 # What was refused, it has already, or a reader will decide.
@@ -397,7 +397,7 @@ class RecordStore:
         self._giving.add(member)
         self._asking.ask(member, Copy(batch), has_given)
 
-    def _has_copied(self, member: Member, reply: Copied) -> None:
+    def _has_copied(self, member: Member, reply: CopiesHeld) -> None:
         """A successor that has dropped copies since it was given some is given all anew."""
         if member not in self._owed:
             return
@@ -409,7 +409,7 @@ class RecordStore:
         self, member: Member, low: int, high: int, after: str | None, then: Callable[[bool], None]
     ) -> None:
         def fetched(reply: Reply | None) -> None:
-            if not isinstance(reply, Records):
+            if not isinstance(reply, RecordCopies):
                 then(False)
                 return
             for record in reply.records:
@@ -421,11 +421,11 @@ class RecordStore:
 
         self._asking.ask(member, Range(to_wire(low), to_wire(high), after), fetched)
 
-    def _in_range(self, low: int, high: int, after: str | None) -> Records:
+    def _in_range(self, low: int, high: int, after: str | None) -> RecordCopies:
         found = [
             record
             for key, record in sorted(self.held.items())
             if (after is None or key > after) and is_in_range(low, identifier(key), high)
         ]
         batch = tuple(next(in_batches(found, record_size), ()))
-        return Records(batch, more=len(found) > len(batch))
+        return RecordCopies(batch, more=len(found) > len(batch))

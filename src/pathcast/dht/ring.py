@@ -47,15 +47,15 @@ from pathcast.dht.identifiers import BITS, CIRCLE, is_between, is_in_range
 from pathcast.dht.messages import (
     Absent,
     Done,
-    Hop,
     Leaving,
     Member,
     Question,
     Read,
     Rectify,
     Reply,
+    RouteReply,
+    RouteRequest,
     State,
-    Step,
     from_wire,
     to_wire,
 )
@@ -260,7 +260,7 @@ class Ring:
         match what:
             case Read():
                 return State(self.predecessor, self.successors)
-            case Step(to, avoid):
+            case RouteRequest(to, avoid):
                 return self._hop(from_wire(to), avoid)
             case Rectify(member):
                 self._rectify(member)
@@ -360,20 +360,20 @@ class Ring:
         """The least i such that the place 2^i further lies beyond a member."""
         return ((member.identifier - self.me.identifier) % CIRCLE).bit_length()
 
-    def _hop(self, place: int, avoid: Sequence[Member]) -> Hop:
+    def _hop(self, place: int, avoid: Sequence[Member]) -> RouteReply:
         me = self.me.identifier
         if is_in_range(me, place, self.successors[0].identifier):
-            return Hop(self.successors, True)
+            return RouteReply(self.successors, True)
         near = [
             member
             for member in {*self.fingers.values(), *self.successors}
             if is_between(me, member.identifier, place) and member not in avoid
         ]
         if not near:
-            return Hop((), False)
-        return Hop((max(near, key=lambda member: (member.identifier - me) % CIRCLE),), False)
+            return RouteReply((), False)
+        return RouteReply((max(near, key=lambda member: (member.identifier - me) % CIRCLE),), False)
 
-    def _go_on(self, search: _Search, asked: Member, hop: Hop) -> None:
+    def _go_on(self, search: _Search, asked: Member, hop: RouteReply) -> None:
         if hop.done:
             hops = search.hops + (hop.members[0] != self.me)
             search.then(Found(hop.members[0], asked, hop.members, hops))
@@ -386,11 +386,11 @@ class Ring:
             self._turn_back(search)
 
     def _walk(self, search: _Search, member: Member) -> None:
-        step = Step(to_wire(search.to), tuple(search.silent[-64:]))
+        step = RouteRequest(to_wire(search.to), tuple(search.silent[-64:]))
         search.hops += 1
 
         def answered(reply: Reply | None) -> None:
-            if isinstance(reply, Hop) and (reply.members or not reply.done):
+            if isinstance(reply, RouteReply) and (reply.members or not reply.done):
                 self._go_on(search, member, reply)
             else:
                 self._forget(member)
@@ -406,7 +406,7 @@ class Ring:
             return
         before = search.way.pop()
         if before == self.me:
-            hop = self._hop(search.to, search.silent) if self.is_member else Hop((), False)
+            hop = self._hop(search.to, search.silent) if self.is_member else RouteReply((), False)
             if hop.members:
                 self._go_on(search, before, hop)
             else:

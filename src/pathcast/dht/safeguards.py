@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["ALL_SAFEGUARDS", "Safeguards"]
+__all__ = ["ALL_SAFEGUARDS", "RingSafeguards"]
 
 
 @dataclass(frozen=True, slots=True)
-class Safeguards:
+class RingSafeguards:
     """Each can be switched off.
 
     Attributes:
@@ -37,4 +37,4 @@ class Safeguards:
     counts_credits: bool = True
 
 
-ALL_SAFEGUARDS = Safeguards()
+ALL_SAFEGUARDS = RingSafeguards()

@@ -24,7 +24,7 @@ import msgspec
 from pathcast.dht.courier import Courier
 from pathcast.dht.gates import gates_of
 from pathcast.dht.identifiers import state_key
-from pathcast.dht.messages import Done, Later, Refused, Reply
+from pathcast.dht.messages import Done, Later, Reply, RequestRefused
 from pathcast.dht.piece_messages import (
     Indexed,
     IndexQuery,
@@ -35,12 +35,12 @@ from pathcast.dht.piece_messages import (
     RemoveQuery,
 )
 from pathcast.dht.piece_records import START_PIECE, Entry
-from pathcast.dht.safeguards import ALL_SAFEGUARDS, Safeguards
+from pathcast.dht.safeguards import ALL_SAFEGUARDS, RingSafeguards
 from pathcast.errors import ConfigError, DuplicateQueryError, UnknownQueryError
 from pathcast.protocol import Deliver, Effect, Forget, Save
 from pathcast.query import compile_query
 
-__all__ = ["Matched", "NotAcknowledged", "Subscribed", "Subscriptions", "Unsubscribed"]
+__all__ = ["Matched", "NotAcknowledged", "PeerSubscriptions", "Subscribed", "Unsubscribed"]
 
 _KEY = "subscription "
 _MATCHES_MAX = 100_000
@@ -114,7 +114,7 @@ class _Standing:
     """Whether the subscriber knows that it is in force."""
 
 
-class Subscriptions:
+class PeerSubscriptions:
     """Subscriptions of those who stand behind a peer.
 
     Args:
@@ -142,7 +142,7 @@ class Subscriptions:
         retry_seconds: float,
         tries: int,
         now: Callable[[], float],
-        safeguards: Safeguards = ALL_SAFEGUARDS,
+        safeguards: RingSafeguards = ALL_SAFEGUARDS,
     ) -> None:
         self._name = name
         self._life = life
@@ -297,7 +297,7 @@ class Subscriptions:
         """A publication satisfies a subscription, as an accepting peer says."""
         found = self._matched_by(asked)
         if found is None:
-            answer(Refused())
+            answer(RequestRefused())
             return
         subscription, standing = found
         told = subscription, asked.publication
@@ -334,7 +334,7 @@ class Subscriptions:
 
         def answered(reply: Reply | None) -> None:
             matches = self._to_ask.pop(asked.publication)
-            if isinstance(reply, Refused):
+            if isinstance(reply, RequestRefused):
                 _remember(self._over, asked.publication, began)
             elif isinstance(reply, Done):
                 _remember(self._open_at, asked.publication, began)

@@ -40,7 +40,7 @@ class Head(NamedTuple):
     has_doctype: bool
 
 
-class Place(NamedTuple):
+class BytePlace(NamedTuple):
     """The construct that a byte of a file is in (`kernel/core/src/files/records/place.rs`).
 
     Attributes:
@@ -55,7 +55,7 @@ class Place(NamedTuple):
     is_closed: bool = False
     tags: tuple[int, ...] = ()
 
-    def after(self, outcomes: Outcomes, ancestors: int) -> Place | None:
+    def after(self, outcomes: Outcomes, ancestors: int) -> BytePlace | None:
         """The place after a range that begins here; None where the file breaks off in it."""
         place = (self.state, self.depth, self.is_closed, list(self.tags))
         with native_errors():
@@ -63,11 +63,11 @@ class Place(NamedTuple):
         return _place(found)
 
 
-def _place(found: tuple[int, int, bool, list[int]] | None) -> Place | None:
+def _place(found: tuple[int, int, bool, list[int]] | None) -> BytePlace | None:
     if found is None:
         return None
     state, depth, is_closed, tags = found
-    return Place(state, depth, is_closed, tuple(tags))
+    return BytePlace(state, depth, is_closed, tuple(tags))
 
 
 class Rows(NamedTuple):
@@ -102,7 +102,7 @@ def tag_end(text: bytes) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class RecordsCut:
     """Parameters of cutting (`kernel/core/src/files/records/cutter.rs`)."""
 
     path: tuple[tuple[str | None, str | None], ...]
@@ -132,11 +132,17 @@ class Survey:
             return self._survey.outcomes()
 
 
-class Cutter:
+class RangeCutter:
     """The records of a range whose place is known."""
 
     def __init__(
-        self, cut: Cut, head: Head, place: Place, tags: list[bytes], start: int, until: int
+        self,
+        cut: RecordsCut,
+        head: Head,
+        place: BytePlace,
+        tags: list[bytes],
+        start: int,
+        until: int,
     ) -> None:
         state, depth, is_closed, offsets = place
         with native_errors():
@@ -177,7 +183,7 @@ class Cutter:
         return self._cutter.offset
 
     @property
-    def after(self) -> Place | None:
+    def after(self) -> BytePlace | None:
         """The place at the end of the range; None until it is read, and if the file breaks off."""
         with native_errors():
             return _place(self._cutter.after)

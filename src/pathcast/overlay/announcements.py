@@ -24,7 +24,7 @@ from pathcast.overlay.messages import (
     Announcement,
     Expelled,
     Presence,
-    Source,
+    SourceEntry,
     StreamEnded,
     size_of_body,
 )
@@ -121,12 +121,12 @@ class Announcements:
             if not key and isinstance(known.body, Presence)
         }
 
-    def sources(self) -> dict[str, tuple[str, Source]]:
+    def sources(self) -> dict[str, tuple[str, SourceEntry]]:
         """The catalog: id of a source -> root broker and what it announced."""
         return {
             key: (owner, known.body)
             for (owner, key), known in sorted(self._known.items())
-            if isinstance(known.body, Source) and not known.body.withdrawn
+            if isinstance(known.body, SourceEntry) and not known.body.withdrawn
         }
 
     def everything(self) -> list[Announcement]:
@@ -154,7 +154,7 @@ class Announcements:
         known = self._known.get((root, STREAM_END))
         return known.body.stream if known and isinstance(known.body, StreamEnded) else 0
 
-    def say(self, key: str, body: Presence | Source) -> Announcement | None:
+    def say(self, key: str, body: Presence | SourceEntry) -> Announcement | None:
         """Announce something of this broker, if it is news and no later process speaks for it."""
         if self.successor is not None:
             return None
@@ -200,7 +200,7 @@ class Announcements:
 
     def _corrected(self, one: Announcement, known: Announcement | None) -> Announcement:
         """Somebody speaks for this broker: a former life, an operator or a forger."""
-        body = Source(withdrawn=True) if known is None else known.body
+        body = SourceEntry(withdrawn=True) if known is None else known.body
         return Announcement(self._me, one.key, one.version + 1, self._incarnation, body)
 
     def _check(self, peer: str, one: Announcement) -> None:
@@ -209,7 +209,7 @@ class Announcements:
         ahead = one.version - (0 if known is None else known.version)
         if ahead > VERSION_AHEAD_MAX:
             reason = f"version {one.version} is out of reach"
-        elif not isinstance(one.body, _BODIES.get(one.key, Source)):
+        elif not isinstance(one.body, _BODIES.get(one.key, SourceEntry)):
             reason = "its body is of another kind"
         elif isinstance(one.body, StreamEnded) and one.body.stream > STREAM_MAX:
             reason = f"stream {one.body.stream} is out of reach"
@@ -221,7 +221,7 @@ class Announcements:
         if given > most:
             raise PeerError("overlay.catalog", given=given, maximum=most, what=what)
 
-    def check_room(self, source: str, entry: Source) -> None:
+    def check_room(self, source: str, entry: SourceEntry) -> None:
         """Whether a source of this broker is one too many: others would not take it.
 
         Raises:
@@ -236,7 +236,7 @@ class Announcements:
     def _with(self, one: Announcement) -> tuple[str, int, int]:
         """Count the announcements with one more: the bounded quantity, its count, its bound."""
         known = self._known.get((one.owner, one.key))
-        if not isinstance(one.body, Source):
+        if not isinstance(one.body, SourceEntry):
             others = len(self._known) - self._sources
             return ("brokers", others + (known is None), MEMBERS_MAX)
         size = self._source_bytes + _growth(one, known)
@@ -246,7 +246,7 @@ class Announcements:
 
     def _keep(self, one: Announcement) -> None:
         known = self._known.get((one.owner, one.key))
-        if isinstance(one.body, Source):
+        if isinstance(one.body, SourceEntry):
             self._sources += known is None
             self._source_bytes += _growth(one, known)
         self._known[one.owner, one.key] = one

@@ -25,46 +25,46 @@ import msgspec
 
 from pathcast.errors import PeerRefusedError, RegistrationError
 from pathcast.overlay.announcements import Announcements
-from pathcast.overlay.broker_settings import DEFAULT, BrokerSettings
-from pathcast.overlay.content import Content, Profile
+from pathcast.overlay.broker_settings import DEFAULT, ProtocolSettings
+from pathcast.overlay.content import Content, DeliveryProfile
 from pathcast.overlay.data_plane import SHARED, Arrival, DataPlane
-from pathcast.overlay.deliveries import OPERATOR, Refused
-from pathcast.overlay.host import Host
+from pathcast.overlay.deliveries import OPERATOR, NeighbourRefused
+from pathcast.overlay.host import HostSubscriptions
 from pathcast.overlay.lives import do_agree
 from pathcast.overlay.local_queries import LocalQueries
 from pathcast.overlay.messages import (
     Announce,
     Announcement,
     Detach,
-    Follow,
+    FollowStream,
     Forward,
     Interest,
     MessageBegin,
     MessageDropped,
     MessagePart,
-    Passed,
     Payload,
+    PositionPassed,
     Presence,
-    Published,
     Settled,
-    Source,
+    SourceEntry,
+    StreamMessage,
     Trimmed,
 )
 from pathcast.overlay.numbers_of_life import NumbersOfLife
-from pathcast.overlay.outcome import Outcome
-from pathcast.overlay.publishers import Numbered, Publication
+from pathcast.overlay.outcome import EventEffects
+from pathcast.overlay.publishers import Numbered, PublishedMessage
 from pathcast.overlay.query_plane import QueryPlane
 from pathcast.overlay.retention import Lag
-from pathcast.overlay.root import Root
-from pathcast.overlay.safeguards import ALL, Safeguards
+from pathcast.overlay.root import StreamRoot
+from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 from pathcast.overlay.streams import Stream
 from pathcast.overlay.trees import Edge, Links, broadcast_tree, neighbours, spanning_tree, towards
 from pathcast.protocol import Forget
 
-__all__ = ["Broker"]
+__all__ = ["BrokerState"]
 
 
-class Broker:
+class BrokerState:
     """The state of a broker, without input or output.
 
     Args:
@@ -98,8 +98,8 @@ class Broker:
         send: Callable[[str, Payload], None],
         has_room: Callable[[str], bool],
         members: Iterable[str] = (),
-        settings: BrokerSettings = DEFAULT,
-        safeguards: Safeguards = ALL,
+        settings: ProtocolSettings = DEFAULT,
+        safeguards: BrokerSafeguards = ALL,
     ) -> None:
         decode = msgspec.msgpack.decode
         self.name = name
@@ -117,7 +117,7 @@ class Broker:
         self._began = decode(disk["began"], type=int) if "began" in disk else 0
         self._sessions: set[str] = set()
         self._is_stale = True
-        self.outcome = outcome = Outcome()
+        self.outcome = outcome = EventEffects()
         self.announcements = Announcements(
             name,
             incarnation,
@@ -125,7 +125,7 @@ class Broker:
             gives_way=safeguards.elder,
         )
         self.planes: dict[str, QueryPlane] = {}
-        self._host = Host(
+        self._host = HostSubscriptions(
             name,
             NumbersOfLife(incarnation),
             content.profiles(),
@@ -141,7 +141,7 @@ class Broker:
             name, self.planes, self._local, self._miss, send, has_room, settings, safeguards
         )
         self.streams = self._data.streams
-        self._root = Root(incarnation, disk, outcome, settings, safeguards)
+        self._root = StreamRoot(incarnation, disk, outcome, settings, safeguards)
         for source, entry in self._root.sources.items():
             self.announcements.say(source, entry)
 
@@ -207,13 +207,13 @@ class Broker:
                 if plane is not None:
                     self._hear_query(peer, plane, payload)
             case (
-                Follow()
+                FollowStream()
                 | Forward()
                 | MessageBegin()
                 | MessagePart()
                 | MessageDropped()
                 | Trimmed()
-                | Passed()
+                | PositionPassed()
             ):
                 self._data.hear(peer, payload)
                 if self._data.own is not None and self._data.own.is_diverged:
@@ -283,7 +283,11 @@ class Broker:
     # What a host is asked for.
 
     def subscribe(
-        self, subscription: str, subscriber: str, profile: Profile, version: int | None = None
+        self,
+        subscription: str,
+        subscriber: str,
+        profile: DeliveryProfile,
+        version: int | None = None,
     ) -> int:
         """Register a profile, or put it in the place of one with the same id.
 
@@ -324,7 +328,7 @@ class Broker:
 
     # What a root is asked for.
 
-    def register_source(self, source: str, entry: Source, owner: str = "") -> None:
+    def register_source(self, source: str, entry: SourceEntry, owner: str = "") -> None:
         """Take a data source, or put a new schema and dictionary in the place of its old ones.
 
         Args:
@@ -370,10 +374,10 @@ class Broker:
         Raises:
             PublicationError: See there.
         """
-        one = Publication(source, message, body, format, trace, numbered)
+        one = PublishedMessage(source, message, body, format, trace, numbered)
         return self.publish_all([one], sender)[0]
 
-    def publish_all(self, publications: Sequence[Publication], sender: str = "") -> list[int]:
+    def publish_all(self, publications: Sequence[PublishedMessage], sender: str = "") -> list[int]:
         """Take messages, all or none; `finish` sends them.
 
         Args:
@@ -443,7 +447,7 @@ class Broker:
     def _hear_announcements(self, peer: str, said: Sequence[Announcement]) -> None:
         was_elder = self.is_elder
         if self._is_of_elder(peer, said):
-            self.outcome.deliver(OPERATOR, Refused(peer, *_twin(peer)))
+            self.outcome.deliver(OPERATOR, NeighbourRefused(peer, *_twin(peer)))
         news = self.announcements.hear(peer, said)
         if news:
             self._spread(news, but=peer)
@@ -468,7 +472,7 @@ class Broker:
         """
         theirs, own = self.announcements.successor, self._data.own
         assert theirs is not None, "it has just spoken"
-        self.outcome.deliver(OPERATOR, Refused(self.name, *_twin(self.name)))
+        self.outcome.deliver(OPERATOR, NeighbourRefused(self.name, *_twin(self.name)))
         if own is not None and not do_agree(own.lives, theirs.lives, own.at):
             last = max(own.number, theirs.stream)
             self._spread([self.announcements.end_streams(self.name, last)])
@@ -503,7 +507,7 @@ class Broker:
 
     # The stream of this broker.
 
-    def _open_own(self, log: Sequence[Published]) -> None:
+    def _open_own(self, log: Sequence[StreamMessage]) -> None:
         root = self._root
         stream = self._data.open(self.name, root.stream_number, root.lives, root.log_start)
         stream.hold(log)

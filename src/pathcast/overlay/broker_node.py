@@ -13,16 +13,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pathcast.errors import PeerError
-from pathcast.overlay.broker import Broker
-from pathcast.overlay.broker_settings import BrokerSettings
+from pathcast.overlay.broker import BrokerState
+from pathcast.overlay.broker_settings import ProtocolSettings
 from pathcast.overlay.compression import LinkCompression, SourceDictionaries
-from pathcast.overlay.content import Content, Profile
-from pathcast.overlay.deliveries import OPERATOR, Refused
-from pathcast.overlay.link import Link, LinkSettings
-from pathcast.overlay.messages import Frame, Hello, Payload, Source
+from pathcast.overlay.content import Content, DeliveryProfile
+from pathcast.overlay.deliveries import OPERATOR, NeighbourRefused
+from pathcast.overlay.link import LinkSettings, NeighbourLink
+from pathcast.overlay.messages import Payload, SessionFrame, SessionHello, SourceEntry
 from pathcast.overlay.numbers_of_life import NumbersOfLife
 from pathcast.overlay.publishers import Numbered
-from pathcast.overlay.safeguards import ALL, Safeguards
+from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 from pathcast.protocol import Effect, Send, Wake
 
 __all__ = ["BrokerNode", "NodeSettings"]
@@ -47,7 +47,7 @@ class NodeSettings:
         formats: Neighbour -> format, where it is another one.
     """
 
-    broker: BrokerSettings = field(default_factory=BrokerSettings)
+    broker: ProtocolSettings = field(default_factory=ProtocolSettings)
     link: LinkSettings = field(default_factory=LinkSettings)
     tick_seconds: float = 0.25
     shun_seconds: float = 1.0
@@ -89,19 +89,19 @@ class BrokerNode:
         *,
         members: Iterable[str] = (),
         settings: NodeSettings = NodeSettings(),
-        safeguards: Safeguards = ALL,
+        safeguards: BrokerSafeguards = ALL,
     ) -> None:
         self._settings = settings
         self._numbers = NumbersOfLife(incarnation)
         self._links = {
-            peer: Link(self._numbers, settings.link, safeguards) for peer in sorted(links)
+            peer: NeighbourLink(self._numbers, settings.link, safeguards) for peer in sorted(links)
         }
         self._dictionaries = SourceDictionaries(name)
         self.compressions = {peer: self._compression(peer) for peer in self._links}
         self._shunned: dict[str, _Shunned] = {}
         self._rewound_at = float("-inf")
         self._is_due_locally = False
-        self.broker = Broker(
+        self.broker = BrokerState(
             name,
             links,
             content,
@@ -122,7 +122,7 @@ class BrokerNode:
     def receive(self, sender: str, message: object, now: float) -> Sequence[Effect]:
         """A frame of a neighbour; what cannot be is refused, and the neighbour shunned."""
         link = self._links.get(sender)
-        if link is None or not isinstance(message, Hello | Frame):
+        if link is None or not isinstance(message, SessionHello | SessionFrame):
             return []
         shunned = self._shunned.get(sender)
         if shunned is not None and now < shunned.until:
@@ -164,23 +164,23 @@ class BrokerNode:
         self,
         subscription: str,
         subscriber: str,
-        profile: Profile,
+        profile: DeliveryProfile,
         now: float,
         version: int | None = None,
     ) -> Sequence[Effect]:
-        """Call `Broker.subscribe` and return the effects."""
+        """Call `BrokerState.subscribe` and return the effects."""
         self.broker.subscribe(subscription, subscriber, profile, version)
         return self.done(now)
 
     def unsubscribe(self, subscription: str, now: float) -> Sequence[Effect]:
-        """Call `Broker.unsubscribe` and return the effects."""
+        """Call `BrokerState.unsubscribe` and return the effects."""
         self.broker.unsubscribe(subscription)
         return self.done(now)
 
     def register_source(
-        self, source: str, entry: Source, now: float, owner: str = ""
+        self, source: str, entry: SourceEntry, now: float, owner: str = ""
     ) -> Sequence[Effect]:
-        """Call `Broker.register_source` and return the effects."""
+        """Call `BrokerState.register_source` and return the effects."""
         self.broker.register_source(source, entry, owner)
         return self.done(now)
 
@@ -193,24 +193,24 @@ class BrokerNode:
         numbered: Numbered | None = None,
         sender: str = "",
     ) -> Sequence[Effect]:
-        """See `Broker.publish`; it is accepted when the effects up to the first `Send` are done."""
+        """Call `BrokerState.publish`; accepted once the effects up to the first `Send` are done."""
         self.broker.publish(source, message, body, numbered=numbered, sender=sender)
         return self.done(now)
 
     def leave(self, now: float) -> Sequence[Effect]:
-        """Call `Broker.leave` and return the effects."""
+        """Call `BrokerState.leave` and return the effects."""
         self.broker.leave()
         return self.done(now)
 
     def expel(self, broker: str, now: float) -> Sequence[Effect]:
-        """Call `Broker.expel` and return the effects."""
+        """Call `BrokerState.expel` and return the effects."""
         self.broker.expel(broker)
         return self.done(now)
 
     def add_link(self, peer: str, cost: int, now: float) -> Sequence[Effect]:
         """There is a neighbour that was not known at the beginning."""
         if peer not in self._links:
-            self._links[peer] = Link(self._numbers, self._settings.link)
+            self._links[peer] = NeighbourLink(self._numbers, self._settings.link)
             self.compressions[peer] = self._compression(peer)
             self.broker.add_link(peer, cost)
         return self.done(now)
@@ -235,7 +235,7 @@ class BrokerNode:
         self._shunned[peer] = _Shunned(now + seconds, seconds)
         self._links[peer].close(now)
         self.broker.session_ended(peer)
-        self.broker.outcome.deliver(OPERATOR, Refused(peer, error.code, error.message))
+        self.broker.outcome.deliver(OPERATOR, NeighbourRefused(peer, error.code, error.message))
 
     def done(self, now: float) -> list[Effect]:
         """The effects of an event: what is saved, then sent to neighbours, then delivered.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["DEFAULT", "BrokerSettings", "Trees"]
+__all__ = ["DEFAULT", "ProtocolSettings", "Trees"]
 
 Trees = Literal["spanning", "broadcast"]
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerSettings:
+class ProtocolSettings:
     """Settings of one broker's protocol.
 
     Attributes:
@@ -45,4 +45,4 @@ class BrokerSettings:
     cut_through: bool = True
 
 
-DEFAULT = BrokerSettings()
+DEFAULT = ProtocolSettings()

@@ -9,7 +9,7 @@ Example:
     >>> here = LinkCompression("b", "zstd", SourceDictionaries("a"))
     >>> there = LinkCompression("a", "text", SourceDictionaries("b"))
     >>> order = b"<order>" + b"<item>tea</item>" * 9 + b"</order>"
-    >>> told = Forward("a", 1, 1, 0, 1, (Published(1, "shop", "m1", 1, "", False, order),))
+    >>> told = Forward("a", 1, 1, 0, 1, (StreamMessage(1, "shop", "m1", 1, "", False, order),))
     >>> packed = here.outgoing(told)
     >>> packed.messages[0].format, len(packed.messages[0].body) < 50
     ('zstd', True)
@@ -38,7 +38,7 @@ from pathcast.overlay.messages import (
     MESSAGE_BYTES_MAX,
     Forward,
     Payload,
-    Published,
+    StreamMessage,
 )
 
 __all__ = ["FORMATS", "LinkCompression", "SourceDictionaries", "TrainedDictionary", "check_format"]
@@ -146,7 +146,7 @@ class SourceDictionaries:
         """Set the time, in seconds, by which dictionaries age."""
         self._now = now
 
-    def observe(self, root: str, messages: Sequence[Published]) -> None:
+    def observe(self, root: str, messages: Sequence[StreamMessage]) -> None:
         """Take messages that were published here into the samples of their sources, if due.
 
         Args:
@@ -159,7 +159,7 @@ class SourceDictionaries:
             if len(one.body) >= PACKED_BYTES_MIN and not one.format:
                 self._sample(one)
 
-    def _sample(self, one: Published) -> None:
+    def _sample(self, one: StreamMessage) -> None:
         now = self._now
         sample = self._samples.get(one.source)
         if sample is None:
@@ -286,7 +286,7 @@ class LinkCompression:
         self._heard[source] = dictionary
         self._dictionaries.adopt(source, dictionary)
 
-    def _unpacked(self, one: Published, room: int) -> bytes:
+    def _unpacked(self, one: StreamMessage, room: int) -> bytes:
         """The body of a compressed message.
 
         Raises:

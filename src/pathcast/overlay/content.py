@@ -1,7 +1,8 @@
 """The protocol's view of content: profiles, routing tables and decisions, as interfaces.
 
-An *entry* is a disjunct of a routing query in its canonical text; here it is opaque. `Interests`
-aggregates entries and routes messages by them, `Profiles` answers the profiles of a host exactly.
+An *entry* is a disjunct of a routing query in its canonical text; here it is opaque.
+`InterestTables` aggregates entries and routes messages by them, `Profiles` answers the profiles of
+a host exactly.
 
 Source: 001, section 4.2.1 (Map, Collect, Aggregate) and 5 (query plane: local plan and tables).
 """
@@ -19,14 +20,14 @@ from pathcast.model import STEP_LENGTH_MAX, STEPS_MAX
 
 __all__ = [
     "LOCAL",
-    "Change",
     "Content",
-    "Decisions",
-    "Interests",
-    "Profile",
+    "DeliveryProfile",
+    "InterestTables",
     "Profiles",
     "Results",
+    "RoutingDecision",
     "Sent",
+    "TableChange",
     "Verdict",
 ]
 
@@ -36,7 +37,7 @@ LOCAL = ""
 """The origin of what a broker's own subscribers want."""
 
 
-class Change(Protocol):
+class TableChange(Protocol):
     """A change of the entries that one neighbour is told: additions and removals together."""
 
     @property
@@ -50,7 +51,7 @@ class Change(Protocol):
         ...
 
 
-class Decisions(Protocol):
+class RoutingDecision(Protocol):
     """The followers that want one message, decided while it arrives."""
 
     def feed(self, part: bytes) -> None:
@@ -80,7 +81,7 @@ class Sent(NamedTuple):
     steps: int = 0
 
 
-class Interests(Protocol):
+class InterestTables(Protocol):
     """Tables of a broker: what each origin wants, and what each neighbour is to be told."""
 
     def check(self, entries: Iterable[str]) -> None:
@@ -89,11 +90,11 @@ class Interests(Protocol):
 
     def update(
         self, origin: str, added: Iterable[str], removed: Iterable[str]
-    ) -> Mapping[str, Change]:
+    ) -> Mapping[str, TableChange]:
         """Origin wants this from now on; what changes for whom of the neighbours."""
         ...
 
-    def set_neighbours(self, names: Iterable[str]) -> Mapping[str, Change]:
+    def set_neighbours(self, names: Iterable[str]) -> Mapping[str, TableChange]:
         """These are the neighbours; entries of one that is gone are gone."""
         ...
 
@@ -137,7 +138,7 @@ class Interests(Protocol):
         """Whether a neighbour may be sent another message: none goes before all of it is here."""
         ...
 
-    def decisions(self, size: int) -> Decisions | None:
+    def decisions(self, size: int) -> RoutingDecision | None:
         """For a message of so many bytes that is arriving; None: it is routed when it is here."""
         ...
 
@@ -159,7 +160,7 @@ class Verdict:
     reason: str
 
 
-class Profile(msgspec.Struct, frozen=True):
+class DeliveryProfile(msgspec.Struct, frozen=True):
     """A subscriber's query and the form of its deliveries.
 
     Attributes:
@@ -183,7 +184,7 @@ class Profiles(Protocol):
         """Names all that `entries` depends on: what was found under this name is found again."""
         ...
 
-    def entries(self, profile: Profile) -> tuple[str, ...]:
+    def entries(self, profile: DeliveryProfile) -> tuple[str, ...]:
         """Map: the entries of a profile, which together cover it.
 
         Raises:
@@ -191,7 +192,7 @@ class Profiles(Protocol):
         """
         ...
 
-    def add(self, subscription: str, profile: Profile) -> None:
+    def add(self, subscription: str, profile: DeliveryProfile) -> None:
         """Answer this profile from now on."""
         ...
 
@@ -223,5 +224,5 @@ class Content:
         profiles: Makes the profiles of a host, empty.
     """
 
-    interests: Callable[[], Interests]
+    interests: Callable[[], InterestTables]
     profiles: Callable[[], Profiles]

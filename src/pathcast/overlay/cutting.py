@@ -62,8 +62,8 @@ from pathcast.query.xquery.syntax import NameTest
 __all__ = [
     "LOCAL",
     "WHOLE",
+    "EntryNeeds",
     "LinkCuts",
-    "Needs",
     "ToldCuts",
     "cut_entry",
     "is_cut_entry",
@@ -111,7 +111,7 @@ class _Units(msgspec.Struct, frozen=True, tag="units", omit_defaults=True):
 _DECODER: Final = msgspec.json.Decoder(_Whole | _Units)
 
 
-class Needs(NamedTuple):
+class EntryNeeds(NamedTuple):
     """An entry as data: the parts of a message that it needs.
 
     Attributes:
@@ -158,7 +158,7 @@ WHOLE: Final = _whole_after(())
 
 
 @lru_cache(maxsize=65_536)
-def needs_in(entry: str) -> Needs:
+def needs_in(entry: str) -> EntryNeeds:
     """Read an entry as data.
 
     Raises:
@@ -169,13 +169,13 @@ def needs_in(entry: str) -> Needs:
     except (msgspec.DecodeError, RecursionError) as error:
         raise QuerySyntaxError("XPST0003", query=entry, offset=0, reason=str(error)) from None
     if isinstance(read, _Whole):
-        return Needs(read.steps, None)
+        return EntryNeeds(read.steps, None)
     unit = tuple(NameTest(uri, local) for uri, local in read.unit)
     for name in unit:
         if not NCNAME_PATTERN.fullmatch(name.local or ""):
             reason = f"{name.local!r} is no name of an element"
             raise QuerySyntaxError("XPST0003", query=entry, offset=0, reason=reason)
-    return Needs(read.steps, Offer(unit, frozenset([Select(read.select, read.namespaces)])))
+    return EntryNeeds(read.steps, Offer(unit, frozenset([Select(read.select, read.namespaces)])))
 
 
 class _Kinds:

@@ -14,25 +14,25 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from pathcast.errors import PeerError
-from pathcast.overlay.broker_settings import BrokerSettings
-from pathcast.overlay.content import Decisions, Sent
+from pathcast.overlay.broker_settings import ProtocolSettings
+from pathcast.overlay.content import RoutingDecision, Sent
 from pathcast.overlay.lives import Lives
 from pathcast.overlay.local_queries import LocalQueries
 from pathcast.overlay.messages import (
-    Follow,
+    FollowStream,
     Forward,
     InParts,
     MessageBegin,
     MessageDropped,
     MessagePart,
-    Passed,
     Payload,
-    Published,
+    PositionPassed,
+    StreamMessage,
     Trimmed,
 )
 from pathcast.overlay.parts import COMING_MAX, SENDING_MAX, Parts
 from pathcast.overlay.query_plane import QueryPlane
-from pathcast.overlay.safeguards import Safeguards
+from pathcast.overlay.safeguards import BrokerSafeguards
 from pathcast.overlay.streams import Stream
 
 __all__ = ["SHARED", "Arrival", "DataPlane"]
@@ -88,8 +88,8 @@ class DataPlane:
         miss: Callable[[Stream, int, int, int], None],
         send: Callable[[str, Payload], None],
         has_room: Callable[[str], bool],
-        settings: BrokerSettings,
-        safeguards: Safeguards,
+        settings: ProtocolSettings,
+        safeguards: BrokerSafeguards,
     ) -> None:
         self.streams: dict[str, Stream] = {}
         self._name = name
@@ -193,7 +193,9 @@ class DataPlane:
             stream.forget(peer)
         self._leads = {root: at for root, at in self._leads.items() if at != peer}
 
-    def hear(self, peer: str, said: Follow | Forward | InParts | Trimmed | Passed) -> None:
+    def hear(
+        self, peer: str, said: FollowStream | Forward | InParts | Trimmed | PositionPassed
+    ) -> None:
         """A neighbour says something of a stream.
 
         Raises:
@@ -205,7 +207,7 @@ class DataPlane:
         plane = self._planes[self._tree_of(said.root)]
         self._moving.add(said.root)
         match said:
-            case Follow():
+            case FollowStream():
                 stream.hear_follow(peer, said)
             case Forward():
                 plane.check_considered(peer, said.messages)
@@ -217,7 +219,7 @@ class DataPlane:
                 stream.hear_part(peer, said)
             case Trimmed():
                 stream.hear_trimmed(peer, said)
-            case Passed():
+            case PositionPassed():
                 stream.hear_passed(peer, said)
 
     def published(self) -> None:
@@ -271,7 +273,7 @@ class DataPlane:
     def _is_cutting(self, tree: str, peer: str) -> bool:
         return self._planes[tree].is_cutting(peer)
 
-    def _decide(self, root: str, size: int) -> Decisions | None:
+    def _decide(self, root: str, size: int) -> RoutingDecision | None:
         """Decisions for a message of a root that is arriving, if they are of use to anybody."""
         if not (self._settings.cut_through and self.streams[root].followers):
             return None
@@ -280,7 +282,7 @@ class DataPlane:
     def _life_at(self, root: str, position: int) -> int:
         return self.streams[root].life_at(position)
 
-    def _remember(self, stream: Stream, one: Published) -> None:
+    def _remember(self, stream: Stream, one: StreamMessage) -> None:
         size, is_cut = len(one.body), one.considers is not None
         self.arrivals.append(Arrival(one.message, stream.upstream, size, is_cut, one.steps))
 

@@ -9,13 +9,22 @@ from typing import TypeAlias
 
 import msgspec
 
-__all__ = ["OPERATOR", "Delivery", "Dropped", "InForce", "Lapsed", "Refused", "Told", "Undecided"]
+__all__ = [
+    "OPERATOR",
+    "Dropped",
+    "InForce",
+    "InboxDelivery",
+    "Lapsed",
+    "NeighbourRefused",
+    "Told",
+    "Undecided",
+]
 
 OPERATOR = "operator"
 """To whom refusals are handed."""
 
 
-class Delivery(msgspec.Struct, frozen=True, tag=True):
+class InboxDelivery(msgspec.Struct, frozen=True, tag="Delivery"):
     """One result of a subscription for one message.
 
     It may be handed over again after a crash. Positions of a stream only grow, so one number for
@@ -44,10 +53,11 @@ class Undecided(msgspec.Struct, frozen=True, tag=True):
     """A verdict: whether a message satisfies a subscription, or what it gives, is not known.
 
     The message took more than its limits allow, or the evaluation of the profile ended in an error.
-    It is handed over as a `Delivery` is, once for a message and a subscription, in place of one.
+    It is handed over as a `InboxDelivery` is, once for a message and a subscription, in place of
+    one.
 
     Attributes:
-        subscription: As of `Delivery`, and so are version, root, stream, position and message.
+        subscription: As of `InboxDelivery`, and so are version, root, stream, position and message.
         version: Of the subscription.
         root: Root broker of the stream.
         stream: Its number.
@@ -139,7 +149,7 @@ class Dropped(msgspec.Struct, frozen=True, tag=True):
         return self.last - self.first + 1
 
 
-class Refused(msgspec.Struct, frozen=True, tag=True):
+class NeighbourRefused(msgspec.Struct, frozen=True, tag="Refused"):
     """For the operator: a neighbour said what is refused, and its session was ended.
 
     Or a subscription of a former life cannot be answered any more, and is gone.
@@ -155,5 +165,5 @@ class Refused(msgspec.Struct, frozen=True, tag=True):
     reason: str
 
 
-Told: TypeAlias = Delivery | Undecided | InForce | Lapsed | Dropped | Refused
+Told: TypeAlias = InboxDelivery | Undecided | InForce | Lapsed | Dropped | NeighbourRefused
 """What an inbox holds."""

@@ -18,17 +18,17 @@ import msgspec
 
 from pathcast.errors import PathcastError
 from pathcast.overlay.announcements import Announcements
-from pathcast.overlay.content import Profile, Profiles
-from pathcast.overlay.deliveries import OPERATOR, InForce, Lapsed, Refused
-from pathcast.overlay.outcome import Outcome
+from pathcast.overlay.content import DeliveryProfile, Profiles
+from pathcast.overlay.deliveries import OPERATOR, InForce, Lapsed, NeighbourRefused
+from pathcast.overlay.outcome import EventEffects
 from pathcast.overlay.query_plane import QueryPlane
-from pathcast.overlay.safeguards import Safeguards
-from pathcast.overlay.subscriptions import KeptSubscription, Subscription, Subscriptions
+from pathcast.overlay.safeguards import BrokerSafeguards
+from pathcast.overlay.subscriptions import HostedSubscription, HostedSubscriptions, KeptSubscription
 
-__all__ = ["Host"]
+__all__ = ["HostSubscriptions"]
 
 
-class Host:
+class HostSubscriptions:
     """Subscriptions of one host, and those of them that wait to be in force.
 
     Args:
@@ -53,10 +53,10 @@ class Host:
         planes: Mapping[str, QueryPlane],
         announcements: Announcements,
         disk: Mapping[str, bytes],
-        outcome: Outcome,
-        safeguards: Safeguards,
+        outcome: EventEffects,
+        safeguards: BrokerSafeguards,
     ) -> None:
-        self.subscriptions = Subscriptions(profiles, versions, safeguards)
+        self.subscriptions = HostedSubscriptions(profiles, versions, safeguards)
         self._name = name
         self._planes = planes
         self._announcements = announcements
@@ -73,7 +73,7 @@ class Host:
                 self._restore(msgspec.msgpack.decode(disk[key], type=KeptSubscription))
 
     def subscribe(
-        self, subscription: str, subscriber: str, profile: Profile, version: int | None
+        self, subscription: str, subscriber: str, profile: DeliveryProfile, version: int | None
     ) -> int:
         """Register a profile; see `Broker.subscribe`. Returns its version.
 
@@ -128,7 +128,9 @@ class Host:
             is_all = not is_told or self.subscriptions.is_restored(one.name)
             self._lapse(one, root, stream, first, last if is_all else given_up)
 
-    def _lapse(self, one: Subscription, root: str, stream: int, first: int, last: int) -> None:
+    def _lapse(
+        self, one: HostedSubscription, root: str, stream: int, first: int, last: int
+    ) -> None:
         said = Lapsed(one.name, one.version, root, stream, first, last)
         self._outcome.deliver(one.subscriber, said)
         self._awaited.append(one.name)
@@ -193,4 +195,4 @@ class Host:
             self.subscriptions.restore(saved)
         except PathcastError as error:
             self._outcome.forget(f"subscription/{saved.name}")
-            self._outcome.deliver(OPERATOR, Refused(saved.name, error.code, error.message))
+            self._outcome.deliver(OPERATOR, NeighbourRefused(saved.name, error.code, error.message))

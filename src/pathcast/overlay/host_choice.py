@@ -34,7 +34,7 @@ from pathcast.customize import Broker as Engine
 from pathcast.model import Subscription
 from pathcast.partition import Placement
 from pathcast.query import Population
-from pathcast.store.records import Broker
+from pathcast.store.records import BrokerRecord
 
 
 def distance(one: str, other: str) -> int:
@@ -49,8 +49,8 @@ def distance(one: str, other: str) -> int:
 
 
 def root_for(
-    brokers: Iterable[Broker], volumes: Mapping[str, float], location: str, volume: float
-) -> Broker | None:
+    brokers: Iterable[BrokerRecord], volumes: Mapping[str, float], location: str, volume: float
+) -> BrokerRecord | None:
     """The root broker of a source; None if none has bandwidth for it.
 
     Args:
@@ -60,7 +60,7 @@ def root_for(
         volume: Bytes a second expected of it.
 
     Example:
-        >>> near, far = Broker("a", "", "eu/ch", 1e6, 0), Broker("b", "", "us", 1e9, 0)
+        >>> near, far = BrokerRecord("a", "", "eu/ch", 1e6, 0), BrokerRecord("b", "", "us", 1e9, 0)
         >>> root_for([near, far], {}, "eu/ch/bern", 1e5).id
         'a'
         >>> root_for([near, far], {"a": 9.5e5}, "eu/ch/bern", 1e5).id
@@ -72,7 +72,7 @@ def root_for(
         if broker.state == "active" and volumes.get(broker.id, 0.0) + volume <= broker.bandwidth
     ]
 
-    def order(broker: Broker) -> tuple[float, float, str]:
+    def order(broker: BrokerRecord) -> tuple[float, float, str]:
         used = (volumes.get(broker.id, 0.0) + volume) / (broker.bandwidth or 1.0)
         return distance(broker.location, location), used, broker.id
 
@@ -103,7 +103,7 @@ class Chosen:
         is_changed: Whether it was given a partition.
     """
 
-    broker: Broker
+    broker: BrokerRecord
     is_changed: bool = False
 
 
@@ -114,7 +114,7 @@ class HostChoice(Protocol):
         self,
         population: Population,
         location: str,
-        brokers: Mapping[str, Broker],
+        brokers: Mapping[str, BrokerRecord],
         hosted: Mapping[str, int],
     ) -> Chosen | None:
         """The host of a profile; None if no broker has room.
@@ -135,12 +135,12 @@ class Nearest:
         self,
         population: Population,
         location: str,
-        brokers: Mapping[str, Broker],
+        brokers: Mapping[str, BrokerRecord],
         hosted: Mapping[str, int],
     ) -> Chosen | None:
         """The nearest with room; of several, the one least full."""
 
-        def order(broker: Broker) -> tuple[float, float, str]:
+        def order(broker: BrokerRecord) -> tuple[float, float, str]:
             full = hosted.get(broker.id, 0) / broker.profiles_max
             return distance(broker.location, location), full, broker.id
 
@@ -164,7 +164,7 @@ class ByContent:
         self,
         population: Population,
         location: str,
-        brokers: Mapping[str, Broker],
+        brokers: Mapping[str, BrokerRecord],
         hosted: Mapping[str, int],
     ) -> Chosen | None:
         """The broker of its partition, see the module."""
@@ -184,12 +184,12 @@ class ByContent:
                 return Chosen(msgspec.structs.replace(owner, partitions=partitions), True)
         return Nearest().host(population, location, brokers, hosted)
 
-    def _is_near(self, broker: Broker, location: str) -> bool:
+    def _is_near(self, broker: BrokerRecord, location: str) -> bool:
         levels = self.region_levels
         return broker.location.split("/")[:levels] == location.split("/")[:levels]
 
 
-def with_room(brokers: Iterable[Broker], hosted: Mapping[str, int]) -> list[Broker]:
+def with_room(brokers: Iterable[BrokerRecord], hosted: Mapping[str, int]) -> list[BrokerRecord]:
     """The brokers that may host one profile more."""
     return [
         broker

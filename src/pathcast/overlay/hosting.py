@@ -28,7 +28,7 @@ import msgspec
 from pathcast.customize.steps import parse_steps
 from pathcast.errors import RegistrationError, StoreError
 from pathcast.overlay.host_choice import population_of_one
-from pathcast.overlay.leadership import Leadership, Records
+from pathcast.overlay.leadership import Leadership, LeaseStore
 from pathcast.overlay.registration import request_name
 from pathcast.overlay.registration_messages import (
     ChangeInterest,
@@ -46,17 +46,17 @@ from pathcast.overlay.registration_messages import (
 from pathcast.overlay.schemas import check_schema
 from pathcast.protocol import Deliver, Effect, Send, Wake
 from pathcast.store.records import (
-    Broker,
-    Catalog,
-    Change,
-    Profile,
+    BrokerRecord,
+    CatalogRecord,
+    ChangeRecord,
+    ProfileRecord,
     Record,
     Removal,
-    Source,
+    SourceRecord,
     check_record,
 )
 
-_Kind = TypeVar("_Kind", Profile, Source)
+_Kind = TypeVar("_Kind", ProfileRecord, SourceRecord)
 
 PLANES: Final = "planes"
 
@@ -71,13 +71,13 @@ class Served(msgspec.Struct, frozen=True):
         is_played: Whether this node plays the part; if not, it serves nothing.
     """
 
-    profiles: tuple[Profile, ...] = ()
-    sources: tuple[Source, ...] = ()
-    catalogs: tuple[Catalog, ...] = ()
+    profiles: tuple[ProfileRecord, ...] = ()
+    sources: tuple[SourceRecord, ...] = ()
+    catalogs: tuple[CatalogRecord, ...] = ()
     is_played: bool = True
 
 
-def version_of(profile: Profile) -> int:
+def version_of(profile: ProfileRecord) -> int:
     """A number for what a profile asks for, and for whom: below 2**53.
 
     Deliveries carry it, so that whoever plays the part gives the same delivery the same id. The
@@ -90,7 +90,7 @@ def version_of(profile: Profile) -> int:
     return int.from_bytes(digest, "big") >> 11
 
 
-def subscriber_of(profile: Profile) -> str:
+def subscriber_of(profile: ProfileRecord) -> str:
     """Whose inbox deliveries go to: of whoever registered the profile, else of its owner."""
     return profile.address or profile.owner
 
@@ -114,8 +114,8 @@ class Hosting:
     def __init__(
         self,
         name: str,
-        broker: Broker,
-        records: Records,
+        broker: BrokerRecord,
+        records: LeaseStore,
         *,
         lease_seconds: float = 10.0,
         waits: bool = False,
@@ -123,8 +123,8 @@ class Hosting:
         self.name = name
         self.id = broker.id
         self.leadership = Leadership(records, f"broker/{broker.id}", name, lease_seconds)
-        self.profiles: dict[str, Profile] = {}
-        self.sources: dict[str, Source] = {}
+        self.profiles: dict[str, ProfileRecord] = {}
+        self.sources: dict[str, SourceRecord] = {}
         self._described = broker
         self._records = records
         self._waits = waits
@@ -272,7 +272,7 @@ class Hosting:
         if message.schema is None:
             return [msgspec.structs.replace(kept, **fields)]
         number = kept.catalog + 1
-        catalog = Catalog(f"{kept.id}@{number}", kept.id, number, message.schema)
+        catalog = CatalogRecord(f"{kept.id}@{number}", kept.id, number, message.schema)
         check_record(catalog)
         check_schema(catalog.schema)
         # The catalog comes first in the log: a message never names one that is not there.
@@ -285,13 +285,13 @@ class Hosting:
         # If the database fails on the way, it is done again.
         self._is_serving = False
         played = msgspec.structs.replace(self._described, address=self.name, token=lease.token)
-        if (kept := self._records.get(Broker, self.id)) is not None:
+        if (kept := self._records.get(BrokerRecord, self.id)) is not None:
             # What the service and operators have decided stays; the rest is as this node is told.
             played = msgspec.structs.replace(played, partitions=kept.partitions, state=kept.state)
         self._records.write([played], lease=lease)
         # What changes between the two is in the log after the first, and is taken in again.
-        position, profiles = self._records.state(Profile, host=self.id)
-        sources = self._records.state(Source, root=self.id)[1]
+        position, profiles = self._records.state(ProfileRecord, host=self.id)
+        sources = self._records.state(SourceRecord, root=self.id)[1]
         catalogs = [self._catalog(source) for source in sources]
         self._serve(Served(tuple(profiles), tuple(sources), tuple(catalogs)))
         self._position = position
@@ -311,12 +311,14 @@ class Hosting:
         self._unsaid = {profile.id: (profile.version, "") for profile in waiting}
         self._untold.append(Deliver(PLANES, served))
 
-    def _catalog(self, source: Source) -> Catalog:
+    def _catalog(self, source: SourceRecord) -> CatalogRecord:
         """Return the schema of a source's messages; an empty one if there is none."""
         id = f"{source.id}@{source.catalog}"
-        return self._records.get(Catalog, id) or Catalog(id, source.id, source.catalog, "")
+        return self._records.get(CatalogRecord, id) or CatalogRecord(
+            id, source.id, source.catalog, ""
+        )
 
-    def _is_awaited(self, profile: Profile) -> bool:
+    def _is_awaited(self, profile: ProfileRecord) -> bool:
         """Whether it is said to be known only once it is in force, which it is not."""
         is_served = profile.pending and profile.state == "active"
         known = self._in_force.get(profile.id)
@@ -335,18 +337,18 @@ class Hosting:
                 raise
             self._take_over()
 
-    def _take_in(self, change: Change) -> bool:
+    def _take_in(self, change: ChangeRecord) -> bool:
         """Whether a change concerns this broker."""
         record = change.record
-        if isinstance(record, Source) and record.root == self.id:
+        if isinstance(record, SourceRecord) and record.root == self.id:
             before = self.sources.get(record.id)
             self.sources[record.id] = record
             if before is None or before.catalog != record.catalog:
                 catalog = self._catalog(record)
-                told = Change(change.position, "catalog", catalog.id, catalog)
+                told = ChangeRecord(change.position, "catalog", catalog.id, catalog)
                 self._untold.append(Deliver(PLANES, told))
             return True
-        if isinstance(record, Profile) and record.host == self.id:
+        if isinstance(record, ProfileRecord) and record.host == self.id:
             kept = self.profiles.get(record.id)
             self.profiles[record.id] = record
             self._unsaid.pop(record.id, None)
@@ -372,7 +374,7 @@ class Hosting:
         return untold
 
 
-def _is_served_alike(kept: Profile | None, profile: Profile) -> bool:
+def _is_served_alike(kept: ProfileRecord | None, profile: ProfileRecord) -> bool:
     """Whether a changed record makes no difference to the planes."""
     if kept is None:
         return False

@@ -11,15 +11,23 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from pathcast.errors import PathcastError, StoreError
-from pathcast.overlay.registration_messages import NotLeading, Refused
+from pathcast.overlay.registration_messages import NotLeading, RegistrationRefused
 from pathcast.protocol import Effect, Send
 from pathcast.store.leases import Lease
-from pathcast.store.records import Broker, Catalog, Change, Profile, Record, Removal, Source
+from pathcast.store.records import (
+    BrokerRecord,
+    CatalogRecord,
+    ChangeRecord,
+    ProfileRecord,
+    Record,
+    Removal,
+    SourceRecord,
+)
 
-_Record = TypeVar("_Record", Profile, Source, Catalog, Broker)
+_Record = TypeVar("_Record", ProfileRecord, SourceRecord, CatalogRecord, BrokerRecord)
 
 
-class Records(Protocol):
+class LeaseStore(Protocol):
     """The methods of `Store` and `MemoryStore` that a node uses."""
 
     def write(
@@ -41,7 +49,7 @@ class Records(Protocol):
     def state(self, kind: type[_Record], **fields: object) -> tuple[int, list[_Record]]:
         """Return all records of a kind and their position (`Store.state`)."""
 
-    def changes(self, after: int, limit: int = ...) -> list[Change]:
+    def changes(self, after: int, limit: int = ...) -> list[ChangeRecord]:
         """Return the changes after a position (`Store.changes`)."""
 
     def take(
@@ -64,7 +72,7 @@ class Leadership:
         failure: Why the store did not answer the last attempt; None: it did.
     """
 
-    def __init__(self, records: Records, name: str, holder: str, seconds: float) -> None:
+    def __init__(self, records: LeaseStore, name: str, holder: str, seconds: float) -> None:
         self._records = records
         self._name = name
         self._holder = holder
@@ -106,6 +114,6 @@ class Leadership:
                 return [Send(sender, NotLeading(request))]
             # Somebody else changed the record between: what is asked is decided anew.
             retry = error.retry or error.code in ("store.conflict", "store.requested")
-            return [Send(sender, Refused(request, error.code, error.message, retry))]
+            return [Send(sender, RegistrationRefused(request, error.code, error.message, retry))]
         except PathcastError as error:
-            return [Send(sender, Refused(request, error.code, error.message))]
+            return [Send(sender, RegistrationRefused(request, error.code, error.message))]

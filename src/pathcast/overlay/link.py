@@ -20,7 +20,7 @@ what it had not delivered when its session ends; what must outlive that is a str
 (`pathcast.overlay.streams`).
 
 Example:
-    >>> a, b = Link(iter(range(10, 20))), Link(iter(range(20, 30)))
+    >>> a, b = NeighbourLink(iter(range(10, 20))), NeighbourLink(iter(range(20, 30)))
     >>> a.send(Settled("", 1))
     >>> offer, = a.flush(0.0)
     >>> b.receive(offer, 0.0)
@@ -45,15 +45,15 @@ from typing import Final
 from pathcast.errors import PeerError
 from pathcast.overlay.messages import (
     BUSY_SECONDS_MAX,
-    Frame,
-    Hello,
     Payload,
+    SessionFrame,
+    SessionHello,
     Settled,
     size_of,
 )
-from pathcast.overlay.safeguards import ALL, Safeguards
+from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 
-__all__ = ["Link", "LinkSettings", "Received", "Settled"]
+__all__ = ["LinkSettings", "NeighbourLink", "Received", "Settled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class _Sent:
     is_resent: bool = False
 
 
-class Link:
+class NeighbourLink:
     """One end of a link.
 
     Args:
@@ -147,7 +147,7 @@ class Link:
         self,
         numbers: Iterator[int],
         settings: LinkSettings = DEFAULT,
-        safeguards: Safeguards = ALL,
+        safeguards: BrokerSafeguards = ALL,
     ) -> None:
         self.sessions = 0
         self.resent = 0
@@ -157,7 +157,7 @@ class Link:
         self._session: tuple[int, int] | None = None
         self._offer = next(numbers)
         self._offered = 0
-        self._out: list[Hello] = [Hello(self._offer, 0)]
+        self._out: list[SessionHello] = [SessionHello(self._offer, 0)]
         self._offer_due = 0.0
         self._answer_due = float("-inf")
         self._ahead_bytes = float(settings.ahead_bytes_min)
@@ -231,14 +231,14 @@ class Link:
             return True
         return False
 
-    def receive(self, message: Hello | Frame, now: float) -> Received:
+    def receive(self, message: SessionHello | SessionFrame, now: float) -> Received:
         """A message of the other end.
 
         Raises:
             PeerError: A frame beyond the window (`overlay.window`), or one that acknowledges what
                 was never sent (`overlay.acknowledged`).
         """
-        if isinstance(message, Hello):
+        if isinstance(message, SessionHello):
             return Received(began=self._hello(message, now))
         began = False
         if self._session != (message.theirs, message.mine):
@@ -257,9 +257,9 @@ class Link:
         self._is_probing = False
         return Received(began, self._take(message))
 
-    def flush(self, now: float) -> list[Hello | Frame]:
+    def flush(self, now: float) -> list[SessionHello | SessionFrame]:
         """Return the messages to send now, best effort."""
-        out: list[Hello | Frame] = list(self._out)
+        out: list[SessionHello | SessionFrame] = list(self._out)
         self._out.clear()
         if self._session is None:
             return out
@@ -283,7 +283,7 @@ class Link:
                 sent.due = now + sent.patience if self._safeguards.resend else float("inf")
                 most = max(settings.resend_seconds_max, self._patience(sent.ahead))
                 sent.patience = min(2 * sent.patience, most)
-        spoke = any(isinstance(message, Frame) for message in out)
+        spoke = any(isinstance(message, SessionFrame) for message in out)
         if not spoke and (self._owes or now - self._said_at >= settings.beat_seconds):
             out.append(self._frame(0, ()))
             spoke = True
@@ -326,11 +326,11 @@ class Link:
         self._waiting_bytes -= size
         return tuple(taken), size
 
-    def _frame(self, number: int, payloads: tuple[Payload, ...]) -> Frame:
+    def _frame(self, number: int, payloads: tuple[Payload, ...]) -> SessionFrame:
         assert self._session is not None
         mine, theirs = self._session
         busy = 0.0 if number else self._busy_seconds
-        return Frame(mine, theirs, number, self._come, payloads, busy)
+        return SessionFrame(mine, theirs, number, self._come, payloads, busy)
 
     # How a session begins.
 
@@ -339,11 +339,11 @@ class Link:
         self._say_offer(now)
 
     def _say_offer(self, now: float) -> None:
-        self._out.append(Hello(self._offer, 0))
+        self._out.append(SessionHello(self._offer, 0))
         self._offered += 1
         self._offer_due = now + self._settings.offer_seconds
 
-    def _hello(self, hello: Hello, now: float) -> bool:
+    def _hello(self, hello: SessionHello, now: float) -> bool:
         if self._session is not None and hello.mine == self._session[1]:
             self._owes = True  # the other end may not know yet that the session began
             return False
@@ -359,7 +359,7 @@ class Link:
         if now < self._answer_due:
             return  # two ends that answer each other's answers would never end
         self._answer_due = now + self._settings.answer_seconds
-        self._out.append(Hello(self._offer, theirs))
+        self._out.append(SessionHello(self._offer, theirs))
 
     def _begin(self, theirs: int, now: float) -> None:
         self.sessions += 1
@@ -368,7 +368,7 @@ class Link:
         self._reset(now)
         self._owes = True
 
-    def _astray(self, frame: Frame, now: float) -> None:
+    def _astray(self, frame: SessionFrame, now: float) -> None:
         """A frame of no session: late, or of an end that believes in one that is over."""
         if self._session is not None and frame.mine != self._session[1]:
             self._answer(frame.mine, now)
@@ -402,7 +402,7 @@ class Link:
         carried = settings.ahead_seconds * sent.ahead / max(now - sent.at, 1e-6)
         self._ahead_bytes = max(min(carried, most), settings.ahead_bytes_min)
 
-    def _take(self, frame: Frame) -> list[Payload]:
+    def _take(self, frame: SessionFrame) -> list[Payload]:
         number = frame.number
         if number == 0:
             return []

@@ -5,7 +5,8 @@ for those that were done to a message on the way.
 
 Example:
     >>> profiles = XmlProfiles()
-    >>> profiles.add("s", Profile("//list", "fragment", steps=("drop //image", "rename //ol list")))
+    >>> steps = ("drop //image", "rename //ol list")
+    >>> profiles.add("s", DeliveryProfile("//list", "fragment", steps=steps))
     >>> profiles.answers([b"<n><ol><image/></ol></n>", b"<n><ol/></n>"], done=[0, 1])
     [{'s': (b'<list></list>',)}, {'s': (b'<list/>',)}]
 
@@ -23,7 +24,7 @@ from pathcast.customize import Broker as LocalBroker
 from pathcast.customize.steps import parse_steps
 from pathcast.limits import Limits
 from pathcast.model import Subscription
-from pathcast.overlay.content import Profile, Results, Verdict
+from pathcast.overlay.content import DeliveryProfile, Results, Verdict
 from pathcast.overlay.cutting import WHOLE, cut_entry
 from pathcast.overlay.disjuncts import before_steps, disjuncts_of, is_linear
 
@@ -51,11 +52,11 @@ class XmlProfiles:
         """Implement `Profiles.entries_by`."""
         return f"{_version()} {self._projection}"
 
-    def entries(self, profile: Profile) -> tuple[str, ...]:
+    def entries(self, profile: DeliveryProfile) -> tuple[str, ...]:
         """Implement `Profiles.entries`."""
         return _entries(profile, True, self._projection)
 
-    def add(self, subscription: str, profile: Profile) -> None:
+    def add(self, subscription: str, profile: DeliveryProfile) -> None:
         """Implement `Profiles.add`."""
         for error in self._broker.subscribe(_asked(profile, subscription)).errors.values():
             raise error
@@ -97,7 +98,7 @@ def _version() -> str:
 
 
 @lru_cache(maxsize=100_000)
-def _entries(profile: Profile, is_native: bool, projection: bool) -> tuple[str, ...]:
+def _entries(profile: DeliveryProfile, is_native: bool, projection: bool) -> tuple[str, ...]:
     """Popular profiles are asked for at many hosts, and again when a broker starts.
 
     Cost: as `_paths` and `before_steps`, and that of `cut_entry`.
@@ -108,7 +109,7 @@ def _entries(profile: Profile, is_native: bool, projection: bool) -> tuple[str, 
     return (*dict.fromkeys(paths), cut)
 
 
-def _paths(profile: Profile, is_native: bool) -> tuple[str, ...]:
+def _paths(profile: DeliveryProfile, is_native: bool) -> tuple[str, ...]:
     """The routing entries, of messages after the steps.
 
     Cost: some microseconds for a path whose conditions are about values, of which the kernel says
@@ -123,6 +124,6 @@ def _paths(profile: Profile, is_native: bool) -> tuple[str, ...]:
     return disjuncts_of(profile.query, dict(profile.namespaces), profile.deliver)
 
 
-def _asked(profile: Profile, id: str = "") -> Subscription:
+def _asked(profile: DeliveryProfile, id: str = "") -> Subscription:
     bound = dict(profile.namespaces)
     return Subscription(id, id, profile.query, profile.deliver, bound, profile.steps)

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 import msgspec
 
 from pathcast.overlay.content import Verdict
-from pathcast.overlay.deliveries import Delivery, Undecided
+from pathcast.overlay.deliveries import InboxDelivery, Undecided
 from pathcast.overlay.lives import Lives, common_end, with_former
-from pathcast.overlay.messages import Published
-from pathcast.overlay.outcome import Outcome
-from pathcast.overlay.safeguards import Safeguards
+from pathcast.overlay.messages import StreamMessage
+from pathcast.overlay.outcome import EventEffects
+from pathcast.overlay.safeguards import BrokerSafeguards
 from pathcast.overlay.streams import Stream
-from pathcast.overlay.subscriptions import Subscription, Subscriptions
+from pathcast.overlay.subscriptions import HostedSubscription, HostedSubscriptions
 from pathcast.protocol import Save
 
 __all__ = ["LocalQueries"]
@@ -52,7 +52,7 @@ class _Waiting:
     """Messages of a stream that wait for local queries, and the position that they end."""
 
     stream: Stream
-    messages: Sequence[Published]
+    messages: Sequence[StreamMessage]
     upto: int
 
 
@@ -68,10 +68,10 @@ class LocalQueries:
 
     def __init__(
         self,
-        subscriptions: Subscriptions,
+        subscriptions: HostedSubscriptions,
         disk: Mapping[str, bytes],
-        outcome: Outcome,
-        safeguards: Safeguards,
+        outcome: EventEffects,
+        safeguards: BrokerSafeguards,
     ) -> None:
         self._subscriptions = subscriptions
         self._outcome = outcome
@@ -124,7 +124,7 @@ class LocalQueries:
         if self._cursors.get(stream.root) != _cursor_of(stream):
             self._outcome.effects.append(self._cursor(stream))
 
-    def add(self, stream: Stream, messages: Sequence[Published]) -> None:
+    def add(self, stream: Stream, messages: Sequence[StreamMessage]) -> None:
         """Messages wait from now on."""
         if not messages and stream.cursor == stream.taken:
             stream.passed(stream.at)  # nothing of it waits
@@ -158,7 +158,7 @@ class LocalQueries:
             if root in given:  # with the deliveries: else they would be made again after a crash
                 self._outcome.given.append(self._cursor(stream))
 
-    def _answer(self, work: Sequence[tuple[Stream, Published]]) -> set[str]:
+    def _answer(self, work: Sequence[tuple[Stream, StreamMessage]]) -> set[str]:
         """Leaves what messages give with the carrier. Returns the roots of those that give any."""
         roots: set[str] = set()
         done = [one.steps if self._safeguards.steps else 0 for _, one in work]
@@ -170,14 +170,14 @@ class LocalQueries:
                 name, version = subscription.name, subscription.version
                 at = (name, version, stream.root, stream.number, one.position, one.message)
                 if isinstance(results, Verdict):
-                    given: Delivery | Undecided = Undecided(*at, results.code, results.reason)
+                    given: InboxDelivery | Undecided = Undecided(*at, results.code, results.reason)
                 else:
-                    given = Delivery(*at, results)
+                    given = InboxDelivery(*at, results)
                 self._outcome.deliver(subscription.subscriber, given)
                 roots.add(stream.root)
         return roots
 
-    def _is_regarded(self, subscription: Subscription, one: Published) -> bool:
+    def _is_regarded(self, subscription: HostedSubscription, one: StreamMessage) -> bool:
         """Whether a message, if it was cut, was cut with regard to a subscription."""
         if one.considers is None or not self._safeguards.consider:
             return True

@@ -1,12 +1,12 @@
 """Messages between brokers, as data.
 
-A `Hello` and a `Frame` are what goes over a connection; a frame carries payloads, which are the
-messages of the planes. Decoding checks the shape of everything that comes from outside (types,
-lengths, ranges), so that no plane looks at a malformed one; whether it makes sense is checked where
-it is used.
+A connection carries `SessionHello` and `SessionFrame`; a frame carries payloads, the messages of
+the planes. Decoding checks the shape of everything that comes from outside (types, lengths,
+ranges), so that no plane looks at a malformed one; whether it makes sense is checked where it is
+used.
 
 Example:
-    >>> frame = Frame(mine=5, theirs=9, number=1, acknowledged=0, payloads=(Settled("", 3),))
+    >>> frame = SessionFrame(mine=5, theirs=9, number=1, acknowledged=0, payloads=(Settled("", 3),))
     >>> decoded(encoded(frame)) == frame
     True
     >>> decoded(b"no frame")
@@ -36,22 +36,22 @@ __all__ = [
     "Announcement",
     "Detach",
     "Expelled",
-    "Follow",
+    "FollowStream",
     "Forward",
-    "Frame",
-    "Hello",
     "InParts",
     "Interest",
     "MessageBegin",
     "MessageDropped",
     "MessagePart",
-    "Passed",
     "Payload",
+    "PositionPassed",
     "Presence",
-    "Published",
+    "SessionFrame",
+    "SessionHello",
     "Settled",
-    "Source",
+    "SourceEntry",
     "StreamEnded",
+    "StreamMessage",
     "Trimmed",
     "decoded",
     "encoded",
@@ -106,7 +106,7 @@ class Presence(msgspec.Struct, frozen=True, tag=True):
     lives: Lives = ()
 
 
-class Source(msgspec.Struct, frozen=True, tag=True):
+class SourceEntry(msgspec.Struct, frozen=True, tag="Source"):
     """An entry of the catalog: a data source of a root broker.
 
     Attributes:
@@ -154,7 +154,7 @@ class Announcement(msgspec.Struct, frozen=True, tag=True):
     key: Tree
     version: Number
     incarnation: Number
-    body: Presence | Expelled | StreamEnded | Source
+    body: Presence | Expelled | StreamEnded | SourceEntry
 
 
 class Announce(msgspec.Struct, frozen=True, tag=True):
@@ -194,7 +194,7 @@ class Detach(msgspec.Struct, frozen=True, tag=True):
     tree: Tree
 
 
-class Follow(msgspec.Struct, frozen=True, tag=True):
+class FollowStream(msgspec.Struct, frozen=True, tag="Follow"):
     """Message flow: send what follows a position of a stream.
 
     Attributes:
@@ -212,7 +212,7 @@ class Follow(msgspec.Struct, frozen=True, tag=True):
     life: Number = 0
 
 
-class Published(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+class StreamMessage(msgspec.Struct, frozen=True, tag="Published", omit_defaults=True):
     """A message with its header.
 
     Attributes:
@@ -245,7 +245,7 @@ class Forward(msgspec.Struct, frozen=True, tag=True):
     Attributes:
         root: Root broker of the stream.
         stream: Its number.
-        generation: Of the `Follow` that it answers.
+        generation: Of the `FollowStream` that it answers.
         after: Position after which it begins.
         upto: ... and of its end.
         messages: Those that are wanted.
@@ -258,7 +258,7 @@ class Forward(msgspec.Struct, frozen=True, tag=True):
     generation: Number
     after: Number
     upto: Number
-    messages: tuple[Published, ...]
+    messages: tuple[StreamMessage, ...]
     life: Number = 0
     dictionaries: Annotated[tuple[tuple[Tree, ZstdDictionary], ...], Meta(max_length=64)] = ()
 
@@ -284,7 +284,7 @@ class MessageBegin(msgspec.Struct, frozen=True, tag=True):
     generation: Number
     after: Number
     total: Annotated[int, Meta(ge=1, le=MESSAGE_BYTES_MAX)]
-    message: Published
+    message: StreamMessage
     life: Number = 0
 
 
@@ -317,7 +317,7 @@ class MessageDropped(msgspec.Struct, frozen=True, tag=True):
     position: Number
 
 
-class Passed(msgspec.Struct, frozen=True, tag=True):
+class PositionPassed(msgspec.Struct, frozen=True, tag="Passed"):
     """Message flow, backwards: up to which position hosts have had a stream, safely.
 
     Attributes:
@@ -358,10 +358,20 @@ InParts = MessageBegin | MessagePart | MessageDropped
 """What a message that comes in parts is made of."""
 
 
-Payload = Announce | Interest | Settled | Detach | Follow | Forward | InParts | Trimmed | Passed
+Payload = (
+    Announce
+    | Interest
+    | Settled
+    | Detach
+    | FollowStream
+    | Forward
+    | InParts
+    | Trimmed
+    | PositionPassed
+)
 
 
-class Hello(msgspec.Struct, frozen=True, tag=True):
+class SessionHello(msgspec.Struct, frozen=True, tag="Hello"):
     """Offers a session, or answers an offer.
 
     Attributes:
@@ -373,7 +383,7 @@ class Hello(msgspec.Struct, frozen=True, tag=True):
     theirs: Number
 
 
-class Frame(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+class SessionFrame(msgspec.Struct, frozen=True, tag="Frame", omit_defaults=True):
     """Payloads of one session between two neighbours.
 
     Attributes:
@@ -411,23 +421,25 @@ def size_of(payload: Payload) -> int:
     return 1
 
 
-def size_of_body(body: Presence | Expelled | StreamEnded | Source) -> int:
+def size_of_body(body: Presence | Expelled | StreamEnded | SourceEntry) -> int:
     """Bytes of what is long in an announcement: schema of a source; at least 1."""
-    if isinstance(body, Source):
+    if isinstance(body, SourceEntry):
         return 1 + len(body.schema)
     return 1
 
 
 _ENCODER = msgspec.msgpack.Encoder()
-_DECODER: msgspec.msgpack.Decoder[Hello | Frame] = msgspec.msgpack.Decoder(Hello | Frame)
+_DECODER: msgspec.msgpack.Decoder[SessionHello | SessionFrame] = msgspec.msgpack.Decoder(
+    SessionHello | SessionFrame
+)
 
 
-def encoded(message: Hello | Frame) -> bytes:
+def encoded(message: SessionHello | SessionFrame) -> bytes:
     """The bytes that `decoded` reads."""
     return _ENCODER.encode(message)
 
 
-def decoded(data: bytes) -> Hello | Frame:
+def decoded(data: bytes) -> SessionHello | SessionFrame:
     """A message from bytes that anybody may have sent.
 
     Raises:

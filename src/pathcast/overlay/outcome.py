@@ -1,7 +1,7 @@
 r"""The effects of events for the carrier: records to keep, messages to send, deliveries.
 
 Example:
-    >>> outcome = Outcome()
+    >>> outcome = EventEffects()
     >>> outcome.save("term", 3)
     >>> outcome.taken()
     ([Save(key='term', value=b'\x03')], [])
@@ -16,10 +16,10 @@ import msgspec
 from pathcast.overlay.deliveries import Told
 from pathcast.protocol import Deliver, Effect, Forget, Save
 
-__all__ = ["Outcome"]
+__all__ = ["EventEffects"]
 
 
-class Outcome:
+class EventEffects:
     """The effects of an event, or of several together.
 
     Attributes:

@@ -29,14 +29,14 @@ from typing import Final
 import msgspec
 
 from pathcast.errors import PeerError
-from pathcast.overlay.content import Decisions
+from pathcast.overlay.content import RoutingDecision
 from pathcast.overlay.messages import (
     InParts,
     MessageBegin,
     MessageDropped,
     MessagePart,
     Payload,
-    Published,
+    StreamMessage,
 )
 
 __all__ = ["COMING_MAX", "SENDING_MAX", "Arriving", "Outgoing", "Parts"]
@@ -63,10 +63,10 @@ class Arriving:
         decisions: Who wants it; None if that is looked at when all of it is here.
     """
 
-    message: Published
+    message: StreamMessage
     total: int
     body: bytearray
-    decisions: Decisions | None
+    decisions: RoutingDecision | None
 
     @property
     def position(self) -> int:
@@ -84,7 +84,7 @@ class Arriving:
         if self.decisions is not None and self.decisions.decided is None:
             self.decisions.feed(body)
 
-    def published(self) -> Published:
+    def published(self) -> StreamMessage:
         """The message, when all of it is here."""
         return msgspec.structs.replace(self.message, body=bytes(self.body))
 
@@ -101,7 +101,7 @@ class Outgoing:
         offset: Bytes that were sent; None before it has begun.
     """
 
-    message: Arriving | Published
+    message: Arriving | StreamMessage
     total: int
     generation: int
     after: int
@@ -138,14 +138,14 @@ class Parts:
     size: int
     send: Callable[[str, Payload], None]
     may_begin: Callable[[str], bool]
-    decide: Callable[[int], Decisions | None]
+    decide: Callable[[int], RoutingDecision | None]
     life_at: Callable[[int], int]
     is_dropping: bool = True
     arriving: Arriving | None = None
     outgoing: dict[str, Outgoing] = field(default_factory=dict)
     cut_through: int = 0
 
-    def is_long(self, message: Published) -> bool:
+    def is_long(self, message: StreamMessage) -> bool:
         """Whether it travels in parts."""
         return len(message.body) > self.size
 
@@ -205,7 +205,7 @@ class Parts:
             return f"{come + more} bytes come of {total}"
         return ""
 
-    def ended(self) -> Published | None:
+    def ended(self) -> StreamMessage | None:
         """The message that has come, if all of it is here; whoever is sent it goes on with it."""
         arriving = self.arriving
         if arriving is None or not arriving.is_whole:
@@ -227,7 +227,9 @@ class Parts:
 
     # What goes.
 
-    def start(self, name: str, message: Arriving | Published, generation: int, after: int) -> None:
+    def start(
+        self, name: str, message: Arriving | StreamMessage, generation: int, after: int
+    ) -> None:
         """Send a follower a message, as far as it is here."""
         total = message.total if isinstance(message, Arriving) else len(message.body)
         self.outgoing[name] = Outgoing(message, total, generation, after)

@@ -30,10 +30,10 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from pathcast.overlay.messages import NUMBER_MAX, Published
+from pathcast.overlay.messages import NUMBER_MAX, StreamMessage
 from pathcast.protocol import Effect, Forget, Save
 
-__all__ = ["PUBLISHERS_MAX", "Logged", "Numbered", "Publication", "Publishers"]
+__all__ = ["PUBLISHERS_MAX", "Logged", "Numbered", "PublishedMessage", "Publishers"]
 
 PUBLISHERS_MAX = 1_000
 """Publishers that a root remembers: those that published last. One that is forgotten is taken at
@@ -55,7 +55,7 @@ class Numbered(msgspec.Struct, frozen=True):
     number: Annotated[int, Meta(ge=1, lt=NUMBER_MAX)]
 
 
-class Publication(msgspec.Struct, frozen=True):
+class PublishedMessage(msgspec.Struct, frozen=True):
     """A message as it is published.
 
     Attributes:
@@ -63,7 +63,7 @@ class Publication(msgspec.Struct, frozen=True):
         message: Its id.
         body: The message.
         format: Name of the wire format of `body`.
-        trace: As of `Published`.
+        trace: As of `StreamMessage`.
         numbered: By its publisher, if it numbers them.
     """
 
@@ -84,7 +84,7 @@ class Logged(msgspec.Struct, frozen=True):
         at: When it was taken, seconds of the root's clock; None: it is not known.
     """
 
-    message: Published
+    message: StreamMessage
     numbered: Numbered | None = None
     at: float | None = None
 

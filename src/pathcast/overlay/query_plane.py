@@ -23,9 +23,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from pathcast.errors import PathcastError, PeerError
-from pathcast.overlay.content import LOCAL, Change, Decisions, Interests, Sent
-from pathcast.overlay.messages import Detach, Interest, Payload, Published, Settled
-from pathcast.overlay.safeguards import ALL, Safeguards
+from pathcast.overlay.content import LOCAL, InterestTables, RoutingDecision, Sent, TableChange
+from pathcast.overlay.messages import Detach, Interest, Payload, Settled, StreamMessage
+from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 
 __all__ = ["QueryPlane"]
 
@@ -62,11 +62,11 @@ class QueryPlane:
     def __init__(
         self,
         tree: str,
-        interests: Interests,
+        interests: InterestTables,
         send: Callable[[str, Payload], None],
         on_settled: Callable[[int], None],
         on_forgotten: Callable[[], None],
-        safeguards: Safeguards = ALL,
+        safeguards: BrokerSafeguards = ALL,
     ) -> None:
         self.interests = interests
         self._tree = tree
@@ -96,7 +96,7 @@ class QueryPlane:
         wanted: Mapping[str, Sequence[int]],
         done: Sequence[int] = (),
     ) -> Mapping[str, Sequence[Sent | None]]:
-        """Cut messages for the neighbours that they are routed to (`Interests.cut`)."""
+        """Cut messages for the neighbours that they are routed to (`InterestTables.cut`)."""
         return self.interests.cut(bodies, wanted, done)
 
     def considered(self, origin: str, upstream: str | None, number: int | None) -> int:
@@ -105,7 +105,8 @@ class QueryPlane:
         Args:
             origin: A neighbour, or `LOCAL`, whose changes are the tickets of `want`.
             upstream: The neighbour that the message came from.
-            number: What this broker had told upstream that was considered (`Published.considers`);
+            number: What this broker had told upstream that was considered
+            (`StreamMessage.considers`);
                 None if the message came whole: nobody but this broker cuts it.
 
         Cost: logarithmic in the changes that are remembered.
@@ -119,11 +120,11 @@ class QueryPlane:
         return history[passed - 1][0] if passed else 0
 
     def is_cutting(self, neighbour: str) -> bool:
-        """Forward to `Interests.is_cutting`."""
+        """Forward to `InterestTables.is_cutting`."""
         return self.interests.is_cutting(neighbour)
 
-    def decisions(self, size: int) -> Decisions | None:
-        """Forward to `Interests.decisions`."""
+    def decisions(self, size: int) -> RoutingDecision | None:
+        """Forward to `InterestTables.decisions`."""
         return self.interests.decisions(size)
 
     def want(self, added: Iterable[str], removed: Iterable[str], ticket: int) -> None:
@@ -231,7 +232,7 @@ class QueryPlane:
             self._settled[peer] = max(said.number, self._settled.get(peer, 0))
             self.settle()
 
-    def check_considered(self, peer: str, messages: Iterable[Published]) -> None:
+    def check_considered(self, peer: str, messages: Iterable[StreamMessage]) -> None:
         """Nobody can consider what was not told, or do steps without saying for whom.
 
         Raises:
@@ -307,7 +308,7 @@ class QueryPlane:
             if told and name != origin
         }
 
-    def _tell(self, changes: Mapping[str, Change]) -> None:
+    def _tell(self, changes: Mapping[str, TableChange]) -> None:
         for name in sorted(changes):
             change = changes[name]
             if self._attached.get(name) and (change.added or change.removed):

@@ -25,7 +25,7 @@ import msgspec
 from pathcast.customize.steps import parse_steps
 from pathcast.errors import PathcastError, RegistrationError, StoreError, UnusableRowError
 from pathcast.overlay.host_choice import Chosen, HostChoice, population_of_one, root_for
-from pathcast.overlay.leadership import Leadership, Records
+from pathcast.overlay.leadership import Leadership, LeaseStore
 from pathcast.overlay.registration_messages import (
     HostKnows,
     InterestRegistered,
@@ -42,7 +42,7 @@ from pathcast.overlay.registration_messages import (
 from pathcast.overlay.registry_view import RegistryView
 from pathcast.overlay.schemas import check_schema
 from pathcast.protocol import Effect, Send, Wake
-from pathcast.store.records import Catalog, Profile, Record, Source, check_record
+from pathcast.store.records import CatalogRecord, ProfileRecord, Record, SourceRecord, check_record
 
 LEASE: Final = "registration"
 TOLD_AT_ONCE: Final = 256
@@ -63,7 +63,7 @@ class RegistrationNode:
     def __init__(
         self,
         name: str,
-        records: Records,
+        records: LeaseStore,
         choice: HostChoice,
         *,
         lease_seconds: float = 10.0,
@@ -140,7 +140,7 @@ class RegistrationNode:
             raise RegistrationError("registration.unknown", sender=sender, kind=kind, id=id)
         broker = self.view.brokers.get(_broker_of(record))
         if not record.pending and broker is not None:
-            if isinstance(record, Source):
+            if isinstance(record, SourceRecord):
                 return [Send(sender, SourceRegistered(request, id, broker.id, broker.address))]
             return [Send(sender, InterestRegistered(request, id, broker.id, broker.address))]
         self._waiting[id] = (sender, request)
@@ -187,11 +187,11 @@ class RegistrationNode:
             self.view.pending[key] = None
         return [*told, Wake("again", self._again_seconds)]
 
-    def _told(self, record: Source | Profile) -> Sequence[Effect]:
+    def _told(self, record: SourceRecord | ProfileRecord) -> Sequence[Effect]:
         broker = self.view.brokers.get(_broker_of(record))
         if broker is None or not record.pending:
             return []
-        if isinstance(record, Source):
+        if isinstance(record, SourceRecord):
             return [Send(broker.address, TellRoot(record))]
         return [Send(broker.address, TellHost(record))]
 
@@ -208,7 +208,7 @@ class RegistrationNode:
                     self._move(msgspec.structs.replace(source, root=root.id, pending=True))
             if not self.view.hosted[name]:
                 continue
-            for profile in self._records.state(Profile, host=name)[1][:TOLD_AT_ONCE]:
+            for profile in self._records.state(ProfileRecord, host=name)[1][:TOLD_AT_ONCE]:
                 # Where its user is was not kept; the broker that it had was near.
                 chosen = self._host(profile, self.view.brokers[name].location)
                 if chosen is not None:
@@ -226,7 +226,7 @@ class RegistrationNode:
             wanted = f"{volume:.0f} bytes a second"
             raise RegistrationError("registration.capacity", wanted=wanted)
         id = f"s-{name[:24]}"
-        source = Source(
+        source = SourceRecord(
             id,
             sender,
             message.location,
@@ -236,13 +236,13 @@ class RegistrationNode:
             root.id,
             pending=True,
         )
-        catalog = Catalog(f"{id}@1", id, 1, message.schema)
+        catalog = CatalogRecord(f"{id}@1", id, 1, message.schema)
         check_record(catalog)
         check_schema(catalog.schema)
         return [source, catalog]
 
     def _new_profile(self, sender: str, name: str, message: RegisterInterest) -> list[Record]:
-        profile = Profile(
+        profile = ProfileRecord(
             f"p-{name[:24]}",
             message.owner,
             message.query,
@@ -260,7 +260,7 @@ class RegistrationNode:
         made: list[Record] = [msgspec.structs.replace(profile, host=chosen.broker.id)]
         return [*made, chosen.broker] if chosen.is_changed else made
 
-    def _host(self, profile: Profile, location: str) -> Chosen | None:
+    def _host(self, profile: ProfileRecord, location: str) -> Chosen | None:
         population = population_of_one(profile.subscription())
         return self._choice.host(population, location, self.view.brokers, self.view.hosted)
 
@@ -277,10 +277,10 @@ class RegistrationNode:
             raise RegistrationError("registration.unknown", sender=sender, kind=kind, id=message.id)
         return Located(message.request, message.id, broker.id, broker.address)
 
-    def _record(self, kind: str, id: str) -> Source | Profile | None:
+    def _record(self, kind: str, id: str) -> SourceRecord | ProfileRecord | None:
         if kind == "source":
-            return self._records.get(Source, id)
-        return self._records.get(Profile, id)
+            return self._records.get(SourceRecord, id)
+        return self._records.get(ProfileRecord, id)
 
 
 def request_name(sender: str, message: msgspec.Struct) -> str:
@@ -299,5 +299,5 @@ def request_name(sender: str, message: msgspec.Struct) -> str:
     return blake2b(content, digest_size=16).hexdigest()
 
 
-def _broker_of(record: Source | Profile) -> str:
-    return record.root if isinstance(record, Source) else record.host
+def _broker_of(record: SourceRecord | ProfileRecord) -> str:
+    return record.root if isinstance(record, SourceRecord) else record.host

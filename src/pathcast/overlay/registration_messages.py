@@ -33,8 +33,8 @@ from pathcast.store.records import (
     QUERY_BYTES_MAX,
     SCHEMA_BYTES_MAX,
     STEP_BYTES_MAX,
-    Profile,
-    Source,
+    ProfileRecord,
+    SourceRecord,
 )
 
 Request = Annotated[str, Meta(min_length=1, max_length=64)]
@@ -61,7 +61,7 @@ class RegisterSource(msgspec.Struct, frozen=True, tag=True):
 class TellRoot(msgspec.Struct, frozen=True, tag=True):
     """(2) A broker is the root of a source from now on."""
 
-    source: Source
+    source: SourceRecord
 
 
 class RootKnows(msgspec.Struct, frozen=True, tag=True):
@@ -90,7 +90,7 @@ class RegisterInterest(msgspec.Struct, frozen=True, tag=True):
         location: Where the user is; as for a source.
         deliver: As for `Subscription`.
         namespaces: Likewise.
-        labels: As for `Profile`.
+        labels: As for `ProfileRecord`.
         steps: Likewise.
     """
 
@@ -107,7 +107,7 @@ class RegisterInterest(msgspec.Struct, frozen=True, tag=True):
 class TellHost(msgspec.Struct, frozen=True, tag=True):
     """(6) A broker is the host of a profile from now on."""
 
-    profile: Profile
+    profile: ProfileRecord
 
 
 class HostKnows(msgspec.Struct, frozen=True, tag=True):
@@ -201,7 +201,7 @@ class NotLeading(msgspec.Struct, frozen=True, tag=True):
     request: Request
 
 
-class Refused(msgspec.Struct, frozen=True, tag=True):
+class RegistrationRefused(msgspec.Struct, frozen=True, tag="Refused"):
     """It is not done, and will not be.
 
     Attributes:
@@ -230,6 +230,6 @@ Answer: TypeAlias = (
     | SourceUpdated
     | Located
     | NotLeading
-    | Refused
+    | RegistrationRefused
 )
 """What ends a request."""

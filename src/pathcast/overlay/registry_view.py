@@ -9,8 +9,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from pathcast.errors import StoreError
-from pathcast.overlay.leadership import Records
-from pathcast.store.records import Broker, Change, Profile, Source
+from pathcast.overlay.leadership import LeaseStore
+from pathcast.store.records import BrokerRecord, ChangeRecord, ProfileRecord, SourceRecord
 
 
 @dataclass
@@ -28,14 +28,14 @@ class RegistryView:
     """
 
     position: int = 0
-    brokers: dict[str, Broker] = field(default_factory=dict)
-    sources: dict[str, Source] = field(default_factory=dict)
+    brokers: dict[str, BrokerRecord] = field(default_factory=dict)
+    sources: dict[str, SourceRecord] = field(default_factory=dict)
     hosts: dict[str, str] = field(default_factory=dict)
     hosted: Counter[str] = field(default_factory=Counter)
     volumes: Counter[str] = field(default_factory=Counter)
     pending: dict[tuple[str, str], None] = field(default_factory=dict)
 
-    def follow(self, records: Records) -> None:
+    def follow(self, records: LeaseStore) -> None:
         """Takes in what has changed; a log that was compacted is replaced by the state.
 
         Raises:
@@ -50,45 +50,45 @@ class RegistryView:
                 raise
             self._read(records)
 
-    def _read(self, records: Records) -> None:
+    def _read(self, records: LeaseStore) -> None:
         self.__init__()  # type: ignore[misc]
         # The first position is the least: changes after it that are in the later lists too are
         # applied again, which does nothing.
-        self.position, brokers = records.state(Broker)
+        self.position, brokers = records.state(BrokerRecord)
         for broker in brokers:
-            self._apply(Change(self.position, "broker", broker.id, broker))
-        for source in records.state(Source)[1]:
-            self._apply(Change(self.position, "source", source.id, source))
-        for profile in records.state(Profile)[1]:
-            self._apply(Change(self.position, "profile", profile.id, profile))
+            self._apply(ChangeRecord(self.position, "broker", broker.id, broker))
+        for source in records.state(SourceRecord)[1]:
+            self._apply(ChangeRecord(self.position, "source", source.id, source))
+        for profile in records.state(ProfileRecord)[1]:
+            self._apply(ChangeRecord(self.position, "profile", profile.id, profile))
 
-    def _apply(self, change: Change) -> None:
+    def _apply(self, change: ChangeRecord) -> None:
         self.position = change.position
         record = change.record
         if change.kind == "broker":
             self.brokers.pop(change.id, None)
-            if isinstance(record, Broker):
+            if isinstance(record, BrokerRecord):
                 self.brokers[change.id] = record
         elif change.kind == "source":
             before = self.sources.pop(change.id, None)
             if before is not None:
                 self.volumes[before.root] -= _volume(before)
-            if isinstance(record, Source):
+            if isinstance(record, SourceRecord):
                 self.sources[change.id] = record
                 self.volumes[record.root] += _volume(record)
         elif change.kind == "profile":
             host = self.hosts.pop(change.id, None)
             if host is not None:
                 self.hosted[host] -= 1
-            if isinstance(record, Profile):
+            if isinstance(record, ProfileRecord):
                 self.hosts[change.id] = record.host
                 self.hosted[record.host] += 1
-        if isinstance(record, (Profile, Source)) and record.pending:
+        if isinstance(record, (ProfileRecord, SourceRecord)) and record.pending:
             self.pending[change.kind, change.id] = None
         else:
             self.pending.pop((change.kind, change.id), None)
 
 
-def _volume(source: Source) -> int:
+def _volume(source: SourceRecord) -> int:
     """Bytes a second, whole, so that what is added and taken away comes to nothing."""
     return round(source.messages_a_second * source.message_bytes)

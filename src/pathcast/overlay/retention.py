@@ -10,8 +10,8 @@ So a member that is slow slows publishers down and loses nothing; one that is aw
 stops nobody.
 
 Example:
-    >>> from pathcast.overlay.broker_settings import BrokerSettings
-    >>> retention = Retention(BrokerSettings(lag_seconds=30.0))
+    >>> from pathcast.overlay.broker_settings import ProtocolSettings
+    >>> retention = Retention(ProtocolSettings(lag_seconds=30.0))
     >>> retention.watch({"a": 7, "b": 3}, end=7, now=100.0)
     >>> retention.watch({"a": 7, "b": 3}, end=7, now=131.0)
     >>> retention.lags({"a": 7, "b": 3}, start=4, end=7)
@@ -26,8 +26,8 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-from pathcast.overlay.broker_settings import BrokerSettings
-from pathcast.overlay.messages import Published
+from pathcast.overlay.broker_settings import ProtocolSettings
+from pathcast.overlay.messages import StreamMessage
 
 __all__ = ["Lag", "Retention"]
 
@@ -60,7 +60,7 @@ class Retention:
         settings: Bounds of the log.
     """
 
-    def __init__(self, settings: BrokerSettings) -> None:
+    def __init__(self, settings: ProtocolSettings) -> None:
         self._settings = settings
         self._now = 0.0
         # Member -> the position that it had, and when it was seen there first.
@@ -118,7 +118,7 @@ class Retention:
 
     def room_at(
         self,
-        held: Sequence[Published],
+        held: Sequence[StreamMessage],
         held_bytes: int,
         fresh: Sequence[int],
         waited_for: int,

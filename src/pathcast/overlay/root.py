@@ -19,16 +19,16 @@ from typing import NamedTuple
 import msgspec
 
 from pathcast.errors import PublicationError
-from pathcast.overlay.broker_settings import BrokerSettings
+from pathcast.overlay.broker_settings import ProtocolSettings
 from pathcast.overlay.lives import Lives, begun
-from pathcast.overlay.messages import Published, Source
-from pathcast.overlay.outcome import Outcome
-from pathcast.overlay.publishers import Logged, Publication, Publishers
+from pathcast.overlay.messages import SourceEntry, StreamMessage
+from pathcast.overlay.outcome import EventEffects
+from pathcast.overlay.publishers import Logged, PublishedMessage, Publishers
 from pathcast.overlay.retention import Lag, Retention
-from pathcast.overlay.safeguards import Safeguards
+from pathcast.overlay.safeguards import BrokerSafeguards
 from pathcast.overlay.streams import Stream
 
-__all__ = ["Root"]
+__all__ = ["StreamRoot"]
 
 
 class _Kept(NamedTuple):
@@ -39,7 +39,7 @@ class _Kept(NamedTuple):
     at: float | None
 
 
-class Root:
+class StreamRoot:
     """Sources, publishers and the log of one root.
 
     Args:
@@ -64,9 +64,9 @@ class Root:
         self,
         incarnation: int,
         disk: Mapping[str, bytes],
-        outcome: Outcome,
-        settings: BrokerSettings,
-        safeguards: Safeguards,
+        outcome: EventEffects,
+        settings: ProtocolSettings,
+        safeguards: BrokerSafeguards,
     ) -> None:
         self._incarnation = incarnation
         self._outcome = outcome
@@ -78,7 +78,7 @@ class Root:
         self._retention = Retention(settings)
         self._now = 0.0
         self._taken: list[Logged] = []
-        self.sources: dict[str, Source] = {}
+        self.sources: dict[str, SourceEntry] = {}
         self.stream_number = 0
         self.lives: Lives = ()
         self.log_start = 0
@@ -89,7 +89,7 @@ class Root:
         self._is_copy = "restored" in disk
         self._restored = self._restore(disk)
 
-    def start(self, began: int) -> list[Published]:
+    def start(self, began: int) -> list[StreamMessage]:
         """This life begins. Returns the messages that a former life left in the log."""
         self._began = began
         restored, self._restored = self._restored, []
@@ -108,7 +108,7 @@ class Root:
 
     # Sources.
 
-    def register(self, source: str, entry: Source, owner: str) -> None:
+    def register(self, source: str, entry: SourceEntry, owner: str) -> None:
         """Take a source; see `Broker.register_source`.
 
         Raises:
@@ -163,7 +163,7 @@ class Root:
         stream: Stream | None,
         members: Callable[[], Sequence[str]],
         has_joined: bool,
-        publications: Sequence[Publication],
+        publications: Sequence[PublishedMessage],
         sender: str,
     ) -> list[int]:
         """Take messages, all or none; `keep` puts them on the disk. See `Broker.publish_all`.
@@ -181,21 +181,21 @@ class Root:
         self._check_room(stream, members, fresh)
         return self._take(stream, publications)
 
-    def _has_had(self, one: Publication) -> bool:
+    def _has_had(self, one: PublishedMessage) -> bool:
         """Whether a message was taken before, as far as its publisher numbers them."""
         return self._safeguards.numbers and self._publishers.has_had(one.numbered)
 
-    def _take(self, stream: Stream, publications: Sequence[Publication]) -> list[int]:
+    def _take(self, stream: Stream, publications: Sequence[PublishedMessage]) -> list[int]:
         """The positions of messages that were checked; 0 of one that was taken before."""
         at, positions = max(stream.at, self.log_start), []
-        made: list[Published] = []
+        made: list[StreamMessage] = []
         for one in publications:
             if self._has_had(one):  # also earlier among these
                 positions.append(0)
                 continue
             at += 1
             version = self.sources[one.source].dictionary_version
-            message = Published(
+            message = StreamMessage(
                 at, one.source, one.message, version, one.format, one.trace, one.body
             )
             self._publishers.took(one.numbered)
@@ -318,7 +318,7 @@ class Root:
         while self._kept and self._kept[0].last <= position:
             self._outcome.forget(f"log/{self._kept.popleft().first:016x}")
 
-    def _restore(self, disk: Mapping[str, bytes]) -> list[Published]:
+    def _restore(self, disk: Mapping[str, bytes]) -> list[StreamMessage]:
         decode = msgspec.msgpack.decode
         self.log_start = decode(disk["log"], type=int) if "log" in disk else 0
         # A disk of an older version does not say: any of them may have been given up.
@@ -328,7 +328,7 @@ class Root:
         for key in sorted(disk):
             room, _, name = key.partition("/")
             if room == "source":
-                self.sources[name] = decode(disk[key], type=Source)
+                self.sources[name] = decode(disk[key], type=SourceEntry)
             elif room == "owner":
                 self._owners[name] = decode(disk[key], type=str)
             elif room == "log" and name:

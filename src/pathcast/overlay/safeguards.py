@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["ALL", "Safeguards"]
+__all__ = ["ALL", "BrokerSafeguards"]
 
 
 @dataclass(frozen=True, slots=True)
-class Safeguards:
+class BrokerSafeguards:
     """All are on; only tests of the simulator switch one off.
 
     Attributes:
@@ -61,4 +61,4 @@ class Safeguards:
     steps: bool = True
 
 
-ALL = Safeguards()
+ALL = BrokerSafeguards()

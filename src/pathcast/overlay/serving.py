@@ -5,7 +5,7 @@ of the broker, which keeps them on its disk as it keeps those that its own clien
 kept before and the service does not know any more, goes.
 
 Example:
-    >>> from pathcast.store.records import Profile as Registered
+    >>> from pathcast.store.records import DeliveryProfile as Registered
     >>> ann = Registered("p-1", "ann", "//a", "ids", host="b")
     >>> kept = kept_for(Served((ann,)), {"subscription/p-0": b"", "members": b""})
     >>> sorted(kept), kept["subscription/p-0"]
@@ -23,19 +23,19 @@ import msgspec
 
 from pathcast.errors import PathcastError
 from pathcast.overlay.broker_node import BrokerNode
-from pathcast.overlay.content import Profile
-from pathcast.overlay.deliveries import OPERATOR, InForce, Refused
+from pathcast.overlay.content import DeliveryProfile
+from pathcast.overlay.deliveries import OPERATOR, InForce, NeighbourRefused
 from pathcast.overlay.hosting import Served, subscriber_of, version_of
-from pathcast.overlay.messages import TEXT_MAX, Source
-from pathcast.overlay.subscriptions import Subscription
+from pathcast.overlay.messages import TEXT_MAX, SourceEntry
+from pathcast.overlay.subscriptions import HostedSubscription
 from pathcast.protocol import Deliver, Effect
-from pathcast.store.records import Catalog, Change
-from pathcast.store.records import Profile as RegisteredProfile
-from pathcast.store.records import Source as RegisteredSource
+from pathcast.store.records import CatalogRecord, ChangeRecord
+from pathcast.store.records import ProfileRecord as RegisteredProfile
+from pathcast.store.records import SourceRecord as RegisteredSource
 
 __all__ = ["Planes", "kept_for"]
 
-_WITHDRAWN: Final = Source(withdrawn=True)
+_WITHDRAWN: Final = SourceEntry(withdrawn=True)
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
@@ -54,7 +54,7 @@ def kept_for(served: Served, saved: Mapping[str, bytes]) -> dict[str, bytes | No
     same: set[str] = set()
     for profile in active:
         key, made = f"subscription/{profile.id}", _subscription(profile)
-        if key in saved and msgspec.msgpack.decode(saved[key], type=Subscription) == made:
+        if key in saved and msgspec.msgpack.decode(saved[key], type=HostedSubscription) == made:
             same.add(key)
         else:
             kept[key] = _encode(made)
@@ -87,9 +87,9 @@ class Planes:
         # Profile -> version of the record with which it began to be served as it is.
         self._since = {profile.id: profile.version for profile in served.profiles}
 
-    def apply(self, told: Served | Change, now: float) -> list[Effect]:
+    def apply(self, told: Served | ChangeRecord, now: float) -> list[Effect]:
         """Apply changed assignments; a profile that cannot be compiled is refused alone."""
-        if isinstance(told, Change):
+        if isinstance(told, ChangeRecord):
             return list(self._changed(told, now))
         self._catalogs = {catalog.source: catalog for catalog in told.catalogs}
         profiles = {profile.id: profile for profile in told.profiles}
@@ -111,9 +111,9 @@ class Planes:
             return None
         return self._since.get(said.subscription)
 
-    def _changed(self, told: Change, now: float) -> Sequence[Effect]:
+    def _changed(self, told: ChangeRecord, now: float) -> Sequence[Effect]:
         record = told.record
-        if isinstance(record, Catalog):
+        if isinstance(record, CatalogRecord):
             self._catalogs[record.source] = record
         elif told.kind == "profile":
             is_here = isinstance(record, RegisteredProfile) and record.host == self._name
@@ -136,7 +136,7 @@ class Planes:
             return self._node.subscribe(name, made.subscriber, made.profile, now, made.version)
         except PathcastError as error:
             # The others are served all the same. Nobody is told that this one is in force.
-            return [Deliver(OPERATOR, Refused(name, error.code, error.message))]
+            return [Deliver(OPERATOR, NeighbourRefused(name, error.code, error.message))]
 
     def _set_source(self, name: str, source: object, now: float) -> Sequence[Effect]:
         if isinstance(source, RegisteredSource):
@@ -149,16 +149,16 @@ class Planes:
         return self._node.register_source(name, _WITHDRAWN, now)
 
 
-def _subscription(profile: RegisteredProfile) -> Subscription:
+def _subscription(profile: RegisteredProfile) -> HostedSubscription:
     bound = tuple(sorted(profile.namespaces.items()))
-    asked = Profile(profile.query, profile.deliver, bound, profile.steps)
-    return Subscription(profile.id, subscriber_of(profile), asked, version_of(profile))
+    asked = DeliveryProfile(profile.query, profile.deliver, bound, profile.steps)
+    return HostedSubscription(profile.id, subscriber_of(profile), asked, version_of(profile))
 
 
-def _entry(catalog: Catalog) -> Source:
+def _entry(catalog: CatalogRecord) -> SourceEntry:
     """Return the catalog entry; a schema that is too long is named by its catalog version.
 
     The number of the catalog travels with each message.
     """
     schema = catalog.schema if len(catalog.schema) <= TEXT_MAX else f"catalog:{catalog.id}"
-    return Source(schema, catalog.number)
+    return SourceEntry(schema, catalog.number)

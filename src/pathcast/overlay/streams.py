@@ -20,9 +20,9 @@ with the next message or at the next tick. What is long travels in parts (`parts
 
 What is sent is cut down to what is of use behind the link, as far as is known, and steps that all
 profiles behind it begin with are done before that. A message that was changed so says up to which
-change of its receiver's table that is (`Published.considers`), and a broker reckons from it which
-changes of its own neighbours and subscribers that includes. So who came later is not given what was
-cut without regard to it, and nothing has to wait or be sent again.
+change of its receiver's table that is (`StreamMessage.considers`), and a broker reckons from it
+which changes of its own neighbours and subscribers that includes. So a later one is not given a
+message that was cut without regard to it, and nothing has to wait or be sent again.
 
 A position means nothing without the life of the root that gave it (`lives`). A broker that has had
 positions which the root, begun again with an older disk, does not know is *diverged*: it neither
@@ -52,17 +52,17 @@ from pathcast.errors import PeerError
 from pathcast.overlay.content import LOCAL, Sent
 from pathcast.overlay.lives import Lives, do_agree, has_numbered, life_at, with_former
 from pathcast.overlay.messages import (
-    Follow,
+    FollowStream,
     Forward,
     InParts,
     MessageBegin,
-    Passed,
     Payload,
-    Published,
+    PositionPassed,
+    StreamMessage,
     Trimmed,
 )
 from pathcast.overlay.parts import Arriving, Parts
-from pathcast.overlay.safeguards import ALL, Safeguards
+from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 
 __all__ = ["Follower", "Stream"]
 
@@ -75,7 +75,7 @@ class Follower:
     """A neighbour that follows a stream through this broker.
 
     Attributes:
-        generation: Of its `Follow`, comes back in each `Forward`.
+        generation: Of its `FollowStream`, comes back in each `Forward`.
         told: Position up to which it knows everything from this broker.
         position: Position up to which messages have been looked at for it.
         rewinds: It is not served before this broker's own upstream has gone back for it.
@@ -148,16 +148,16 @@ class Stream:
     ]
     considered: Callable[[str, str | None, int | None], int]
     is_cutting: Callable[[str], bool]
-    deliver: Callable[[Stream, Sequence[Published]], None]
+    deliver: Callable[[Stream, Sequence[StreamMessage]], None]
     miss: Callable[[Stream, int, int, int], None]
     parts: Parts
-    remember: Callable[[Stream, Published], None]
+    remember: Callable[[Stream, StreamMessage], None]
     held_max: int = 4096
     held_bytes_max: int = 268_435_456
-    safeguards: Safeguards = ALL
+    safeguards: BrokerSafeguards = ALL
     at: int = 0
     taken: int = field(init=False)
-    held: list[Published] = field(default_factory=list)
+    held: list[StreamMessage] = field(default_factory=list)
     held_bytes: int = 0
     followers: dict[str, Follower] = field(default_factory=dict)
     trimmed: list[tuple[int, int, int]] = field(default_factory=list)
@@ -167,7 +167,7 @@ class Stream:
     generation: int = 0
     rewind_due: bool = False
     unreported: set[str] = field(default_factory=set)
-    fresh: list[Published] = field(default_factory=list)
+    fresh: list[StreamMessage] = field(default_factory=list)
     lives: Lives = ()
     known_after: int = 2**62
     is_diverged: bool = False
@@ -192,16 +192,16 @@ class Stream:
 
     # Where messages come from.
 
-    def publish(self, messages: Sequence[Published]) -> None:
+    def publish(self, messages: Sequence[StreamMessage]) -> None:
         """The root has messages, one at least; `advance` sends them on, when they are on disk."""
         self._have_come(messages, messages[-1].position)
 
-    def hold(self, messages: Sequence[Published]) -> None:
+    def hold(self, messages: Sequence[StreamMessage]) -> None:
         """Keep messages for those that follow."""
         self.held.extend(messages)
         self.held_bytes += sum(len(one.body) for one in messages)
 
-    def _have_come(self, messages: Sequence[Published], upto: int) -> None:
+    def _have_come(self, messages: Sequence[StreamMessage], upto: int) -> None:
         self.at = max(self.at, upto)
         self.hold(messages)
         for one in messages:
@@ -258,7 +258,7 @@ class Stream:
         self.at = min([self.taken, *positions])
         if self.upstream is not None and not self.is_diverged:
             life = self.life_at(self.at)
-            said = Follow(self.root, self.number, self.generation, self.at, life)
+            said = FollowStream(self.root, self.number, self.generation, self.at, life)
             self.send(self.upstream, said)
 
     def hear_forward(self, peer: str, said: Forward) -> None:
@@ -381,7 +381,7 @@ class Stream:
 
     # Where they go.
 
-    def hear_follow(self, peer: str, said: Follow) -> None:
+    def hear_follow(self, peer: str, said: FollowStream) -> None:
         """A neighbour follows through this broker, from a position of its own.
 
         Raises:
@@ -475,7 +475,7 @@ class Stream:
         waits = any(one.position < self.at for one in self.followers.values())
         return waits or bool(self.fresh) or bool(self.parts.outgoing)
 
-    def _sent(self, name: str, one: Published, made: Sent) -> Published:
+    def _sent(self, name: str, one: StreamMessage, made: Sent) -> StreamMessage:
         """A message as a neighbour is sent it, or, as it came, the broker's own subscribers."""
         if one.considers is None and made == _as_it_is(one):
             return one
@@ -497,7 +497,7 @@ class Stream:
                 follower.told = upto
             follower.position = upto
 
-    def _batch(self, first: int, end: int) -> list[Published]:
+    def _batch(self, first: int, end: int) -> list[StreamMessage]:
         """Messages that are looked at together, of some that are held; a long one by itself."""
         batch = self.held[first : min(end, first + BATCH_MESSAGES)]
         while len(batch) > 1 and sum(len(one.body) for one in batch) > BATCH_BYTES:
@@ -531,7 +531,7 @@ class Stream:
             return False
         return self.is_active(name)
 
-    def _forward(self, name: str, follower: Follower, wanted: tuple[Published, ...]) -> None:
+    def _forward(self, name: str, follower: Follower, wanted: tuple[StreamMessage, ...]) -> None:
         upto = follower.position
         said = Forward(
             self.root,
@@ -602,10 +602,10 @@ class Stream:
                 (host, self.positions[host], self.position_lives[host])
                 for host in sorted(self.unreported)
             )
-            self.send(self.upstream, Passed(self.root, self.number, said))
+            self.send(self.upstream, PositionPassed(self.root, self.number, said))
             self.unreported.clear()
 
-    def hear_passed(self, peer: str, said: Passed) -> None:
+    def hear_passed(self, peer: str, said: PositionPassed) -> None:
         """Hosts behind a neighbour have had so much.
 
         Raises:
@@ -640,9 +640,9 @@ class Stream:
         self.trimmed = [(0, position, given_up)] if position else []
 
 
-def _as_it_is(message: Published) -> Sent:
+def _as_it_is(message: StreamMessage) -> Sent:
     return Sent(message.body, message.steps)
 
 
-def _position(message: Published) -> int:
+def _position(message: StreamMessage) -> int:
     return message.position

@@ -11,15 +11,15 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from pathcast.errors import PathcastError, UnknownQueryError
-from pathcast.overlay.content import Profile, Profiles, Results, Verdict
-from pathcast.overlay.safeguards import ALL, Safeguards
+from pathcast.overlay.content import DeliveryProfile, Profiles, Results, Verdict
+from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 
-__all__ = ["KeptSubscription", "Subscription", "Subscriptions"]
+__all__ = ["HostedSubscription", "HostedSubscriptions", "KeptSubscription"]
 
 Entries = tuple[str, ...]
 
 
-class Subscription(msgspec.Struct, frozen=True):
+class HostedSubscription(msgspec.Struct, frozen=True):
     """A profile of a subscriber at its host.
 
     Attributes:
@@ -33,11 +33,11 @@ class Subscription(msgspec.Struct, frozen=True):
 
     name: str
     subscriber: str
-    profile: Profile
+    profile: DeliveryProfile
     version: int
 
 
-class KeptSubscription(Subscription, frozen=True):
+class KeptSubscription(HostedSubscription, frozen=True):
     """A subscription on the disk, with its entries: to find them takes longer than all the rest.
 
     Attributes:
@@ -49,7 +49,7 @@ class KeptSubscription(Subscription, frozen=True):
     entries_by: str = ""
 
 
-class Subscriptions:
+class HostedSubscriptions:
     """The subscriptions of a host, with a count of each entry.
 
     Args:
@@ -59,12 +59,12 @@ class Subscriptions:
     """
 
     def __init__(
-        self, profiles: Profiles, versions: Iterator[int], safeguards: Safeguards = ALL
+        self, profiles: Profiles, versions: Iterator[int], safeguards: BrokerSafeguards = ALL
     ) -> None:
         self._profiles = profiles
         self._versions = versions
         self._safeguards = safeguards
-        self._held: dict[str, Subscription] = {}
+        self._held: dict[str, HostedSubscription] = {}
         self._entries: dict[str, Entries] = {}
         self._in_force: set[str] = set()
         # Those that were in force once, in this life or maybe in one before; and these of before.
@@ -80,11 +80,11 @@ class Subscriptions:
         """Ids, sorted."""
         return sorted(self._held)
 
-    def profile(self, name: str) -> Profile:
+    def profile(self, name: str) -> DeliveryProfile:
         """The profile of a subscription."""
         return self._held[name].profile
 
-    def get(self, name: str) -> Subscription | None:
+    def get(self, name: str) -> HostedSubscription | None:
         """A subscription, if it is there."""
         return self._held.get(name)
 
@@ -96,7 +96,7 @@ class Subscriptions:
         """Number of the change that a subscription's profile came with; 0 if it was restored."""
         return self._tickets.get(name, 0)
 
-    def entries_of(self, profile: Profile) -> Entries:
+    def entries_of(self, profile: DeliveryProfile) -> Entries:
         """Return the entries of a profile; callable from another thread, and remembered.
 
         Raises:
@@ -108,15 +108,15 @@ class Subscriptions:
         self,
         name: str,
         subscriber: str,
-        profile: Profile,
+        profile: DeliveryProfile,
         ticket: int,
         version: int | None = None,
-    ) -> tuple[Subscription, Entries, Entries]:
+    ) -> tuple[HostedSubscription, Entries, Entries]:
         """A new subscription, or a new profile of one. Returns entries that come and go with it."""
         entries = self._profiles.entries(profile)
         if version is None:
             version = next(self._versions)
-        made = Subscription(name, subscriber, profile, version)
+        made = HostedSubscription(name, subscriber, profile, version)
         known = self._held.get(name)
         if known is not None:
             self._profiles.remove(name)
@@ -178,7 +178,7 @@ class Subscriptions:
         is_known = saved.entries_by == self._profiles.entries_by
         entries = saved.entries if is_known else self._profiles.entries(saved.profile)
         self._profiles.add(saved.name, saved.profile)
-        self._held[saved.name] = Subscription(
+        self._held[saved.name] = HostedSubscription(
             saved.name, saved.subscriber, saved.profile, saved.version
         )
         self._entries[saved.name] = entries
@@ -186,7 +186,7 @@ class Subscriptions:
         self._restored.add(saved.name)
         self._enter(entries)
 
-    def acknowledge(self, name: str, ticket: int) -> Subscription | None:
+    def acknowledge(self, name: str, ticket: int) -> HostedSubscription | None:
         """Mark the subscriptions told with a ticket as in force.
 
         Args:
@@ -209,7 +209,7 @@ class Subscriptions:
         """Whether a subscription is of a life before, and may have been in force then."""
         return name in self._restored
 
-    def lapse(self, *, restored_only: bool = False) -> list[Subscription]:
+    def lapse(self, *, restored_only: bool = False) -> list[HostedSubscription]:
         """Mark subscriptions that were in force as lapsed, because messages may be lost to them.
 
         Args:
@@ -224,7 +224,7 @@ class Subscriptions:
 
     def answers(
         self, bodies: Sequence[bytes], done: Sequence[int] = ()
-    ) -> list[list[tuple[Subscription, Results | Verdict]]]:
+    ) -> list[list[tuple[HostedSubscription, Results | Verdict]]]:
         """For each message the subscriptions that it satisfies, and what it gives them.
 
         Args:

@@ -22,7 +22,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from pathcast.limits import Limits
-from pathcast.overlay.content import LOCAL, Content, Decisions, Sent
+from pathcast.overlay.content import LOCAL, Content, RoutingDecision, Sent
 from pathcast.overlay.cutting import LinkCuts, ToldCuts, is_cut_entry, needs_in
 from pathcast.overlay.interest import EXACT, Delta, Interests, Policy
 from pathcast.overlay.local_plan import XmlProfiles
@@ -166,7 +166,7 @@ class XmlInterests:
         """Implement `Interests.is_cutting`."""
         return self._cuts is not None and self._cuts.is_cutting(neighbour)
 
-    def decisions(self, size: int) -> Decisions | None:
+    def decisions(self, size: int) -> RoutingDecision | None:
         """Implement `Interests.decisions`."""
         return self._table.decisions(size)
 

@@ -20,7 +20,7 @@ from pathcast.limits import KIB, Limits
 from pathcast.records.blocks import BEYOND_BYTES, BLOCK_BYTES, FAULTS, blocks, is_damage
 
 if TYPE_CHECKING:
-    from pathcast.kernel.records import Cutter, Head, Outcomes, Place, Rows
+    from pathcast.kernel.records import BytePlace, Head, Outcomes, RangeCutter, Rows
 
 CONTEXT_BYTES_MAX: Final = 64 * KIB
 """Bytes of document type declaration and tags that may be written around each record."""
@@ -107,7 +107,9 @@ class Splitter:
             at += len(block)
         return survey.outcomes()
 
-    def cut(self, handle: IO[bytes], head: Head, place: Place, start: int, until: int) -> RangeCut:
+    def cut(
+        self, handle: IO[bytes], head: Head, place: BytePlace, start: int, until: int
+    ) -> RangeCut:
         """The rows of a range.
 
         Args:
@@ -131,7 +133,7 @@ class Splitter:
         Raises:
             OSError: The disk, or the network, does not give what the file holds.
         """
-        from pathcast.kernel.records import Place
+        from pathcast.kernel.records import BytePlace
 
         try:
             head, start = self.head(handle)
@@ -143,7 +145,7 @@ class Splitter:
                 raise
             yield unreadable_row(error, 0)
             return
-        cutter = self._cutter(head, Place(), [], head.root, 1 << 62)
+        cutter = self._cutter(head, BytePlace(), [], head.root, 1 << 62)
         yield from _fed(cutter, start[head.root :])
         source = blocks(handle, len(start), None)
         while not cutter.is_done:
@@ -161,12 +163,12 @@ class Splitter:
         yield from _rest(cutter)
 
     def _cutter(
-        self, head: Head, place: Place, tags: list[bytes], start: int, until: int
-    ) -> Cutter:
-        from pathcast.kernel.records import Cut, Cutter
+        self, head: Head, place: BytePlace, tags: list[bytes], start: int, until: int
+    ) -> RangeCutter:
+        from pathcast.kernel.records import RangeCutter, RecordsCut
 
-        cut = Cut(self.path, self.limits, self.context_bytes_max)
-        return Cutter(cut, head, place, tags, start, until)
+        cut = RecordsCut(self.path, self.limits, self.context_bytes_max)
+        return RangeCutter(cut, head, place, tags, start, until)
 
     def _tag(self, handle: IO[bytes], offset: int) -> bytes:
         """The start tag of an ancestor; of one that is too long, the beginning."""
@@ -194,7 +196,12 @@ class RangeCut:
     """
 
     def __init__(
-        self, place: Place, handle: IO[bytes], cutter: Cutter, source: Iterator[bytes], until: int
+        self,
+        place: BytePlace,
+        handle: IO[bytes],
+        cutter: RangeCutter,
+        source: Iterator[bytes],
+        until: int,
     ) -> None:
         self.place = place
         self.handle = handle
@@ -211,7 +218,7 @@ class RangeCut:
                 yield batch
 
     @property
-    def after(self) -> Place | None:
+    def after(self) -> BytePlace | None:
         """The place at the end of the range, when all rows have been given.
 
         None if the file breaks off before that.
@@ -243,11 +250,11 @@ def placed_ranges(
     splitter: Splitter,
     bounds: Sequence[int],
     outcomes: Callable[[int], Outcomes],
-) -> Iterator[tuple[int, Place]]:
+) -> Iterator[tuple[int, BytePlace]]:
     """The ranges between bounds with their places, up to where the file breaks off."""
-    from pathcast.kernel.records import Place
+    from pathcast.kernel.records import BytePlace
 
-    place: Place | None = Place()
+    place: BytePlace | None = BytePlace()
     for number in range(len(bounds) - 1):
         assert place is not None
         yield number, place
@@ -257,7 +264,7 @@ def placed_ranges(
                 return
 
 
-def _fed(cutter: Cutter, block: bytes) -> Iterator[pa.RecordBatch]:
+def _fed(cutter: RangeCutter, block: bytes) -> Iterator[pa.RecordBatch]:
     at = 0
     while at < len(block):
         at = cutter.feed(block, at)
@@ -265,7 +272,7 @@ def _fed(cutter: Cutter, block: bytes) -> Iterator[pa.RecordBatch]:
             yield _batch(cutter.take())
 
 
-def _rest(cutter: Cutter) -> Iterator[pa.RecordBatch]:
+def _rest(cutter: RangeCutter) -> Iterator[pa.RecordBatch]:
     if not cutter.is_done:
         cutter.finish()
     rows = cutter.take()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pathcast.limits import KIB
 
 if TYPE_CHECKING:
-    from pathcast.kernel.records import Outcomes, Place
+    from pathcast.kernel.records import BytePlace, Outcomes
 
 WINDOW_BYTES_MAX: Final = 256 * KIB
 _WINDOW_BYTES_MIN: Final = 64
@@ -36,7 +36,7 @@ class Guess(NamedTuple):
         low: The level that the window before it is taken to come down to.
     """
 
-    place: Place
+    place: BytePlace
     low: int
 
 
@@ -58,7 +58,7 @@ class Guesses:
         """Whether more are to be made."""
         return self._wrong_left > 0
 
-    def guess(self, known: Place, outcomes: Outcomes) -> Guess | None:
+    def guess(self, known: BytePlace, outcomes: Outcomes) -> Guess | None:
         """The place behind a window; None if nothing can be said.
 
         Args:
@@ -66,10 +66,10 @@ class Guesses:
             outcomes: What the window does.
 
         Example:
-            >>> from pathcast.kernel.records import Place
+            >>> from pathcast.kernel.records import BytePlace
             >>> window = [(0, 2, 1, 1, [90])]  # it closes two elements, and leaves one open
-            >>> Guesses(1, 4).guess(Place(depth=1, tags=(0,)), window)
-            Guess(place=Place(state=0, depth=2, is_closed=False, tags=(0,)), low=1)
+            >>> Guesses(1, 4).guess(BytePlace(depth=1, tags=(0,)), window)
+            Guess(place=BytePlace(state=0, depth=2, is_closed=False, tags=(0,)), low=1)
         """
         outcome = outcomes[_TEXT]
         if outcome is None:
@@ -81,12 +81,12 @@ class Guesses:
         above = (*known.tags[:low], *tags)[: self._ancestors]
         return Guess(known._replace(state=state, depth=low + left_open, tags=above), low)
 
-    def learn(self, guess: Guess, place: Place) -> None:
+    def learn(self, guess: Guess, place: BytePlace) -> None:
         """Record the construct behind a window of this file, to improve later guesses."""
         low = guess.low + place.depth - guess.place.depth
         self._low = min(max(low, 0), self._ancestors)
 
-    def judge(self, guess: Guess, place: Place) -> None:
+    def judge(self, guess: Guess, place: BytePlace) -> None:
         """Judge the guess that a range was cut from."""
         self._wrong_left += 1 / _RIGHT_FOR_A_WRONG if guess.place == place else -1
         self.learn(guess, place)

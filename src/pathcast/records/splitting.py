@@ -25,7 +25,7 @@ from pathcast.records.guesses import Guess, Guesses, window_bytes
 from pathcast.records.paths import record_path
 
 if TYPE_CHECKING:
-    from pathcast.kernel.records import Outcomes, Place
+    from pathcast.kernel.records import BytePlace, Outcomes
 
 RANGE_BYTES: Final = 8 * MIB
 """A file is cut into ranges of about this size where several threads are at it: what a range gives
@@ -152,9 +152,9 @@ class _Ranges:
                         _close(cut.result())
 
     def _in_order(self, pool: ThreadPoolExecutor) -> Iterator[pa.RecordBatch]:
-        from pathcast.kernel.records import Place
+        from pathcast.kernel.records import BytePlace
 
-        place = Place()
+        place = BytePlace()
         self._begun.append(pool.submit(self._begin, 0, place))
         for number in range(self._ranges):
             upto = min(number + self._ahead + 1, self._ranges)
@@ -176,7 +176,7 @@ class _Ranges:
             place = self._known = after
         yield from self._finished(upto=0)
 
-    def _is_right(self, number: int, cut: RangeCut, place: Place) -> bool:
+    def _is_right(self, number: int, cut: RangeCut, place: BytePlace) -> bool:
         """Whether a range was cut from the place where it begins; forgets it if not."""
         guess = self._guessed.pop(number, None)
         if guess is not None:
@@ -194,11 +194,11 @@ class _Ranges:
     def _open(self) -> IO[bytes]:
         return self._path.open("rb", buffering=0)
 
-    def _first_known(self, handle: IO[bytes]) -> Place:
+    def _first_known(self, handle: IO[bytes]) -> BytePlace:
         """The place behind the first window; what the second one comes down to is learnt."""
-        from pathcast.kernel.records import Place
+        from pathcast.kernel.records import BytePlace
 
-        known = Place()
+        known = BytePlace()
         for number in range(2):
             start = self._bounds[0] + number * self._window
             outcomes = self._splitter.survey(handle, start, min(start + self._window, self._size))
@@ -211,7 +211,7 @@ class _Ranges:
             known = after
         return known
 
-    def _begin(self, number: int, place: Place | None) -> RangeCut | Outcomes:
+    def _begin(self, number: int, place: BytePlace | None) -> RangeCut | Outcomes:
         """Cuts a range from its place or, if that is not known, from a guess; or surveys it."""
         if place is not None:
             return self._cut(number, place)
@@ -226,7 +226,7 @@ class _Ranges:
                     return self._cut(number, guess.place)
             return self._splitter.survey(handle, start, until) if until < self._size else []
 
-    def _cut(self, number: int, place: Place) -> RangeCut:
+    def _cut(self, number: int, place: BytePlace) -> RangeCut:
         start, until = self._bounds[number : number + 2]
         handle = self._open()
         try:

@@ -39,7 +39,7 @@ few megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
-class BatchAnswer:
+class MicroBatchAnswer:
     """Deliveries, matches and faults of one batch of messages.
 
     Attributes:
@@ -121,7 +121,7 @@ class Answerer:
             ids = subscriptions.table.column("id").cast(pa.string())
             self._results = _ResultTakers(ids.to_pylist(), self.table.takers_of(ids))
 
-    def answer(self, batch: pa.RecordBatch, *, with_matches: bool) -> list[BatchAnswer]:
+    def answer(self, batch: pa.RecordBatch, *, with_matches: bool) -> list[MicroBatchAnswer]:
         """Match the messages of a batch, schema `schemas.SOURCE`.
 
         Args:
@@ -145,7 +145,7 @@ class Answerer:
 
     def _answer(
         self, batch: pa.RecordBatch, found: DeliveryBatch | None, with_matches: bool
-    ) -> BatchAnswer:
+    ) -> MicroBatchAnswer:
         messages = batch.column("message")
         deliveries = _Deliveries()
         ids, sizes = message_ids_of(batch), sizes_of(batch)
@@ -172,7 +172,7 @@ class Answerer:
         refused, letter = refused_in(batch, ids, refusals)
         if len(letter):
             letters.append(letter)
-        return BatchAnswer(
+        return MicroBatchAnswer(
             message_ids=ids,
             sizes=sizes,
             is_refused=refused,
@@ -239,7 +239,7 @@ class _Deliveries:
         self._values.append(values)
 
     def columns(self) -> dict[str, np.ndarray | pa.Array]:
-        """Return the columns that a `BatchAnswer` is made of."""
+        """Return the columns that a `MicroBatchAnswer` is made of."""
         names = ("rows", "ranks", "result_numbers", "fragments")
         parts = self._parts or [tuple(np.zeros(0, dtype=np.int32) for _ in names)]
         columns = (

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pathcast.errors import PathcastError
-from pathcast.spark.answering import Answerer, BatchAnswer
+from pathcast.spark.answering import Answerer, MicroBatchAnswer
 from pathcast.spark.partitions import PartitionedGeneration
 from pathcast.spark.routed import ROUTED, ROW, RoutedMessages, opened_ipc, routed_ids
 from pathcast.spark.tasks import Clock, DeliveryTask, TaskReport
@@ -377,10 +377,10 @@ def _found(
     return table.column(ROW).to_numpy(), table.column(_VALUE).combine_chunks()
 
 
-def _matched(batch: pa.RecordBatch, lists: pa.ListArray) -> BatchAnswer:
+def _matched(batch: pa.RecordBatch, lists: pa.ListArray) -> MicroBatchAnswer:
     """Lists as a worker would have found them alone."""
     nothing = np.zeros(0, dtype=np.int32)
-    return BatchAnswer(
+    return MicroBatchAnswer(
         message_ids=batch.column("message_id"),
         sizes=pa.nulls(len(batch), pa.int64()),
         is_refused=np.zeros(len(batch), dtype=bool),

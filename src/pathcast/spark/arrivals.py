@@ -39,7 +39,7 @@ from pathcast.spark.network import NetworkSettings, call
 
 if TYPE_CHECKING:
     from pathcast.model import DeliverMode
-    from pathcast.overlay.deliveries import Delivery
+    from pathcast.overlay.deliveries import InboxDelivery
     from pathcast.spark.files import SourceListing
     from pathcast.spark.storage import Storage
     from pathcast.transport.client import BrokerClient
@@ -220,20 +220,20 @@ class InboxListing:
         wanted = None if self._profile is None else asdict(self._profile)
         if self._profile is None or wanted == self._state.profile:
             return
-        from pathcast.overlay.content import Profile
-        from pathcast.transport.broker import Accepted, Subscribe
+        from pathcast.overlay.content import DeliveryProfile
+        from pathcast.transport.broker import RequestAccepted, Subscribe
 
         bound = tuple(sorted(self._profile.namespaces.items()))
-        profile = Profile(self._profile.query, self._profile.deliver, bound)
+        profile = DeliveryProfile(self._profile.query, self._profile.deliver, bound)
         answer = await client.ask(Subscribe(((ARCHIVE, profile),)))
-        assert isinstance(answer, Accepted)
+        assert isinstance(answer, RequestAccepted)
         for _, _, reason in answer.refused:
             raise ConfigError("config.invalid", key="source.profile", reason=reason)
         self._state.profile = wanted
         self._write_state()
 
     async def _fetch(self, client: BrokerClient) -> None:
-        from pathcast.overlay.deliveries import Delivery, Dropped, InForce, Lapsed, Undecided
+        from pathcast.overlay.deliveries import Dropped, InboxDelivery, InForce, Lapsed, Undecided
         from pathcast.transport.broker import DELIVERIES
 
         rows: list[dict[str, object]] = []
@@ -244,7 +244,7 @@ class InboxListing:
             for each in waiting:
                 last = each.position
                 match DELIVERIES.decode(each.body):
-                    case Delivery() as delivery:
+                    case InboxDelivery() as delivery:
                         rows += self._rows_of(each, delivery, streams)
                         size += sum(len(result) for result in delivery.results)
                     case InForce(subscription):
@@ -264,7 +264,7 @@ class InboxListing:
         self._keep(client, rows, first, last, streams)
 
     def _rows_of(
-        self, waiting: Waiting, delivery: Delivery, streams: dict[str, int]
+        self, waiting: Waiting, delivery: InboxDelivery, streams: dict[str, int]
     ) -> list[dict[str, object]]:
         """A row a result; none for a message that was had before."""
         stream = f"{delivery.subscription}\t{delivery.root}\t{delivery.stream}"

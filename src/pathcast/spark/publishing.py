@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pathcast.spark.network import NetworkSettings, PublishSettings
     from pathcast.spark.outputs import Layout
     from pathcast.spark.storage import Storage
-    from pathcast.transport.broker import Publish
+    from pathcast.transport.broker import PublishRequest
     from pathcast.transport.client import BrokerClient
 
 STATE: Final = "_published.json"
@@ -200,10 +200,10 @@ def _groups(
     table: pa.Table,
     publication: PipelinePublication,
     left_out: list[dict[str, object]],
-) -> Iterator[Sequence[Publish]]:
+) -> Iterator[Sequence[PublishRequest]]:
     """Messages of a micro-batch, as many at a time as a frame takes; `left_out` gets the others."""
     from pathcast.overlay.publishers import Numbered
-    from pathcast.transport.broker import Publish
+    from pathcast.transport.broker import PublishRequest
     from pathcast.transport.frames import FRAME_BYTES_MAX, in_groups
 
     bytes_max = FRAME_BYTES_MAX - MESSAGE_MARGIN
@@ -220,7 +220,7 @@ def _groups(
                 left_out.append({"message_id": row["message_id"], "reason": reason})
                 continue
             numbered = Numbered(publication.publisher, number)
-            messages.append(Publish(publication.wanted.source, _id_of(row), body, numbered))
+            messages.append(PublishRequest(publication.wanted.source, _id_of(row), body, numbered))
         yield from in_groups(messages, lambda each: len(each.body))
 
 
@@ -236,7 +236,7 @@ def _id_of(row: Mapping[str, Any]) -> str:
 
 
 async def _publish(
-    client: BrokerClient, broker: str, group: Sequence[Publish]
+    client: BrokerClient, broker: str, group: Sequence[PublishRequest]
 ) -> list[dict[str, object]]:
     """Publishes messages; gives those that the root does not take, because they are none."""
     from pathcast.transport.broker import NotTaken
@@ -251,7 +251,7 @@ async def _publish(
 
 
 async def _register(client: BrokerClient, source: str) -> None:
-    from pathcast.overlay.messages import Source
-    from pathcast.transport.broker import RegisterSource
+    from pathcast.overlay.messages import SourceEntry
+    from pathcast.transport.broker import RegisterSourceRequest
 
-    await client.ask(RegisterSource(source, Source()))
+    await client.ask(RegisterSourceRequest(source, SourceEntry()))

@@ -150,7 +150,7 @@ class RecordReader:
                         yield _as_source(batch, unit.name), shown(unit.name)
 
     def _rows(self, unit: Unit) -> Iterator[pa.RecordBatch]:
-        from pathcast.kernel.records import Place
+        from pathcast.kernel.records import BytePlace
 
         with self.storage.open(unit.name) as handle:
             if not unit.groups:
@@ -160,7 +160,7 @@ class RecordReader:
             _check_size(handle.seek(0, 2), size)
             handle.seek(0)
             head, _ = self.splitter.head(handle)
-            place = Place(state, depth, bool(is_closed), tuple(tags))
+            place = BytePlace(state, depth, bool(is_closed), tuple(tags))
             yield from self.splitter.cut(handle, head, place, start, until)
 
     def _head(self, name: str) -> Head:

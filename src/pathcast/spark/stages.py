@@ -35,7 +35,7 @@ from pathcast.errors import ConfigError, SnapshotFormatError
 from pathcast.kernel.delivery_ids import delivery_ids
 from pathcast.limits import MIB, Limits
 from pathcast.spark import schemas
-from pathcast.spark.answering import NO_FRAGMENT, Answerer, BatchAnswer
+from pathcast.spark.answering import NO_FRAGMENT, Answerer, MicroBatchAnswer
 from pathcast.spark.generations import open_saved
 from pathcast.spark.shipping import follow_switch
 
@@ -226,7 +226,7 @@ def open_task(task: RowTask) -> Answerer:
     )
 
 
-def _delivery_rows(answer: BatchAnswer, table: TakerTable) -> Iterator[pa.RecordBatch]:
+def _delivery_rows(answer: MicroBatchAnswer, table: TakerTable) -> Iterator[pa.RecordBatch]:
     """One row a delivery, in batches whose results are not too long together."""
     lengths = pc.binary_length(answer.values).to_numpy(zero_copy_only=False)
     lengths = np.append(lengths, 0)  # the last one is that of no fragment
@@ -240,7 +240,7 @@ def _delivery_rows(answer: BatchAnswer, table: TakerTable) -> Iterator[pa.Record
         start = stop
 
 
-def _deliveries(answer: BatchAnswer, part: slice, table: TakerTable) -> pa.Table:
+def _deliveries(answer: MicroBatchAnswer, part: slice, table: TakerTable) -> pa.Table:
     ranks, places = np.unique(answer.ranks[part], return_inverse=True)
     rows = answer.rows[part]
     numbers = answer.result_numbers[part]

@@ -31,7 +31,7 @@ from pathcast.errors import ConfigError, StoreError
 if TYPE_CHECKING:
     from pathcast.model import DeliverMode
     from pathcast.spark.settings import SubscriptionSettings
-    from pathcast.store import Change, Profile, Store
+    from pathcast.store import ChangeRecord, ProfileRecord, Store
 
 
 class SubscriptionPlace(Protocol):
@@ -148,7 +148,7 @@ class StorePlace:
         self._labels = dict(labels or {})
         self._host = host
         self._store: Store | None = None
-        self._profiles: dict[str, Profile] | None = None
+        self._profiles: dict[str, ProfileRecord] | None = None
         self._changed = 0
         self.position = 0
 
@@ -220,13 +220,13 @@ class StorePlace:
             self._read_all(store)
 
     def _read_all(self, store: Store) -> None:
-        from pathcast.store import Profile
+        from pathcast.store import ProfileRecord
 
-        self.position, found = store.state(Profile)
+        self.position, found = store.state(ProfileRecord)
         self._profiles = {each.id: each for each in found if self._is_wanted(each)}
         self._changed = self.position
 
-    def _take_in(self, change: Change) -> None:
+    def _take_in(self, change: ChangeRecord) -> None:
         assert self._profiles is not None
         self.position = change.position
         if change.kind != "profile":
@@ -238,7 +238,7 @@ class StorePlace:
         if before is not None or change.id in self._profiles:
             self._changed = change.position
 
-    def _is_wanted(self, profile: Profile) -> bool:
+    def _is_wanted(self, profile: ProfileRecord) -> bool:
         if profile.state != "active" or self._host not in (None, profile.host):
             return False
         return self._labels.items() <= profile.labels.items()

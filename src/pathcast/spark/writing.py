@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 from pathcast.kernel.delivery_ids import delivery_ids
 from pathcast.limits import MIB
 from pathcast.spark import schemas
-from pathcast.spark.answering import NO_FRAGMENT, BatchAnswer
+from pathcast.spark.answering import NO_FRAGMENT, MicroBatchAnswer
 from pathcast.spark.json_values import json_rows
 from pathcast.spark.message_times import missing_in
 
@@ -419,11 +419,11 @@ class InboxWriter(_Output):
         self._extra = extra
         self._times = times
         self.untimed = 0
-        self._held: list[tuple[BatchAnswer, pa.RecordBatch]] = []
+        self._held: list[tuple[MicroBatchAnswer, pa.RecordBatch]] = []
         self._rows = self._bytes = 0
         self._received: list[tuple[np.ndarray, np.ndarray]] = []
 
-    def add(self, answer: BatchAnswer, batch: pa.RecordBatch) -> None:
+    def add(self, answer: MicroBatchAnswer, batch: pa.RecordBatch) -> None:
         """Takes the deliveries of an answer to a batch."""
         if not len(answer):
             return
@@ -437,7 +437,7 @@ class InboxWriter(_Output):
         if self._rows >= DELIVERIES_A_FILE or self._bytes >= FRAGMENT_BYTES_A_FILE:
             self.finish()
 
-    def _timed(self, answer: BatchAnswer, batch: pa.RecordBatch) -> pa.Array:
+    def _timed(self, answer: MicroBatchAnswer, batch: pa.RecordBatch) -> pa.Array:
         """The time of each message of a batch, of those that are delivered."""
         if self._times is None:
             return pa.nulls(len(batch), schemas.TIME)
@@ -538,7 +538,7 @@ def _is_first(ascending: np.ndarray) -> np.ndarray:
 class _Joined:
     """The deliveries of several answers as one."""
 
-    def __init__(self, answers: list[BatchAnswer]) -> None:
+    def __init__(self, answers: list[MicroBatchAnswer]) -> None:
         starts = np.cumsum([0, *(len(answer.message_ids) for answer in answers)])
         self.rows = np.concatenate(
             [
@@ -594,7 +594,7 @@ class MatchWriter(_Output):
         self._held: list[pa.Table] = []
         self._numbers = 0
 
-    def add(self, answer: BatchAnswer, batch: pa.RecordBatch) -> None:
+    def add(self, answer: MicroBatchAnswer, batch: pa.RecordBatch) -> None:
         """Takes the lists of an answer to a batch."""
         if answer.matches is None:
             return

@@ -9,13 +9,13 @@ Example:
     >>> from pathlib import Path
     >>> folder = tempfile.TemporaryDirectory()
     >>> store = Store.open(Path(folder.name, "profiles.db"))
-    >>> store.write([Profile("p1", "ann", "//a"), Profile("p2", "bob", "//b")])
+    >>> store.write([ProfileRecord("p1", "ann", "//a"), ProfileRecord("p2", "bob", "//b")])
     2
     >>> store.write([Removal("profile", "p1")])
     3
     >>> [(change.position, change.id, change.record is None) for change in store.changes(1)]
     [(2, 'p2', False), (3, 'p1', True)]
-    >>> position, records = store.state(Profile)
+    >>> position, records = store.state(ProfileRecord)
     >>> position, [profile.id for profile in records]
     (3, ['p2'])
     >>> store.close()
@@ -42,27 +42,27 @@ from pathcast.store.database import shown_url
 from pathcast.store.leases import Lease
 from pathcast.store.records import (
     KINDS,
-    Broker,
-    Catalog,
-    Change,
-    Profile,
+    BrokerRecord,
+    CatalogRecord,
+    ChangeRecord,
+    ProfileRecord,
     Record,
     Removal,
-    Source,
+    SourceRecord,
     check_record,
 )
 from pathcast.store.store import Store
 
 __all__ = [
     "KINDS",
-    "Broker",
-    "Catalog",
-    "Change",
+    "BrokerRecord",
+    "CatalogRecord",
+    "ChangeRecord",
     "Lease",
-    "Profile",
+    "ProfileRecord",
     "Record",
     "Removal",
-    "Source",
+    "SourceRecord",
     "Store",
     "check_record",
     "shown_url",

@@ -5,8 +5,8 @@ never used twice, so that who read a record can say which one. A record that has
 database and no message could hold is refused before anything is written.
 
 Example:
-    >>> check_record(Profile("p1", "ann", "//book[price < 30]", labels={"tier": "gold"}))
-    >>> check_record(Profile("p1", "a\0nn", "//book"))  # doctest: +ELLIPSIS
+    >>> check_record(ProfileRecord("p1", "ann", "//book[price < 30]", labels={"tier": "gold"}))
+    >>> check_record(ProfileRecord("p1", "a\0nn", "//book"))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     pathcast.errors.UnusableRowError: the owner has the character U+0000 at character 1, which ...
@@ -46,7 +46,7 @@ NUMBER_MAX: Final = 2**53
 """Numbers are kept exactly up to here, in JSON too."""
 
 
-class Profile(msgspec.Struct, frozen=True, tag="profile"):
+class ProfileRecord(msgspec.Struct, frozen=True, tag="profile"):
     """A user's subscription, with its owner and the broker that serves it.
 
     Attributes:
@@ -83,19 +83,19 @@ class Profile(msgspec.Struct, frozen=True, tag="profile"):
         return Subscription(self.id, self.owner, self.query, self.deliver, bound, self.steps)
 
 
-class Source(msgspec.Struct, frozen=True, tag="source"):
+class SourceRecord(msgspec.Struct, frozen=True, tag="source"):
     """A data source, as it registered.
 
     Attributes:
         id: Given by the registration service.
         address: Where it is in the network.
         location: Where it is on the map: names from the widest to the narrowest, "eu/ch/bern".
-        catalog: Number of its current `Catalog`.
+        catalog: Number of its current `CatalogRecord`.
         messages_a_second: Expected.
         message_bytes: Expected.
         root: Id of its root broker.
         pending: Whether the root broker has not said yet that it knows.
-        version: As for `Profile`.
+        version: As for `ProfileRecord`.
     """
 
     id: str
@@ -109,7 +109,7 @@ class Source(msgspec.Struct, frozen=True, tag="source"):
     version: int = 0
 
 
-class Catalog(msgspec.Struct, frozen=True, tag="catalog"):
+class CatalogRecord(msgspec.Struct, frozen=True, tag="catalog"):
     """One version of the schema of a data source; it never changes.
 
     Attributes:
@@ -117,7 +117,7 @@ class Catalog(msgspec.Struct, frozen=True, tag="catalog"):
         source: Id of the source.
         number: From 1.
         schema: A DTD or an XML Schema; empty where the source has none.
-        version: As for `Profile`.
+        version: As for `ProfileRecord`.
     """
 
     id: str
@@ -127,19 +127,19 @@ class Catalog(msgspec.Struct, frozen=True, tag="catalog"):
     version: int = 0
 
 
-class Broker(msgspec.Struct, frozen=True, tag="broker"):
+class BrokerRecord(msgspec.Struct, frozen=True, tag="broker"):
     """A broker, as a part that one node or another plays.
 
     Attributes:
         id: Of the part; a backup that takes over has the same.
         address: Of the node that plays it.
-        location: As for `Source`.
+        location: As for `SourceRecord`.
         bandwidth: Bytes a second that sources may send it.
         profiles_max: Profiles that it may host.
         partitions: Partitions of the placement whose profiles it hosts.
         token: Of the lease under which the node plays it.
         state: "active", or "gone": it gets no more sources and profiles.
-        version: As for `Profile`.
+        version: As for `ProfileRecord`.
     """
 
     id: str
@@ -153,13 +153,13 @@ class Broker(msgspec.Struct, frozen=True, tag="broker"):
     version: int = 0
 
 
-Record: TypeAlias = Profile | Source | Catalog | Broker
+Record: TypeAlias = ProfileRecord | SourceRecord | CatalogRecord | BrokerRecord
 
 KINDS: Final[Mapping[str, type[Record]]] = {
-    "profile": Profile,
-    "source": Source,
-    "catalog": Catalog,
-    "broker": Broker,
+    "profile": ProfileRecord,
+    "source": SourceRecord,
+    "catalog": CatalogRecord,
+    "broker": BrokerRecord,
 }
 """Name of a kind of record -> its class."""
 
@@ -176,7 +176,7 @@ class Removal(msgspec.Struct, frozen=True, tag="removal"):
     id: str
 
 
-class Change(msgspec.Struct, frozen=True):
+class ChangeRecord(msgspec.Struct, frozen=True):
     """One entry of the log.
 
     Attributes:
@@ -194,10 +194,10 @@ class Change(msgspec.Struct, frozen=True):
 
 _MAXIMUM: Final = {"query": QUERY_BYTES_MAX, "schema": SCHEMA_BYTES_MAX}
 _CHOICES: Final[Mapping[type[Record], Mapping[str, tuple[str, ...]]]] = {
-    Profile: {"state": ("active", "paused"), "deliver": DELIVER_MODES},
-    Source: {},
-    Catalog: {},
-    Broker: {"state": ("active", "gone")},
+    ProfileRecord: {"state": ("active", "paused"), "deliver": DELIVER_MODES},
+    SourceRecord: {},
+    CatalogRecord: {},
+    BrokerRecord: {"state": ("active", "gone")},
 }
 
 

@@ -23,20 +23,20 @@ from pathcast.store.leases import Lease, Leases, check_lease
 from pathcast.store.migrating import bring_up_to_date
 from pathcast.store.records import (
     KINDS,
-    Broker,
-    Catalog,
-    Change,
-    Profile,
+    BrokerRecord,
+    CatalogRecord,
+    ChangeRecord,
+    ProfileRecord,
     Record,
     Removal,
-    Source,
+    SourceRecord,
     check_short,
     checked_changes,
     kind_of,
 )
 from pathcast.store.tables import RECORDS, head, log, requests
 
-_Record = TypeVar("_Record", Profile, Source, Catalog, Broker)
+_Record = TypeVar("_Record", ProfileRecord, SourceRecord, CatalogRecord, BrokerRecord)
 
 CHANGES_MAX: Final = 10_000
 """Changes of one call, where the caller does not say."""
@@ -211,7 +211,7 @@ class Store:
             position: int = connection.execute(select(head.c.position)).scalar_one()
             return position
 
-    def changes(self, after: int, limit: int = CHANGES_MAX) -> list[Change]:
+    def changes(self, after: int, limit: int = CHANGES_MAX) -> list[ChangeRecord]:
         """The changes that follow a position, ascending and without a gap.
 
         Args:
@@ -385,7 +385,7 @@ def _record(kind: type[_Record], row: Row[Any]) -> _Record:
     return msgspec.convert(dict(zip(kind.__struct_fields__, row, strict=True)), kind)
 
 
-def _change(row: Row[Any]) -> Change:
+def _change(row: Row[Any]) -> ChangeRecord:
     record = None if row.content is None else _decode(row.content)
     assert row.kind in KINDS
-    return Change(row.position, row.kind, row.id, record)
+    return ChangeRecord(row.position, row.kind, row.id, record)

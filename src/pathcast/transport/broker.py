@@ -2,16 +2,16 @@
 
 | client says | broker does | answer |
 |---|---|---|
-| `Subscribe` | registers profiles of the client | `Accepted`: versions; later `InForce` of each |
-| `Unsubscribe` | takes profiles out | `Accepted` |
+| `Subscribe` | registers profiles of the client | `RequestAccepted`: versions; later `InForce` |
+| `Unsubscribe` | takes profiles out | `RequestAccepted` |
 | `ListSubscriptions` | says which profiles the client has here | `SubscriptionsListed` |
-| `RegisterSource` | takes a data source, or withdraws it | `Accepted` |
+| `RegisterSourceRequest` | takes a data source, or withdraws it | `RequestAccepted` |
 | `FindSource` | says which broker is the root of a source | `SourceFound` |
 | `ListSources` | says which sources the network has | `SourcesListed` |
-| `Publish` | looks at a message, and takes it | the receipt: it is on disk; or `NotTaken` |
+| `PublishRequest` | looks at a message, and takes it | the receipt: it is on disk; or `NotTaken` |
 | `Explain` | says where a message would go from here, and why | `Explained` |
-| `Leave` | goes for good, once others have had what it published | `Accepted` |
-| `Expel` | takes a broker out of the network that does not come back | `Accepted` |
+| `LeaveRequest` | goes for good, once others have had what it published | `RequestAccepted` |
+| `ExpelRequest` | takes a broker out of the network for good | `RequestAccepted` |
 
 Ids of subscriptions are the client's own: at the broker the client's name stands before them
 (`own_id`), and a client changes only what it registered itself.
@@ -39,36 +39,43 @@ from pathcast.errors import (
     UnusableRowError,
 )
 from pathcast.limits import Limits
-from pathcast.overlay.broker import Broker
+from pathcast.overlay.broker import BrokerState
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
-from pathcast.overlay.broker_settings import BrokerSettings
-from pathcast.overlay.content import LOCAL, Content, Profile
-from pathcast.overlay.deliveries import Delivery, Dropped, Lapsed, Refused, Told, Undecided
+from pathcast.overlay.broker_settings import ProtocolSettings
+from pathcast.overlay.content import LOCAL, Content, DeliveryProfile
+from pathcast.overlay.deliveries import (
+    Dropped,
+    InboxDelivery,
+    Lapsed,
+    NeighbourRefused,
+    Told,
+    Undecided,
+)
 from pathcast.overlay.link import LinkSettings
 from pathcast.overlay.messages import (
     NAME_CHARACTERS_MAX,
     Announce,
-    Follow,
+    FollowStream,
     Forward,
-    Frame,
-    Hello,
     Interest,
     MessageBegin,
     MessageDropped,
     MessagePart,
-    Passed,
     Payload,
+    PositionPassed,
+    SessionFrame,
+    SessionHello,
     Settled,
-    Source,
+    SourceEntry,
     Trimmed,
 )
 from pathcast.overlay.messages import Name as LinkName
-from pathcast.overlay.publishers import Numbered, Publication
+from pathcast.overlay.publishers import Numbered, PublishedMessage
 from pathcast.overlay.reasons import entries_that_hold
 from pathcast.overlay.xml_content import XmlInterests, xml_content
 from pathcast.protocol import Effect, Node, Send
 from pathcast.transport.broker_metrics import broker_metrics, missing_links
-from pathcast.transport.carrier import NodeKind
+from pathcast.transport.carrier import NodeAdapter
 from pathcast.transport.events import RareEvents, log_event
 from pathcast.transport.frames import FRAME_BYTES, Codec, Flow
 from pathcast.transport.ids import check_id, shown
@@ -94,7 +101,8 @@ class Subscribe(msgspec.Struct, frozen=True, tag=True):
     """Profiles of the client, each with its id; a known id gets a new profile.
 
     Attributes:
-        profiles: Id and `Profile` of each; a profile that came over a connection is not looked at
+        profiles: Id and `DeliveryProfile` of each; a profile that came over a connection is not
+        looked at
             before its turn (`_profile_of`).
     """
 
@@ -111,11 +119,11 @@ SourceName = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern="
 """As brokers take it from each other, who name other things by what begins with `!`."""
 
 
-class RegisterSource(msgspec.Struct, frozen=True, tag=True):
+class RegisterSourceRequest(msgspec.Struct, frozen=True, tag="RegisterSource"):
     """A data source of which this broker is the root; only who registers it publishes for it."""
 
     source: SourceName
-    entry: Source
+    entry: SourceEntry
 
 
 class FindSource(msgspec.Struct, frozen=True, tag=True):
@@ -135,7 +143,7 @@ class SourceFound(msgspec.Struct, frozen=True, tag=True):
 
     broker: str
     root: str | None = None
-    entry: Source = Source()
+    entry: SourceEntry = SourceEntry()
 
 
 class ListSources(msgspec.Struct, frozen=True, tag=True):
@@ -185,7 +193,7 @@ class SubscriptionRow(msgspec.Struct, frozen=True):
     """A subscription of a client, as deliveries name it."""
 
     subscription: str
-    profile: Profile
+    profile: DeliveryProfile
     version: int
 
 
@@ -196,7 +204,7 @@ class SubscriptionsListed(msgspec.Struct, frozen=True, tag=True):
     more_after: str = ""
 
 
-class Publish(msgspec.Struct, frozen=True, tag=True):
+class PublishRequest(msgspec.Struct, frozen=True, tag="Publish"):
     """A message of a source.
 
     Attributes:
@@ -241,14 +249,14 @@ class Explain(msgspec.Struct, frozen=True, tag=True):
     body: bytes
 
 
-class Leave(msgspec.Struct, frozen=True, tag=True):
+class LeaveRequest(msgspec.Struct, frozen=True, tag="Leave"):
     """Asks a broker to go for good: its subscriptions end, nothing is kept for it any more.
 
     It has left when all others have had what it is the root of; until then it has to run.
     """
 
 
-class Expel(msgspec.Struct, frozen=True, tag=True):
+class ExpelRequest(msgspec.Struct, frozen=True, tag="Expel"):
     """Takes a broker out of the network that will not come back: nothing is kept for it.
 
     Attributes:
@@ -258,7 +266,7 @@ class Expel(msgspec.Struct, frozen=True, tag=True):
     broker: LinkName
 
 
-class Accepted(msgspec.Struct, frozen=True, tag=True):
+class RequestAccepted(msgspec.Struct, frozen=True, tag="Accepted"):
     """All is on disk, but what was refused.
 
     Attributes:
@@ -287,21 +295,21 @@ class Explained(msgspec.Struct, frozen=True, tag=True):
     reasons: dict[str, tuple[str, ...]] = {}
 
 
-KINDS: Final = (Hello, Frame)
+KINDS: Final = (SessionHello, SessionFrame)
 REQUESTS: Final = (
     Subscribe,
     Unsubscribe,
     ListSubscriptions,
-    RegisterSource,
+    RegisterSourceRequest,
     FindSource,
     ListSources,
-    Publish,
+    PublishRequest,
     Explain,
-    Leave,
-    Expel,
+    LeaveRequest,
+    ExpelRequest,
 )
 ANSWERS: Final = (
-    Accepted,
+    RequestAccepted,
     Explained,
     NotTaken,
     SourceFound,
@@ -309,25 +317,27 @@ ANSWERS: Final = (
     SubscriptionsListed,
 )
 
-_MESSAGES: Final = Follow | Forward | MessageBegin | MessagePart | MessageDropped | Trimmed | Passed
+_MESSAGES: Final = (
+    FollowStream | Forward | MessageBegin | MessagePart | MessageDropped | Trimmed | PositionPassed
+)
 _QUERIES: Final = Interest | Settled
 
 
 def _flow(message: object) -> Flow:
-    if isinstance(message, Frame):
+    if isinstance(message, SessionFrame):
         payloads = message.payloads
         if any(isinstance(each, _MESSAGES) for each in payloads):
             return Flow.MESSAGE
         if any(isinstance(each, _QUERIES) for each in payloads):
             return Flow.QUERY
         return Flow.CATALOG if any(map(_is_catalog, payloads)) else Flow.CONTROL
-    return Flow.MESSAGE if isinstance(message, Publish) else Flow.CONTROL
+    return Flow.MESSAGE if isinstance(message, PublishRequest) else Flow.CONTROL
 
 
 def _is_catalog(payload: Payload) -> bool:
     """Whether a payload tells of sources."""
     return isinstance(payload, Announce) and any(
-        isinstance(said.body, Source) for said in payload.announcements
+        isinstance(said.body, SourceEntry) for said in payload.announcements
     )
 
 
@@ -343,7 +353,7 @@ def broker_kind(
     content: Content | None = None,
     settings: NodeSettings = DEFAULT,
     limits: Limits | None = None,
-) -> NodeKind:
+) -> NodeAdapter:
     """Brokers of a network.
 
     Args:
@@ -360,7 +370,7 @@ def broker_kind(
     def make(saved: Mapping[str, bytes], life: int) -> Node:
         return BrokerNode(name, links, language, saved, life, members=members, settings=settings)
 
-    return NodeKind(
+    return NodeAdapter(
         make,
         CODEC,
         delivery=partial(_delivery, RareEvents()),
@@ -372,13 +382,13 @@ def broker_kind(
             Subscribe: "subscribe",
             Unsubscribe: "subscribe",
             ListSubscriptions: "subscribe",
-            RegisterSource: "publish",
+            RegisterSourceRequest: "publish",
             FindSource: "publish",
             ListSources: "publish",
-            Publish: "publish",
+            PublishRequest: "publish",
             Explain: "operate",
-            Leave: "operate",
-            Expel: "operate",
+            LeaveRequest: "operate",
+            ExpelRequest: "operate",
         },
         describe=_described,
         add_link=_add_link,
@@ -411,9 +421,9 @@ class Doorkeeper:
     def __call__(self, messages: Sequence[object]) -> dict[int, object]:
         """Place -> `NotTaken`, of those that are not accepted."""
         refused: dict[int, object] = {}
-        published: list[tuple[int, Publish]] = []
+        published: list[tuple[int, PublishRequest]] = []
         for place, each in enumerate(messages):
-            if isinstance(each, Publish):
+            if isinstance(each, PublishRequest):
                 try:
                     check_id(each.message, "id of the message", NAME_CHARACTERS_MAX)
                     published.append((place, each))
@@ -441,14 +451,18 @@ def _number(error: PathcastError, name: str) -> int | None:
 def _request(node: Node, client: str, messages: Sequence[object], now: float) -> Sequence[Effect]:
     """All of them are one event: kept, routed and told together."""
     assert isinstance(node, BrokerNode)
-    published = [_publication(client, each) for each in messages if isinstance(each, Publish)]
+    published = [
+        _publication(client, each) for each in messages if isinstance(each, PublishRequest)
+    ]
     answers: list[object] = _published(node.broker, client, published) if published else []
-    others = [each for each in messages if not isinstance(each, Publish)]
+    others = [each for each in messages if not isinstance(each, PublishRequest)]
     answers += [_answer(node, client, each) for each in others]
     return [*node.done(now), *(Send(client, each) for each in answers)]
 
 
-def _published(broker: Broker, client: str, publications: Sequence[Publication]) -> list[object]:
+def _published(
+    broker: BrokerState, client: str, publications: Sequence[PublishedMessage]
+) -> list[object]:
     """Takes messages, all or none but those of sources that are not the client's.
 
     Returns:
@@ -477,11 +491,11 @@ def _published(broker: Broker, client: str, publications: Sequence[Publication])
     return [_not_taken(each.message, errors[each.source]) for each in gone]
 
 
-def _publication(client: str, message: Publish) -> Publication:
+def _publication(client: str, message: PublishRequest) -> PublishedMessage:
     """Convert a client's message to a publication; publisher names are the client's own."""
     given = message.numbered
     numbered = None if given is None else Numbered(own_id(client, given.publisher), given.number)
-    return Publication(
+    return PublishedMessage(
         message.source, message.message, message.body, trace=message.trace, numbered=numbered
     )
 
@@ -495,16 +509,16 @@ def _find_entries(node: Node, message: object) -> None:
             node.broker.subscriptions.entries_of(_profile_of(profile))
 
 
-def _profile_of(given: object) -> Profile:
+def _profile_of(given: object) -> DeliveryProfile:
     """A profile as it came, or as it was made here.
 
     Raises:
         UnusableRowError: It is none.
     """
-    if isinstance(given, Profile):
+    if isinstance(given, DeliveryProfile):
         return given
     try:
-        return msgspec.convert(given, Profile)
+        return msgspec.convert(given, DeliveryProfile)
     except msgspec.ValidationError as error:
         raise UnusableRowError(
             "row.field", field="profile", expected="one", found=str(error)
@@ -514,9 +528,9 @@ def _profile_of(given: object) -> Profile:
 def _answer(node: BrokerNode, client: str, message: object) -> object:
     broker = node.broker
     match message:
-        case RegisterSource(source, entry):
+        case RegisterSourceRequest(source, entry):
             broker.register_source(source, entry, client)
-            return Accepted()
+            return RequestAccepted()
         case Subscribe(profiles):
             versions: dict[str, int] = {}
 
@@ -534,22 +548,22 @@ def _answer(node: BrokerNode, client: str, message: object) -> object:
         case ListSubscriptions(after):
             return _subscriptions(broker, client, after)
         case FindSource(source):
-            root, entry = broker.announcements.sources().get(source, (None, Source()))
+            root, entry = broker.announcements.sources().get(source, (None, SourceEntry()))
             return SourceFound(broker.name, root, entry)
         case ListSources(after):
             return _sources(broker, after)
         case Explain(body):
             return _explained(node, body)
-        case Leave():
+        case LeaveRequest():
             broker.leave()
-            return Accepted()
-        case Expel(name):
+            return RequestAccepted()
+        case ExpelRequest(name):
             _expel(node, name)
-            return Accepted()
+            return RequestAccepted()
     raise ConfigError("config.invalid", key="request", reason=f"{type(message).__name__} is none")
 
 
-def _sources(broker: Broker, after: str) -> SourcesListed:
+def _sources(broker: BrokerState, after: str) -> SourcesListed:
     found = broker.announcements.sources()
     behind = sorted(name for name in found if name > after)
     rows = []
@@ -559,7 +573,7 @@ def _sources(broker: Broker, after: str) -> SourcesListed:
     return SourcesListed(tuple(rows), rows[-1].source if len(behind) > len(rows) else "")
 
 
-def _subscriptions(broker: Broker, client: str, after: str) -> SubscriptionsListed:
+def _subscriptions(broker: BrokerState, client: str, after: str) -> SubscriptionsListed:
     rows: list[SubscriptionRow] = []
     size = 0
     for name in broker.subscriptions.names():
@@ -573,7 +587,7 @@ def _subscriptions(broker: Broker, client: str, after: str) -> SubscriptionsList
     return SubscriptionsListed(tuple(rows))
 
 
-def _name_of(broker: Broker, client: str, id: str) -> str:
+def _name_of(broker: BrokerState, client: str, id: str) -> str:
     """The name of a client's subscription at the broker.
 
     An earlier version did not escape the client's name; what it registered is known by its owner.
@@ -583,14 +597,14 @@ def _name_of(broker: Broker, client: str, id: str) -> str:
     return earlier if held is not None and held.subscriber == client else name
 
 
-def _each(rows: Sequence[tuple[str, Asked]], do: Callable[[str, Asked], None]) -> Accepted:
+def _each(rows: Sequence[tuple[str, Asked]], do: Callable[[str, Asked], None]) -> RequestAccepted:
     refused: list[tuple[str, str, str]] = []
     for id, asked in rows:
         try:
             do(id, asked)
         except PathcastError as error:
             refused.append((shown(id), error.code, error.message))
-    return Accepted(tuple(refused))
+    return RequestAccepted(tuple(refused))
 
 
 def _explained(node: BrokerNode, body: bytes) -> Explained:
@@ -616,7 +630,7 @@ def _expel(node: BrokerNode, name: str) -> None:
     node.broker.expel(name)
 
 
-def _log_fullness(settings: BrokerSettings, node: Node) -> float:
+def _log_fullness(settings: ProtocolSettings, node: Node) -> float:
     assert isinstance(node, BrokerNode)
     own = node.broker.streams.get(node.broker.name)
     if own is None:
@@ -642,10 +656,10 @@ def _delivery(events: RareEvents, what: object) -> tuple[str, bytes]:
     if isinstance(what, Lapsed):
         name = what.subscription
         events.log("subscription.lapsed", (), subscription=name)
-    if isinstance(what, Refused):
+    if isinstance(what, NeighbourRefused):
         log_event("operator.told", subject=what.peer, code=what.code, reason=what.reason)
     body = msgspec.msgpack.encode(what)
-    if isinstance(what, Delivery | Undecided):
+    if isinstance(what, InboxDelivery | Undecided):
         # What is delivered together has ids that lie together.
         place = f"{what.root}\t{what.stream}\t{what.position:016x}"
         return f"{place}\t{what.version}\t{what.subscription}", body
@@ -653,7 +667,7 @@ def _delivery(events: RareEvents, what: object) -> tuple[str, bytes]:
     return f"notice\t{secrets.token_hex(12)}", body
 
 
-def _described_log(broker: Broker) -> Mapping[str, object]:
+def _described_log(broker: BrokerState) -> Mapping[str, object]:
     """Describe a root's log: its size, its bounds, and the members that hold it."""
     own = broker.streams.get(broker.name)
     settings = broker.settings

@@ -111,7 +111,7 @@ def _is_ready(node: Node, connected: Collection[str]) -> Mapping[str, str]:
 
 
 @dataclass(frozen=True)
-class NodeKind:
+class NodeAdapter:
     """A carrier's interface to one kind of node.
 
     Attributes:
@@ -230,7 +230,7 @@ class Carrier:
     def __init__(
         self,
         name: str,
-        kind: NodeKind,
+        kind: NodeAdapter,
         disk: Disk,
         dial: Dial = _no_neighbours,
         *,
@@ -301,7 +301,7 @@ class Carrier:
 
         Raises:
             DiskError: It could not keep what it was told.
-            PathcastError: Why the node is to end (`NodeKind.end`).
+            PathcastError: Why the node is to end (`NodeAdapter.end`).
         """
         assert self.failure is not None, "start first"
         await self.failure

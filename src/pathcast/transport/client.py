@@ -20,8 +20,8 @@ import grpc.aio
 import msgspec
 
 from pathcast.errors import PathcastError, UnavailableError
-from pathcast.overlay.content import Profile
-from pathcast.transport.broker import CODEC, Accepted, Subscribe
+from pathcast.overlay.content import DeliveryProfile
+from pathcast.transport.broker import CODEC, RequestAccepted, Subscribe
 from pathcast.transport.dead_letters import (
     DeadLetter,
     Letters,
@@ -43,7 +43,7 @@ from pathcast.transport.security import introduction
 from pathcast.transport.service import (
     ANSWER_SECONDS,
     Acknowledge,
-    Follow,
+    FollowInbox,
     Inbox,
     Publications,
     Receipt,
@@ -141,7 +141,7 @@ class BrokerClient:
         return [self._codec.message(packet, self._address.name) for packet in receipt.answers]
 
     async def subscribe_many(
-        self, profiles: Iterable[tuple[str, Profile]], seconds: float = 120.0
+        self, profiles: Iterable[tuple[str, DeliveryProfile]], seconds: float = 120.0
     ) -> dict[str, tuple[str, str]]:
         """Registers profiles, thousands with each call of the broker.
 
@@ -160,7 +160,7 @@ class BrokerClient:
         rows = iter(profiles)
         while group := tuple(islice(rows, PROFILES_AT_ONCE)):
             answer = await self.ask(Subscribe(group), seconds)
-            assert isinstance(answer, Accepted)
+            assert isinstance(answer, RequestAccepted)
             refused |= {id: (code, sentence) for id, code, sentence in answer.refused}
         return refused
 
@@ -199,7 +199,7 @@ class BrokerClient:
         """
         self._following = self._stream("Deliveries")
         position, life = _place(after)
-        await self._following.send(_ENCODE(Follow(subscriber, position, life=life)))
+        await self._following.send(_ENCODE(FollowInbox(subscriber, position, life=life)))
         while (data := await receive_pieces(self._following, self._address.name)) is not None:
             yield self._read(_INBOXES.decode(data))
         raise self._hung_up()
@@ -220,7 +220,7 @@ class BrokerClient:
         """
         stream = self._stream("Deliveries")
         position, life = _place(after)
-        await stream.send(_ENCODE(Follow(subscriber, position, until_now=True, life=life)))
+        await stream.send(_ENCODE(FollowInbox(subscriber, position, until_now=True, life=life)))
         name = self._address.name
         while (data := await self._in_time(receive_pieces(stream, name))) is not None:
             if not (deliveries := self._read(_INBOXES.decode(data))):

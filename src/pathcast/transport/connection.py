@@ -25,10 +25,10 @@ from pathcast.transport.frames import (
     FRAME_BYTES_MAX,
     FRAME_PACKETS,
     Codec,
+    ConnectionHello,
     Flow,
-    Frame,
-    Hello,
     Packet,
+    PacketFrame,
     decode_frame,
     decode_hello,
     encode_frame,
@@ -162,7 +162,7 @@ class Connection:
             PeerRefusedError: Another broker than `peer` answered.
             UnavailableError: Nothing came in time.
         """
-        await self._stream.send(encode_frame(Hello(self.name, self._granted)))
+        await self._stream.send(encode_frame(ConnectionHello(self.name, self._granted)))
         try:
             async with asyncio.timeout(HELLO_SECONDS):
                 data = await self._stream.receive()
@@ -252,7 +252,7 @@ class Connection:
             self.traffic.packets_sent += len(frame.packets)
             self.traffic.bytes_sent += len(data)
 
-    def _next_frame(self) -> Frame | None:
+    def _next_frame(self) -> PacketFrame | None:
         packets: list[Packet] = []
         size = self._move(self._urgent, packets, 0, len(self._urgent))
         sent = len(packets)
@@ -261,14 +261,14 @@ class Connection:
             # What is urgent may be the word that there will be none for a while.
             self._frames_alone += 1
             self._told = self._granted
-            return Frame(tuple(packets), self._granted)
+            return PacketFrame(tuple(packets), self._granted)
         self._frames_alone = 0
         self._move(self._messages, packets, size, self._allowed - self._sent)
         self._sent += len(packets) - sent
         if not packets and self._granted - self._told < WINDOW // 2:
             return None
         self._told = self._granted
-        return Frame(tuple(packets), self._granted)
+        return PacketFrame(tuple(packets), self._granted)
 
     def _move(self, queue: deque[Packet], packets: list[Packet], size: int, count: int) -> int:
         count = min(count, FRAME_PACKETS - len(packets))

@@ -12,7 +12,8 @@ notices a caller who hangs up.
 
 Example:
     >>> bounds = ConnectionBounds(strangers_max=4)
-    >>> ages = {Place(f"10.0.0.{host}", port): float(port) for host in (1, 2) for port in (1, 2, 3)}
+    >>> places = [RemoteAddress(f"10.0.0.{host}", port) for host in (1, 2) for port in (1, 2, 3)]
+    >>> ages = {place: float(place.port) for place in places}
     >>> for place in surplus(ages, bounds):
     ...     print(place.host, place.port)
     10.0.0.2 3
@@ -80,14 +81,16 @@ class ConnectionBounds:
         return max(1, self.connections_max - self.strangers_max - self.connections_max // 8)
 
 
-class Place(NamedTuple):
+class RemoteAddress(NamedTuple):
     """The other end of a connection."""
 
     host: str
     port: int
 
 
-def surplus(strangers: Mapping[Place, float], bounds: ConnectionBounds) -> list[Place]:
+def surplus(
+    strangers: Mapping[RemoteAddress, float], bounds: ConnectionBounds
+) -> list[RemoteAddress]:
     """Connections of strangers that are to be ended.
 
     Of an address with too many, and of all together, the oldest are: a caller who has just come
@@ -97,7 +100,7 @@ def surplus(strangers: Mapping[Place, float], bounds: ConnectionBounds) -> list[
         strangers: Connection -> for how many seconds it has been known.
         bounds: See there.
     """
-    ended: list[Place] = []
+    ended: list[RemoteAddress] = []
     kept = Counter[str]()
     of_address = max(1, bounds.strangers_max // ADDRESS_SHARE)
     left = 0
@@ -140,8 +143,8 @@ class ConnectionGuard:
         self.bounds = bounds
         self.pieces = PieceBudget(bounds.unfinished_bytes_max)
         # Connection -> client, whether bounds of clients concern it, and when that was known.
-        self._introduced: dict[Place, tuple[str, bool, float]] = {}
-        self._first_seen: dict[Place, float] = {}
+        self._introduced: dict[RemoteAddress, tuple[str, bool, float]] = {}
+        self._first_seen: dict[RemoteAddress, float] = {}
         self._clients: dict[str, Caller] = {}
 
     @contextlib.contextmanager
@@ -202,7 +205,7 @@ class ConnectionGuard:
             except OSError as error:
                 log_event("connections.unseen", reason=str(error))
 
-    def _to_end(self, found: Iterable[Place], began: float) -> list[Place]:
+    def _to_end(self, found: Iterable[RemoteAddress], began: float) -> list[RemoteAddress]:
         present = set(found)
         self._introduced = {
             place: each
@@ -222,19 +225,19 @@ def _check(name: str, what: str, given: int, maximum: int) -> None:
         )
 
 
-def place_of(peer: str) -> Place | None:
+def place_of(peer: str) -> RemoteAddress | None:
     """The other end of a call in the words of gRPC; None for one without an address.
 
     Example:
         >>> place_of("ipv4:127.0.0.1:5000"), place_of("ipv6:%5Bfe80::1%25eth0%5D:80")
-        (Place(host='127.0.0.1', port=5000), Place(host='fe80::1', port=80))
+        (RemoteAddress(host='127.0.0.1', port=5000), RemoteAddress(host='fe80::1', port=80))
         >>> place_of("unix:/run/broker")
     """
     kind, _, rest = unquote(peer).partition(":")
     host, _, port = rest.rpartition(":")
     if kind not in ("ipv4", "ipv6") or not port.isdecimal():
         return None
-    return Place(_canonical(host.strip("[]")), int(port))
+    return RemoteAddress(_canonical(host.strip("[]")), int(port))
 
 
 def _canonical(host: str) -> str:
@@ -244,14 +247,14 @@ def _canonical(host: str) -> str:
     return str(address)
 
 
-def _connections(port: int, ended: frozenset[Place] = frozenset()) -> list[Place]:
+def _connections(port: int, ended: frozenset[RemoteAddress] = frozenset()) -> list[RemoteAddress]:
     """Connections of this process that came to a port; of these, some are ended.
 
     No file is duplicated and closed here: a process that closes a second handle of a file gives
     back its locks of that file (fcntl(2)), and SQLite's would be among them. So a connection that
     is made while another one with its number ends can be ended instead; its client calls again.
     """
-    found: list[Place] = []
+    found: list[RemoteAddress] = []
     for file in Path("/dev/fd").iterdir():
         with contextlib.suppress(OSError):  # it is no socket, or was closed meanwhile
             each = socket.socket(fileno=int(file.name))
@@ -266,14 +269,14 @@ def _connections(port: int, ended: frozenset[Place] = frozenset()) -> list[Place
     return found
 
 
-def _caller_to(connection: socket.socket, port: int) -> Place | None:
+def _caller_to(connection: socket.socket, port: int) -> RemoteAddress | None:
     if connection.family not in (socket.AF_INET, socket.AF_INET6):
         return None
     if connection.getsockname()[1] != port:
         return None
     # Raises OSError for one that listens.
     host, its_port = connection.getpeername()[:2]
-    return Place(_canonical(host), its_port)
+    return RemoteAddress(_canonical(host), its_port)
 
 
 def take_files(connections_max: int) -> int:

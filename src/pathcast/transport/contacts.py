@@ -26,7 +26,7 @@ from pathcast.transport.client import BrokerClient
 from pathcast.transport.events import log_event, reason_of
 from pathcast.transport.frames import decode
 from pathcast.transport.grpc_streams import Address
-from pathcast.transport.security import Gate
+from pathcast.transport.security import Authenticator
 from pathcast.transport.service import GuardedMethods
 
 __all__ = ["Contact", "Contacts"]
@@ -75,7 +75,7 @@ class Contacts(GuardedMethods):
     def __init__(
         self,
         name: str,
-        gate: Gate,
+        gate: Authenticator,
         directory: Path,
         address: Callable[[str, str], Address],
         take_up: Callable[[str, str], None],

@@ -38,7 +38,7 @@ NodeList = Literal["brokers", "peers", "registry"]
 """Which nodes of a context are meant."""
 
 
-class ClientSection(BaseModel):
+class ContextClientSection(BaseModel):
     """The caller's name and credentials."""
 
     model_config = FROZEN
@@ -112,11 +112,11 @@ class NodeSection(BaseModel):
     address: HostPort = Field(description="HOST:PORT where it listens.")
 
 
-class Context(FileSettings):
+class CallContext(FileSettings):
     """Everything that a context may say."""
 
-    client: ClientSection = Field(
-        default=ClientSection(), description="Who calls, and how it proves that."
+    client: ContextClientSection = Field(
+        default=ContextClientSection(), description="Who calls, and how it proves that."
     )
     brokers: tuple[NodeSection, ...] = Field(
         default=(), description="Brokers; --at chooses one of several."
@@ -151,11 +151,11 @@ class Context(FileSettings):
         return Address(node.name, node.address, client.secret, client.certificates, plain)
 
 
-def load_context(path: str | os.PathLike[str]) -> Context:
+def load_context(path: str | os.PathLike[str]) -> CallContext:
     """Read a context.
 
     Raises:
         ConfigError: The file cannot be read, or what it says cannot be used. The message names
             the key.
     """
-    return read_settings(Context, path)
+    return read_settings(CallContext, path)

@@ -76,7 +76,7 @@ create table cursors(subscriber text primary key, position integer not null) wit
 """
 
 
-class Copied(NamedTuple):
+class DatabaseCopy(NamedTuple):
     """A database that was copied.
 
     Attributes:
@@ -212,7 +212,7 @@ def _typed(place: Path) -> Iterator[None]:
         raise disk_error(str(place), error) from error
 
 
-def back_up(directory: Path, copy: Path) -> Copied:
+def back_up(directory: Path, copy: Path) -> DatabaseCopy:
     """Copies a database, whether its process runs or not: as it is at one moment.
 
     Args:
@@ -228,7 +228,7 @@ def back_up(directory: Path, copy: Path) -> Copied:
         return _copied(base, directory, copy)
 
 
-def restore(copy: Path, directory: Path) -> Copied:
+def restore(copy: Path, directory: Path) -> DatabaseCopy:
     """Puts a copy into a directory that has no database.
 
     Args:
@@ -249,13 +249,13 @@ def restore(copy: Path, directory: Path) -> Copied:
         return _copied(base, copy, directory / DATABASE)
 
 
-def _copied(base: sqlite3.Connection, place: Path, file: Path) -> Copied:
+def _copied(base: sqlite3.Connection, place: Path, file: Path) -> DatabaseCopy:
     """Copies a database, which is at a place, to a file; an older format stays what it is."""
     (found,) = base.execute("pragma user_version").fetchone()
     _check_format(found, str(place))
     name = _owner(base) if found > WITHOUT_NAMES else ""
     _write(base, file)
-    return Copied(name, file.stat().st_size)
+    return DatabaseCopy(name, file.stat().st_size)
 
 
 def _check_format(found: int, place: str) -> None:

@@ -10,7 +10,7 @@ Example:
     ...     number: int
     >>> codec = Codec([Ping])
     >>> packet = codec.packet(Ping(7))
-    >>> frame = decode_frame(encode_frame(Frame((packet,), credit=1)), "b")
+    >>> frame = decode_frame(encode_frame(PacketFrame((packet,), credit=1)), "b")
     >>> codec.message(frame.packets[0], "b")
     Ping(number=7)
     >>> decode_frame(b"GET / HTTP/1.1", "b")
@@ -72,7 +72,7 @@ class Packet(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     body: bytes
 
 
-class Frame(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class PacketFrame(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Packets that travel together.
 
     Attributes:
@@ -90,12 +90,12 @@ VERSION: Final = 3
 change that the version before would read wrongly, or refuse."""
 
 
-class Hello(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class ConnectionHello(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The first thing that either end of a connection says.
 
     Attributes:
         name: Its name.
-        credit: As in `Frame`.
+        credit: As in `PacketFrame`.
         version: See `VERSION`; others are refused. In every version it is the third thing that is
             said, so that each knows another one.
     """
@@ -112,8 +112,8 @@ class _AnyHello(msgspec.Struct, array_like=True):
 
 
 _ENCODER = msgspec.msgpack.Encoder()
-_FRAMES = msgspec.msgpack.Decoder(Frame)
-_HELLOS = msgspec.msgpack.Decoder(Hello)
+_FRAMES = msgspec.msgpack.Decoder(PacketFrame)
+_HELLOS = msgspec.msgpack.Decoder(ConnectionHello)
 _ANY_HELLOS = msgspec.msgpack.Decoder(_AnyHello)
 
 
@@ -171,7 +171,7 @@ class Codec:
         return message
 
 
-def encode_frame(frame: Frame | Hello) -> bytes:
+def encode_frame(frame: PacketFrame | ConnectionHello) -> bytes:
     """The bytes of a frame or a hello."""
     return _ENCODER.encode(frame)
 
@@ -188,7 +188,7 @@ def decode(decoder: msgspec.msgpack.Decoder[T], data: bytes, sender: str) -> T:
         raise FrameError("frame.unreadable", peer=sender, reason=str(error)) from error
 
 
-def decode_frame(data: bytes, sender: str) -> Frame:
+def decode_frame(data: bytes, sender: str) -> PacketFrame:
     """A frame that `sender` sent.
 
     Raises:
@@ -197,7 +197,7 @@ def decode_frame(data: bytes, sender: str) -> Frame:
     return decode(_FRAMES, data, sender)
 
 
-def decode_hello(data: bytes, sender: str, name: str) -> Hello:
+def decode_hello(data: bytes, sender: str, name: str) -> ConnectionHello:
     """The first bytes of a connection.
 
     Args:

@@ -33,10 +33,16 @@ from pathcast.overlay.deliveries import InForce
 from pathcast.overlay.hosting import Hosting, Served
 from pathcast.overlay.serving import Planes, kept_for
 from pathcast.protocol import Effect, Node, Send
-from pathcast.store import Broker as Part
-from pathcast.store import Change, Store
-from pathcast.transport.broker import Accepted, Leave, RegisterSource, Subscribe, Unsubscribe
-from pathcast.transport.carrier import Carrier, NodeKind
+from pathcast.store import BrokerRecord as Part
+from pathcast.store import ChangeRecord, Store
+from pathcast.transport.broker import (
+    LeaveRequest,
+    RegisterSourceRequest,
+    RequestAccepted,
+    Subscribe,
+    Unsubscribe,
+)
+from pathcast.transport.carrier import Carrier, NodeAdapter
 from pathcast.transport.disk import Disk
 from pathcast.transport.events import log_event, reason_of
 from pathcast.transport.fencing import Fence
@@ -45,7 +51,7 @@ from pathcast.transport.monitor import Monitor, monitored
 from pathcast.transport.process import Reread, running, until_ended
 from pathcast.transport.registration import BROKER_ROLES, CODEC, METHODS, key_of
 from pathcast.transport.requests import Requests
-from pathcast.transport.security import Gate
+from pathcast.transport.security import Authenticator
 from pathcast.transport.service import AskMethods
 from pathcast.transport.settings import BrokerSettings, RegistrationSection, database_of
 from pathcast.transport.starting import Starting
@@ -73,7 +79,7 @@ class HostedKind:
     """
 
     def __init__(
-        self, kind: NodeKind, served: Served, in_force: Callable[[str, int], None]
+        self, kind: NodeAdapter, served: Served, in_force: Callable[[str, int], None]
     ) -> None:
         self._kind = kind
         self._served = served
@@ -81,7 +87,7 @@ class HostedKind:
         self._planes: Planes | None = None
 
     @property
-    def kind(self) -> NodeKind:
+    def kind(self) -> NodeAdapter:
         """Return the node kind for a carrier."""
         return replace(self._kind, make=self._make, request=self._request, delivery=self._delivery)
 
@@ -97,10 +103,12 @@ class HostedKind:
         effects: list[Effect] = []
         asked = []
         for message in messages:
-            if isinstance(message, Served | Change):
+            if isinstance(message, Served | ChangeRecord):
                 assert self._planes is not None
-                effects += [*self._planes.apply(message, now), Send(client, Accepted())]
-            elif isinstance(message, Subscribe | Unsubscribe | RegisterSource | Leave):
+                effects += [*self._planes.apply(message, now), Send(client, RequestAccepted())]
+            elif isinstance(
+                message, Subscribe | Unsubscribe | RegisterSourceRequest | LeaveRequest
+            ):
                 raise RegistrationError("registration.service", asked=type(message).__name__)
             else:
                 asked.append(message)
@@ -132,7 +140,7 @@ class HostedBroker:
     def __init__(
         self,
         settings: BrokerSettings,
-        kind: NodeKind,
+        kind: NodeAdapter,
         ready: Callable[[str], None],
         reread: Reread | None,
         *,
@@ -145,7 +153,7 @@ class HostedBroker:
         self._reread = reread
         self._may_begin = is_new
         self._address = _address(settings, settings.registration)
-        self._told: asyncio.Queue[Served | Change] = asyncio.Queue()
+        self._told: asyncio.Queue[Served | ChangeRecord] = asyncio.Queue()
         self._monitor = Monitor()
 
     async def run(self) -> None:
@@ -171,7 +179,7 @@ class HostedBroker:
             )
             carrier = Carrier(
                 name,
-                NodeKind(lambda saved, life: hosting, CODEC, roles=BROKER_ROLES, blocks=True),
+                NodeAdapter(lambda saved, life: hosting, CODEC, roles=BROKER_ROLES, blocks=True),
                 Disk(None),
                 requests=Requests(name, key_of),
                 deliver=self._deliver,
@@ -187,7 +195,7 @@ class HostedBroker:
                 store.give_back(hosting.leadership.lease)
 
     def _deliver(self, to: str, what: object) -> None:
-        if isinstance(what, Served | Change):
+        if isinstance(what, Served | ChangeRecord):
             self._told.put_nowait(what)
 
     async def _play(self, carrier: Carrier, hosting: Hosting, store: Store) -> None:
@@ -237,7 +245,7 @@ class HostedBroker:
             return address
 
         hosted = HostedKind(self._kind, served, in_force).kind
-        gate = Gate(self._settings.peers, with_certificates=self._settings.tls is not None)
+        gate = Authenticator(self._settings.peers, with_certificates=self._settings.tls is not None)
         starting = Starting(self._settings.broker.name)
         starting.end(carrier)
         async with running(
@@ -345,7 +353,7 @@ def _address(settings: BrokerSettings, registration: RegistrationSection) -> str
 
 async def run_hosted_broker(
     settings: BrokerSettings,
-    kind: NodeKind,
+    kind: NodeAdapter,
     ready: Callable[[str], None] = lambda _: None,
     reread: Reread | None = None,
     *,

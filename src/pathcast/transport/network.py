@@ -127,7 +127,7 @@ class LocalNetwork(LocalProcesses):
         ]
 
 
-class Hop(NamedTuple):
+class BrokerHop(NamedTuple):
     """A broker on the way of a message.
 
     Attributes:
@@ -149,7 +149,7 @@ class Hop(NamedTuple):
     is_asked: bool = True
 
 
-async def traced(network: Nodes, broker: str, body: bytes) -> list[Hop]:
+async def traced(network: Nodes, broker: str, body: bytes) -> list[BrokerHop]:
     """The way that a message would go by the tables as they are, depth first.
 
     Args:
@@ -161,18 +161,18 @@ async def traced(network: Nodes, broker: str, body: bytes) -> list[Hop]:
         UnavailableError: A broker on the way cannot be reached.
         PeerRefusedError: It does not let the caller operate.
     """
-    hops: list[Hop] = []
+    hops: list[BrokerHop] = []
     waiting: list[tuple[str, str, int, tuple[str, ...]]] = [(broker, "", 0, ())]
     while waiting:
         name, sender, depth, reasons = waiting.pop()
         if name not in network.names:
-            hops.append(Hop(name, sender, depth, (), (), reasons, is_asked=False))
+            hops.append(BrokerHop(name, sender, depth, (), (), reasons, is_asked=False))
             continue
         async with network.operator(name) as client:
             told = await client.ask(Explain(body))
         assert isinstance(told, Explained)
         onward = tuple(each for each in told.neighbours if each != sender)
-        hops.append(Hop(name, sender, depth, onward, told.subscriptions, reasons))
+        hops.append(BrokerHop(name, sender, depth, onward, told.subscriptions, reasons))
         # Tables that are being changed may point in a circle; a broker is visited once.
         known = {hop.broker for hop in hops}
         waiting += [
@@ -183,7 +183,7 @@ async def traced(network: Nodes, broker: str, body: bytes) -> list[Hop]:
     return hops
 
 
-class Passed(NamedTuple):
+class BrokerVisit(NamedTuple):
     """A broker that a message came to.
 
     Attributes:
@@ -201,7 +201,7 @@ class Passed(NamedTuple):
     steps: int
 
 
-def way_of(message: str, statuses: Mapping[str, Mapping[str, Any] | None]) -> list[Passed]:
+def way_of(message: str, statuses: Mapping[str, Mapping[str, Any] | None]) -> list[BrokerVisit]:
     """The way that a message went which was published with `trace`, depth first.
 
     Args:
@@ -214,11 +214,11 @@ def way_of(message: str, statuses: Mapping[str, Mapping[str, Any] | None]) -> li
             if each["message"] == message:
                 came[name] = each
     waiting = [(name, 0) for name, each in sorted(came.items()) if each["sender"] not in came]
-    way: list[Passed] = []
+    way: list[BrokerVisit] = []
     while waiting:
         name, depth = waiting.pop(0)
         each = came.pop(name)
-        way.append(Passed(name, depth, each["size"], each["is_cut"], each["steps"]))
+        way.append(BrokerVisit(name, depth, each["size"], each["is_cut"], each["steps"]))
         waiting[:0] = sorted(
             (other, depth + 1) for other, its in came.items() if its["sender"] == name
         )

@@ -2,16 +2,16 @@
 
 | client says | peer does | answer |
 |---|---|---|
-| `Register` | indexes queries of the client on the ring | `Accepted`; `Subscribed` in the inbox |
-| `Withdraw` | takes queries out | `Accepted`; `Unsubscribed` in the inbox |
-| `Publish` | runs the automaton on a message | the receipt, or `Accepted` with the refusal; |
-| | | `Outcome` in the inbox |
-| `Leave` | hands its pieces over and leaves the ring; the process stays | `Accepted`, also with |
-| | | why not; `Left` in the inbox |
+| `Register` | indexes queries of the client | `PeerAccepted`; `Subscribed` in the inbox |
+| `Withdraw` | takes queries out | `PeerAccepted`; `Unsubscribed` in the inbox |
+| `PeerPublish` | runs the automaton on a message | the receipt, or `PeerAccepted` with the |
+| | | refusal; `PublicationReport` in the inbox |
+| `LeaveRing` | hands its pieces over and leaves the ring | `PeerAccepted`, also with why not; |
+| | | `Left` in the inbox; the process stays |
 
 Matches come as `Matched`, into the inbox of whoever registered the query: they name the
-publication, whose `Outcome` says which message it was. Ids of subscriptions are the client's own:
-on the ring the client's name stands before them. Inboxes are MessagePack of `Told`.
+publication, whose `PublicationReport` says which message it was. Ids of subscriptions are the
+client's own: on the ring the client's name stands before them. Inboxes are MessagePack of `Told`.
 
 Publications are not kept: those of a peer that is killed have no outcome, and are published again,
 by way of any peer. A peer with subscriptions does not leave: nobody would be there to be told.
@@ -27,9 +27,9 @@ import msgspec
 from pathcast.dht.filtering import FilteringPeer
 from pathcast.dht.hosting import Hosted
 from pathcast.dht.messages import Answer, Ask, RingQuestion
-from pathcast.dht.peer import Outcome as RingOutcome
-from pathcast.dht.peer import Peer
-from pathcast.dht.publishing import Published
+from pathcast.dht.peer import RequestOutcome as RingOutcome
+from pathcast.dht.peer import RingPeer
+from pathcast.dht.publishing import PublicationOutcome
 from pathcast.dht.subscriptions import Matched, NotAcknowledged, Subscribed, Unsubscribed
 from pathcast.errors import ConfigError, PathcastError, UnavailableError
 from pathcast.overlay.deliveries import Dropped
@@ -41,11 +41,11 @@ from pathcast.transport.security import own_id
 __all__ = [
     "CODEC",
     "TOLD",
-    "Accepted",
-    "Leave",
+    "LeaveRing",
     "Left",
-    "Outcome",
-    "Publish",
+    "PeerAccepted",
+    "PeerPublish",
+    "PublicationReport",
     "Register",
     "ServedPeer",
     "Withdraw",
@@ -88,24 +88,24 @@ class Withdraw(_Said, frozen=True):
     ids: Annotated[tuple[str, ...], msgspec.Meta(max_length=10_000)]
 
 
-class Publish(_Said, frozen=True):
+class PeerPublish(_Said, frozen=True, tag="Publish"):
     """A message, with the publisher's id of it."""
 
     message: str
     body: bytes
 
 
-class Leave(_Said, frozen=True):
+class LeaveRing(_Said, frozen=True, tag="Leave"):
     """The peer is to leave the ring."""
 
 
-class Accepted(_Said, frozen=True):
+class PeerAccepted(_Said, frozen=True, tag="Accepted"):
     """All is begun, but what was refused: id, code and sentence of each."""
 
     refused: tuple[tuple[str, str, str], ...] = ()
 
 
-class Outcome(msgspec.Struct, frozen=True, tag=True):
+class PublicationReport(msgspec.Struct, frozen=True, tag="Outcome"):
     """The outcome of a message that was published here.
 
     Attributes:
@@ -114,7 +114,7 @@ class Outcome(msgspec.Struct, frozen=True, tag=True):
     """
 
     message: str
-    published: Published
+    published: PublicationOutcome
 
 
 class Left(msgspec.Struct, frozen=True, tag=True):
@@ -123,7 +123,7 @@ class Left(msgspec.Struct, frozen=True, tag=True):
     peer: str
 
 
-Told = Subscribed | Unsubscribed | NotAcknowledged | Matched | Outcome | Left | Dropped
+Told = Subscribed | Unsubscribed | NotAcknowledged | Matched | PublicationReport | Left | Dropped
 """What comes into an inbox."""
 
 TOLD: Final[msgspec.msgpack.Decoder[Told]] = msgspec.msgpack.Decoder(Told)
@@ -138,7 +138,9 @@ def _flow(message: object) -> Flow:
     return Flow.CONTROL
 
 
-CODEC: Final = Codec((Ask, Answer, Hosted, Register, Withdraw, Publish, Leave, Accepted), _flow)
+CODEC: Final = Codec(
+    (Ask, Answer, Hosted, Register, Withdraw, PeerPublish, LeaveRing, PeerAccepted), _flow
+)
 
 
 class ServedPeer:
@@ -149,7 +151,7 @@ class ServedPeer:
         ring: Its part of the ring.
     """
 
-    def __init__(self, peer: FilteringPeer, ring: Peer) -> None:
+    def __init__(self, peer: FilteringPeer, ring: RingPeer) -> None:
         self.peer = peer
         self.ring = ring
 
@@ -179,7 +181,7 @@ class ServedPeer:
         Raises:
             UnavailableError: Too many publications are under way; try again.
         """
-        given = self.peer.under_way + sum(isinstance(each, Publish) for each in messages)
+        given = self.peer.under_way + sum(isinstance(each, PeerPublish) for each in messages)
         if given > UNDER_WAY_MAX:
             raise UnavailableError(
                 "broker.full", name=self.ring.me.name, given=given, maximum=UNDER_WAY_MAX
@@ -205,16 +207,16 @@ class ServedPeer:
                     return self.peer.unsubscribe(own_id(client, id))
 
                 return _each(client, [(id, id) for id in ids], take_out)
-            case Publish(id, body):
+            case PeerPublish(id, body):
                 try:
                     check_id(id, "id of the message", ID_CHARACTERS_MAX)
                     return _told(self.peer.publish(body, f"{client}\t{id}"))
                 except PathcastError as error:
-                    return [Send(client, Accepted(((shown(id), error.code, error.message),)))]
-            case Leave():
+                    return [Send(client, PeerAccepted(((shown(id), error.code, error.message),)))]
+            case LeaveRing():
                 if why := self._stays():
-                    return [Send(client, Accepted(((self.ring.me.name, *why),)))]
-                return [*self.leave(client), Send(client, Accepted())]
+                    return [Send(client, PeerAccepted(((self.ring.me.name, *why),)))]
+                return [*self.leave(client), Send(client, PeerAccepted())]
         reason = f"{type(message).__name__} is none"
         raise ConfigError("config.invalid", key="request", reason=reason)
 
@@ -241,7 +243,7 @@ def _each(
             effects += do(asked)
         except PathcastError as error:
             refused.append((shown(id), error.code, error.message))
-    return [*effects, Send(client, Accepted(tuple(refused)))]
+    return [*effects, Send(client, PeerAccepted(tuple(refused)))]
 
 
 def _told(effects: Sequence[Effect]) -> list[Effect]:
@@ -251,7 +253,7 @@ def _told(effects: Sequence[Effect]) -> list[Effect]:
 def _of_message(given: Deliver) -> Deliver:
     if isinstance(given.what, RingOutcome):
         return Deliver(given.to, Left(given.what.key))
-    if not isinstance(given.what, Published):
+    if not isinstance(given.what, PublicationOutcome):
         return given
     client, _, message = given.to.partition("\t")
-    return Deliver(client, Outcome(message, given.what))
+    return Deliver(client, PublicationReport(message, given.what))

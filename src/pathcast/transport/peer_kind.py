@@ -12,14 +12,14 @@ import msgspec
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.hosting import disk_of, virtual_names
 from pathcast.dht.identifiers import identifier
-from pathcast.dht.peer import Peer, Settings
+from pathcast.dht.peer import RingPeer, Settings
 from pathcast.dht.piece_records import decoded_piece
 from pathcast.dht.subscriptions import Matched
 from pathcast.dht.substrate import Asked
 from pathcast.overlay.deliveries import Dropped
 from pathcast.protocol import Effect, Node
-from pathcast.transport.carrier import NodeKind
-from pathcast.transport.peer import CODEC, Leave, Publish, Register, ServedPeer, Withdraw
+from pathcast.transport.carrier import NodeAdapter
+from pathcast.transport.peer import CODEC, LeaveRing, PeerPublish, Register, ServedPeer, Withdraw
 from pathcast.transport.peer_metrics import missing_members, peer_metrics
 from pathcast.transport.virtual_peers import VirtualPeers
 
@@ -33,7 +33,7 @@ def peer_kind(
     filtering: FilteringSettings,
     *,
     virtual_nodes: int = 1,
-) -> NodeKind:
+) -> NodeAdapter:
     """Peers of a ring.
 
     Args:
@@ -48,10 +48,10 @@ def peer_kind(
     def served(
         member: str, its_base: Sequence[str], saved: Mapping[str, bytes], life: int
     ) -> ServedPeer:
-        made: list[Peer] = []
+        made: list[RingPeer] = []
 
-        def below(asked: Asked) -> Peer:
-            made.append(Peer(member, life, its_base, ring, asked))
+        def below(asked: Asked) -> RingPeer:
+            made.append(RingPeer(member, life, its_base, ring, asked))
             return made[0]
 
         return ServedPeer(FilteringPeer(below, life, saved, filtering), made[0])
@@ -65,7 +65,7 @@ def peer_kind(
             name, {each: served(each, first, disk_of(saved, each), life) for each in members}
         )
 
-    return NodeKind(
+    return NodeAdapter(
         make,
         CODEC,
         delivery=_delivery,
@@ -74,8 +74,8 @@ def peer_kind(
         roles={
             Register: "subscribe",
             Withdraw: "subscribe",
-            Publish: "publish",
-            Leave: "operate",
+            PeerPublish: "publish",
+            LeaveRing: "operate",
         },
         describe=_described,
         ended=_ended,

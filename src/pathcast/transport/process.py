@@ -26,7 +26,7 @@ import msgspec
 
 from pathcast.errors import UnavailableError
 from pathcast.overlay.deliveries import OPERATOR
-from pathcast.transport.carrier import Carrier, NodeKind
+from pathcast.transport.carrier import Carrier, NodeAdapter
 from pathcast.transport.carrier_metrics import CarrierWatch
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.connection import ByteStream
@@ -37,7 +37,7 @@ from pathcast.transport.frames import Codec
 from pathcast.transport.grpc_streams import Address, open_stream
 from pathcast.transport.monitor import Monitor, monitored
 from pathcast.transport.reread import Admission, LiveSettings, WebhookPosts, rereading
-from pathcast.transport.security import Gate, Peer
+from pathcast.transport.security import Authenticator, KnownCaller
 from pathcast.transport.service import GuardedMethods, Service, listen
 from pathcast.transport.settings import BrokerSettings, secret_of
 from pathcast.transport.starting import Starting
@@ -107,7 +107,7 @@ async def _as_told(address: Address) -> Address:
 @contextlib.asynccontextmanager
 async def running(
     settings: BrokerSettings,
-    kind: NodeKind,
+    kind: NodeAdapter,
     *,
     disk: Disk | None = None,
     locate: Locate = _as_told,
@@ -156,13 +156,15 @@ async def running(
         return listening is not None and peer in places and await has_ended(places[peer])
 
     starting = Starting(name)
-    anybody = None if discovery is None else Peer("", discovery.token)
-    gate = Gate(settings.peers, with_certificates=settings.tls is not None, anybody=anybody)
+    anybody = None if discovery is None else KnownCaller("", discovery.token)
+    gate = Authenticator(
+        settings.peers, with_certificates=settings.tls is not None, anybody=anybody
+    )
     contacts = None
     if discovery is not None:
         contacts = _contacts(starting, gate, settings, discovery, addresses, places)
     token = secrets.token_urlsafe(24)
-    operator = Peer(OPERATOR, token, frozenset({"publish", "subscribe", "operate"}))
+    operator = KnownCaller(OPERATOR, token, frozenset({"publish", "subscribe", "operate"}))
     path = settings.broker.directory / CONTROL
     async with contextlib.AsyncExitStack() as stack:
         section = settings.broker
@@ -180,7 +182,7 @@ async def running(
         )
         stack.push_async_callback(outside.stop, STOP_SECONDS)
         inside = await listen(
-            [Service(starting, Gate([operator], with_certificates=False))], "127.0.0.1:0"
+            [Service(starting, Authenticator([operator], with_certificates=False))], "127.0.0.1:0"
         )
         stack.push_async_callback(inside.stop, STOP_SECONDS)
         host = settings.broker.listen.rpartition(":")[0]
@@ -227,7 +229,7 @@ async def running(
 
 def _contacts(
     starting: Starting,
-    gate: Gate,
+    gate: Authenticator,
     settings: BrokerSettings,
     discovery: Discovery,
     addresses: dict[str, Address],
@@ -264,7 +266,7 @@ async def posting(carrier: Carrier, settings: BrokerSettings) -> AsyncIterator[W
 
 async def run_broker(
     settings: BrokerSettings,
-    kind: NodeKind,
+    kind: NodeAdapter,
     ready: Callable[[str], None] = lambda _: None,
     reread: Reread | None = None,
     listening: Mapping[str, str] | None = None,

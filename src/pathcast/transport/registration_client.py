@@ -28,7 +28,7 @@ import msgspec
 
 from pathcast.errors import RegistrationError, UnavailableError
 from pathcast.model import DeliverMode
-from pathcast.overlay.deliveries import Delivery, Told, Undecided
+from pathcast.overlay.deliveries import InboxDelivery, Told, Undecided
 from pathcast.overlay.registration_messages import (
     ChangeInterest,
     DeleteInterest,
@@ -36,15 +36,15 @@ from pathcast.overlay.registration_messages import (
     InterestRegistered,
     Locate,
     Located,
-    Refused,
     RegisterInterest,
     RegisterSource,
+    RegistrationRefused,
     SourceRegistered,
     SourceUpdated,
     UpdateSource,
 )
 from pathcast.transport.broker import CODEC as BROKER_CODEC
-from pathcast.transport.broker import DELIVERIES, Publish
+from pathcast.transport.broker import DELIVERIES, PublishRequest
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.registration import Callers
@@ -247,7 +247,7 @@ class RegistrationClient:
             RegistrationError: The service does not know the source.
             UnavailableError: The root could not be reached, or had no room, for so long.
         """
-        wanted = [Publish(source, id, body) for id, body in messages]
+        wanted = [PublishRequest(source, id, body) for id, body in messages]
         async with self._patience(source, seconds):
             while True:
                 try:
@@ -277,7 +277,7 @@ class RegistrationClient:
                     async for group in client.deliveries(self._name):
                         for each in group:
                             told = DELIVERIES.decode(each.body)
-                            if isinstance(told, Delivery | Undecided):
+                            if isinstance(told, InboxDelivery | Undecided):
                                 stream = told.subscription, told.root, told.stream
                                 if told.position <= last.get(stream, 0):
                                     continue
@@ -348,7 +348,7 @@ class RegistrationClient:
                 self._failure, answer = error, None
             if isinstance(answer, kind):
                 return answer
-            if isinstance(answer, Refused) and not answer.retry:
+            if isinstance(answer, RegistrationRefused) and not answer.retry:
                 cause, reason = answer.code, answer.reason
                 raise RegistrationError("registration.refused", cause=cause, reason=reason)
             is_again = True

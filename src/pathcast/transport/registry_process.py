@@ -18,7 +18,7 @@ from pathcast.overlay.registration import RegistrationNode
 from pathcast.partition import PepPlacement
 from pathcast.protocol import Node
 from pathcast.store import Store
-from pathcast.transport.carrier import Carrier, NodeKind
+from pathcast.transport.carrier import Carrier, NodeAdapter
 from pathcast.transport.carrier_metrics import CarrierWatch
 from pathcast.transport.disk import Disk
 from pathcast.transport.grpc_streams import Address
@@ -27,7 +27,7 @@ from pathcast.transport.process import STOP_SECONDS, until_ended
 from pathcast.transport.registration import CODEC, METHODS, SERVICE_ROLES, Callers
 from pathcast.transport.registry_settings import HostsSection, RegistrySettings
 from pathcast.transport.reread import Admission, rereading, tell_changes
-from pathcast.transport.security import Gate
+from pathcast.transport.security import Authenticator
 from pathcast.transport.service import AskMethods, listen
 from pathcast.transport.settings import database_of, secret_of
 from pathcast.transport.starting import Starting
@@ -52,9 +52,9 @@ def host_choice(hosts: HostsSection) -> HostChoice:
     return ByContent(placement, hosts.region_levels)
 
 
-def registry_kind(make: Callable[[], RegistrationNode]) -> NodeKind:
+def registry_kind(make: Callable[[], RegistrationNode]) -> NodeAdapter:
     """Nodes of the service."""
-    return NodeKind(
+    return NodeAdapter(
         lambda saved, life: make(),
         CODEC,
         roles=SERVICE_ROLES,
@@ -125,7 +125,7 @@ async def serving(
         kind = registry_kind(lambda: node)
         carrier = Carrier(section.name, kind, Disk(None), requests=callers.requests())
         stack.push_async_callback(carrier.stop)
-        gate = Gate(settings.peers, with_certificates=settings.tls is not None)
+        gate = Authenticator(settings.peers, with_certificates=settings.tls is not None)
         starting = Starting(section.name)
         methods = AskMethods(starting, gate, METHODS)
         admission = Admission([methods], settings.certificates)

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, SecretStr, model_validator
 
 from pathcast.settings import FROZEN, FileSettings, Place
-from pathcast.transport.security import Certificates, Peer
+from pathcast.transport.security import Certificates, KnownCaller
 from pathcast.transport.settings import CallerSection, ProcessSection, TlsSection, check_different
 
 
@@ -82,6 +82,6 @@ class RegistrySettings(FileSettings):
         return None if self.tls is None else self.tls.certificates
 
     @property
-    def peers(self) -> list[Peer]:
+    def peers(self) -> list[KnownCaller]:
         """Return all callers that are admitted."""
         return [each.peer for each in self.clients]

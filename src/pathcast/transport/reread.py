@@ -29,7 +29,7 @@ from pathcast.settings import FileSettings
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.events import log_event, reason_of
 from pathcast.transport.grpc_streams import Address
-from pathcast.transport.security import Certificates, Gate, Peer, ServerCertificates
+from pathcast.transport.security import Authenticator, Certificates, KnownCaller, ServerCertificates
 from pathcast.transport.service import GuardedMethods
 from pathcast.transport.settings import BrokerSettings
 from pathcast.transport.webhooks import Webhook, WebhookSender, post_inbox
@@ -57,7 +57,7 @@ class Admission:
         self._services = services
         self.certificates = None if certificates is None else ServerCertificates(certificates)
 
-    def take_up(self, peers: Iterable[Peer], certificates: Certificates | None) -> None:
+    def take_up(self, peers: Iterable[KnownCaller], certificates: Certificates | None) -> None:
         """Other callers, whose calls end if they may do less than before; other certificates.
 
         Raises:
@@ -67,7 +67,7 @@ class Admission:
         if self.certificates is not None and certificates is not None:
             self.certificates.take_up(certificates)
         allowed = list(peers)
-        gates: list[Gate] = []
+        gates: list[Authenticator] = []
         for service in self._services:
             if service.gate not in gates:
                 gates.append(service.gate)

@@ -31,7 +31,7 @@ TOKEN_KEY: Final = "pathcast-token"
 
 
 @dataclass(frozen=True)
-class Peer:
+class KnownCaller:
     """Somebody who is known here.
 
     Attributes:
@@ -204,7 +204,7 @@ def check_name(name: str) -> str:
     return name
 
 
-class Gate:
+class Authenticator:
     """Tells who calls.
 
     Args:
@@ -214,13 +214,17 @@ class Gate:
     """
 
     def __init__(
-        self, peers: Iterable[Peer], *, with_certificates: bool, anybody: Peer | None = None
+        self,
+        peers: Iterable[KnownCaller],
+        *,
+        with_certificates: bool,
+        anybody: KnownCaller | None = None,
     ) -> None:
         self._peers = {peer.name: peer for peer in peers}
         self._with_certificates = with_certificates
         self._anybody = anybody
 
-    def replace(self, peers: Iterable[Peer]) -> frozenset[str]:
+    def replace(self, peers: Iterable[KnownCaller]) -> frozenset[str]:
         """From now on these may call; names of those who may not any more, or do less."""
         before, self._peers = self._peers, {peer.name: peer for peer in peers}
         now = self._peers
@@ -239,7 +243,7 @@ class Gate:
         peer = self._peers.get(name, self._anybody)
         return peer is not None and bool(peer.roles & {"neighbour", "operate", "register"})
 
-    def add(self, peer: Peer) -> None:
+    def add(self, peer: KnownCaller) -> None:
         """From now on this one may call."""
         self._peers[peer.name] = peer
 

@@ -65,7 +65,7 @@ from pathcast.transport.meters import CallMeters
 from pathcast.transport.pieces import PIECE_SECONDS, receive_pieces, send_in_pieces
 from pathcast.transport.security import (
     NAME_KEY,
-    Gate,
+    Authenticator,
     Role,
     ServerCertificates,
     check_plain,
@@ -98,7 +98,7 @@ class Receipt(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
     answers: tuple[Packet, ...]
 
 
-class Follow(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
+class FollowInbox(msgspec.Struct, frozen=True, tag="Follow", forbid_unknown_fields=True):
     """Begins to follow an inbox.
 
     Attributes:
@@ -128,7 +128,7 @@ class Settle(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
     Attributes:
         subscriber: Whose inbox.
         position: As for `Acknowledge`.
-        life: As for `Follow`.
+        life: As for `FollowInbox`.
     """
 
     subscriber: Name
@@ -151,8 +151,8 @@ class Inbox(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
 _ENCODE: Final = msgspec.msgpack.Encoder().encode
 _PUBLICATIONS: Final = msgspec.msgpack.Decoder(Publications)
 _PACKETS: Final = msgspec.msgpack.Decoder(Packet)
-_INBOX_CALLS: Final[msgspec.msgpack.Decoder[Follow | Acknowledge | Settle]] = (
-    msgspec.msgpack.Decoder(Follow | Acknowledge | Settle)
+_INBOX_CALLS: Final[msgspec.msgpack.Decoder[FollowInbox | Acknowledge | Settle]] = (
+    msgspec.msgpack.Decoder(FollowInbox | Acknowledge | Settle)
 )
 _LetterCall = ListLetters | SettleLetters
 _LETTER_CALLS: Final[msgspec.msgpack.Decoder[_LetterCall]] = msgspec.msgpack.Decoder(_LetterCall)
@@ -195,7 +195,7 @@ class GuardedMethods(grpc.GenericRpcHandler):  # type: ignore[misc]
         meters: Of its calls.
     """
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: Authenticator) -> None:
         self.gate = gate
         self.guard = ConnectionGuard(DEFAULT)
         self.meters = CallMeters()
@@ -302,7 +302,7 @@ class AskMethods(GuardedMethods):
         service: Name of the gRPC service that the method is of.
     """
 
-    def __init__(self, starting: Starting, gate: Gate, service: str = SERVICE) -> None:
+    def __init__(self, starting: Starting, gate: Authenticator, service: str = SERVICE) -> None:
         super().__init__(gate)
         self._starting = starting
         self._offer_answer(f"/{service}/Ask", self._ask)
@@ -346,7 +346,7 @@ class Service(AskMethods):
         gate: Who may call.
     """
 
-    def __init__(self, starting: Starting, gate: Gate) -> None:
+    def __init__(self, starting: Starting, gate: Authenticator) -> None:
         super().__init__(starting, gate)
         self._offer_stream(f"/{SERVICE}/Frames", self._frames)
         self._offer_stream(f"/{SERVICE}/Publish", self._publish)
@@ -385,7 +385,7 @@ class Service(AskMethods):
         stream = ServerStream(client, context)
         follow = decode(_INBOX_CALLS, await stream.receive() or b"", client)
         if isinstance(follow, Acknowledge):
-            raise FrameError("frame.unreadable", peer=client, reason="`Follow` comes first")
+            raise FrameError("frame.unreadable", peer=client, reason="`FollowInbox` comes first")
         subscriber = follow.subscriber
         if subscriber != client:
             raise PeerRefusedError("peer.role", name=client, role=f"read what is {subscriber}'s")
@@ -417,7 +417,7 @@ class Service(AskMethods):
             if isinstance(call, Acknowledge):
                 self._carrier.acknowledge(subscriber, call.position)
 
-    async def _send_inbox(self, stream: ServerStream, follow: Follow) -> None:
+    async def _send_inbox(self, stream: ServerStream, follow: FollowInbox) -> None:
         carrier, subscriber, sent = self._carrier, follow.subscriber, follow.after
         disk = carrier.disk
         with carrier.listening(subscriber) as arrivals:

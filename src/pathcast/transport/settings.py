@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, Field, SecretStr, field_validato
 
 from pathcast.errors import ConfigError
 from pathcast.overlay.broker_node import NodeSettings
-from pathcast.overlay.broker_settings import BrokerSettings as ProtocolSettings
+from pathcast.overlay.broker_settings import ProtocolSettings as ProtocolSettings
 from pathcast.overlay.broker_settings import Trees
 from pathcast.overlay.compression import check_format
 from pathcast.overlay.interest import Policy
@@ -34,7 +34,7 @@ from pathcast.transport.inbox_bounds import (
 )
 from pathcast.transport.levels import read_levels
 from pathcast.transport.pieces import WHOLE_BYTES_MAX
-from pathcast.transport.security import Certificates, Peer, Role, check_name
+from pathcast.transport.security import Certificates, KnownCaller, Role, check_name
 from pathcast.transport.webhooks import Webhook
 
 
@@ -303,9 +303,9 @@ class CallerSection(BaseModel):
         return frozenset(role for role, is_given in roles.items() if is_given)
 
     @property
-    def peer(self) -> Peer:
+    def peer(self) -> KnownCaller:
         """Return the caller as authentication knows it."""
-        return Peer(self.name, secret_of(self.token), self.roles)
+        return KnownCaller(self.name, secret_of(self.token), self.roles)
 
 
 class ClientSection(CallerSection):
@@ -410,13 +410,13 @@ class BrokerSettings(FileSettings):
         return None if self.tls is None else self.tls.certificates
 
     @property
-    def peers(self) -> list[Peer]:
+    def peers(self) -> list[KnownCaller]:
         """Return all callers that are admitted."""
-        neighbours = [Peer(each.name, secret_of(each.token)) for each in self.neighbours]
-        service: list[Peer] = []
+        neighbours = [KnownCaller(each.name, secret_of(each.token)) for each in self.neighbours]
+        service: list[KnownCaller] = []
         if self.registration is not None:
             token, roles = secret_of(self.registration.token), frozenset[Role]({"register"})
-            service = [Peer(name, token, roles) for name in self.registration.nodes]
+            service = [KnownCaller(name, token, roles) for name in self.registration.nodes]
         return [*neighbours, *(each.peer for each in self.clients), *service]
 
     @property

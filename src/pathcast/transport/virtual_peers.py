@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pathcast.dht.hosting import Host
+from pathcast.dht.hosting import PeerHost
 from pathcast.protocol import Deliver, Effect
 from pathcast.transport.peer import Left, ServedPeer
 
 __all__ = ["VirtualPeers"]
 
 
-class VirtualPeers(Host):
+class VirtualPeers(PeerHost):
     """The members of one process.
 
     Args:

@@ -15,17 +15,17 @@ from typing import ClassVar, Final, TypeVar
 
 from pathcast.dht.subscriptions import Matched, Subscribed
 from pathcast.errors import UnavailableError
-from pathcast.overlay.content import Profile
-from pathcast.overlay.deliveries import OPERATOR, Delivery, InForce
-from pathcast.overlay.messages import Source
-from pathcast.transport.broker import DELIVERIES, RegisterSource
-from pathcast.transport.broker import Publish as PublishAtBroker
+from pathcast.overlay.content import DeliveryProfile
+from pathcast.overlay.deliveries import OPERATOR, InboxDelivery, InForce
+from pathcast.overlay.messages import SourceEntry
+from pathcast.transport.broker import DELIVERIES, RegisterSourceRequest
+from pathcast.transport.broker import PublishRequest as PublishAtBroker
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.local_processes import LocalProcesses
 from pathcast.transport.local_ring import LocalRing
 from pathcast.transport.network import LocalNetwork, NetworkSection, Topology
-from pathcast.transport.peer import TOLD, Accepted, Outcome, Register, StandingQuery
-from pathcast.transport.peer import Publish as PublishAtPeer
+from pathcast.transport.peer import TOLD, PeerAccepted, PublicationReport, Register, StandingQuery
+from pathcast.transport.peer import PeerPublish as PublishAtPeer
 from pathcast.transport.process import read_control
 from pathcast_lab.bench.deployments.definition import DeploymentKind, DeploymentSet, DeploymentTable
 from pathcast_lab.bench.deployments.inputs import Load
@@ -180,12 +180,12 @@ class Brokers(Deployed):
 
     async def begin(self) -> None:
         """The source is registered."""
-        await self.clients[self._root].ask(RegisterSource(SOURCE, Source()))
+        await self.clients[self._root].ask(RegisterSourceRequest(SOURCE, SourceEntry()))
 
     async def follow(self, name: str) -> None:
         """Notices that a profile is in force, and deliveries."""
         async for told in self.processes.followed(name, DELIVERIES):
-            if isinstance(told, Delivery):
+            if isinstance(told, InboxDelivery):
                 id = told.subscription.removeprefix(f"{OPERATOR}/")
                 self.came.append((id, int(told.message), time.monotonic()))
             elif isinstance(told, InForce):
@@ -193,7 +193,7 @@ class Brokers(Deployed):
 
     async def register(self, name: str, queries: Mapping[str, str]) -> None:
         """As profiles that want ids."""
-        profiles = [(id, Profile(text, "ids")) for id, text in queries.items()]
+        profiles = [(id, DeliveryProfile(text, "ids")) for id, text in queries.items()]
         refused = await self.clients[name].subscribe_many(profiles, PATIENCE_SECONDS)
         assert not refused, refused
 
@@ -237,7 +237,7 @@ class Peers(Deployed):
                         (id.removeprefix(f"{OPERATOR}/"), time.monotonic())
                     )
                     self._count(publication)
-                case Outcome(message, published):
+                case PublicationReport(message, published):
                     self._known[published.publication] = int(message)
                     self._count(published.publication)
                     self._waiting.discard(int(message))
@@ -260,7 +260,7 @@ class Peers(Deployed):
         for start in range(0, len(rows), QUERIES_AT_ONCE):
             group = Register(tuple(rows[start : start + QUERIES_AT_ONCE]))
             answer = await self.clients[name].ask(group, PATIENCE_SECONDS)
-            assert isinstance(answer, Accepted)
+            assert isinstance(answer, PeerAccepted)
             assert not answer.refused, answer.refused
 
     async def publish(self, numbers: Sequence[int], load: Load) -> None:

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from pathcast.dht.piece_records import (
     NOTHING,
     START_PIECE,
-    Link,
+    PieceLink,
     PieceRecord,
     encoded_piece,
 )
@@ -74,7 +74,7 @@ class Pieces:
         for state in np.flatnonzero(is_root):
             piece = keys[number[state]]
             roots[piece].append(table.key(int(state)))
-            links[roots[piece][-1]] = Link(piece, NOTHING)
+            links[roots[piece][-1]] = PieceLink(piece, NOTHING)
         found = {piece: PieceRecord(tuple(its)) for piece, its in roots.items()}
         found[START_PIECE] = PieceRecord(links=links)
         return {piece: encoded_piece(record) for piece, record in found.items()}

@@ -30,10 +30,17 @@ from dataclasses import dataclass
 from math import ceil, expm1, log1p
 
 from pathcast.errors import WrongCountError
-from pathcast.overlay.content import Profile
-from pathcast.overlay.messages import Forward, Frame, Published, Source, decoded, encoded
+from pathcast.overlay.content import DeliveryProfile
+from pathcast.overlay.messages import (
+    Forward,
+    SessionFrame,
+    SourceEntry,
+    StreamMessage,
+    decoded,
+    encoded,
+)
 from pathcast.overlay.xml_content import XmlProfiles, xml_content
-from pathcast.transport.broker import Publish, RegisterSource, Subscribe, broker_kind
+from pathcast.transport.broker import PublishRequest, RegisterSourceRequest, Subscribe, broker_kind
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.disk import Disk
 from pathcast_lab.bench.figures.point import Place, Value
@@ -180,12 +187,12 @@ async def _measured(profiles: list[str], messages: list[bytes]) -> tuple[float, 
     root, host = network.carriers["root"], network.carriers["host"]
     await root.start(["host"])
     await host.start()
-    await root.ask("source", RegisterSource("quotes", Source()), WAIT_SECONDS)
+    await root.ask("source", RegisterSourceRequest("quotes", SourceEntry()), WAIT_SECONDS)
     wanted = [("one", "/quote[@symbol='ONE!']")]
     wanted += [(f"ten{n}", "/quote[@symbol='TEN!']") for n in range(MANY)]
     wanted += [(f"p{n}", text) for n, text in enumerate(profiles)]
     for at in range(0, len(wanted), BATCH):
-        asked = tuple((name, Profile(text)) for name, text in wanted[at : at + BATCH])
+        asked = tuple((name, DeliveryProfile(text)) for name, text in wanted[at : at + BATCH])
         await host.ask("ann", Subscribe(asked), WAIT_SECONDS)
     there = len(wanted)
     await _filled(host, there)
@@ -213,7 +220,7 @@ async def _published(
         started = time.process_time()
         for at in range(0, len(bodies), BATCH):
             published = [
-                Publish("quotes", f"{run}/{number}", body)
+                PublishRequest("quotes", f"{run}/{number}", body)
                 for number, body in enumerate(bodies[at : at + BATCH], at)
             ]
             await root.submit("source", published)
@@ -242,7 +249,7 @@ async def _filled(carrier: Carrier, count: int) -> None:
 def _framed(messages: list[bytes]) -> float:
     """Processor seconds to write and read a message in a frame of many."""
     body = tuple(
-        Published(at, "quotes", f"m{at}", 0, "", False, message)
+        StreamMessage(at, "quotes", f"m{at}", 0, "", False, message)
         for at, message in enumerate(messages, 1)
     )
     times = []
@@ -252,7 +259,7 @@ def _framed(messages: list[bytes]) -> float:
             for at in range(0, len(body), BATCH):
                 some = body[at : at + BATCH]
                 said = Forward("root", 1, 1, at, at + len(some), some)
-                assert decoded(encoded(Frame(1, 1, 1, 1, (said,))))
+                assert decoded(encoded(SessionFrame(1, 1, 1, 1, (said,))))
             times.append((time.process_time() - started) / len(body))
     return min(times)
 
@@ -262,9 +269,11 @@ def _engine(profiles: list[str], messages: list[bytes]) -> float:
     plans, tables = XmlProfiles(), xml_content().interests()
     tables.set_neighbours(["host"])
     for number, text in enumerate(profiles):
-        plans.add(f"p{number}", Profile(text))
+        plans.add(f"p{number}", DeliveryProfile(text))
     tables.update(
-        "host", sorted({entry for text in profiles for entry in plans.entries(Profile(text))}), []
+        "host",
+        sorted({entry for text in profiles for entry in plans.entries(DeliveryProfile(text))}),
+        [],
     )
     times = []
     for _ in range(ROUNDS):

@@ -21,7 +21,7 @@ import numpy as np
 
 from pathcast.errors import WrongCountError
 from pathcast.overlay.broker_node import BrokerNode
-from pathcast.overlay.content import Profile
+from pathcast.overlay.content import DeliveryProfile
 from pathcast.overlay.deliveries import InForce
 from pathcast.overlay.interest import EXACT, LOCAL, Delta, Interests, Policy
 from pathcast.overlay.table import Table
@@ -276,7 +276,7 @@ def simulated_times(tree: Tree, asked: Sequence[tuple[int, str]]) -> list[float]
             node: Node, now: float, name: str = f"s{number}", profile: str = profile
         ) -> Sequence[Effect]:
             assert isinstance(node, BrokerNode)
-            return node.subscribe(name, "ann", Profile(profile), now)
+            return node.subscribe(name, "ann", DeliveryProfile(profile), now)
 
         network.call(names[host], subscribe)
         network.run(network.now + APART_SECONDS)

@@ -21,10 +21,10 @@ from typing import Final
 
 from pathcast.errors import WrongCountError
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
-from pathcast.overlay.broker_settings import BrokerSettings
-from pathcast.overlay.content import Content, Profile
-from pathcast.overlay.deliveries import Delivery, InForce
-from pathcast.overlay.messages import MESSAGE_BYTES_MAX, Source, decoded, encoded
+from pathcast.overlay.broker_settings import ProtocolSettings
+from pathcast.overlay.content import Content, DeliveryProfile
+from pathcast.overlay.deliveries import InboxDelivery, InForce
+from pathcast.overlay.messages import MESSAGE_BYTES_MAX, SourceEntry, decoded, encoded
 from pathcast.overlay.xml_content import limits_of, xml_content
 from pathcast.protocol import Deliver, Effect, Send, Wake
 from pathcast_lab.bench.figures.point import Place, Value
@@ -124,7 +124,7 @@ class Line:
                     self.at(done + effect.after, name, self._woken(name, effect.timer))
                 elif isinstance(effect, Deliver) and isinstance(effect.what, InForce):
                     self.in_force += 1
-                elif isinstance(effect, Deliver) and isinstance(effect.what, Delivery):
+                elif isinstance(effect, Deliver) and isinstance(effect.what, InboxDelivery):
                     self.delivered.append(done)
 
     def _carry(self, sender: str, to: str, data: bytes, time: float) -> None:
@@ -143,14 +143,16 @@ class Line:
     def subscribe(self, profiles: Sequence[str]) -> float:
         """Profiles at the host, once the brokers know each other. Returns when all are in force."""
         for n, profile in enumerate(profiles):
-            asked = Profile(profile, "ids")
+            asked = DeliveryProfile(profile, "ids")
             self.at(_SETTLING_SECONDS, self.host, self._asked(f"s{n}", asked))
         root = self.nodes[_ROOT]
-        self.at(_SETTLING_SECONDS, _ROOT, lambda now: root.register_source("source", Source(), now))
+        self.at(
+            _SETTLING_SECONDS, _ROOT, lambda now: root.register_source("source", SourceEntry(), now)
+        )
         self.run(lambda: self.in_force == len(profiles))
         return max(self._busy.values()) + _SETTLING_SECONDS
 
-    def _asked(self, name: str, profile: Profile) -> Callable[[float], Sequence[Effect]]:
+    def _asked(self, name: str, profile: DeliveryProfile) -> Callable[[float], Sequence[Effect]]:
         return lambda now: self.nodes[self.host].subscribe(name, name, profile, now)
 
     def publish(self, time: float, number: int, body: bytes) -> float:
@@ -176,7 +178,7 @@ def run_hops(
         for decided in (EARLY, LATE):
             for way in (CUT_THROUGH, STORED):
                 settings = NodeSettings(
-                    BrokerSettings(
+                    ProtocolSettings(
                         message_bytes_max=MESSAGE_BYTES_MAX, cut_through=way == CUT_THROUGH
                     )
                 )

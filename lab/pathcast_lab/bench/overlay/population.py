@@ -25,7 +25,7 @@ from pathcast.model import Query
 from pathcast.overlay.generalisation import ENTRY_BYTES, Sample
 from pathcast.overlay.host_choice import ByContent, HostChoice
 from pathcast.partition import PepPlacement
-from pathcast.store.records import Broker
+from pathcast.store.records import BrokerRecord
 from pathcast_lab.bench.overlay.definition import Where
 from pathcast_lab.bench.overlay.inputs import entries_of, groups_of, profiles_of
 from pathcast_lab.bench.overlay.topology import Tree, set_of
@@ -190,10 +190,10 @@ class Population:
         return np.where(stays, order[starts[home] + inside], anywhere)
 
 
-def brokers_of(tree: Tree) -> dict[str, Broker]:
+def brokers_of(tree: Tree) -> dict[str, BrokerRecord]:
     """The brokers of a tree as the registration service knows them, with room for all profiles."""
     return {
-        f"b{at:04d}": Broker(f"b{at:04d}", "", location_of(tree, at), 0.0, 1 << 40)
+        f"b{at:04d}": BrokerRecord(f"b{at:04d}", "", location_of(tree, at), 0.0, 1 << 40)
         for at in range(len(tree))
     }
 

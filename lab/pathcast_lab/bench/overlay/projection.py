@@ -14,7 +14,7 @@ from random import Random
 from typing import Final
 
 from pathcast.errors import WrongCountError
-from pathcast.overlay.content import LOCAL, Profile, Sent, Verdict
+from pathcast.overlay.content import LOCAL, DeliveryProfile, Sent, Verdict
 from pathcast.overlay.xml_content import XmlInterests, XmlProfiles
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.overlay.definition import OverlayFigure, OverlaySet
@@ -63,7 +63,7 @@ def run_projection(
 
 
 def check_alike(
-    profiles: list[list[Profile]], one: Tree, other: Tree, messages: list[bytes], case: str
+    profiles: list[list[DeliveryProfile]], one: Tree, other: Tree, messages: list[bytes], case: str
 ) -> None:
     """Sends messages through two trees, which have to give the profiles of each leaf the same.
 
@@ -93,7 +93,7 @@ def batch(draw: Random, number: int) -> bytes:
     return f"<batch day='{number}'>{''.join(orders)}</batch>".encode()
 
 
-def profile(draw: Random, leaf: int, leaves: int, where: str, share: float) -> Profile:
+def profile(draw: Random, leaf: int, leaves: int, where: str, share: float) -> DeliveryProfile:
     """What somebody at a leaf asks for."""
     city = draw.randrange(CITIES)
     if where == "own cities" and draw.random() < HERE:
@@ -101,10 +101,10 @@ def profile(draw: Random, leaf: int, leaves: int, where: str, share: float) -> P
     least = 100 * draw.randrange(10)
     condition = f"$o/to = 'C{city}' and $o/sum > {least}"
     text = f"for $o in /batch/order where {condition} return <hit>{{$o/@no}}{{$o/items}}</hit>"
-    return Profile(text, "message" if draw.random() < share else "fragment")
+    return DeliveryProfile(text, "message" if draw.random() < share else "fragment")
 
 
-def answered(profiles: list[Profile], messages: list[Sent]) -> list[tuple[str, str, bytes]]:
+def answered(profiles: list[DeliveryProfile], messages: list[Sent]) -> list[tuple[str, str, bytes]]:
     """Every result that profiles are given, with the day of its batch."""
     plan = XmlProfiles()
     for n, asked in enumerate(profiles):
@@ -122,7 +122,7 @@ def answered(profiles: list[Profile], messages: list[Sent]) -> list[tuple[str, s
 class Tree:
     """Brokers in a binary tree, the root first, with profiles at the leaves."""
 
-    def __init__(self, profiles: list[list[Profile]], projection: bool) -> None:
+    def __init__(self, profiles: list[list[DeliveryProfile]], projection: bool) -> None:
         leaves = len(profiles)
         self.sent = 0
         self._inner = leaves - 1

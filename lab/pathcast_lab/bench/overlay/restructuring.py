@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Final
 
-from pathcast.overlay.content import Profile
+from pathcast.overlay.content import DeliveryProfile
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.overlay.definition import OverlayFigure, OverlaySet
 from pathcast_lab.bench.overlay.projection import Tree, batch, check_alike, profile
@@ -69,11 +69,11 @@ def run_restructuring(
             ]
 
 
-def stepped(draw: Random, asked: Profile, first: float, none: float) -> Profile:
+def stepped(draw: Random, asked: DeliveryProfile, first: float, none: float) -> DeliveryProfile:
     """The same profile, after steps."""
     kind = draw.random()
     if kind < none:
         return asked
     if kind < none + first:
-        return Profile(asked.query, asked.deliver, steps=STEPS[:1])
-    return Profile(asked.query.replace("$o/items", "$o/list"), asked.deliver, steps=STEPS)
+        return DeliveryProfile(asked.query, asked.deliver, steps=STEPS[:1])
+    return DeliveryProfile(asked.query.replace("$o/items", "$o/list"), asked.deliver, steps=STEPS)
