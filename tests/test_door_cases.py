@@ -58,11 +58,8 @@ def test_every_code_of_the_door_is_in_the_catalogue_and_has_a_case() -> None:
     codes = set(pathcast_kernel.door_error_codes())
     assert len(codes) > 40
     assert codes <= CATALOGUE.keys()
-    # What is held of a message matters only while it arrives: test_streams.py. Element streams are
-    # not text: test_wire.py.
-    without = {code for code in codes if not code.startswith("wire.")}
-    assert len(codes - without) == 6
-    assert without - {case.get("error") for case in cases()} == {"limit.held_bytes"}
+    # What is held of a message matters only while it arrives: test_streams.py.
+    assert codes - {case.get("error") for case in cases()} == {"limit.held_bytes"}
 
 
 @pytest.mark.parametrize("name", DOORS)

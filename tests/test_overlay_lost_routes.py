@@ -225,7 +225,7 @@ def a_host_without_a_past(happens: str, safeguards: BrokerSafeguards = ALL) -> B
         Step(0.0, "source", ("a",)),
         *(Step(2.0 + n, "publish", ("a", "1 early")) for n in range(3)),
         *begin[happens],
-        Step(8.1, "subscribe", (host, "s", "a1")),
+        Step(8.02, "subscribe", (host, "s", "a1")),
         Step(14.0, "publish", ("a", "1")),
         safeguards=safeguards,
     )

@@ -17,8 +17,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from every_engine import engines
-from oracles.engines import made_by
 from pathcast import (
     Broker,
     Limits,
@@ -46,16 +44,16 @@ def trip(request: pytest.FixtureRequest) -> Trip:
     return made
 
 
-def index_of(engine: str, padding: int = 0) -> QueryIndex:
-    index = made_by(engine, QueryIndex, limits=LIMITS)
+def index_of(padding: int = 0) -> QueryIndex:
+    index = QueryIndex(limits=LIMITS)
     queries = [Query("q1", "/a/b"), Query("q2", "//c"), Query("heavy", "count(//*[last()]) > 1")]
     queries += [Query(f"padding {number}", f"/x/y{number}") for number in range(padding)]
     assert index.register(queries).accepted == len(queries)
     return index
 
 
-def broker_of(engine: str) -> Broker:
-    broker = made_by(engine, Broker, Limits(result_bytes_max=40))
+def broker_of() -> Broker:
+    broker = Broker(Limits(result_bytes_max=40))
     report = broker.subscribe(
         [
             Subscription("s1", "ann", "for $b in //b return <r>{$b}</r>"),
@@ -73,9 +71,8 @@ def seen(result: Any) -> tuple[Any, ...]:
     return list(result.query_numbers), list(result.query_ids), error, verdicts
 
 
-@engines
-def test_results_of_queries(engine: str, trip: Trip) -> None:
-    matcher = index_of(engine).freeze().matcher()
+def test_results_of_queries(trip: Trip) -> None:
+    matcher = index_of().freeze().matcher()
     batch = matcher.match_batch(MESSAGES)
     expected = [seen(result) for result in batch]
     assert any(ids for _, ids, _, _ in expected)
@@ -99,9 +96,8 @@ def test_results_of_queries(engine: str, trip: Trip) -> None:
     assert [seen(each) for each in trip(matcher.match_batch(chunks))] == expected
 
 
-@engines
-def test_results_of_subscriptions(engine: str, trip: Trip) -> None:
-    batch = broker_of(engine).process_batch(MESSAGES, ["m0", None, "m2", "m3", None])
+def test_results_of_subscriptions(trip: Trip) -> None:
+    batch = broker_of().process_batch(MESSAGES, ["m0", None, "m2", "m3", None])
 
     def told(row: Any) -> tuple[Any, ...]:
         verdicts = {name: str(error) for name, error in row.verdicts.items()}
@@ -122,22 +118,20 @@ def test_results_of_subscriptions(engine: str, trip: Trip) -> None:
     assert list(alone[0][1:]) == list(batch.deliveries(0)[1:])
 
 
-@engines
-def test_ids_that_are_refused_stay_refused(engine: str, trip: Trip) -> None:
-    batch = broker_of(engine).process_batch([b"<a><b/></a>"], ["\udce9"])
+def test_ids_that_are_refused_stay_refused(trip: Trip) -> None:
+    batch = broker_of().process_batch([b"<a><b/></a>"], ["\udce9"])
     again = trip(batch)
     assert again.message_ids.errors.keys() == batch.message_ids.errors.keys() == {0}
     assert again.errors.equals(batch.errors)
 
 
-@engines
-def test_a_result_travels_without_its_neighbours(engine: str) -> None:
-    index = index_of(engine, padding=2_000)
+def test_a_result_travels_without_its_neighbours() -> None:
+    index = index_of(padding=2_000)
     batch = index.freeze().matcher().match_batch([b"<a><b/></a>", b"<c>" + 9_000 * b" " + b"</c>"])
     # 2,000 ids alone take 20 KB.
     assert len(pickle.dumps(batch)) < 9_000
     assert len(pickle.dumps(batch[0])) < 2_000
-    deliveries = broker_of(engine).process_batch([b"<a><b/></a>", b"<c>" + 9_000 * b" " + b"</c>"])
+    deliveries = broker_of().process_batch([b"<a><b/></a>", b"<c>" + 9_000 * b" " + b"</c>"])
     assert len(pickle.dumps(deliveries)) < 9_000
     # Who reads results needs no engine, and may have none.
     for found in (batch, batch[0], deliveries, deliveries.deliveries(0)):
@@ -153,12 +147,11 @@ def answers_of(snapshot: Snapshot) -> list[list[str]]:
     return [list(found.query_ids) for found in snapshot.matcher(threads=1).match_batch(MESSAGES)]
 
 
-@engines
-def test_a_snapshot_is_the_same_elsewhere(engine: str, tmp_path: Path) -> None:
-    frozen = index_of(engine).freeze()
+def test_a_snapshot_is_the_same_elsewhere(tmp_path: Path) -> None:
+    frozen = index_of().freeze()
     file = tmp_path / "q.snapshot"
     frozen.save(file)
-    for snapshot in (frozen, made_by(engine, Snapshot.open, file)):
+    for snapshot in (frozen, Snapshot.open(file)):
         content = pickle.dumps(snapshot)
         # The file is not there on another machine.
         file.unlink(missing_ok=True)
@@ -173,13 +166,12 @@ def test_a_snapshot_is_the_same_elsewhere(engine: str, tmp_path: Path) -> None:
     assert list(pickle.loads(pickle.dumps(population)).query_ids) == list(population.query_ids)
 
 
-@engines
-def test_a_snapshot_of_subscriptions_is_the_same_elsewhere(engine: str, tmp_path: Path) -> None:
-    frozen = broker_of(engine).freeze()
+def test_a_snapshot_of_subscriptions_is_the_same_elsewhere(tmp_path: Path) -> None:
+    frozen = broker_of().freeze()
     file = tmp_path / "s.snapshot"
     frozen.save(file)
     expected = frozen.matcher().process_batch(MESSAGES).table
-    for snapshot in (frozen, made_by(engine, SubscriptionSnapshot.open, file)):
+    for snapshot in (frozen, SubscriptionSnapshot.open(file)):
         content = pickle.dumps(snapshot)
         file.unlink(missing_ok=True)
         again = pickle.loads(content)
@@ -194,17 +186,16 @@ def match_elsewhere(snapshot: Snapshot) -> Any:
 
 
 def test_a_process_that_shares_nothing_answers_with_a_snapshot() -> None:
-    frozen = index_of("reference").freeze()
+    frozen = index_of().freeze()
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         found = pool.submit(match_elsewhere, frozen).result()
     assert [seen(each) for each in found] == [seen(each) for each in match_elsewhere(frozen)]
 
 
 @pytest.mark.parametrize("send", [pickle.dumps, copy.copy, copy.deepcopy])
-@engines
-def test_what_belongs_to_a_process_says_what_to_send(engine: str, send: Trip) -> None:
-    index, broker = index_of(engine), broker_of(engine)
-    table = made_by(engine, RoutingTable, [RoutingEntry(("//b",), 1)], 1)
+def test_what_belongs_to_a_process_says_what_to_send(send: Trip) -> None:
+    index, broker = index_of(), broker_of()
+    table = RoutingTable([RoutingEntry(("//b",), 1)], 1)
     advice = {
         "QueryIndex": (index, "freeze()"),
         "Matcher": (index.matcher(), "Snapshot"),
@@ -213,7 +204,7 @@ def test_what_belongs_to_a_process_says_what_to_send(engine: str, send: Trip) ->
         "RoutingTable": (table, "entries"),
         "Router": (table.router(), "entries"),
         "RoutingStream": (table.stream(), "RoutingTable"),
-        "PathFinder": (made_by(engine, PathFinder), "PathFinder"),
+        "PathFinder": (PathFinder(), "PathFinder"),
     }
     for kind, (thing, instead) in advice.items():
         with pytest.raises(NotPicklableError, match=f"a {kind} is neither") as refused:

@@ -15,7 +15,7 @@ from broker_engines import missing
 from oracles.engines import made_by
 from pathcast import Broker, Subscription
 from pathcast.customize.selector import Select, Selector
-from pathcast.errors import ConfigError, PathcastError, UnsupportedQueryError
+from pathcast.errors import PathcastError, UnsupportedQueryError
 from pathcast.limits import Limits
 from pathcast.model import DeliverMode
 from pathcast.overlay.projection import SELECTS_MAX, Offer, Offers, Projections, common, offer_of
@@ -269,8 +269,3 @@ def test_places_that_are_not_known() -> None:
     assert spans.of(2, 0)[0] == (36, 40)
     costly = Selector([Select("//c[count(//c) > 0]")], limits=Limits(evaluation_steps_max=1))
     assert type(costly.spans([b"<a><c/></a>"]).unknown[0]).__name__ == "EvaluationBudgetError"
-
-
-def test_the_reference_keeps_no_places() -> None:
-    with pytest.raises(ConfigError, match="keeps no places"):
-        made_by("reference", Selector, [Select("//a")])

@@ -83,7 +83,7 @@ def test_a_client_subscribes_publishes_and_reads_by_context(
 
     registered = ("net", "register-source", "orders", "--schema", "orders.dtd", "--at", "a")
     assert call(*registered)[0] == 0
-    assert "number 2, and 2 names" in call(*registered)[1]
+    assert "number 2" in call(*registered)[1]
     wait_until(lambda: rows(call("net", "sources", "--at", "b")[1]))
     assert rows(call("net", "sources", "--at", "b")[1]) == [
         {"source": "orders", "root": "a", "schema_version": 2, "schema_length": len(DTD)}

@@ -647,7 +647,7 @@ def test_results_and_notices_go_the_same_way(root: Path) -> None:
     want = Counter(
         [("ann", "whole", f"{n}.xml", f"<m><a n='{n}'/></m>".encode()) for n in of_a]
         + [
-            (who, "shaped", f"{n}.xml", f'<hit n="{n}"/>'.encode())
+            (who, "shaped", f"{n}.xml", f'<hit n="{n}"></hit>'.encode())
             for n in of_a
             for who in ("bob", "eve")
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from oracles.engines import EngineName, made_by
+from oracles.engines import made_by
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
 
-from broker_engines import broker_engines
 from pathcast import Broker, Query, QueryIndex, Snapshot, Subscription, SubscriptionSnapshot
 from pathcast.errors import ConfigError, SnapshotFormatError
 from pathcast.limits import Limits
@@ -50,7 +50,7 @@ LIMITS = Limits(evaluation_steps_max=10)
 
 @pytest.fixture
 def snapshot(tmp_path: Path) -> Path:
-    broker = made_by("reference", Broker)
+    broker = Broker()
     assert not broker.subscribe(SUBSCRIPTIONS).rejected
     path = tmp_path / "s.snapshot"
     broker.freeze().save(path)
@@ -59,7 +59,7 @@ def snapshot(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def filters(tmp_path: Path) -> Path:
-    index = made_by("reference", QueryIndex)
+    index = QueryIndex()
     assert not index.register(QUERIES).rejected
     path = tmp_path / "q.snapshot"
     index.freeze().save(path)
@@ -98,16 +98,20 @@ def in_process(snapshot: Path, limits: Limits) -> tuple[Counter[Any], Counter[An
 
 
 @pytest.mark.spark
-@broker_engines
+@pytest.mark.parametrize("switch", ["kernel", "nfa"])
 def test_rows_are_those_of_one_process(
-    spark: SparkSession, snapshot: Path, engine: EngineName
+    spark: SparkSession, snapshot: Path, switch: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limits = LIMITS if engine == "reference" else Limits()
-    found = made_by(engine, deliver_messages, frame(spark), snapshot, "body", "id", limits=limits)
+    limits = Limits()
+    monkeypatch.setenv("PATHCAST_ENGINE", switch)
+    found = deliver_messages(frame(spark), snapshot, "body", "id", limits=limits)
     with found:
         assert found.deliveries.schema.names == stages.DELIVERIES.names
         assert found.dead_letters.schema.names == stages.DEAD_LETTERS.names
         rows, letters = found.deliveries.collect(), found.dead_letters.collect()
+        # The workers of the job have the switch of the driver.
+        seen = spark.sparkContext.parallelize([0]).map(lambda _: os.environ["PATHCAST_ENGINE"])
+        assert seen.collect() == [switch]
     expected, expected_letters = in_process(snapshot, limits)
     assert Counter(comparable(row.asDict()) for row in rows) == expected
     assert Counter((row.message_id, row.subscription_id, row.code) for row in letters) == (
@@ -122,7 +126,7 @@ def test_rows_are_those_of_one_process(
 def test_a_snapshot_of_filter_queries_gives_notices_of_nobody(
     spark: SparkSession, filters: Path
 ) -> None:
-    found = made_by("reference", deliver_messages, frame(spark), filters, "body", "id", ship=True)
+    found = deliver_messages(frame(spark), filters, "body", "id", ship=True)
     filters.unlink()  # it was sent with the job
     rows = found.deliveries.collect()
     assert {(row.message_id, row.subscription_id) for row in rows} == {
@@ -138,7 +142,7 @@ def test_text_columns_and_ids_of_other_types(spark: SparkSession, filters: Path)
     # Text was decoded before: what its declaration says about bytes no longer holds.
     text = "<?xml version='1.0' encoding='ISO-8859-1'?><bib><book>é</book></bib>"
     df = spark.createDataFrame([(7, text)], "number int, text string")
-    found = made_by("reference", deliver_messages, df, filters, "text", "number")
+    found = deliver_messages(df, filters, "text", "number")
     (row,) = found.deliveries.collect()
     assert (row.message_id, row.subscription_id) == ("7", "zeta")
 
@@ -147,9 +151,9 @@ def test_text_columns_and_ids_of_other_types(spark: SparkSession, filters: Path)
 def test_wrong_columns_are_refused_before_anything_runs(spark: SparkSession, filters: Path) -> None:
     df = spark.createDataFrame([(1, 2)], "id int, body int")
     with pytest.raises(ConfigError, match=r"message_col.*int, not binary or string"):
-        made_by("reference", deliver_messages, df, filters, "body", "id")
+        deliver_messages(df, filters, "body", "id")
     with pytest.raises(ConfigError, match=r"id_col.*no column 'key'"):
-        made_by("reference", deliver_messages, df, filters, "body", "key")
+        deliver_messages(df, filters, "body", "key")
 
 
 @pytest.fixture
