@@ -167,7 +167,7 @@ def test_neighbours_batches_threads_and_snapshots_change_nothing(engine: EngineN
     ]
     generator.shuffle(mixed)
     broker = broker_of(engine, mixed, threads=2)
-    for answering in (broker, Broker.restored(broker.freeze())):
+    for answering in (broker, made_by(engine, Broker.restored, broker.freeze())):
         found: list[dict[str, Opinion]] = []
         for batch in random_split(generator, cases.messages):
             found += by_broker(answering, batch)

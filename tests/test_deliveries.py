@@ -211,7 +211,7 @@ class TestSnapshot:
 
     def test_a_broker_goes_on_from_a_snapshot(self, tmp_path: Path) -> None:
         broker = filled("reference")
-        restored = Broker.restored(broker.freeze(), namespaces={"p": "urn:p"})
+        restored = made_by("reference", Broker.restored, broker.freeze(), namespaces={"p": "urn:p"})
         assert restored.version == broker.version
         restored.unsubscribe(["one", "two", "three", "four", "five"])
         assert restored.version == made_by("reference", Broker).version
@@ -342,8 +342,9 @@ def test_an_id_means_one_delivery_through_any_history(seed: int, tmp_path: Path)
             assert not broker.subscribe(wanted).rejected
         elif choice == 3:
             broker.freeze().save(tmp_path / "s")
-            opened = made_by(rng.choice(engines), SubscriptionSnapshot.open, tmp_path / "s")
-            broker = Broker.restored(opened, threads=1)
+            engine = rng.choice(engines)
+            opened = made_by(engine, SubscriptionSnapshot.open, tmp_path / "s")
+            broker = made_by(engine, Broker.restored, opened, threads=1)
         chosen = dict(rng.sample(sorted(HISTORY_MESSAGES.items()), 2))
         for delivery in broker.process_batch(chosen.values(), chosen).table.to_pylist():
             subscription = broker.subscription(delivery["subscription_id"])

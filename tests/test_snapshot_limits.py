@@ -152,7 +152,7 @@ def test_a_broker_that_is_saved_and_opened_answers_alike(
     assert (opened.limits, opened.version) == (limits, broker.version)
     assert broker_answer(broker.freeze().matcher(), messages) == expected
     assert broker_answer(opened.matcher(threads=rng.choice([1, 2])), messages) == expected
-    restored = Broker.restored(opened, threads=1)
+    restored = made_by(engine, Broker.restored, opened, threads=1)
     assert broker_answer(restored, messages) == expected
 
 

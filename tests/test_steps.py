@@ -159,7 +159,7 @@ def test_a_file_of_subscriptions_has_their_steps(engine: EngineName, tmp_path: P
     assert {each.id: each.steps for each in opened.subscriptions} == {
         each.id: each.steps for each in asked
     }
-    restored = Broker.restored(opened)
+    restored = made_by(engine, Broker.restored, opened)
     assert restored.version == broker.version == opened.version
     assert given(restored, messages) == given(broker, messages)
     ids = [
