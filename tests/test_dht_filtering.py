@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -26,10 +28,11 @@ from filtering_worlds import (
 from generators.alphabet import ALPHABET
 from generators.query_text import random_query
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
-from pathcast.dht.messages import Ask
+from pathcast.dht.messages import Ask, Member
 from pathcast.dht.peer import RingPeer, Settings
-from pathcast.dht.piece_messages import Match, Visit
+from pathcast.dht.piece_messages import Lost, Match, Visit
 from pathcast.dht.piece_records import PieceLink, PieceRecord, Reads, decoded_piece, encoded_piece
+from pathcast.dht.restoring import Restoring
 from pathcast.dht.safeguards import RingSafeguards
 from pathcast_lab.sim import Faults
 from pathcast_lab.sim.filtering_world import FilteringWorld, LostMatch
@@ -145,6 +148,26 @@ def test_a_publication_meets_what_a_lost_link_led_to_in_the_restored_start_piece
     assert publication.outcome is not None
     assert publication.outcome.is_proved
     assert world.check() == 1
+
+
+def test_an_arc_that_two_owners_lose_is_lost_twice() -> None:
+    """Else subscribers would say of the second loss that they have put their queries back."""
+    told: list[Lost] = []
+
+    def tell(owner: str, greatest: int) -> None:
+        def asked(_: str, ask: object, __: object) -> None:
+            assert isinstance(ask, Lost)
+            told.append(ask)
+
+        ring = SimpleNamespace(me=Member(owner, 1), is_member=True)
+        custody = SimpleNamespace(doubtful=[], in_doubt=[(1, 5)], greatest=greatest)
+        parts: list[Any] = [ring, None, custody, None, None, asked]
+        Restoring(*parts).round()
+
+    for owner, greatest in (("a", 3), ("b", 3), ("a", 4)):
+        tell(owner, greatest)
+    assert len({(lost.low, lost.high) for lost in told}) == 1
+    assert len({lost.number for lost in told}) == 3
 
 
 def test_what_is_lost_is_missed_silently_where_it_is_taken_for_empty() -> None:
