@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -26,10 +28,11 @@ from filtering_worlds import (
 from generators.alphabet import ALPHABET
 from generators.query_text import random_query
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
-from pathcast.dht.messages import Ask
+from pathcast.dht.messages import Ask, Member
 from pathcast.dht.peer import RingPeer, Settings
-from pathcast.dht.piece_messages import Match, Visit
+from pathcast.dht.piece_messages import Lost, Match, Visit
 from pathcast.dht.piece_records import PieceLink, PieceRecord, Reads, decoded_piece, encoded_piece
+from pathcast.dht.restoring import Restoring
 from pathcast.dht.safeguards import RingSafeguards
 from pathcast_lab.sim import Faults
 from pathcast_lab.sim.filtering_world import FilteringWorld, LostMatch
@@ -85,7 +88,7 @@ def lossy(is_on: bool) -> FilteringSettings:
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(2), pytest.param(range(1000, 1100), marks=pytest.mark.nightly)]
+    "seeds", [(0, 1, 1051), pytest.param(range(1000, 1100), marks=pytest.mark.nightly)]
 )
 def test_what_nobody_holds_any_more_is_not_proved_and_then_restored(
     seeds: Sequence[int],
@@ -111,6 +114,60 @@ def is_restored(world: FilteringWorld) -> bool:
     world.run_until_told()
     last = world.publications[-len(MESSAGES) :]
     return all(one.outcome is not None and one.outcome.is_proved for one in last)
+
+
+def test_a_publication_meets_what_a_lost_link_led_to_in_the_restored_start_piece() -> None:
+    """Its publisher alone runs the start piece: the restored one has the query behind no link."""
+    link = PieceLink("start/a/b", Reads(("c",), 1))
+    records = {
+        "start": encoded_piece(PieceRecord(links={"start/a/b": link})),
+        "start/a/b": encoded_piece(PieceRecord(("start/a/b",))),
+    }
+    settings = FilteringSettings(patience_seconds=0.5)
+    world = FilteringWorld.on_static_ring(1, 8, settings, records=records)
+    ring = StaticRing(world.names)
+    start, gone = (ring.owner(key).name for key in records)
+    assert start != gone
+    publisher = next(name for name in world.names if name not in (start, gone))
+    world.subscribe(publisher, "s", "/a/b/c")
+    world.run(3)
+    assert world.not_in_force() == []
+    held = {key: piece for peer in peers_of(world) for key, piece in pieces_of(peer).items()}
+    assert held["start/a/b"].entries
+    world.network.crash(gone)
+    world.publish(publisher, b"<a><b><c/></b></a>")
+    world.run(1)
+    assert world.publications[0].outcome is None
+    # The piece of the start state is lost and restored: the query is in it, and the link is not.
+    [below] = [peer.substrate for peer in peers_of(world) if peer.substrate.owns("start")]
+    assert isinstance(below, StaticPeer)
+    restored = encoded_piece(PieceRecord(entries=held["start/a/b"].entries))
+    below.held["start"] = restored, below.held["start"][1] + 1
+    world.run_until_told()
+    [publication] = world.publications
+    assert publication.outcome is not None
+    assert publication.outcome.is_proved
+    assert world.check() == 1
+
+
+def test_an_arc_that_two_owners_lose_is_lost_twice() -> None:
+    """Else subscribers would say of the second loss that they have put their queries back."""
+    told: list[Lost] = []
+
+    def tell(owner: str, greatest: int) -> None:
+        def asked(_: str, ask: object, __: object) -> None:
+            assert isinstance(ask, Lost)
+            told.append(ask)
+
+        ring = SimpleNamespace(me=Member(owner, 1), is_member=True)
+        custody = SimpleNamespace(doubtful=[], in_doubt=[(1, 5)], greatest=greatest)
+        parts: list[Any] = [ring, None, custody, None, None, asked]
+        Restoring(*parts).round()
+
+    for owner, greatest in (("a", 3), ("b", 3), ("a", 4)):
+        tell(owner, greatest)
+    assert len({(lost.low, lost.high) for lost in told}) == 1
+    assert len({lost.number for lost in told}) == 3
 
 
 def test_what_is_lost_is_missed_silently_where_it_is_taken_for_empty() -> None:

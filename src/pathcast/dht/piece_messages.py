@@ -127,7 +127,7 @@ class Lost(_Message, frozen=True):
     Attributes:
         low: The arc begins after this place.
         high: And ends with this one.
-        number: Of the loss; the same arc may be lost again.
+        number: Of the loss; the same arc may be lost again, also by another owner.
     """
 
     low: Place

@@ -4,6 +4,10 @@ The *top* is the piece of the start state without its queries: states that accep
 publisher has it, reads it from its peer, and uses it for `top_seconds`; its version travels, so
 that one that has not changed does not. A subscription is acknowledged that much later, so what is
 published then meets it, by links that are old but lead there (`piece_records`).
+
+When the start state's piece is lost and restored, links of the former top are gone: their queries
+may lie in the top again. Nobody else runs the top, so the publisher runs a new one from each
+missing credit that no link covers.
 """
 
 from __future__ import annotations
@@ -38,7 +42,7 @@ class Execution:
         problems: What could not be decided or told.
         hops: Messages in the longest chain so far.
         way: The same with the hops of look-ups.
-        is_begun: Whether the top has been run.
+        top: The top that was run last; None: it has not begun.
         is_moving: Whether a credit has come back since something was asked for last.
         tries: How often something was asked for since.
     """
@@ -51,7 +55,7 @@ class Execution:
     problems: set[Problem] = field(default_factory=set)
     hops: int = 0
     way: int = 0
-    is_begun: bool = False
+    top: PieceRecord | None = None
     is_moving: bool = False
     tries: int = 0
 
@@ -94,31 +98,36 @@ class PieceWay:
         def with_top(is_current: bool, hops: int, way: int) -> None:
             # If it is not to be had, the start is missing, and asked for again.
             if is_current:
-                if not execution.is_begun:
-                    self._begin(execution)
-                    execution.hops, execution.way = hops, way
+                if execution.top is not self._top:
+                    self._run_top(execution)
+                    execution.hops = max(execution.hops, hops)
+                    execution.way = max(execution.way, way)
                     is_over()
                 self._enter(execution, hops, way)
 
         self._with_top(execution.publication, with_top)
 
-    def _begin(self, execution: Execution) -> None:
-        """Run the top: what it meets are the credits."""
-        execution.is_begun = True
-        self._finder.follow(self._top)
-        found, _ = self._finder.find(execution.message, {START_PIECE: [0]})
+    def _run_top(self, execution: Execution) -> None:
+        """Run the top from each missing credit that is not behind a link; it finds new credits."""
+        top = execution.top = self._top
+        ledger = execution.ledger
+        here = [visit for visit in ledger.missing if covering(visit.key, top.links) is None]
+        entered: dict[str, list[int]] = {}
+        for visit in here:
+            entered.setdefault(visit.key, []).append(visit.element)
+        self._finder.follow(top)
+        found, _ = self._finder.find(execution.message, entered)
         visits: dict[Visit, None] = {}
         accepted: set[str] = set()
         for key, element in found:
             # Of a state that accepts, one element is enough.
-            if key in self._top.links or key not in accepted:
+            if key in top.links or key not in accepted:
                 accepted.add(key)
                 visits[Visit(key, element)] = None
-        start = next(iter(execution.ledger.missing))
-        if start in visits:
-            execution.ledger.give_out(visits)
-        else:
-            execution.ledger.came_back(start, visits)
+        ledger.give_out(visits)
+        for visit in here:
+            if visit not in visits:
+                ledger.came_back(visit, ())
 
     def _enter(self, execution: Execution, hops: int, way: int) -> None:
         entered = Entered()

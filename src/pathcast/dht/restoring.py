@@ -39,6 +39,9 @@ __all__ = ["Restoring"]
 Visit = Callable[[Member, Callable[[bool], None]], None]
 """What is done at a member; then whether it is ready."""
 
+_NUMBERS = 2**62
+"""Of losses (`Lost.number`); another life begins elsewhere, so no two losses have one."""
+
 
 class Restoring:
     """Restores the arcs of an owner's range that nobody holds.
@@ -96,7 +99,9 @@ class Restoring:
         self._walk(lambda m, then: self._records.fetch(m, low, high, then), gathered)
 
     def _tell(self, low: int, high: int) -> None:
-        number = self._told.setdefault((low, high), self._custody.greatest)
+        # Only its owners know the number of a custody, so the next owner may count up to the same.
+        mine = (self._ring.me.identifier + self._custody.greatest) % _NUMBERS
+        number = self._told.setdefault((low, high), mine)
         lost = Lost(to_wire(low), to_wire(high), number)
 
         def visit(member: Member, then: Callable[[bool], None]) -> None:
