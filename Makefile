@@ -20,6 +20,8 @@ DIST   ?= dist
 JOBS   ?= 2
 # Seconds for each fuzz entry of a nightly run.
 FUZZ   ?= 60
+# Faults to seed, by name; all if empty.
+FAULTS ?=
 # Of a nightly run, e.g. 2/5 for the second of five parts; the kernel's own tests are in the first.
 PART   ?=
 
@@ -31,7 +33,7 @@ KERNEL_SOURCES := Cargo.toml Cargo.lock $(shell find kernel -type f \( -name '*.
 # PyO3 asks this interpreter how to build, so that clippy and maturin agree.
 CARGO := PYO3_PYTHON=$(abspath $(PYTHON_VENV)) cargo
 
-.PHONY: help demo demo-dht demo-net test check bench figures nightly fmt build wheels clean kernel rust-tests
+.PHONY: help demo demo-dht demo-net test check bench figures nightly seeded-faults fmt build wheels clean kernel rust-tests
 
 help: ## list the targets
 	@echo "Pathcast: filter XML messages by hundreds of thousands of standing XPath queries."
@@ -84,6 +86,9 @@ nightly: $(STAMPS)/python kernel ## the long differential, fuzz, fault and cost 
 	fi
 	@echo "==> pytest -m nightly"
 	@PATHCAST_PART=$(PART) $(BIN)/pytest -m nightly $(PYTEST)
+
+seeded-faults: $(STAMPS)/python kernel ## put faults into the kernel, one at a time; the tests must find each (FAULTS="gate last" for some)
+	@$(PYTHON_VENV) tools/seeded_faults.py $(FAULTS)
 
 fmt: $(STAMPS)/python ## format Python and Rust sources
 	@$(BIN)/ruff check --fix-only --quiet $(PYTHON_CODE)

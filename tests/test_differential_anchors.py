@@ -79,6 +79,11 @@ ANCHORS = (
     "//a[.//b/@x = 1][.//c/@x = 1]",
     "/r/*[b[@x='1']/c]/d[@y]",
     "/r/*[a[b[@x='1']]]",
+    # Conditions of a nested path above one of its own `//` steps.
+    "//a[e[@x='1']//b]",
+    "/r/a[e[@x][@y]//b]",
+    "//a[*[@x]/e[@y]//b]",
+    "//a[e[c]//b][d]",
     "//a[b][2]",
     "//a[2][b]",
     "//a[b[2]][c]",
@@ -131,6 +136,7 @@ def test_nested_paths_that_hold_apart(engine: EngineName) -> None:
         "same": "//a[b='1'][b='2']",
         "one": "//a[b[@x][@y]]",
         "two": "//a[b[@x]][b[@y]]",
+        "below": "//a[b[@x]//c]",
     }
     expected = {
         "<r><a><b/></a><a><c/></a></r>": {"apart"},
@@ -143,6 +149,8 @@ def test_nested_paths_that_hold_apart(engine: EngineName) -> None:
         "<r><a><b x=''/><b y=''/></a></r>": {"two"},
         "<r><a><b x='' y=''/></a></r>": {"one", "two"},
         "<r><a><b x=''/></a><a><b y=''/></a></r>": set(),
+        "<r><a><b x=''><c/></b></a></r>": {"deep", "below"},
+        "<r><a x=''><b><c/></b></a></r>": {"deep"},
     }
     index = made_by(engine, QueryIndex)
     index.register([Query(query_id, text) for query_id, text in queries.items()])
