@@ -150,7 +150,7 @@ class BrokerState:
     def start(self, now: float) -> None:
         """Begin, from what was saved."""
         self._root.time_is(now)
-        # Two that begin in the same millisecond are told apart by their incarnations.
+        # Two lives that begin in one millisecond rarely give their streams the same number.
         clock = int(now * 1000) << 10 | self._incarnation & 1023
         self._began = max(clock, self._began + 1)
         self.outcome.save("began", self._began)
@@ -484,9 +484,7 @@ class BrokerState:
 
     def _is_of_elder(self, peer: str, said: Sequence[Announcement]) -> bool:
         """Whether a neighbour speaks of itself, and another process of its name began later."""
-        known = self.announcements.presence(peer)
-        spoken = [one.body for one in said if one.owner == peer and isinstance(one.body, Presence)]
-        return known is not None and any(each.began < known.began for each in spoken)
+        return any(one.owner == peer and self.announcements.is_of_elder(one) for one in said)
 
     def _lapse(self) -> None:
         """Messages were not kept for this broker."""
