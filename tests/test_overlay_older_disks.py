@@ -11,6 +11,7 @@ pytest.importorskip("msgspec")
 
 from pathcast.overlay.broker_node import NodeSettings
 from pathcast.overlay.broker_settings import ProtocolSettings
+from pathcast.overlay.deliveries import Lapsed
 from pathcast.overlay.lives import LIVES_MAX, begun, common_end, do_agree, life_at
 from pathcast.overlay.local_queries import KeptCursor
 from pathcast.overlay.safeguards import ALL
@@ -134,6 +135,11 @@ def a_root_that_returns_to_what_it_left() -> Scenario:
     )
 
 
+def is_lapse(what: str, said: object) -> bool:
+    """Whether a line of a network says that a subscriber is told of a loss."""
+    return what == "delivers" and isinstance(said, Lapsed)
+
+
 def has_lapsed(world: BrokerWorld, name: str) -> bool:
     """Whether a subscriber was told that messages may be lost, whichever they are."""
     known = world.subscriptions[name]
@@ -180,6 +186,23 @@ def test_one_of_two_processes_that_began_at_once_gives_way() -> None:
     for seed in range(12):
         world = BrokerWorld(two_roots_that_begin_at_once(), seed).run()
         assert world.deliveries["s"][-5:] == list(world.accepted)[-5:]
+
+
+def test_messages_of_the_elder_of_a_root_without_its_disk_are_told_of() -> None:
+    """The root that goes on has no stream, so that no other number says that one is over."""
+    later = scenario(
+        Step(8.0, "twin", ("r",)),
+        Step(9.0, "crash", ("r", False)),
+        Step(10.0, "restart", ("r",)),
+        *publications(20.0, 3, twin=True),
+        Step(25.0, "untwin", ("r",)),
+        Step(80.0, "crash", ("h",)),
+        Step(81.0, "restart", ("h",)),
+    )
+    world = BrokerWorld(later, 1).run()
+    assert len(world.accepted) == 3
+    told = [time for time, _, what, said in world.network.lines if is_lapse(what, said)]
+    assert 25.0 < max(told) < 80.0, "a host that begins again remembers that it has said so"
 
 
 @pytest.mark.parametrize("what", [two_hosts_and_two_roots, a_root_that_returns_to_what_it_left])

@@ -528,17 +528,24 @@ class BrokerState:
 
     def _is_latest(self, root: str, number: int) -> bool:
         """Whether subscribers have followed no later stream of a root, which is told otherwise."""
-        last = self._local.number(root)
+        last = self._local.number(root) or 0
         if number < last:
             self._spread([self.announcements.end_streams(root, last)])
         return number >= last
 
     def _note_other_stream(self, root: str, number: int) -> None:
-        """Subscribers are told if they have followed a stream of this root that is over."""
-        if self._local.number(root) not in (0, number):
-            self._lose()
-            if not number:  # the root has lost all that it had
-                self._local.begin(root, 0, ())
+        """Subscribers are told if they have followed a stream of this root that is over.
+
+        A root without a stream has lost all that it had; they are told again if another process of
+        its name had taken messages since, and says that its stream is over too.
+        """
+        number = number or -self.announcements.ended_streams(root)
+        followed = self._local.number(root)
+        if followed is None or followed == number or (followed <= 0 < number):
+            return
+        self._lose()
+        if number <= 0:
+            self._local.begin(root, number, ())
 
     def _spread(self, said: Iterable[Announcement | None], but: str = "") -> None:
         news = tuple(one for one in said if one is not None)
