@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from dataclasses import replace
 
 import msgspec
@@ -16,15 +18,18 @@ from pathcast.overlay.lives import LIVES_MAX, begun, common_end, do_agree, life_
 from pathcast.overlay.local_queries import KeptCursor
 from pathcast.overlay.safeguards import ALL
 from pathcast_lab.sim import Step
-from pathcast_lab.sim.broker_scenarios import random_scenario
+from pathcast_lab.sim.broker_scenarios import connection_faults, random_faults, random_scenario
 from pathcast_lab.sim.broker_world import BrokerWorld, Scenario, Violation
+from pathcast_lab.sim.faults import Faults
 
 LINE = (("a", "r"), ("a", "h"))
 
 
-def older_disks(seed: int) -> Scenario:
+def older_disks(seed: int, faults: Callable[[random.Random], Faults] = random_faults) -> Scenario:
     """Copies of disks take the place of disks, and processes begin from them."""
-    return random_scenario(seed, seconds=25.0, steps_a_second=4.0, disasters=0.4, older=0.5)
+    return random_scenario(
+        seed, seconds=25.0, steps_a_second=4.0, disasters=0.4, older=0.5, faults=faults
+    )
 
 
 def publications(start: float, count: int, *, twin: bool = False) -> list[Step]:
@@ -162,6 +167,14 @@ def test_nothing_is_lost_silently_by_older_disks_at_length(first: int) -> None:
         BrokerWorld(older_disks(seed), seed).run()
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("first", range(1000, 2500, 500))
+def test_nothing_is_lost_silently_by_older_disks_over_connections(first: int) -> None:
+    """Connections that are cut anywhere; 1077, 1253 and 1590 failed."""
+    for seed in range(first, first + 500):
+        BrokerWorld(older_disks(seed, connection_faults), seed).run()
+
+
 @pytest.mark.parametrize(
     ("what", "messages"), [(an_older_root, 40), (an_older_host, 25), (two_roots, 40)]
 )
@@ -206,7 +219,7 @@ def test_messages_of_the_elder_of_a_root_without_its_disk_are_told_of() -> None:
 
 
 @pytest.mark.parametrize("what", [two_hosts_and_two_roots, a_root_that_returns_to_what_it_left])
-def test_what_a_process_cannot_know_comes_again_after_a_notice(what: object) -> None:
+def test_a_message_comes_again_after_a_notice_where_no_process_can_know(what: object) -> None:
     assert callable(what)
     again = 0
     for seed in range(4):
