@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from dataclasses import replace
 
 import msgspec
@@ -11,19 +13,23 @@ pytest.importorskip("msgspec")
 
 from pathcast.overlay.broker_node import NodeSettings
 from pathcast.overlay.broker_settings import ProtocolSettings
+from pathcast.overlay.deliveries import Lapsed
 from pathcast.overlay.lives import LIVES_MAX, begun, common_end, do_agree, life_at
 from pathcast.overlay.local_queries import KeptCursor
 from pathcast.overlay.safeguards import ALL
 from pathcast_lab.sim import Step
-from pathcast_lab.sim.broker_scenarios import random_scenario
+from pathcast_lab.sim.broker_scenarios import connection_faults, random_faults, random_scenario
 from pathcast_lab.sim.broker_world import BrokerWorld, Scenario, Violation
+from pathcast_lab.sim.faults import Faults
 
 LINE = (("a", "r"), ("a", "h"))
 
 
-def older_disks(seed: int) -> Scenario:
+def older_disks(seed: int, faults: Callable[[random.Random], Faults] = random_faults) -> Scenario:
     """Copies of disks take the place of disks, and processes begin from them."""
-    return random_scenario(seed, seconds=25.0, steps_a_second=4.0, disasters=0.4, older=0.5)
+    return random_scenario(
+        seed, seconds=25.0, steps_a_second=4.0, disasters=0.4, older=0.5, faults=faults
+    )
 
 
 def publications(start: float, count: int, *, twin: bool = False) -> list[Step]:
@@ -82,6 +88,63 @@ def two_roots() -> Scenario:
     )
 
 
+def two_roots_that_begin_at_once() -> Scenario:
+    """Both begin from copies of one disk, before a clock is past what that disk says."""
+    return scenario(
+        *publications(3.0, 3),
+        Step(8.0, "crash", ("r",)),
+        Step(8.0, "restart", ("r",)),
+        Step(8.0, "twin", ("r",)),
+        Step(8.0, "crash", ("r",)),
+        Step(8.0, "restart", ("r",)),
+        *publications(9.0, 5),
+        *publications(9.1, 5, twin=True),
+        Step(25.0, "untwin", ("r",)),
+        *publications(70.0, 5),
+    )
+
+
+def with_one_behind(made: Scenario) -> Scenario:
+    """A broker behind the host, for which a root keeps what others have had."""
+    return replace(made, brokers=("a", "c", "h", "r"), links=(*LINE, ("c", "h")))
+
+
+def two_hosts_and_two_roots() -> Scenario:
+    """The later host has not had what the other one delivered, and follows another stream."""
+    return with_one_behind(
+        scenario(
+            Step(8.0, "twin", ("h",)),
+            *publications(11.9, 1),
+            Step(12.0, "twin", ("r",)),
+            *publications(13.0, 5),
+            Step(15.0, "wire", ("h", "c", True)),
+            Step(20.0, "untwin", ("r",)),
+            Step(70.0, "untwin", ("h",)),
+            *publications(130.0, 5),
+        )
+    )
+
+
+def a_root_that_returns_to_what_it_left() -> Scenario:
+    """The elder root ends and begins again: it is the later one, with what was left before."""
+    return with_one_behind(
+        scenario(
+            Step(7.0, "crash", ("c",)),
+            Step(8.0, "twin", ("r",)),
+            *publications(9.0, 3),
+            Step(12.0, "wire", ("r", "a", True)),
+            Step(20.0, "crash", ("r",)),
+            Step(25.0, "untwin", ("r",)),
+            *publications(130.0, 5),
+        )
+    )
+
+
+def is_lapse(what: str, said: object) -> bool:
+    """Whether a line of a network says that a subscriber is told of a loss."""
+    return what == "delivers" and isinstance(said, Lapsed)
+
+
 def has_lapsed(world: BrokerWorld, name: str) -> bool:
     """Whether a subscriber was told that messages may be lost, whichever they are."""
     known = world.subscriptions[name]
@@ -104,6 +167,14 @@ def test_nothing_is_lost_silently_by_older_disks_at_length(first: int) -> None:
         BrokerWorld(older_disks(seed), seed).run()
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("first", range(1000, 2500, 500))
+def test_nothing_is_lost_silently_by_older_disks_over_connections(first: int) -> None:
+    """Connections that are cut anywhere; 1077, 1253 and 1590 failed."""
+    for seed in range(first, first + 500):
+        BrokerWorld(older_disks(seed, connection_faults), seed).run()
+
+
 @pytest.mark.parametrize(
     ("what", "messages"), [(an_older_root, 40), (an_older_host, 25), (two_roots, 40)]
 )
@@ -121,6 +192,43 @@ def test_a_subscriber_is_told_and_gets_all_that_is_kept(what: object, messages: 
             (lapsed,) = world.subscriptions["s"].lapsed
             missed = [one for one, known in world.accepted.items() if known.is_in(lapsed)]
             assert missed == [one for one in world.accepted if one not in got]
+
+
+def test_one_of_two_processes_that_began_at_once_gives_way() -> None:
+    """The seeds draw the incarnations; where both say the same beginning, these decide."""
+    for seed in range(12):
+        world = BrokerWorld(two_roots_that_begin_at_once(), seed).run()
+        assert world.deliveries["s"][-5:] == list(world.accepted)[-5:]
+
+
+def test_messages_of_the_elder_of_a_root_without_its_disk_are_told_of() -> None:
+    """The root that goes on has no stream, so that no other number says that one is over."""
+    later = scenario(
+        Step(8.0, "twin", ("r",)),
+        Step(9.0, "crash", ("r", False)),
+        Step(10.0, "restart", ("r",)),
+        *publications(20.0, 3, twin=True),
+        Step(25.0, "untwin", ("r",)),
+        Step(80.0, "crash", ("h",)),
+        Step(81.0, "restart", ("h",)),
+    )
+    world = BrokerWorld(later, 1).run()
+    assert len(world.accepted) == 3
+    told = [time for time, _, what, said in world.network.lines if is_lapse(what, said)]
+    assert 25.0 < max(told) < 80.0, "a host that begins again remembers that it has said so"
+
+
+@pytest.mark.parametrize("what", [two_hosts_and_two_roots, a_root_that_returns_to_what_it_left])
+def test_a_message_comes_again_after_a_notice_where_no_process_can_know(what: object) -> None:
+    assert callable(what)
+    again = 0
+    for seed in range(4):
+        world = BrokerWorld(what(), seed).run()
+        got = world.deliveries["s"]
+        again += len(got) - len(set(got))
+        assert has_lapsed(world, "s")
+        assert got[-5:] == list(world.accepted)[-5:]
+    assert again, "the seeds do not reach what they are there for"
 
 
 @pytest.mark.parametrize(

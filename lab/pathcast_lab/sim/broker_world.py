@@ -193,7 +193,8 @@ class BrokerWorld:
     _cursor: dict[tuple[str, int, str, int], int] = field(default_factory=dict)
     _life: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     _handed: set[tuple[str, int, str, int, int, str, int]] = field(default_factory=set)
-    _taken_in: set[tuple[str, int, str]] = field(default_factory=set)
+    _taken_in: dict[tuple[str, int, str], int] = field(default_factory=dict)
+    """Id and version of a subscription, message -> stream in which it was taken."""
     _profiles: dict[tuple[str, int], str] = field(default_factory=dict)
     _inboxes: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     _read: dict[str, dict[tuple[str, int, str, int], int]] = field(default_factory=dict)
@@ -201,6 +202,7 @@ class BrokerWorld:
     _older_disks: Counter[str] = field(default_factory=Counter)
     _acknowledged: set[tuple[str, int]] = field(default_factory=set)
     _twins: dict[str, str] = field(default_factory=dict)
+    _had_twin: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.network = Network(
@@ -377,7 +379,8 @@ class BrokerWorld:
         for name in sorted(mine):
             kept = self._inboxes[host].get(name, [])
             unread = set(self.deliveries[name]) - set(kept)
-            self._taken_in -= {one for one in self._taken_in if one[0] == name and one[2] in unread}
+            for one in [one for one in self._taken_in if one[0] == name and one[2] in unread]:
+                del self._taken_in[one]
             known = self.subscriptions[name]
             known.delivered = [one for one in known.delivered if one not in unread]
             self.deliveries[name] = list(kept)
@@ -407,6 +410,7 @@ class BrokerWorld:
         """Another process of a broker's name begins from a copy of its disk."""
         if name not in self.left and (other := self.network.twin(name)) is not None:
             self._twins[name] = other
+            self._had_twin.add(name)
             self._older_disks[name] += 1
             self.harmed.add(name)
 
@@ -436,8 +440,8 @@ class BrokerWorld:
         if len(elders) != 1:
             raise Violation(f"of two processes named {name} {len(elders)} give way")
         later = twin if elders == [name] else name
-        network.untwin(name, later)
         del self._twins[name]
+        network.untwin(name, later)
         self._know_disk(name)
         for known in self.subscriptions.values():
             if known.in_force_at is None and (later, known.version) in self._acknowledged:
@@ -503,6 +507,8 @@ class BrokerWorld:
     def _end(self, name: str, disk: bool) -> None:
         self.crashed.add(name)
         self._life[name] += 1
+        if (one := self.network.name_of(name)) in self._twins:
+            self._older_disks[one] += 1  # begun again it is the later one, and returns to its disk
         if not disk:
             self.left.discard(name)
             self.harmed.add(name)
@@ -591,9 +597,12 @@ class BrokerWorld:
         taken = (name, given.version, given.message)
         # A root that comes back to a history that it had left has what hosts forgot of it then.
         may_return = self._older_disks[given.root] > 1
-        if taken in self._taken_in and not may_return:
+        # The later process of a host's name does not know what the other one has handed over; in
+        # another stream the position does not say it either.
+        is_unknown = host in self._had_twin and self._taken_in.get(taken) != given.stream
+        if taken in self._taken_in and not (may_return or is_unknown):
             raise Violation(f"{given} came twice to {name}")
-        self._taken_in.add(taken)
+        self._taken_in[taken] = given.stream
         if known.version == given.version:
             known.delivered.append(given.message)
         self.deliveries[name].append(given.message)

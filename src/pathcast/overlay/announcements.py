@@ -113,6 +113,11 @@ class Announcements:
         known = self._known.get((broker, ""))
         return known.body if known is not None and isinstance(known.body, Presence) else None
 
+    def is_of_elder(self, one: Announcement) -> bool:
+        """Whether a presence is of a life that began earlier than one of its name that is known."""
+        known = self._known.get((one.owner, ""))
+        return known is not None and isinstance(one.body, Presence) and _life(one) < _life(known)
+
     def presences(self) -> dict[str, Presence]:
         """By name, in the order of names."""
         return {
@@ -193,9 +198,9 @@ class Announcements:
 
     def _find_successor(self, one: Announcement, known: Announcement) -> None:
         """Whether a life that began later speaks for this broker."""
-        if not (isinstance(one.body, Presence) and isinstance(known.body, Presence)):
+        if not isinstance(one.body, Presence) or one.incarnation == self._incarnation:
             return
-        if one.incarnation != self._incarnation and one.body.began > known.body.began:
+        if _life(one) > _life(known):
             self.successor = one.body
 
     def _corrected(self, one: Announcement, known: Announcement | None) -> Announcement:
@@ -258,10 +263,19 @@ def _growth(one: Announcement, known: Announcement | None) -> int:
     return size_of_body(one.body) - (0 if known is None else size_of_body(known.body))
 
 
+def _life(one: Announcement) -> tuple[int, int]:
+    """Lives of one name, in order. Those that began at once are told apart by their incarnations.
+
+    Two processes that begin from copies of one disk, and whose clocks are behind it, both say that
+    they began right after the life before.
+    """
+    return (one.body.began if isinstance(one.body, Presence) else 0, one.incarnation)
+
+
 def _age(one: Announcement) -> tuple[int, ...]:
     body = one.body
     if isinstance(body, Presence):
-        return (body.began, one.version, one.incarnation)
+        return (*_life(one), one.version)
     if isinstance(body, StreamEnded):  # several may say so
         return (body.stream, one.version, one.incarnation)
     return (one.version, one.incarnation)

@@ -150,7 +150,7 @@ class BrokerState:
     def start(self, now: float) -> None:
         """Begin, from what was saved."""
         self._root.time_is(now)
-        # Two that begin in the same millisecond are told apart by their incarnations.
+        # Two lives that begin in one millisecond rarely give their streams the same number.
         clock = int(now * 1000) << 10 | self._incarnation & 1023
         self._began = max(clock, self._began + 1)
         self.outcome.save("began", self._began)
@@ -484,9 +484,7 @@ class BrokerState:
 
     def _is_of_elder(self, peer: str, said: Sequence[Announcement]) -> bool:
         """Whether a neighbour speaks of itself, and another process of its name began later."""
-        known = self.announcements.presence(peer)
-        spoken = [one.body for one in said if one.owner == peer and isinstance(one.body, Presence)]
-        return known is not None and any(each.began < known.began for each in spoken)
+        return any(one.owner == peer and self.announcements.is_of_elder(one) for one in said)
 
     def _lapse(self) -> None:
         """Messages were not kept for this broker."""
@@ -530,17 +528,24 @@ class BrokerState:
 
     def _is_latest(self, root: str, number: int) -> bool:
         """Whether subscribers have followed no later stream of a root, which is told otherwise."""
-        last = self._local.number(root)
+        last = self._local.number(root) or 0
         if number < last:
             self._spread([self.announcements.end_streams(root, last)])
         return number >= last
 
     def _note_other_stream(self, root: str, number: int) -> None:
-        """Subscribers are told if they have followed a stream of this root that is over."""
-        if self._local.number(root) not in (0, number):
-            self._lose()
-            if not number:  # the root has lost all that it had
-                self._local.begin(root, 0, ())
+        """Subscribers are told if they have followed a stream of this root that is over.
+
+        A root without a stream has lost all that it had; they are told again if another process of
+        its name had taken messages since, and says that its stream is over too.
+        """
+        number = number or -self.announcements.ended_streams(root)
+        followed = self._local.number(root)
+        if followed is None or followed == number or (followed <= 0 < number):
+            return
+        self._lose()
+        if number <= 0:
+            self._local.begin(root, number, ())
 
     def _spread(self, said: Iterable[Announcement | None], but: str = "") -> None:
         news = tuple(one for one in said if one is not None)

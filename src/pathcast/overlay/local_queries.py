@@ -37,7 +37,8 @@ class KeptCursor(msgspec.Struct, frozen=True, array_like=True):
     """How far the subscribers of a host have had a stream, on its disk.
 
     Attributes:
-        number: Of the stream.
+        number: Of the stream. Of a root that has lost its disk and begun no other stream, at most
+            0: less the number of the last stream that is over.
         position: Up to which they have had everything.
         lives: History that the position is of; none in files of before there were any.
     """
@@ -99,9 +100,10 @@ class LocalQueries:
         """Whether so many wait that they have to be seen to before anything else is taken."""
         return self._messages > LOCAL_WAITING_MAX
 
-    def number(self, root: str) -> int:
-        """Number of the stream of a root that subscribers follow; 0 for none."""
-        return self._cursors.get(root, KeptCursor()).number
+    def number(self, root: str) -> int | None:
+        """Number of the stream of a root that subscribers follow; None if they never did."""
+        kept = self._cursors.get(root)
+        return None if kept is None else kept.number
 
     def begin(self, root: str, number: int, lives: Lives) -> KeptCursor:
         """Where subscribers begin to follow a stream.

@@ -93,7 +93,7 @@ class Presence(msgspec.Struct, frozen=True, tag=True):
         term: Last expulsion of it that it knows of.
         left: It is a member no longer; nothing is kept for it.
         began: Grows with each life of it, with its clock: of two processes of one name, the one
-            that began later stays.
+            that began later stays; of equal ones, the one with the greater incarnation.
         lives: History of its stream (`pathcast.overlay.lives`).
     """
 
