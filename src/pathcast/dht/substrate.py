@@ -1,6 +1,6 @@
 """The interface of the structured overlay on which the automaton lies.
 
-Chord (`pathcast.dht.peer.Peer`), Kademlia and a ring that never changes all give it; the automaton
+Chord (`pathcast.dht.peer.RingPeer`), Kademlia and a ring that never changes all give it; the automaton
 does not know which.
 
 Source: 000, section 2.3: "any DHT that offers the standard lookup operation".
