@@ -127,7 +127,7 @@ def test_the_base_keeps_who_was_expelled_and_never_one_of_its_own() -> None:
     assert type(base.answer(Renew(life))).__name__ == "Done"
     base.answer(ExpelMember(life))
     base.answer(ExpelMember(Member("b1", 0)))
-    assert type(base.answer(Renew(life))).__name__ == "Refused"
+    assert type(base.answer(Renew(life))).__name__ == "RequestRefused"
     assert type(base.answer(Renew(other))).__name__ == "Done"
     assert type(base.answer(Renew(Member("b1", 0)))).__name__ == "Done"
     names = getattr(base.answer(Missing()), "names", None)

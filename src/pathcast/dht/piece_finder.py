@@ -5,10 +5,10 @@ what has been compiled of the others stays with them.
 
 Example:
     >>> from pathcast.dht.events import Events
-    >>> from pathcast.dht.piece_records import NOTHING, Link
+    >>> from pathcast.dht.piece_records import NOTHING, PieceLink
     >>> from pathcast.message import parse_message
     >>> finder = PieceFinder()
-    >>> finder.follow(PieceRecord(links={"start/a/b": Link("start/a/b", NOTHING)}))
+    >>> finder.follow(PieceRecord(links={"start/a/b": PieceLink("start/a/b", NOTHING)}))
     >>> message = EventTree(Events.of(parse_message(b"<a><b/><c/><b/></a>")))
     >>> finder.find(message, {"start/a": [1]})
     ([('start/a/b', 2), ('start/a/b', 6)], 3)
