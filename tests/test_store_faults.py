@@ -99,7 +99,7 @@ KILLED = """
 import os, signal, sys
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
-from pathcast.store import Profile, Removal, Store
+from pathcast.store import ProfileRecord, Removal, Store
 
 url = sys.argv[1]
 for fatal in range(0, 1000, int(sys.argv[2])):

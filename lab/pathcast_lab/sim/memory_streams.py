@@ -3,7 +3,7 @@
 Example:
     >>> import msgspec
     >>> from pathcast.protocol import Send
-    >>> from pathcast.transport.carrier import Carrier, NodeKind
+    >>> from pathcast.transport.carrier import Carrier, NodeAdapter
     >>> from pathcast.transport.disk import Disk
     >>> from pathcast.transport.frames import Codec
     >>> class Ping(msgspec.Struct, frozen=True, tag=True):
@@ -20,7 +20,7 @@ Example:
     ...         return []
     ...     def neighbour(self, name, up, now):
     ...         return [Send(name, Ping(7))] if up else []
-    >>> kind = NodeKind(Counter, Codec([Ping]))
+    >>> kind = NodeAdapter(Counter, Codec([Ping]))
     >>> async def main():
     ...     network = MemoryNetwork()
     ...     for name in "ab":

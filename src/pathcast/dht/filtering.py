@@ -21,7 +21,7 @@ Example:
     ...     print(peer, given.to, type(given.what).__name__)
     a ann Subscribed
     a ann Matched
-    b bob Published
+    b bob PublicationOutcome
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The interface of the structured overlay on which the automaton lies.
 
-Chord (`pathcast.dht.peer.RingPeer`), Kademlia and a ring that never changes all give it; the automaton
-does not know which.
+Chord (`pathcast.dht.peer.RingPeer`), Kademlia and a ring that never changes all give it; the
+automaton does not know which.
 
 Source: 000, section 2.3: "any DHT that offers the standard lookup operation".
 """

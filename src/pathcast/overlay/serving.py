@@ -5,7 +5,7 @@ of the broker, which keeps them on its disk as it keeps those that its own clien
 kept before and the service does not know any more, goes.
 
 Example:
-    >>> from pathcast.store.records import DeliveryProfile as Registered
+    >>> from pathcast.store.records import ProfileRecord as Registered
     >>> ann = Registered("p-1", "ann", "//a", "ids", host="b")
     >>> kept = kept_for(Served((ann,)), {"subscription/p-0": b"", "members": b""})
     >>> sorted(kept), kept["subscription/p-0"]

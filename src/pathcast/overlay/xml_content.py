@@ -2,14 +2,14 @@
 
 Example:
     >>> content = xml_content()
-    >>> from pathcast.overlay.content import Profile
+    >>> from pathcast.overlay.content import DeliveryProfile
     >>> tables, profiles = content.interests(), content.profiles()
     >>> _ = tables.set_neighbours(["east"])
-    >>> _ = tables.update("east", profiles.entries(Profile("//item[@sku='A7']")), [])
+    >>> _ = tables.update("east", profiles.entries(DeliveryProfile("//item[@sku='A7']")), [])
     >>> [sorted(names) for names in tables.route([b"<item sku='A7'/>", b"<item sku='B1'/>"])]
     [['east'], []]
     >>> text = "for $i in //item where $i/price < 3 return $i/price"
-    >>> profiles.add("s", Profile(text, "fragment"))
+    >>> profiles.add("s", DeliveryProfile(text, "fragment"))
     >>> profiles.answers([b"<item><price>2</price></item>", b"<item/>"])
     [{'s': (b'<price>2</price>',)}, {}]
 
