@@ -9,6 +9,7 @@ It knows no table.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -209,7 +210,7 @@ def _sqlite(url: URL, wait_seconds: float) -> Engine:
     def prepare(connection: Any, _: object) -> None:
         # Transactions are begun below: the driver would begin them late, and not around DDL.
         connection.isolation_level = None
-        (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        mode = _journal_mode(connection, wait_seconds)
         if mode != "wal":
             raise sqlite3.OperationalError(f"no write-ahead log here, but {mode}")
         connection.execute("PRAGMA synchronous = FULL")
@@ -220,3 +221,24 @@ def _sqlite(url: URL, wait_seconds: float) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+def _journal_mode(connection: sqlite3.Connection, wait_seconds: float) -> str:
+    """Turn a database to a write-ahead log; return the mode that it has then.
+
+    Of several connections that turn a new file at once SQLite refuses some without waiting.
+
+    Raises:
+        sqlite3.OperationalError: It is still locked after `wait_seconds`.
+    """
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        try:
+            (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        except sqlite3.OperationalError as error:
+            is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not is_busy or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return str(mode)
