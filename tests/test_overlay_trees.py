@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import pytest
 
 pytest.importorskip("msgspec")
@@ -106,7 +107,9 @@ def test_two_lives_that_say_different_things_in_one_version_are_told_apart() -> 
 def test_what_is_said_in_the_name_of_a_broker_is_corrected_by_it() -> None:
     known = Announcements("a", 7, [])
     known.say("", Presence(stream=3))
-    forged = announced(40, owner="a", stream=99)
+    elder = announced(40, owner="a", stream=99)
+    assert known.hear("c", [elder]) == [], "others prefer what the later life says"
+    forged = msgspec.structs.replace(elder, incarnation=7)
     (correction,) = known.hear("c", [forged])
     assert (correction.version, correction.body) == (41, Presence(stream=3))
     # A source of a life whose disk is lost is withdrawn.
