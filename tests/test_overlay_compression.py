@@ -171,6 +171,17 @@ def test_messages_that_many_links_carry_are_sampled_once() -> None:
     assert len(dictionaries._samples["shop"].messages) == 10
 
 
+def test_a_message_that_goes_over_several_links_is_compressed_once() -> None:
+    """If this fails, each neighbour of a broker costs what one costs."""
+    dictionaries = SourceDictionaries("z")
+    links = [LinkCompression(peer, "zstd", dictionaries) for peer in "bcd"]
+    told = forward(orders(10))
+    sent = [carried(each.outgoing(told)).messages for each in links]
+    assert sent[0] == sent[1] == sent[2]
+    counted = dictionaries.plain.compress.cache_info()  # type: ignore[attr-defined]
+    assert (counted.misses, counted.hits) == (10, 20)
+
+
 def test_other_roots_and_text_links_are_not_sampled() -> None:
     other = LinkCompression("b", "zstd", SourceDictionaries("z"))
     text = LinkCompression("b", "text", SourceDictionaries("a"))
@@ -216,7 +227,7 @@ assert OTHER is not None
         ("zstd", frame_of(b"<a/>" * 99) + b"x", "extra|unused|trailing|rame"),
         ("zstd", frame_of(b"<a/>" * 99, write_content_size=False), "length"),
         ("zstd", frame_of(b"\0" * (MESSAGE_BYTES_MAX + 1)), "allowed"),
-        ("zstd", OTHER.compressor.compress(orders(1)[0]), "was not told"),
+        ("zstd", OTHER.compress(orders(1)[0]), "was not told"),
     ],
 )
 def test_hostile_messages_are_refused_with_a_reason(format: str, body: bytes, reason: str) -> None:

@@ -24,9 +24,9 @@ pre- and post-processor). Differs: docs/adr/0017.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import Any, Final, TypeVar
 
@@ -61,14 +61,33 @@ SAMPLED_BYTES_MAX: Final = 16 << 10
 """Bytes of one message that a sample takes."""
 RENEW_SECONDS: Final = 3600.0
 """Age at which a source is sampled again."""
+MESSAGES_REMEMBERED: Final = 16
+"""Messages whose compressed form is kept for the next link; a message goes to all links at once."""
 SOURCES_MAX: Final = 32
 """Sources with a dictionary, of one broker and of one direction of a session; half a MiB each."""
 
 _P = TypeVar("_P", bound=Payload)
 
 
-class TrainedDictionary:
-    """A dictionary of zstd, with its name and what compresses with it.
+class Codec:
+    """Compresses and decompresses single messages, without a dictionary."""
+
+    @cached_property
+    def compress(self) -> Callable[[bytes], bytes]:
+        """Compress a message; a message that goes over several links is compressed once."""
+        return lru_cache(MESSAGES_REMEMBERED)(self._compressor().compress)
+
+    @cached_property
+    def decompressor(self) -> Any:
+        """Decompresses messages."""
+        return zstandard().ZstdDecompressor()
+
+    def _compressor(self) -> Any:
+        return zstandard().ZstdCompressor(level=LEVEL)
+
+
+class TrainedDictionary(Codec):
+    """A dictionary of zstd with its number; compresses and decompresses messages of its source.
 
     Args:
         data: As `zstandard.train_dictionary` wrote it.
@@ -102,15 +121,13 @@ class TrainedDictionary:
         return cls(found.as_bytes())
 
     @cached_property
-    def compressor(self) -> Any:
-        """Compresses messages of the source."""
-        self._dictionary.precompute_compress(level=LEVEL)
-        return zstandard().ZstdCompressor(level=LEVEL, dict_data=self._dictionary)
-
-    @cached_property
     def decompressor(self) -> Any:
         """Decompresses messages that were compressed with this dictionary."""
         return zstandard().ZstdDecompressor(dict_data=self._dictionary)
+
+    def _compressor(self) -> Any:
+        self._dictionary.precompute_compress(level=LEVEL)
+        return zstandard().ZstdCompressor(level=LEVEL, dict_data=self._dictionary)
 
 
 @dataclass(slots=True)
@@ -130,9 +147,13 @@ class SourceDictionaries:
 
     Args:
         broker: Its name.
+
+    Attributes:
+        plain: Compresses messages of sources without a dictionary.
     """
 
     def __init__(self, broker: str) -> None:
+        self.plain = Codec()
         self._broker = broker
         self._now = 0.0
         self._samples: dict[str, _Sample] = {}
@@ -270,7 +291,7 @@ class LinkCompression:
                 else:
                     self._told[one.source] = dictionary.number
                     new.append((one.source, dictionary.data))
-            packed = _compressor(dictionary).compress(one.body)
+            packed = (dictionary or self._dictionaries.plain).compress(one.body)
             if len(packed) < len(one.body):
                 one = msgspec.structs.replace(one, format=ZSTD, body=packed)
             messages.append(one)
@@ -308,7 +329,7 @@ class LinkCompression:
             dictionary = self._heard.get(one.source) if number else None
             if number != (0 if dictionary is None else dictionary.number):
                 raise self._refusal(ZSTD, f"its dictionary {number} was not told")
-            unpack = library.ZstdDecompressor() if dictionary is None else dictionary.decompressor
+            unpack = (dictionary or self._dictionaries.plain).decompressor
             body: bytes = unpack.decompress(one.body, allow_extra_data=False)
         except library.ZstdError as error:
             raise self._refusal(ZSTD, str(error)) from None
@@ -347,9 +368,3 @@ def zstandard() -> Any:
             "dependency.missing", purpose="zstd", module="zstandard", extra="net"
         ) from error
     return library
-
-
-def _compressor(dictionary: TrainedDictionary | None) -> Any:
-    if dictionary is not None:
-        return dictionary.compressor
-    return zstandard().ZstdCompressor(level=LEVEL)
