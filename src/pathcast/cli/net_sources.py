@@ -54,7 +54,7 @@ async def _sources(brokers: Reached) -> ExitCode:
                 {
                     "source": row.source,
                     "root": row.root,
-                    "schema_version": row.dictionary_version,
+                    "schema_version": row.schema_version,
                     "schema_length": row.schema_size,
                 }
             )
@@ -139,7 +139,7 @@ async def _register(brokers: Reached, source: str, schema: Path | None) -> ExitC
         await root_of(client, source)
         found = await client.ask(FindSource(source))
         assert isinstance(found, SourceFound)
-        number = found.entry.dictionary_version + 1
+        number = found.entry.schema_version + 1
         await client.ask(RegisterSourceRequest(source, SourceEntry(text, number)))
     say(f"{source} is registered; its schema has number {number}")
     return ExitCode.OK

@@ -364,7 +364,6 @@ class BrokerState:
         message: str,
         body: bytes,
         *,
-        format: str = "",
         trace: bool = False,
         numbered: Numbered | None = None,
         sender: str = "",
@@ -374,7 +373,7 @@ class BrokerState:
         Raises:
             PublicationError: See there.
         """
-        one = PublishedMessage(source, message, body, format, trace, numbered)
+        one = PublishedMessage(source, message, body, trace, numbered)
         return self.publish_all([one], sender)[0]
 
     def publish_all(self, publications: Sequence[PublishedMessage], sender: str = "") -> list[int]:

@@ -69,7 +69,7 @@ SOURCES_MAX: Final = 32
 _P = TypeVar("_P", bound=Payload)
 
 
-class Codec:
+class ZstdCodec:
     """Compresses and decompresses single messages, without a dictionary."""
 
     @cached_property
@@ -86,7 +86,7 @@ class Codec:
         return zstandard().ZstdCompressor(level=LEVEL)
 
 
-class TrainedDictionary(Codec):
+class TrainedDictionary(ZstdCodec):
     """A dictionary of zstd with its number; compresses and decompresses messages of its source.
 
     Args:
@@ -153,7 +153,7 @@ class SourceDictionaries:
     """
 
     def __init__(self, broker: str) -> None:
-        self.plain = Codec()
+        self.plain = ZstdCodec()
         self._broker = broker
         self._now = 0.0
         self._samples: dict[str, _Sample] = {}

@@ -111,12 +111,12 @@ class SourceEntry(msgspec.Struct, frozen=True, tag="Source"):
 
     Attributes:
         schema: Location or text of its schema.
-        dictionary_version: Number of the schema; travels in the header of each message.
+        schema_version: Number of the schema; travels in the header of each message.
         withdrawn: The source is no more.
     """
 
     schema: Text = ""
-    dictionary_version: Number = 0
+    schema_version: Number = msgspec.field(default=0, name="dictionary_version")
     withdrawn: bool = False
 
 
@@ -219,7 +219,7 @@ class StreamMessage(msgspec.Struct, frozen=True, tag="Published", omit_defaults=
         position: In the stream of its root, from 1.
         source: Data source.
         message: Id of the message, from the bytes that were published.
-        dictionary_version: Of the source's schema, 0 for none.
+        schema_version: Of the source's schema, 0 for none.
         format: "zstd" if `body` is compressed, else "" (`pathcast.overlay.compression`).
         trace: Brokers are to remember from whom they have it (`Broker.arrivals`).
         body: The message.
@@ -231,7 +231,7 @@ class StreamMessage(msgspec.Struct, frozen=True, tag="Published", omit_defaults=
     position: Number
     source: Tree
     message: Name
-    dictionary_version: Number
+    schema_version: Number = msgspec.field(name="dictionary_version")
     format: Tree
     trace: bool
     body: bytes

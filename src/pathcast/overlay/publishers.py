@@ -62,7 +62,6 @@ class PublishedMessage(msgspec.Struct, frozen=True):
         source: Its data source.
         message: Its id.
         body: The message.
-        format: Name of the wire format of `body`.
         trace: As of `StreamMessage`.
         numbered: By its publisher, if it numbers them.
     """
@@ -70,7 +69,6 @@ class PublishedMessage(msgspec.Struct, frozen=True):
     source: str
     message: str
     body: bytes
-    format: str = ""
     trace: bool = False
     numbered: Numbered | None = None
 

@@ -194,10 +194,8 @@ class StreamRoot:
                 positions.append(0)
                 continue
             at += 1
-            version = self.sources[one.source].dictionary_version
-            message = StreamMessage(
-                at, one.source, one.message, version, one.format, one.trace, one.body
-            )
+            version = self.sources[one.source].schema_version
+            message = StreamMessage(at, one.source, one.message, version, "", one.trace, one.body)
             self._publishers.took(one.numbered)
             self._taken.append(Logged(message, one.numbered, self._now))
             self.taken_bytes += len(one.body)

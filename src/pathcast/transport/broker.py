@@ -162,13 +162,13 @@ class SourceRow(msgspec.Struct, frozen=True):
     Attributes:
         source: Its id.
         root: Its root broker.
-        dictionary_version: Number of its schema.
+        schema_version: Number of its schema.
         schema_size: Characters of its schema.
     """
 
     source: str
     root: str
-    dictionary_version: int
+    schema_version: int = msgspec.field(name="dictionary_version")
     schema_size: int
 
 
@@ -569,7 +569,7 @@ def _sources(broker: BrokerState, after: str) -> SourcesListed:
     rows = []
     for name in behind[:ROWS_AT_ONCE]:
         root, entry = found[name]
-        rows.append(SourceRow(name, root, entry.dictionary_version, len(entry.schema)))
+        rows.append(SourceRow(name, root, entry.schema_version, len(entry.schema)))
     return SourcesListed(tuple(rows), rows[-1].source if len(behind) > len(rows) else "")
 
 
