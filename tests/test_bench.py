@@ -204,8 +204,8 @@ def test_one_broker_is_measured_after_its_deliveries_were_compared(
     bench: Bench, tmp_path: Path
 ) -> None:
     pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
-    from pathcast.errors import WrongCountError
     from pathcast_lab.bench.broker_node_run import Inbox, checked
+    from pathcast_lab.bench.wrong_count import WrongCountError
 
     assert bench("broker-node").exit_code == 0
     [benchmark] = only_record(tmp_path)["benchmarks"]

@@ -23,7 +23,6 @@ pytest.importorskip(
     "matplotlib", reason="matplotlib is not installed: pip install 'pathcast[bench]'"
 )
 
-from pathcast.errors import WrongCountError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.query.xquery import paper_form
@@ -38,6 +37,7 @@ from pathcast_lab.bench.definitions import default_directory, read_definition
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.figures.verdicts import Answer
 from pathcast_lab.bench.rounds import binary_array
+from pathcast_lab.bench.wrong_count import WrongCountError
 from pathcast_lab.workload import BIB, BOOK, BrokerWorkload, FlwrParameters
 from pathcast_papers import parse
 from pathcast_papers.message_broker.dissemination import ReferenceDissemination

@@ -20,7 +20,6 @@ pytest.importorskip(
 pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 
 from pathcast.chunking.names import path_text
-from pathcast.errors import WrongCountError
 from pathcast_lab.bench.chunking import experiments
 from pathcast_lab.bench.chunking.definition import ChunkingFigures, ChunkingSet
 from pathcast_lab.bench.chunking.experiments import ChunkingExperiment, run_experiment
@@ -30,6 +29,7 @@ from pathcast_lab.bench.definitions import default_directory, read_definition
 from pathcast_lab.bench.figures.output import read_run
 from pathcast_lab.bench.figures.point import Place
 from pathcast_lab.bench.figures.verdicts import Answer
+from pathcast_lab.bench.wrong_count import WrongCountError
 from pathcast_lab.cli import build_app
 from pathcast_lab.workload.scenarios import SCENARIOS
 

@@ -16,7 +16,7 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 from oracles import missing_reason
 from pathcast.engine import QueryIndex
-from pathcast.errors import ConfigError, WrongCountError
+from pathcast.errors import ConfigError
 from pathcast.model import Query
 from pathcast.spark import find_java
 from pathcast_lab.bench.definitions import default_directory, read_definition
@@ -27,6 +27,7 @@ from pathcast_lab.bench.deployments.measured import LATENCY, SENT, Measured
 from pathcast_lab.bench.deployments.page import deployments_table
 from pathcast_lab.bench.figures.page import BLANK
 from pathcast_lab.bench.figures.point import Place
+from pathcast_lab.bench.wrong_count import WrongCountError
 
 if missing_reason("kernel") is not None:
     pytest.skip(str(missing_reason("kernel")), allow_module_level=True)

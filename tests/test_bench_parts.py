@@ -15,7 +15,7 @@ if KERNEL_MISSING := missing_reason("kernel"):
     pytest.skip(KERNEL_MISSING, allow_module_level=True)
 
 from pathcast.engine import QueryIndex, Snapshot
-from pathcast.errors import ConfigError, MissingDependencyError, WrongCountError
+from pathcast.errors import ConfigError, MissingDependencyError
 from pathcast.model import Query
 from pathcast_lab.bench import checking
 from pathcast_lab.bench.broker_node import BrokerNodeDefinition
@@ -38,6 +38,7 @@ from pathcast_lab.bench.pipeline.definition import PipelineDefinition
 from pathcast_lab.bench.plot import draw
 from pathcast_lab.bench.rounds import binary_array
 from pathcast_lab.bench.timing import Spread, alternate, yardstick
+from pathcast_lab.bench.wrong_count import WrongCountError
 
 DEFINITIONS = Path(__file__).resolve().parent.parent / "lab" / "benchmarks"
 MESSAGES = binary_array([b"<a><b/></a>", b"<a><c/></a>"])

@@ -21,7 +21,6 @@ pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast
 if KERNEL_MISSING := missing_reason("kernel"):
     pytest.skip(KERNEL_MISSING, allow_module_level=True)
 
-from pathcast.errors import WrongCountError
 from pathcast.spark import run
 from pathcast.spark.settings import PipelineSettings, load_settings
 from pathcast.spark.workers import InProcess, SparkWorkers
@@ -48,6 +47,7 @@ from pathcast_lab.bench.pipeline.runner import (
     written_settings,
 )
 from pathcast_lab.bench.pipeline.stream import StreamCase, percentile
+from pathcast_lab.bench.wrong_count import WrongCountError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

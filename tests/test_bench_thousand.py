@@ -19,7 +19,6 @@ if missing_reason("kernel") is not None:
     pytest.skip(str(missing_reason("kernel")), allow_module_level=True)
 
 from pathcast.engine import QueryIndex
-from pathcast.errors import WrongCountError
 from pathcast.model import Query
 from pathcast.overlay.disjuncts import Disjunct, disjuncts_of
 from pathcast.overlay.generalisation import Generalisation, common_entry
@@ -63,6 +62,7 @@ from pathcast_lab.bench.overlay.topology import (
 )
 from pathcast_lab.bench.placement.definition import PatternParameters
 from pathcast_lab.bench.placement.pattern_queries import pattern_queries
+from pathcast_lab.bench.wrong_count import WrongCountError
 
 SHAPES: tuple[Shape, ...] = ("random", "preferential", "regions")
 

@@ -19,7 +19,6 @@ pytest.importorskip(
 pytest.importorskip("zstandard", reason="zstandard is not installed: pip install 'pathcast[net]'")
 pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 
-from pathcast.errors import WrongCountError
 from pathcast.workload import domain_graph
 from pathcast_lab.bench.definitions import default_directory, read_definition
 from pathcast_lab.bench.figures.output import read_run
@@ -30,6 +29,7 @@ from pathcast_lab.bench.wire.definition import WireFigures, WireSet
 from pathcast_lab.bench.wire.experiments import WireExperiment
 from pathcast_lab.bench.wire.page import measured_costs
 from pathcast_lab.bench.wire.statements import COMPLEXITIES, STATEMENTS, judge
+from pathcast_lab.bench.wrong_count import WrongCountError
 from pathcast_lab.cli import build_app
 from pathcast_papers.onyx.wire import encode
 from pathcast_papers.onyx.wire_formats import WireFormat, best_format

@@ -15,13 +15,14 @@ import pytest
 from door_messages import cases, message_of
 from flwr_cases import flwr_groups
 from generators import MessageShape, random_message
-from pathcast.errors import ConfigError, MessageError, MissingDependencyError, WireFormatError
+from pathcast.errors import ConfigError, MessageError, MissingDependencyError
 from pathcast.limits import Limits
 from pathcast.schema import parse_dtd
 from pathcast_papers import parse
 from pathcast_papers.onyx.dictionaries import Dictionaries, Dictionary
 from pathcast_papers.onyx.element_stream import decode_stream, encode_stream, is_stream
 from pathcast_papers.onyx.wire import decode, dictionary_of_schema, encode
+from pathcast_papers.onyx.wire_fault import WireFormatError
 from pathcast_papers.onyx.wire_formats import (
     FormatCost,
     WireFormat,
@@ -85,21 +86,26 @@ def test_what_is_decoded_is_what_was_encoded(format: WireFormat) -> None:
 
 
 HOSTILE = {
-    b"\x01\x04\x05\x09a": ("wire.end", 5),
-    b"\x01\x84\x00\x05\x01a": ("wire.number", 1),
-    b"\x01\x04\x00": ("wire.item", 2),
-    b"\x01\x04\x0d\x01a": ("wire.name", 2),
-    b"\x01\x05\x05\x01a": ("wire.length", 5),
-    b"\x02" + bytes(8) + b"\x04\x0d": ("wire.dictionary", 1),
-    b"\x01\xff\xff\xff\xff\x0f\x05\x01a": ("limit.message_bytes", 0),
+    b"\x01\x04\x05\x09a": ("ends 8 bytes before", 5),
+    b"\x01\x84\x00\x05\x01a": ("shortest form", 1),
+    b"\x01\x04\x00": ("an end, and no element", 2),
+    b"\x01\x04\x0d\x01a": ("name number 1 of 0", 2),
+    b"\x01\x05\x05\x01a": ("are announced", 5),
+    b"\x02" + bytes(8) + b"\x04\x0d": ("no dictionary of version", 1),
+    b"\x01\xff\xff\xff\xff\x0f\x05\x01a": ("message_bytes_max", 0),
 }
 
 
-@pytest.mark.parametrize("stream", HOSTILE, ids=[code for code, _ in HOSTILE.values()])
+@pytest.mark.parametrize("stream", HOSTILE, ids=[reason for reason, _ in HOSTILE.values()])
 def test_a_refusal_says_which_byte_of_the_stream(stream: bytes) -> None:
-    code, offset = HOSTILE[stream]
+    reason, offset = HOSTILE[stream]
     [(row, error)] = decode([None, stream], WireFormat.STREAM).refusals
-    assert (row, error.code, error.params["offset"]) == (1, code, offset)
+    assert row == 1
+    assert reason in str(error)
+    if isinstance(error, WireFormatError):
+        assert error.args[1] == offset
+    else:
+        assert error.params["offset"] == offset
 
 
 def test_damaged_streams_are_refused_or_are_other_texts() -> None:
@@ -130,9 +136,8 @@ def test_compressed_messages_are_bounded_before_they_are_made() -> None:
         with pytest.raises(MessageError, match="message_bytes_max"):
             decompress(good, format, len(MESSAGE) - 1)
         for bad in (good[:-1], good + b"x", b"", b"\x28\xb5\x2f\xfd\x00", b"<a/>"):
-            with pytest.raises(WireFormatError, match="not compressed") as caught:
+            with pytest.raises(WireFormatError, match="not compressed"):
                 decompress(bad, format, 1_000)
-            assert caught.value.code == "wire.compression"
     with pytest.raises(MessageError, match="message_bytes_max"):
         decompress(MESSAGE, WireFormat.TEXT, 10)
 
@@ -155,8 +160,10 @@ def test_one_bad_message_disturbs_no_other() -> None:
     packed = [good, b"junk", None, zlib.compress(bytes(9 << 20)), good]
     found = decode(packed, WireFormat.TEXT_ZLIB)
     assert found.messages.to_pylist() == [MESSAGE, None, None, None, MESSAGE]
-    codes = [(row, error.code) for row, error in found.refusals]
-    assert codes == [(1, "wire.compression"), (3, "limit.message_bytes")]
+    assert [row for row, _ in found.refusals] == [1, 3]
+    (_, junk), (_, bomb) = found.refusals
+    assert "not compressed by zlib" in str(junk)
+    assert "message_bytes_max" in str(bomb)
 
 
 def test_without_zstandard_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

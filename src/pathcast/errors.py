@@ -166,15 +166,6 @@ class ConstructionError(PathcastError, ValueError):
     family = "ConstructionError"
 
 
-class WireFormatError(MessageError):
-    """A message in a wire format, other than text, cannot be read. `params`: offset, as for text.
-
-    With the code `wire.dictionary` it can be read once the dictionary of that version is known.
-    """
-
-    family = "WireFormatError"
-
-
 class DtdRefusedError(MessageError):
     """The message has a document type declaration and the policy is `dtd="refuse"`."""
 
@@ -349,12 +340,6 @@ class SparkLostError(PathcastError, RuntimeError):
     """Spark has ended while a run needed it. What was committed is kept; the next run goes on."""
 
     family = "SparkLostError"
-
-
-class WrongCountError(PathcastError, RuntimeError):
-    """A benchmark found matches that differ from those of another engine; its times are void."""
-
-    family = "WrongCountError"
 
 
 def shown(text: str) -> str:
@@ -912,9 +897,6 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "Spark is gone: {reason}. What was committed stays as it is, and the next run goes on from "
         "there; if the memory of the machine was used up, the system has ended the JVM",
     ),
-    "bench.wrong_count": CatalogueEntry(
-        "WrongCountError", "{case}: {found} matches, {expected} by {oracle}; no time is reported"
-    ),
     "explain.differs": CatalogueEntry(
         "ExplanationBugError",
         "this is a bug of Pathcast: the engine {answer}, but {found}; please report it with the "
@@ -960,15 +942,6 @@ _ILL_FORMED: dict[str, str] = {
     "ns.uri.reserved": "namespace name {uri!r} is reserved",
     "ns.attribute.duplicate": "attribute {name!r} is there twice, under two prefixes",
 }
-_WIRE: dict[str, str] = {
-    "wire.end": "the stream ends {missing} bytes before something does",
-    "wire.number": "a number is not in its shortest form, or above 4294967295",
-    "wire.item": "the stream has {found}",
-    "wire.name": "name number {number} of {names} is asked for",
-    "wire.length": "the message has {given} bytes so far, and {expected} are announced",
-    "wire.dictionary": "no dictionary of version {version} is known here (any more)",
-    "wire.compression": "this is not compressed by {compression}: {reason}",
-}
 _ENCODING: dict[str, str] = {
     "encoding.unknown": "encoding {encoding!r} is not supported",
     "encoding.mismatch": "the declaration says {declared!r}, but the message is in {found}",
@@ -983,10 +956,6 @@ def _place(sentence: str) -> str:
 CATALOGUE |= {
     code: CatalogueEntry("IllFormedMessageError", _place(text))
     for code, text in _ILL_FORMED.items()
-}
-CATALOGUE |= {
-    code: CatalogueEntry("WireFormatError", "byte {offset}: " + text)
-    for code, text in _WIRE.items()
 }
 CATALOGUE |= {
     code: CatalogueEntry("EncodingError", _place(text)) for code, text in _ENCODING.items()
@@ -1004,7 +973,6 @@ FAMILIES: dict[str, type[PathcastError]] = {
         MessageBudgetError,
         ResultLimitError,
         ConstructionError,
-        WireFormatError,
         DtdRefusedError,
         UnreadableMessageError,
         UnknownQueryError,
@@ -1029,7 +997,6 @@ FAMILIES: dict[str, type[PathcastError]] = {
         UnavailableError,
         DiskError,
         SparkLostError,
-        WrongCountError,
     )
 }
 """Name of a family -> exception class."""

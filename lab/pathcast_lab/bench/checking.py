@@ -10,7 +10,8 @@ Example:
     >>> truth.confirm(4, 2)
     Traceback (most recent call last):
     ...
-    pathcast.errors.WrongCountError: small: 4 matches, 3 by the checked pass; no time is reported
+    pathcast_lab.bench.wrong_count.WrongCountError: small: 4 matches, 3 by \
+the checked pass; no time is reported
 
 It measures nothing.
 """
@@ -24,8 +25,8 @@ from itertools import accumulate
 import pyarrow as pa
 
 from pathcast.engine import ArrowBatch, QueryIndex, Snapshot
-from pathcast.errors import WrongCountError
 from pathcast.model import Query
+from pathcast_lab.bench.wrong_count import WrongCountError
 from pathcast_papers import answered, instead_of_the_kernel
 
 THREADS = 1
@@ -99,7 +100,6 @@ def lists(batch: ArrowBatch) -> list[list[int]]:
     if batch.stats.refused:
         taken = batch.stats.messages - batch.stats.refused
         raise WrongCountError(
-            "bench.wrong_count",
             case="messages taken by the door",
             found=taken,
             expected=batch.stats.messages,
@@ -167,9 +167,7 @@ def spread_sample(queries: Sequence[Query], count: int) -> list[Query]:
 
 def wrong_count(case: str, found: int, expected: int, oracle: str) -> WrongCountError:
     """The error that voids a benchmark."""
-    return WrongCountError(
-        "bench.wrong_count", case=case, found=found, expected=expected, oracle=oracle
-    )
+    return WrongCountError(case=case, found=found, expected=expected, oracle=oracle)
 
 
 def _difference(

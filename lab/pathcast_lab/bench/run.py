@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
-from pathcast.errors import JavaMissingError, MissingDependencyError, WrongCountError
+from pathcast.errors import JavaMissingError, MissingDependencyError
 from pathcast_lab.bench.adversarial import run_adversarial
 from pathcast_lab.bench.broker_node import BrokerNodeDefinition, BrokerNodeResult, run_broker_node
 from pathcast_lab.bench.cases import CaseResult
@@ -43,6 +43,7 @@ from pathcast_lab.bench.pipeline.definition import PipelineDefinition
 from pathcast_lab.bench.pipeline.run import PipelineResult, run_pipeline
 from pathcast_lab.bench.records import RecordsResult, run_records
 from pathcast_lab.bench.threads import ThreadsResult, run_threads
+from pathcast_lab.bench.wrong_count import WrongCountError
 
 BenchmarkName: TypeAlias = Literal[
     "filter",

@@ -37,10 +37,11 @@ import re
 from typing import Final
 from xml.parsers import expat
 
-from pathcast.errors import LimitExceededError, MessageError, Param, WireFormatError
+from pathcast.errors import LimitExceededError, MessageError
 from pathcast.limits import Limits
 from pathcast.message.decoding import decode_message
 from pathcast_papers.onyx.dictionaries import VERSION_BYTES, Dictionaries, Dictionary
+from pathcast_papers.onyx.wire_fault import WireFormatError
 
 IN_BAND: Final = 1
 WITH_DICTIONARY: Final = 2
@@ -218,10 +219,10 @@ class _Reader:
             version = self._run(VERSION_BYTES)
             dictionary = known.get(version)
             if dictionary is None:
-                raise _fault("wire.dictionary", 1, version=version.hex())
+                raise WireFormatError(f"no dictionary of version {version.hex()} is known", 1)
             self._names = [name.encode() for name in dictionary.names]
         elif stream[:1] != bytes([IN_BAND]):
-            raise _fault("wire.item", 0, found="a first byte that is no stream's")
+            raise WireFormatError("the stream has a first byte that is no stream's", 0)
 
     def read(self, bytes_max: int) -> bytes:
         length = self._number()
@@ -243,7 +244,7 @@ class _Reader:
             n, kind = divmod(self._number(), 8)
             is_run = kind in (_TEXT, _RAW) or (kind == _TEXT_END and n > 0)
             if is_run and (n == 0 or was_run):
-                raise _fault("wire.item", start, found="a run of text that follows another")
+                raise WireFormatError("the stream has a run of text that follows another", start)
             was_run = kind in (_TEXT, _RAW)
             if kind in (_TEXT_END, _TEXT, _RAW):
                 out += self._run(n)
@@ -251,7 +252,9 @@ class _Reader:
                 tag = self._run(n)
                 found = re.match(b"<(%s|)" % _NAME, tag)
                 if found is None:
-                    raise _fault("wire.item", start, found='a tag that does not begin with "<"')
+                    raise WireFormatError(
+                        'the stream has a tag that does not begin with "<"', start
+                    )
                 out += tag
                 if not tag.endswith(b"/>"):
                     opened.append(found[1])
@@ -259,12 +262,12 @@ class _Reader:
                 out += self._tag(kind, n, start, opened)
             if kind == _TEXT_END:
                 if not opened:
-                    raise _fault("wire.item", start, found="an end, and no element is open")
+                    raise WireFormatError("the stream has an end, and no element is open", start)
                 out += b"</" + opened.pop() + b">"
             if len(out) > length:
-                raise _fault("wire.length", start, given=len(out), expected=length)
+                raise _wrong_length(len(out), length, start)
         if len(out) != length:
-            raise _fault("wire.length", self._at, given=len(out), expected=length)
+            raise _wrong_length(len(out), length, self._at)
         return bytes(out)
 
     def _tag(self, kind: int, n: int, start: int, opened: list[bytes]) -> bytes:
@@ -273,7 +276,7 @@ class _Reader:
         if kind in (_START_ATTRIBUTES, _EMPTY_ATTRIBUTES):
             count = self._number()
             if count == 0:
-                raise _fault("wire.item", start, found="a tag with attributes that has none")
+                raise WireFormatError("the stream has a tag with attributes that has none", start)
             for _ in range(count):
                 at = self._at
                 attribute = self._name(self._number(), at)
@@ -290,14 +293,15 @@ class _Reader:
             self._names.append(self._run(self._number()))
             return self._names[-1]
         if n > len(self._names):
-            raise _fault("wire.name", at, number=n, names=len(self._names))
+            raise WireFormatError(f"name number {n} of {len(self._names)} is asked for", at)
         return self._names[n - 1]
 
     def _run(self, length: int) -> bytes:
         run = self._stream[self._at : self._at + length]
         if len(run) < length:
             missing = length - len(run)
-            raise _fault("wire.end", len(self._stream), missing=missing)
+            reason = f"the stream ends {missing} bytes before something does"
+            raise WireFormatError(reason, len(self._stream))
         self._at += length
         return run
 
@@ -310,8 +314,9 @@ class _Reader:
                 if (byte == 0 and shift) or value >= 1 << 32:
                     break
                 return value
-        raise _fault("wire.number", start)
+        raise WireFormatError("a number is not in its shortest form, or above 4294967295", start)
 
 
-def _fault(code: str, offset: int, **params: Param) -> WireFormatError:
-    return WireFormatError(code, line=1, column=offset + 1, offset=offset, **params)
+def _wrong_length(given: int, expected: int, offset: int) -> WireFormatError:
+    reason = f"the message has {given} bytes so far, and {expected} are announced"
+    return WireFormatError(reason, offset)

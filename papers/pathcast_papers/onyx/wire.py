@@ -18,11 +18,12 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from pathcast.engine.messages import Messages, joined, message_column
-from pathcast.errors import ConfigError, MessageError, PathcastError
+from pathcast.errors import ConfigError, MessageError
 from pathcast.limits import Limits
 from pathcast.schema import Element
 from pathcast_papers.onyx.dictionaries import Dictionaries, Dictionary
 from pathcast_papers.onyx.element_stream import decode_stream, encode_stream, is_stream
+from pathcast_papers.onyx.wire_fault import WireFormatError
 from pathcast_papers.onyx.wire_formats import WireFormat, compress, decompress
 
 
@@ -35,7 +36,7 @@ class Unpacked(NamedTuple):
     """
 
     messages: pa.Array
-    refusals: list[tuple[int, PathcastError]]
+    refusals: list[tuple[int, MessageError | WireFormatError]]
 
 
 def dictionary_of_schema(elements: Iterable[Element]) -> Dictionary:
@@ -112,11 +113,11 @@ def decode(
     """
     bytes_max = (limits or Limits()).message_bytes_max
     messages: list[bytes | None] = []
-    refusals: list[tuple[int, PathcastError]] = []
+    refusals: list[tuple[int, MessageError | WireFormatError]] = []
     for place, each in enumerate(joined(message_column(packed).chunks).to_pylist()):
         try:
             messages.append(None if each is None else _read(each, format, dictionaries, bytes_max))
-        except MessageError as error:
+        except (MessageError, WireFormatError) as error:
             messages.append(None)
             refusals.append((place, error))
     return Unpacked(pa.array(messages, pa.large_binary()), refusals)

@@ -26,7 +26,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Literal, cast
 
-from pathcast.errors import LimitExceededError, MissingDependencyError, WireFormatError
+from pathcast.errors import LimitExceededError, MissingDependencyError
+from pathcast_papers.onyx.wire_fault import WireFormatError
 
 Encoding = Literal["text", "stream", "dictionary"]
 Compression = Literal["none", "zlib", "zstd"]
@@ -152,9 +153,7 @@ def _zstandard() -> Any:
 
 
 def _not_compressed(compression: str, reason: str) -> WireFormatError:
-    return WireFormatError(
-        "wire.compression", line=1, column=1, offset=0, compression=compression, reason=reason
-    )
+    return WireFormatError(f"this is not compressed by {compression}: {reason}", 0)
 
 
 @dataclass(frozen=True, slots=True)

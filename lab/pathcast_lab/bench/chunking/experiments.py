@@ -19,13 +19,13 @@ from typing import Any, Final, TypeAlias, TypeVar
 from pathcast.chunking import Goal, StreamingChunker, cost, generate_chunking_scheme, optimal_scheme
 from pathcast.chunking.names import path_text
 from pathcast.engine import QueryIndex
-from pathcast.errors import WrongCountError
 from pathcast.model import Query
 from pathcast_lab.bench.chunking.definition import ChunkingFigure, ChunkingSet
 from pathcast_lab.bench.chunking.inputs import Prepared, element_sizes
 from pathcast_lab.bench.chunking.memory import measured
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.timing import Spread, undisturbed
+from pathcast_lab.bench.wrong_count import WrongCountError
 
 WHOLE: Final = "whole"
 """The measure of evaluation on the whole message, queries as they were registered."""
@@ -221,7 +221,6 @@ def _check(
     if found != expected:
         differing = next(key for key, count in expected.items() if found[key] != count)
         raise WrongCountError(
-            "bench.wrong_count",
             case=f"{experiment.figure.caption}, {prepared.queries[differing]}",
             found=found[differing],
             expected=expected[differing],

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from pathcast.chunking.evaluation import ChunkAnswer, ChunkEvaluator, ChunkTask, merged
 from pathcast.chunking.filtering_scheme import Chunking, QuerySet
 from pathcast.chunking.streaming import BLOCK_BYTES, StreamingChunker
-from pathcast.errors import WrongCountError
 from pathcast.limits import MIB, Limits
+from pathcast_lab.bench.wrong_count import WrongCountError
 from pathcast_lab.workload.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
@@ -83,7 +83,6 @@ def measured(prepared: Prepared, copies: int, folder: Path) -> Iterator[Held]:
     found = merged(answers)
     if found != replace(expected, prefix=()) or found.undecided:
         raise WrongCountError(
-            "bench.wrong_count",
             case=f"{whole.stat().st_size:,} bytes in {len(chunks)} chunks (queries)",
             found=len(found.query_ids),
             expected=len(expected.query_ids),

@@ -20,16 +20,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from pathcast.errors import (
-    ConfigError,
-    KernelMissingError,
-    MissingDependencyError,
-    PathcastError,
-    WrongCountError,
-)
+from pathcast.errors import ConfigError, KernelMissingError, MissingDependencyError, PathcastError
 from pathcast_lab.bench.definitions import SetName
 from pathcast_lab.bench.figures.point import COLUMNS, Value
 from pathcast_lab.bench.machine import Machine, commit, describe_machine, describe_software
+from pathcast_lab.bench.wrong_count import WrongCountError
 
 VALUES_FILE = "values.csv"
 RECORD_FILE = "record.json"

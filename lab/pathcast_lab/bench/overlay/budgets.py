@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from pathcast.errors import WrongCountError
 from pathcast.overlay.disjuncts import Disjunct, disjuncts_of
 from pathcast.overlay.generalisation import (
     LEVELS,
@@ -23,6 +22,7 @@ from pathcast.overlay.interest import LOCAL, Interests, Policy
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.overlay.definition import OverlayFigure, OverlaySet
 from pathcast_lab.bench.overlay.inputs import behind_links, messages_of, profiles_of
+from pathcast_lab.bench.wrong_count import WrongCountError
 
 OPTIMISED = "optimiser"
 COMMON = "common paths"
@@ -75,7 +75,6 @@ def run_budgets(
             kept = sum((rows & more).bit_count() for rows, more in pairs)
             if kept != (right := sum(rows.bit_count() for rows in wanted)):
                 raise WrongCountError(
-                    "bench.wrong_count",
                     case=f"{workload}, {series}",
                     found=kept,
                     expected=right,

@@ -29,7 +29,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import ceil, expm1, log1p
 
-from pathcast.errors import WrongCountError
 from pathcast.overlay.content import DeliveryProfile
 from pathcast.overlay.messages import (
     Forward,
@@ -47,6 +46,7 @@ from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.overlay.definition import OverlayFigure, OverlaySet
 from pathcast_lab.bench.overlay.inputs import messages_of, profiles_of
 from pathcast_lab.bench.timing import undisturbed
+from pathcast_lab.bench.wrong_count import WrongCountError
 from pathcast_lab.sim.memory_streams import MemoryNetwork
 
 BATCH = 100
@@ -238,7 +238,6 @@ async def _filled(carrier: Carrier, count: int) -> None:
         pass
     if found != count:
         raise WrongCountError(
-            "bench.wrong_count",
             case="deliveries of two brokers",
             found=found,
             expected=count,

@@ -19,7 +19,6 @@ from random import Random
 
 import numpy as np
 
-from pathcast.errors import WrongCountError
 from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.content import DeliveryProfile
 from pathcast.overlay.deliveries import InForce
@@ -31,6 +30,7 @@ from pathcast_lab.bench.overlay.definition import OverlayFigure, OverlaySet
 from pathcast_lab.bench.overlay.population import Classes, Population
 from pathcast_lab.bench.overlay.topology import Tree, set_of, tree_of
 from pathcast_lab.bench.timing import Spread, undisturbed
+from pathcast_lab.bench.wrong_count import WrongCountError
 from pathcast_lab.sim import Network
 from pathcast_lab.sim.toy_content import TOY
 
@@ -142,7 +142,6 @@ def run_changes(
             )
             if network.told != sum(told):
                 raise WrongCountError(
-                    "bench.wrong_count",
                     case=str(place),
                     found=network.told,
                     expected=sum(told),
@@ -226,7 +225,6 @@ def run_in_force(
                 found = simulated_times(tree, [(host, f"a{n}") for n, host in enumerate(hosts)])
                 if not np.allclose(found, times, atol=1e-6):
                     raise WrongCountError(
-                        "bench.wrong_count",
                         case=f"{shape} tree of {brokers} brokers: milliseconds until in force",
                         found=round(1000 * max(found)),
                         expected=round(1000 * max(times)),

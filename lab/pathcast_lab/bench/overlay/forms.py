@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from pathcast.errors import WrongCountError
 from pathcast.overlay.disjuncts import Form, disjuncts_of
 from pathcast.overlay.generalisation import Sample, table_bytes
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.overlay.definition import OverlayFigure, OverlaySet
 from pathcast_lab.bench.overlay.inputs import behind_links, messages_of, profiles_of
+from pathcast_lab.bench.wrong_count import WrongCountError
 
 
 def run_forms(
@@ -41,7 +41,6 @@ def run_forms(
             kept = sum((sample.rows(text) & found).bit_count() for text, found in rows.items())
             if kept != right:
                 raise WrongCountError(
-                    "bench.wrong_count",
                     case=f"{workload}, {form.value}",
                     found=kept,
                     expected=right,

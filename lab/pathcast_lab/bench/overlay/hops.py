@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from time import process_time
 from typing import Final
 
-from pathcast.errors import WrongCountError
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
 from pathcast.overlay.broker_settings import ProtocolSettings
 from pathcast.overlay.content import Content, DeliveryProfile
@@ -30,6 +29,7 @@ from pathcast.protocol import Deliver, Effect, Send, Wake
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.overlay.definition import OverlayFigure, OverlaySet
 from pathcast_lab.bench.timing import Spread
+from pathcast_lab.bench.wrong_count import WrongCountError
 
 CUT_THROUGH: Final = "cut-through"
 STORED: Final = "store-and-forward"
@@ -210,7 +210,6 @@ def _seconds(
         now += seconds + _SETTLING_SECONDS
     if len(line.delivered) != published:
         raise WrongCountError(
-            "bench.wrong_count",
             case=f"{line.hops} hops, {decided}",
             found=len(line.delivered),
             expected=published,

@@ -15,7 +15,6 @@ from random import Random
 
 import numpy as np
 
-from pathcast.errors import WrongCountError
 from pathcast.overlay.covered import CoveredEntries, RankedEntry
 from pathcast.overlay.disjuncts import Disjunct
 from pathcast.overlay.generalisation import ENTRY_BYTES, Optimiser, Sample
@@ -43,6 +42,7 @@ from pathcast_lab.bench.overlay.topology import (
     tree_of,
     weight,
 )
+from pathcast_lab.bench.wrong_count import WrongCountError
 
 TRIED = ("powers", "begins 4", "begins 2", "begins 1", "existence", "structure", "anything")
 """Levels that the optimiser may choose; those of several paths do nothing for entries of one."""
@@ -189,7 +189,6 @@ class NetworkTables:
         kept = sum((a & b).bit_count() for a, b in zip(crossed, self._crossed, strict=True))
         if kept != (right := sum(each.bit_count() for each in self._crossed)):
             raise WrongCountError(
-                "bench.wrong_count",
                 case=str(place),
                 found=kept,
                 expected=right,

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Final
 
-from pathcast.errors import WrongCountError
 from pathcast.overlay.content import LOCAL, DeliveryProfile, Sent, Verdict
 from pathcast.overlay.xml_content import XmlInterests, XmlProfiles
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.overlay.definition import OverlayFigure, OverlaySet
+from pathcast_lab.bench.wrong_count import WrongCountError
 
 CITIES: Final = 400
 ORDERS: Final = 20
@@ -74,7 +74,6 @@ def check_alike(
         expected, found = answered(asked, whole), answered(asked, parts)
         if found != expected:
             raise WrongCountError(
-                "bench.wrong_count",
                 case=case,
                 found=len(found),
                 expected=len(expected),

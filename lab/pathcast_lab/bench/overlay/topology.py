@@ -23,7 +23,7 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from pathcast.errors import WrongCountError
+from pathcast_lab.bench.wrong_count import WrongCountError
 
 FOLLOWED: Final = 20
 """Messages of each point that are followed from broker to broker."""
@@ -242,9 +242,7 @@ def check_reached(
 
 
 def _wrong(case: str, found: int, expected: int) -> WrongCountError:
-    return WrongCountError(
-        "bench.wrong_count", case=case, found=found, expected=expected, oracle="the tree"
-    )
+    return WrongCountError(case=case, found=found, expected=expected, oracle="the tree")
 
 
 def members(rows: int, count: int) -> np.ndarray:

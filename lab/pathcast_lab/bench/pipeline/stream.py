@@ -16,13 +16,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pathcast.errors import WrongCountError
 from pathcast.spark.journal import Journal
 from pathcast.spark.ledger import COMMITS, committed_batches
 from pathcast.spark.settings import PipelineSettings
 from pathcast.workload.documents import GeneratedMessage
 from pathcast_lab.bench.measures import Measure
 from pathcast_lab.bench.pipeline.cases import figures_of
+from pathcast_lab.bench.wrong_count import WrongCountError
 
 TICK_SECONDS = 0.02
 """So often the writer writes what is due."""
@@ -93,9 +93,7 @@ def wait_for(settings: PipelineSettings, files: int) -> None:
         if done != last:
             last, since = done, time.monotonic()
         if time.monotonic() - since > PATIENCE_SECONDS:
-            raise WrongCountError(
-                "bench.wrong_count", case="stream", found=done, expected=files, oracle="the writer"
-            )
+            raise WrongCountError(case="stream", found=done, expected=files, oracle="the writer")
         time.sleep(0.25)
 
 

@@ -23,7 +23,6 @@ import numpy as np
 import pyarrow as pa
 
 from pathcast.engine import QueryIndex
-from pathcast.errors import WrongCountError
 from pathcast.model import Query
 from pathcast.partition import HashPlacement, PepPlacement, Placement, candidate_patterns
 from pathcast_lab.bench.figures.point import Place, Value
@@ -34,6 +33,7 @@ from pathcast_lab.bench.placement.definition import (
     PlacementVariant,
 )
 from pathcast_lab.bench.timing import Spread
+from pathcast_lab.bench.wrong_count import WrongCountError
 
 RANDOM = "random"
 PEP = "PEP"
@@ -133,7 +133,6 @@ class Standing:
                 goes = goes_to.values.to_numpy()
                 if not np.isin(partitions, goes).all():
                     raise WrongCountError(
-                        "bench.wrong_count",
                         case=f"{figure.caption}, {series}: partitions with a match",
                         found=int(np.isin(partitions, goes).sum()),
                         expected=len(partitions),

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pathcast.engine import Matcher, QueryIndex, Snapshot
-from pathcast.errors import WrongCountError
 from pathcast.model import Query
 from pathcast.partition import (
     CostPlacement,
@@ -34,6 +33,7 @@ from pathcast.workload import (
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.placement.definition import PlacementDomain, PlacementFigure, PlacementSet
 from pathcast_lab.bench.timing import Spread, elapsed_ns, undisturbed, yardstick
+from pathcast_lab.bench.wrong_count import WrongCountError
 from pathcast_papers.onyx.exclusiveness import patterns_by_schema
 from pathcast_papers.onyx.occurrences import PathOccurrences
 
@@ -194,7 +194,6 @@ class _Bench:
             found[at] += np.diff(matcher.match_arrow(part).matches.offsets.to_numpy())
         if not np.array_equal(found, self._matches):
             raise WrongCountError(
-                "bench.wrong_count",
                 case=f"{self._figure.caption}, {self._domain}, {name}: matches",
                 found=int(found.sum()),
                 expected=int(self._matches.sum()),

@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 
 from pathcast.engine import QueryIndex
-from pathcast.errors import WrongCountError
 from pathcast.limits import MIB
 from pathcast.model import Query
 from pathcast.partition import PepPlacement
@@ -27,6 +26,7 @@ from pathcast.workload import SubscriptionParameters, generate_subscriptions
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.placement.definition import PlacementFigure, PlacementSet
 from pathcast_lab.bench.placement.realistic import SAMPLE, domain_messages, domain_queries
+from pathcast_lab.bench.wrong_count import WrongCountError
 
 CHUNK = 200_000
 """Queries that are placed together, and that the placement is made from."""
@@ -174,7 +174,6 @@ class _Visits:
                 found += int(part.offsets[-1].as_py())
         if found != expected:
             raise WrongCountError(
-                "bench.wrong_count",
                 case=f"{self._figure.caption}, {self._domain}: matches",
                 found=found,
                 expected=expected,

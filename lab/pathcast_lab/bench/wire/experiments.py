@@ -21,13 +21,13 @@ from typing import Final
 
 import pyarrow as pa
 
-from pathcast.errors import WrongCountError
 from pathcast.limits import Limits
 from pathcast.schema import ElementGraph
 from pathcast.workload import DocumentParameters, generate_documents
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.timing import Spread, elapsed_ns, undisturbed, yardstick
 from pathcast_lab.bench.wire.definition import WireFigure, WireFigures, WireSet
+from pathcast_lab.bench.wrong_count import WrongCountError
 from pathcast_papers import parse
 from pathcast_papers.onyx.dictionaries import Dictionaries, Dictionary
 from pathcast_papers.onyx.wire import decode, dictionary_of_schema, encode
@@ -262,6 +262,4 @@ def _sent_ns(messages: Sequence[bytes], is_kept: bool) -> float:
 
 
 def _wrong(case: str, format: str, found: str, expected: str) -> WrongCountError:
-    return WrongCountError(
-        "bench.wrong_count", case=f"{case}, {format}", found=found, expected=expected
-    )
+    return WrongCountError(f"{case}, {format}", found, expected, "what was sent")
