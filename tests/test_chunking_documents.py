@@ -19,7 +19,6 @@ from pathcast.chunking import (
     Cut,
     FilteringScheme,
     StreamingChunker,
-    cut_plainly,
     merged,
     tasks_of,
 )
@@ -31,6 +30,7 @@ from pathcast.workload import (
     generate_queries,
 )
 from pathcast_lab.workload.scenarios import SCENARIOS
+from pathcast_papers.chunking.plain import cut_plainly
 from shared_data import shared_dtd
 
 

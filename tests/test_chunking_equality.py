@@ -32,9 +32,9 @@ from pathcast.chunking.evaluation import (  # noqa: E402
     tasks_of,
 )
 from pathcast.chunking.filtering_scheme import Chunking, FilteringScheme  # noqa: E402
-from pathcast.chunking.plain import cut_plainly  # noqa: E402
 from pathcast.errors import PathcastError  # noqa: E402
 from pathcast.schema import ElementPaths, parse_dtd  # noqa: E402
+from pathcast_papers.chunking.plain import cut_plainly  # noqa: E402
 
 SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(6, 300))]
 CASES_A_SEED = 20

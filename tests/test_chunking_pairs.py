@@ -25,7 +25,6 @@ from pathcast.chunking import (
     PlacedChunking,
     Sizes,
     clean,
-    cut_plainly,
     merged,
     pair_tasks,
 )
@@ -39,6 +38,7 @@ from pathcast.partition import (
     PrefixPlacement,
 )
 from pathcast_lab.bench.chunking.inputs import element_sizes
+from pathcast_papers.chunking.plain import cut_plainly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,11 +19,12 @@ pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 from generators.alphabet import ALPHABET_WITH_NAMESPACES
 from generators.chunking_cases import Case
 from generators.message_text import MessageShape, in_some_encoding, random_message
-from pathcast.chunking import Chunking, Cut, FilteringScheme, StreamingChunker, cut_plainly
+from pathcast.chunking import Chunking, Cut, FilteringScheme, StreamingChunker
 from pathcast.errors import ConfigError, LimitExceededError, MessageError, PathcastError
 from pathcast.limits import MIB, Limits, StreamBounds
 from pathcast.message import parse_message
 from pathcast.schema import ElementPaths, parse_dtd
+from pathcast_papers.chunking.plain import cut_plainly
 
 SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(4, 200))]
 

@@ -15,7 +15,6 @@ import pathcast
 SOURCES = Path(__file__).resolve().parents[1] / "src" / "pathcast"
 
 EXCEPTIONS = """
-chunking message: decoding
 chunking query: names notation parser static syntax
 chunking schema: element_paths
 cli customize: delimited explained identity subscription_engines

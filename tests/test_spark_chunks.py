@@ -19,11 +19,12 @@ pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast
 from generators.chunking_cases import Case
 from oracles.engines import ENGINES, missing_reason
 from pathcast import Query, QueryIndex
-from pathcast.chunking import Chunking, cut_plainly
+from pathcast.chunking import Chunking
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
 from pathcast.spark.chunks import evaluate_chunks
 from pathcast.spark.workers import InProcess, SparkWorkers
+from pathcast_papers.chunking.plain import cut_plainly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

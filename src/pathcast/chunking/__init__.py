@@ -10,7 +10,7 @@ Example:
     ...     _ = chunking.register(query_id, text)
     >>> scheme = chunking.scheme()
     >>> message = b"<a><b><x>1</x><c/></b><d/></a>"
-    >>> cut = cut_plainly(scheme, message)
+    >>> cut = StreamingChunker(scheme).cut([message])
     >>> cut.chunks
     (b'<a><b><x>1</x><c/></b></a>', b'<a><d/></a>')
     >>> evaluator = ChunkEvaluator()
@@ -35,7 +35,6 @@ from pathcast.chunking.filtering_scheme import Chunk, Chunking, FilteringScheme
 from pathcast.chunking.needs import Need
 from pathcast.chunking.optimal import Goal, SchemeCost, Sizes, by_size, cost, optimal_scheme
 from pathcast.chunking.pairs import Pair, PairCost, PairPlan, PlacedChunking, pair_tasks
-from pathcast.chunking.plain import cut_plainly
 from pathcast.chunking.query_tree import QueryTree, QueryTreeNode
 from pathcast.chunking.scheme import Pick, generate_chunking_scheme, picks
 from pathcast.chunking.streaming import StreamingChunker
@@ -65,7 +64,6 @@ __all__ = [
     "by_size",
     "clean",
     "cost",
-    "cut_plainly",
     "generate_chunking_scheme",
     "merged",
     "optimal_scheme",

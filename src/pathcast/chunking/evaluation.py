@@ -5,14 +5,14 @@ each other, so they can be done anywhere, in any order; what comes first can be 
 
 Example:
     >>> from pathcast.chunking.filtering_scheme import Chunking
-    >>> from pathcast.chunking.plain import cut_plainly
+    >>> from pathcast.chunking.streaming import StreamingChunker
     >>> chunking = Chunking(1)
     >>> for query_id, text in {"q1": "/a/b[c]/d", "q2": "/a/b/d/e", "q3": "//b"}.items():
     ...     _ = chunking.register(query_id, text)
     >>> message = b"<a><b><c/><d/></b></a>"
     >>> scheme = chunking.scheme()
     >>> evaluator = ChunkEvaluator()
-    >>> tasks = tasks_of(scheme, message, cut_plainly(scheme, message))
+    >>> tasks = tasks_of(scheme, message, StreamingChunker(scheme).cut([message]))
     >>> merged(evaluator.evaluate(task) for task in tasks).query_ids
     ('q1', 'q3')
 

@@ -12,7 +12,7 @@ Example:
     >>> from pathcast import Query
     >>> from pathcast.chunking.cut import Cut
     >>> from pathcast.chunking.evaluation import ChunkEvaluator, merged
-    >>> from pathcast.chunking.plain import cut_plainly
+    >>> from pathcast.chunking.streaming import StreamingChunker
     >>> from pathcast.partition import HashPlacement
     >>> queries = [Query("q1", "/a/b/x[@v = 1]"), Query("q2", "/a/c/x[@v = 2]"), Query("q3", "/a")]
     >>> placed = PlacedChunking([HashPlacement(2)], chunks_max=2)
@@ -20,7 +20,8 @@ Example:
     >>> sizes = Sizes(40, {(("", "a"), ("", "b")): 20, (("", "a"), ("", "c")): 20})
     >>> plan = placed.plan(sizes, bytes_max=1 << 20)
     >>> message = b"<a><b><x v='1'/></b><c><x v='2'/></c></a>"
-    >>> tasks = pair_tasks(plan, message, cut_plainly(plan.scheme, message))
+    >>> cut = StreamingChunker(plan.scheme).cut([message])
+    >>> tasks = pair_tasks(plan, message, cut)
     >>> evaluator = ChunkEvaluator()
     >>> placed.ids_of(merged(map(evaluator.evaluate, tasks)).query_ids)
     ['q1', 'q2', 'q3']

@@ -1,7 +1,7 @@
 """The streaming chunker: a message without an upper bound, cut into all its chunks in one pass.
 
-What `pathcast.chunking.plain` does for a message in memory, the kernel does here for one that comes
-in blocks. It holds the longest tag, the start tags of open elements and what nobody has taken yet.
+The kernel follows the label paths of all chunks at once. It holds the longest tag, the start tags
+of open elements and what nobody has taken yet.
 
 Example:
     >>> import io

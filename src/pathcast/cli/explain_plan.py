@@ -12,9 +12,10 @@ from pathcast.cli.options import Format
 from pathcast.customize import Broker, Deliveries
 from pathcast.customize.subscription_files import read_subscriptions
 from pathcast.errors import shown
+from pathcast.kernel import parse
 from pathcast.limits import Limits
 from pathcast.lint import lint
-from pathcast.message import MessageTree, parse_message
+from pathcast.message import MessageTree
 from pathcast.model import Subscription
 
 _ABOUT_NAMES: Final = ("PL101", "PL102", "PL103", "PL104", "PL105")
@@ -57,7 +58,7 @@ def explain_subscription(
         if found is not None:
             out.print(_result_text(found))
         if message is not None and found is not None and _is_nothing(found):
-            for line in _unknown_names(query, parse_message(message, limits), namespaces):
+            for line in _unknown_names(query, parse(message, limits), namespaces):
                 out.print(f"  {line}")
     is_refused = found is not None and (found.error is not None or bool(found.verdicts))
     return ExitCode.REFUSED if faults or is_refused else ExitCode.OK

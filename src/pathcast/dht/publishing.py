@@ -20,8 +20,8 @@ from pathcast.dht.piece_messages import Body, FetchBody, Problem, Ran, Visit
 from pathcast.dht.piece_publishing import Execution, PieceWay
 from pathcast.dht.piece_running import checked_visits
 from pathcast.dht.safeguards import ALL_SAFEGUARDS, RingSafeguards
+from pathcast.kernel import parse
 from pathcast.limits import Limits
-from pathcast.message import parse_message
 from pathcast.protocol import Deliver, Effect
 
 __all__ = ["PublicationOutcome", "Publishing"]
@@ -110,7 +110,7 @@ class Publishing:
         Raises:
             MessageError: The door refuses the message.
         """
-        message = EventTree(Events.of(parse_message(body, self._limits)))
+        message = EventTree(Events.of(parse(body, self._limits)))
         self._count += 1
         name = f"{self._life} {self._count} {self._name}"
         self._open[name] = Execution(name, to, body, message, Ledger(START))

@@ -5,7 +5,7 @@ back ids. So no worker needs memory for the whole message, unless there is a pot
 first answers are there when the smallest chunk is done.
 
 Example:
-    >>> from pathcast.chunking import Chunking, cut_plainly
+    >>> from pathcast.chunking import Chunking, StreamingChunker
     >>> from pathcast.spark.workers import InProcess
     >>> chunking = Chunking(2)
     >>> for query_id, text in {"q1": "/a/b[x]", "q2": "/a/c", "q3": "/a/c/d"}.items():
@@ -13,7 +13,7 @@ Example:
     >>> message = b"<a><b><x/></b><c/></a>"
     >>> scheme = chunking.scheme()
     >>> answer = evaluate_chunks(
-    ...     InProcess(), scheme, message, cut_plainly(scheme, message))
+    ...     InProcess(), scheme, message, StreamingChunker(scheme).cut([message]))
     >>> answer.query_ids
     ('q1', 'q2')
 

@@ -1,9 +1,8 @@
 """The plain chunker: a whole message in, its chunks out, in Python.
 
-What the streaming chunker of the kernel does, in few lines: names are followed down the label paths
-of all chunks at once; inside a subtree that a chunk keeps, bytes are copied; a single node is its
-start tag and end tag. Start tags of open elements wait until a chunk needs them, so an element that
-has nothing for a chunk leaves nothing in it.
+Names are followed down the label paths of all chunks at once; inside a subtree that a chunk keeps,
+bytes are copied; a single node is its start tag and end tag. Start tags of open elements wait until
+a chunk needs them, so an element that has nothing for a chunk leaves nothing in it.
 
 Example:
     >>> from pathcast.chunking.filtering_scheme import Chunking
