@@ -106,9 +106,9 @@ def test_known_count_that_differs_voids_the_times(bench: Bench, tmp_path: Path) 
 
 
 def test_the_other_benchmarks_of_one_machine(bench: Bench, tmp_path: Path) -> None:
-    result = bench("door", "records", "threads", "conditions")
+    result = bench("door", "records", "compression", "threads", "conditions")
     assert result.exit_code == 0, result.output
-    door, records, threads, conditions = only_record(tmp_path)["benchmarks"]
+    door, records, compression, threads, conditions = only_record(tmp_path)["benchmarks"]
     assert [case["case"] for case in door["results"]] == [
         f"{name} generated" for name in ("news", "payments", "alerts")
     ]
@@ -116,6 +116,9 @@ def test_the_other_benchmarks_of_one_machine(bench: Bench, tmp_path: Path) -> No
     assert {m["aim"] for m in door["measures"] if m["name"] == "door by lxml"} == {"<= 0.35"}
     assert records["results"][0]["records"] == 16 * 200
     assert {m["aim"] for m in records["measures"] if "by door" in m["name"]} == {">= 0.8", ">= 1.7"}
+    for case in compression["results"]:
+        ratios = {packing["name"]: packing["ratio"] for packing in case["packings"]}
+        assert 0 < ratios["zstd, dictionary"] < ratios["zstd"] < 1
     assert threads["results"][0]["matches"] > 0
     kinds = ("P=1", "P=20", "NP=1", "NP=3")
     assert [case["case"] for case in conditions["results"]] == [f"news {k} Q=300" for k in kinds]

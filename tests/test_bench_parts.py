@@ -24,6 +24,7 @@ from pathcast_lab.bench.customise import CustomiseDefinition
 from pathcast_lab.bench.definitions import (
     AdversarialDefinition,
     Aim,
+    CompressionDefinition,
     ConditionsDefinition,
     DoorDefinition,
     FilterDefinition,
@@ -154,6 +155,7 @@ def test_shipped_definitions_say_all_three_sets() -> None:
             MixedDefinition
             | DoorDefinition
             | RecordsDefinition
+            | CompressionDefinition
             | ThreadsDefinition
             | CustomiseDefinition
             | PipelineDefinition
@@ -167,6 +169,7 @@ def test_shipped_definitions_say_all_three_sets() -> None:
         "adversarial": AdversarialDefinition,
         "door": DoorDefinition,
         "records": RecordsDefinition,
+        "compression": CompressionDefinition,
         "threads": ThreadsDefinition,
         "customise": CustomiseDefinition,
         "pipeline": PipelineDefinition,

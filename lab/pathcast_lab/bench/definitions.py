@@ -185,7 +185,7 @@ class ConditionsDefinition(FilterDefinition):
 
 
 class DoorSet(Strict):
-    """What one set of `door` runs: messages generated a workload, files a domain, rounds."""
+    """One set of `door` or `compression`: messages generated a workload, files a domain, rounds."""
 
     generated: int = Field(ge=1)
     files_a_domain: int = Field(ge=1)
@@ -194,6 +194,10 @@ class DoorSet(Strict):
 
 class DoorDefinition(BenchmarkDefinition[DoorSet]):
     """`lab/benchmarks/door.toml`."""
+
+
+class CompressionDefinition(BenchmarkDefinition[DoorSet]):
+    """`lab/benchmarks/compression.toml`; of its messages one half is the sample."""
 
 
 class ThreadsSet(Strict):

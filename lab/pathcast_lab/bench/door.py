@@ -70,6 +70,12 @@ def run_door(
             parameters = domain.documents(chosen.generated, definition.seed)
             messages = list(generate_documents(domain_graph(name), parameters))
             yield _case(f"{name} generated", messages, chosen, say)
+    for name, messages in shared_messages(chosen.files_a_domain, say):
+        yield _case(name, messages, chosen, say)
+
+
+def shared_messages(most: int, say: Callable[[str], None]) -> Iterator[tuple[str, list[bytes]]]:
+    """The messages of each domain of the shared data, at most some of each; none without it."""
     shared = shared_data()
     if shared is None:
         say("no shared data: files of real domains are not measured")
@@ -81,8 +87,7 @@ def run_door(
             folders.append((folder.name, _files(folder)))
     for name, files in folders:
         if files:
-            messages = [path.read_bytes() for path in files[: chosen.files_a_domain]]
-            yield _case(name, messages, chosen, say)
+            yield name, [path.read_bytes() for path in files[:most]]
 
 
 def _files(folder: Path) -> list[Path]:

@@ -19,11 +19,13 @@ from pathcast.errors import JavaMissingError, MissingDependencyError
 from pathcast_lab.bench.adversarial import run_adversarial
 from pathcast_lab.bench.broker_node import BrokerNodeDefinition, BrokerNodeResult, run_broker_node
 from pathcast_lab.bench.cases import CaseResult
+from pathcast_lab.bench.compression import CompressionResult, run_compression
 from pathcast_lab.bench.conditions import run_conditions
 from pathcast_lab.bench.customise import CustomiseDefinition, CustomiseResult, run_customise
 from pathcast_lab.bench.definitions import (
     AdversarialDefinition,
     Aim,
+    CompressionDefinition,
     ConditionsDefinition,
     DoorDefinition,
     FilterDefinition,
@@ -49,6 +51,7 @@ BenchmarkName: TypeAlias = Literal[
     "filter",
     "door",
     "records",
+    "compression",
     "threads",
     "conditions",
     "mixed",
@@ -65,6 +68,7 @@ Result: TypeAlias = (
     FilterResult
     | DoorResult
     | RecordsResult
+    | CompressionResult
     | ThreadsResult
     | CaseResult
     | CustomiseResult
@@ -158,6 +162,7 @@ def _started(
         MixedDefinition
         | DoorDefinition
         | RecordsDefinition
+        | CompressionDefinition
         | ThreadsDefinition
         | CustomiseDefinition
         | PipelineDefinition
@@ -174,6 +179,9 @@ def _started(
         case "records":
             definition = read_definition(directory, name, RecordsDefinition)
             results = run_records(definition, definition.sets[chosen], source, tell)
+        case "compression":
+            definition = read_definition(directory, name, CompressionDefinition)
+            results = run_compression(definition, definition.sets[chosen], tell)
         case "threads":
             definition = read_definition(directory, name, ThreadsDefinition)
             results = run_threads(definition, definition.sets[chosen], linear, source, tell)
