@@ -21,7 +21,7 @@ from pathcast.overlay.compression import (
 )
 from pathcast.workload import DOMAINS, domain_graph, generate_documents
 from pathcast_lab.bench.definitions import CompressionDefinition, DoorSet
-from pathcast_lab.bench.door import shared_messages
+from pathcast_lab.bench.door import idle_matcher, shared_messages, taken_by_both
 from pathcast_lab.bench.measures import Measure
 from pathcast_lab.bench.timing import Spread, elapsed_ns, undisturbed, yardstick
 from pathcast_lab.bench.wrong_count import WrongCountError
@@ -79,13 +79,15 @@ def run_compression(
         WrongCountError: A message did not come back as it went in.
         MissingDependencyError: zstandard or lxml is not installed.
     """
+    matcher = idle_matcher()
     for name, domain in DOMAINS.items():
         parameters = domain.documents(2 * chosen.generated, definition.seed)
         messages = list(generate_documents(domain_graph(name), parameters))
         yield _case(f"{name} generated", messages, chosen.rounds, say)
     for name, messages in shared_messages(2 * chosen.files_a_domain, say):
-        if len(messages) > 1:
-            yield _case(name, messages, chosen.rounds, say)
+        taken = taken_by_both(messages, matcher)
+        if len(taken) > 1:
+            yield _case(name, taken, chosen.rounds, say)
 
 
 def _case(

@@ -100,7 +100,7 @@ def _case(
 ) -> DoorResult:
     say(case)
     matcher = idle_matcher()
-    taken = _taken_by_both(messages, matcher)
+    taken = taken_by_both(messages, matcher)
     elements = _check_elements(case, taken)
     array = binary_array(taken)
     truth = Truth(case, [0] * len(taken))
@@ -121,7 +121,8 @@ def idle_matcher() -> Matcher:
     return index.freeze().matcher(threads=THREADS)
 
 
-def _taken_by_both(messages: Sequence[bytes], matcher: Matcher) -> list[bytes]:
+def taken_by_both(messages: Sequence[bytes], matcher: Matcher) -> list[bytes]:
+    """The messages that neither the door nor lxml refuses."""
     try:
         from lxml.etree import LxmlError, fromstring
     except ModuleNotFoundError as error:
