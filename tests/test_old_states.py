@@ -33,6 +33,7 @@ from pathcast.errors import (
     ConfigError,
     DiskError,
     FrameError,
+    PeerError,
     SnapshotFormatError,
     UnavailableError,
 )
@@ -50,7 +51,7 @@ from pathcast.transport.carrier import Carrier
 from pathcast.transport.connection import ByteStream
 from pathcast.transport.database_file import DATABASE, FORMAT, RESTORED, back_up, restore
 from pathcast.transport.disk import Disk, InboxCursor, Waiting
-from pathcast.transport.frames import VERSION, decode_hello
+from pathcast.transport.frames import VERSION, EntryDecoder, decode_hello
 from pathcast.transport.local_processes import LocalProcesses, free_ports
 from pathcast.transport.local_ring import LocalRing
 from pathcast.transport.network import LocalNetwork
@@ -226,7 +227,7 @@ PORT = re.compile(r"(?<=127\.0\.0\.1:)\d+")
 
 
 async def told_to(
-    network: LocalProcesses, broker: str, client: str, decoder: msgspec.msgpack.Decoder[Any]
+    network: LocalProcesses, broker: str, client: str, decoder: EntryDecoder[Any]
 ) -> list[Any]:
     """What waits in an inbox."""
     found = []
@@ -355,6 +356,12 @@ def test_a_delivery_that_cannot_be_read_hides_no_other(
     assert first["position"] == 1
     assert "not of this version, and cannot be read" in first["notice"]
     assert (second["position"], second["dropped"]) == (2, 3)
+
+
+def test_a_follower_says_what_it_cannot_read() -> None:
+    for decoder in (DELIVERIES, TOLD):
+        with pytest.raises(PeerError, match="not of this version"):
+            decoder.decode(UNKNOWN)
 
 
 UNKNOWN = b"\x81\x01\x02"

@@ -709,6 +709,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     ),
     "config.invalid": CatalogueEntry("ConfigError", "{key}: {reason}"),
     "overlay.frame": CatalogueEntry("PeerError", "a frame cannot be read: {reason}"),
+    "inbox.entry": CatalogueEntry(
+        "PeerError",
+        "an entry of the inbox is not of this version, and cannot be read ({reason}); read the "
+        "inbox with the version of the node",
+    ),
     "overlay.acknowledged": CatalogueEntry(
         "PeerError", "frame {given} is acknowledged, {sent} were sent in this session"
     ),

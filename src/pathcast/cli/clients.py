@@ -15,7 +15,7 @@ from pathcast.cli.console import say, say_error, say_warning, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.messages import MESSAGES_HELP, read_batches
 from pathcast.customize.identity import message_id
-from pathcast.errors import shown
+from pathcast.errors import PeerError, shown
 from pathcast.limits import Limits
 from pathcast.query.query_warnings import warnings_of
 
@@ -149,8 +149,6 @@ async def print_inbox(
         follow: Whether to go on with what comes.
         settle: Whether to acknowledge what is printed, up to the first that cannot be read.
     """
-    import msgspec
-
     cursor = cursor_of(after)
     groups = client.deliveries(name, cursor) if follow else client.waiting(name, cursor)
     async for group in groups:
@@ -159,8 +157,8 @@ async def print_inbox(
             life = client.cursor.life
             try:
                 row = read(each.body)
-            except msgspec.DecodeError as error:
-                row = {"notice": f"it is not of this version, and cannot be read: {error}"}
+            except PeerError as error:
+                row = {"notice": error.message}
                 settle = False  # It stays in the inbox, and so does what follows.
             write_json_line({"position": each.position, "life": life, **row})
         typer.get_text_stream("stdout").flush()

@@ -53,11 +53,12 @@ def kept_for(served: Served, saved: Mapping[str, bytes]) -> dict[str, bytes | No
     active = [profile for profile in served.profiles if profile.state == "active"]
     same: set[str] = set()
     for profile in active:
-        key, made = f"subscription/{profile.id}", _subscription(profile)
-        if key in saved and msgspec.msgpack.decode(saved[key], type=HostedSubscription) == made:
+        key = f"subscription/{profile.id}"
+        record = _encode(_subscription(profile))
+        if saved.get(key) == record:
             same.add(key)
         else:
-            kept[key] = _encode(made)
+            kept[key] = record
     catalogs = {catalog.source: catalog for catalog in served.catalogs}
     for source in served.sources:
         kept[f"source/{source.id}"] = _encode(_entry(catalogs[source.id]))

@@ -77,7 +77,7 @@ from pathcast.protocol import Effect, Node, Send
 from pathcast.transport.broker_metrics import broker_metrics, missing_links
 from pathcast.transport.carrier import NodeAdapter
 from pathcast.transport.events import RareEvents, log_event
-from pathcast.transport.frames import FRAME_BYTES, Codec, Flow
+from pathcast.transport.frames import FRAME_BYTES, Codec, EntryDecoder, Flow
 from pathcast.transport.ids import check_id, shown
 from pathcast.transport.security import own_id
 
@@ -342,7 +342,7 @@ def _is_catalog(payload: Payload) -> bool:
 
 
 CODEC: Final = Codec((*KINDS, *REQUESTS, *ANSWERS), _flow)
-DELIVERIES: Final[msgspec.msgpack.Decoder[Told]] = msgspec.msgpack.Decoder(Told)
+DELIVERIES: Final[EntryDecoder[Told]] = EntryDecoder(msgspec.msgpack.Decoder(Told))
 
 
 def broker_kind(

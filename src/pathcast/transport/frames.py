@@ -25,11 +25,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
-from typing import Annotated, Any, Final, TypeVar, Union
+from typing import Annotated, Any, Final, Generic, TypeVar, Union
 
 import msgspec
 
-from pathcast.errors import FrameError
+from pathcast.errors import FrameError, PeerError
 from pathcast.protocol import grouped
 
 T = TypeVar("T")
@@ -186,6 +186,28 @@ def decode(decoder: msgspec.msgpack.Decoder[T], data: bytes, sender: str) -> T:
         return decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise FrameError("frame.unreadable", peer=sender, reason=str(error)) from error
+
+
+class EntryDecoder(Generic[T]):
+    """Reads the entries of an inbox.
+
+    Args:
+        decoder: Of what a process of this version puts there.
+    """
+
+    def __init__(self, decoder: msgspec.msgpack.Decoder[T]) -> None:
+        self._decoder = decoder
+
+    def decode(self, body: bytes) -> T:
+        """The entry.
+
+        Raises:
+            PeerError: It is none of this version ("inbox.entry").
+        """
+        try:
+            return self._decoder.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise PeerError("inbox.entry", reason=str(error)) from error
 
 
 def decode_frame(data: bytes, sender: str) -> PacketFrame:

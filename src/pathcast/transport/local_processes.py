@@ -14,21 +14,21 @@ import socket
 import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Final
-
-import msgspec
+from typing import ClassVar, Final, TypeVar
 
 from pathcast.errors import ConfigError, UnavailableError
 from pathcast.overlay.deliveries import OPERATOR
 from pathcast.transport.client import BrokerClient, followed
 from pathcast.transport.database_file import make_private
 from pathcast.transport.forked_start import start_forked
-from pathcast.transport.frames import Codec
+from pathcast.transport.frames import Codec, EntryDecoder
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.nodes import Nodes
 from pathcast.transport.process import Control, operator_of, read_control
 
 __all__ = ["LocalProcesses", "free_ports"]
+
+T = TypeVar("T")
 
 START_SECONDS: Final = 30.0
 START_EACH_SECONDS: Final = 2.0
@@ -178,9 +178,7 @@ class LocalProcesses(Nodes):
             return self.operator(name)
         return BrokerClient(client, Address(name, self._control(name).listen), self.CODEC)
 
-    async def followed(
-        self, name: str, decoder: msgspec.msgpack.Decoder[Any]
-    ) -> AsyncIterator[Any]:
+    async def followed(self, name: str, decoder: EntryDecoder[T]) -> AsyncIterator[T]:
         """Iterate over one process's operator notices, each once, across lost connections."""
         async for group in followed(lambda: self.operator(name), OPERATOR, 0):
             for each in group:

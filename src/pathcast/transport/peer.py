@@ -34,7 +34,7 @@ from pathcast.dht.subscriptions import Matched, NotAcknowledged, Subscribed, Uns
 from pathcast.errors import ConfigError, PathcastError, UnavailableError
 from pathcast.overlay.deliveries import Dropped
 from pathcast.protocol import Deliver, Effect, Send
-from pathcast.transport.frames import Codec, Flow
+from pathcast.transport.frames import Codec, EntryDecoder, Flow
 from pathcast.transport.ids import check_id, check_length, shown
 from pathcast.transport.security import own_id
 
@@ -126,7 +126,7 @@ class Left(msgspec.Struct, frozen=True, tag=True):
 Told = Subscribed | Unsubscribed | NotAcknowledged | Matched | PublicationReport | Left | Dropped
 """What comes into an inbox."""
 
-TOLD: Final[msgspec.msgpack.Decoder[Told]] = msgspec.msgpack.Decoder(Told)
+TOLD: Final[EntryDecoder[Told]] = EntryDecoder(msgspec.msgpack.Decoder(Told))
 
 
 def _flow(message: object) -> Flow:
