@@ -18,9 +18,9 @@ import pytest
 from typer.testing import Result
 
 from command_line import run_command
+from pathcast.boundary import MissingKernel
 from pathcast.cli import app
 from pathcast.cli.exits import ExitCode
-from pathcast.kernel.boundary import MissingKernel
 from patience import PATIENCE_SECONDS, wait_until
 
 Call = Callable[..., Result]

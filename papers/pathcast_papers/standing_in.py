@@ -29,10 +29,10 @@ from enum import Enum
 from types import FunctionType
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
+from pathcast.boundary import ENGINE_VARIABLE
 from pathcast.customize.steps import EditStep
 from pathcast.errors import PathcastError, UnreadableMessageError
 from pathcast.evaluation.places import ElementPlaces, Span
-from pathcast.kernel.boundary import ENGINE_VARIABLE
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, parse_message
 from pathcast_papers.filtering.index import ReferenceIndex

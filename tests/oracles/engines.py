@@ -12,8 +12,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Final, Literal, ParamSpec, TypeAlias, TypeVar
 
+from pathcast.boundary import native
 from pathcast.errors import KernelMissingError
-from pathcast.kernel.boundary import native
 from pathcast_papers import answered, instead_of_the_kernel, plain_nfa
 
 P = ParamSpec("P")

@@ -13,11 +13,11 @@ from typing import Annotated, Final, NamedTuple
 import typer
 from rich.text import Text
 
+from pathcast.boundary import ENGINE_VARIABLE, is_plain_nfa
 from pathcast.cli.console import answers, extra, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.engine import QueryIndex
 from pathcast.errors import PathcastError
-from pathcast.kernel.boundary import ENGINE_VARIABLE, is_plain_nfa
 from pathcast.model import Query
 
 

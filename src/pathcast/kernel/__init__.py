@@ -1,4 +1,4 @@
-"""The native kernel; the only package that imports `pathcast_kernel`.
+"""The native kernel, entered through `pathcast.boundary`.
 
 It hands batches over and turns what comes back into Pathcast's own values and errors. The kernel
 compiles the usual notation of queries itself; a query that it declines goes through
@@ -20,6 +20,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pathcast.boundary import native, native_errors
 from pathcast.errors import (
     DuplicateQueryError,
     KernelBugError,
@@ -29,7 +30,6 @@ from pathcast.errors import (
     UnknownQueryError,
     error_for,
 )
-from pathcast.kernel.boundary import native, native_errors
 from pathcast.kernel.matcher import KernelIds, KernelMatcher
 from pathcast.kernel.population import population_of_columns
 from pathcast.kernel.streams import PushParser as PushParser

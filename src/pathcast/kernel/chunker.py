@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
+from pathcast.boundary import native, native_errors
 from pathcast.errors import error_for
-from pathcast.kernel.boundary import native, native_errors
 from pathcast.limits import Limits, StreamBounds
 
 ExpandedName: TypeAlias = tuple[str, str]

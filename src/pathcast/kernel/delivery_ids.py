@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from pathcast.kernel.boundary import native, native_errors
+from pathcast.boundary import native, native_errors
 
 
 def delivery_ids(

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from pathcast.boundary import cache_bytes, native, native_errors
 from pathcast.errors import (
     DuplicateQueryError,
     KernelBugError,
@@ -31,7 +32,6 @@ from pathcast.errors import (
     UnknownQueryError,
     error_for,
 )
-from pathcast.kernel.boundary import cache_bytes, native, native_errors
 from pathcast.kernel.matcher import KernelIds
 from pathcast.kernel.plan import plan_lines
 from pathcast.limits import Limits

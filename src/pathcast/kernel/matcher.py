@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, overload
 
+from pathcast.boundary import cache_bytes, native, native_errors
 from pathcast.errors import error_for
-from pathcast.kernel.boundary import cache_bytes, native, native_errors
 from pathcast.model import BatchAnswer, BatchStats, FewMatches, MatcherOptions, OverBudget
 
 if TYPE_CHECKING:

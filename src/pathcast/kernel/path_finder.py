@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pathcast.kernel.boundary import native, native_errors
+from pathcast.boundary import native, native_errors
 
 __all__ = ["KernelPathFinder"]
 

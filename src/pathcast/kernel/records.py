@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from pathcast.boundary import native, native_errors
 from pathcast.errors import error_for
-from pathcast.kernel.boundary import native, native_errors
 from pathcast.limits import Limits
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pathcast.boundary import native, native_errors
 from pathcast.errors import ConfigError
-from pathcast.kernel.boundary import native, native_errors
 from pathcast.kernel.matcher import KernelMatcher
 from pathcast.kernel.streams import UNBOUNDED, check_refusal
 from pathcast.limits import StreamBounds

@@ -30,8 +30,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn, cast
 
+from pathcast.boundary import native, native_errors
 from pathcast.errors import NotPicklableError, UnreadableMessageError, error_for
-from pathcast.kernel.boundary import native, native_errors
 from pathcast.limits import MIB, Limits, StreamBounds
 
 if TYPE_CHECKING:

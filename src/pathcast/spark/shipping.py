@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pathcast.kernel.boundary import ENGINE_VARIABLE, is_plain_nfa
+from pathcast.boundary import ENGINE_VARIABLE, is_plain_nfa
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
