@@ -6,7 +6,6 @@ import math
 
 import pytest
 
-from pathcast.evaluation.comparison import number_of, passes
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.query import (
@@ -25,6 +24,7 @@ from pathcast.query import (
     normalise,
 )
 from pathcast_papers import Selection, parse
+from pathcast_papers.filtering.comparison import number_of, passes
 from pathcast_papers.filtering.execution import Execution
 from pathcast_papers.filtering.inline import Inline, QueryEvaluation, store_predicates
 from pathcast_papers.filtering.predicate import ElementTests, predicates_of

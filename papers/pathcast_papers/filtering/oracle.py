@@ -24,7 +24,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from pathcast.evaluation.comparison import passes, passes_number
 from pathcast.evaluation.xpath import Evaluator
 from pathcast.message import MessageTree
 from pathcast.query import (
@@ -47,6 +46,7 @@ from pathcast.query import (
     ValueCondition,
     read_expression,
 )
+from pathcast_papers.filtering.comparison import passes, passes_number
 
 DOCUMENT: Final = -1
 """The document node among elements."""

@@ -26,7 +26,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pathcast.evaluation.comparison import passes, passes_number
 from pathcast.message import MessageTree
 from pathcast.query import (
     AnyIn,
@@ -39,6 +38,7 @@ from pathcast.query import (
     TextCondition,
     ValueCondition,
 )
+from pathcast_papers.filtering.comparison import passes, passes_number
 from pathcast_papers.filtering.query_plan import NestedPath, PlannedCondition, QueryPlan, StepPlan
 
 __all__ = ["ElementTests", "Predicate", "QueryPlan", "predicates_of"]
