@@ -15,12 +15,12 @@ from xml.parsers import expat
 
 from pathcast.customize.restructuring import Span
 from pathcast.errors import EvaluationBudgetError, MessageBudgetError
-from pathcast.evaluation.xpath import Evaluator, OverBudgetError
+from pathcast_papers.evaluation.xpath import Evaluator, OverBudgetError
 from pathcast.limits import Limits
 from pathcast.message import parse_message
 from pathcast.message.decoding import decode_message
 from pathcast.message.tags import START_TAG
-from pathcast.query.xquery import selection_of
+from pathcast_papers.language.xquery import selection_of
 
 _BYTE_CODECS: Final = ("utf-8", "us-ascii")
 

@@ -7,7 +7,7 @@ elements of a name, and how many values it takes.
 
 Example:
     >>> from pathcast.limits import Limits
-    >>> from pathcast.query import normalise
+    >>> from pathcast_papers.language import normalise
     >>> from pathcast_papers import parse
     >>> statistics = StreamStatistics()
     >>> for value in "123":
@@ -36,7 +36,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pathcast.message import MessageTree
-from pathcast.query import (
+from pathcast_papers.language import (
     AttributeCondition,
     Comparison,
     Name,

@@ -17,7 +17,7 @@ from pathcast.errors import QuerySyntaxError, SnapshotFormatError, UnknownQueryE
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.model import MatcherOptions, Query
-from pathcast.query import Population, compile_query, population_of
+from pathcast_papers.language import Population, compile_query, population_of
 from pathcast_papers.filtering.matcher import ReferenceMatcher
 from pathcast_papers.filtering.query_table import QueryTable, Satisfied
 from pathcast_papers.filtering.snapshot_file import (

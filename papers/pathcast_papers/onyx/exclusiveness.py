@@ -29,8 +29,8 @@ import numpy as np
 
 from pathcast.partition import ExclusivenessPattern
 from pathcast.partition.patterns import GAIN_MIN, PATTERNS_MAX, PatternCover
-from pathcast.query import End, Place, Population
-from pathcast.query.normal import AnyIn, AnyNamespace, Name, NameTest
+from pathcast_papers.language import End, Place, Population
+from pathcast_papers.language.normal import AnyIn, AnyNamespace, Name, NameTest
 from pathcast_papers.onyx.occurrences import MANY, PathOccurrences, SchemaStep
 
 

@@ -14,7 +14,7 @@ import typer
 from pathcast.cli.console import say, say_error, say_warning, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.messages import MESSAGES_HELP, read_batches
-from pathcast.customize.identity import message_id
+from pathcast.customize import message_id
 from pathcast.errors import PeerError, shown
 from pathcast.limits import Limits
 from pathcast.query.query_warnings import warnings_of

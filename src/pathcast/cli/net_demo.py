@@ -30,9 +30,12 @@ from pathcast.cli.local_processes import (
 )
 from pathcast.customize import Broker
 from pathcast.model import DeliverMode, Subscription
-from pathcast.workload.documents import generate_documents
-from pathcast.workload.domains import DOMAINS
-from pathcast.workload.subscriptions import SubscriptionParameters, generate_subscriptions
+from pathcast.workload import (
+    DOMAINS,
+    SubscriptionParameters,
+    generate_documents,
+    generate_subscriptions,
+)
 
 if TYPE_CHECKING:
     from pathcast.transport.client import BrokerClient

@@ -67,10 +67,7 @@ def demo(
         from pathcast.transport.local_ring import LocalRing
         from pathcast.transport.ring_map import ring_map
     # A peer, which is of the same group of commands, generates nothing.
-    from pathcast.workload.documents import generate_documents
-    from pathcast.workload.domains import DOMAINS
-    from pathcast.workload.parameters import QueryParameters
-    from pathcast.workload.queries import generate_queries
+    from pathcast.workload import DOMAINS, QueryParameters, generate_documents, generate_queries
 
     started = time.monotonic()
     clear_demo(out, MARKER)
