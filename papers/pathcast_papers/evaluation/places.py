@@ -10,19 +10,30 @@ It does one message at a time, and reads it twice: for its nodes, and for its pl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 from xml.parsers import expat
 
-from pathcast.customize.restructuring import Span
 from pathcast.errors import EvaluationBudgetError, MessageBudgetError
-from pathcast.evaluation.xpath import Evaluator, OverBudgetError
 from pathcast.limits import Limits
 from pathcast.message import parse_message
 from pathcast.message.decoding import decode_message
 from pathcast.message.tags import START_TAG
-from pathcast.query.xquery import selection_of
+from pathcast_papers.evaluation.xpath import Evaluator, OverBudgetError
+from pathcast_papers.language.xquery import selection_of
 
 _BYTE_CODECS: Final = ("utf-8", "us-ascii")
+
+
+class Span(NamedTuple):
+    """An element in the bytes of a message.
+
+    Attributes:
+        start: Byte at which it begins.
+        end: One past its last byte.
+    """
+
+    start: int
+    end: int
 
 
 class ElementPlaces:
