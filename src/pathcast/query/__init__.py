@@ -45,15 +45,15 @@ from pathcast.query.normal import (
     ValueCondition,
 )
 from pathcast.query.normaliser import canonical_form, normalise
-from pathcast.query.parser import (
+from pathcast.query.places import End, Place, end_place, predicates_of
+from pathcast.query.population import OPERATORS, Population, population_of
+from pathcast.query.reader import (
     DEPTH_MAX,
     NODES_MAX,
     PREDICATES_MAX,
     TEXT_BYTES_MAX,
     parse,
 )
-from pathcast.query.places import End, Place, end_place, predicates_of
-from pathcast.query.population import OPERATORS, Population, population_of
 from pathcast.query.syntax import Expr
 from pathcast.query.xquery.subscription import CompiledSubscription, compile_subscription
 

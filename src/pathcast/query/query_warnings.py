@@ -28,8 +28,7 @@ from pathcast.query.condition_issues import query_issues
 from pathcast.query.covering import Alternatives
 from pathcast.query.names import Namespaces
 from pathcast.query.notation import Notation
-from pathcast.query.parser import parse
-from pathcast.query.static import resolve
+from pathcast.query.reader import read_query
 from pathcast.query.xquery.comments import without_comments
 
 # Names that are operators elsewhere are left to the analysis.
@@ -92,11 +91,10 @@ def warnings_of(query_id: str, text: str, namespaces: Namespaces) -> tuple[Query
         return ()
     plain = without_comments(text)
     try:
-        written = parse(plain)
+        expr = read_query(plain, namespaces)
     except QuerySyntaxError:
         # It is XQuery, as it can be registered.
         return ()
-    expr = resolve(written, plain, namespaces)
     compiled = compile_resolved(expr, plain)
     alternatives = Alternatives(compiled.alternatives, compiled.expression is None)
     issues = query_issues(expr, alternatives, Notation(namespaces))
