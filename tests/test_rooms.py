@@ -15,7 +15,7 @@ import pathcast
 SOURCES = Path(__file__).resolve().parents[1] / "src" / "pathcast"
 
 EXCEPTIONS = """
-chunking query: names notation parser static syntax
+chunking query: names notation static syntax
 chunking schema: element_paths
 cli customize: delimited explained identity subscription_engines
 cli customize: subscription_files subscription_rows
@@ -30,7 +30,7 @@ customize engine: lazy_warnings matcher messages results rows
 customize engine: snapshot
 customize message: tags
 customize query: names normal widening xquery xquery.syntax
-engine query: atoms canonical names near_names notation parser
+engine query: atoms canonical names near_names notation
 engine query: query_warnings static syntax values
 evaluation message: decoding tags
 evaluation query: names static syntax values xquery
