@@ -156,7 +156,7 @@ class _Parser:
         found = "the end"
         if token.kind is not TokenKind.END:
             end = self.tokens[self.at + 1].offset
-            found = ascii(self.text[token.offset : end].rstrip())[1:-1]
+            found = ascii(self.text[token.offset : end].rstrip(" \t\r\n"))[1:-1]
         return self.error("XPST0003", token.offset, f"found {found} where {expected}", suggestion)
 
     def error(
