@@ -21,6 +21,7 @@ from generators import (
     random_expression,
     random_message,
 )
+from oracles.paths import of_papers
 from pathcast.errors import QuerySyntaxError
 from pathcast.evaluation.xpath import Evaluator
 from pathcast.message import MessageTree, parse_message
@@ -33,15 +34,15 @@ from pathcast.query import (
     expression_text,
     read_expression,
 )
-from pathcast.query.parser import parse
-from pathcast.query.static import resolve
+from pathcast.query.reader import parse, read_query
+from pathcast_papers import language
 from pathcast_papers.filtering import oracle
 
 ALPHABETS = (ALPHABET, ALPHABET_WITH_NAMESPACES)
 
 
 def canonical(text: str, alphabet: Alphabet) -> str:
-    return expression_text(resolve(parse(text), text, alphabet.namespaces))
+    return expression_text(read_query(text, alphabet.namespaces))
 
 
 def check(text: str, alphabet: Alphabet, trees: list[MessageTree]) -> None:
@@ -51,12 +52,12 @@ def check(text: str, alphabet: Alphabet, trees: list[MessageTree]) -> None:
     for tree in trees:
         expected = Evaluator(tree).holds(whole)
         paths = oracle.Oracle(tree)
-        found = any(paths.select(each.steps) for each in compiled.alternatives)
+        found = any(paths.select(of_papers(each).steps) for each in compiled.alternatives)
         if compiled.expression is None:
             assert found == expected, (text, compiled.texts)
         else:
             assert found or not expected, (text, compiled.texts)
-            assert oracle.holds(compiled, tree) == expected
+            assert oracle.holds(language.compile_query(text, alphabet.namespaces), tree) == expected
 
 
 @pytest.mark.parametrize("alphabet", ALPHABETS)

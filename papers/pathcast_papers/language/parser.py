@@ -6,7 +6,7 @@ text by `TEXT_BYTES_MAX`. Beyond XPath 1.0 the grammar takes a predicate directl
 (`/a/[b=1]`, as papers write; it belongs to the step before) and after `.`.
 
 The parser knows functions and their argument counts, not namespaces or variables: those are looked
-up by `pathcast.query.normaliser`.
+up by `pathcast_papers.language.paper_class`.
 
 Example:
     >>> parse("/nitf/head").steps[1].test.local
@@ -25,11 +25,11 @@ from __future__ import annotations
 from typing import Final
 
 from pathcast.errors import QuerySyntaxError, shown
-from pathcast.query import suggestions
-from pathcast.query.functions import ARGUMENT_COUNTS, arguments_expected
-from pathcast.query.lexer import Token, TokenKind, tokenize
-from pathcast.query.refused_functions import IN_XQUERY, for_function, for_type
-from pathcast.query.syntax import (
+from pathcast_papers.language import suggestions
+from pathcast_papers.language.functions import ARGUMENT_COUNTS, arguments_expected
+from pathcast_papers.language.lexer import Token, TokenKind, tokenize
+from pathcast_papers.language.refused_functions import IN_XQUERY, for_function, for_type
+from pathcast_papers.language.syntax import (
     PRECEDENCE,
     Axis,
     BinaryExpr,
@@ -156,7 +156,7 @@ class _Parser:
         found = "the end"
         if token.kind is not TokenKind.END:
             end = self.tokens[self.at + 1].offset
-            found = ascii(self.text[token.offset : end].rstrip())[1:-1]
+            found = ascii(self.text[token.offset : end].rstrip(" \t\r\n"))[1:-1]
         return self.error("XPST0003", token.offset, f"found {found} where {expected}", suggestion)
 
     def error(

@@ -14,12 +14,13 @@ from typing import Final, NamedTuple
 from xml.parsers import expat
 
 from pathcast.errors import EvaluationBudgetError, MessageBudgetError
-from pathcast.evaluation.xpath import Evaluator, OverBudgetError
 from pathcast.limits import Limits
 from pathcast.message import parse_message
 from pathcast.message.decoding import decode_message
 from pathcast.message.tags import START_TAG
-from pathcast.query.xquery import selection_of
+from pathcast_papers.evaluation.xpath import Evaluator, OverBudgetError
+from pathcast_papers.language import compile_query
+from pathcast_papers.language.xquery.comments import without_comments
 
 _BYTE_CODECS: Final = ("utf-8", "us-ascii")
 
@@ -52,7 +53,7 @@ class ElementPlaces:
     def __init__(
         self, path: str, namespaces: Mapping[str, str] | None = None, limits: Limits | None = None
     ) -> None:
-        self._expression = selection_of(path, namespaces)
+        self._expression = compile_query(without_comments(path), namespaces).expression
         self._limits = limits or Limits()
         self.steps = 0
         """Steps that the last message took."""

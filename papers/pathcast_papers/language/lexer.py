@@ -16,10 +16,10 @@ from enum import Enum, auto
 from typing import Final
 
 from pathcast.errors import QuerySyntaxError
-from pathcast.query import suggestions
-from pathcast.query.names import NCNAME, uri_of
-from pathcast.query.patterns import LazyPattern
-from pathcast.query.syntax import NodeType
+from pathcast_papers.language import suggestions
+from pathcast_papers.language.names import NCNAME, uri_of
+from pathcast_papers.language.patterns import LazyPattern
+from pathcast_papers.language.syntax import NodeType
 
 
 class TokenKind(Enum):

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from pathcast.query import Comparison, Operator
+from pathcast_papers.language import Comparison, Operator
 
 _NUMBER: Final = re.compile(r"[ \t\r\n]*(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))[ \t\r\n]*")
 
