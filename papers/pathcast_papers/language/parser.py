@@ -6,7 +6,7 @@ text by `TEXT_BYTES_MAX`. Beyond XPath 1.0 the grammar takes a predicate directl
 (`/a/[b=1]`, as papers write; it belongs to the step before) and after `.`.
 
 The parser knows functions and their argument counts, not namespaces or variables: those are looked
-up by `pathcast_papers.language.normaliser`.
+up by `pathcast_papers.language.paper_class`.
 
 Example:
     >>> parse("/nitf/head").steps[1].test.local

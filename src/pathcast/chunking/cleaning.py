@@ -60,8 +60,7 @@ from pathcast.query.syntax import (
     Step,
     UnaryExpr,
 )
-from pathcast.schema import ElementPaths, Expansion, LabelPath, PathStep, Way, expand
-from pathcast.schema.element_paths import ExpandedName
+from pathcast.schema import ElementPaths, ExpandedName, Expansion, LabelPath, PathStep, Way, expand
 
 _COMPARISONS: Final = frozenset(
     {
