@@ -6,7 +6,6 @@ constants that stand where a condition is meant (`['@a']`, `[@a='x' or 'y']`, `[
 of what was asked for.
 
 Example:
-    >>> from pathcast.query import parse
     >>> from pathcast.query.notation import Notation
     >>> from pathcast.query.reader import read_query
     >>> text = "//a[@n < 3 and @n > 5]"
