@@ -12,6 +12,7 @@ __all__ = [
     "Matcher",
     "PathFinder",
     "PushParser",
+    "QueryRefusal",
     "RecordCutter",
     "RecordSurvey",
     "RoutingStream",
@@ -26,11 +27,13 @@ __all__ = [
     "place_after",
     "read_head",
     "read_queries",
+    "read_query",
     "tag_end",
 ]
 
 __version__: str
 
+class QueryRefusal(ValueError): ...
 class SnapshotError(ValueError): ...
 
 def parse(
@@ -48,6 +51,9 @@ def read_queries(
     path: str | PathLike[str],
 ) -> tuple[str, list[tuple[str, str, dict[str, str]]]]: ...
 def canonical_form(text: str, namespaces: dict[str, str]) -> str | None: ...
+def read_query(
+    text: str, namespaces: dict[str, str] | None, bytes_max: int, nodes_max: int
+) -> list[tuple[Any, ...]]: ...
 
 @final
 class PushParser:

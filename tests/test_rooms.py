@@ -15,7 +15,7 @@ import pathcast
 SOURCES = Path(__file__).resolve().parents[1] / "src" / "pathcast"
 
 EXCEPTIONS = """
-chunking query: names notation parser static syntax
+chunking query: names notation static syntax
 cli customize: delimited explained subscription_engines
 cli customize: subscription_files subscription_rows
 cli message: canonical
@@ -26,18 +26,17 @@ cli spark: sources storage subscription_places writing
 customize engine: lazy_warnings matcher messages results rows snapshot
 customize message: tags
 customize query: names normal widening xquery xquery.syntax
-engine query: atoms canonical names near_names notation parser
-engine query: query_warnings static syntax values
+engine query: atoms canonical names near_names notation query_warnings
+engine query: static syntax values
 evaluation query: names static syntax values
 kernel query: canonical expression normal places population xquery
 kernel query: xquery.paper xquery.syntax
 lint customize: steps
 lint engine: rows
 lint query: atoms canonical condition_issues covering implication
-lint query: language_issues names near_names normal notation static syntax
-lint query: values
-lint query: xquery.comments xquery.gate xquery.subscription
-lint query: xquery.syntax
+lint query: language_issues names near_names normal notation static
+lint query: syntax values xquery.comments xquery.gate
+lint query: xquery.subscription xquery.syntax
 overlay customize: before_steps restructuring selector steps
 overlay query: alternatives covering names syntax widening xquery
 overlay query: xquery.syntax

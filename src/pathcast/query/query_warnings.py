@@ -31,8 +31,7 @@ from pathcast.query.covering import Alternatives
 from pathcast.query.language_issues import language_issues
 from pathcast.query.names import Namespaces
 from pathcast.query.notation import Notation
-from pathcast.query.parser import parse
-from pathcast.query.static import resolve
+from pathcast.query.reader import read_query
 from pathcast.query.xquery.comments import without_comments
 
 # Names that are operators elsewhere are left to the analysis.
@@ -99,11 +98,10 @@ def warnings_of(query_id: str, text: str, namespaces: Namespaces) -> tuple[Query
         return ()
     plain = without_comments(text)
     try:
-        written = parse(plain)
+        expr = read_query(plain, namespaces)
     except QuerySyntaxError:
         # It is XQuery, as it can be registered.
         return ()
-    expr = resolve(written, plain, namespaces)
     compiled = compile_resolved(expr, plain)
     alternatives = Alternatives(compiled.alternatives, compiled.expression is None)
     notation = Notation(namespaces)

@@ -1,8 +1,8 @@
 //! Query text to canonical form.
 //!
 //! [`ast`] is the normal form, [`Compiler`] a fast way to it for queries in their usual notation,
-//! [`canonical_text`] the way back. The whole of XPath 1.0, with error messages, is parsed by the
-//! Python package; what it normalises comes here as canonical text, which [`Compiler`] always takes.
+//! [`canonical_text`] the way back. The whole of XPath 1.0 is read by [`super::reader`];
+//! what Python normalises of it comes here as canonical text, which [`Compiler`] always takes.
 
 pub(crate) mod anchoring;
 mod arrange;
@@ -11,7 +11,7 @@ mod canonical;
 mod compile;
 mod namespaces;
 mod predicates;
-mod scan;
+pub(in crate::language) mod scan;
 
 pub use ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 pub use canonical::{canonical_text, condition_text};
@@ -20,3 +20,4 @@ pub use compile::{
     compile_canonical,
 };
 pub use namespaces::Namespaces;
+pub(in crate::language) use namespaces::UriBinding;

@@ -87,24 +87,32 @@ pub enum Axis {
 }
 
 impl Axis {
+    /// All of them, by name.
+    const BY_NAME: [(&str, Axis); 13] = [
+        ("ancestor", Axis::Ancestor),
+        ("ancestor-or-self", Axis::AncestorOrSelf),
+        ("attribute", Axis::Attribute),
+        ("child", Axis::Child),
+        ("descendant", Axis::Descendant),
+        ("descendant-or-self", Axis::DescendantOrSelf),
+        ("following", Axis::Following),
+        ("following-sibling", Axis::FollowingSibling),
+        ("namespace", Axis::Namespace),
+        ("parent", Axis::Parent),
+        ("preceding", Axis::Preceding),
+        ("preceding-sibling", Axis::PrecedingSibling),
+        ("self", Axis::Itself),
+    ];
+
     /// The axis of a name.
     pub(crate) fn of_name(name: &str) -> Option<Axis> {
-        Some(match name {
-            "ancestor" => Axis::Ancestor,
-            "ancestor-or-self" => Axis::AncestorOrSelf,
-            "attribute" => Axis::Attribute,
-            "child" => Axis::Child,
-            "descendant" => Axis::Descendant,
-            "descendant-or-self" => Axis::DescendantOrSelf,
-            "following" => Axis::Following,
-            "following-sibling" => Axis::FollowingSibling,
-            "namespace" => Axis::Namespace,
-            "parent" => Axis::Parent,
-            "preceding" => Axis::Preceding,
-            "preceding-sibling" => Axis::PrecedingSibling,
-            "self" => Axis::Itself,
-            _ => return None,
-        })
+        let at = Axis::BY_NAME.binary_search_by(|(known, _)| (*known).cmp(name)).ok()?;
+        Some(Axis::BY_NAME[at].1)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Axis::BY_NAME[self as usize].0
     }
 
     /// Whether its order is the reverse of document order.
@@ -217,10 +225,14 @@ pub(crate) enum Expr {
 
 /// Type of a sub-expression; known before evaluation, as there are no variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// A boolean.
     Boolean,
+    /// A number.
     Number,
+    /// A string.
     String,
+    /// A node-set.
     Nodes,
 }
 
