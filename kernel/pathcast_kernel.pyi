@@ -12,6 +12,7 @@ __all__ = [
     "Matcher",
     "PathFinder",
     "PushParser",
+    "QueryRefusal",
     "RecordCutter",
     "RecordSurvey",
     "RoutingStream",
@@ -20,17 +21,20 @@ __all__ = [
     "SnapshotError",
     "__version__",
     "canonical_form",
+    "compile_query",
     "delivery_ids",
     "door_error_codes",
     "parse",
     "place_after",
     "read_head",
     "read_queries",
+    "read_query",
     "tag_end",
 ]
 
 __version__: str
 
+class QueryRefusal(ValueError): ...
 class SnapshotError(ValueError): ...
 
 def parse(
@@ -48,6 +52,12 @@ def read_queries(
     path: str | PathLike[str],
 ) -> tuple[str, list[tuple[str, str, dict[str, str]]]]: ...
 def canonical_form(text: str, namespaces: dict[str, str]) -> str | None: ...
+def compile_query(
+    text: str, namespaces: dict[str, str], bytes_max: int, nodes_max: int
+) -> tuple[Any, Any, str | None, str, list[tuple[str, int]]]: ...
+def read_query(
+    text: str, namespaces: dict[str, str] | None, bytes_max: int, nodes_max: int
+) -> list[tuple[Any, ...]]: ...
 
 @final
 class PushParser:
@@ -84,15 +94,9 @@ class Index:
     def __new__(cls, limits: str) -> Index: ...
     def __len__(self) -> int: ...
     def __contains__(self, id: str, /) -> bool: ...
-    def register(self, queries: list[Any], namespaces: dict[str, str]) -> list[tuple[int, str]]: ...
-    def register_compiled(
-        self,
-        id: str,
-        text: str,
-        namespaces: dict[str, str],
-        alternatives: list[str],
-        expression: str | None,
-    ) -> bool | None: ...
+    def register(
+        self, queries: list[Any], namespaces: dict[str, str]
+    ) -> list[tuple[int, tuple[str, str, int, dict[str, Any]]]]: ...
     def remove(self, ids: list[str]) -> None: ...
     def query(self, id: str) -> tuple[str, dict[str, str]] | None: ...
     def freeze(self) -> Snapshot: ...

@@ -38,8 +38,9 @@ kernel query: canonical expression normal places population xquery
 kernel query: xquery.paper xquery.syntax
 lint customize: steps
 lint engine: rows
-lint query: atoms canonical condition_issues covering implication names
-lint query: near_names normal notation static syntax values
+lint query: atoms canonical condition_issues covering implication
+lint query: language_issues names near_names normal notation static syntax
+lint query: values
 lint query: xquery.comments xquery.gate xquery.subscription
 lint query: xquery.syntax
 overlay customize: before_steps restructuring selector steps

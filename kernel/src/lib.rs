@@ -17,6 +17,7 @@ mod path_finder;
 mod population;
 mod push;
 mod query;
+mod reader;
 mod records;
 mod routing;
 
@@ -41,6 +42,8 @@ mod pathcast_kernel {
     use super::push::PushParser;
     #[pymodule_export]
     use super::query::{canonical_form, compile_query};
+    #[pymodule_export]
+    use super::reader::{QueryRefusal, read_query};
     #[pymodule_export]
     use super::records::{RecordCutter, RecordSurvey, place_after, read_head, tag_end};
     #[pymodule_export]

@@ -26,8 +26,8 @@ from types import MappingProxyType
 from typing import Final
 
 from pathcast.query.names import NCNAME, Namespaces, uri_of
-from pathcast.query.parser import check_length
 from pathcast.query.patterns import LazyPattern
+from pathcast.query.reader import check_length
 from pathcast.query.xquery.constructors import Constructors
 from pathcast.query.xquery.scanner import TEXT_BYTES_MAX, Kind
 from pathcast.query.xquery.static import check

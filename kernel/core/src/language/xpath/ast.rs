@@ -87,43 +87,32 @@ pub enum Axis {
 }
 
 impl Axis {
-    /// Its name.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Axis::Ancestor => "ancestor",
-            Axis::AncestorOrSelf => "ancestor-or-self",
-            Axis::Attribute => "attribute",
-            Axis::Child => "child",
-            Axis::Descendant => "descendant",
-            Axis::DescendantOrSelf => "descendant-or-self",
-            Axis::Following => "following",
-            Axis::FollowingSibling => "following-sibling",
-            Axis::Namespace => "namespace",
-            Axis::Parent => "parent",
-            Axis::Preceding => "preceding",
-            Axis::PrecedingSibling => "preceding-sibling",
-            Axis::Itself => "self",
-        }
-    }
+    /// All of them, by name.
+    const BY_NAME: [(&str, Axis); 13] = [
+        ("ancestor", Axis::Ancestor),
+        ("ancestor-or-self", Axis::AncestorOrSelf),
+        ("attribute", Axis::Attribute),
+        ("child", Axis::Child),
+        ("descendant", Axis::Descendant),
+        ("descendant-or-self", Axis::DescendantOrSelf),
+        ("following", Axis::Following),
+        ("following-sibling", Axis::FollowingSibling),
+        ("namespace", Axis::Namespace),
+        ("parent", Axis::Parent),
+        ("preceding", Axis::Preceding),
+        ("preceding-sibling", Axis::PrecedingSibling),
+        ("self", Axis::Itself),
+    ];
 
     /// The axis of a name.
     pub(crate) fn of_name(name: &str) -> Option<Axis> {
-        Some(match name {
-            "ancestor" => Axis::Ancestor,
-            "ancestor-or-self" => Axis::AncestorOrSelf,
-            "attribute" => Axis::Attribute,
-            "child" => Axis::Child,
-            "descendant" => Axis::Descendant,
-            "descendant-or-self" => Axis::DescendantOrSelf,
-            "following" => Axis::Following,
-            "following-sibling" => Axis::FollowingSibling,
-            "namespace" => Axis::Namespace,
-            "parent" => Axis::Parent,
-            "preceding" => Axis::Preceding,
-            "preceding-sibling" => Axis::PrecedingSibling,
-            "self" => Axis::Itself,
-            _ => return None,
-        })
+        let at = Axis::BY_NAME.binary_search_by(|(known, _)| (*known).cmp(name)).ok()?;
+        Some(Axis::BY_NAME[at].1)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Axis::BY_NAME[self as usize].0
     }
 
     /// Whether its order is the reverse of document order.
