@@ -23,27 +23,27 @@ pub(super) enum View<'t> {
 
 impl<'t> From<&'t Expr> for View<'t> {
     fn from(expr: &'t Expr) -> Self {
-        match expr {
-            &Expr::Path { is_absolute, ref steps, offset } => {
+        match *expr {
+            Expr::Path { is_absolute, ref steps, offset } => {
                 View::Path { is_absolute, steps, offset }
             }
-            &Expr::PathFrom { ref start, ref steps, offset } => {
+            Expr::PathFrom { ref start, ref steps, offset } => {
                 View::PathFrom { start, steps, offset }
             }
-            &Expr::Filter { ref primary, ref predicates, offset } => {
+            Expr::Filter { ref primary, ref predicates, offset } => {
                 View::Filter { primary, predicates, offset }
             }
-            &Expr::Call { ref name, ref arguments, offset } => {
+            Expr::Call { ref name, ref arguments, offset } => {
                 View::Call { name, arguments, offset }
             }
             // Resolved, the one variable is the document node.
-            &Expr::Variable { offset, .. } => View::Path { is_absolute: true, steps: &[], offset },
-            &Expr::Literal { ref value, offset } => View::Literal { value, offset },
-            &Expr::Number { value, offset } => View::Number { value, offset },
-            &Expr::Unary { minuses, ref operand, offset } => {
+            Expr::Variable { offset, .. } => View::Path { is_absolute: true, steps: &[], offset },
+            Expr::Literal { ref value, offset } => View::Literal { value, offset },
+            Expr::Number { value, offset } => View::Number { value, offset },
+            Expr::Unary { minuses, ref operand, offset } => {
                 View::Unary { minuses, operand, offset }
             }
-            &Expr::Binary { ref operators, ref operands, offset, .. } => {
+            Expr::Binary { ref operators, ref operands, offset, .. } => {
                 View::Binary { operators, operands, offset }
             }
         }
