@@ -21,7 +21,7 @@ from pathcast.workload import (
     DemoParameters,
     DocumentParameters,
     GeneratedMessage,
-    Subscription,
+    GeneratedSubscription,
     SubscriptionParameters,
     demo_messages,
     domain_graph,
@@ -203,7 +203,7 @@ def test_failed_writing_leaves_nothing_behind(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["m-1.xml"]
 
 
-ROWS = [Subscription("s1", "q1", "/a[@b='ü']"), Subscription("s2", "q2", "//c")]
+ROWS = [GeneratedSubscription("s1", "q1", "/a[@b='ü']"), GeneratedSubscription("s2", "q2", "//c")]
 
 
 def test_subscriptions_as_parquet(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_subscriptions_as_parquet(tmp_path: Path) -> None:
 @pytest.mark.parametrize("query", ["/a\t/b", "/a\n", "/a\r"])
 def test_what_tsv_cannot_hold_is_refused(tmp_path: Path, query: str) -> None:
     with pytest.raises(ConfigError, match="q9"):
-        write_subscriptions([*ROWS, Subscription("s", "q9", query)], tmp_path / "s.tsv")
+        write_subscriptions([*ROWS, GeneratedSubscription("s", "q9", query)], tmp_path / "s.tsv")
     assert list(tmp_path.iterdir()) == []
 
 

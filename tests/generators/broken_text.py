@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 
-TOKENS = tuple(
+_WRITTEN = (
     "/ // . .. :: : @ * ( ) [ ] , | + - = != < <= >= <> ! & ; { } $ $msg $x and or div mod not( "
     "text() comment( processing-instruction( last() count( id( doc( concat( substring( foo( "
     "xs:date( ends-with( 1 2. .5 'x' \"y\" ' \" a b c n:a p:* *:a Q{urn:n}a Q{u}* Q{ zz:a "
-    "child:: attribute:: decendant:: namespace:: é 日 \u1680 ≤ “ &lt; && || == eq a: *: % `".split(
-        " "
-    )
+    "child:: attribute:: decendant:: namespace:: é 日 \u1680 ≤ “ &lt; && || == eq a: *: % `"
 )
+
+TOKENS = tuple(_WRITTEN.split(" "))
 
 CHARACTERS = "abx/@*()[]|=<>!+-.,:'\"$ 01&{}Q\té“\u1680\u0301\x00\U0001f600\U000f0001"
 

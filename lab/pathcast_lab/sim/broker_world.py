@@ -595,12 +595,10 @@ class BrokerWorld:
             return
         self._cursor[cursor] = given.position
         taken = (name, given.version, given.message)
-        # A root that comes back to a history that it had left has what hosts forgot of it then.
-        may_return = self._older_disks[given.root] > 1
         # The later process of a host's name does not know what the other one has handed over; in
         # another stream the position does not say it either.
         is_unknown = host in self._had_twin and self._taken_in.get(taken) != given.stream
-        if taken in self._taken_in and not (may_return or is_unknown):
+        if taken in self._taken_in and not is_unknown:
             raise Violation(f"{given} came twice to {name}")
         self._taken_in[taken] = given.stream
         if known.version == given.version:

@@ -44,10 +44,9 @@ from pathcast.chunking.names import (
 )
 from pathcast.chunking.needs import DOCUMENT, Need, Needs, Spot, SpotKind
 from pathcast.errors import QuerySyntaxError
-from pathcast.query import parse
+from pathcast.query import NODES_MAX, PREDICATES_MAX, check_length, parse, read_query
 from pathcast.query.names import Namespaces
 from pathcast.query.notation import is_bare_self, is_double_slash, notation
-from pathcast.query.reader import NODES_MAX, PREDICATES_MAX, check_length, read_query
 from pathcast.query.static import Kind, kind_of
 from pathcast.query.syntax import (
     Axis,
@@ -61,8 +60,7 @@ from pathcast.query.syntax import (
     Step,
     UnaryExpr,
 )
-from pathcast.schema import ElementPaths, Expansion, LabelPath, PathStep, Way, expand
-from pathcast.schema.element_paths import ExpandedName
+from pathcast.schema import ElementPaths, ExpandedName, Expansion, LabelPath, PathStep, Way, expand
 
 _COMPARISONS: Final = frozenset(
     {

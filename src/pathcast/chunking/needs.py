@@ -10,7 +10,7 @@ whole one: each step of it is offered the same nodes, in the same order. So posi
 negations come out right, not only what exists.
 
 Example:
-    >>> from pathcast.query.reader import read_query
+    >>> from pathcast.query import read_query
     >>> text = "count(c/d) > 1 and ../@x = e"
     >>> needs = Needs(None)
     >>> needs.truth(read_query(text, {}), frozenset([Spot((("", "a"), ("", "b")))]))

@@ -36,8 +36,7 @@ from pathcast.kernel import parse as parse_message
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.model import MatcherOptions, MessageBytes, Query
-from pathcast.query import compile_query
-from pathcast.query.reader import read_query
+from pathcast.query import compile_query, read_query
 
 __all__ = ["Explanation", "explain_query"]
 

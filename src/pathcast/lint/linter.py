@@ -29,13 +29,12 @@ from pathcast.lint.programs import program_issues
 from pathcast.lint.structure import Structure, structure_of_dtd, structure_of_sample
 from pathcast.message import MessageTree
 from pathcast.model import Query, Subscription
-from pathcast.query import CompiledQuery, CostClass, compile_query, normalise
+from pathcast.query import CompiledQuery, CostClass, compile_query, normalise, read_query
 from pathcast.query.condition_issues import EXCLUDING, ConditionIssue, query_issues
 from pathcast.query.covering import CANDIDATES_MAX, COMPARISONS_MAX, Alternatives, coverings
 from pathcast.query.language_issues import language_issues
 from pathcast.query.names import NCNAME, is_text
 from pathcast.query.notation import Notation
-from pathcast.query.reader import read_query
 from pathcast.query.xquery.comments import without_comments
 from pathcast.query.xquery.gate import ANY_GATE
 from pathcast.query.xquery.subscription import CompiledSubscription, compile_subscription

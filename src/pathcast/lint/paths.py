@@ -8,8 +8,7 @@ next mistake.
 
 Example:
     >>> from pathcast.lint.structure import structure_of_dtd
-    >>> from pathcast.query import parse
-    >>> from pathcast.query.reader import read_query
+    >>> from pathcast.query import read_query
     >>> from pathcast.schema import parse_dtd
     >>> structure = structure_of_dtd(parse_dtd("<!ELEMENT a (b)><!ELEMENT b EMPTY>"))
     >>> expr = read_query("/a/bb", {})

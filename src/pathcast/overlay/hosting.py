@@ -45,7 +45,7 @@ from pathcast.overlay.registration_messages import (
 )
 from pathcast.overlay.schemas import check_schema
 from pathcast.protocol import Deliver, Effect, Send, Wake
-from pathcast.store.records import (
+from pathcast.store import (
     BrokerRecord,
     CatalogRecord,
     ChangeRecord,

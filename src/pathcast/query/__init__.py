@@ -52,7 +52,9 @@ from pathcast.query.reader import (
     NODES_MAX,
     PREDICATES_MAX,
     TEXT_BYTES_MAX,
+    check_length,
     parse,
+    read_query,
 )
 from pathcast.query.syntax import Expr
 from pathcast.query.xquery.subscription import CompiledSubscription, compile_subscription
@@ -94,6 +96,7 @@ __all__ = [
     "ValueCondition",
     "canonical_form",
     "canonical_text",
+    "check_length",
     "compile_query",
     "compile_subscription",
     "cost_of",
@@ -104,4 +107,5 @@ __all__ = [
     "population_of",
     "predicates_of",
     "read_expression",
+    "read_query",
 ]

@@ -6,7 +6,7 @@ abbreviation is left. The text parses back to itself with no namespaces bound.
 
 Example:
     >>> from pathcast.query.reader import read_query
-    >>>     >>> text = "//n:a[@b or count(c)*2>.5]/.."
+    >>> text = "//n:a[@b or count(c)*2>.5]/.."
     >>> expression_text(read_query(text, {"n": "urn:n"})).removeprefix("/")
     'descendant-or-self::node()/child::Q{urn:n}a[(attribute::b or ((count(child::c) * 2) > 0.5))]/parent::node()'
 

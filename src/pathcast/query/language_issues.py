@@ -5,11 +5,10 @@ make an XPath XQuery, where orders compare text, functions take one item, and `&
 `&`.
 
 Example:
-    >>> from pathcast.query import parse
     >>> from pathcast.query.notation import Notation
-    >>> from pathcast.query.static import resolve
+    >>> from pathcast.query.reader import read_query
     >>> text = "//a[@n > '5' and contains(.//b, 'AT&amp;T')]"
-    >>> for issue in language_issues(resolve(parse(text), text, {}), Notation()):
+    >>> for issue in language_issues(read_query(text, {}), Notation()):
     ...     print(issue.offset, issue.reason)
     4 `@n>'5'` compares numbers in XPath 1.0 and text in XQuery
     26 `.//b` may be several nodes: contains() reads the first in XPath 1.0, and XQuery refuses them
