@@ -32,7 +32,7 @@ PARTS = (
 
 
 def outcome(room: Any, text: str, namespaces: Mapping[str, str]) -> Any:
-    """What `pathcast.query` or the papers' `language` makes of a text: a query, or (code, offset)."""
+    """The query that a room makes of a text, or code and offset of its refusal."""
     try:
         return room.compile_query(text, namespaces)
     except QuerySyntaxError as error:
