@@ -35,7 +35,7 @@ from pathcast.model import Query
 from pathcast.overlay.covered import weigh
 from pathcast.overlay.disjuncts import Disjunct
 from pathcast.query import NormalQuery
-from pathcast.query.alternatives import ANY_MESSAGE
+from pathcast.query.normal import ANY_MESSAGE
 from pathcast.query.widening import (
     any_name,
     anywhere,

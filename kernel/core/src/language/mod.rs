@@ -5,9 +5,12 @@
 //! as syntax trees).
 
 pub mod comparison;
+pub mod compile;
+pub(crate) mod number_text;
 pub(crate) mod numbers;
 pub mod query;
 pub mod reader;
+pub(crate) mod strings;
 pub mod tree;
 pub mod xpath;
 pub mod xquery;
