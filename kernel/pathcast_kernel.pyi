@@ -22,11 +22,15 @@ __all__ = [
     "canonical_form",
     "delivery_ids",
     "door_error_codes",
+    "is_xquery",
     "parse",
     "place_after",
     "read_head",
     "read_queries",
     "tag_end",
+    "without_comments",
+    "xquery_program",
+    "xquery_reasons",
 ]
 
 __version__: str
@@ -47,6 +51,12 @@ def door_error_codes() -> list[str]: ...
 def read_queries(
     path: str | PathLike[str],
 ) -> tuple[str, list[tuple[str, str, dict[str, str]]]]: ...
+def is_xquery(text: str) -> bool: ...
+def xquery_reasons() -> list[str]: ...
+def without_comments(text: str) -> str: ...
+def xquery_program(
+    text: str, namespaces: list[tuple[str, str]], deliver: str | None = None
+) -> tuple[tuple[Any, ...] | None, tuple[str, str, int, int, tuple[str | int, ...]] | None]: ...
 def canonical_form(text: str, namespaces: dict[str, str]) -> str | None: ...
 
 @final

@@ -40,7 +40,7 @@ lint customize: steps
 lint engine: rows
 lint query: atoms canonical condition_issues covering implication names
 lint query: near_names normal notation static syntax values
-lint query: xquery.comments xquery.gate xquery.subscription
+lint query: xquery.language xquery.gate xquery.subscription
 lint query: xquery.syntax
 overlay customize: before_steps restructuring selector steps
 overlay engine: routing

@@ -30,7 +30,7 @@ from pathcast.query.names import Namespaces
 from pathcast.query.notation import Notation
 from pathcast.query.parser import parse
 from pathcast.query.static import resolve
-from pathcast.query.xquery.comments import without_comments
+from pathcast.query.xquery.language import without_comments
 
 # Names that are operators elsewhere are left to the analysis.
 _NAME: Final = r"(?!(?:and|or|div|mod)(?![\w.\-]))[^\W\d][\w.\-]*+"
