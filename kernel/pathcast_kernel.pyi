@@ -12,6 +12,7 @@ __all__ = [
     "Matcher",
     "PathFinder",
     "PushParser",
+    "QueryRefusal",
     "RecordCutter",
     "RecordSurvey",
     "RoutingStream",
@@ -27,6 +28,7 @@ __all__ = [
     "place_after",
     "read_head",
     "read_queries",
+    "read_query",
     "tag_end",
     "without_comments",
     "xquery_program",
@@ -35,6 +37,7 @@ __all__ = [
 
 __version__: str
 
+class QueryRefusal(ValueError): ...
 class SnapshotError(ValueError): ...
 
 def parse(
@@ -58,6 +61,9 @@ def xquery_program(
     text: str, namespaces: list[tuple[str, str]], deliver: str | None = None
 ) -> tuple[tuple[Any, ...] | None, tuple[str, str, int, int, tuple[str | int, ...]] | None]: ...
 def canonical_form(text: str, namespaces: dict[str, str]) -> str | None: ...
+def read_query(
+    text: str, namespaces: dict[str, str] | None, bytes_max: int, nodes_max: int
+) -> list[tuple[Any, ...]]: ...
 
 @final
 class PushParser:

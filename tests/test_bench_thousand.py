@@ -21,7 +21,7 @@ if missing_reason("kernel") is not None:
 from pathcast.engine import QueryIndex
 from pathcast.model import Query
 from pathcast.overlay.disjuncts import Disjunct, disjuncts_of
-from pathcast.overlay.generalisation import Generalisation, common_entry
+from pathcast.overlay.generalisation import Generalisation
 from pathcast.overlay.generalisation import table_bytes as entries_bytes
 from pathcast.overlay.host_choice import ByContent, HostChoice, Nearest
 from pathcast.overlay.interest import Policy
@@ -41,6 +41,7 @@ from pathcast_lab.bench.overlay.changes import (
     simulated_times,
     told_links,
 )
+from pathcast_lab.bench.overlay.common_paths import common_entry
 from pathcast_lab.bench.overlay.inputs import messages_of
 from pathcast_lab.bench.overlay.links import table_bytes
 from pathcast_lab.bench.overlay.pareto import NetworkTables

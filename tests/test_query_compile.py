@@ -34,8 +34,7 @@ from pathcast.query import (
     expression_text,
     read_expression,
 )
-from pathcast.query.parser import parse
-from pathcast.query.static import resolve
+from pathcast.query.reader import parse, read_query
 from pathcast_papers import language
 from pathcast_papers.filtering import oracle
 
@@ -43,7 +42,7 @@ ALPHABETS = (ALPHABET, ALPHABET_WITH_NAMESPACES)
 
 
 def canonical(text: str, alphabet: Alphabet) -> str:
-    return expression_text(resolve(parse(text), text, alphabet.namespaces))
+    return expression_text(read_query(text, alphabet.namespaces))
 
 
 def check(text: str, alphabet: Alphabet, trees: list[MessageTree]) -> None:

@@ -18,6 +18,7 @@ mod population;
 mod program;
 mod push;
 mod query;
+mod reader;
 mod records;
 mod routing;
 
@@ -44,6 +45,8 @@ mod pathcast_kernel {
     use super::push::PushParser;
     #[pymodule_export]
     use super::query::canonical_form;
+    #[pymodule_export]
+    use super::reader::{QueryRefusal, read_query};
     #[pymodule_export]
     use super::records::{RecordCutter, RecordSurvey, place_after, read_head, tag_end};
     #[pymodule_export]

@@ -19,7 +19,7 @@ Source: Diao, Rizvi and Franklin, VLDB 2004, sections 3.2 and 4.2.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from pathcast.customize.message_budgets import MessageBudgets
 from pathcast.customize.selector import Select, Selector
@@ -30,13 +30,24 @@ from pathcast.errors import (
     ResultLimitError,
     UnreadableMessageError,
 )
-from pathcast.evaluation.places import Span
 from pathcast.limits import RESULT_BYTES_FREE, Limits
 from pathcast.message.tags import START_TAG, attribute_defaults, attribute_names
 
 _DOCUMENT: Final = Select("/*")
 _Made = bytes | PathcastError
 """A message after steps, or why that cannot be said."""
+
+
+class Span(NamedTuple):
+    """An element in the bytes of a message.
+
+    Attributes:
+        start: Byte at which it begins.
+        end: One past its last byte.
+    """
+
+    start: int
+    end: int
 
 
 class Restructuring:

@@ -14,12 +14,10 @@ Example:
     >>> generalise = Generalisation({shape_of(entries[0]): "one path"})
     >>> generalise(entries[3]), generalise("/other")
     ("/m/q[@sym='A3']", '/other')
-    >>> common_entry([Disjunct.of(entry) for entry in ("/a/b and /c[@x]", "/a/b and /d")]).text
-    '/a/b'
 
 Source: Diao, Rizvi and Franklin, VLDB 2004, section 4.2.1 (content generalisation in Collect() and
 Aggregate(); methods by example). Differs: the paper says nothing of when to use which; its one
-method in full, the paths common to all disjuncts, is a point beside the curve.
+method in full, the paths common to all disjuncts, is a point beside the curve and not made here.
 """
 
 from __future__ import annotations
@@ -135,13 +133,6 @@ def at_level(entry: str, level: str) -> str:
 def _read(entry: str) -> Disjunct:
     """An entry, read once for all levels."""
     return Disjunct.of(entry)
-
-
-def common_entry(disjuncts: Iterable[Disjunct]) -> Disjunct:
-    """The paths that all disjuncts have, which is the paper's method; any message, if none."""
-    paths = [frozenset(each.paths) for each in disjuncts]
-    shared = frozenset.intersection(*paths) if paths else frozenset()
-    return Disjunct.all_of(shared or (NormalQuery(ANY_MESSAGE),))
 
 
 @dataclass(frozen=True)

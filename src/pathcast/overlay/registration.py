@@ -42,7 +42,7 @@ from pathcast.overlay.registration_messages import (
 from pathcast.overlay.registry_view import RegistryView
 from pathcast.overlay.schemas import check_schema
 from pathcast.protocol import Effect, Send, Wake
-from pathcast.store.records import CatalogRecord, ProfileRecord, Record, SourceRecord, check_record
+from pathcast.store import CatalogRecord, ProfileRecord, Record, SourceRecord, check_record
 
 LEASE: Final = "registration"
 TOLD_AT_ONCE: Final = 256

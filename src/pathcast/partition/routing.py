@@ -75,10 +75,6 @@ class Marks:
     errors: pa.StructArray
     stats: BatchStats
 
-    def fraction(self, partitions: int) -> float:
-        """Share of the partitions that a message touches, on average."""
-        return len(self.partitions.flatten()) / max(1, partitions * len(self.partitions))
-
     def rows_of(self, partition: int) -> np.ndarray:
         """The messages that go to a partition."""
         parents = self.partitions.value_parent_indices().to_numpy()

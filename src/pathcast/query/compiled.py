@@ -30,9 +30,15 @@ from pathcast.query.expression import EXPRESSION_BYTES_MAX, expression_text
 from pathcast.query.moving import Loss
 from pathcast.query.names import Namespaces
 from pathcast.query.normal import NormalQuery
-from pathcast.query.parser import DEPTH_MAX, NODES_MAX, TEXT_BYTES_MAX, check_length, parse
+from pathcast.query.reader import (
+    DEPTH_MAX,
+    NODES_MAX,
+    TEXT_BYTES_MAX,
+    check_length,
+    read_query,
+)
 from pathcast.query.spine import DOCUMENT, Spine
-from pathcast.query.static import disjuncts, nesting, resolve
+from pathcast.query.static import disjuncts
 from pathcast.query.syntax import Expr
 from pathcast.query.weakening import Weakener
 
@@ -125,11 +131,8 @@ def compile_query(
         QuerySyntaxError: It is not XPath 1.0, names something that is not declared, has a type
             error, or is over a limit.
     """
-    written = parse(text, bytes_max=bytes_max, nodes_max=nodes_max)
-    if nesting(written) > 2 * DEPTH_MAX:
-        # Operators of many levels within one another would exhaust the stack.
-        raise _too_deep(text)
-    return compile_resolved(resolve(written, text, namespaces or {}), text)
+    expr = read_query(text, namespaces or {}, bytes_max=bytes_max, nodes_max=nodes_max)
+    return compile_resolved(expr, text)
 
 
 def compile_resolved(resolved: Expr, text: str) -> CompiledQuery:

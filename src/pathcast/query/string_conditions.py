@@ -289,9 +289,8 @@ def is_single(expr: Expr) -> bool:
     """Whether a node-set has at most one node whatever the message is.
 
     Example:
-        >>> from pathcast.query.parser import parse
-        >>> from pathcast.query.static import resolve
-        >>> [is_single(resolve(parse(t), t, {})) for t in (".", "@a", "../@a", "/a/@b", "a", "@*")]
+        >>> from pathcast.query.reader import read_query
+        >>> [is_single(read_query(t, {})) for t in (".", "@a", "../@a", "/a/@b", "a", "@*")]
         [True, True, True, True, False, False]
     """
     if not isinstance(expr, LocationPath):

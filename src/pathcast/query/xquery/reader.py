@@ -25,9 +25,9 @@ from typing import Any, Final, TypeAlias
 
 from pathcast.boundary import native, native_errors
 from pathcast.query.names import Namespaces, is_text
-from pathcast.query.parser import check_length
+from pathcast.query.reader import check_length
 from pathcast.query.xquery import syntax
-from pathcast.query.xquery.refusals import Refusal, error_of
+from pathcast.query.xquery.refusals import ProgramRefusal, error_of
 from pathcast.query.xquery.syntax import (
     ArithmeticOperator,
     Axis,
@@ -91,7 +91,7 @@ def parse(text: str, namespaces: Namespaces | None = None, deliver: str | None =
         tree, refusal = native.xquery_program(text, bound, deliver)
     if tree is None:
         assert refusal is not None
-        raise error_of(text, Refusal(*refusal))
+        raise error_of(text, ProgramRefusal(*refusal))
     return Program(_build(tree))
 
 

@@ -5,7 +5,7 @@ are here.
 
 Example:
     >>> text = "for $s in //story return $t"
-    >>> print(error_of(text, Refusal("NoVariable", "XPST0008", 25, 25, ("t", "s"))))
+    >>> print(error_of(text, ProgramRefusal("NoVariable", "XPST0008", 25, 25, ("t", "s"))))
     XPST0008: variable $t is not declared
       for $s in //story return $t
                                ^
@@ -35,7 +35,7 @@ MESSAGE_VARIABLE: Final = "msg"
 _SHOWN_MAX: Final = 40
 
 
-class Refusal(NamedTuple):
+class ProgramRefusal(NamedTuple):
     """A refusal as the kernel gives it.
 
     Attributes:
@@ -67,7 +67,7 @@ class Sentence(NamedTuple):
     params: Mapping[str, Param] = MappingProxyType({})
 
 
-def error_of(text: str, refusal: Refusal) -> QuerySyntaxError:
+def error_of(text: str, refusal: ProgramRefusal) -> QuerySyntaxError:
     """The error that a subscriber sees. Cost: linear in the text."""
     reason, code, offset, end, details = refusal
     if code == "query.too_long":

@@ -23,8 +23,8 @@ from pathcast.query.canonical import canonical_text
 from pathcast.query.compiled import Reason, compile_query
 from pathcast.query.names import Namespaces
 from pathcast.query.normal import NormalQuery
-from pathcast.query.parser import parse as parse_xpath
-from pathcast.query.static import Kind, kind_of, resolve
+from pathcast.query.reader import read_query
+from pathcast.query.static import Kind, kind_of
 from pathcast.query.syntax import Expr
 from pathcast.query.xquery.gate import gate_of
 from pathcast.query.xquery.language import is_xquery, without_comments
@@ -116,8 +116,7 @@ def selection_of(text: str, namespaces: Namespaces | None = None) -> Expr:
 
     Cost: linear in the text.
     """
-    plain = without_comments(text)
-    return resolve(parse_xpath(plain), plain, namespaces or {})
+    return read_query(without_comments(text), namespaces or {})
 
 
 def _compile_xpath(text: str, namespaces: Namespaces, deliver: str) -> CompiledSubscription:

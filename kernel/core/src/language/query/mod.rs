@@ -1,8 +1,8 @@
 //! Query text to canonical form.
 //!
 //! [`ast`] is the normal form, [`Compiler`] a fast way to it for queries in their usual notation,
-//! [`canonical_text`] the way back. The whole of XPath 1.0, with error messages, is parsed by the
-//! Python package; what it normalises comes here as canonical text, which [`Compiler`] always takes.
+//! [`canonical_text`] the way back. The whole of XPath 1.0 is read by [`super::reader`];
+//! what Python normalises of it comes here as canonical text, which [`Compiler`] always takes.
 
 pub(crate) mod anchoring;
 mod arrange;

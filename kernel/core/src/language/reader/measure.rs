@@ -25,8 +25,14 @@ pub fn kind_of(expr: &Expr) -> Kind {
 }
 
 /// How deep operators, calls and predicates stand within one another. Linear in the tree; it does not recurse.
+///
+/// A number too large for a double counts as the division that stands for it once names are resolved.
 pub fn nesting(expr: &Expr) -> usize {
-    Parts::of(expr).map(|(_, depth)| depth).max().unwrap_or(0)
+    let depths = Parts::of(expr).map(|(part, depth)| match part {
+        Expr::Number { value, .. } if value.is_infinite() => depth + 1,
+        _ => depth,
+    });
+    depths.max().unwrap_or(0)
 }
 
 /// Refuses a tree that nests deeper than a query may: operators of many levels within one another would exhaust the

@@ -92,24 +92,32 @@ pub enum Axis {
 }
 
 impl Axis {
+    /// All of them, by name.
+    const BY_NAME: [(&str, Axis); 13] = [
+        ("ancestor", Axis::Ancestor),
+        ("ancestor-or-self", Axis::AncestorOrSelf),
+        ("attribute", Axis::Attribute),
+        ("child", Axis::Child),
+        ("descendant", Axis::Descendant),
+        ("descendant-or-self", Axis::DescendantOrSelf),
+        ("following", Axis::Following),
+        ("following-sibling", Axis::FollowingSibling),
+        ("namespace", Axis::Namespace),
+        ("parent", Axis::Parent),
+        ("preceding", Axis::Preceding),
+        ("preceding-sibling", Axis::PrecedingSibling),
+        ("self", Axis::Itself),
+    ];
+
     /// The axis of a name.
     pub(crate) fn of_name(name: &str) -> Option<Axis> {
-        Some(match name {
-            "ancestor" => Axis::Ancestor,
-            "ancestor-or-self" => Axis::AncestorOrSelf,
-            "attribute" => Axis::Attribute,
-            "child" => Axis::Child,
-            "descendant" => Axis::Descendant,
-            "descendant-or-self" => Axis::DescendantOrSelf,
-            "following" => Axis::Following,
-            "following-sibling" => Axis::FollowingSibling,
-            "namespace" => Axis::Namespace,
-            "parent" => Axis::Parent,
-            "preceding" => Axis::Preceding,
-            "preceding-sibling" => Axis::PrecedingSibling,
-            "self" => Axis::Itself,
-            _ => return None,
-        })
+        let at = Axis::BY_NAME.binary_search_by(|(known, _)| (*known).cmp(name)).ok()?;
+        Some(Axis::BY_NAME[at].1)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Axis::BY_NAME[self as usize].0
     }
 
     /// Its name.
