@@ -24,12 +24,16 @@ __all__ = [
     "compile_query",
     "delivery_ids",
     "door_error_codes",
+    "is_xquery",
     "parse",
     "place_after",
     "read_head",
     "read_queries",
     "read_query",
     "tag_end",
+    "without_comments",
+    "xquery_program",
+    "xquery_reasons",
 ]
 
 __version__: str
@@ -51,6 +55,12 @@ def door_error_codes() -> list[str]: ...
 def read_queries(
     path: str | PathLike[str],
 ) -> tuple[str, list[tuple[str, str, dict[str, str]]]]: ...
+def is_xquery(text: str) -> bool: ...
+def xquery_reasons() -> list[str]: ...
+def without_comments(text: str) -> str: ...
+def xquery_program(
+    text: str, namespaces: list[tuple[str, str]], deliver: str | None = None
+) -> tuple[tuple[Any, ...] | None, tuple[str, str, int, int, tuple[str | int, ...]] | None]: ...
 def canonical_form(text: str, namespaces: dict[str, str]) -> str | None: ...
 def compile_query(
     text: str, namespaces: dict[str, str], bytes_max: int, nodes_max: int

@@ -35,7 +35,7 @@ lint customize: steps
 lint engine: rows
 lint query: atoms canonical condition_issues covering implication
 lint query: language_issues names near_names normal notation static
-lint query: syntax values xquery.comments xquery.gate
+lint query: syntax values xquery.gate xquery.language
 lint query: xquery.subscription xquery.syntax
 overlay customize: before_steps restructuring selector steps
 overlay query: containment covering names normal syntax widening xquery

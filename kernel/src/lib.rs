@@ -15,6 +15,7 @@ mod index;
 mod matcher;
 mod path_finder;
 mod population;
+mod program;
 mod push;
 mod query;
 mod reader;
@@ -38,6 +39,8 @@ mod pathcast_kernel {
     use super::matcher::Matcher;
     #[pymodule_export]
     use super::path_finder::PathFinder;
+    #[pymodule_export]
+    use super::program::{is_xquery, without_comments, xquery_program, xquery_reasons};
     #[pymodule_export]
     use super::push::PushParser;
     #[pymodule_export]

@@ -32,7 +32,7 @@ from pathcast.query.language_issues import language_issues
 from pathcast.query.names import Namespaces
 from pathcast.query.notation import Notation
 from pathcast.query.reader import read_query
-from pathcast.query.xquery.comments import without_comments
+from pathcast.query.xquery.language import without_comments
 
 # Names that are operators elsewhere are left to the analysis.
 _NAME: Final = r"(?!(?:and|or|div|mod)(?![\w.\-]))[^\W\d][\w.\-]*+"
