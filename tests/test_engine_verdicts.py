@@ -180,7 +180,7 @@ def test_a_snapshot_of_the_other_engine_has_the_same_verdicts(tmp_path: Path) ->
     pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
     for writer in ("kernel", "reference"):
         path = tmp_path / writer
-        index_of(writer).freeze().save(path)  # type: ignore[arg-type]
+        index_of(writer).freeze().save(path)
         matcher = Snapshot.open(path).matcher(limits=Limits(evaluation_steps_max=STEPS_MAX))
         batch = matcher.match_batch([FEW, MANY])
         assert [list(result.verdicts) for result in batch] == [[], ["heavy", "heavy too"]]

@@ -35,8 +35,8 @@ from pathcast.query.covering import CANDIDATES_MAX, COMPARISONS_MAX, Alternative
 from pathcast.query.language_issues import language_issues
 from pathcast.query.names import NCNAME, is_text
 from pathcast.query.notation import Notation
-from pathcast.query.xquery.comments import without_comments
 from pathcast.query.xquery.gate import ANY_GATE
+from pathcast.query.xquery.language import without_comments
 from pathcast.query.xquery.subscription import CompiledSubscription, compile_subscription
 from pathcast.schema import ElementGraph
 

@@ -25,14 +25,14 @@ from typing import Final
 
 from pathcast.errors import QuerySyntaxError
 from pathcast.model import QueryWarning
-from pathcast.query.compiled import compile_resolved
+from pathcast.query.compiled import compile_query
 from pathcast.query.condition_issues import query_issues
 from pathcast.query.covering import Alternatives
 from pathcast.query.language_issues import language_issues
 from pathcast.query.names import Namespaces
 from pathcast.query.notation import Notation
 from pathcast.query.reader import read_query
-from pathcast.query.xquery.comments import without_comments
+from pathcast.query.xquery.language import without_comments
 
 # Names that are operators elsewhere are left to the analysis.
 _NAME: Final = r"(?!(?:and|or|div|mod)(?![\w.\-]))[^\W\d][\w.\-]*+"
@@ -102,7 +102,7 @@ def warnings_of(query_id: str, text: str, namespaces: Namespaces) -> tuple[Query
     except QuerySyntaxError:
         # It is XQuery, as it can be registered.
         return ()
-    compiled = compile_resolved(expr, plain)
+    compiled = compile_query(plain, namespaces)
     alternatives = Alternatives(compiled.alternatives, compiled.expression is None)
     notation = Notation(namespaces)
     issues = query_issues(expr, alternatives, notation)

@@ -134,11 +134,6 @@ class DemoInput:
     distinct_query_count: int
     subscriber_count: int
 
-    @property
-    def broken_count(self) -> int:
-        """Messages broken on purpose."""
-        return sum(self.faults.values())
-
 
 def write_demo(
     directory: str | os.PathLike[str],

@@ -2,12 +2,16 @@
 //!
 //! Reading order: [`comparison`] (how values compare), [`query`] (location paths to normal form), [`numbers`] (numbers
 //! in texts), [`tree`] (an XPath as it was written), [`reader`] (text to that tree), [`xpath`] (XPath 1.0 as it is evaluated), [`xquery`] (subscriptions
-//! as syntax trees).
+//! as syntax trees), [`choice`] (which language a text is in).
 
+pub mod choice;
 pub mod comparison;
+pub mod compile;
+pub(crate) mod number_text;
 pub(crate) mod numbers;
 pub mod query;
 pub mod reader;
+pub(crate) mod strings;
 pub mod tree;
 pub mod xpath;
 pub mod xquery;

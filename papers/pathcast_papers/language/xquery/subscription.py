@@ -40,11 +40,8 @@ from pathcast_papers.language.xquery.syntax import (
     Sequence,
 )
 
-# What no XPath expression begins with; a comment that is still there does not end.
-_XQUERY: Final = re.compile(
-    r"[ \t\r\n]*(?:<|\(:|(?:for|let|some|every)\s*\$|if\s*\(|declare\s|xquery\s+version\b"
-    r"|import\s|module\s|typeswitch\s*\()"
-)
+# What no XPath expression begins with.
+_XQUERY: Final = re.compile(r"[ \t\r\n]*(?:<|(?:for|let|some|every)[ \t\r\n]*\$)")
 
 _LIMITS: Final = frozenset(
     {"query.too_long", "query.too_deep", "query.too_large", "query.too_many_predicates"}

@@ -18,11 +18,12 @@ Source: Diao and Franklin, VLDB 2003, section 4 (DTD element graph), 5.1 (single
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from pathcast.schema import ElementPaths
-from pathcast.schema.element_paths import ExpandedName
+from pathcast.schema.element_paths import _ANYTHING, ExpandedName, _reached
 
 
 class SchemaPaths(ElementPaths):
@@ -45,20 +46,38 @@ class SchemaPaths(ElementPaths):
         return paths
 
     @cached_property
+    def _component(self) -> dict[ExpandedName, int]:
+        """Number of the strongly connected component of each name."""
+        return _components(self._edges)
+
+    @cached_property
+    def _on_loop(self) -> frozenset[ExpandedName]:
+        size = Counter(self._component.values())
+        return frozenset(
+            name
+            for name, children in self._edges.items()
+            if name in children or size[self._component[name]] > 1
+        )
+
+    @cached_property
     def looped(self) -> frozenset[ExpandedName]:
         """The elements on some loop: each can stand in itself, at any distance."""
-        return frozenset(name for name in self.names if name in self.below(name))
+        return self._on_loop & self.names
 
     def is_on_loop(self, name: ExpandedName) -> bool:
         """Whether an element can stand in itself, at any distance."""
-        return name in self.looped
+        return name in self._on_loop
 
     def is_on_same_loop(self, name: ExpandedName, other: ExpandedName) -> bool:
         """Whether each of two elements can stand in the other; of one element, `is_on_loop`.
 
         A loop may pass an element twice: what counts is that there is a way back.
         """
-        return name in self.below(other) and other in self.below(name)
+        return (
+            name in self._on_loop
+            and other in self._on_loop
+            and self._component[name] == self._component[other]
+        )
 
     def single_path(
         self, above: ExpandedName | None, below: ExpandedName
@@ -82,20 +101,21 @@ class SchemaPaths(ElementPaths):
                 return None if self.is_on_loop(below) else (below,)
             rest = self.single_path(self.root, below)
             return None if rest is None or self.is_on_loop(self.root) else (self.root, *rest)
-        if above not in self.names or below not in self.names or below == above:
+        if above not in self._edges or below not in self._edges or below == above:
             # From an element to itself there is no way, or a loop and so any number of ways.
             return None
-        between = (self.below(above) | {above}) & self.leading_to([below])
-        if not self.looped.isdisjoint(between):
+        between = _reached([above], self._edges) & _reached([below], self._parents)
+        if any(name in self._on_loop for name in between):
             return None
         way: list[ExpandedName] = []
         here = above
         while here != below:
-            following = [name for name in self.children(here) if name in between]
+            following = [name for name in self._edges[here] if name in between]
             if len(following) != 1:
                 return None
-            [here] = following
-            way.append(here)
+            here = following[0]
+            if here != _ANYTHING:
+                way.append(here)
         return tuple(way)
 
     def has_no_other_way(
@@ -111,8 +131,9 @@ class SchemaPaths(ElementPaths):
         start = self.root if above is None else above
         if start is None:
             return False
-        if start not in self.names or (
-            below not in self.below(start) and not (above is None and below == start)
+        if start not in self._edges or (
+            below not in _reached(self._edges[start], self._edges)
+            and not (above is None and below == start)
         ):
             return True
         return self.single_path(above, below) == way
@@ -138,3 +159,39 @@ def _pairs(
     return {
         (names[parent], name) for name, parent in zip(names, parents, strict=True) if parent >= 0
     }
+
+
+def _components(
+    edges: Mapping[ExpandedName, Iterable[ExpandedName]],
+) -> dict[ExpandedName, int]:
+    """Number of the strongly connected component of each name (Tarjan, without recursion)."""
+    order: dict[ExpandedName, int] = {}
+    low: dict[ExpandedName, int] = {}
+    component: dict[ExpandedName, int] = {}
+    stack: list[ExpandedName] = []
+    for start in edges:
+        if start in order:
+            continue
+        order[start] = low[start] = len(order)
+        stack.append(start)
+        work = [(start, iter(edges[start]))]
+        while work:
+            name, rest = work[-1]
+            child = next(rest, None)
+            if child is None:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[name])
+                if low[name] == order[name]:
+                    while True:
+                        member = stack.pop()
+                        component[member] = order[name]
+                        if member == name:
+                            break
+            elif child not in order:
+                order[child] = low[child] = len(order)
+                stack.append(child)
+                work.append((child, iter(edges[child])))
+            elif child not in component:
+                low[name] = min(low[name], order[child])
+    return component

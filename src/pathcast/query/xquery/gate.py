@@ -9,7 +9,7 @@ A gate that is weak costs time, one that is wrong loses a delivery: where a limi
 becomes weaker, and in the end `/*`.
 
 Example:
-    >>> from pathcast.query.xquery.parser import parse
+    >>> from pathcast.query.xquery.reader import parse
     >>> text = "<r>{for $a in //a, $b in $a/b where $a/@x = 'y' and $b/c return $b/d}</r>"
     >>> gate_of(parse(text)).alternatives
     ("//a[@x='y']/b[d]/c",)
@@ -20,16 +20,15 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from pathcast.errors import QuerySyntaxError
-from pathcast.query.alternatives import ANY_MESSAGE
 from pathcast.query.canonical import canonical_text
 from pathcast.query.compiled import Reason, compile_query
-from pathcast.query.normal import NormalQuery
+from pathcast.query.normal import ANY_MESSAGE, NormalQuery
 from pathcast.query.xquery.dependence import Dependences
 from pathcast.query.xquery.formula import ROOT, UNKNOWN, Formula, any_of, implied
 from pathcast.query.xquery.frame import content_expressions, parts
 from pathcast.query.xquery.items import Node
 from pathcast.query.xquery.necessary import Necessary
-from pathcast.query.xquery.scanner import NODES_MAX, TEXT_BYTES_MAX
+from pathcast.query.xquery.reader import NODES_MAX, TEXT_BYTES_MAX
 from pathcast.query.xquery.syntax import Comparator, Element, Program
 
 ANY_GATE: Final[tuple[str, ...]] = ("/*",)

@@ -69,7 +69,7 @@ def may_be_number(expr: Expr) -> bool:
     """Whether the value of a predicate may be a number, and so a position.
 
     Example:
-        >>> from pathcast.query.xquery.parser import parse
+        >>> from pathcast.query.xquery.reader import parse
         >>> [may_be_number(parse(text).body) for text in ("//a", "count(//a)", "//a = 2")]
         [False, True, False]
     """

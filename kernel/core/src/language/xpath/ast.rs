@@ -20,6 +20,11 @@ pub struct List {
 }
 
 impl List {
+    /// Its places.
+    pub fn range(self) -> std::ops::Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
     /// Number of entries.
     pub(crate) fn len(self) -> usize {
         (self.end - self.start) as usize
@@ -115,6 +120,25 @@ impl Axis {
         Axis::BY_NAME[self as usize].0
     }
 
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Axis::Ancestor => "ancestor",
+            Axis::AncestorOrSelf => "ancestor-or-self",
+            Axis::Attribute => "attribute",
+            Axis::Child => "child",
+            Axis::Descendant => "descendant",
+            Axis::DescendantOrSelf => "descendant-or-self",
+            Axis::Following => "following",
+            Axis::FollowingSibling => "following-sibling",
+            Axis::Namespace => "namespace",
+            Axis::Parent => "parent",
+            Axis::Preceding => "preceding",
+            Axis::PrecedingSibling => "preceding-sibling",
+            Axis::Itself => "self",
+        }
+    }
+
     /// Whether its order is the reverse of document order.
     pub(crate) fn is_reverse(self) -> bool {
         use Axis::*;
@@ -183,9 +207,9 @@ pub struct Step {
     /// Node test.
     pub test: NodeTest,
     /// Number of the test among those of the expression: its place in the table of known names.
-    pub(crate) test_number: u32,
+    pub test_number: u32,
     /// Predicates, by number of sub-expression.
-    pub(crate) predicates: List,
+    pub predicates: List,
     /// Some predicate asks for position or size, which count per context node.
     pub(crate) is_positional: bool,
     /// The first predicate is `[n]`, n a positive whole number.

@@ -16,6 +16,7 @@ use crate::engine::interrupt::Interrupted;
 use crate::engine::plans::recognise::{plan_of, plan_of_path};
 use crate::engine::plans::shared::{Counts, PlanSpec, SharedPlans, Sharing, SubscriptionNumber};
 pub use crate::engine::plans::template::Deliver;
+use crate::language::choice::Language;
 use crate::language::query::ast::Step;
 use crate::language::query::{Namespaces, compile, compile_canonical};
 use crate::language::xpath::Expression;
@@ -204,7 +205,7 @@ impl State {
             return Err(NotTaken::Duplicate);
         }
         let deliver = subscription.deliver;
-        if looks_like_xquery(subscription.text) {
+        if Language::of(subscription.text) == Language::XQuery {
             let program =
                 Program::parse(subscription.text, bindings).map_err(|_| NotTaken::Declined)?;
             let spec = plan_of(&program, deliver).ok_or(NotTaken::Declined)?;
@@ -213,7 +214,7 @@ impl State {
         }
         if deliver == Deliver::Fragment {
             let program =
-                Program::parse_path(subscription.text, bindings).map_err(|_| NotTaken::Declined)?;
+                Program::parse_path(subscription.text, bindings).ok_or(NotTaken::Declined)?;
             if !matches!(program.expr(program.body()), Expr::Path { .. }) {
                 return Err(NotTaken::Declined);
             }
@@ -362,11 +363,3 @@ impl Way {
 
 /// Unused paths or numbers that are always let be.
 const WORN_MIN: usize = 1 << 14;
-
-/// Whether a text can only be XQuery: it begins with a constructor or a FLWR. Others may be, too.
-fn looks_like_xquery(text: &str) -> bool {
-    let text = text.trim_start();
-    let begins =
-        |word: &str| text.strip_prefix(word).is_some_and(|rest| rest.trim_start().starts_with('$'));
-    text.starts_with('<') || begins("for") || begins("let")
-}
