@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from pathcast.overlay.disjuncts import Disjunct
 from pathcast.query import NormalQuery
-from pathcast.query.alternatives import ANY_MESSAGE
+from pathcast.query.normal import ANY_MESSAGE
 
 
 def common_entry(disjuncts: Iterable[Disjunct]) -> Disjunct:
