@@ -120,25 +120,6 @@ impl Axis {
         Axis::BY_NAME[self as usize].0
     }
 
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Axis::Ancestor => "ancestor",
-            Axis::AncestorOrSelf => "ancestor-or-self",
-            Axis::Attribute => "attribute",
-            Axis::Child => "child",
-            Axis::Descendant => "descendant",
-            Axis::DescendantOrSelf => "descendant-or-self",
-            Axis::Following => "following",
-            Axis::FollowingSibling => "following-sibling",
-            Axis::Namespace => "namespace",
-            Axis::Parent => "parent",
-            Axis::Preceding => "preceding",
-            Axis::PrecedingSibling => "preceding-sibling",
-            Axis::Itself => "self",
-        }
-    }
-
     /// Whether its order is the reverse of document order.
     pub(crate) fn is_reverse(self) -> bool {
         use Axis::*;
