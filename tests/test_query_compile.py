@@ -46,7 +46,7 @@ def canonical(text: str, alphabet: Alphabet) -> str:
 
 
 def check(text: str, alphabet: Alphabet, trees: list[MessageTree]) -> None:
-    """The claim of `pathcast.query.weakening`, and that an exact split says all."""
+    """The claim of the kernel's `compile/weakening.rs`, and that an exact split says all."""
     compiled = compile_query(text, alphabet.namespaces)
     whole = read_expression(canonical(text, alphabet))
     for tree in trees:
@@ -117,7 +117,7 @@ IDIOMS = """
 
 @pytest.mark.parametrize("text", IDIOMS)
 def test_idioms_are_split_soundly(text: str) -> None:
-    """Constructs that the weakening has rules for, on messages made to meet them half-way."""
+    """Constructs that the compiler has rules for, on messages made to meet them half-way."""
     generator = random.Random(text)
     values = ["7", "72", "72u", "u", "u v", " u  v ", "7-u", "u-1", "UU", "uu", "10", "", "-7"]
     trees = []

@@ -29,21 +29,20 @@ customize query: names normal widening xquery xquery.syntax
 engine query: atoms canonical names near_names notation query_warnings
 engine query: static syntax values
 evaluation query: names static syntax values
-kernel query: canonical expression normal places population xquery
-kernel query: xquery.paper xquery.syntax
+kernel query: canonical expression normal places population refusals
+kernel query: xquery xquery.paper xquery.syntax
 lint customize: steps
 lint engine: rows
 lint query: atoms canonical condition_issues covering implication
 lint query: language_issues names near_names normal notation static
-lint query: syntax values xquery.gate
-lint query: xquery.language xquery.subscription xquery.syntax
+lint query: syntax values xquery.gate xquery.language
+lint query: xquery.subscription xquery.syntax
 overlay customize: before_steps restructuring selector steps
-overlay query: alternatives covering names syntax widening xquery
+overlay query: containment covering names normal syntax widening xquery
 overlay query: xquery.syntax
 partition customize: before_steps steps
 partition engine: messages
-partition query: alternatives canonical conditions covering normal
-partition query: values widening
+partition query: canonical conditions covering normal values widening
 records query: names syntax
 spark customize: delimited explained identity subscription_columns
 spark customize: subscription_engines subscription_files

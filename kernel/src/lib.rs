@@ -44,7 +44,7 @@ mod pathcast_kernel {
     #[pymodule_export]
     use super::push::PushParser;
     #[pymodule_export]
-    use super::query::canonical_form;
+    use super::query::{canonical_form, compile_query};
     #[pymodule_export]
     use super::reader::{QueryRefusal, read_query};
     #[pymodule_export]

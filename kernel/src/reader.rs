@@ -43,7 +43,7 @@ pub fn read_query<'py>(
 }
 
 /// Bindings of Python: texts may have lone surrogates, which no query can name.
-fn bindings(namespaces: &Bound<'_, PyDict>) -> PyResult<Namespaces> {
+pub(crate) fn bindings(namespaces: &Bound<'_, PyDict>) -> PyResult<Namespaces> {
     let mut texts: Vec<(String, String)> = Vec::with_capacity(namespaces.len());
     let mut unwritable = Vec::new();
     for (prefix, uri) in namespaces {
@@ -59,30 +59,39 @@ fn bindings(namespaces: &Bound<'_, PyDict>) -> PyResult<Namespaces> {
     Ok(namespaces)
 }
 
-fn refused(py: Python<'_>, refusal: &Refusal, places: &Places) -> PyErr {
+pub(crate) fn refused(py: Python<'_>, refusal: &Refusal, places: &Places) -> PyErr {
+    match refusal_of(py, refusal, places) {
+        Ok(arguments) => QueryRefusal::new_err(arguments.unbind()),
+        Err(error) => error,
+    }
+}
+
+/// (code, reason, offset in characters, parameters)
+pub(crate) fn refusal_of<'py>(
+    py: Python<'py>,
+    refusal: &Refusal,
+    places: &Places,
+) -> PyResult<Bound<'py, PyTuple>> {
     let reason = &refusal.reason;
     let params = PyDict::new(py);
     for (name, value) in reason.params() {
-        let set = match value {
-            Param::Text(text) => params.set_item(name, text),
-            Param::Number(number) => params.set_item(name, number),
-        };
-        if let Err(error) = set {
-            return error;
+        match value {
+            Param::Text(text) => params.set_item(name, text)?,
+            Param::Number(number) => params.set_item(name, number)?,
         }
     }
     let offset = places.characters(refusal.offset);
-    QueryRefusal::new_err((reason.code(), reason.name(), offset, params.unbind()))
+    (reason.code(), reason.name(), offset, params).into_pyobject(py)
 }
 
 /// Places of a text in characters, by bytes.
-struct Places {
+pub(crate) struct Places {
     /// Empty for ASCII.
     characters: Vec<Offset>,
 }
 
 impl Places {
-    fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         if text.is_ascii() {
             return Places { characters: Vec::new() };
         }
@@ -94,7 +103,7 @@ impl Places {
         Places { characters }
     }
 
-    fn characters(&self, bytes: Offset) -> Offset {
+    pub(crate) fn characters(&self, bytes: Offset) -> Offset {
         self.characters.get(bytes as usize).copied().unwrap_or(bytes)
     }
 }

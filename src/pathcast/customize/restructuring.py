@@ -56,7 +56,6 @@ class Restructuring:
     Args:
         steps: In order; none leave messages as they are.
         limits: What one message may cost.
-        threads: Threads of one batch.
 
     Raises:
         QuerySyntaxError: A path cannot be used.
@@ -68,10 +67,9 @@ class Restructuring:
         self,
         steps: Steps,
         limits: Limits | None = None,
-        threads: int | None = 1,
     ) -> None:
         self.steps = steps
-        self._series = Restructurings(limits, threads)
+        self._series = Restructurings(limits)
         self._series.set([steps])
 
     def apply(self, messages: Sequence[bytes], done: int = 0) -> list[_Made]:

@@ -35,7 +35,7 @@ from pathcast.model import Query
 from pathcast.overlay.covered import weigh
 from pathcast.overlay.disjuncts import Disjunct
 from pathcast.query import NormalQuery
-from pathcast.query.alternatives import ANY_MESSAGE
+from pathcast.query.normal import ANY_MESSAGE
 from pathcast.query.widening import (
     any_name,
     anywhere,
@@ -141,17 +141,15 @@ class Generalisation:
 
     Attributes:
         levels: Shape -> level.
-        other: The level of entries of all other shapes.
     """
 
     levels: Mapping[str, str] = field(default_factory=dict)
-    other: str = EXACTLY
 
     def __call__(self, entry: str) -> str:
         """The entry that is told in its place."""
         if not self.levels:
-            return at_level(entry, self.other)
-        return at_level(entry, self.levels.get(shape_of(entry), self.other))
+            return entry
+        return at_level(entry, self.levels.get(shape_of(entry), EXACTLY))
 
 
 @dataclass(frozen=True)

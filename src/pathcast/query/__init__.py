@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from pathcast.query.canonical import canonical_text
 from pathcast.query.compiled import (
+    ALTERNATIVES_MAX,
     CompiledQuery,
     CostClass,
     Reason,
@@ -22,7 +23,6 @@ from pathcast.query.compiled import (
     cost_of,
 )
 from pathcast.query.expression import EXPRESSION_BYTES_MAX, expression_text, read_expression
-from pathcast.query.moving import ALTERNATIVES_MAX
 from pathcast.query.names import Namespaces
 from pathcast.query.normal import (
     AnyIn,

@@ -25,7 +25,7 @@ from typing import Final
 
 from pathcast.errors import QuerySyntaxError
 from pathcast.model import QueryWarning
-from pathcast.query.compiled import compile_resolved
+from pathcast.query.compiled import compile_query
 from pathcast.query.condition_issues import query_issues
 from pathcast.query.covering import Alternatives
 from pathcast.query.language_issues import language_issues
@@ -102,7 +102,7 @@ def warnings_of(query_id: str, text: str, namespaces: Namespaces) -> tuple[Query
     except QuerySyntaxError:
         # It is XQuery, as it can be registered.
         return ()
-    compiled = compile_resolved(expr, plain)
+    compiled = compile_query(plain, namespaces)
     alternatives = Alternatives(compiled.alternatives, compiled.expression is None)
     notation = Notation(namespaces)
     issues = query_issues(expr, alternatives, notation)

@@ -6,9 +6,12 @@
 
 pub mod choice;
 pub mod comparison;
+pub mod compile;
+pub(crate) mod number_text;
 pub(crate) mod numbers;
 pub mod query;
 pub mod reader;
+pub(crate) mod strings;
 pub mod tree;
 pub mod xpath;
 pub mod xquery;

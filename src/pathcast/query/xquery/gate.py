@@ -20,10 +20,9 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from pathcast.errors import QuerySyntaxError
-from pathcast.query.alternatives import ANY_MESSAGE
 from pathcast.query.canonical import canonical_text
 from pathcast.query.compiled import Reason, compile_query
-from pathcast.query.normal import NormalQuery
+from pathcast.query.normal import ANY_MESSAGE, NormalQuery
 from pathcast.query.xquery.dependence import Dependences
 from pathcast.query.xquery.formula import ROOT, UNKNOWN, Formula, any_of, implied
 from pathcast.query.xquery.frame import content_expressions, parts

@@ -11,16 +11,19 @@ pub fn kind_of(expr: &Expr) -> Kind {
         Expr::Call { name, .. } => functions::find(name).map_or(Kind::Nodes, |found| found.kind),
         Expr::Literal { .. } => Kind::String,
         Expr::Number { .. } | Expr::Unary { .. } => Kind::Number,
-        Expr::Binary { operators, .. } => match operators[0] {
-            Operator::Union => Kind::Nodes,
-            Operator::Plus
-            | Operator::Minus
-            | Operator::Multiply
-            | Operator::Div
-            | Operator::Mod => Kind::Number,
-            _ => Kind::Boolean,
-        },
+        Expr::Binary { operators, .. } => kind_of_run(operators),
         _ => Kind::Nodes,
+    }
+}
+
+/// The type of a run of operators, which are of one level.
+pub(crate) fn kind_of_run(operators: &[Operator]) -> Kind {
+    match operators[0] {
+        Operator::Union => Kind::Nodes,
+        Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Div | Operator::Mod => {
+            Kind::Number
+        }
+        _ => Kind::Boolean,
     }
 }
 
