@@ -10,7 +10,7 @@ mod canonical;
 mod compile;
 mod namespaces;
 mod predicates;
-pub(in crate::language) mod scan;
+pub(crate) mod scan;
 
 pub use ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 pub(crate) use canonical::push_string;
@@ -21,4 +21,4 @@ pub use compile::{
     compile_canonical,
 };
 pub use namespaces::Namespaces;
-pub(in crate::language) use namespaces::UriBinding;
+pub(crate) use namespaces::UriBinding;
