@@ -5,6 +5,7 @@
 //! as syntax trees).
 
 pub mod comparison;
+pub mod gates;
 pub(crate) mod numbers;
 pub mod query;
 pub mod tree;
