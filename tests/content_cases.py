@@ -14,9 +14,9 @@ from oracles.engines import EngineName, made_by
 from pathcast.engine import Matcher, QueryIndex
 from pathcast.limits import Limits
 from pathcast.model import Query
-from pathcast.query import normalise
 from pathcast_papers import parse
 from pathcast_papers.filtering.oracle import Oracle
+from pathcast_papers.language import normalise
 
 CASES = int(os.environ.get("PATHCAST_CONTENT", "8"))
 NIGHTLY_CASES = int(os.environ.get("PATHCAST_NIGHTLY", "20000")) // 100

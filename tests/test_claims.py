@@ -16,8 +16,8 @@ import pytest
 
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, parse_message
-from pathcast.query import AnyName, AnyNamespace, Axis, Name
 from pathcast.schema import ElementPaths, parse_dtd
+from pathcast_papers.language import AnyName, AnyNamespace, Axis, Name
 from pathcast_papers.message_broker.pathsharing.claims import (
     claim_1,
     claim_2,

@@ -21,9 +21,9 @@ from pathcast.engine import QueryIndex
 from pathcast.errors import MessageError
 from pathcast.limits import Limits
 from pathcast.model import Query
-from pathcast.query import normalise
 from pathcast_papers import parse
 from pathcast_papers.filtering.oracle import Oracle
+from pathcast_papers.language import normalise
 from shared_data import SHARED_DATA
 
 DOCUMENTS = SHARED_DATA / "docs"

@@ -35,9 +35,9 @@ from pathcast.errors import DuplicateQueryError, QuerySyntaxError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.model import Query
-from pathcast.query import NormalQuery, normalise
 from pathcast_papers import parse
 from pathcast_papers.filtering.oracle import is_satisfied
+from pathcast_papers.language import NormalQuery, normalise
 
 NIGHTLY_EXAMPLES = int(os.environ.get("PATHCAST_NIGHTLY", "20000"))
 

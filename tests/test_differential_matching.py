@@ -32,12 +32,12 @@ from generators import (
 from generators.strategies import messages, notations, query_sets
 from oracles import ENGINES, LxmlQuery, assert_same_matches, lxml_tree, missing_reason
 from oracles.engines import EngineName, made_by
+from oracles.paths import is_found
 from pathcast.engine import QueryIndex, Snapshot
 from pathcast.limits import Limits
 from pathcast.model import Query
 from pathcast.query import canonical_form, normalise
 from pathcast_papers import ReferenceIndex, Selection, parse
-from pathcast_papers.filtering.oracle import is_satisfied
 
 NIGHTLY_EXAMPLES = int(os.environ.get("PATHCAST_NIGHTLY", "20000"))
 
@@ -71,7 +71,7 @@ class Case:
 
     def by_oracle(self, message: bytes) -> list[str]:
         tree = parse(message, Limits())
-        return [query_id for query_id, query in self.normal.items() if is_satisfied(query, tree)]
+        return [query_id for query_id, query in self.normal.items() if is_found(query, tree)]
 
     def by_lxml(self, message: bytes) -> list[str]:
         root = lxml_tree(message)
@@ -195,7 +195,7 @@ def test_generated_cases_that_shrink(
     assert not report.rejected
     for message, result in zip(batch, index.matcher().match_batch(batch), strict=True):
         tree = parse(message, Limits())
-        wanted = [query.id for query in queries if is_satisfied(normalise(query.text), tree)]
+        wanted = [query.id for query in queries if is_found(normalise(query.text), tree)]
         assert_same_matches(
             result.query_ids,
             wanted,
@@ -211,7 +211,7 @@ def test_generated_cases_that_shrink(
 def test_notations_mean_the_same(pair: tuple[str, str], message: bytes) -> None:
     tree = parse(message, Limits())
     text, other = pair
-    assert is_satisfied(normalise(text), tree) == is_satisfied(normalise(other), tree)
+    assert is_found(normalise(text), tree) == is_found(normalise(other), tree)
 
 
 @pytest.mark.nightly

@@ -17,9 +17,9 @@ from oracles.engines import EngineName, made_by
 from pathcast.engine import QueryIndex
 from pathcast.limits import Limits
 from pathcast.model import Query
-from pathcast.query import normalise
 from pathcast_papers import parse
 from pathcast_papers.filtering.oracle import Oracle
+from pathcast_papers.language import normalise
 
 CACHE_SIZES = (1, 4_000, 64_000, 2**28)
 

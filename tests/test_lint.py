@@ -21,6 +21,7 @@ from generators import random_expression, random_message, random_query
 from oracles import LxmlQuery, lxml_tree
 from oracles.engines import made_by
 from oracles.lxml_differences import may_differ
+from oracles.paths import is_found
 from pathcast import Query, QueryIndex
 from pathcast.errors import MessageError, SchemaError
 from pathcast.evaluation.xpath import Evaluator
@@ -42,7 +43,6 @@ from pathcast.query.notation import Notation, notation
 from pathcast.query.static import resolve
 from pathcast.query.syntax import Expr, FunctionCall
 from pathcast.schema import parse_dtd
-from pathcast_papers.filtering.oracle import is_satisfied
 from shared_data import shared_path
 
 DOCUMENTATION = Path(__file__).resolve().parent.parent / "docs" / "lint.md"
@@ -481,9 +481,9 @@ def test_what_is_said_never_to_hold_never_does(queries: int) -> None:
         if report.has("error"):
             hopeless += 1
             query = normalise(text)
-            assert not any(is_satisfied(query, tree) for tree in trees), text
+            assert not any(is_found(query, tree) for tree in trees), text
         if any(each.code == "PL203" for each in report.findings):
-            assert all(is_satisfied(normalise(text), tree) for tree in trees), text
+            assert all(is_found(normalise(text), tree) for tree in trees), text
     assert hopeless > queries / 30
 
 
@@ -500,7 +500,7 @@ def test_what_is_said_not_to_occur_in_the_sample_matches_nothing_of_it(samples: 
             if finding.code in ("PL101", "PL102", "PL105"):
                 complaints += 1
                 query = normalise(finding.query_id)
-                assert not any(is_satisfied(query, tree) for tree in trees), finding
+                assert not any(is_found(query, tree) for tree in trees), finding
     assert complaints > 1.6 * samples
 
 

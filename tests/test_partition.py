@@ -22,7 +22,7 @@ from generators import (
     random_valued_message,
 )
 from generators.content import NUMBERS, STRINGS, VALUES
-from oracles.engines import EngineName, made_by
+from oracles.engines import EngineName, made_by, population_of
 from partitioned_index import PartitionedIndex
 from pathcast import Query, QueryIndex
 from pathcast.errors import ConfigError
@@ -76,11 +76,10 @@ PLACEMENTS: dict[str, MakePlacement] = {
 }
 
 
-def population_of_texts(texts: Sequence[str], engine: str = "reference") -> Population:
-    index = made_by(engine, QueryIndex)
-    report = index.register(Query(f"q{n}", text) for n, text in enumerate(texts))
-    assert not report.rejected
-    return index.population()
+def population_of_texts(texts: Sequence[str]) -> Population:
+    population = population_of(Query(f"q{n}", text) for n, text in enumerate(texts))
+    assert len(population) == len(texts)
+    return population
 
 
 def families(random: Random, count: int) -> list[Query]:
@@ -109,9 +108,8 @@ def test_partitions_give_the_answers_of_one_index(engine: EngineName, kind: str,
     messages += [random_message(random) for _ in range(3)]
     messages[7:7] = [None, b"<a", b""]
     # Half of the queries were not there when the placement was made.
-    known = made_by(engine, QueryIndex)
-    known.register(queries[::2])
-    index = PartitionedIndex(PLACEMENTS[kind](known.population(), engine), engine=engine, threads=1)
+    known = population_of(queries[::2])
+    index = PartitionedIndex(PLACEMENTS[kind](known, engine), engine=engine, threads=1)
     rejected = index.register(queries).rejected
     whole = whole_answers(engine, queries, messages)
     found = index.match_batch(messages)
@@ -236,7 +234,7 @@ def test_filtering_power_is_patterns_by_partitions() -> None:
         + "".join(f"[p{at}/@v = {random.randrange(1000)}]" for at in random.sample(range(10), 2))
         for _ in range(20_000)
     ]
-    population = population_of_texts(texts, "kernel")
+    population = population_of_texts(texts)
     # Nine of ten patterns cover queries that have two of them each.
     assert len(exclusiveness_patterns(population)) == 9
     patterns = candidate_patterns(population)

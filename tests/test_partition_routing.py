@@ -24,7 +24,7 @@ from generators import (
 from generators.flwr_messages import random_flwr_message
 from generators.flwr_text import random_flwr, random_notice
 from generators.flwr_vocabulary import VOCABULARIES
-from oracles.engines import EngineName, made_by
+from oracles.engines import EngineName, made_by, population_of
 from pathcast import Broker, Query, QueryIndex, Subscription
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
@@ -262,7 +262,7 @@ def test_routes_of_columns_reach_every_partition_of_a_satisfied_query(engine: En
         rows = filter_queries(chosen, 24)
         whole = made_by(engine, QueryIndex)
         whole.register([Query(row.id, row.query) for row in rows])
-        population = whole.population()
+        population = population_of([Query(row.id, row.query) for row in rows])
         partitions = chosen.choice((1, 3, 70))
         placed = np.array([chosen.randrange(partitions) for _ in rows])
         of = dict(zip(population.query_ids, placed.tolist(), strict=True))

@@ -30,8 +30,8 @@ from pathcast.errors import (
 )
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, parse_message
-from pathcast.query.xquery import PaperQuery
 from pathcast.schema import ElementPaths, parse_dtd
+from pathcast_papers.language.xquery import PaperQuery
 from pathcast_papers.message_broker.pathsharing import (
     GroupSequence,
     Optimisation,

@@ -26,7 +26,8 @@ from path_sharing_queries import (
 from pathcast.errors import ConstructionError
 from pathcast.limits import Limits
 from pathcast.message import parse_message
-from pathcast.query.xquery import (
+from pathcast.schema import ElementPaths, parse_dtd
+from pathcast_papers.language.xquery import (
     PaperCondition,
     PaperQuery,
     PaperReturn,
@@ -36,7 +37,6 @@ from pathcast.query.xquery import (
     paper_form,
     parse,
 )
-from pathcast.schema import ElementPaths, parse_dtd
 from pathcast_papers.message_broker.pathsharing import (
     Optimisation,
     PathSharing,

@@ -22,9 +22,9 @@ from path_sharing_queries import (
 )
 from pathcast.limits import Limits
 from pathcast.message import parse_message
-from pathcast.query.xquery import PaperQuery, Target
-from pathcast.query.xquery.syntax import Comparator, NameTest
 from pathcast.schema import ElementPaths, parse_dtd
+from pathcast_papers.language.xquery import PaperQuery, Target
+from pathcast_papers.language.xquery.syntax import Comparator, NameTest
 from pathcast_papers.message_broker.pathsharing import (
     BrokerQuery,
     OperatorKind,

@@ -25,7 +25,6 @@ from generators import (
 from pathcast.errors import UnsupportedQueryError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
-from pathcast.query import NormalQuery, normalise
 from pathcast_papers import parse
 from pathcast_papers.filtering.algorithm import Algorithm, Filter
 from pathcast_papers.filtering.hybrid import Hybrid, substring_nodes
@@ -35,6 +34,7 @@ from pathcast_papers.filtering.query_plan import QueryPlan
 from pathcast_papers.filtering.selection_postponed import LISTED_MAX
 from pathcast_papers.filtering.xfilter import UNRESTRICTED, XFilter, path_nodes
 from pathcast_papers.filtering.yfilter import Selection, YFilter
+from pathcast_papers.language import NormalQuery, normalise
 
 WORKLOADS: dict[str, tuple[Alphabet, QueryShape, MessageShape]] = {
     "linear": (ALPHABET, LINEAR, MessageShape()),

@@ -24,8 +24,8 @@ from pathcast.errors import (
 from pathcast.limits import Limits
 from pathcast.message import parse_message
 from pathcast.model import BatchStats, DeliverMode, DeliveryAnswer, Subscription
-from pathcast.query import compile_subscription, normalise
 from pathcast_papers.filtering.oracle import Oracle
+from pathcast_papers.language import compile_subscription, normalise
 from pathcast_papers.message_broker.dissemination import ReferenceDissemination
 
 MESSAGE = b"<a k='1'><b>1</b><b>2</b><c/></a>"

@@ -20,6 +20,7 @@ from pathcast.message import MessageTree, parse_message
 from pathcast.message.canonical import canonical
 from pathcast.model import DeliverMode, Subscription
 from pathcast.query.xquery import is_xquery, parse
+from pathcast_papers.language.xquery import parse as read
 from pathcast_papers.message_broker.xquery import evaluate, holds
 from xquery_cases import ACCEPTED, NAMESPACES, REFUSED, WRONG, refusal_of
 from xquery_damage import damaged
@@ -101,7 +102,7 @@ def delivered_as(text: str) -> DeliverMode:
 
 def by_reference(text: str, deliver: DeliverMode, message: MessageTree) -> list[bytes | None] | str:
     """What the reference delivers, or the code of its verdict."""
-    program = parse(text)
+    program = read(text)
     limits = Limits(result_ratio_max=1_000_000)
     try:
         if deliver == "ids":

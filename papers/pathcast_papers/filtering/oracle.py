@@ -6,7 +6,7 @@ It also serves `explain`, which asks it where a query comes to an end.
 
 Example:
     >>> from pathcast.limits import Limits
-    >>> from pathcast.query import normalise
+    >>> from pathcast_papers.language import normalise
     >>> from pathcast_papers import parse
     >>> tree = parse(b"<a><b><c>1</c></b><b><c>7</c></b></a>", Limits())
     >>> Oracle(tree).select(normalise("/a/b[2]/c[. > 5]").steps)
@@ -24,10 +24,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from pathcast.evaluation.comparison import passes, passes_number
-from pathcast.evaluation.xpath import Evaluator
 from pathcast.message import MessageTree
-from pathcast.query import (
+from pathcast_papers.evaluation.comparison import passes, passes_number
+from pathcast_papers.evaluation.xpath import Evaluator
+from pathcast_papers.language import (
     AnyIn,
     AnyName,
     AnyNamespace,
@@ -66,7 +66,7 @@ def holds(compiled: CompiledQuery, tree: MessageTree) -> bool:
 
     Example:
         >>> from pathcast.message import parse_message
-        >>> from pathcast.query import compile_query
+        >>> from pathcast_papers.language import compile_query
         >>> holds(compile_query("//b[last() = 2] | //c"), parse_message(b"<a><b/><b/></a>"))
         True
     """

@@ -8,7 +8,7 @@ or its expression is true.
 
 Example:
     >>> from pathcast.message import parse_message
-    >>> from pathcast.query import compile_query
+    >>> from pathcast_papers.language import compile_query
     >>> table = QueryTable(YFilter())
     >>> for number, text in enumerate(["//a | //b", "//b[last() = 2]", "//c"]):
     ...     table.insert(compile_query(text), number)
@@ -22,12 +22,12 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from pathcast.evaluation.xpath import Evaluator, OverBudgetError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
-from pathcast.query import CompiledQuery, read_expression
+from pathcast_papers.evaluation.xpath import Evaluator, OverBudgetError
 from pathcast_papers.filtering.query_plan import QueryPlan
 from pathcast_papers.filtering.yfilter import YFilter
+from pathcast_papers.language import CompiledQuery, read_expression
 
 _Key: TypeAlias = tuple[tuple[str, ...], str | None]
 

@@ -23,10 +23,10 @@ from pathcast.errors import ConfigError, QuerySyntaxError
 from pathcast.limits import Limits, StreamBounds
 from pathcast.message import MessageTree
 from pathcast.model import MatcherOptions, RoutingEntry
-from pathcast.query import CompiledQuery, compile_query
 from pathcast_papers.filtering.matcher import ReferenceMatcher
 from pathcast_papers.filtering.query_table import QueryTable, Satisfied
 from pathcast_papers.filtering.yfilter import YFilter
+from pathcast_papers.language import CompiledQuery, compile_query
 
 
 class ReferenceRoutingTable:

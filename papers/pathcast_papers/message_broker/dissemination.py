@@ -48,7 +48,7 @@ from pathcast.model import (
     Spent,
     Subscription,
 )
-from pathcast.query import CostClass, compile_subscription, cost_of
+from pathcast_papers.language import CostClass, compile_subscription, cost_of
 from pathcast_papers.message_broker.standing_subscription import MessageView, StandingSubscription
 from pathcast_papers.message_broker.subscription_plan import explanation
 

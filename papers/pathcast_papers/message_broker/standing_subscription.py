@@ -18,12 +18,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from pathcast.errors import EvaluationBudgetError, MessageBudgetError
-from pathcast.evaluation.xpath import Evaluator, OverBudgetError
-from pathcast.evaluation.xpath.document import Node
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.model import DELIVER_MODES, Subscription
-from pathcast.query import (
+from pathcast_papers.evaluation.xpath import Evaluator, OverBudgetError
+from pathcast_papers.evaluation.xpath.document import Node
+from pathcast_papers.filtering.oracle import Oracle
+from pathcast_papers.language import (
     CompiledQuery,
     CompiledSubscription,
     Expr,
@@ -31,8 +32,7 @@ from pathcast.query import (
     compile_subscription,
     read_expression,
 )
-from pathcast.query.xquery import selection_of, without_comments
-from pathcast_papers.filtering.oracle import Oracle
+from pathcast_papers.language.xquery import selection_of, without_comments
 from pathcast_papers.message_broker.xquery.budget import Budget
 from pathcast_papers.message_broker.xquery.evaluation import evaluate, gives_item, holds, serialised
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from pathcast.query.canonical import literal_text
-from pathcast.query.xquery import Target, paper_form
-from pathcast.query.xquery.syntax import NameTest
+from pathcast_papers.language.canonical import literal_text
+from pathcast_papers.language.xquery import Target, paper_form
+from pathcast_papers.language.xquery.syntax import NameTest
 from pathcast_papers.message_broker.pathsharing import BrokerQuery
 from pathcast_papers.message_broker.pathsharing.broker_query import SimplePredicate
 from pathcast_papers.message_broker.pathsharing.paths import NavigationPath, path_text

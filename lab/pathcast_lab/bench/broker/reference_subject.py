@@ -24,11 +24,11 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from pathcast.message import MessageTree
-from pathcast.query.xquery import Target
-from pathcast.query.xquery.syntax import Comparator, NameTest
 from pathcast.schema import ElementPaths
 from pathcast_lab.bench.broker.definition import BrokerAlgorithm, OptimisationName
 from pathcast_lab.workload import FlwrPredicate, FlwrQuery
+from pathcast_papers.language.xquery import Target
+from pathcast_papers.language.xquery.syntax import Comparator, NameTest
 from pathcast_papers.message_broker.pathsharing.algorithms import (
     PathSharing,
     PathSharingF,

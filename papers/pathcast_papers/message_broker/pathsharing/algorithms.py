@@ -8,8 +8,8 @@ too. Behind the engine each distinct query has a plan of operators of its own;
 Example:
     >>> from pathcast.limits import Limits
     >>> from pathcast.message import parse_message
-    >>> from pathcast.query.xquery import PaperQuery, PaperReturn, PaperStep, Target
-    >>> from pathcast.query.xquery.syntax import NameTest, Variable
+    >>> from pathcast_papers.language.xquery import PaperQuery, PaperReturn, PaperStep, Target
+    >>> from pathcast_papers.language.xquery.syntax import NameTest, Variable
     >>> query = PaperQuery((PaperStep(True, NameTest("", "section")),), (), (PaperReturn(
     ...     (PaperStep(False, NameTest("", "title")),), Target.ELEMENT, None),),
     ...     Variable("s"), None, "s")
@@ -37,8 +37,8 @@ from typing import ClassVar
 
 from pathcast.errors import ConfigError, DuplicateQueryError, UnknownQueryError
 from pathcast.message import MessageTree
-from pathcast.query.xquery import PaperQuery
 from pathcast.schema import ElementPaths
+from pathcast_papers.language.xquery import PaperQuery
 from pathcast_papers.message_broker.pathsharing.broker_query import BrokerQuery
 from pathcast_papers.message_broker.pathsharing.executor import Profiler, execute
 from pathcast_papers.message_broker.pathsharing.joins import OuterJoinSelect, Semijoin

@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from pathcast.query import Axis, Name
+from pathcast_papers.language import Axis, Name
 from pathcast_papers.message_broker.pathsharing.broker_query import BrokerQuery, PredicatePath
 from pathcast_papers.message_broker.pathsharing.claims import claim_3, has_no_duplicates, is_ordered
 from pathcast_papers.message_broker.pathsharing.paths import NavigationPath, PathStep, name_of

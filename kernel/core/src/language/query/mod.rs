@@ -11,7 +11,7 @@ mod canonical;
 mod compile;
 mod namespaces;
 mod predicates;
-mod scan;
+pub(in crate::language) mod scan;
 
 pub use ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 pub use canonical::{canonical_text, condition_text};
@@ -20,3 +20,4 @@ pub use compile::{
     compile_canonical,
 };
 pub use namespaces::Namespaces;
+pub(in crate::language) use namespaces::UriBinding;

@@ -217,10 +217,14 @@ pub(crate) enum Expr {
 
 /// Type of a sub-expression; known before evaluation, as there are no variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// A boolean.
     Boolean,
+    /// A number.
     Number,
+    /// A string.
     String,
+    /// A node-set.
     Nodes,
 }
 

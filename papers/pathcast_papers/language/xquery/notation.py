@@ -1,0 +1,380 @@
+"""Syntax tree -> canonical text.
+
+The text parses to the same tree, but for the names of variables and for offsets; and trees that
+differ in nothing else have the same text. So equal texts are equal programs, whoever wrote them
+with whatever prefixes, blanks and variables.
+
+Variables are `$v1`, `$v2`, ... in the order in which they are bound. Names of paths are
+`Q{uri}local` unless they are in the default element namespace of their place; names of constructed
+elements keep their prefixes, which are part of the result.
+
+Example:
+    >>> from pathcast_papers.language.xquery.parser import parse
+    >>> text_of(parse("<hot> {for $s in  $msg//n:story return $s/title } </hot>", {"n": "urn:n"}))
+    '<hot>{for $v1 in //Q{urn:n}story return $v1/title}</hot>'
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+from pathcast_papers.language.canonical import number_text
+from pathcast_papers.language.names import XML_NAMESPACE
+from pathcast_papers.language.xquery.functions import FUNCTION_NAMESPACE, SCHEMA_NAMESPACE
+from pathcast_papers.language.xquery.syntax import (
+    And,
+    Arithmetic,
+    ArithmeticOperator,
+    Attribute,
+    Axis,
+    Call,
+    Comparator,
+    Comparison,
+    Context,
+    ContextItem,
+    Element,
+    Enclosed,
+    Expr,
+    Filter,
+    Flwor,
+    For,
+    If,
+    KindTest,
+    Literal,
+    LiteralKind,
+    Name,
+    NameTest,
+    Negation,
+    NodeKind,
+    Or,
+    OrderKey,
+    Path,
+    Program,
+    Quantified,
+    Root,
+    Sequence,
+    Step,
+    Text,
+    Union,
+    Variable,
+)
+
+_SINGLE, _OR, _AND, _COMPARISON, _ADDITIVE = range(5)
+_MULTIPLICATIVE, _UNION, _UNARY, _PATH, _PRIMARY = range(5, 10)
+
+_VALUE_OPERATORS: Final = MappingProxyType(
+    {
+        Comparator.EQ: "eq",
+        Comparator.NE: "ne",
+        Comparator.LT: "lt",
+        Comparator.LE: "le",
+        Comparator.GT: "gt",
+        Comparator.GE: "ge",
+    }
+)
+_PREDECLARED: Final = (
+    ("fn", FUNCTION_NAMESPACE),
+    ("xml", XML_NAMESPACE),
+    ("xs", SCHEMA_NAMESPACE),
+)
+_IN_TEXT: Final = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;", "{": "{{", "}": "}}", "\r": "&#xD;"}
+)
+_IN_VALUE: Final = str.maketrans(
+    {
+        "&": "&amp;",
+        "<": "&lt;",
+        '"': "&quot;",
+        "{": "{{",
+        "}": "}}",
+        "\t": "&#x9;",
+        "\n": "&#xA;",
+        "\r": "&#xD;",
+    }
+)
+_IN_STRING: Final = str.maketrans({"&": "&amp;", '"': '""', "\r": "&#xD;"})
+
+
+def text_of(program: Program) -> str:
+    """The canonical text of a program.
+
+    Args:
+        program: As it was parsed.
+
+    Returns:
+        XQuery, with a prolog for the prefixes of constructed names that no constructor declares.
+
+    Cost: linear in the text, times the depth.
+    """
+    prolog: dict[str, str] = {}
+    _find_prefixes(program.body, dict(_PREDECLARED), prolog)
+    declarations = "".join(
+        f'declare namespace {prefix} = "{uri.translate(_IN_STRING)}"; '
+        if prefix
+        else f'declare default element namespace "{uri.translate(_IN_STRING)}"; '
+        for prefix, uri in sorted(prolog.items())
+    )
+    return declarations + _Writer(prolog.get("", "")).items(program.body, {})
+
+
+def _find_prefixes(expr: object, bound: dict[str, str], prolog: dict[str, str]) -> None:
+    """Finds the prefixes of constructed names that stand for something declared outside."""
+    if isinstance(expr, Element):
+        bound = {**bound, **dict(expr.namespaces)}
+        names = [expr.name, *(each.name for each in expr.attributes if each.name.prefix)]
+        for name in names:
+            if bound.get(name.prefix, "") != name.uri:
+                prolog[name.prefix] = name.uri
+    if isinstance(expr, tuple):
+        for each in expr:
+            _find_prefixes(each, bound, prolog)
+    elif hasattr(expr, "__dataclass_fields__") and not isinstance(expr, Name):
+        for field in expr.__dataclass_fields__:
+            value = getattr(expr, field)
+            if not isinstance(value, str | int | float | None):
+                _find_prefixes(value, bound, prolog)
+
+
+class _Writer:
+    """Writes expressions.
+
+    Attributes:
+        default: The default element namespace of the place.
+        bound: How many variables have been bound.
+    """
+
+    def __init__(self, default: str) -> None:
+        self.default = default
+        self.bound = 0
+
+    def fresh(self) -> str:
+        self.bound += 1
+        return f"v{self.bound}"
+
+    def items(self, expr: Expr, names: dict[str, str]) -> str:
+        """An expression where commas may stand."""
+        if isinstance(expr, Sequence) and expr.items:
+            return ", ".join(self.expr(item, names) for item in expr.items)
+        return self.expr(expr, names)
+
+    def expr(self, expr: Expr, names: dict[str, str], level: int = _SINGLE) -> str:
+        """An expression, in parentheses if it holds together more loosely than a level."""
+        text, own = self._expr(expr, names)
+        return f"({text})" if own < level else text
+
+    def _expr(self, expr: Expr, names: dict[str, str]) -> tuple[str, int]:
+        """An expression and how tightly it holds together."""
+        match expr:
+            case Path():
+                return self.path(expr, names)
+            case Variable(name=name):
+                return f"${names[name]}", _PRIMARY
+            case Literal():
+                return _literal(expr), _PRIMARY
+            case ContextItem():
+                return ".", _PRIMARY
+            case Call(function=function, arguments=arguments):
+                inner = ", ".join(self.expr(each, names) for each in arguments)
+                return f"{function}({inner})", _PRIMARY
+            case Sequence():
+                return f"({self.items(expr, names) if expr.items else ''})", _PRIMARY
+            case Element():
+                return self.element(expr, names), _PATH
+            case Filter(primary=primary, predicates=predicates):
+                before = self.expr(primary, names, _PRIMARY)
+                return before + self.predicates(predicates, names), _PATH
+            case Flwor():
+                return self.flwor(expr, dict(names)), _SINGLE
+            case Quantified():
+                return self.quantified(expr, dict(names)), _SINGLE
+            case If(condition=condition, then=then, otherwise=otherwise):
+                parts = (self.expr(each, names) for each in (condition, then, otherwise))
+                return "if ({}) then {} else {}".format(*parts), _SINGLE
+        return self.operators(expr, names)
+
+    def operators(self, expr: Expr, names: dict[str, str]) -> tuple[str, int]:
+        """Operators and their operands."""
+        match expr:
+            case Or(operands=operands):
+                return self.run(operands, " or ", _OR, names), _OR
+            case And(operands=operands):
+                return self.run(operands, " and ", _AND, names), _AND
+            case Union(operands=operands):
+                return self.run(operands, " | ", _UNION, names), _UNION
+            case Comparison(operator=operator, left=left, right=right):
+                sign = _VALUE_OPERATORS[operator] if expr.is_value else operator.value
+                before = self.expr(left, names, _COMPARISON + 1)
+                return f"{before} {sign} {self.expr(right, names, _COMPARISON + 1)}", _COMPARISON
+            case Arithmetic(operator=operation, left=left, right=right):
+                is_sum = operation in (ArithmeticOperator.PLUS, ArithmeticOperator.MINUS)
+                level = _ADDITIVE if is_sum else _MULTIPLICATIVE
+                before = self.expr(left, names, level)
+                return f"{before} {operation.value} {self.expr(right, names, level + 1)}", level
+            case Negation(operand=operand):
+                return f"-{self.expr(operand, names, _PATH)}", _UNARY
+        raise AssertionError(expr)
+
+    def run(self, operands: tuple[Expr, ...], sign: str, level: int, names: dict[str, str]) -> str:
+        """Operands with the same operator between them."""
+        return sign.join(self.expr(operand, names, level + 1) for operand in operands)
+
+    # FLWOR and quantifiers.
+
+    def flwor(self, expr: Flwor, names: dict[str, str]) -> str:
+        parts: list[str] = []
+        for clause in expr.clauses:
+            if isinstance(clause, For):
+                parts.append(f"for {self.binding(clause, names)}")
+            else:
+                value = self.expr(clause.value, names)
+                names[clause.variable] = self.fresh()
+                parts.append(f"let ${names[clause.variable]} := {value}")
+        if expr.where is not None:
+            parts.append(f"where {self.expr(expr.where, names)}")
+        if expr.order:
+            parts.append(f"order by {', '.join(self.key(key, names) for key in expr.order)}")
+        parts.append(f"return {self.expr(expr.body, names)}")
+        return " ".join(parts)
+
+    def binding(self, clause: For, names: dict[str, str]) -> str:
+        source = self.expr(clause.source, names)
+        names[clause.variable] = self.fresh()
+        position = ""
+        if clause.position is not None:
+            names[clause.position] = self.fresh()
+            position = f" at ${names[clause.position]}"
+        return f"${names[clause.variable]}{position} in {source}"
+
+    def key(self, key: OrderKey, names: dict[str, str]) -> str:
+        descending = " descending" if key.is_descending else ""
+        greatest = " empty greatest" if key.is_empty_greatest else ""
+        return self.expr(key.key, names, _OR) + descending + greatest
+
+    def quantified(self, expr: Quantified, names: dict[str, str]) -> str:
+        word = "every" if expr.is_every else "some"
+        bindings = ", ".join(self.binding(binding, names) for binding in expr.bindings)
+        return f"{word} {bindings} satisfies {self.expr(expr.condition, names)}"
+
+    # Paths.
+
+    def path(self, expr: Path, names: dict[str, str]) -> tuple[str, int]:
+        match expr.start:
+            case Root():
+                if not expr.steps:
+                    return "(/)", _PRIMARY
+                return self.steps(expr.steps, "", names), _PATH
+            case Context():
+                text = self.steps(expr.steps, "", names)
+                return (f".{text}" if text.startswith("//") else text.removeprefix("/")), _PATH
+            case start:
+                level = _PATH if isinstance(start, Filter) else _PRIMARY
+                return self.steps(expr.steps, self.expr(start, names, level), names), _PATH
+
+    def steps(self, steps: tuple[Step, ...], before: str, names: dict[str, str]) -> str:
+        """Steps, each after its slash."""
+        text, is_after_double = before, False
+        for number, step in enumerate(steps):
+            is_last = number == len(steps) - 1
+            if _is_double_slash(step) and not is_last and not is_after_double:
+                text += "//"
+                is_after_double = True
+                continue
+            text += ("" if is_after_double else "/") + self.step(step, names)
+            is_after_double = False
+        return text
+
+    def step(self, step: Step, names: dict[str, str]) -> str:
+        predicates = self.predicates(step.predicates, names)
+        is_node = step.node_test == KindTest(NodeKind.NODE)
+        if is_node and step.axis is Axis.PARENT:
+            return ".." + predicates
+        axis = f"{step.axis.value}::"
+        if step.axis is Axis.ATTRIBUTE:
+            axis = "@"
+        elif step.axis is Axis.CHILD and step.node_test != KindTest(NodeKind.ATTRIBUTE):
+            axis = ""
+        return axis + self.node_test(step) + predicates
+
+    def node_test(self, step: Step) -> str:
+        match step.node_test:
+            case NameTest(uri=None, local=None):
+                return "*"
+            case NameTest(uri=None, local=local):
+                return f"*:{local}"
+            case NameTest(uri=uri, local=None):
+                return f"Q{{{uri}}}*"
+            case NameTest(uri=uri, local=local):
+                default = "" if step.axis is Axis.ATTRIBUTE else self.default
+                return f"{local}" if uri == default else f"Q{{{uri}}}{local}"
+            case KindTest(kind=kind, target=target):
+                inner = "" if target is None else f'"{target.translate(_IN_STRING)}"'
+                return f"{kind.value}({inner})"
+
+    def predicates(self, predicates: tuple[Expr, ...], names: dict[str, str]) -> str:
+        return "".join(f"[{self.items(predicate, names)}]" for predicate in predicates)
+
+    # Constructors.
+
+    def element(self, expr: Element, names: dict[str, str]) -> str:
+        outer, self.default = self.default, dict(expr.namespaces).get("", self.default)
+        tag = _name(expr.name)
+        text = f"<{tag}"
+        for prefix, uri in expr.namespaces:
+            text += f' xmlns{":" if prefix else ""}{prefix}="{uri.translate(_IN_VALUE)}"'
+        text += "".join(self.attribute(attribute, names) for attribute in expr.attributes)
+        if expr.content:
+            inner = "".join(self.content(each, names) for each in expr.content)
+            text += f">{inner}</{tag}>"
+        else:
+            text += "/>"
+        self.default = outer
+        return text
+
+    def attribute(self, attribute: Attribute, names: dict[str, str]) -> str:
+        value = "".join(
+            part.value.translate(_IN_VALUE)
+            if isinstance(part, Text)
+            else f"{{{self.items(part.expr, names)}}}"
+            for part in attribute.parts
+        )
+        return f' {_name(attribute.name)}="{value}"'
+
+    def content(self, part: Text | Element | Enclosed, names: dict[str, str]) -> str:
+        match part:
+            case Text(value=value):
+                # White space alone would be boundary space, were it not for the reference.
+                if not value.strip(" \t\r\n"):
+                    return f"&#x{ord(value[0]):X};{value[1:]}".replace("\r", "&#xD;")
+                return value.translate(_IN_TEXT)
+            case Element():
+                return self.element(part, names)
+            case Enclosed(expr=expr):
+                return f"{{{self.items(expr, names)}}}"
+
+
+def _name(name: Name) -> str:
+    return f"{name.prefix}:{name.local}" if name.prefix else name.local
+
+
+def _is_double_slash(step: Step) -> bool:
+    return (
+        step.axis is Axis.DESCENDANT_OR_SELF
+        and step.node_test == KindTest(NodeKind.NODE)
+        and not step.predicates
+    )
+
+
+def _literal(literal: Literal) -> str:
+    """A literal of its kind."""
+    value = literal.value
+    if isinstance(value, str):
+        return f'"{value.translate(_IN_STRING)}"'
+    if literal.kind is LiteralKind.INTEGER:
+        return str(value)
+    is_infinite = value == float("inf")
+    if literal.kind is LiteralKind.DOUBLE:
+        return "1e999" if is_infinite else f"{number_text(float(value))}e0"
+    # Too many digits for a double; a decimal has no exponent.
+    text = "1" + "0" * 400 if is_infinite else number_text(float(value))
+    return text if "." in text else f"{text}.0"
