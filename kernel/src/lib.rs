@@ -40,7 +40,7 @@ mod pathcast_kernel {
     #[pymodule_export]
     use super::push::PushParser;
     #[pymodule_export]
-    use super::query::canonical_form;
+    use super::query::{canonical_form, compile_query};
     #[pymodule_export]
     use super::records::{RecordCutter, RecordSurvey, place_after, read_head, tag_end};
     #[pymodule_export]

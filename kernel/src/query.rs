@@ -1,8 +1,12 @@
-//! The query compiler, as Python sees it.
+//! The query compiler, as Python sees it: text in, normal form as data out.
 
-use pathcast_core::language::query::{Namespaces, canonical_text, compile};
+use pathcast_core::language::compile::{Alternative, CompiledQuery, compile_query as compiled};
+use pathcast_core::language::query::{
+    Axis, Condition, Constant, NameTest, Namespaces, Operator, Stage, Step, canonical_text, compile,
+};
+use pathcast_core::language::reader::{Param, Refusal, read_query};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use std::collections::HashMap;
 
 /// The canonical text of a query, or None when the fast compiler does not take its notation.
@@ -18,4 +22,135 @@ pub fn canonical_form(
     let mut canonical = String::with_capacity(text.len());
     canonical_text(&steps, &mut canonical);
     Some(canonical)
+}
+
+/// A query as (alternatives, conjunctions, expression, cost, reasons), or its refusal as (code, name, parameters,
+/// offset). A path is (canonical text, steps); offsets are in characters.
+#[pyfunction]
+pub fn compile_query<'py>(
+    py: Python<'py>,
+    text: &str,
+    namespaces: HashMap<String, String>,
+    bytes_max: usize,
+    nodes_max: usize,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let namespaces = Namespaces::new(namespaces);
+    let tree = match read_query(text, &namespaces, bytes_max, nodes_max) {
+        Ok(tree) => tree,
+        Err(refusal) => return refusal_to_python(py, &refusal, text),
+    };
+    match compiled(&tree) {
+        Ok(query) => query_to_python(py, &query, text),
+        Err(refusal) => refusal_to_python(py, &refusal, text),
+    }
+}
+
+fn refusal_to_python<'py>(
+    py: Python<'py>,
+    refusal: &Refusal,
+    text: &str,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let params = PyDict::new(py);
+    for (name, param) in refusal.reason.params() {
+        match param {
+            Param::Text(text) => params.set_item(name, text)?,
+            Param::Number(number) => params.set_item(name, number)?,
+        }
+    }
+    let (code, name) = (refusal.reason.code(), refusal.reason.name());
+    (code, name, params, characters(text, refusal.offset)).into_pyobject(py)
+}
+
+/// A place in characters.
+fn characters(text: &str, offset: u32) -> usize {
+    text.get(..offset as usize).map_or(0, |before| before.chars().count())
+}
+
+fn query_to_python<'py>(
+    py: Python<'py>,
+    query: &CompiledQuery<'_>,
+    text: &str,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let conjunctions = query.conjunctions();
+    let conjunctions = list(py, &conjunctions, |paths| list(py, paths, |path| path_of(py, path)))?;
+    let reasons = list(py, &query.reasons, |why| {
+        (&why.text, characters(text, why.offset)).into_pyobject(py)
+    })?;
+    let alternatives = list(py, &query.alternatives, |path| path_of(py, path))?;
+    (alternatives, conjunctions, &query.expression, query.cost.name(), reasons).into_pyobject(py)
+}
+
+fn list<'py, T, U>(
+    py: Python<'py>,
+    items: &[T],
+    made: impl Fn(&T) -> PyResult<Bound<'py, U>>,
+) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for item in items {
+        list.append(made(item)?.into_any())?;
+    }
+    Ok(list)
+}
+
+fn path_of<'py>(py: Python<'py>, path: &Alternative<'_>) -> PyResult<Bound<'py, PyTuple>> {
+    (&path.text, steps_of(py, &path.steps)?).into_pyobject(py)
+}
+
+fn steps_of<'py>(py: Python<'py>, steps: &[Step<'_>]) -> PyResult<Bound<'py, PyList>> {
+    list(py, steps, |step| {
+        let axis = match step.axis {
+            Axis::Child => 0,
+            Axis::Descendant => 1,
+            Axis::DescendantOrSelf => 2,
+        };
+        let stages = list(py, &step.stages, |stage| stage_of(py, stage))?;
+        (axis, test_of(&step.test), stages).into_pyobject(py)
+    })
+}
+
+fn stage_of<'py>(py: Python<'py>, stage: &Stage<'_>) -> PyResult<Bound<'py, PyTuple>> {
+    let positions: Vec<(u8, f64)> =
+        stage.positions.iter().map(|&(comparison, number)| (comparison as u8, number)).collect();
+    let conditions = list(py, &stage.conditions, |condition| condition_of(py, condition))?;
+    (positions, conditions).into_pyobject(py)
+}
+
+/// (0, name test, comparison or None), (1, comparison or None), (2, comparison) or (3, steps).
+fn condition_of<'py>(py: Python<'py>, condition: &Condition<'_>) -> PyResult<Bound<'py, PyTuple>> {
+    let borrowed =
+        |(operator, constant): &'_ (Operator, Constant<'_>)| compare_of(py, *operator, constant);
+    match condition {
+        Condition::Attribute { test, compare } => {
+            let compare = compare.as_ref().map(borrowed).transpose()?;
+            (0, test_of(test), compare).into_pyobject(py)
+        }
+        Condition::Text(compare) => {
+            (1, compare.as_ref().map(borrowed).transpose()?).into_pyobject(py)
+        }
+        Condition::Value(operator, constant) => {
+            (2, compare_of(py, *operator, constant)?).into_pyobject(py)
+        }
+        Condition::Nested(steps) => (3, steps_of(py, steps)?).into_pyobject(py),
+    }
+}
+
+fn compare_of<'py>(
+    py: Python<'py>,
+    operator: Operator,
+    constant: &Constant<'_>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    match constant {
+        Constant::Number(number) => (operator.code(), number).into_pyobject(py),
+        Constant::String(text) => (operator.code(), &**text).into_pyobject(py),
+    }
+}
+
+/// None for `*`, (URI, name), (URI, None) for any name there, (None, name) in any namespace.
+fn test_of<'t>(test: &'t NameTest<'_>) -> Option<(Option<&'t str>, Option<&'t str>)> {
+    match test {
+        NameTest::Any => None,
+        NameTest::Name { uri, local } => Some((Some(uri), Some(local))),
+        NameTest::AnyIn { uri } => Some((Some(uri), None)),
+        NameTest::AnyNamespace { local } => Some((None, Some(local))),
+    }
 }

@@ -35,6 +35,18 @@ impl Comparison {
         }
     }
 
+    /// The operator that holds for two numbers if and only if this one does not, unless one is NaN.
+    pub(crate) fn opposite(self) -> Self {
+        match self {
+            Comparison::Eq => Comparison::Ne,
+            Comparison::Ne => Comparison::Eq,
+            Comparison::Lt => Comparison::Ge,
+            Comparison::Ge => Comparison::Lt,
+            Comparison::Gt => Comparison::Le,
+            Comparison::Le => Comparison::Gt,
+        }
+    }
+
     /// By IEEE 754: NaN satisfies `!=` and nothing else.
     #[inline]
     pub(crate) fn holds(self, left: f64, right: f64) -> bool {

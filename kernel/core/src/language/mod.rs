@@ -1,14 +1,18 @@
 //! Texts of queries: read, and what they say as data.
 //!
 //! Reading order: [`comparison`] (how values compare), [`query`] (location paths to normal form), [`numbers`] (numbers
-//! in texts), [`tree`] (an XPath as it was written), [`reader`] (text to that tree), [`xpath`] (XPath 1.0 as it is evaluated), [`xquery`] (subscriptions
-//! as syntax trees).
+//! in texts), [`tree`] (an XPath as it was written), [`reader`] (text to that tree), [`compile`] (what the tree becomes),
+//! [`xpath`] (XPath 1.0 as it is evaluated), [`xquery`] (subscriptions as syntax trees), [`gates`] (what must be there for
+//! them to be delivered).
 
 pub mod comparison;
+pub mod compile;
 pub mod gates;
+pub(crate) mod number_text;
 pub(crate) mod numbers;
 pub mod query;
 pub mod reader;
+pub(crate) mod strings;
 pub mod tree;
 pub mod xpath;
 pub mod xquery;

@@ -454,7 +454,7 @@ impl<'q> Parser<'q> {
 }
 
 /// Whether a URI has no white space but single blanks between other characters.
-fn is_collapsed(uri: &str) -> bool {
+pub(crate) fn is_collapsed(uri: &str) -> bool {
     let is_blank = |byte: u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
     let is_odd = |pair: &[u8]| is_blank(pair[0]) && (pair[0] != b' ' || is_blank(pair[1]));
     let bytes = uri.as_bytes();

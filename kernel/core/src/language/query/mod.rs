@@ -5,7 +5,7 @@
 //! Python package; what it normalises comes here as canonical text, which [`Compiler`] always takes.
 
 pub(crate) mod anchoring;
-mod arrange;
+pub(crate) mod arrange;
 pub mod ast;
 mod canonical;
 mod compile;
@@ -14,7 +14,9 @@ mod predicates;
 pub(in crate::language) mod scan;
 
 pub use ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+pub(crate) use canonical::push_string;
 pub use canonical::{canonical_text, condition_text};
+pub(crate) use compile::is_collapsed;
 pub use compile::{
     Compiler, DEPTH_MAX, Declined, NODES_MAX, NormalPath, PREDICATES_MAX, TEXT_BYTES_MAX, compile,
     compile_canonical,

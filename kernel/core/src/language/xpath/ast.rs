@@ -87,6 +87,25 @@ pub enum Axis {
 }
 
 impl Axis {
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Axis::Ancestor => "ancestor",
+            Axis::AncestorOrSelf => "ancestor-or-self",
+            Axis::Attribute => "attribute",
+            Axis::Child => "child",
+            Axis::Descendant => "descendant",
+            Axis::DescendantOrSelf => "descendant-or-self",
+            Axis::Following => "following",
+            Axis::FollowingSibling => "following-sibling",
+            Axis::Namespace => "namespace",
+            Axis::Parent => "parent",
+            Axis::Preceding => "preceding",
+            Axis::PrecedingSibling => "preceding-sibling",
+            Axis::Itself => "self",
+        }
+    }
+
     /// The axis of a name.
     pub(crate) fn of_name(name: &str) -> Option<Axis> {
         Some(match name {

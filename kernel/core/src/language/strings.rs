@@ -1,9 +1,10 @@
 //! String functions on UTF-8 (XPath 1.0, 4.2). Characters are Unicode code points.
 
-use super::evaluator::Text;
 use super::number_text::round;
 use memchr::memmem;
 use std::borrow::Cow;
+
+type Text<'a> = Cow<'a, [u8]>;
 
 /// Number of characters. The text is valid UTF-8.
 pub(crate) fn char_count(text: &[u8]) -> usize {
