@@ -20,6 +20,7 @@ __all__ = [
     "SnapshotError",
     "__version__",
     "canonical_form",
+    "compile_subscription",
     "delivery_ids",
     "door_error_codes",
     "parse",
@@ -48,6 +49,9 @@ def read_queries(
     path: str | PathLike[str],
 ) -> tuple[str, list[tuple[str, str, dict[str, str]]]]: ...
 def canonical_form(text: str, namespaces: dict[str, str]) -> str | None: ...
+def compile_subscription(
+    text: str, namespaces: dict[str, str], deliver: str
+) -> tuple[str, str, str, list[Any], list[Any], str | None, list[tuple[str, int]]] | None: ...
 
 @final
 class PushParser:
@@ -203,18 +207,7 @@ class Dissemination:
     def __contains__(self, id: str, /) -> bool: ...
     def subscribe(
         self, subscriptions: list[Any], namespaces: dict[str, str]
-    ) -> list[tuple[int, str]]: ...
-    def subscribe_compiled(
-        self,
-        id: str,
-        text: str,
-        deliver: str,
-        namespaces: dict[str, str],
-        is_xquery: bool,
-        alternatives: list[str],
-        expression: str | None,
-        selection: str | None,
-    ) -> bool | None: ...
+    ) -> list[tuple[int, bool]]: ...
     def unsubscribe(self, ids: list[str]) -> None: ...
     def is_worn(self) -> bool: ...
     def explain(self, id: str) -> dict[str, Any] | None: ...

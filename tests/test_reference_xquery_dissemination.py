@@ -150,8 +150,6 @@ def test_subscriptions_come_and_go() -> None:
         made.subscription("q0")
     with pytest.raises(UnknownQueryError):
         made.explain("q0")
-    with pytest.raises(UnknownQueryError):
-        made.gates(["q1", "q0"])
 
 
 def test_bad_subscriptions_leave_no_trace() -> None:

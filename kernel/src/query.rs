@@ -80,7 +80,7 @@ fn query_to_python<'py>(
     (alternatives, conjunctions, &query.expression, query.cost.name(), reasons).into_pyobject(py)
 }
 
-fn list<'py, T, U>(
+pub(crate) fn list<'py, T, U>(
     py: Python<'py>,
     items: &[T],
     made: impl Fn(&T) -> PyResult<Bound<'py, U>>,
@@ -92,7 +92,10 @@ fn list<'py, T, U>(
     Ok(list)
 }
 
-fn path_of<'py>(py: Python<'py>, path: &Alternative<'_>) -> PyResult<Bound<'py, PyTuple>> {
+pub(crate) fn path_of<'py>(
+    py: Python<'py>,
+    path: &Alternative<'_>,
+) -> PyResult<Bound<'py, PyTuple>> {
     (&path.text, steps_of(py, &path.steps)?).into_pyobject(py)
 }
 

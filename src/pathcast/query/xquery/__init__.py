@@ -1,4 +1,4 @@
-"""FLWR subscriptions: XQuery text -> syntax tree, static rules, gate, the paper's class.
+"""FLWR subscriptions: XQuery text -> syntax tree, static rules, the paper's class.
 
 docs/subscriptions.md says what is accepted and what it means. This package parses and judges; it
 evaluates nothing (`pathcast_papers.message_broker.xquery` and the kernel do).
@@ -25,6 +25,7 @@ from pathcast.query.xquery.subscription import (
     compile_subscription,
     form_of_path,
     is_xquery,
+    refusal_of,
     selection_of,
 )
 from pathcast.query.xquery.syntax import Program
@@ -47,6 +48,7 @@ __all__ = [
     "is_xquery",
     "paper_form",
     "parse",
+    "refusal_of",
     "selection_of",
     "text_of",
     "without_comments",

@@ -6,11 +6,13 @@
 
 #![forbid(unsafe_code)]
 
+pub(crate) mod comments;
 pub(crate) mod functions;
 mod parse;
 pub(crate) mod syntax;
 
 pub use super::xpath::{List, Step, TextRange};
+pub use comments::without_comments;
 pub use functions::Function;
 pub use syntax::{
     Arithmetic, Attribute, Axis, Clause, Declaration, Element, Expr, ExprId, Name, NodeTest,
