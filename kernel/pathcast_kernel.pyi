@@ -1,7 +1,7 @@
 """Native kernel of Pathcast. Use it through `pathcast`; this is its bare boundary."""
 
 from os import PathLike
-from typing import Any, final
+from typing import Any, Literal, final
 
 __all__ = [
     "Chunker",
@@ -51,7 +51,18 @@ def read_queries(
 def canonical_form(text: str, namespaces: dict[str, str]) -> str | None: ...
 def compile_subscription(
     text: str, namespaces: dict[str, str], deliver: str
-) -> tuple[str, str, str, list[Any], list[Any], str | None, list[tuple[str, int]]] | None: ...
+) -> (
+    tuple[
+        Literal["xpath", "xquery"],
+        Literal["shared", "gated", "selecting", "filtering"],
+        str,
+        list[Any],
+        list[Any],
+        str | None,
+        list[tuple[str, int]],
+    ]
+    | None
+): ...
 
 @final
 class PushParser:
@@ -184,9 +195,7 @@ class IdTable:
 class Matcher:
     def match_arrow(
         self, messages: Any, encoding: str | None = None
-    ) -> tuple[
-        Any, list[tuple[int, str, dict[str, Any]]], list[Any], dict[str, int], IdTable
-    ]: ...
+    ) -> tuple[Any, list[tuple[int, str, dict[str, Any]]], list[Any], dict[str, int], IdTable]: ...
     def match_few(
         self, messages: list[bytes]
     ) -> tuple[
@@ -265,6 +274,7 @@ def place_after(
     outcomes: list[tuple[int, int, int, int, list[int]] | None],
     ancestors: int,
 ) -> tuple[int, int, bool, list[int]] | None: ...
+
 @final
 class RecordSurvey:
     def __new__(cls, ancestors: int, start: int) -> RecordSurvey: ...
