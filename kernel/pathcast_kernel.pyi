@@ -12,6 +12,7 @@ __all__ = [
     "Matcher",
     "PathFinder",
     "PushParser",
+    "QueryRefusal",
     "RecordCutter",
     "RecordSurvey",
     "RoutingStream",
@@ -20,18 +21,25 @@ __all__ = [
     "SnapshotError",
     "__version__",
     "canonical_form",
+    "compile_query",
     "compile_subscription",
     "delivery_ids",
     "door_error_codes",
+    "is_xquery",
     "parse",
     "place_after",
     "read_head",
     "read_queries",
+    "read_query",
     "tag_end",
+    "without_comments",
+    "xquery_program",
+    "xquery_reasons",
 ]
 
 __version__: str
 
+class QueryRefusal(ValueError): ...
 class SnapshotError(ValueError): ...
 
 def parse(
@@ -48,7 +56,19 @@ def door_error_codes() -> list[str]: ...
 def read_queries(
     path: str | PathLike[str],
 ) -> tuple[str, list[tuple[str, str, dict[str, str]]]]: ...
+def is_xquery(text: str) -> bool: ...
+def xquery_reasons() -> list[str]: ...
+def without_comments(text: str) -> str: ...
+def xquery_program(
+    text: str, namespaces: list[tuple[str, str]], deliver: str | None = None
+) -> tuple[tuple[Any, ...] | None, tuple[str, str, int, int, tuple[str | int, ...]] | None]: ...
 def canonical_form(text: str, namespaces: dict[str, str]) -> str | None: ...
+def compile_query(
+    text: str, namespaces: dict[str, str], bytes_max: int, nodes_max: int
+) -> tuple[Any, Any, str | None, str, list[tuple[str, int]]]: ...
+def read_query(
+    text: str, namespaces: dict[str, str] | None, bytes_max: int, nodes_max: int
+) -> list[tuple[Any, ...]]: ...
 def compile_subscription(
     text: str, namespaces: dict[str, str], deliver: str
 ) -> (
@@ -99,15 +119,9 @@ class Index:
     def __new__(cls, limits: str) -> Index: ...
     def __len__(self) -> int: ...
     def __contains__(self, id: str, /) -> bool: ...
-    def register(self, queries: list[Any], namespaces: dict[str, str]) -> list[tuple[int, str]]: ...
-    def register_compiled(
-        self,
-        id: str,
-        text: str,
-        namespaces: dict[str, str],
-        alternatives: list[str],
-        expression: str | None,
-    ) -> bool | None: ...
+    def register(
+        self, queries: list[Any], namespaces: dict[str, str]
+    ) -> list[tuple[int, tuple[str, str, int, dict[str, Any]]]]: ...
     def remove(self, ids: list[str]) -> None: ...
     def query(self, id: str) -> tuple[str, dict[str, str]] | None: ...
     def freeze(self) -> Snapshot: ...

@@ -37,7 +37,7 @@ from oracles.paths import is_found, of_papers
 from pathcast.message import MessageTree
 from pathcast.overlay.disjuncts import AND
 from pathcast.query import NormalQuery, canonical_text, compile_subscription, normalise
-from pathcast.query.alternatives import ANY_MESSAGE, NO_MESSAGE
+from pathcast.query.normal import ANY_MESSAGE, NO_MESSAGE
 from pathcast.query.widening import linear_paths
 from pathcast_papers.filtering.execution import Execution, StackEntry, exists_path_match
 from pathcast_papers.filtering.nfa import CombinedNFA, State

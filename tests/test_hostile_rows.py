@@ -187,7 +187,7 @@ def test_subscriptions(engine: EngineName, seed: int, tmp_path: Path) -> None:
         for ask in (
             lambda ids=ids: broker.unsubscribe(ids),
             lambda name=name: broker.subscription(name),
-            lambda name=name: broker.explain(name),
+            lambda name=name: Broker().explain(name),
         ):
             with pytest.raises(UnknownQueryError):
                 ask()

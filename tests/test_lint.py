@@ -37,10 +37,10 @@ from pathcast.lint import (
 )
 from pathcast.lint.structure import VALUE_LENGTH_MAX, VALUES_MAX
 from pathcast.message import parse_message
-from pathcast.query import normalise, parse
+from pathcast.query import normalise
 from pathcast.query.condition_issues import ConditionIssue, condition_issues
 from pathcast.query.notation import Notation, notation
-from pathcast.query.static import resolve
+from pathcast.query.reader import read_query
 from pathcast.query.syntax import Expr, FunctionCall
 from pathcast.schema import parse_dtd
 from shared_data import shared_path
@@ -387,7 +387,7 @@ def test_what_is_said_of_a_condition_is_what_it_is(seed: int) -> None:
         if generator.randrange(2):
             hole = generator.choice(HOLES)
             text = hole.format(generator.choice((random_constant(generator), f"boolean({text})")))
-        expr = resolve(parse(text), text, {})
+        expr = read_query(text, {})
         for issue in condition_issues(expr, Notation()):
             said[issue.truth] += 1
             if issue.truth == "implied":
@@ -679,7 +679,7 @@ def test_a_value_that_is_said_not_to_occur_matches_nothing_of_the_sample() -> No
         for finding in lint([Query("q", text)], sample=structure).findings:
             if finding.code in ("PL107", "PL108", "PL109"):
                 said += 1
-                expr = resolve(parse(text), text, {})
+                expr = read_query(text, {})
                 assert not any(Evaluator(tree).holds(expr) for tree in trees), text
     assert said > 50
 

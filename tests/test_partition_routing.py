@@ -187,7 +187,8 @@ def test_a_larger_budget_sends_fewer_messages_in_vain() -> None:
     sent = []
     for budget in (1 << 20, 30_000, 3_000, 200):
         index = made_by("reference", RoutingIndex.of, routes_of(rows, of), 8, budget_bytes=budget)
-        sent.append(index.marker().mark(messages).fraction(8))
+        marks = index.marker().mark(messages)
+        sent.append(len(marks.partitions.flatten()) / (8 * len(messages)))
     assert sent == sorted(sent)
     # Exact; then one linear path of each, then a range of each partition, then everything.
     assert sent[0] < 0.05
@@ -250,7 +251,7 @@ def test_the_rows_of_a_partition() -> None:
     marks = marker.mark(pa.array([b"<a/>", b"<b/>", b"<a><b/></a>", b"<c/>"]))
     assert marks.rows_of(0).tolist() == [0, 2]
     assert marks.rows_of(1).tolist() == [1, 2]
-    assert marks.fraction(2) == 0.5
+    assert marks.partitions.to_pylist() == [[0], [1], [0, 1], []]
 
 
 @engines

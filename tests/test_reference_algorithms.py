@@ -22,6 +22,8 @@ from generators import (
     random_message,
     random_query,
 )
+from oracles.paths import of_papers
+from pathcast import query as product
 from pathcast.errors import UnsupportedQueryError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
@@ -80,7 +82,7 @@ class Generated:
         generator = random.Random(f"{workload} {seed}")
         texts = [random_query(generator, alphabet, shape) for _ in range(20)]
         namespaces = dict(alphabet.namespaces)
-        self.normal = {text: normalise(text, namespaces) for text in texts}
+        self.normal = {text: of_papers(product.normalise(text, namespaces)) for text in texts}
         self.messages = [random_message(generator, alphabet, message_shape) for _ in range(4)]
 
     def trees(self) -> Iterator[tuple[bytes, MessageTree]]:

@@ -15,8 +15,10 @@ mod index;
 mod matcher;
 mod path_finder;
 mod population;
+mod program;
 mod push;
 mod query;
+mod reader;
 mod records;
 mod routing;
 mod subscription;
@@ -39,9 +41,13 @@ mod pathcast_kernel {
     #[pymodule_export]
     use super::path_finder::PathFinder;
     #[pymodule_export]
+    use super::program::{is_xquery, without_comments, xquery_program, xquery_reasons};
+    #[pymodule_export]
     use super::push::PushParser;
     #[pymodule_export]
     use super::query::{canonical_form, compile_query};
+    #[pymodule_export]
+    use super::reader::{QueryRefusal, read_query};
     #[pymodule_export]
     use super::records::{RecordCutter, RecordSurvey, place_after, read_head, tag_end};
     #[pymodule_export]

@@ -1,10 +1,11 @@
 //! The query compiler, as Python sees it: text in, normal form as data out.
 
-use pathcast_core::language::compile::{Alternative, CompiledQuery, compile_query as compiled};
+use crate::reader::{Places, bindings, refused};
+use pathcast_core::language::compile::compile_query as compiled;
 use pathcast_core::language::query::{
     Axis, Condition, Constant, NameTest, Namespaces, Operator, Stage, Step, canonical_text, compile,
 };
-use pathcast_core::language::reader::{Param, Refusal, read_query};
+use pathcast_core::language::reader::read_query;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use std::collections::HashMap;
@@ -24,59 +25,29 @@ pub fn canonical_form(
     Some(canonical)
 }
 
-/// A query as (alternatives, conjunctions, expression, cost, reasons), or its refusal as (code, name, parameters,
-/// offset). A path is (canonical text, steps); offsets are in characters.
+/// A query as (alternatives, conjunctions, expression, cost, reasons); a refusal is an exception, as of `read_query`.
+///
+/// A path is a list of steps, a reason (clause, offset in characters). `pathcast.query.normal_data` reads the steps.
 #[pyfunction]
 pub fn compile_query<'py>(
-    py: Python<'py>,
-    text: &str,
-    namespaces: HashMap<String, String>,
+    text: &Bound<'py, PyString>,
+    namespaces: &Bound<'py, PyDict>,
     bytes_max: usize,
     nodes_max: usize,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    let namespaces = Namespaces::new(namespaces);
-    let tree = match read_query(text, &namespaces, bytes_max, nodes_max) {
-        Ok(tree) => tree,
-        Err(refusal) => return refusal_to_python(py, &refusal, text),
-    };
-    match compiled(&tree) {
-        Ok(query) => query_to_python(py, &query, text),
-        Err(refusal) => refusal_to_python(py, &refusal, text),
-    }
-}
-
-fn refusal_to_python<'py>(
-    py: Python<'py>,
-    refusal: &Refusal,
-    text: &str,
-) -> PyResult<Bound<'py, PyTuple>> {
-    let params = PyDict::new(py);
-    for (name, param) in refusal.reason.params() {
-        match param {
-            Param::Text(text) => params.set_item(name, text)?,
-            Param::Number(number) => params.set_item(name, number)?,
-        }
-    }
-    let (code, name) = (refusal.reason.code(), refusal.reason.name());
-    (code, name, params, characters(text, refusal.offset)).into_pyobject(py)
-}
-
-/// A place in characters.
-fn characters(text: &str, offset: u32) -> usize {
-    text.get(..offset as usize).map_or(0, |before| before.chars().count())
-}
-
-fn query_to_python<'py>(
-    py: Python<'py>,
-    query: &CompiledQuery<'_>,
-    text: &str,
-) -> PyResult<Bound<'py, PyTuple>> {
-    let conjunctions = query.conjunctions();
-    let conjunctions = list(py, &conjunctions, |paths| list(py, paths, |path| path_of(py, path)))?;
+    let py = text.py();
+    let text = text.to_cow()?;
+    let namespaces = bindings(namespaces)?;
+    let places = Places::new(&text);
+    let tree = read_query(&text, &namespaces, bytes_max, nodes_max)
+        .map_err(|refusal| refused(py, &refusal, &places))?;
+    let query = compiled(&tree).map_err(|refusal| refused(py, &refusal, &places))?;
+    let alternatives = list(py, &query.alternatives, |path| steps_of(py, &path.steps))?;
+    let conjunctions =
+        list(py, &query.conjunctions(), |paths| list(py, paths, |path| steps_of(py, &path.steps)))?;
     let reasons = list(py, &query.reasons, |why| {
-        (&why.text, characters(text, why.offset)).into_pyobject(py)
+        (&why.text, places.characters(why.offset)).into_pyobject(py)
     })?;
-    let alternatives = list(py, &query.alternatives, |path| path_of(py, path))?;
     (alternatives, conjunctions, &query.expression, query.cost.name(), reasons).into_pyobject(py)
 }
 
@@ -92,14 +63,7 @@ pub(crate) fn list<'py, T, U>(
     Ok(list)
 }
 
-pub(crate) fn path_of<'py>(
-    py: Python<'py>,
-    path: &Alternative<'_>,
-) -> PyResult<Bound<'py, PyTuple>> {
-    (&path.text, steps_of(py, &path.steps)?).into_pyobject(py)
-}
-
-fn steps_of<'py>(py: Python<'py>, steps: &[Step<'_>]) -> PyResult<Bound<'py, PyList>> {
+pub(crate) fn steps_of<'py>(py: Python<'py>, steps: &[Step<'_>]) -> PyResult<Bound<'py, PyList>> {
     list(py, steps, |step| {
         let axis = match step.axis {
             Axis::Child => 0,

@@ -1,7 +1,8 @@
 //! The compiler of subscriptions, as Python sees it: text in, data out.
 
 use crate::dissemination::deliver_of;
-use crate::query::{list, path_of};
+use crate::query::{list, steps_of};
+use pathcast_core::language::choice::without_comments;
 use pathcast_core::language::compile::{CostClass, compile_gate, compile_query, cost_of_evaluated};
 use pathcast_core::language::gates::{can_be_delivered, condition_of};
 use pathcast_core::registry::delivery::dissemination::Deliver;
@@ -12,8 +13,8 @@ use pyo3::types::PyTuple;
 
 /// A subscription as (kind, way, cost, alternatives, conjunctions, expression, reasons); None if its text is refused.
 ///
-/// The way is "shared", "gated", "selecting" or "filtering", as `Dissemination.explain` tells it. A path is (canonical
-/// text, steps), a reason (clause, offset in characters).
+/// The way is "shared", "gated", "selecting" or "filtering", as `Dissemination.explain` tells it. A path is a
+/// list of steps, a reason (clause, offset in characters).
 #[pyfunction]
 pub fn compile_subscription<'py>(
     py: Python<'py>,
@@ -43,11 +44,13 @@ pub fn compile_subscription<'py>(
     let is_evaluated = !is_shared && (own_way != "filtering" || compiled.expression.is_some());
     let paths = &compiled.alternatives;
     let cost = if is_evaluated { cost_of_evaluated(paths) } else { CostClass::Indexed };
-    let alternatives = list(py, paths, |path| path_of(py, path))?;
+    let alternatives = list(py, paths, |path| steps_of(py, &path.steps))?;
     let conjunctions = compiled.conjunctions();
-    let conjunctions = list(py, &conjunctions, |paths| list(py, paths, |path| path_of(py, path)))?;
+    let conjunctions =
+        list(py, &conjunctions, |paths| list(py, paths, |path| steps_of(py, &path.steps)))?;
+    let plain = without_comments(text);
     let reasons = list(py, &compiled.reasons, |why| {
-        let before = text.get(..why.offset as usize).unwrap_or_default();
+        let before = plain.get(..why.offset as usize).unwrap_or_default();
         (&why.text, before.chars().count()).into_pyobject(py)
     })?;
     let expression = &compiled.expression;

@@ -19,7 +19,8 @@ from pathcast.message import parse_message
 from pathcast.message.decoding import decode_message
 from pathcast.message.tags import START_TAG
 from pathcast_papers.evaluation.xpath import Evaluator, OverBudgetError
-from pathcast_papers.language.xquery import selection_of
+from pathcast_papers.language import compile_query
+from pathcast_papers.language.xquery.comments import without_comments
 
 _BYTE_CODECS: Final = ("utf-8", "us-ascii")
 
@@ -52,7 +53,7 @@ class ElementPlaces:
     def __init__(
         self, path: str, namespaces: Mapping[str, str] | None = None, limits: Limits | None = None
     ) -> None:
-        self._expression = selection_of(path, namespaces)
+        self._expression = compile_query(without_comments(path), namespaces).expression
         self._limits = limits or Limits()
         self.steps = 0
         """Steps that the last message took."""

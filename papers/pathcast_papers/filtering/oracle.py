@@ -2,7 +2,6 @@
 
 A location path maps a node-set to a node-set, step by step. Nothing is shared, nothing is compiled
 and nothing is clever, so that a difference between the oracle and an engine is the engine's fault.
-It also serves `explain`, which asks it where a query comes to an end.
 
 Example:
     >>> from pathcast.limits import Limits
@@ -45,7 +44,6 @@ from pathcast_papers.language import (
     Step,
     TextCondition,
     ValueCondition,
-    read_expression,
 )
 
 DOCUMENT: Final = -1
@@ -61,8 +59,8 @@ def holds(compiled: CompiledQuery, tree: MessageTree) -> bool:
     """Whether a compiled query holds for a message, whatever it costs.
 
     Args:
-        compiled: The query.
-        tree: The message; with details if the query has an expression.
+        compiled: The query, of any class.
+        tree: The message.
 
     Example:
         >>> from pathcast.message import parse_message
@@ -70,12 +68,7 @@ def holds(compiled: CompiledQuery, tree: MessageTree) -> bool:
         >>> holds(compile_query("//b[last() = 2] | //c"), parse_message(b"<a><b/><b/></a>"))
         True
     """
-    oracle = Oracle(tree)
-    if not any(oracle.select(alternative.steps) for alternative in compiled.alternatives):
-        return False
-    if compiled.expression is None:
-        return True
-    return Evaluator(tree).holds(read_expression(compiled.expression))
+    return Oracle(tree).satisfies(compiled)
 
 
 class Oracle:
@@ -83,9 +76,17 @@ class Oracle:
 
     def __init__(self, tree: MessageTree) -> None:
         self.tree = tree
+        self._evaluator: Evaluator | None = None
         self._children: dict[int, list[int]] = {DOCUMENT: [0]}
         for element in range(1, len(tree)):
             self._children.setdefault(tree.parent[element], []).append(element)
+
+    def satisfies(self, compiled: CompiledQuery) -> bool:
+        """Whether the message satisfies a query of any class."""
+        if compiled.path is not None:
+            return bool(self.select(compiled.path.steps))
+        self._evaluator = self._evaluator or Evaluator(self.tree)
+        return self._evaluator.holds(compiled.expression)
 
     def select(self, steps: Sequence[Step], context: Iterable[int] = (DOCUMENT,)) -> list[int]:
         """The elements that a path selects from some context elements, in document order."""

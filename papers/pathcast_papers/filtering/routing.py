@@ -140,7 +140,7 @@ def _compiled(path: str) -> CompiledQuery:
         compiled = compile_query(path)
     except QuerySyntaxError:
         compiled = None
-    if compiled is None or compiled.expression is not None or compiled.texts != [path]:
+    if compiled is None or compiled.path is None or compiled.text != path:
         reason = f"{path!r} is no path in canonical text"
         raise ConfigError("config.invalid", key="entries", reason=reason)
     return compiled

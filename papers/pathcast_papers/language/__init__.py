@@ -1,33 +1,19 @@
-"""Query text -> syntax tree -> normal form -> canonical text.
+"""What the papers read: XPath 1.0 and, in `xquery`, FLWR subscriptions.
 
-The whole of XPath 1.0 is parsed, variables excepted, which are refused by name. `compile_query`
-splits a query at registration: paths in normal form, which engines index, and, where these do not
-say all of it, an expression that is evaluated. `compile_subscription` reads what a subscriber gets,
-in XPath or XQuery, and finds its gate: paths that every message has that delivers anything.
-docs/query-language.md and docs/subscriptions.md have the lists.
+Text becomes a syntax tree (`syntax`), names in it are resolved (`static`), and `compile_query` says
+whether it is a path of the paper's class (`paper_class`); what is not is evaluated as it is
+(`pathcast_papers.evaluation`). The product reads the same language by code of its own.
 
 Example:
-    >>> canonical_form("/nitf/head//tobject[ 'news' = attribute::type ]")
+    >>> canonical_text(normalise("/nitf/head//tobject[ 'news' = attribute::type ]"))
     "/nitf/head//tobject[@type='news']"
 """
 
 from __future__ import annotations
 
 from pathcast_papers.language.canonical import canonical_text
-from pathcast_papers.language.compiled import (
-    CompiledQuery,
-    CostClass,
-    Reason,
-    compile_query,
-    cost_of,
-)
-from pathcast_papers.language.expression import (
-    EXPRESSION_BYTES_MAX,
-    expression_text,
-    read_expression,
-)
-from pathcast_papers.language.moving import ALTERNATIVES_MAX
-from pathcast_papers.language.names import Namespaces
+from pathcast_papers.language.compiled import CompiledQuery, compile_query, normalise
+from pathcast_papers.language.expression import expression_text, read_expression
 from pathcast_papers.language.normal import (
     AnyIn,
     AnyName,
@@ -48,25 +34,11 @@ from pathcast_papers.language.normal import (
     TextCondition,
     ValueCondition,
 )
-from pathcast_papers.language.normaliser import canonical_form, normalise
-from pathcast_papers.language.parser import (
-    DEPTH_MAX,
-    NODES_MAX,
-    PREDICATES_MAX,
-    TEXT_BYTES_MAX,
-    parse,
-)
-from pathcast_papers.language.places import End, Place, end_place, predicates_of
+from pathcast_papers.language.parser import parse
 from pathcast_papers.language.syntax import Expr
 from pathcast_papers.language.xquery.subscription import CompiledSubscription, compile_subscription
 
 __all__ = [
-    "ALTERNATIVES_MAX",
-    "DEPTH_MAX",
-    "EXPRESSION_BYTES_MAX",
-    "NODES_MAX",
-    "PREDICATES_MAX",
-    "TEXT_BYTES_MAX",
     "AnyIn",
     "AnyName",
     "AnyNamespace",
@@ -77,31 +49,22 @@ __all__ = [
     "CompiledSubscription",
     "Condition",
     "Constant",
-    "CostClass",
-    "End",
     "Expr",
     "Name",
     "NameTest",
-    "Namespaces",
     "NestedCondition",
     "NormalQuery",
     "Operator",
-    "Place",
     "Position",
-    "Reason",
     "Stage",
     "Step",
     "TextCondition",
     "ValueCondition",
-    "canonical_form",
     "canonical_text",
     "compile_query",
     "compile_subscription",
-    "cost_of",
-    "end_place",
     "expression_text",
     "normalise",
     "parse",
-    "predicates_of",
     "read_expression",
 ]

@@ -1,10 +1,10 @@
 """Normal form -> canonical text.
 
 Equal normal forms have equal canonical texts, and a canonical text parses back to its normal form
-with no namespaces bound. The kernel writes the same text, byte for byte.
+with no namespaces bound.
 
 Example:
-    >>> from pathcast_papers.language.normaliser import normalise
+    >>> from pathcast_papers.language.compiled import normalise
     >>> canonical_text(normalise("/child::a[ 3 < b/@c ]//*/text()"))
     '/a[b[@c>3]]//*[text()]'
 """

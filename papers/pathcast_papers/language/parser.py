@@ -6,7 +6,7 @@ text by `TEXT_BYTES_MAX`. Beyond XPath 1.0 the grammar takes a predicate directl
 (`/a/[b=1]`, as papers write; it belongs to the step before) and after `.`.
 
 The parser knows functions and their argument counts, not namespaces or variables: those are looked
-up by `pathcast_papers.language.normaliser`.
+up by `pathcast_papers.language.paper_class`.
 
 Example:
     >>> parse("/nitf/head").steps[1].test.local
@@ -156,7 +156,7 @@ class _Parser:
         found = "the end"
         if token.kind is not TokenKind.END:
             end = self.tokens[self.at + 1].offset
-            found = ascii(self.text[token.offset : end].rstrip())[1:-1]
+            found = ascii(self.text[token.offset : end].rstrip(" \t\r\n"))[1:-1]
         return self.error("XPST0003", token.offset, f"found {found} where {expected}", suggestion)
 
     def error(

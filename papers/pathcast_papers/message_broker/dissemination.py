@@ -47,9 +47,8 @@ from pathcast.model import (
     Spent,
     Subscription,
 )
-from pathcast_papers.language import CostClass, compile_subscription, cost_of
+from pathcast_papers.language import compile_subscription
 from pathcast_papers.message_broker.standing_subscription import MessageView, StandingSubscription
-from pathcast_papers.message_broker.subscription_plan import explanation
 
 ROWS_SCHEMA: Final = pa.schema(
     [
@@ -163,20 +162,6 @@ class ReferenceDissemination:
             [(row, ids[number], error) for row, number, error in answer.verdicts],
             answer.spent,
         )
-
-    def explain(self, subscription_id: str) -> Mapping[str, object]:
-        """The plan of a subscription and what it shares."""
-        found = self._found(subscription_id)
-        others = [each for each in self._by_id.values() if each is not found]
-        return explanation(found, others)
-
-    def cost(self, subscription_id: str) -> CostClass:
-        """What a subscription asks of an engine that shares; this one evaluates each by itself."""
-        found = self._found(subscription_id)
-        compiled = found.compiled
-        is_filter = compiled.kind == "xpath" and found.subscription.deliver != "fragment"
-        is_evaluated = not is_filter or compiled.expression is not None
-        return cost_of(compiled.alternatives, is_evaluated=is_evaluated)
 
     def __len__(self) -> int:
         return len(self._by_id)

@@ -29,13 +29,13 @@ from pathcast.lint.programs import program_issues
 from pathcast.lint.structure import Structure, structure_of_dtd, structure_of_sample
 from pathcast.message import MessageTree
 from pathcast.model import Query, Subscription
-from pathcast.query import CompiledQuery, CostClass, compile_query, normalise, parse
+from pathcast.query import CompiledQuery, CostClass, compile_query, normalise, read_query
 from pathcast.query.condition_issues import EXCLUDING, ConditionIssue, query_issues
 from pathcast.query.covering import CANDIDATES_MAX, COMPARISONS_MAX, Alternatives, coverings
+from pathcast.query.language_issues import language_issues
 from pathcast.query.names import NCNAME, is_text
 from pathcast.query.notation import Notation
-from pathcast.query.static import resolve
-from pathcast.query.xquery.comments import without_comments
+from pathcast.query.xquery.language import without_comments
 from pathcast.query.xquery.subscription import CompiledSubscription, compile_subscription
 from pathcast.schema import ElementGraph
 
@@ -243,11 +243,14 @@ class _Linter:
         """
         query = subject.query
         namespaces = {**self.namespaces, **(query.namespaces or {})}
-        resolved = resolve(parse(text), text, namespaces)
+        resolved = read_query(text, namespaces)
         compiled = compile_query(text, namespaces)
         subject.alternatives = Alternatives(compiled.alternatives, compiled.expression is None)
-        for issue in query_issues(resolved, subject.alternatives, Notation(namespaces)):
+        notation = Notation(namespaces)
+        for issue in query_issues(resolved, subject.alternatives, notation):
             self.say_condition(subject, issue)
+        for meaning in language_issues(resolved, notation):
+            self.say(meaning.code, subject, meaning.offset, meaning.reason, fix=meaning.fix)
         # A broken query is like those only that are broken in the same way: what it would be equal
         # to or cover as it stands is no finding about the others.
         plan = compiled.expression or "\n".join(compiled.texts)

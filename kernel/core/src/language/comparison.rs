@@ -24,6 +24,18 @@ impl Comparison {
         [Eq, Ne, Lt, Le, Gt, Ge]
     };
 
+    /// As it is written.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Comparison::Eq => "=",
+            Comparison::Ne => "!=",
+            Comparison::Lt => "<",
+            Comparison::Le => "<=",
+            Comparison::Gt => ">",
+            Comparison::Ge => ">=",
+        }
+    }
+
     /// The operator with its operands exchanged.
     pub(crate) fn flipped(self) -> Self {
         match self {

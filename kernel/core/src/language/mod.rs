@@ -2,9 +2,10 @@
 //!
 //! Reading order: [`comparison`] (how values compare), [`query`] (location paths to normal form), [`numbers`] (numbers
 //! in texts), [`tree`] (an XPath as it was written), [`reader`] (text to that tree), [`compile`] (what the tree becomes),
-//! [`xpath`] (XPath 1.0 as it is evaluated), [`xquery`] (subscriptions as syntax trees), [`gates`] (what must be there for
-//! them to be delivered).
+//! [`xpath`] (XPath 1.0 as it is evaluated), [`xquery`] (subscriptions as syntax trees), [`choice`] (which language a text
+//! is in), [`gates`] (what must be there for a program to be delivered).
 
+pub mod choice;
 pub mod comparison;
 pub mod compile;
 pub mod gates;

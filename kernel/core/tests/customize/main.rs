@@ -216,8 +216,6 @@ fn a_message_that_leads_from_everywhere_to_everywhere_is_given_up_for_those_conc
 #[test]
 fn results_that_are_too_long_are_a_verdict_of_their_own() {
     let target = Dissemination::default();
-    subscribe(&target, "long", "<r>{for $x in //b return $x/..}</r>", Deliver::Fragment)
-        .expect_err("a parent step is not of the shared class");
     let text = "<r>{for $x in //* return $x}</r>";
     subscribe(&target, "long", text, Deliver::Fragment).expect("new");
     subscribe(&target, "short", "<r>{for $x in //b return $x}</r>", Deliver::Fragment)

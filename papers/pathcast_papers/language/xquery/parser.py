@@ -117,6 +117,7 @@ _COMPUTED: Final = LazyPattern(
     rf"(element|attribute|processing-instruction|namespace|validate)[ \t\r\n]+"
     rf"{NCNAME}(?::{NCNAME})?[ \t\r\n]*\{{"
 )
+_WORD: Final = LazyPattern(rf"{NCNAME}(?::(?!:)(?:{NCNAME}|\*))?")
 _NAMED: Final = frozenset(
     {"element", "attribute", "processing-instruction", "namespace", "validate"}
 )
@@ -180,7 +181,10 @@ class _Parser(Constructors):
 
     def version(self) -> None:
         """`xquery version "1.0";`."""
-        if not self.is_word("xquery") or self.text[self.after_blanks(self.end) :][:7] != "version":
+        if not self.is_word("xquery"):
+            return
+        following = _WORD.match(self.text, self.after_blanks(self.end))
+        if following is None or following[0] != "version":
             return
         self.advance()
         self.advance()
@@ -205,7 +209,7 @@ class _Parser(Constructors):
             raise self.unsupported(f"{self.value} in the prolog", offset)
         self.advance()
         kind = self.value
-        if kind == "namespace":
+        if self.is_word("namespace"):
             self.advance()
             prefix, place = self.value, self.start
             if self.kind is not Kind.NAME or set(":*{") & set(prefix):
@@ -213,7 +217,7 @@ class _Parser(Constructors):
             self.advance()
             self.expect("=", "after the prefix")
             code = "XQST0033"
-        elif kind == "default":
+        elif self.is_word("default"):
             self.advance()
             if not self.is_word("element"):
                 raise self.unsupported(f"declare default {self.value}", offset)

@@ -1,4 +1,4 @@
-"""Subscription text -> what is registered: a bare XPath, or a FLWR program and its gate.
+"""Subscription text -> what is evaluated: a bare XPath, or a FLWR program.
 
 A text is a bare XPath if the grammar of XPath 1.0 takes it, comments left out, and XQuery
 otherwise; `is_xquery` alone decides that. So a path keeps the semantics of XPath 1.0 wherever it is
@@ -8,9 +8,8 @@ XPath; `(//a, //b)` is not.
 Example:
     >>> compile_subscription("//story[@urgent]").kind
     'xpath'
-    >>> compiled = compile_subscription("<hot>{//story[@urgent]/title}</hot>")
-    >>> compiled.kind, compiled.alternatives
-    ('xquery', ('//story[@urgent]/title',))
+    >>> compile_subscription("<hot>{//story[@urgent]/title}</hot>").kind
+    'xquery'
 """
 
 from __future__ import annotations
@@ -19,18 +18,14 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from pathcast.errors import PathcastError, QuerySyntaxError, UnsupportedQueryError
-from pathcast_papers.language.canonical import canonical_text
-from pathcast_papers.language.compiled import Reason, compile_query
+from pathcast.errors import QuerySyntaxError, UnsupportedQueryError
+from pathcast_papers.language.compiled import compile_query
 from pathcast_papers.language.names import Namespaces
-from pathcast_papers.language.normal import NormalQuery
 from pathcast_papers.language.parser import parse as parse_xpath
-from pathcast_papers.language.static import Kind, kind_of, resolve
+from pathcast_papers.language.static import Kind, kind_of
 from pathcast_papers.language.syntax import Expr
 from pathcast_papers.language.xquery.comments import without_comments
 from pathcast_papers.language.xquery.functions import ADDED_ARGUMENT_COUNTS
-from pathcast_papers.language.xquery.gate import gate_of
-from pathcast_papers.language.xquery.paper import PaperQuery, paper_form
 from pathcast_papers.language.xquery.parser import parse
 from pathcast_papers.language.xquery.syntax import (
     Arithmetic,
@@ -45,11 +40,8 @@ from pathcast_papers.language.xquery.syntax import (
     Sequence,
 )
 
-# What no XPath expression begins with; a comment that is still there does not end.
-_XQUERY: Final = re.compile(
-    r"[ \t\r\n]*(?:<|\(:|(?:for|let|some|every)\s*\$|if\s*\(|declare\s|xquery\s+version\b"
-    r"|import\s|module\s|typeswitch\s*\()"
-)
+# What no XPath expression begins with.
+_XQUERY: Final = re.compile(r"[ \t\r\n]*(?:<|(?:for|let|some|every)[ \t\r\n]*\$)")
 
 _LIMITS: Final = frozenset(
     {"query.too_long", "query.too_deep", "query.too_large", "query.too_many_predicates"}
@@ -58,31 +50,17 @@ _LIMITS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class CompiledSubscription:
-    """A subscription, split into what is indexed and what is evaluated.
+    """A subscription as it is evaluated on every message.
 
     Attributes:
         kind: "xpath" or "xquery".
         program: The syntax tree of a FLWR subscription; None for an XPath.
-        paths: In normal form, sorted by canonical text. If the subscription is satisfied, one of
-            them holds.
-        expression: For an XPath, the expression that must be true besides; None where the paths say
-            all of it, and for a FLWR, whose program decides.
-        reasons: Why something has to be evaluated that the paths do not say.
-        conjunctions: Paths that must all be in a message, one conjunction or more: if the
-            subscription is satisfied, one of them is there. None if it never is.
+        expression: The expression of an XPath, names resolved; None for a FLWR.
     """
 
     kind: Literal["xpath", "xquery"]
     program: Program | None
-    paths: tuple[NormalQuery, ...]
-    expression: str | None
-    reasons: tuple[Reason, ...]
-    conjunctions: tuple[tuple[NormalQuery, ...], ...]
-
-    @property
-    def alternatives(self) -> tuple[str, ...]:
-        """The canonical texts of the paths."""
-        return tuple(map(canonical_text, self.paths))
+    expression: Expr | None
 
 
 def compile_subscription(
@@ -96,23 +74,16 @@ def compile_subscription(
         deliver: "fragment", "message" or "ids". With "fragment", an XPath must select nodes, and no
             result of XQuery is a boolean; otherwise the effective boolean value decides.
 
-    Returns:
-        Its program or expression, and the paths of which one must be there.
-
     Raises:
         QuerySyntaxError: It is neither; the error is of the language that it looks like.
         UnsupportedQueryError: It holds a construct that is refused.
 
-    Cost: linear in the text, times the alternatives.
+    Cost: linear in the text.
     """
     bound = namespaces or {}
     if not is_xquery(text):
         return _compile_xpath(text, bound, deliver)
-    program = parse(text, bound, deliver)
-    gate = gate_of(program, is_condition=deliver != "fragment")
-    return CompiledSubscription(
-        "xquery", program, gate.paths, None, gate.reasons, gate.conjunctions
-    )
+    return CompiledSubscription("xquery", parse(text, bound, deliver), None)
 
 
 def is_xquery(text: str) -> bool:
@@ -139,17 +110,6 @@ def is_xquery(text: str) -> bool:
             return _has_what_xpath_lacks(text)
         return _is_nearer_to_xquery(text, error)
     return False
-
-
-def form_of_path(query: str, namespaces: Namespaces) -> PaperQuery | None:
-    """A bare XPath as the binding path of a query; None if it is none.
-
-    It tells the structure. What comparisons mean is another thing in XPath 1.0.
-    """
-    try:
-        return paper_form(parse(f"for $bound in {query} return $bound", namespaces))
-    except PathcastError:
-        return None
 
 
 def _has_what_xpath_lacks(text: str) -> bool:
@@ -190,43 +150,18 @@ def _is_nearer_to_xquery(text: str, xpath: QuerySyntaxError) -> bool:
     return True
 
 
-def selection_of(text: str, namespaces: Namespaces | None = None) -> Expr:
-    """The expression of a subscription that is a bare XPath, names resolved.
-
-    Example:
-        >>> from pathcast_papers.language.expression import expression_text
-        >>> expression_text(selection_of("(: all :) //a[1]"))
-        '/descendant-or-self::node()/child::a[1]'
-
-    Raises:
-        QuerySyntaxError: As `compile_subscription`.
-
-    Cost: linear in the text.
-    """
-    plain = without_comments(text)
-    return resolve(parse_xpath(plain), plain, namespaces or {})
-
-
 def _compile_xpath(text: str, namespaces: Namespaces, deliver: str) -> CompiledSubscription:
     """A bare XPath."""
-    compiled = compile_query(without_comments(text), namespaces)
-    if deliver == "fragment":
-        kind = kind_of(selection_of(text, namespaces))
-        if kind is not Kind.NODE_SET:
-            found = kind.value.removeprefix("a ")
-            raise UnsupportedQueryError(
-                "subscription.fragment",
-                query=text,
-                offset=0,
-                found=found,
-                construct=f"fragments of {kind.value}",
-                reason=f"the expression gives {kind.value}",
-            )
-    return CompiledSubscription(
-        "xpath",
-        None,
-        compiled.alternatives,
-        compiled.expression,
-        compiled.reasons,
-        compiled.conjunctions,
-    )
+    expression = compile_query(without_comments(text), namespaces).expression
+    kind = kind_of(expression)
+    if deliver == "fragment" and kind is not Kind.NODE_SET:
+        found = kind.value.removeprefix("a ")
+        raise UnsupportedQueryError(
+            "subscription.fragment",
+            query=text,
+            offset=0,
+            found=found,
+            construct=f"fragments of {kind.value}",
+            reason=f"the expression gives {kind.value}",
+        )
+    return CompiledSubscription("xpath", None, expression)

@@ -37,7 +37,6 @@ from typing import ClassVar
 
 from pathcast.errors import ConfigError, DuplicateQueryError, UnknownQueryError
 from pathcast.message import MessageTree
-from pathcast.schema import ElementPaths
 from pathcast_papers.language.xquery import PaperQuery
 from pathcast_papers.message_broker.pathsharing.broker_query import BrokerQuery
 from pathcast_papers.message_broker.pathsharing.executor import Profiler, execute
@@ -63,6 +62,7 @@ from pathcast_papers.message_broker.pathsharing.optimisation import (
 )
 from pathcast_papers.message_broker.pathsharing.paths import NavigationPath
 from pathcast_papers.message_broker.pathsharing.reliance import Fact
+from pathcast_papers.message_broker.pathsharing.schema_paths import SchemaPaths
 
 
 @dataclass(slots=True)
@@ -132,7 +132,7 @@ class PathSharing(ABC):
     def __init__(
         self,
         optimisation: Optimisation = Optimisation.QUERY,
-        elements: ElementPaths | None = None,
+        elements: SchemaPaths | None = None,
         *,
         tuples_max: int = 1_000_000,
     ) -> None:
@@ -269,7 +269,7 @@ class PathSharing(ABC):
             return True
         if self._elements.conforms(tree.name, tree.parent):
             return True
-        message = ElementPaths.of_message(tree.name, tree.parent)
+        message = SchemaPaths.of_message(tree.name, tree.parent)
         return all(fact.holds(message) for fact in self._facts)
 
     def _without_dtd(self) -> PathSharing:

@@ -2,8 +2,9 @@
 
 Example:
     >>> from pathcast_papers.message_broker.pathsharing.paths import navigation_path, path_text
-    >>> from pathcast.schema import ElementPaths, parse_dtd
-    >>> elements = ElementPaths(parse_dtd(
+    >>> from pathcast.schema import parse_dtd
+    >>> from pathcast_papers.message_broker.pathsharing.schema_paths import SchemaPaths
+    >>> elements = SchemaPaths(parse_dtd(
     ...     "<!ELEMENT figure (image, title)><!ELEMENT image EMPTY><!ELEMENT title (#PCDATA)>"))
     >>> path_text(rewritten(navigation_path("/figure//image"), elements))
     '/figure/image'

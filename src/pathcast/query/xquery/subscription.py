@@ -15,51 +15,23 @@ Example:
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Literal
 
 from pathcast.boundary import native, native_errors
-from pathcast.errors import (
-    KernelBugError,
-    PathcastError,
-    QuerySyntaxError,
-    UnsupportedQueryError,
-)
+from pathcast.errors import KernelBugError, PathcastError, UnsupportedQueryError
 from pathcast.query.canonical import canonical_text
 from pathcast.query.compiled import CostClass, Reason, compile_query
-from pathcast.query.kernel_paths import paths_of
 from pathcast.query.names import Namespaces
 from pathcast.query.normal import NormalQuery
-from pathcast.query.parser import parse as parse_xpath
-from pathcast.query.static import Kind, kind_of, resolve
+from pathcast.query.normal_data import query_of
+from pathcast.query.reader import read_query
+from pathcast.query.static import Kind, kind_of
 from pathcast.query.syntax import Expr
-from pathcast.query.xquery.comments import without_comments
-from pathcast.query.xquery.functions import ADDED_ARGUMENT_COUNTS
+from pathcast.query.xquery.language import is_xquery, without_comments
 from pathcast.query.xquery.paper import PaperQuery, paper_form
-from pathcast.query.xquery.parser import parse
-from pathcast.query.xquery.syntax import (
-    Arithmetic,
-    ArithmeticOperator,
-    Call,
-    Comparison,
-    Element,
-    Flwor,
-    If,
-    Program,
-    Quantified,
-    Sequence,
-)
-
-# What no XPath expression begins with; a comment that is still there does not end.
-_XQUERY: Final = re.compile(
-    r"[ \t\r\n]*(?:<|\(:|(?:for|let|some|every)\s*\$|if\s*\(|declare\s|xquery\s+version\b"
-    r"|import\s|module\s|typeswitch\s*\()"
-)
-
-_LIMITS: Final = frozenset(
-    {"query.too_long", "query.too_deep", "query.too_large", "query.too_many_predicates"}
-)
+from pathcast.query.xquery.reader import parse
+from pathcast.query.xquery.syntax import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +110,10 @@ def compile_subscription(
         kind,
         way,
         CostClass(cost),
-        paths_of(paths),
+        tuple(map(query_of, paths)),
         expression,
         tuple(Reason(clause, offset) for clause, offset in reasons),
-        tuple(map(paths_of, conjunctions)),
+        tuple(tuple(map(query_of, paths)) for paths in conjunctions),
         text,
         bound,
     )
@@ -159,32 +131,6 @@ def refusal_of(text: str, namespaces: Namespaces, deliver: str) -> PathcastError
     return KernelBugError("kernel.bug", reason=f"the subscription {text!r} is refused")
 
 
-def is_xquery(text: str) -> bool:
-    """Whether a text is read as XQuery.
-
-    True if the grammar of XPath 1.0 does not take it, unless nothing else does either and it looks
-    like a path. Comments do not count.
-
-    Example:
-        >>> [is_xquery(text) for text in ("//a", "(//a, //b)", "<a>{//b}</a>", "//a[", "min(//a)")]
-        [False, True, True, False, True]
-        >>> is_xquery("//a[b < '9'] (: c :)")
-        False
-
-    Cost: linear in the text.
-    """
-    plain = without_comments(text)
-    if _XQUERY.match(plain):
-        return True
-    try:
-        parse_xpath(plain)
-    except QuerySyntaxError as error:
-        if error.code in _LIMITS:
-            return _has_what_xpath_lacks(text)
-        return _is_nearer_to_xquery(text, error)
-    return False
-
-
 def form_of_path(query: str, namespaces: Namespaces) -> PaperQuery | None:
     """A bare XPath as the binding path of a query; None if it is none.
 
@@ -194,44 +140,6 @@ def form_of_path(query: str, namespaces: Namespaces) -> PaperQuery | None:
         return paper_form(parse(f"for $bound in {query} return $bound", namespaces))
     except PathcastError:
         return None
-
-
-def _has_what_xpath_lacks(text: str) -> bool:
-    """Whether a text that is over the limits of an XPath is XQuery that is no XPath."""
-    try:
-        waiting: list[object] = [parse(text).body]
-    except QuerySyntaxError as error:
-        # A prefix that is not bound here may be bound where it is compiled.
-        return error.code not in (*_LIMITS, "XPST0003", "XPST0081")
-    while waiting:
-        part = waiting.pop()
-        match part:
-            case Sequence() | Flwor() | If() | Quantified() | Element():
-                return True
-            case Comparison(is_value=True) | Arithmetic(operator=ArithmeticOperator.IDIV):
-                return True
-            case Call(function=function) if function in ADDED_ARGUMENT_COUNTS:
-                return True
-            case tuple():
-                waiting.extend(part)
-            case _:
-                waiting.extend(getattr(part, name) for name in getattr(part, "__slots__", ()))
-    return False
-
-
-def _is_nearer_to_xquery(text: str, xpath: QuerySyntaxError) -> bool:
-    """Whether a text that is no XPath is XQuery, or is so for longer."""
-    try:
-        parse(text)
-    except UnsupportedQueryError:
-        return True
-    except QuerySyntaxError as error:
-        # A prefix that is not bound here may be bound where it is compiled.
-        if error.code not in ("XPST0003", xpath.code):
-            return True
-        at, of_xpath = error.params.get("offset"), xpath.params.get("offset")
-        return isinstance(at, int) and isinstance(of_xpath, int) and at > of_xpath
-    return True
 
 
 def selection_of(text: str, namespaces: Namespaces | None = None) -> Expr:
@@ -247,8 +155,7 @@ def selection_of(text: str, namespaces: Namespaces | None = None) -> Expr:
 
     Cost: linear in the text.
     """
-    plain = without_comments(text)
-    return resolve(parse_xpath(plain), plain, namespaces or {})
+    return read_query(without_comments(text), namespaces or {})
 
 
 def _check_xpath(text: str, namespaces: Namespaces, deliver: str) -> None:

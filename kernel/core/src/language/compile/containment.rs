@@ -126,6 +126,11 @@ impl<'q, 't> Pattern<'q, 't> {
         if !special.can_match || self.steps == special.steps {
             return true;
         }
+        // Most pairs differ in what one step asks for, which costs no memory to see.
+        let is_met = |anchor| special.targets.iter().any(|target| target.passes(anchor));
+        if !self.anchors.iter().rev().all(is_met) {
+            return false;
+        }
         let mut found: Vec<Vec<bool>> = vec![Vec::new(); self.anchors.len()];
         // Children stand after their parents: from the last to the first, each is known when asked for.
         for (number, anchor) in self.anchors.iter().enumerate().rev() {
@@ -146,16 +151,7 @@ impl<'q, 't> Pattern<'q, 't> {
 
     /// The targets whose elements pass a step, its branches aside.
     fn fitting(&self, anchor: &Anchor<'_, 't>) -> Vec<bool> {
-        let fits = |target: &Target<'_, 't>| match (anchor.step, target.step) {
-            (None, None) => true,
-            (Some(wanted), Some(known)) => {
-                is_implied_name(&wanted.test, &known.test)
-                    && anchor.leaves.iter().all(|leaf| target.implies(leaf))
-                    && positions_are_implied(wanted, known)
-            }
-            _ => false,
-        };
-        self.targets.iter().map(fits).collect()
+        self.targets.iter().map(|target| target.passes(anchor)).collect()
     }
 
     /// Drops the targets below which a branch is not found.
@@ -267,6 +263,19 @@ impl<'q, 't> Target<'q, 't> {
             value: value.unwrap_or_default(),
             texts,
             can_be,
+        }
+    }
+
+    /// Whether its element passes a step, branches aside.
+    fn passes(&self, anchor: &Anchor<'_, 't>) -> bool {
+        match (anchor.step, self.step) {
+            (None, None) => true,
+            (Some(wanted), Some(known)) => {
+                is_implied_name(&wanted.test, &known.test)
+                    && anchor.leaves.iter().all(|leaf| self.implies(leaf))
+                    && positions_are_implied(wanted, known)
+            }
+            _ => false,
         }
     }
 

@@ -5,7 +5,6 @@
 //! back to itself with no namespaces bound. It is XPath 1.0 but for `Q{...}` and `*:local`, and for the predicates of
 //! `self::node()`.
 
-use super::view::operator_text;
 use crate::language::number_text::number_text;
 use crate::language::query::push_string;
 use crate::language::tree::{Expr, NameTest, NodeTest, NodeType, Predicate, Step};
@@ -55,7 +54,7 @@ pub fn expression_text(expr: &Expr, out: &mut String) {
             for (operator, operand) in operators.zip(operands) {
                 if let Some(&operator) = operator {
                     out.push(' ');
-                    out.push_str(operator_text(operator));
+                    out.push_str(operator.text());
                     out.push(' ');
                 }
                 expression_text(operand, out);

@@ -10,6 +10,9 @@ use crate::language::query::{Constant, Operator};
 
 /// Whether a whole number from 1 on passes all comparisons.
 pub(super) fn can_be_position(known: &[(Comparison, f64)]) -> bool {
+    if known.is_empty() {
+        return true;
+    }
     let mut interval = Interval::default();
     for &(operator, constant) in known {
         interval = interval.cut(operator, constant);

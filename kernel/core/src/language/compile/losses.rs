@@ -1,6 +1,6 @@
 //! What the patterns of a query do not say, and why.
 
-use super::view::{View, operator_text};
+use super::view::View;
 use crate::language::query::Operator;
 use crate::language::tree::Offset;
 use crate::language::xpath::Axis;
@@ -40,7 +40,7 @@ impl<'t> Reason<'t> {
         match expr {
             View::Call { name, .. } => Reason::Call(name),
             View::Unary { .. } => Reason::Calculation("-"),
-            View::Binary { operators, .. } => Reason::Calculation(operator_text(operators[0])),
+            View::Binary { operators, .. } => Reason::Calculation(operators[0].text()),
             _ => Reason::Construct("uses a number that only the evaluator knows"),
         }
     }

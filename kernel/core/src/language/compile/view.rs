@@ -2,6 +2,7 @@
 //! operators, a filter without its last predicate or an argument that is left out is one, too, without a tree of its own.
 
 use crate::language::comparison::Comparison;
+use crate::language::reader::kind_of_run;
 use crate::language::tree::{Expr, NodeTest, NodeType, Offset, Operator, Predicate, Step};
 use crate::language::xpath::Axis;
 use crate::language::xpath::ast::Kind;
@@ -22,27 +23,27 @@ pub(super) enum View<'t> {
 
 impl<'t> From<&'t Expr> for View<'t> {
     fn from(expr: &'t Expr) -> Self {
-        match expr {
-            &Expr::Path { is_absolute, ref steps, offset } => {
+        match *expr {
+            Expr::Path { is_absolute, ref steps, offset } => {
                 View::Path { is_absolute, steps, offset }
             }
-            &Expr::PathFrom { ref start, ref steps, offset } => {
+            Expr::PathFrom { ref start, ref steps, offset } => {
                 View::PathFrom { start, steps, offset }
             }
-            &Expr::Filter { ref primary, ref predicates, offset } => {
+            Expr::Filter { ref primary, ref predicates, offset } => {
                 View::Filter { primary, predicates, offset }
             }
-            &Expr::Call { ref name, ref arguments, offset } => {
+            Expr::Call { ref name, ref arguments, offset } => {
                 View::Call { name, arguments, offset }
             }
             // Resolved, the one variable is the document node.
-            &Expr::Variable { offset, .. } => View::Path { is_absolute: true, steps: &[], offset },
-            &Expr::Literal { ref value, offset } => View::Literal { value, offset },
-            &Expr::Number { value, offset } => View::Number { value, offset },
-            &Expr::Unary { minuses, ref operand, offset } => {
+            Expr::Variable { offset, .. } => View::Path { is_absolute: true, steps: &[], offset },
+            Expr::Literal { ref value, offset } => View::Literal { value, offset },
+            Expr::Number { value, offset } => View::Number { value, offset },
+            Expr::Unary { minuses, ref operand, offset } => {
                 View::Unary { minuses, operand, offset }
             }
-            &Expr::Binary { ref operators, ref operands, offset, .. } => {
+            Expr::Binary { ref operators, ref operands, offset, .. } => {
                 View::Binary { operators, operands, offset }
             }
         }
@@ -86,15 +87,7 @@ impl<'t> View<'t> {
             View::Call { name, .. } => functions::find(name).map_or(Kind::Nodes, |it| it.kind),
             View::Literal { .. } => Kind::String,
             View::Number { .. } | View::Unary { .. } => Kind::Number,
-            View::Binary { operators, .. } => match operators[0] {
-                Operator::Union => Kind::Nodes,
-                Operator::Plus
-                | Operator::Minus
-                | Operator::Multiply
-                | Operator::Div
-                | Operator::Mod => Kind::Number,
-                _ => Kind::Boolean,
-            },
+            View::Binary { operators, .. } => kind_of_run(operators),
         }
     }
 
@@ -136,26 +129,6 @@ pub(super) fn comparison_of(operator: Operator) -> Option<Comparison> {
         Operator::Ge => Comparison::Ge,
         _ => return None,
     })
-}
-
-/// An operator as it is written.
-pub(super) fn operator_text(operator: Operator) -> &'static str {
-    match operator {
-        Operator::Or => "or",
-        Operator::And => "and",
-        Operator::Eq => "=",
-        Operator::Ne => "!=",
-        Operator::Lt => "<",
-        Operator::Le => "<=",
-        Operator::Gt => ">",
-        Operator::Ge => ">=",
-        Operator::Plus => "+",
-        Operator::Minus => "-",
-        Operator::Multiply => "*",
-        Operator::Div => "div",
-        Operator::Mod => "mod",
-        Operator::Union => "|",
-    }
 }
 
 /// Whether a step is an axis and `node()`, without predicates.

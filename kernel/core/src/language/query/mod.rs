@@ -1,8 +1,7 @@
 //! Query text to canonical form.
 //!
-//! [`ast`] is the normal form, [`Compiler`] a fast way to it for queries in their usual notation,
-//! [`canonical_text`] the way back. The whole of XPath 1.0, with error messages, is parsed by the
-//! Python package; what it normalises comes here as canonical text, which [`Compiler`] always takes.
+//! [`ast`] is the normal form, [`Compiler`] a fast way to it for queries in their usual notation, [`canonical_text`] the
+//! way back. [`super::compile`] takes every query.
 
 pub(crate) mod anchoring;
 pub(crate) mod arrange;

@@ -11,22 +11,31 @@ pub fn kind_of(expr: &Expr) -> Kind {
         Expr::Call { name, .. } => functions::find(name).map_or(Kind::Nodes, |found| found.kind),
         Expr::Literal { .. } => Kind::String,
         Expr::Number { .. } | Expr::Unary { .. } => Kind::Number,
-        Expr::Binary { operators, .. } => match operators[0] {
-            Operator::Union => Kind::Nodes,
-            Operator::Plus
-            | Operator::Minus
-            | Operator::Multiply
-            | Operator::Div
-            | Operator::Mod => Kind::Number,
-            _ => Kind::Boolean,
-        },
+        Expr::Binary { operators, .. } => kind_of_run(operators),
         _ => Kind::Nodes,
     }
 }
 
+/// The type of a run of operators, which are of one level.
+pub(crate) fn kind_of_run(operators: &[Operator]) -> Kind {
+    match operators[0] {
+        Operator::Union => Kind::Nodes,
+        Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Div | Operator::Mod => {
+            Kind::Number
+        }
+        _ => Kind::Boolean,
+    }
+}
+
 /// How deep operators, calls and predicates stand within one another. Linear in the tree; it does not recurse.
+///
+/// A number too large for a double counts as the division that stands for it once names are resolved.
 pub fn nesting(expr: &Expr) -> usize {
-    Parts::of(expr).map(|(_, depth)| depth).max().unwrap_or(0)
+    let depths = Parts::of(expr).map(|(part, depth)| match part {
+        Expr::Number { value, .. } if value.is_infinite() => depth + 1,
+        _ => depth,
+    });
+    depths.max().unwrap_or(0)
 }
 
 /// Refuses a tree that nests deeper than a query may: operators of many levels within one another would exhaust the

@@ -27,6 +27,9 @@ pub fn read(text: &str, bytes_max: usize, nodes_max: usize) -> Result<Expr, Refu
     Parser { text, lexer, token, offset, brackets: Vec::new(), nodes: 0, nodes_max }.query()
 }
 
+/// White space between tokens.
+const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
+
 type Parsed<T> = Result<T, Refusal>;
 
 /// The descent.
@@ -64,7 +67,7 @@ impl<'q> Parser<'q> {
             token => {
                 let is_end = *token == Token::End;
                 let end = if is_end { self.offset } else { self.lexer.clone().next().1 };
-                let found = self.text[self.offset..end].trim_end().to_owned();
+                let found = self.text[self.offset..end].trim_end_matches(BLANKS).to_owned();
                 Reason::Unexpected { expected, found, bracket: self.brackets.last().copied() }
             }
         };

@@ -12,11 +12,12 @@
 //! subscriptions are never used again, so those of a batch mean the same for ever; gates are known to the
 //! index by the number of their subscription.
 
-use super::query::{Refused, Scope, SubscriptionQuery, begins_as_xquery, shared_plan_of_path};
+use super::query::{Refused, Scope, SubscriptionQuery, shared_plan_of_path};
 use crate::engine::interrupt::Interrupted;
 use crate::engine::plans::recognise::plan_of;
 use crate::engine::plans::shared::{Counts, PlanSpec, SharedPlans, Sharing, SubscriptionNumber};
 pub use crate::engine::plans::template::Deliver;
+use crate::language::choice::begins_as_xquery;
 use crate::language::compile::{CompiledQuery, compile_gate, compile_query, expression_text};
 use crate::language::gates::{can_be_delivered, condition_of};
 use crate::language::query::ast::Step;

@@ -1,17 +1,15 @@
 //! The query of a subscription: which language it is in, read.
 //!
-//! A text is a bare XPath if the grammar of XPath 1.0 takes it, comments left out, and XQuery otherwise. So a path keeps
-//! the semantics of XPath 1.0 wherever it is registered, and what only XQuery can say is XQuery.
-//!
 //! It does not explain what is wrong with a text.
 
 use super::dissemination::Deliver;
 use crate::engine::plans::recognise::{plan_of, plan_of_path};
 use crate::engine::plans::shared::PlanSpec;
+use crate::language::choice::{Language, without_comments};
 use crate::language::query::{NODES_MAX, Namespaces, TEXT_BYTES_MAX};
-use crate::language::reader::{Kind, Reason, check_nesting, kind_of, read, resolve};
+use crate::language::reader::{Kind, kind_of, read_query};
 use crate::language::tree;
-use crate::language::xquery::{Arithmetic, Expr, Function, Program, without_comments};
+use crate::language::xquery::{Expr, Program};
 use crate::registry::snapshot::NamespaceMap;
 
 /// Namespace bindings in the forms that the readers take.
@@ -53,27 +51,17 @@ impl SubscriptionQuery {
     /// # Errors
     /// It is neither, or what it gives cannot be delivered so.
     pub fn read(text: &str, scope: &Scope, deliver: Deliver) -> Result<Self, Refused> {
-        let plain = without_comments(text);
-        if !begins_as_xquery(&plain) {
-            match read(&plain, TEXT_BYTES_MAX, NODES_MAX) {
-                Ok(tree) => return Self::xpath(tree, scope, deliver),
-                Err(refusal) if is_limit(&refusal.reason) && !has_what_xpath_lacks(text) => {
-                    return Err(Refused);
-                }
-                Err(_) => {}
+        if Language::of(text) == Language::XPath {
+            let tree =
+                read_query(&without_comments(text), &scope.resolver, TEXT_BYTES_MAX, NODES_MAX)
+                    .map_err(|_| Refused)?;
+            if deliver == Deliver::Fragment && kind_of(&tree) != Kind::Nodes {
+                return Err(Refused);
             }
+            return Ok(SubscriptionQuery::XPath(tree));
         }
         let program = Program::parse(text, &scope.bindings).map_err(|_| Refused)?;
         Ok(SubscriptionQuery::XQuery(program))
-    }
-
-    fn xpath(tree: tree::Expr, scope: &Scope, deliver: Deliver) -> Result<Self, Refused> {
-        check_nesting(&tree).map_err(|_| Refused)?;
-        let tree = resolve(tree, &scope.resolver).map_err(|_| Refused)?;
-        if deliver == Deliver::Fragment && kind_of(&tree) != Kind::Nodes {
-            return Err(Refused);
-        }
-        Ok(SubscriptionQuery::XPath(tree))
     }
 
     /// The plan of a query of the shared class; none if it is not of it.
@@ -100,66 +88,7 @@ pub(super) fn shared_plan_of_path(text: &str, scope: &Scope, deliver: Deliver) -
     if deliver != Deliver::Fragment {
         return None;
     }
-    let program = Program::parse_path(text, &scope.bindings).ok()?;
+    let program = Program::parse_path(text, &scope.bindings)?;
     let is_path = matches!(program.expr(program.body()), Expr::Path { .. });
     if is_path { plan_of_path(&program) } else { None }
-}
-
-/// Whether a text begins as no XPath does. A comment that is still there does not end.
-pub(super) fn begins_as_xquery(text: &str) -> bool {
-    let text = text.trim_start();
-    let after = |word: &str| text.strip_prefix(word);
-    let before = |word: &str, next: char| {
-        after(word).is_some_and(|rest| rest.trim_start().starts_with(next))
-    };
-    let is_spaced =
-        |word: &str| after(word).is_some_and(|rest| rest.starts_with(char::is_whitespace));
-    text.starts_with('<')
-        || text.starts_with("(:")
-        || ["for", "let", "some", "every"].into_iter().any(|word| before(word, '$'))
-        || ["if", "typeswitch"].into_iter().any(|word| before(word, '('))
-        || ["declare", "import", "module"].into_iter().any(is_spaced)
-        || (is_spaced("xquery")
-            && after("xquery").is_some_and(|rest| rest.trim_start().starts_with("version")))
-}
-
-fn is_limit(reason: &Reason) -> bool {
-    matches!(
-        reason,
-        Reason::TooLong { .. }
-            | Reason::TooLarge { .. }
-            | Reason::TooDeep { .. }
-            | Reason::TooManyPredicates { .. }
-    )
-}
-
-/// Whether a text that is over the limits of an XPath is XQuery that is no XPath.
-fn has_what_xpath_lacks(text: &str) -> bool {
-    use Function::*;
-    let Ok(program) = Program::parse(text, &[]) else { return false };
-    program.exprs.iter().any(|expr| match expr {
-        Expr::Sequence(_)
-        | Expr::Flwor { .. }
-        | Expr::If { .. }
-        | Expr::Quantified { .. }
-        | Expr::Element(_)
-        | Expr::Comparison { is_value: true, .. }
-        | Expr::Arithmetic { operator: Arithmetic::DivideWhole, .. } => true,
-        Expr::Call(function, _) => matches!(
-            function,
-            Exists
-                | Empty
-                | Data
-                | Avg
-                | Min
-                | Max
-                | DistinctValues
-                | StringJoin
-                | EndsWith
-                | UpperCase
-                | LowerCase
-                | Abs
-        ),
-        _ => false,
-    })
 }
