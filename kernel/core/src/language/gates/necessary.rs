@@ -224,8 +224,8 @@ impl<'p> Necessary<'p> {
         context: Item,
         then: Then<'_, 'p>,
     ) -> Formula {
-        match arguments {
-            &[argument] if matches!(function, Function::Data | Function::DistinctValues) => self
+        match *arguments {
+            [argument] if matches!(function, Function::Data | Function::DistinctValues) => self
                 .each(argument, scope, context, &|walk, item| {
                     let item = match item {
                         Item::Node { variable, .. } => Item::Node { variable, is_value: true },
@@ -233,7 +233,7 @@ impl<'p> Necessary<'p> {
                     };
                     then(walk, item)
                 }),
-            &[argument, ..] if is_empty_if_empty(function) => {
+            [argument, ..] if is_empty_if_empty(function) => {
                 let given = self.gives_unknown(argument, scope, context);
                 Formula::all_of([given, then(self, Item::Unknown)])
             }

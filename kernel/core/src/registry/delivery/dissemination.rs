@@ -222,7 +222,7 @@ impl State {
         &mut self,
         subscription: Subscription<'_>,
         scope: &Scope,
-        program: Program,
+        program: Arc<Program>,
     ) -> Result<(), NotTaken> {
         let deliver = subscription.deliver;
         if let Some(spec) = plan_of(&program, deliver) {
@@ -235,7 +235,7 @@ impl State {
         }
         let condition = condition_of(&program, is_condition);
         self.add_compiled_gate(subscription, scope, &compile_gate(&condition, is_condition))?;
-        self.add(subscription.id, Way::Program(Arc::new(program), deliver));
+        self.add(subscription.id, Way::Program(program, deliver));
         Ok(())
     }
 

@@ -11,6 +11,7 @@ use crate::language::reader::{Kind, kind_of, read_query};
 use crate::language::tree;
 use crate::language::xquery::{Expr, Program};
 use crate::registry::snapshot::NamespaceMap;
+use std::sync::Arc;
 
 /// Namespace bindings in the forms that the readers take.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +41,7 @@ pub enum SubscriptionQuery {
     /// A bare XPath, names resolved.
     XPath(tree::Expr),
     /// A program.
-    XQuery(Program),
+    XQuery(Arc<Program>),
 }
 
 impl SubscriptionQuery {
@@ -61,7 +62,7 @@ impl SubscriptionQuery {
             return Ok(SubscriptionQuery::XPath(tree));
         }
         let program = Program::parse(text, &scope.bindings).map_err(|_| Refused)?;
-        Ok(SubscriptionQuery::XQuery(program))
+        Ok(SubscriptionQuery::XQuery(Arc::new(program)))
     }
 
     /// The plan of a query of the shared class; none if it is not of it.
