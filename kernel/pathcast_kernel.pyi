@@ -1,7 +1,7 @@
 """Native kernel of Pathcast. Use it through `pathcast`; this is its bare boundary."""
 
 from os import PathLike
-from typing import Any, final
+from typing import Any, Literal, final
 
 __all__ = [
     "Chunker",
@@ -12,6 +12,7 @@ __all__ = [
     "Matcher",
     "PathFinder",
     "PushParser",
+    "QueryRefusal",
     "RecordCutter",
     "RecordSurvey",
     "RoutingStream",
@@ -20,17 +21,25 @@ __all__ = [
     "SnapshotError",
     "__version__",
     "canonical_form",
+    "compile_query",
+    "compile_subscription",
     "delivery_ids",
     "door_error_codes",
+    "is_xquery",
     "parse",
     "place_after",
     "read_head",
     "read_queries",
+    "read_query",
     "tag_end",
+    "without_comments",
+    "xquery_program",
+    "xquery_reasons",
 ]
 
 __version__: str
 
+class QueryRefusal(ValueError): ...
 class SnapshotError(ValueError): ...
 
 def parse(
@@ -47,7 +56,33 @@ def door_error_codes() -> list[str]: ...
 def read_queries(
     path: str | PathLike[str],
 ) -> tuple[str, list[tuple[str, str, dict[str, str]]]]: ...
+def is_xquery(text: str) -> bool: ...
+def xquery_reasons() -> list[str]: ...
+def without_comments(text: str) -> str: ...
+def xquery_program(
+    text: str, namespaces: list[tuple[str, str]], deliver: str | None = None
+) -> tuple[tuple[Any, ...] | None, tuple[str, str, int, int, tuple[str | int, ...]] | None]: ...
 def canonical_form(text: str, namespaces: dict[str, str]) -> str | None: ...
+def compile_query(
+    text: str, namespaces: dict[str, str], bytes_max: int, nodes_max: int
+) -> tuple[Any, Any, str | None, str, list[tuple[str, int]]]: ...
+def read_query(
+    text: str, namespaces: dict[str, str] | None, bytes_max: int, nodes_max: int
+) -> list[tuple[Any, ...]]: ...
+def compile_subscription(
+    text: str, namespaces: dict[str, str], deliver: str
+) -> (
+    tuple[
+        Literal["xpath", "xquery"],
+        Literal["shared", "gated", "selecting", "filtering"],
+        str,
+        list[Any],
+        list[Any],
+        str | None,
+        list[tuple[str, int]],
+    ]
+    | None
+): ...
 
 @final
 class PushParser:
@@ -84,15 +119,9 @@ class Index:
     def __new__(cls, limits: str) -> Index: ...
     def __len__(self) -> int: ...
     def __contains__(self, id: str, /) -> bool: ...
-    def register(self, queries: list[Any], namespaces: dict[str, str]) -> list[tuple[int, str]]: ...
-    def register_compiled(
-        self,
-        id: str,
-        text: str,
-        namespaces: dict[str, str],
-        alternatives: list[str],
-        expression: str | None,
-    ) -> bool | None: ...
+    def register(
+        self, queries: list[Any], namespaces: dict[str, str]
+    ) -> list[tuple[int, tuple[str, str, int, dict[str, Any]]]]: ...
     def remove(self, ids: list[str]) -> None: ...
     def query(self, id: str) -> tuple[str, dict[str, str]] | None: ...
     def freeze(self) -> Snapshot: ...
@@ -180,9 +209,7 @@ class IdTable:
 class Matcher:
     def match_arrow(
         self, messages: Any, encoding: str | None = None
-    ) -> tuple[
-        Any, list[tuple[int, str, dict[str, Any]]], list[Any], dict[str, int], IdTable
-    ]: ...
+    ) -> tuple[Any, list[tuple[int, str, dict[str, Any]]], list[Any], dict[str, int], IdTable]: ...
     def match_few(
         self, messages: list[bytes]
     ) -> tuple[
@@ -203,18 +230,7 @@ class Dissemination:
     def __contains__(self, id: str, /) -> bool: ...
     def subscribe(
         self, subscriptions: list[Any], namespaces: dict[str, str]
-    ) -> list[tuple[int, str]]: ...
-    def subscribe_compiled(
-        self,
-        id: str,
-        text: str,
-        deliver: str,
-        namespaces: dict[str, str],
-        is_xquery: bool,
-        alternatives: list[str],
-        expression: str | None,
-        selection: str | None,
-    ) -> bool | None: ...
+    ) -> list[tuple[int, bool]]: ...
     def unsubscribe(self, ids: list[str]) -> None: ...
     def is_worn(self) -> bool: ...
     def explain(self, id: str) -> dict[str, Any] | None: ...
@@ -272,6 +288,7 @@ def place_after(
     outcomes: list[tuple[int, int, int, int, list[int]] | None],
     ancestors: int,
 ) -> tuple[int, int, bool, list[int]] | None: ...
+
 @final
 class RecordSurvey:
     def __new__(cls, ancestors: int, start: int) -> RecordSurvey: ...

@@ -14,9 +14,9 @@ from oracles.engines import EngineName, made_by
 from pathcast.engine import Matcher, QueryIndex
 from pathcast.limits import Limits
 from pathcast.model import Query
-from pathcast.query import normalise
 from pathcast_papers import parse
 from pathcast_papers.filtering.oracle import Oracle
+from pathcast_papers.language import compile_query
 
 CASES = int(os.environ.get("PATHCAST_CONTENT", "8"))
 NIGHTLY_CASES = int(os.environ.get("PATHCAST_NIGHTLY", "20000")) // 100
@@ -63,12 +63,12 @@ class Content:
 
     def by_oracle(self) -> dict[str, frozenset[int]]:
         oracles = [Oracle(parse(message, Limits())) for message in self.messages]
-        normal = {query.id: normalise(query.text).steps for query in self.queries}
+        compiled = {query.id: compile_query(query.text) for query in self.queries}
         return {
             query_id: frozenset(
-                number for number, oracle in enumerate(oracles) if oracle.select(steps)
+                number for number, oracle in enumerate(oracles) if oracle.satisfies(each)
             )
-            for query_id, steps in normal.items()
+            for query_id, each in compiled.items()
         }
 
     @classmethod

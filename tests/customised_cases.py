@@ -32,7 +32,7 @@ from pathcast.errors import ConstructionError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, parse_message
 from pathcast.message.canonical import canonical, expanded
-from pathcast.query.xquery import parse
+from pathcast_papers.language.xquery import parse
 from pathcast_papers.message_broker.xquery import evaluate
 
 GENEROUS = Limits(

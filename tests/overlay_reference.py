@@ -33,14 +33,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from oracles.paths import is_found, of_papers
 from pathcast.message import MessageTree
 from pathcast.overlay.disjuncts import AND
 from pathcast.query import NormalQuery, canonical_text, compile_subscription, normalise
-from pathcast.query.alternatives import ANY_MESSAGE, NO_MESSAGE
+from pathcast.query.normal import ANY_MESSAGE, NO_MESSAGE
 from pathcast.query.widening import linear_paths
 from pathcast_papers.filtering.execution import Execution, StackEntry, exists_path_match
 from pathcast_papers.filtering.nfa import CombinedNFA, State
-from pathcast_papers.filtering.oracle import is_satisfied
 from pathcast_papers.filtering.predicate import ElementTests
 from pathcast_papers.filtering.query_plan import QueryPlan
 
@@ -255,7 +255,7 @@ class _Plan:
                 before = self.select_targets.get(select, frozenset())
                 self.select_targets[select] = before | of
         for select, of in self.select_targets.items():
-            plan = self.plans[select] = QueryPlan(select.path)
+            plan = self.plans[select] = QueryPlan(of_papers(select.path))
             state = self.nfa.insert(plan.steps)
             # An Execution reports a //-child state of its own accord only if it accepts.
             state.store_users += 1
@@ -325,6 +325,6 @@ class _Run:
             case And(inputs):
                 return self._held.issuperset(inputs)
             case Join(path, inputs):
-                return self._held.issuperset(inputs) and is_satisfied(path, self._tree)
+                return self._held.issuperset(inputs) and is_found(path, self._tree)
             case Transform(before):
                 return self._holds(before)

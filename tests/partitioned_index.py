@@ -70,6 +70,7 @@ class PartitionedIndex:
         threads: int | None = None,
     ) -> None:
         self._namespaces = usable_namespaces(namespaces)
+        self._limits = limits
         self._placement = placement
         self._new = partial(made_by, engine, QueryIndex, limits=limits, namespaces=namespaces)
         self._indexes = [self._new() for _ in range(placement.partitions)]
@@ -83,7 +84,8 @@ class PartitionedIndex:
         """
         rows, is_one = one_or_many(queries)
         usable, errors = usable_rows(rows, Query)
-        looked_at = self._new()
+        # What queries ask for is told by the product, whatever answers.
+        looked_at = QueryIndex(limits=self._limits, namespaces=self._namespaces)
         report = looked_at.register(usable)
         taken = dict(report.errors)
         for place, query in enumerate(usable):

@@ -13,8 +13,14 @@ from dataclasses import dataclass
 from random import Random
 
 from pathcast.message import MessageTree
-from pathcast.query.xquery import PaperCondition, PaperQuery, PaperReturn, PaperStep, Target
-from pathcast.query.xquery.syntax import Comparator, NameTest, Variable
+from pathcast_papers.language.xquery import (
+    PaperCondition,
+    PaperQuery,
+    PaperReturn,
+    PaperStep,
+    Target,
+)
+from pathcast_papers.language.xquery.syntax import Comparator, NameTest, Variable
 
 ANY = NameTest(None, None)
 

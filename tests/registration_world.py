@@ -43,6 +43,13 @@ class Clock:
 Node = RegistrationNode | Hosting | Registrant
 
 
+class ImmediateHosting(Hosting):
+    """A part whose profiles are in force as soon as it has them: here is no network."""
+
+    def _is_awaited(self, profile: ProfileRecord) -> bool:
+        return False
+
+
 @dataclass
 class World:
     """Nodes, what is under way between them, and what was seen.
@@ -160,8 +167,8 @@ def new_world() -> World:
     world = World()
     world.add("r1", RegistrationNode("r1", world.store, Nearest(), lease_seconds=LEASE_SECONDS))
     world.add("r2", RegistrationNode("r2", world.store, Nearest(), lease_seconds=LEASE_SECONDS))
-    world.add("n1", Hosting("n1", PART, world.store, lease_seconds=LEASE_SECONDS))
-    world.add("n2", Hosting("n2", PART, world.store, lease_seconds=LEASE_SECONDS))
+    world.add("n1", ImmediateHosting("n1", PART, world.store, lease_seconds=LEASE_SECONDS))
+    world.add("n2", ImmediateHosting("n2", PART, world.store, lease_seconds=LEASE_SECONDS))
     world.add("u", Registrant(["r1", "r2"], 1))
     return world
 

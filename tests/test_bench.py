@@ -106,9 +106,11 @@ def test_known_count_that_differs_voids_the_times(bench: Bench, tmp_path: Path) 
 
 
 def test_the_other_benchmarks_of_one_machine(bench: Bench, tmp_path: Path) -> None:
-    result = bench("door", "records", "compression", "threads", "conditions")
+    names = ("door", "records", "compression", "registration", "threads", "conditions")
+    result = bench(*names)
     assert result.exit_code == 0, result.output
-    door, records, compression, threads, conditions = only_record(tmp_path)["benchmarks"]
+    found = {each["name"]: each for each in only_record(tmp_path)["benchmarks"]}
+    door, records, compression, registration, threads, conditions = (found[name] for name in names)
     assert [case["case"] for case in door["results"]] == [
         f"{name} generated" for name in ("news", "payments", "alerts")
     ]
@@ -119,6 +121,8 @@ def test_the_other_benchmarks_of_one_machine(bench: Bench, tmp_path: Path) -> No
     for case in compression["results"]:
         ratios = {packing["name"]: packing["ratio"] for packing in case["packings"]}
         assert 0 < ratios["zstd, dictionary"] < ratios["zstd"] < 1
+    assert [case["texts"] for case in registration["results"]] == [50, 50, 8]
+    assert {m["aim"] for m in registration["measures"] if m["name"] == "dearest"} == {"<= 200"}
     assert threads["results"][0]["matches"] > 0
     kinds = ("P=1", "P=20", "NP=1", "NP=3")
     assert [case["case"] for case in conditions["results"]] == [f"news {k} Q=300" for k in kinds]

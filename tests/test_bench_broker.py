@@ -25,8 +25,6 @@ pytest.importorskip(
 
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
-from pathcast.query.xquery import paper_form
-from pathcast.query.xquery import parse as parse_query
 from pathcast_lab.bench.broker.definition import BrokerAlgorithm, BrokerFigures, BrokerParameters
 from pathcast_lab.bench.broker.inputs import KEPT_FROM, BrokerInputs, flwr_queries
 from pathcast_lab.bench.broker.reference_subject import BrokerSubject, broker_query
@@ -40,6 +38,8 @@ from pathcast_lab.bench.rounds import binary_array
 from pathcast_lab.bench.wrong_count import WrongCountError
 from pathcast_lab.workload import BIB, BOOK, BrokerWorkload, FlwrParameters
 from pathcast_papers import parse
+from pathcast_papers.language.xquery import paper_form
+from pathcast_papers.language.xquery import parse as parse_query
 from pathcast_papers.message_broker.dissemination import ReferenceDissemination
 from pathcast_papers.message_broker.pathsharing.algorithms import PathSharingFW
 from pathcast_papers.message_broker.pathsharing.broker_query import BrokerQuery

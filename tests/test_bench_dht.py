@@ -56,6 +56,7 @@ from pathcast_lab.bench.figures.verdicts import Answer
 from pathcast_lab.cli import build_app
 from pathcast_papers.dht.automaton import DOCUMENT, Visit, held_until, visits
 from pathcast_papers.filtering.nfa import CombinedNFA
+from pathcast_papers.language import normalise
 
 RECURSIVE = parse_dtd(
     "<!ELEMENT a (b|c)*><!ELEMENT b (a|b|c)*><!ELEMENT c (b*, d?)><!ELEMENT d (#PCDATA)>"
@@ -76,7 +77,7 @@ class Case:
         self.trees = [parse_message(message) for message in self.messages]
         self.nfa = CombinedNFA()
         for text in self.queries:
-            self.nfa.insert(compile_query(text).alternatives[0].steps)
+            self.nfa.insert(normalise(text).steps)
         self.table = StateTable.of(self.queries)
         self.documents = Documents.of(self.messages, self.table.labels)
         self.numbers = {self.table.key(state): state for state in range(len(self.table))}
@@ -154,7 +155,7 @@ def test_visits_are_those_of_the_automaton(seed: int, length: int) -> None:
         trace = Trace.of(case.table, case.documents, length).first_queries(queries)
         part = CombinedNFA()
         for text in case.queries[:queries]:
-            part.insert(compile_query(text).alternatives[0].steps)
+            part.insert(normalise(text).steps)
         expected: Counter[object] = Counter()
         for document, tree in enumerate(case.trees):
             for visit in visits(part.initial, tree, length):

@@ -5,6 +5,7 @@ If these fail, the figures speak of another network than the product's.
 
 from __future__ import annotations
 
+from functools import partial
 from random import Random
 
 import numpy as np
@@ -21,7 +22,7 @@ if missing_reason("kernel") is not None:
 from pathcast.engine import QueryIndex
 from pathcast.model import Query
 from pathcast.overlay.disjuncts import Disjunct, disjuncts_of
-from pathcast.overlay.generalisation import Generalisation, common_entry
+from pathcast.overlay.generalisation import at_level
 from pathcast.overlay.generalisation import table_bytes as entries_bytes
 from pathcast.overlay.host_choice import ByContent, HostChoice, Nearest
 from pathcast.overlay.interest import Policy
@@ -41,6 +42,7 @@ from pathcast_lab.bench.overlay.changes import (
     simulated_times,
     told_links,
 )
+from pathcast_lab.bench.overlay.common_paths import common_entry
 from pathcast_lab.bench.overlay.inputs import messages_of
 from pathcast_lab.bench.overlay.links import table_bytes
 from pathcast_lab.bench.overlay.pareto import NetworkTables
@@ -189,7 +191,7 @@ def test_tables_within_a_budget_are_those_of_interests() -> None:
         [size] = [value.spread.median for value in values if value.measure == "a broker"]
         return size * (1 << 20)
 
-    widened = Generalisation({}, "existence")
+    widened = partial(at_level, level="existence")
     assert bytes_of(tables.exact(place)) == pytest.approx(told(Policy()))
     assert bytes_of(tables.uncovered(place)) == pytest.approx(told(Policy(covering=True)))
     assert bytes_of(tables.generalised(place, widened)) == pytest.approx(

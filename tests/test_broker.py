@@ -185,28 +185,6 @@ class TestSubscribing:
         assert (len(broker), "ok" in broker, "syntax" in broker) == (1, True, False)
         assert broker.subscription("ok").subscriber == "ann"
 
-    def test_the_cost_class_of_each_is_told(self, engine: EngineName) -> None:
-        # The kernel shares more than the reference, which evaluates every result by itself.
-        shared = "candidate-checked" if engine == "reference" else "indexed"
-        costs: dict[str, tuple[DeliverMode, str]] = {
-            "for $a in //a where $a/@n > 1 return <r>{$a}</r>": ("fragment", shared),
-            "for $b in //b order by $b return <r>{$b}</r>": ("fragment", "candidate-checked"),
-            "<r>{count(//b)}</r>": ("fragment", "scan"),
-            "//a": ("fragment", shared),
-            "//a[last()]": ("fragment", "candidate-checked"),
-            "//b[@n > 1]": ("ids", "indexed"),
-            "//a/b | //c": ("message", "indexed"),
-            "//b[last()]": ("ids", "candidate-checked"),
-            "not(//a)": ("message", "scan"),
-        }
-        broker = made_by(engine, Broker)
-        rows = [Subscription(text, "ann", text, deliver) for text, (deliver, _) in costs.items()]
-        assert not broker.subscribe(rows).rejected
-        told = {text: broker.cost(text).value for text in costs}
-        assert told == {text: cost for text, (_, cost) in costs.items()}
-        with pytest.raises(UnknownQueryError):
-            broker.cost("gone")
-
     def test_an_id_that_is_taken_keeps_its_subscription(self, engine: EngineName) -> None:
         broker = made_by(engine, Broker)
         broker.subscribe(Subscription("s1", "ann", "//a"))
@@ -311,6 +289,27 @@ class TestArguments:
     def test_ids_that_do_not_fit_the_messages(self, ids: list[Any]) -> None:
         with pytest.raises(ConfigError):
             made_by("reference", Broker).process_batch([b"<a/>", b"<a/>"], ids)
+
+
+def test_the_cost_class_of_each_is_told() -> None:
+    costs: dict[str, tuple[DeliverMode, str]] = {
+        "for $a in //a where $a/@n > 1 return <r>{$a}</r>": ("fragment", "indexed"),
+        "for $b in //b order by $b return <r>{$b}</r>": ("fragment", "candidate-checked"),
+        "<r>{count(//b)}</r>": ("fragment", "scan"),
+        "//a": ("fragment", "indexed"),
+        "//a[last()]": ("fragment", "candidate-checked"),
+        "//b[@n > 1]": ("ids", "indexed"),
+        "//a/b | //c": ("message", "indexed"),
+        "//b[last()]": ("ids", "candidate-checked"),
+        "not(//a)": ("message", "scan"),
+    }
+    broker = Broker()
+    rows = [Subscription(text, "ann", text, deliver) for text, (deliver, _) in costs.items()]
+    assert not broker.subscribe(rows).rejected
+    told = {text: broker.cost(text).value for text in costs}
+    assert told == {text: cost for text, (_, cost) in costs.items()}
+    with pytest.raises(UnknownQueryError):
+        broker.cost("gone")
 
 
 @broker_engines

@@ -18,6 +18,7 @@ pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 import msgspec
 from typer.testing import CliRunner
 
+from killed_carriers import abandon
 from pathcast import Broker, Subscription
 from pathcast.cli import net_client
 from pathcast.cli.app import build_app
@@ -124,7 +125,7 @@ def test_deliveries_are_those_of_one_process_when_a_broker_is_killed(
         for number, (id, body) in enumerate(bodies.items()):
             if number == 30:
                 # Of a ring of four, one is gone and the rest is a line.
-                await network.carriers["b"].abandon()
+                await abandon(network.carriers["b"])
             if number == 45:
                 await begin(start(network, "b", tmp_path / "b"))
             root = "ac"[number % 2]

@@ -17,6 +17,7 @@ pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 
 from typer.testing import CliRunner
 
+from killed_carriers import abandon
 from pathcast.cli.app import build_app
 from pathcast.cli.net import lag_notice, log_column
 from pathcast.errors import ConfigError, PublicationError, RegistrationError
@@ -141,7 +142,7 @@ def test_a_broker_that_leaves_or_is_expelled_is_waited_for_no_more() -> None:
         for name, told_why in (("a", "no other member"), ("nobody", "members: b, c")):
             with pytest.raises(ConfigError, match=told_why):
                 await a.ask("op", ExpelRequest(name), PATIENCE_SECONDS)
-        await c.abandon()
+        await abandon(c)
         await published_until_refused(a)
         assert await a.ask("op", ExpelRequest("c"), PATIENCE_SECONDS) == RequestAccepted()
         await eventually(lambda: status(b, "members") == ["a", "b"])
@@ -168,7 +169,7 @@ def test_a_broker_that_is_away_holds_the_log_and_then_nobody_up() -> None:
         a, b, c = (network.carriers[name] for name in "abc")
         await subscribe(b, {"s": "/a"})
         assert log_of(a)["lags"] == []
-        await c.abandon()
+        await abandon(c)
         assert await has_room(a)
         await eventually(lambda: [one["member"] for one in log_of(a)["lags"]] == ["c"])
         # Nothing is lost yet, and however much is published now, it is taken.

@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
 
 from flooding import CODEC, Count, Item, Publish, Taken, flooding
+from killed_carriers import abandon
 from pathcast.errors import DiskError, FrameError, UnavailableError
 from pathcast.transport import carrier as carrier_module
 from pathcast.transport.carrier import INBOX_BYTES_MAX, Arrivals, Carrier
@@ -101,7 +102,7 @@ def test_nothing_is_lost_when_carriers_are_killed_and_connections_cut(
                 network.heal(one, other)
             else:
                 name = chance.choice("abc")
-                await network.carriers[name].abandon()
+                await abandon(network.carriers[name])
                 carrier = a_carrier(network, name, tmp_path / name)
                 await carrier.start([peer for peer in LINE[name] if name < peer])
         await publishing

@@ -18,6 +18,7 @@ import pytest
 pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
 
 from flooding import Publish, flooding
+from killed_carriers import abandon
 from pathcast.errors import PathcastError, UnavailableError
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.disk import Disk
@@ -150,7 +151,7 @@ class TopicNetwork:
     async def kill(self, name: str) -> None:
         carrier = self.carriers.pop(name)
         await self._stop_accepting(name)
-        await carrier.abandon()
+        await abandon(carrier)
 
     async def stop(self) -> None:
         for name, carrier in list(self.carriers.items()):

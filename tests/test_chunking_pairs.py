@@ -7,13 +7,14 @@ If one of these fails, a large message loses a delivery because its queries were
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from random import Random
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from oracles.engines import made_by
+from oracles.engines import made_by, population_of
 
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[workload]'")
 
@@ -47,9 +48,9 @@ SEEDS = [*range(3), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in 
 CASES_A_SEED = 6
 
 
-def placements_of(random: Random, index: QueryIndex) -> list[Placement]:
+def placements_of(random: Random, queries: Sequence[Query]) -> list[Placement]:
     """Of every kind, made for the queries."""
-    population = index.population()
+    population = population_of(queries)
     count = random.randrange(1, 5)
     engine = "reference"
     return [
@@ -87,7 +88,7 @@ def test_pairs_answer_what_one_process_answers(seed: int) -> None:
         random = Random(7_000 + seed * CASES_A_SEED + number)
         case = Case(random, has_namespaces=number % 3 == 0)
         index, queries = registered(case, 24)
-        placements = placements_of(random, index)
+        placements = placements_of(random, queries)
         chosen = random.sample(placements, random.randrange(1, 5))
         paths = case.paths if random.randrange(4) else None
         placed = made_by(
@@ -128,9 +129,7 @@ def two_parts(count: int) -> list[Query]:
 
 
 def made_for(queries: list[Query], buckets: int) -> PlacedChunking:
-    index = made_by("reference", QueryIndex)
-    index.register(queries)
-    pep = made_by("reference", PepPlacement.of, index.population(), buckets, gain_min=0.0)
+    pep = made_by("reference", PepPlacement.of, population_of(queries), buckets, gain_min=0.0)
     placed = made_by("reference", PlacedChunking, [HashPlacement(buckets), pep])
     placed.register(queries)
     return placed

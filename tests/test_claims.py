@@ -16,8 +16,8 @@ import pytest
 
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, parse_message
-from pathcast.query import AnyName, AnyNamespace, Axis, Name
-from pathcast.schema import ElementPaths, parse_dtd
+from pathcast.schema import parse_dtd
+from pathcast_papers.language import AnyName, AnyNamespace, Axis, Name
 from pathcast_papers.message_broker.pathsharing.claims import (
     claim_1,
     claim_2,
@@ -35,6 +35,7 @@ from pathcast_papers.message_broker.pathsharing.paths import (
     navigation_path,
     path_text,
 )
+from pathcast_papers.message_broker.pathsharing.schema_paths import SchemaPaths
 
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[workload]'")
 
@@ -109,7 +110,7 @@ def _test(random: Random, name: str) -> Name | AnyName | AnyNamespace:
 
 
 def claims_hold(
-    path: NavigationPath, stream: Sequence[PathTuple], elements: ElementPaths, seen: Counter[str]
+    path: NavigationPath, stream: Sequence[PathTuple], elements: SchemaPaths, seen: Counter[str]
 ) -> None:
     """Every claim that says yes is true; counts how often one says so, and what no says."""
     last = len(path)
@@ -146,7 +147,7 @@ def run_random(seeds: range) -> Counter[str]:
         children = random_children(random)
         any_names = frozenset(name for name in NAMES if random.random() < 0.08)
         root = random.choice((None, "a"))
-        elements = ElementPaths(parse_dtd(dtd_text(children, any_names)), root=root)
+        elements = SchemaPaths(parse_dtd(dtd_text(children, any_names)), root=root)
         allowed = {name: NAMES if name in any_names else names for name, names in children.items()}
         paths = sorted({random_path(random, allowed) for _ in range(25)}, key=path_text)
         for _ in range(3):
@@ -200,15 +201,15 @@ def test_claims_hold_on_all_graphs_of_two_names(depth: int, length: int) -> None
     seen: Counter[str] = Counter()
     paths = list(every_path(length))
     for children in every_graph():
-        elements = ElementPaths(parse_dtd(dtd_text(children)))
+        elements = SchemaPaths(parse_dtd(dtd_text(children)))
         tree = full_tree(children, "a", depth)
         for path, stream in zip(paths, streams(tree, paths), strict=True):
             claims_hold(path, stream, elements, seen)
     assert all(seen[f"{claim} says yes"] for claim in CLAIMS)
 
 
-def elements_of(text: str) -> ElementPaths:
-    return ElementPaths(parse_dtd(text))
+def elements_of(text: str) -> SchemaPaths:
+    return SchemaPaths(parse_dtd(text))
 
 
 LOOPED_SECTION = elements_of(

@@ -27,8 +27,8 @@ from oracles import saxon_missing_reason
 from pathcast.errors import ConstructionError
 from pathcast.message import parse_message
 from pathcast.message.canonical import canonical
-from pathcast.query.xquery import PaperQuery, paper_form, parse
-from pathcast.schema import ElementPaths, parse_dtd
+from pathcast.schema import parse_dtd
+from pathcast_papers.language.xquery import PaperQuery, paper_form, parse
 from pathcast_papers.message_broker.pathsharing import (
     Optimisation,
     PathSharing,
@@ -38,6 +38,7 @@ from pathcast_papers.message_broker.pathsharing import (
     PlanSharing,
     results,
 )
+from pathcast_papers.message_broker.pathsharing.schema_paths import SchemaPaths
 
 pytest.importorskip("lxml", reason="lxml reads DTDs: pip install 'pathcast[workload]'")
 
@@ -70,7 +71,7 @@ def variants(vocabulary: Vocabulary) -> Iterator[PathSharing]:
     """Each algorithm with each optimisation; those of a DTD where there are no namespaces."""
     elements = None
     if not vocabulary.namespaces:
-        elements = ElementPaths(parse_dtd(dtd_of(vocabulary)), root=vocabulary.root)
+        elements = SchemaPaths(parse_dtd(dtd_of(vocabulary)), root=vocabulary.root)
     for algorithm in ALGORITHMS:
         for optimisation in Optimisation:
             if elements is not None or optimisation is not Optimisation.QUERY_AND_DTD:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from generators.alphabet import ALPHABET
 from generators.strategies import messages, query_sets
+from oracles.paths import of_papers
 from pathcast.dht.gates import Path, gates_of
 from pathcast.evaluation.fragment import EPSILON, Symbol
 from pathcast.message import MessageTree, parse_message
@@ -45,7 +46,7 @@ def _automaton(texts: Sequence[str]) -> CombinedNFA:
     nfa = CombinedNFA()
     for text in texts:
         for alternative in compile_query(text, ALPHABET.namespaces).alternatives:
-            nfa.insert(alternative.steps)
+            nfa.insert(of_papers(alternative).steps)
     return nfa
 
 

@@ -18,8 +18,8 @@ import msgspec
 
 from filtering_worlds import SMALL, churned, filled, is_missed, peers_of, published, raced
 from generators.alphabet import ALPHABET
-from pathcast.dht import piece_store
-from pathcast.dht.events import Events
+from pathcast.dht import piece_records, piece_store
+from pathcast.dht.events import Events, EventTree
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.messages import Ask
 from pathcast.dht.piece_cutting import PieceSettings, part_of
@@ -37,6 +37,7 @@ from pathcast.dht.piece_messages import (
     Visit,
 )
 from pathcast.dht.piece_records import (
+    NOTHING,
     Entry,
     PieceLink,
     PieceRecord,
@@ -44,7 +45,9 @@ from pathcast.dht.piece_records import (
     covering,
     decoded_piece,
     encoded_piece,
+    joined,
     moved,
+    read_behind,
     with_entry,
 )
 from pathcast.dht.publishing import PublicationOutcome
@@ -225,6 +228,20 @@ def test_a_query_that_was_removed_does_not_come_back(is_on: bool) -> None:
     assert list(kept(peer, "start").entries) == ([] if is_on else ["start/a/b"])
 
 
+def test_queries_are_taken_out_of_a_piece_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing more goes in; also a query that never came in is taken out."""
+    links = {f"start/n{number}": PieceLink("start/a", NOTHING) for number in range(100)}
+    full = PieceRecord(entries={"start/a/b": {"r": ENTRY}}, links=links)
+    monkeypatch.setattr(piece_store, "RECORD_MAX", 2 * len(encoded_piece(full)))
+    peer = alone(in_pieces(), {"start": full})
+    ask(peer, IndexQuery("start/a/c", renamed("r2"), 1))
+    assert list(kept(peer, "start").entries) == ["start/a/b"]
+    ask(peer, RemoveQuery("start/a/c", "r2", "q", 2))
+    assert kept(peer, "start").removed == ("r2",)
+    ask(peer, RemoveQuery("start/a/b", "r", "q", 3))
+    assert kept(peer, "start").entries == {}
+
+
 @pytest.mark.parametrize(
     "asked",
     [
@@ -289,6 +306,55 @@ def test_a_link_is_not_led_back_by_what_comes_late() -> None:
     ):
         ask(peer, asked)
         assert kept(peer, "start").links["start/x"].piece == piece
+
+
+def test_a_link_that_queries_of_ever_new_names_have_passed_has_a_bounded_size() -> None:
+    """Their names are not remembered one by one: everything is read behind it."""
+    link = PieceLink("start/a", NOTHING)
+    peer = alone(
+        in_pieces(),
+        {"start": PieceRecord(links={"start/a": link}), "start/a": PieceRecord(("start/a",))},
+    )
+    for number in range(200):
+        ask(peer, IndexQuery(f"start/a/n{number}", renamed(f"r{number}"), 1))
+        reads = kept(peer, "start").links["start/a"].reads
+        assert len(reads.labels) == (1 if number >= 128 else number + 1)
+    assert reads == Reads(("*",), 1)
+    assert joined(reads, Reads(("b",), 2)) == Reads(("*",), 2)
+    assert read_behind("start", "start/a/n1", reads) == Reads(("*",), 3)
+    tree = EventTree(Events.of(parse_message(b"<a><b><c/></b><n7/></a>")))
+    assert tree.projected([(1, reads)]).names == (("", "a"), ("", "b"), ("", "n7"))
+
+
+def test_queries_of_ever_new_names_meet_what_they_have_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(piece_records, "_LABELS_MAX", 8)
+    world = FilteringWorld.on_static_ring(1, 12, in_pieces())
+    for first in range(0, 300, 50):
+        for number in range(first, first + 50):
+            world.subscribe(peer_of(world, number), f"s{number}", f"/a{number % 12}/b/n{number}")
+        world.run(4)
+        assert world.not_in_force() == []
+        for number in range(first, first + 40):
+            world.unsubscribe(f"s{number}")
+        world.run(2)
+    for number in range(300):
+        world.publish(peer_of(world, number), message(number))
+    world.run(4)
+    assert all(one.outcome and one.outcome.is_proved for one in world.publications)
+    assert world.check() == 60
+    held = {key: value for peer in peers_of(world) for key, (value, _) in held_by(peer).items()}
+    records = [decoded_piece(key, value) for key, value in held.items()]
+    reads = [link.reads.labels for record in records for link in record.links.values()]
+    assert max(map(len, reads)) <= 8
+    assert ("*",) in reads
+
+
+def message(number: int) -> bytes:
+    return f"<a{number % 12}><b><n{number}/><c/></b></a{number % 12}>".encode()
+
+
+def peer_of(world: FilteringWorld, number: int) -> str:
+    return world.names[number % len(world.names)]
 
 
 def renamed(registration: str) -> Entry:

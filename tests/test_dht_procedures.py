@@ -17,6 +17,7 @@ from generators.alphabet import ALPHABET
 from generators.message_text import random_message
 from generators.query_text import random_query
 from oracles.engines import made_by
+from oracles.paths import of_papers
 from pathcast.dht.identifiers import state_key
 from pathcast.engine import QueryIndex
 from pathcast.message import parse_message
@@ -96,7 +97,7 @@ def test_messages_are_as_many_as_the_definition_says(length: int) -> None:
     owners = StaticRing(names)
     for query in queries.values():
         for alternative in compile_query(query, ALPHABET.namespaces).alternatives:
-            nfa.insert(alternative.steps)
+            nfa.insert(of_papers(alternative).steps)
     expected = visited = done = 0
     for _ in range(8):
         message, publisher = random_message(draw), draw.choice(names)

@@ -21,9 +21,9 @@ from pathcast.engine import QueryIndex
 from pathcast.errors import MessageError
 from pathcast.limits import Limits
 from pathcast.model import Query
-from pathcast.query import normalise
 from pathcast_papers import parse
 from pathcast_papers.filtering.oracle import Oracle
+from pathcast_papers.language import compile_query
 from shared_data import SHARED_DATA
 
 DOCUMENTS = SHARED_DATA / "docs"
@@ -72,7 +72,7 @@ def check(path: Path, seed: str, count: int, engine: EngineName) -> int:
     by_oracle = [
         query.id
         for query in queries
-        if oracle.select(normalise(query.text, query.namespaces).steps)
+        if oracle.satisfies(compile_query(query.text, query.namespaces))
     ]
     if root is not None:
         by_lxml = [query.id for query in queries if LxmlQuery(query).matches(root)]
@@ -142,11 +142,11 @@ def test_queries_of_one_domain_among_messages_of_all(engine: EngineName) -> None
                 for number in range(10)
             ]
     assert len(batch) >= len(DOMAINS)
-    normal = {query.id: normalise(query.text, query.namespaces).steps for query in queries}
+    compiled = {query.id: compile_query(query.text, query.namespaces) for query in queries}
     index = made_by(engine, QueryIndex)
     assert not index.register(queries).rejected
     results = index.freeze().matcher(threads=2).match_batch(batch)
     for message, result in zip(batch, results, strict=True):
         oracle = Oracle(parse(message, Limits()))
-        wanted = [query_id for query_id, steps in normal.items() if oracle.select(steps)]
+        wanted = [query_id for query_id, each in compiled.items() if oracle.satisfies(each)]
         assert_same_matches(result.query_ids, wanted, engine, "oracle")

@@ -35,9 +35,9 @@ from pathcast.errors import DuplicateQueryError, QuerySyntaxError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.model import Query
-from pathcast.query import NormalQuery, normalise
 from pathcast_papers import parse
-from pathcast_papers.filtering.oracle import is_satisfied
+from pathcast_papers.filtering.oracle import holds
+from pathcast_papers.language import CompiledQuery, compile_query
 
 NIGHTLY_EXAMPLES = int(os.environ.get("PATHCAST_NIGHTLY", "20000"))
 
@@ -52,7 +52,7 @@ class Model:
         self.index = made_by(engine, QueryIndex)
         self.matcher = self.index.matcher()
         self.registered: dict[str, str] = {}
-        self.normal: dict[str, NormalQuery] = {}
+        self.compiled: dict[str, CompiledQuery] = {}
         self.frozen: list[tuple[Matcher, dict[str, str]]] = []
 
     def run(self, history: Sequence[HistoryStep]) -> None:
@@ -102,8 +102,8 @@ class Model:
         for message, tree, result in zip(self.batch, self.trees, results, strict=True):
             wanted = []
             for query_id, text in registered.items():
-                query = self.normal.setdefault(text, normalise(text))
-                if is_satisfied(query, tree):
+                query = self.compiled.setdefault(text, compile_query(text))
+                if holds(query, tree):
                     wanted.append(query_id)
             assert_same_matches(
                 result.query_ids, wanted, self.engine, "oracle", registered, message

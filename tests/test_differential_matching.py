@@ -37,7 +37,8 @@ from pathcast.limits import Limits
 from pathcast.model import Query
 from pathcast.query import canonical_form, normalise
 from pathcast_papers import ReferenceIndex, Selection, parse
-from pathcast_papers.filtering.oracle import is_satisfied
+from pathcast_papers.filtering.oracle import holds
+from pathcast_papers.language import compile_query
 
 NIGHTLY_EXAMPLES = int(os.environ.get("PATHCAST_NIGHTLY", "20000"))
 
@@ -66,12 +67,12 @@ class Case:
         texts += generator.sample(texts, 3)
         self.queries = [Query(f"q{number}", text, namespaces) for number, text in enumerate(texts)]
         self.texts = {query.id: query.text for query in self.queries}
-        self.normal = {query.id: normalise(query.text, namespaces) for query in self.queries}
+        self.compiled = {query.id: compile_query(query.text, namespaces) for query in self.queries}
         self.messages = [random_message(generator, alphabet, message_shape) for _ in range(5)]
 
     def by_oracle(self, message: bytes) -> list[str]:
         tree = parse(message, Limits())
-        return [query_id for query_id, query in self.normal.items() if is_satisfied(query, tree)]
+        return [query_id for query_id, query in self.compiled.items() if holds(query, tree)]
 
     def by_lxml(self, message: bytes) -> list[str]:
         root = lxml_tree(message)
@@ -195,7 +196,7 @@ def test_generated_cases_that_shrink(
     assert not report.rejected
     for message, result in zip(batch, index.matcher().match_batch(batch), strict=True):
         tree = parse(message, Limits())
-        wanted = [query.id for query in queries if is_satisfied(normalise(query.text), tree)]
+        wanted = [query.id for query in queries if holds(compile_query(query.text), tree)]
         assert_same_matches(
             result.query_ids,
             wanted,
@@ -211,7 +212,7 @@ def test_generated_cases_that_shrink(
 def test_notations_mean_the_same(pair: tuple[str, str], message: bytes) -> None:
     tree = parse(message, Limits())
     text, other = pair
-    assert is_satisfied(normalise(text), tree) == is_satisfied(normalise(other), tree)
+    assert holds(compile_query(text), tree) == holds(compile_query(other), tree)
 
 
 @pytest.mark.nightly

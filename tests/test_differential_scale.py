@@ -17,9 +17,9 @@ from oracles.engines import EngineName, made_by
 from pathcast.engine import QueryIndex
 from pathcast.limits import Limits
 from pathcast.model import Query
-from pathcast.query import normalise
 from pathcast_papers import parse
 from pathcast_papers.filtering.oracle import Oracle
+from pathcast_papers.language import compile_query
 
 CACHE_SIZES = (1, 4_000, 64_000, 2**28)
 
@@ -35,7 +35,7 @@ class Scale:
         generator.shuffle(texts)
         self.queries = [Query(f"q{number:04}", text) for number, text in enumerate(texts)]
         self.texts = {query.id: query.text for query in self.queries}
-        self.normal = {query.id: normalise(query.text).steps for query in self.queries}
+        self.compiled = {query.id: compile_query(query.text) for query in self.queries}
         shapes = [
             MessageShape(depth_max=depth, children_max=children)
             for depth, children in ((1, 3), (3, 3), (5, 3), (7, 3), (4, 6), (12, 2))
@@ -45,7 +45,7 @@ class Scale:
 
     def by_oracle(self, message: bytes) -> list[str]:
         oracle = Oracle(parse(message, Limits()))
-        return [query_id for query_id, steps in self.normal.items() if oracle.select(steps)]
+        return [query_id for query_id, each in self.compiled.items() if oracle.satisfies(each)]
 
     def check(self, engine: EngineName, found: list[list[str]]) -> None:
         for message, actual, wanted in zip(self.messages, found, self.expected, strict=True):

@@ -17,9 +17,9 @@ from oracles.engines import EngineName, made_by
 from pathcast.engine import QueryIndex
 from pathcast.limits import Limits
 from pathcast.model import Query
-from pathcast.query import normalise
 from pathcast_papers import parse
 from pathcast_papers.filtering.oracle import Oracle
+from pathcast_papers.language import compile_query
 from shared_data import SHARED_DATA
 
 WORKLOAD = SHARED_DATA / "workloads" / "yfilter"
@@ -121,11 +121,11 @@ def test_sample_of_the_linear_paths(
 
 
 def test_oracle(mixed: list[Query], documents: list[bytes], mixed_by_lxml: list[list[str]]) -> None:
-    normal = [(query.id, normalise(query.text).steps) for query in mixed]
+    compiled = [(query.id, compile_query(query.text)) for query in mixed]
     texts = {query.id: query.text for query in mixed}
     for document, wanted in zip(documents[:20], mixed_by_lxml, strict=False):
         oracle = Oracle(parse(document, Limits()))
-        found = [query_id for query_id, steps in normal if oracle.select(steps)]
+        found = [query_id for query_id, each in compiled if oracle.satisfies(each)]
         assert_same_matches(found, wanted, "oracle", "lxml", texts)
 
 

@@ -187,7 +187,7 @@ def test_subscriptions(engine: EngineName, seed: int, tmp_path: Path) -> None:
         for ask in (
             lambda ids=ids: broker.unsubscribe(ids),
             lambda name=name: broker.subscription(name),
-            lambda name=name: broker.explain(name),
+            lambda name=name: Broker().explain(name),
         ):
             with pytest.raises(UnknownQueryError):
                 ask()
@@ -444,7 +444,7 @@ class TestSubscribing:
         version, backend = broker.version, broker._backend
         taking = backend.subscribe
 
-        def interrupted(rows: Any, namespaces: Any, gates: Any = None) -> Any:
+        def interrupted(rows: Any, namespaces: Any) -> Any:
             if when != "before":
                 taking(rows if when == "after" else rows[:2], namespaces)
             raise KeyboardInterrupt

@@ -104,7 +104,7 @@ def test_other_threads_go_on_while_a_call_waits_for_a_freeze() -> None:
 
     def replace() -> None:
         name = f"added{next(added)}"
-        assert index.register_compiled(name, "/x", {}, ["/x"], None)
+        assert index.register([(name, "/x[last()]", None)], {}) == []
         index.remove([name])
 
     calls: dict[str, Callable[[], object]] = {

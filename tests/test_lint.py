@@ -21,6 +21,7 @@ from generators import random_expression, random_message, random_query
 from oracles import LxmlQuery, lxml_tree
 from oracles.engines import made_by
 from oracles.lxml_differences import may_differ
+from oracles.paths import is_found
 from pathcast import Query, QueryIndex
 from pathcast.errors import MessageError, SchemaError
 from pathcast.evaluation.xpath import Evaluator
@@ -36,13 +37,12 @@ from pathcast.lint import (
 )
 from pathcast.lint.structure import VALUE_LENGTH_MAX, VALUES_MAX
 from pathcast.message import parse_message
-from pathcast.query import normalise, parse
+from pathcast.query import normalise
 from pathcast.query.condition_issues import ConditionIssue, condition_issues
 from pathcast.query.notation import Notation, notation
-from pathcast.query.static import resolve
+from pathcast.query.reader import read_query
 from pathcast.query.syntax import Expr, FunctionCall
 from pathcast.schema import parse_dtd
-from pathcast_papers.filtering.oracle import is_satisfied
 from shared_data import shared_path
 
 DOCUMENTATION = Path(__file__).resolve().parent.parent / "docs" / "lint.md"
@@ -387,7 +387,7 @@ def test_what_is_said_of_a_condition_is_what_it_is(seed: int) -> None:
         if generator.randrange(2):
             hole = generator.choice(HOLES)
             text = hole.format(generator.choice((random_constant(generator), f"boolean({text})")))
-        expr = resolve(parse(text), text, {})
+        expr = read_query(text, {})
         for issue in condition_issues(expr, Notation()):
             said[issue.truth] += 1
             if issue.truth == "implied":
@@ -481,9 +481,9 @@ def test_what_is_said_never_to_hold_never_does(queries: int) -> None:
         if report.has("error"):
             hopeless += 1
             query = normalise(text)
-            assert not any(is_satisfied(query, tree) for tree in trees), text
+            assert not any(is_found(query, tree) for tree in trees), text
         if any(each.code == "PL203" for each in report.findings):
-            assert all(is_satisfied(normalise(text), tree) for tree in trees), text
+            assert all(is_found(normalise(text), tree) for tree in trees), text
     assert hopeless > queries / 30
 
 
@@ -500,7 +500,7 @@ def test_what_is_said_not_to_occur_in_the_sample_matches_nothing_of_it(samples: 
             if finding.code in ("PL101", "PL102", "PL105"):
                 complaints += 1
                 query = normalise(finding.query_id)
-                assert not any(is_satisfied(query, tree) for tree in trees), finding
+                assert not any(is_found(query, tree) for tree in trees), finding
     assert complaints > 1.6 * samples
 
 
@@ -679,7 +679,7 @@ def test_a_value_that_is_said_not_to_occur_matches_nothing_of_the_sample() -> No
         for finding in lint([Query("q", text)], sample=structure).findings:
             if finding.code in ("PL107", "PL108", "PL109"):
                 said += 1
-                expr = resolve(parse(text), text, {})
+                expr = read_query(text, {})
                 assert not any(Evaluator(tree).holds(expr) for tree in trees), text
     assert said > 50
 

@@ -27,6 +27,7 @@ from pathcast.overlay.cutting import (
 )
 from pathcast.overlay.projection import Offer, offer_of
 from pathcast.overlay.xml_content import XmlInterests, XmlProfiles, xml_content
+from pathcast_lab.sim.from_scratch import from_scratch
 
 NEEDS_KERNEL = pytest.mark.skipif(missing("kernel") is not None, reason=str(missing("kernel")))
 
@@ -113,7 +114,7 @@ def test_deltas_come_to_what_is_told_from_scratch(
             assert not set(delta.added) & heard[name]
             assert set(delta.removed) <= heard[name]
             heard[name] = (heard[name] | set(delta.added)) - set(delta.removed)
-        assert told.from_scratch() == heard
+        assert from_scratch(told) == heard
         for name, known in heard.items():
             assert told.told(name) == known
             others = set(own).union(*(behind[one] for one in behind if one != name))

@@ -13,6 +13,7 @@ from generators import (
     random_query,
     random_valued_message,
 )
+from oracles.paths import is_found
 from pathcast.errors import QuerySyntaxError
 from pathcast.limits import Limits
 from pathcast.overlay.content import DeliveryProfile
@@ -21,7 +22,6 @@ from pathcast.overlay.xml_content import xml_content
 from pathcast.query import compile_query
 from pathcast.workload.subscriptions import SubscriptionParameters, generate_subscriptions
 from pathcast_papers import parse
-from pathcast_papers.filtering.oracle import is_satisfied
 
 STOCK = "$n//tobject.subject/@tobject.subject.type = 'Stock'"
 
@@ -77,8 +77,8 @@ def test_linear_paths_may_be_found_apart() -> None:
     apart = parse(b"<r><a><b/></a><a><c/></a></r>", Limits())
     together = parse(b"<r><a><b/><c/></a></r>", Limits())
     (linear,), (pattern,) = (_entries("//a[b]/c", form) for form in Form)
-    assert [all(is_satisfied(p, m) for p in linear.paths) for m in (apart, together)] == [True] * 2
-    assert [is_satisfied(pattern.paths[0], m) for m in (apart, together)] == [False, True]
+    assert [all(is_found(p, m) for p in linear.paths) for m in (apart, together)] == [True] * 2
+    assert [is_found(pattern.paths[0], m) for m in (apart, together)] == [False, True]
 
 
 def test_what_satisfies_a_profile_satisfies_an_entry() -> None:
@@ -93,9 +93,9 @@ def test_what_satisfies_a_profile_satisfies_an_entry() -> None:
             paths = compile_query(text).alternatives
             entries = {form: _entries(text, form) for form in Form}
             for tree in trees:
-                holds = any(is_satisfied(path, tree) for path in paths)
+                holds = any(is_found(path, tree) for path in paths)
                 found = {
-                    form: any(all(is_satisfied(p, tree) for p in e.paths) for e in entries[form])
+                    form: any(all(is_found(p, tree) for p in e.paths) for e in entries[form])
                     for form in Form
                 }
                 assert found[Form.PATTERNS] == holds, text

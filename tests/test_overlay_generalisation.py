@@ -18,12 +18,13 @@ from pathcast.overlay.generalisation import (
     Optimiser,
     Sample,
     at_level,
-    common_entry,
     shape_of,
     table_bytes,
 )
 from pathcast.overlay.interest import LOCAL, Interests, Policy
 from pathcast.overlay.table import Table
+from pathcast_lab.bench.overlay.common_paths import common_entry
+from pathcast_lab.sim.from_scratch import from_scratch
 
 
 def _entries(seed: int, count: int = 8) -> list[str]:
@@ -117,7 +118,7 @@ def test_levels_are_a_policy_and_new_shapes_stay_as_they_are() -> None:
     interests.update(LOCAL, entries, [])
     assert interests.told("n") == {"/m/q[@sym]"}
     assert interests.update(LOCAL, ["/m/q[@sym='3']/x", "/z"], [])["n"].added == ("/z",)
-    assert interests.told("n") == interests.from_scratch()["n"]
+    assert interests.told("n") == from_scratch(interests)["n"]
 
 
 @pytest.mark.nightly

@@ -20,6 +20,7 @@ from pathcast.overlay.disjuncts import Disjunct
 from pathcast.overlay.interest import EXACT, LOCAL, Delta, Interests, Policy
 from pathcast.query import canonical_text
 from pathcast.query.widening import existing
+from pathcast_lab.sim.from_scratch import from_scratch
 
 _read = functools.cache(Disjunct.of)
 
@@ -105,7 +106,7 @@ class Updates(RuleBasedStateMachine):
     def is_as_from_scratch(self) -> None:
         if self.interests is None:
             return
-        expected = self.interests.from_scratch()
+        expected = from_scratch(self.interests)
         assert set(expected) == set(self.heard)
         for name, heard in self.heard.items():
             assert self.interests.told(name) == expected[name] == heard

@@ -7,13 +7,13 @@ import random
 import pytest
 
 from generators import FamilyShape, random_family, random_message, random_valued_message
+from oracles.paths import is_found
 from overlay_reference import And, Join, Network, Transform, collect
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.overlay.disjuncts import Disjunct, disjuncts_of
 from pathcast.query import compile_query
 from pathcast_papers import parse
-from pathcast_papers.filtering.oracle import is_satisfied
 
 Q1 = "/nitf[head/pubdata[@edition.area='SF']][.//tobject.subject[@tobject.subject.type='Stock']]"
 Q2 = (
@@ -131,7 +131,7 @@ def test_no_broker_is_missed_that_holds_a_profile() -> None:
                 target
                 for operator, targets in table.targets.items()
                 for target in targets
-                if all(is_satisfied(p, tree) for p in Disjunct.of(str(operator)).paths)
+                if all(is_found(p, tree) for p in Disjunct.of(str(operator)).paths)
             }
             assert table.route(tree).targets == by_entries
             assert loose.route(tree).targets >= by_entries
@@ -150,4 +150,4 @@ def _messages(chosen: random.Random) -> list[MessageTree]:
 
 
 def _holds(text: str, tree: MessageTree) -> bool:
-    return any(is_satisfied(path, tree) for path in compile_query(text).alternatives)
+    return any(is_found(path, tree) for path in compile_query(text).alternatives)

@@ -32,6 +32,7 @@ from pathcast.workload.domains import DOMAINS
 from pathcast_lab.sim.broker_model import BrokerModel, Publish, Subscribe
 from pathcast_lab.sim.broker_scenarios import random_scenario, stepped_toy_profile
 from pathcast_lab.sim.broker_world import BrokerWorld, Scenario, Violation
+from pathcast_lab.sim.from_scratch import from_scratch
 from pathcast_lab.sim.interleavings import WrongOrder, explore
 from shared_data import SHARED_DATA
 from test_overlay_network import LINE, batch_body, batch_profile
@@ -294,7 +295,7 @@ def test_deltas_of_steps_come_to_what_is_told_from_scratch(seed: int) -> None:
             assert not set(delta.added) & heard[name]
             assert set(delta.removed) <= heard[name]
             heard[name] = (heard[name] | set(delta.added)) - set(delta.removed)
-        assert told.from_scratch() == heard
+        assert from_scratch(told) == heard
         for name, known in heard.items():
             others = set(own).union(*(behind[one] for one in behind if one != name))
             assert known == told_of(others, name == "z")

@@ -24,7 +24,7 @@ from generators import (
 from generators.flwr_messages import random_flwr_message
 from generators.flwr_text import random_flwr, random_notice
 from generators.flwr_vocabulary import VOCABULARIES
-from oracles.engines import EngineName, made_by
+from oracles.engines import EngineName, made_by, population_of
 from pathcast import Broker, Query, QueryIndex, Subscription
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
@@ -187,7 +187,8 @@ def test_a_larger_budget_sends_fewer_messages_in_vain() -> None:
     sent = []
     for budget in (1 << 20, 30_000, 3_000, 200):
         index = made_by("reference", RoutingIndex.of, routes_of(rows, of), 8, budget_bytes=budget)
-        sent.append(index.marker().mark(messages).fraction(8))
+        marks = index.marker().mark(messages)
+        sent.append(len(marks.partitions.flatten()) / (8 * len(messages)))
     assert sent == sorted(sent)
     # Exact; then one linear path of each, then a range of each partition, then everything.
     assert sent[0] < 0.05
@@ -250,7 +251,7 @@ def test_the_rows_of_a_partition() -> None:
     marks = marker.mark(pa.array([b"<a/>", b"<b/>", b"<a><b/></a>", b"<c/>"]))
     assert marks.rows_of(0).tolist() == [0, 2]
     assert marks.rows_of(1).tolist() == [1, 2]
-    assert marks.fraction(2) == 0.5
+    assert marks.partitions.to_pylist() == [[0], [1], [0, 1], []]
 
 
 @engines
@@ -262,7 +263,7 @@ def test_routes_of_columns_reach_every_partition_of_a_satisfied_query(engine: En
         rows = filter_queries(chosen, 24)
         whole = made_by(engine, QueryIndex)
         whole.register([Query(row.id, row.query) for row in rows])
-        population = whole.population()
+        population = population_of([Query(row.id, row.query) for row in rows])
         partitions = chosen.choice((1, 3, 70))
         placed = np.array([chosen.randrange(partitions) for _ in rows])
         of = dict(zip(population.query_ids, placed.tolist(), strict=True))

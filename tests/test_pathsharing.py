@@ -30,8 +30,8 @@ from pathcast.errors import (
 )
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, parse_message
-from pathcast.query.xquery import PaperQuery
-from pathcast.schema import ElementPaths, parse_dtd
+from pathcast.schema import parse_dtd
+from pathcast_papers.language.xquery import PaperQuery
 from pathcast_papers.message_broker.pathsharing import (
     GroupSequence,
     Optimisation,
@@ -42,6 +42,7 @@ from pathcast_papers.message_broker.pathsharing import (
     PlanSharing,
 )
 from pathcast_papers.message_broker.pathsharing.paths import path_text
+from pathcast_papers.message_broker.pathsharing.schema_paths import SchemaPaths
 
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[workload]'")
 
@@ -49,16 +50,16 @@ ALGORITHMS = (PathSharingF, PathSharingFW, PathSharingFWR, PlanSharing)
 LIMITS = Limits()
 
 
-def every_variant(elements: ElementPaths) -> Iterator[PathSharing]:
+def every_variant(elements: SchemaPaths) -> Iterator[PathSharing]:
     for algorithm in ALGORITHMS:
         for optimisation in Optimisation:
             yield algorithm(optimisation, elements)
 
 
-def shapes() -> list[tuple[Shape, ElementPaths]]:
+def shapes() -> list[tuple[Shape, SchemaPaths]]:
     return [
-        (BOOK, ElementPaths(parse_dtd(BOOK_DTD), root="book")),
-        (BIB, ElementPaths(parse_dtd(BIB_DTD), root="bib")),
+        (BOOK, SchemaPaths(parse_dtd(BOOK_DTD), root="book")),
+        (BIB, SchemaPaths(parse_dtd(BIB_DTD), root="bib")),
     ]
 
 
@@ -131,7 +132,7 @@ def test_without_the_conformance_check_plans_with_a_dtd_go_wrong(
 
 
 def test_a_root_that_the_dtd_does_not_start_with_is_no_conforming_message() -> None:
-    elements = ElementPaths(parse_dtd(BOOK_DTD), root="book")
+    elements = SchemaPaths(parse_dtd(BOOK_DTD), root="book")
     paths = PathSharingFWR(Optimisation.QUERY_AND_DTD, elements)
     query = paper_query("//author", [], [()])
     paths.subscribe("authors", query)

@@ -22,9 +22,9 @@ from path_sharing_queries import (
 )
 from pathcast.limits import Limits
 from pathcast.message import parse_message
-from pathcast.query.xquery import PaperQuery, Target
-from pathcast.query.xquery.syntax import Comparator, NameTest
-from pathcast.schema import ElementPaths, parse_dtd
+from pathcast.schema import parse_dtd
+from pathcast_papers.language.xquery import PaperQuery, Target
+from pathcast_papers.language.xquery.syntax import Comparator, NameTest
 from pathcast_papers.message_broker.pathsharing import (
     BrokerQuery,
     OperatorKind,
@@ -49,6 +49,7 @@ from pathcast_papers.message_broker.pathsharing.optimisation import (
 )
 from pathcast_papers.message_broker.pathsharing.paths import navigation_path, path_text
 from pathcast_papers.message_broker.pathsharing.reliance import Apart, NoLoop, OnlyWay
+from pathcast_papers.message_broker.pathsharing.schema_paths import SchemaPaths
 from pathcast_papers.message_broker.pathsharing.shared_selection import (
     ConstantIndex,
     PredicateSignature,
@@ -69,8 +70,8 @@ QUERY_3 = paper_query(
 )
 
 
-def book() -> ElementPaths:
-    return ElementPaths(parse_dtd(BOOK_DTD), root="book")
+def book() -> SchemaPaths:
+    return SchemaPaths(parse_dtd(BOOK_DTD), root="book")
 
 
 def kinds(algorithm: type[PathSharing], optimisation: Optimisation, query: PaperQuery) -> list[str]:
@@ -138,7 +139,7 @@ def test_messages_without_recursion_need_neither_dup_elim_nor_hashing(
 ) -> None:
     # Section 6.3: for the Bib DTD, Opt(q+dtd) can avoid both completely.
     random = Random(3)
-    paths = algorithm(Optimisation.QUERY_AND_DTD, ElementPaths(parse_dtd(BIB_DTD), root="bib"))
+    paths = algorithm(Optimisation.QUERY_AND_DTD, SchemaPaths(parse_dtd(BIB_DTD), root="bib"))
     for number in range(200):
         paths.subscribe(f"q{number}", random_query(random, BIB, wildcards=0.0))
     operators = paths.plan_statistics().operators
@@ -168,7 +169,7 @@ def test_canonical_form_of_paths(path: str, canonical: str) -> None:
 
 
 def test_a_single_path_of_several_steps_is_written_out() -> None:
-    elements = ElementPaths(
+    elements = SchemaPaths(
         parse_dtd(
             "<!ELEMENT a (b*)><!ELEMENT b (c?, d?)><!ELEMENT c (e)><!ELEMENT d (e?)>"
             "<!ELEMENT e EMPTY>"
@@ -251,7 +252,7 @@ def test_a_message_is_trusted_if_what_plans_rely_on_is_true_of_it(
     ],
 )
 def test_elements_that_the_dtd_keeps_apart_may_meet(message: bytes, is_trusted: bool) -> None:
-    elements = ElementPaths(
+    elements = SchemaPaths(
         parse_dtd("<!ELEMENT a (a|b)*><!ELEMENT b (b|c)*><!ELEMENT c EMPTY>"), root="a"
     )
     query = paper_query("//a/b", [], ["c"])

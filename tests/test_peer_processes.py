@@ -20,6 +20,7 @@ pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 
 from typer.testing import CliRunner
 
+from killed_carriers import abandon
 from pathcast import Query, QueryIndex
 from pathcast.cli.app import build_app
 from pathcast.dht.filtering import FilteringSettings
@@ -235,7 +236,7 @@ def test_nobody_waits_for_a_process_that_has_ended(way: str) -> None:
             await register(here, QUERIES)
             await until_told(here, Subscribed, len(QUERIES))
             ended.add("f")
-            await there.abandon()
+            await abandon(there)
             bodies = [b"<recall/>", b"<order><to/></order>"] * 4
             await here.submit("ann", [PeerPublish(f"m{n}", body) for n, body in enumerate(bodies)])
             await until_told(here, PublicationReport, len(bodies))

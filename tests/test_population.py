@@ -14,6 +14,7 @@ from every_engine import engines
 from generators import ALPHABET_WITH_NAMESPACES, random_expression, random_message, random_query
 from generators.strategies import queries
 from oracles.engines import EngineName, made_by
+from oracles.paths import is_found
 from pathcast import Broker, Query, QueryIndex, Subscription
 from pathcast.limits import Limits
 from pathcast.message import parse_message
@@ -30,7 +31,6 @@ from pathcast.query import (
     predicates_of,
 )
 from pathcast.query.canonical import literal_text, number_text
-from pathcast_papers.filtering.oracle import is_satisfied
 
 
 def rows(population: Population) -> dict[str, tuple[int, list[tuple[Place, str, object]]]]:
@@ -104,10 +104,10 @@ def test_every_predicate_is_necessary(text: str) -> None:
     trees = [
         parse_message(random_message(random, ALPHABET_WITH_NAMESPACES), Limits()) for _ in range(8)
     ]
-    satisfied = [tree for tree in trees if is_satisfied(query, tree)]
+    satisfied = [tree for tree in trees if is_found(query, tree)]
     for place, compare in predicates_of(query):
         one = predicate_query(place, compare)
-        assert all(is_satisfied(one, tree) for tree in satisfied), (text, str(place))
+        assert all(is_found(one, tree) for tree in satisfied), (text, str(place))
 
 
 def predicate_query(place: Place, compare: Comparison) -> NormalQuery:

@@ -19,6 +19,7 @@ from generators import (
     random_query,
     random_valued_message,
 )
+from oracles.paths import is_found
 from pathcast.limits import Limits
 from pathcast.query import NormalQuery, canonical_text, compile_query, normalise
 from pathcast.query.containment import covers
@@ -37,7 +38,6 @@ from pathcast.query.widening import (
     structure,
 )
 from pathcast_papers import parse
-from pathcast_papers.filtering.oracle import is_satisfied
 
 POPULATIONS = 24
 
@@ -77,12 +77,12 @@ def test_what_satisfies_a_path_satisfies_what_is_made_of_it(part: int) -> None:
         trees = [parse(random_valued_message(chosen), Limits()) for _ in range(12)]
         trees += [parse(random_message(chosen), Limits()) for _ in range(12)]
         for path in population(seed):
-            satisfying = [tree for tree in trees if is_satisfied(path, tree)]
+            satisfying = [tree for tree in trees if is_found(path, tree)]
             for name, general in widened(path):
                 told = f"{name}: {canonical_text(path)} -> {canonical_text(general)}"
                 assert normalise(canonical_text(general)) == general, told
                 assert covers(general, path), told
-                assert all(is_satisfied(general, tree) for tree in satisfying), told
+                assert all(is_found(general, tree) for tree in satisfying), told
                 seen[name] += len(satisfying)
     assert len(seen) == 10
     assert min(seen.values()) > 40, seen
@@ -109,7 +109,7 @@ def test_one_range_stands_for_all_comparisons_of_a_value() -> None:
         for member in members:
             told = f"{canonical_text(member)} -> {canonical_text(general)}"
             assert covers(general, member), told
-            assert all(is_satisfied(general, tree) for tree in trees if is_satisfied(member, tree))
+            assert all(is_found(general, tree) for tree in trees if is_found(member, tree))
     assert made > 50
     assert with_bounds > 40
 

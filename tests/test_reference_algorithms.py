@@ -22,10 +22,11 @@ from generators import (
     random_message,
     random_query,
 )
+from oracles.paths import of_papers
+from pathcast import query as product
 from pathcast.errors import UnsupportedQueryError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
-from pathcast.query import NormalQuery, normalise
 from pathcast_papers import parse
 from pathcast_papers.filtering.algorithm import Algorithm, Filter
 from pathcast_papers.filtering.hybrid import Hybrid, substring_nodes
@@ -35,6 +36,7 @@ from pathcast_papers.filtering.query_plan import QueryPlan
 from pathcast_papers.filtering.selection_postponed import LISTED_MAX
 from pathcast_papers.filtering.xfilter import UNRESTRICTED, XFilter, path_nodes
 from pathcast_papers.filtering.yfilter import Selection, YFilter
+from pathcast_papers.language import NormalQuery, normalise
 
 WORKLOADS: dict[str, tuple[Alphabet, QueryShape, MessageShape]] = {
     "linear": (ALPHABET, LINEAR, MessageShape()),
@@ -80,7 +82,7 @@ class Generated:
         generator = random.Random(f"{workload} {seed}")
         texts = [random_query(generator, alphabet, shape) for _ in range(20)]
         namespaces = dict(alphabet.namespaces)
-        self.normal = {text: normalise(text, namespaces) for text in texts}
+        self.normal = {text: of_papers(product.normalise(text, namespaces)) for text in texts}
         self.messages = [random_message(generator, alphabet, message_shape) for _ in range(4)]
 
     def trees(self) -> Iterator[tuple[bytes, MessageTree]]:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import pytest
 
-from pathcast.evaluation.fragment import EPSILON, fragment
 from pathcast.limits import Limits
 from pathcast.model import Query
-from pathcast.query import normalise
 from pathcast_papers import ReferenceIndex, Selection, parse
+from pathcast_papers.evaluation.fragment import EPSILON, fragment
 from pathcast_papers.filtering.execution import Execution, bound_elements, path_matches
 from pathcast_papers.filtering.nfa import CombinedNFA, State
 from pathcast_papers.filtering.query_plan import QueryPlan
 from pathcast_papers.filtering.yfilter import YFilter
+from pathcast_papers.language import normalise
 
 
 def combined(*texts: str) -> tuple[CombinedNFA, dict[str, State]]:

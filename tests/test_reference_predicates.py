@@ -6,10 +6,16 @@ import math
 
 import pytest
 
-from pathcast.evaluation.comparison import number_of, passes
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
-from pathcast.query import (
+from pathcast_papers import Selection, parse
+from pathcast_papers.evaluation.comparison import number_of, passes
+from pathcast_papers.filtering.execution import Execution
+from pathcast_papers.filtering.inline import Inline, QueryEvaluation, store_predicates
+from pathcast_papers.filtering.predicate import ElementTests, predicates_of
+from pathcast_papers.filtering.query_plan import QueryPlan
+from pathcast_papers.filtering.yfilter import YFilter
+from pathcast_papers.language import (
     AnyName,
     AttributeCondition,
     Axis,
@@ -24,12 +30,6 @@ from pathcast.query import (
     ValueCondition,
     normalise,
 )
-from pathcast_papers import Selection, parse
-from pathcast_papers.filtering.execution import Execution
-from pathcast_papers.filtering.inline import Inline, QueryEvaluation, store_predicates
-from pathcast_papers.filtering.predicate import ElementTests, predicates_of
-from pathcast_papers.filtering.query_plan import QueryPlan
-from pathcast_papers.filtering.yfilter import YFilter
 
 
 def tree_of(text: str) -> MessageTree:

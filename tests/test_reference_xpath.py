@@ -21,8 +21,7 @@ from pathcast.evaluation.xpath import (
 )
 from pathcast.message import parse_message
 from pathcast.query import expression_text, read_expression
-from pathcast.query.parser import parse
-from pathcast.query.static import resolve
+from pathcast.query.reader import read_query
 from pathcast.query.syntax import BinaryOperator
 from pathcast.query.values import apply, compare, number_of, round_number, string_of, substring
 
@@ -34,7 +33,7 @@ MESSAGE = b"""<?before one?><!DOCTYPE m [<!ATTLIST b i ID #IMPLIED><!--no node--
 
 def value_of(text: str, message: bytes = MESSAGE) -> Result:
     bindings = {"d": "urn:d", "p": "urn:p"}
-    return Evaluator(parse_message(message)).evaluate(resolve(parse(text), text, bindings))
+    return Evaluator(parse_message(message)).evaluate(read_query(text, bindings))
 
 
 VALUES: dict[str, Result] = {
@@ -172,7 +171,7 @@ DEAR = "count(//*[count(preceding::*) mod 2 = 0])"
 
 def test_budget_is_counted() -> None:
     tree = parse_message(b"<r>" + b"<a/>" * 50 + b"</r>")
-    expr = read_expression(expression_text(resolve(parse(DEAR), DEAR, {})))
+    expr = read_expression(expression_text(read_query(DEAR, {})))
     free = Evaluator(tree)
     free.evaluate(expr)
     taken = free.steps
@@ -194,9 +193,9 @@ def test_worst_cases_are_polynomial() -> None:
     tree = parse_message(b"<a>" + b"<b><c/></b>" * 10 + b"</a>")
     text = "//b" + "[parent::a/child::b" * 12 + "]" * 12
     evaluator = Evaluator(tree, 100_000)
-    assert evaluator.holds(read_expression(expression_text(resolve(parse(text), text, {}))))
+    assert evaluator.holds(read_expression(expression_text(read_query(text, {}))))
     chain = "//c" + "/parent::b/child::c" * 40
-    assert evaluator.holds(read_expression(expression_text(resolve(parse(chain), chain, {}))))
+    assert evaluator.holds(read_expression(expression_text(read_query(chain, {}))))
 
 
 @pytest.mark.parametrize("alphabet", sorted(ALPHABETS))
@@ -207,7 +206,7 @@ def test_agrees_with_lxml(alphabet: str) -> None:
         evaluators = [Evaluator(parse_message(message)) for message in cases.messages]
         for query_id, rows in cases.truth.items():
             text = cases.texts[query_id]
-            whole = expression_text(resolve(parse(text), text, cases.namespaces))
+            whole = expression_text(read_query(text, cases.namespaces))
             expr = read_expression(whole)
             found = {row for row, each in enumerate(evaluators) if each.holds(expr)}
             assert found == rows, (text, cases.messages[min(found ^ rows)])

@@ -15,10 +15,10 @@ from pathcast.errors import (
     LimitExceededError,
     ResultLimitError,
 )
-from pathcast.evaluation.xpath import Document
 from pathcast.limits import Limits
 from pathcast.message import parse_message
-from pathcast.query.xquery import DEPTH_MAX, parse
+from pathcast_papers.evaluation.xpath import Document
+from pathcast_papers.language.xquery import DEPTH_MAX, parse
 from pathcast_papers.message_broker.xquery import Evaluation, evaluate, holds
 
 ROWS = b"<r>" + b"<a>1</a>" * 200 + b"</r>"

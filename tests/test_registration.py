@@ -53,7 +53,7 @@ from pathcast.store import (
 )
 from pathcast_lab.sim.toy_content import TOY
 from registrant import Asked, Registrant
-from registration_world import World, explored, new_world
+from registration_world import ImmediateHosting, World, explored, new_world
 
 INTEREST = RegisterInterest("-", "ann", "//a[@b = 1]", "eu/ch")
 SOURCE = RegisterSource("-", "eu/ch", "<!ELEMENT a ANY>", 100.0, 1000.0)
@@ -245,7 +245,7 @@ def test_what_a_broker_had_that_is_gone_goes_to_others() -> None:
     made, source = settled(world, INTEREST), settled(world, SOURCE)
     assert isinstance(made, InterestRegistered)
     assert isinstance(source, SourceRegistered)
-    world.add("m1", Hosting("m1", BrokerRecord("c", "", "us", 1e6, 10), world.store))
+    world.add("m1", ImmediateHosting("m1", BrokerRecord("c", "", "us", 1e6, 10), world.store))
     for name in ("n1", "n2"):
         world.crash(name)
     gone = world.store.get(BrokerRecord, "b")
@@ -265,7 +265,7 @@ def test_what_a_broker_had_that_is_gone_goes_to_others() -> None:
 def test_a_host_that_waits_says_what_is_in_force_and_no_sooner() -> None:
     world = World()
     world.add("r1", RegistrationNode("r1", world.store, Nearest(), lease_seconds=10.0))
-    host = Hosting("n1", BrokerRecord("b", "", "eu", 1e6, 10), world.store, waits=True)
+    host = Hosting("n1", BrokerRecord("b", "", "eu", 1e6, 10), world.store)
     world.add("n1", host)
     world.add("u", Registrant(["r1"], 1))
     request = ask(world, INTEREST)

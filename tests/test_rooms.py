@@ -15,51 +15,42 @@ import pathcast
 SOURCES = Path(__file__).resolve().parents[1] / "src" / "pathcast"
 
 EXCEPTIONS = """
-chunking query: names notation parser static syntax
-chunking schema: element_paths
-cli customize: delimited explained identity subscription_engines
+chunking query: names notation static syntax
+cli customize: delimited explained subscription_engines
 cli customize: subscription_files subscription_rows
 cli message: canonical
 cli query: covering names near_names query_warnings xquery
-cli spark: dead_letters files generations java last_valid listing
-cli spark: lookup outputs pipeline placement_explained progress reasons
-cli spark: session settings sources storage subscription_places summary
-cli spark: writing
-cli workload: demo documents domains parameters queries subscriptions
-customize engine: lazy_warnings matcher messages results rows
-customize engine: snapshot
+cli spark: dead_letters files generations last_valid listing lookup
+cli spark: outputs placement_explained progress reasons session settings
+cli spark: sources storage subscription_places writing
+customize engine: lazy_warnings matcher messages results rows snapshot
 customize message: tags
 customize query: names normal widening xquery xquery.syntax
-engine query: atoms canonical names near_names notation parser
-engine query: query_warnings static syntax values
-evaluation message: decoding tags
-evaluation query: names static syntax values xquery
-kernel query: canonical expression normal places population xquery
+engine query: atoms canonical names near_names notation query_warnings
+engine query: static syntax values
+evaluation query: names static syntax values
+kernel query: canonical normal places population refusals xquery
 kernel query: xquery.paper xquery.syntax
 lint customize: steps
 lint engine: rows
-lint query: atoms canonical condition_issues covering implication names
-lint query: near_names normal notation static syntax values
-lint query: xquery.comments xquery.gate xquery.subscription
+lint query: atoms canonical condition_issues covering implication
+lint query: language_issues names near_names normal notation static
+lint query: syntax values xquery.language xquery.subscription
 lint query: xquery.syntax
 overlay customize: before_steps restructuring selector steps
-overlay engine: routing
-overlay query: alternatives covering names syntax widening xquery
+overlay query: containment covering names normal syntax widening xquery
 overlay query: xquery.syntax
-overlay store: leases records
 partition customize: before_steps steps
-partition engine: matcher messages
-partition query: alternatives canonical conditions covering normal values
-partition query: widening
+partition engine: messages
+partition query: canonical conditions covering normal values widening
 records query: names syntax
-spark customize: delimited explained identity
-spark customize: subscription_columns subscription_engines subscription_files
+spark customize: delimited explained identity subscription_columns
+spark customize: subscription_engines subscription_files
 spark customize: subscription_rows
 spark partition: placement population_routes routes routing
 spark records: blocks cutting
 store engine: rows
 transport customize: subscription_rows
-workload schema: graph
 """
 """The room that imports, the room with a face, modules of the latter."""
 

@@ -125,5 +125,6 @@ def test_real_messages_conform_to_their_schema() -> None:
         if tree.name[0] not in paths.names:
             continue
         own = schema.paths(root=tree.name[0])
-        looked += own.conforms(tree.name, tree.parent)
+        pairs = zip(tree.name, tree.parent, strict=True)
+        looked += all(name in own.children(tree.name[at]) for name, at in pairs if at >= 0)
     assert looked > 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from pathcast.customize.subscription_columns import namespace_column
 from pathcast.customize.subscription_rows import read_rows
 from pathcast.engine import Snapshot
 from pathcast.errors import ConfigError
-from pathcast.model import Subscription
+from pathcast.model import Query, Subscription
 from pathcast.spark.book import SubscriptionBook
 from pathcast.spark.generations import Generation
 from pathcast.spark.pipeline import run
@@ -177,13 +178,13 @@ def test_a_query_that_stays_is_not_compiled_again(
 ) -> None:
     kernel = pytest.importorskip("pathcast.kernel", reason="the native kernel is not installed")
     compiled: list[str] = []
-    compile_query = kernel.compile_query
+    register = kernel.KernelIndex.register
 
-    def counting(text: str, namespaces: dict[str, str]) -> object:
-        compiled.append(text)
-        return compile_query(text, namespaces)
+    def counting(index: object, queries: Sequence[Query], namespaces: dict[str, str]) -> object:
+        compiled.extend(query.text for query in queries)
+        return register(index, queries, namespaces)
 
-    monkeypatch.setattr(kernel, "compile_query", counting)
+    monkeypatch.setattr(kernel.KernelIndex, "register", counting)
     path = write(tmp_path / "s.tsv", "ann\tq1\t//b[last()]", "bob\tq2\t//a[last()]")
     subscriptions = SubscriptionBook(FilePlace(path), store(path))
     subscriptions.current()

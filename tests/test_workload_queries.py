@@ -26,7 +26,7 @@ from pathcast.workload import (
     generate_documents,
     generate_queries,
 )
-from pathcast.workload.queries import PathStep, clean_up
+from pathcast.workload.queries import GeneratedStep, clean_up
 from shared_data import shared_dtd
 
 etree = pytest.importorskip(
@@ -49,16 +49,16 @@ def news() -> ElementGraph:
     return DOMAINS["news"].graph()
 
 
-def steps_of(path: str) -> list[PathStep]:
+def steps_of(path: str) -> list[GeneratedStep]:
     """`//*/a` as steps; each stands for the level of its place."""
     parts = re.findall(r"(//?)([^/]+)", path)
     return [
-        PathStep(operator == "//", name == "*", place)
+        GeneratedStep(operator == "//", name == "*", place)
         for place, (operator, name) in enumerate(parts)
     ]
 
 
-def text_of(steps: list[PathStep], path: str) -> str:
+def text_of(steps: list[GeneratedStep], path: str) -> str:
     """Steps as a path, with the names of the path that they were made from."""
     names = re.findall(r"[^/]+", path)
     return "".join(

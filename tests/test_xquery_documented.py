@@ -23,7 +23,7 @@ from pathcast.query.xquery import (
     parse,
 )
 from pathcast.query.xquery.functions import ADDED_ARGUMENT_COUNTS
-from pathcast.query.xquery.scanner import PREDICATES_MAX, TREE_DEPTH_MAX
+from pathcast.query.xquery.reader import PREDICATES_MAX, TREE_DEPTH_MAX
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "subscriptions.md"
 NAMESPACES = {"n": "urn:n"}

@@ -65,10 +65,27 @@ class Fault:
     tests: tuple[str, ...]
 
 
+COMPILED: Final = "tests/test_differential_compile.py"
 CONTENT: Final = "tests/test_differential_content.py"
 DELIVERIES: Final = "tests/test_customised_engines.py"
 
 FAULTS: Final = (
+    Fault(
+        "walk",
+        "the parent of a node below `//` is always the node before in the pattern",
+        "language/compile/moving.rs",
+        "Ok(vec![self.lifted(direct), between])",
+        "Ok(vec![self.lifted(direct)])",
+        (f"{COMPILED}::test_compiled_queries_mean_the_same",),
+    ),
+    Fault(
+        "not",
+        "`not` of a comparison is the comparison",
+        "language/compile/weakening.rs",
+        "self.comparison(operator.opposite(), left, right, spine, counts)",
+        "self.comparison(operator, left, right, spine, counts)",
+        (f"{COMPILED}::test_compiled_queries_mean_the_same",),
+    ),
     Fault(
         "gate",
         "the gate of a subscription knows the first of its alternatives only",

@@ -2,7 +2,8 @@
 
 use crate::enter::{enter, enter_long, enter_whole};
 use crate::matcher::{Matcher, Source};
-use pathcast_core::language::query::{Compiler, Namespaces, Step, compile_canonical};
+use crate::reader::{Places, refusal_of};
+use pathcast_core::language::query::{Compiler, Namespaces};
 use pathcast_core::registry::index::{NotRegistered, Unknown};
 use pathcast_core::registry::snapshot::format::{
     FORMAT, FormatError, KIND_QUERIES, SnapshotFile, Tag,
@@ -11,7 +12,7 @@ use pathcast_core::registry::snapshot::{NamespaceMap, QueryRecord, queries_of};
 use pathcast_core::registry::{index as core, snapshot};
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyOSError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,21 +27,11 @@ pyo3::create_exception!(
 /// Queries registered under one lock, between two looks for signals.
 const CHUNK: usize = 1 << 14;
 
-/// Why a query was not registered.
-#[derive(Clone, Copy)]
-enum Rejected {
-    Duplicate,
-    Declined,
-}
+/// Queries of the usual notation that one of any other counts for, in that.
+const LONG_WAY: usize = 64;
 
-impl Rejected {
-    fn as_str(self) -> &'static str {
-        match self {
-            Rejected::Duplicate => "duplicate",
-            Rejected::Declined => "declined",
-        }
-    }
-}
+/// Row of a query that was not registered, and why.
+type NotAddedRow = (usize, core::NotAdded);
 
 /// A changing index.
 #[pyclass(frozen)]
@@ -62,16 +53,16 @@ impl Index {
         enter(py, || self.0.state().find(id, |_, _| ()).is_some())
     }
 
-    /// Registers (id, text, namespaces or None) and gives back the rows that were not taken, each
-    /// with "duplicate" or "declined" (the fast compiler leaves the query to `pathcast.query`).
-    fn register(
+    /// Registers (id, text, namespaces or None) and gives back the rows that were not taken, each with a refusal as
+    /// `read_query` raises it. Its code is "query.duplicate" where the id is taken, "kernel.bug" where the evaluator
+    /// does not take an expression of the compiler.
+    fn register<'py>(
         &self,
-        py: Python<'_>,
-        queries: &Bound<'_, PyList>,
+        py: Python<'py>,
+        queries: &Bound<'py, PyList>,
         namespaces: NamespaceMap,
-    ) -> PyResult<Vec<(usize, &'static str)>> {
-        let mut rejected = Vec::new();
-        let mut declined = HashSet::new();
+    ) -> PyResult<Vec<(usize, Bound<'py, PyTuple>)>> {
+        let mut not_added = Vec::new();
         let mut start = 0;
         // Maps that queries share are shared objects as a rule; look at each object once.
         let mut numbers: HashMap<usize, u32> = HashMap::new();
@@ -107,48 +98,19 @@ impl Index {
                 };
                 chunk.push(id.to_str()?, text.to_str()?, number);
             }
-            let refused =
-                enter_whole(py, || self.0.change(|state| chunk.register(state, &mut declined)));
-            rejected.extend(refused.into_iter().map(|(row, why)| (start + row, why.as_str())));
-            py.check_signals()?;
+            let mut next = 0;
+            while next < chunk.rows.len() {
+                let rows;
+                (next, rows) =
+                    enter_whole(py, || self.0.change(|state| chunk.register(state, next)));
+                for (row, why) in rows {
+                    not_added.push((start + row, why_of(py, &why, chunk.text_of(row))?));
+                }
+                py.check_signals()?;
+            }
             start = end;
         }
-        Ok(rejected)
-    }
-
-    /// Registers a query that is compiled: it holds where one of the alternatives (canonical text)
-    /// holds and the expression (canonical text, or None) is true. False if the id is taken; None
-    /// if there is no alternative or a text is not canonical.
-    fn register_compiled(
-        &self,
-        py: Python<'_>,
-        id: &str,
-        text: &str,
-        namespaces: NamespaceMap,
-        alternatives: Vec<String>,
-        expression: Option<&str>,
-    ) -> Option<bool> {
-        enter_whole(py, || {
-            let paths: Vec<Vec<Step<'_>>> = alternatives
-                .iter()
-                .map(String::as_str)
-                .map(compile_canonical)
-                .collect::<Result<_, _>>()
-                .ok()?;
-            let paths: Vec<&[Step<'_>]> = paths.iter().map(Vec::as_slice).collect();
-            if paths.is_empty() {
-                return None;
-            }
-            let registered = self.0.change(|state| {
-                let namespaces = state.namespace_number(&namespaces);
-                state.register(QueryRecord { id, text, namespaces }, &paths, expression)
-            });
-            match registered {
-                Ok(()) => Some(true),
-                Err(NotRegistered::Duplicate) => Some(false),
-                Err(NotRegistered::Expression) => None,
-            }
-        })
+        Ok(not_added)
     }
 
     /// Removes queries, all or none.
@@ -212,42 +174,52 @@ impl Chunk {
         self.rows.push((middle, self.text.len(), namespaces));
     }
 
-    /// A query whose id was declined before is declined too: the earlier one has the first claim.
-    fn register(
-        &self,
-        state: &mut core::IndexState,
-        declined: &mut HashSet<String>,
-    ) -> Vec<(usize, Rejected)> {
-        let mut rejected = Vec::new();
-        let numbers: HashSet<u32> = self.rows.iter().map(|&(_, _, number)| number).collect();
+    fn id_and_text(&self, row: usize) -> (&str, &str) {
+        let start = if row == 0 { 0 } else { self.rows[row - 1].1 };
+        let (middle, end, _) = self.rows[row];
+        (&self.text[start..middle], &self.text[middle..end])
+    }
+
+    fn text_of(&self, row: usize) -> &str {
+        self.id_and_text(row).1
+    }
+
+    /// Registers rows from `first` on for as long as a lock may be held; gives the row to go on with.
+    fn register(&self, state: &mut core::IndexState, first: usize) -> (usize, Vec<NotAddedRow>) {
+        let mut not_added = Vec::new();
+        let numbers: HashSet<u32> = self.rows[first..].iter().map(|row| row.2).collect();
         let bindings: HashMap<u32, Namespaces> = numbers
             .into_iter()
             .map(|number| (number, Namespaces::new(state.namespaces(number).clone())))
             .collect();
         let mut compiler = Compiler::default();
-        let mut start = 0;
-        for (row, &(middle, end, number)) in self.rows.iter().enumerate() {
-            let (id, text) = (&self.text[start..middle], &self.text[middle..end]);
-            start = end;
-            let record = QueryRecord { id, text, namespaces: number };
-            match compiler.compile(text, &bindings[&number]) {
-                Err(_) => {
-                    declined.insert(id.to_owned());
-                    rejected.push((row, Rejected::Declined));
-                }
-                Ok(_) if !declined.is_empty() && declined.contains(id) => {
-                    rejected.push((row, Rejected::Declined));
-                }
-                Ok(steps) => {
-                    // Without an expression, a taken id is all that can be wrong.
-                    if state.register(record, &[steps], None).is_err() {
-                        rejected.push((row, Rejected::Duplicate));
-                    }
-                }
+        let mut work = 0;
+        for row in first..self.rows.len() {
+            if work >= CHUNK {
+                return (row, not_added);
             }
+            let ((id, text), namespaces) = (self.id_and_text(row), self.rows[row].2);
+            let record = QueryRecord { id, text, namespaces };
+            work += match state.add(record, &bindings[&namespaces], &mut compiler) {
+                Ok(true) => 1,
+                Ok(false) => LONG_WAY,
+                Err(why) => {
+                    not_added.push((row, why));
+                    LONG_WAY
+                }
+            };
         }
-        rejected
+        (self.rows.len(), not_added)
     }
+}
+
+fn why_of<'py>(py: Python<'py>, why: &core::NotAdded, text: &str) -> PyResult<Bound<'py, PyTuple>> {
+    let code = match why {
+        core::NotAdded::Refused(refusal) => return refusal_of(py, refusal, &Places::new(text)),
+        core::NotAdded::NotRegistered(NotRegistered::Duplicate) => "query.duplicate",
+        core::NotAdded::NotRegistered(NotRegistered::Expression) => "kernel.bug",
+    };
+    (code, "", 0, PyDict::new(py)).into_pyobject(py)
 }
 
 /// An immutable snapshot.

@@ -15,10 +15,13 @@ mod index;
 mod matcher;
 mod path_finder;
 mod population;
+mod program;
 mod push;
 mod query;
+mod reader;
 mod records;
 mod routing;
+mod subscription;
 
 /// Native kernel of Pathcast.
 #[pymodule]
@@ -38,13 +41,19 @@ mod pathcast_kernel {
     #[pymodule_export]
     use super::path_finder::PathFinder;
     #[pymodule_export]
+    use super::program::{is_xquery, without_comments, xquery_program, xquery_reasons};
+    #[pymodule_export]
     use super::push::PushParser;
     #[pymodule_export]
-    use super::query::canonical_form;
+    use super::query::{canonical_form, compile_query};
+    #[pymodule_export]
+    use super::reader::{QueryRefusal, read_query};
     #[pymodule_export]
     use super::records::{RecordCutter, RecordSurvey, place_after, read_head, tag_end};
     #[pymodule_export]
     use super::routing::{RoutingStream, RoutingTable};
+    #[pymodule_export]
+    use super::subscription::compile_subscription;
 
     #[pymodule_init]
     fn init(module: &super::Bound<'_, super::PyModule>) -> super::PyResult<()> {

@@ -3,6 +3,8 @@
 They are the oracle of the tests and the baseline of the figures. Together they answer what the
 kernel answers, slowly and readably, and can be put in its place (`standing_in`).
 
+- `language`, `evaluation`: the reader of queries and the evaluator of XPath 1.0, which the product
+  does not use.
 - `filtering`: XML filtering (XFilter, Hybrid, YFilter, NP-Filter), and an engine around it.
 - `message_broker`: path sharing for message brokers, FLWR subscriptions evaluated exactly, and a
   broker around them.

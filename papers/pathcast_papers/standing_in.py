@@ -32,9 +32,9 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 from pathcast.boundary import ENGINE_VARIABLE
 from pathcast.customize.steps import EditStep
 from pathcast.errors import PathcastError, UnreadableMessageError
-from pathcast.evaluation.places import ElementPlaces, Span
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, parse_message
+from pathcast_papers.evaluation.places import ElementPlaces, Span
 from pathcast_papers.filtering.index import ReferenceIndex
 from pathcast_papers.filtering.path_finder import ReferencePathFinder
 from pathcast_papers.filtering.routing import ReferenceRoutingTable

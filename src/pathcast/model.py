@@ -96,20 +96,6 @@ class RoutingEntry:
     targets: int
 
 
-class Gate(NamedTuple):
-    """The compiled form of a subscription, kept so that it is compiled once.
-
-    Attributes:
-        kind: Which language the text was read as.
-        alternatives: Canonical location paths; if the subscription is satisfied, one of them holds.
-        expression: For "xpath", what has to be true besides; None where the paths say all of it.
-    """
-
-    kind: Literal["xpath", "xquery"]
-    alternatives: tuple[str, ...]
-    expression: str | None = None
-
-
 class Delivery(NamedTuple):
     """One result of one subscription for one message.
 
@@ -139,15 +125,15 @@ class Delivery(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueryWarning:
-    """A condition of a query that was taken up, whose truth does not depend on the message.
+    """A part of a query that was taken up and may not say what is meant.
 
     Attributes:
         query_id: The query.
         query: Its text.
-        code: "PL201" where the condition never holds, "PL202" where it always does; as
-            `pathcast lint` calls it.
+        code: "PL201" where a condition never holds, "PL202" where it always does, "PL204" where
+            the meaning depends on the language; as `pathcast lint` calls it.
         is_hopeless: Whether no message can satisfy the query because of it.
-        offset: Where the condition stands in the text, in characters from 0.
+        offset: Where the part stands in the text, in characters from 0.
         reason: Why, as a sentence.
         fix: What may be meant, as a sentence; None if there is nothing sure to say.
 
@@ -172,6 +158,8 @@ class QueryWarning:
         """The warning's text, on one line."""
         if self.is_hopeless:
             return f"{self.code}: no message can satisfy the query: {self.reason}"
+        if self.code == "PL204":
+            return f"{self.code}: {self.reason}"
         truth = "never" if self.code == "PL201" else "always"
         return f"{self.code}: a condition {truth} holds: {self.reason}"
 

@@ -20,8 +20,7 @@ from generators.expression_text import ExpressionShape, random_expression
 from generators.query_text import random_query
 from oracles.lxml_oracle import in_xpath_1_names
 from pathcast.query.notation import notation
-from pathcast.query.parser import parse
-from pathcast.query.static import resolve
+from pathcast.query.reader import read_query
 from pathcast.query.syntax import BinaryExpr, BinaryOperator, Expr, LocationPath
 from pathcast.schema import ElementPaths, parse_dtd
 
@@ -150,7 +149,7 @@ class Case:
 
 def from_document(text: str, namespaces: dict[str, str]) -> str:
     """A union of location paths as absolute ones: lxml begins at the root element."""
-    branches: list[Expr] = [resolve(parse(text), text, namespaces)]
+    branches: list[Expr] = [read_query(text, namespaces)]
     paths: list[Expr] = []
     while branches:
         branch = branches.pop()

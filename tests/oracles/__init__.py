@@ -24,8 +24,8 @@ from oracles.saxon import SaxonError, SaxonOracle, saxon_missing_reason
 from pathcast.limits import Limits
 from pathcast.message import parse_message
 from pathcast.model import Query
-from pathcast.query import compile_query
 from pathcast_papers.filtering.oracle import holds
+from pathcast_papers.language import compile_query
 
 __all__ = [
     "ENGINES",

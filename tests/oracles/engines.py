@@ -10,11 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Final, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, ParamSpec, TypeAlias, TypeVar
 
+from pathcast import Query, QueryIndex
 from pathcast.boundary import native
 from pathcast.errors import KernelMissingError
 from pathcast_papers import answered, instead_of_the_kernel, plain_nfa
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pathcast.query import Population
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -44,6 +50,13 @@ def made_by(engine: str | None, make: Callable[P, T], *args: P.args, **kwargs: P
     if engine in (None, "kernel"):
         return make(*args, **kwargs)
     return answered(_CONTEXTS[engine], make, *args, **kwargs)
+
+
+def population_of(queries: Iterable[Query]) -> Population:
+    """What queries ask for, which the product alone tells: the papers answer messages."""
+    index = QueryIndex()
+    index.register(queries)
+    return index.population()
 
 
 def missing_reason(engine: str) -> str | None:

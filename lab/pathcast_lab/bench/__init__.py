@@ -7,9 +7,9 @@ data (`lab/benchmarks/*.toml`); the modules here know how.
 
 Read in this order: `definitions` (the data), `inputs` (queries and messages), `timing`, `measures`
 and `rounds` (how time is taken), `checking` (right answers first), then a module for each benchmark
-(`filtering`, `door`, `records`, `compression`, `threads`, `conditions`, `mixed`, `adversarial`,
-`pipeline`, `customise`), and `run`, `record`, `report`, `plot`. The papers' figures are in
-`figures` and `broker`.
+(`filtering`, `door`, `records`, `compression`, `registration`, `threads`, `conditions`, `mixed`,
+`adversarial`, `pipeline`, `customise`), and `run`, `record`, `report`, `plot`. The papers' figures
+are in `figures` and `broker`.
 
 Example:
     >>> from pathcast_lab.bench.timing import Spread

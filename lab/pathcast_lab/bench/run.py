@@ -44,6 +44,11 @@ from pathcast_lab.bench.mixed import run_mixed
 from pathcast_lab.bench.pipeline.definition import PipelineDefinition
 from pathcast_lab.bench.pipeline.run import PipelineResult, run_pipeline
 from pathcast_lab.bench.records import RecordsResult, run_records
+from pathcast_lab.bench.registration import (
+    RegistrationDefinition,
+    RegistrationResult,
+    run_registration,
+)
 from pathcast_lab.bench.threads import ThreadsResult, run_threads
 from pathcast_lab.bench.wrong_count import WrongCountError
 
@@ -52,6 +57,7 @@ BenchmarkName: TypeAlias = Literal[
     "door",
     "records",
     "compression",
+    "registration",
     "threads",
     "conditions",
     "mixed",
@@ -69,6 +75,7 @@ Result: TypeAlias = (
     | DoorResult
     | RecordsResult
     | CompressionResult
+    | RegistrationResult
     | ThreadsResult
     | CaseResult
     | CustomiseResult
@@ -163,6 +170,7 @@ def _started(
         | DoorDefinition
         | RecordsDefinition
         | CompressionDefinition
+        | RegistrationDefinition
         | ThreadsDefinition
         | CustomiseDefinition
         | PipelineDefinition
@@ -182,6 +190,9 @@ def _started(
         case "compression":
             definition = read_definition(directory, name, CompressionDefinition)
             results = run_compression(definition, definition.sets[chosen], tell)
+        case "registration":
+            definition = read_definition(directory, name, RegistrationDefinition)
+            results = run_registration(definition, definition.sets[chosen], tell)
         case "threads":
             definition = read_definition(directory, name, ThreadsDefinition)
             results = run_threads(definition, definition.sets[chosen], linear, source, tell)

@@ -40,10 +40,11 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="[BENCHMARK]...",
-            help="filter, door, records, compression, threads, conditions, mixed, adversarial, "
-            "customise, pipeline or broker-node. Default: all of them. Or, alone, figures, "
-            "broker-figures, placement-figures, chunking-figures, overlay-figures, wire-figures or "
-            "dht-figures: the figures and tables of the papers; or deployments: one load in each.",
+            help="filter, door, records, compression, registration, threads, conditions, mixed, "
+            "adversarial, customise, pipeline or broker-node. Default: all of them. Or, alone, "
+            "figures, broker-figures, placement-figures, chunking-figures, overlay-figures, "
+            "wire-figures or dht-figures: the figures and tables of the papers; or deployments: "
+            "one load in each.",
             show_default=False,
         ),
     ] = None,

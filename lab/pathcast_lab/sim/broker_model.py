@@ -19,6 +19,7 @@ from pathcast.overlay.deliveries import InboxDelivery, InForce
 from pathcast.overlay.messages import Payload, SourceEntry
 from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 from pathcast.protocol import Deliver
+from pathcast_lab.sim.from_scratch import from_scratch
 from pathcast_lab.sim.toy_content import TOY, results
 
 __all__ = ["BrokerModel", "Publish", "Subscribe"]
@@ -184,7 +185,7 @@ class BrokerModel:
                 assert message in self.delivered.get(name, []), f"{message} is lost to {name}"
         for name, broker in self.brokers.items():
             for plane in broker.planes.values():
-                for peer, told in plane.interests.from_scratch().items():
+                for peer, told in from_scratch(plane.interests).items():
                     assert plane.interests.told(peer) == told, f"{name} told {peer} what is stale"
             for root, stream in broker.streams.items():
                 assert stream.cursor == self.brokers[root].streams[root].at, f"{name} stands still"

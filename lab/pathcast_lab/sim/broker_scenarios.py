@@ -15,8 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 from pathcast.overlay.broker_settings import Trees
-from pathcast.overlay.trees import are_connected
-from pathcast_lab.sim.broker_world import Scenario
+from pathcast_lab.sim.broker_world import Scenario, are_connected
 from pathcast_lab.sim.faults import NO_FAULTS, Faults
 from pathcast_lab.sim.steps import Step
 

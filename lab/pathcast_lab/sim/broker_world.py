@@ -25,7 +25,7 @@ A broker that lost its disk begins anew, and one whose disk is older has the sub
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -41,7 +41,6 @@ from pathcast.overlay.messages import SourceEntry
 from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 from pathcast.overlay.subscriptions import HostedSubscription
 from pathcast.overlay.trees import (
-    are_connected,
     broadcast_tree,
     neighbours,
     spanning_tree,
@@ -49,6 +48,7 @@ from pathcast.overlay.trees import (
 )
 from pathcast.protocol import Deliver, Effect, Node
 from pathcast_lab.sim.faults import NO_FAULTS
+from pathcast_lab.sim.from_scratch import from_scratch
 from pathcast_lab.sim.network import Network
 from pathcast_lab.sim.steps import Step
 from pathcast_lab.sim.toy_content import TOY, results
@@ -595,12 +595,10 @@ class BrokerWorld:
             return
         self._cursor[cursor] = given.position
         taken = (name, given.version, given.message)
-        # A root that comes back to a history that it had left has what hosts forgot of it then.
-        may_return = self._older_disks[given.root] > 1
         # The later process of a host's name does not know what the other one has handed over; in
         # another stream the position does not say it either.
         is_unknown = host in self._had_twin and self._taken_in.get(taken) != given.stream
-        if taken in self._taken_in and not (may_return or is_unknown):
+        if taken in self._taken_in and not is_unknown:
             raise Violation(f"{given} came twice to {name}")
         self._taken_in[taken] = given.stream
         if known.version == given.version:
@@ -679,7 +677,7 @@ class BrokerWorld:
                             f"{name} has {sorted(interests.entries(peer))} of {peer} (tree "
                             f"{tree!r}), from scratch it is {sorted(expected)}"
                         )
-                for peer, told in interests.from_scratch().items():
+                for peer, told in from_scratch(interests).items():
                     if interests.told(peer) != told:
                         raise Violation(f"{name} told {peer} what it would not tell from scratch")
                     if peer not in neighbours(edges, name):
@@ -704,3 +702,12 @@ class BrokerWorld:
 
 def _pair(a: str, b: str) -> Edge:
     return (a, b) if a < b else (b, a)
+
+
+def are_connected(names: Collection[str], links: Iterable[tuple[str, str]]) -> bool:
+    """Whether links between these brokers connect all of them."""
+    costs: dict[str, dict[str, int]] = {name: {} for name in names}
+    for a, b in links:
+        if a in costs and b in costs:
+            costs[a][b] = costs[b][a] = 1
+    return len(spanning_tree(costs)) == len(costs) - 1

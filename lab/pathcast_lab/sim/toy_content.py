@@ -200,7 +200,7 @@ class ToyInterests:
         return frozenset(self._wanted.get(origin, ()))
 
     def from_scratch(self) -> Mapping[str, frozenset[str]]:
-        """As `Interests.from_scratch`."""
+        """Aggregate anew for each neighbour."""
         return {name: self._aggregate(name) for name in self._told}
 
     def route(self, bodies: Sequence[bytes]) -> Sequence[set[str]]:

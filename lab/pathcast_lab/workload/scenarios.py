@@ -24,7 +24,8 @@ from random import Random
 from types import MappingProxyType
 from typing import Final
 
-from pathcast.schema import ElementPaths, parse_dtd
+from pathcast.schema import parse_dtd
+from pathcast_papers.message_broker.pathsharing.schema_paths import SchemaPaths
 
 DESCENDANT_SHARE: Final = 0.3
 FILTER_SHARE: Final = 0.3
@@ -113,13 +114,13 @@ class Scenario:
     shares: Mapping[int, Sequence[float]]
     make: Callable[[Random], str]
 
-    def paths(self) -> ElementPaths:
+    def paths(self) -> SchemaPaths:
         """What its DTD says of paths.
 
         Raises:
             MissingDependencyError: lxml, which reads DTDs, is not installed.
         """
-        return ElementPaths(parse_dtd(self.dtd), root=self.root)
+        return SchemaPaths(parse_dtd(self.dtd), root=self.root)
 
     def message(self, seed: int) -> bytes:
         """The message."""

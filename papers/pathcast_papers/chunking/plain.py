@@ -136,7 +136,7 @@ class _PlainChunker:
         if self.paths is None:
             return
         is_known = (
-            name == self.paths.root if above is None else self.paths.is_edge(above.name, name)
+            name == self.paths.root if above is None else name in self.paths.children(above.name)
         )
         if not is_known:
             self.fault = self.fault or "the message is not built as the schema says"

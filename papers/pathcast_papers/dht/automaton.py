@@ -27,12 +27,12 @@ Example:
     >>> from pathcast.message import parse_message
     >>> from pathcast.query import compile_query
     >>> from pathcast_papers.filtering.nfa import CombinedNFA
-    >>> compiled = compile_query("//a[@x > 1]/b")
-    >>> [gate] = gates_of(compiled)
+    >>> from pathcast_papers.language import normalise
+    >>> [gate] = gates_of(compile_query("//a[@x > 1]/b"))
     >>> [held_until(gate.labels, depth, 0) for depth in range(4)]
     [1, 1, 2, 3]
     >>> nfa = CombinedNFA()
-    >>> _ = nfa.insert(compiled.alternatives[0].steps)
+    >>> _ = nfa.insert(normalise("//a[@x > 1]/b").steps)
     >>> for visit in visits(nfa.initial, parse_message(b"<a><b/></a>"), length=0):
     ...     print(state_key(visit.path), visit.element)
     start -1
@@ -41,7 +41,7 @@ Example:
     start/$ 1
     start/$/a/b 1
 
-Source: 000, sections 3 and 5.2. Differs: labels as in `pathcast.evaluation.fragment`; a target is
+Source: 000, sections 3 and 5.2. Differs: labels as in `evaluation.fragment`; a target is
 handed over when it is not held, so after l + 1 levels, not l.
 """
 
@@ -51,8 +51,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 from pathcast.dht.gates import Path
-from pathcast.evaluation.fragment import EPSILON, Symbol, matching_symbols
 from pathcast.message import ExpandedName, MessageTree
+from pathcast_papers.evaluation.fragment import EPSILON, Symbol, matching_symbols
 
 __all__ = [
     "DOCUMENT",

@@ -6,7 +6,7 @@ that two of them take, they give the same answers.
 
 Example:
     >>> from pathcast.limits import Limits
-    >>> from pathcast.query import normalise
+    >>> from pathcast_papers.language import normalise
     >>> from pathcast_papers import parse
     >>> tree = parse(b"<a><b/><c/></a>", Limits())
     >>> for algorithm in Algorithm:

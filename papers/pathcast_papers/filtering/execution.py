@@ -6,7 +6,7 @@ entries it was reached from, so the path matches that end in an accepting state 
 backwards: entries of //-child states are passed over, for they bind no location step.
 
 Example:
-    >>> from pathcast.query import normalise
+    >>> from pathcast_papers.language import normalise
     >>> nfa = CombinedNFA()
     >>> accepting = nfa.insert(normalise("//a//a").steps)
     >>> run = Execution(nfa)
@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from pathcast.evaluation.fragment import EPSILON, Symbol
+from pathcast_papers.evaluation.fragment import EPSILON, Symbol
 from pathcast_papers.filtering.nfa import CombinedNFA, State
 
 

@@ -9,7 +9,7 @@ candidate list where that substring ends.
 
 Example:
     >>> from pathcast.limits import Limits
-    >>> from pathcast.query import normalise
+    >>> from pathcast_papers.language import normalise
     >>> from pathcast_papers import parse
     >>> hybrid = Hybrid()
     >>> plans = [QueryPlan(normalise(text)) for text in ("/a/b//c/d", "//a/b/*/d", "/c/d")]
@@ -39,8 +39,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TypeAlias
 
-from pathcast.evaluation.fragment import Symbol, matching_symbols
 from pathcast.message import MessageTree
+from pathcast_papers.evaluation.fragment import Symbol, matching_symbols
 from pathcast_papers.filtering.linear_path import ANY, gaps
 from pathcast_papers.filtering.query_plan import QueryPlan
 

@@ -24,11 +24,11 @@ from pathcast.errors import DuplicateQueryError, PathcastError, UnknownQueryErro
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.model import MatcherOptions, Query, RegisterReport
-from pathcast.query import compile_query
 from pathcast_papers.filtering.matcher import ReferenceMatcher
 from pathcast_papers.filtering.query_table import QueryTable, Satisfied
 from pathcast_papers.filtering.snapshot import ReferenceSnapshot
 from pathcast_papers.filtering.yfilter import Selection, YFilter
+from pathcast_papers.language import compile_query
 
 
 class ReferenceIndex:

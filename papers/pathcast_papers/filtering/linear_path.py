@@ -5,7 +5,7 @@ algorithms leave wildcards out of what they look up and keep distances in docume
 `gaps` brings a path into that form.
 
 Example:
-    >>> from pathcast.query import normalise
+    >>> from pathcast_papers.language import normalise
     >>> [(gap.levels, gap.is_exact) for gap in gaps(QueryPlan(normalise("/a/*/*//b/c")), "XFilter")]
     [(1, True), (3, False), (1, True)]
     >>> gaps(QueryPlan(normalise("/a[@x]")), "XFilter")
@@ -27,9 +27,9 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from pathcast.errors import UnsupportedQueryError
-from pathcast.evaluation.fragment import Symbol, symbol_of
-from pathcast.query import AnyName, Axis
+from pathcast_papers.evaluation.fragment import Symbol, symbol_of
 from pathcast_papers.filtering.query_plan import QueryPlan
+from pathcast_papers.language import AnyName, Axis
 
 ANY: Final[Symbol] = (None, None)
 """The label of a wildcard."""

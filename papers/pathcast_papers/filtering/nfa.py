@@ -6,7 +6,7 @@ NP-Filters read the store of its path matches. The self-loop of a //-child state
 execution knows about it.
 
 Example:
-    >>> from pathcast.query import normalise
+    >>> from pathcast_papers.language import normalise
     >>> nfa = CombinedNFA()
     >>> state = nfa.insert(normalise("/catalog//msrp").steps)
     >>> state.depth, nfa.state_count      # initial, catalog, //-child, msrp
@@ -18,7 +18,7 @@ It knows no message. Values never enter the automaton (section 5), except in the
 that Inline hangs on its states.
 
 Source: Diao et al., TODS 2003, sections 3.2.1-3.2.3, figures 7-10; deletion: section 4.6.
-Differs: see `pathcast.evaluation.fragment` for the symbols.
+Differs: see `pathcast_papers.evaluation.fragment` for the symbols.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from pathcast.evaluation.fragment import EPSILON, Symbol, fragment, matching_symbols
-from pathcast.query import Axis, NameTest
+from pathcast_papers.evaluation.fragment import EPSILON, Symbol, fragment, matching_symbols
+from pathcast_papers.language import Axis, NameTest
 
 if TYPE_CHECKING:
     from pathcast_papers.filtering.predicate import Predicate

@@ -2,11 +2,10 @@
 
 A location path maps a node-set to a node-set, step by step. Nothing is shared, nothing is compiled
 and nothing is clever, so that a difference between the oracle and an engine is the engine's fault.
-It also serves `explain`, which asks it where a query comes to an end.
 
 Example:
     >>> from pathcast.limits import Limits
-    >>> from pathcast.query import normalise
+    >>> from pathcast_papers.language import normalise
     >>> from pathcast_papers import parse
     >>> tree = parse(b"<a><b><c>1</c></b><b><c>7</c></b></a>", Limits())
     >>> Oracle(tree).select(normalise("/a/b[2]/c[. > 5]").steps)
@@ -24,10 +23,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from pathcast.evaluation.comparison import passes, passes_number
-from pathcast.evaluation.xpath import Evaluator
 from pathcast.message import MessageTree
-from pathcast.query import (
+from pathcast_papers.evaluation.comparison import passes, passes_number
+from pathcast_papers.evaluation.xpath import Evaluator
+from pathcast_papers.language import (
     AnyIn,
     AnyName,
     AnyNamespace,
@@ -45,7 +44,6 @@ from pathcast.query import (
     Step,
     TextCondition,
     ValueCondition,
-    read_expression,
 )
 
 DOCUMENT: Final = -1
@@ -61,21 +59,16 @@ def holds(compiled: CompiledQuery, tree: MessageTree) -> bool:
     """Whether a compiled query holds for a message, whatever it costs.
 
     Args:
-        compiled: The query.
-        tree: The message; with details if the query has an expression.
+        compiled: The query, of any class.
+        tree: The message.
 
     Example:
         >>> from pathcast.message import parse_message
-        >>> from pathcast.query import compile_query
+        >>> from pathcast_papers.language import compile_query
         >>> holds(compile_query("//b[last() = 2] | //c"), parse_message(b"<a><b/><b/></a>"))
         True
     """
-    oracle = Oracle(tree)
-    if not any(oracle.select(alternative.steps) for alternative in compiled.alternatives):
-        return False
-    if compiled.expression is None:
-        return True
-    return Evaluator(tree).holds(read_expression(compiled.expression))
+    return Oracle(tree).satisfies(compiled)
 
 
 class Oracle:
@@ -83,9 +76,17 @@ class Oracle:
 
     def __init__(self, tree: MessageTree) -> None:
         self.tree = tree
+        self._evaluator: Evaluator | None = None
         self._children: dict[int, list[int]] = {DOCUMENT: [0]}
         for element in range(1, len(tree)):
             self._children.setdefault(tree.parent[element], []).append(element)
+
+    def satisfies(self, compiled: CompiledQuery) -> bool:
+        """Whether the message satisfies a query of any class."""
+        if compiled.path is not None:
+            return bool(self.select(compiled.path.steps))
+        self._evaluator = self._evaluator or Evaluator(self.tree)
+        return self._evaluator.holds(compiled.expression)
 
     def select(self, steps: Sequence[Step], context: Iterable[int] = (DOCUMENT,)) -> list[int]:
         """The elements that a path selects from some context elements, in document order."""

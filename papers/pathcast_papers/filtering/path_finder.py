@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from pathcast.evaluation.fragment import EPSILON, Symbol, matching_symbols
+from pathcast_papers.evaluation.fragment import EPSILON, Symbol, matching_symbols
 
 __all__ = ["ReferencePathFinder"]
 

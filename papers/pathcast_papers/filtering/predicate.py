@@ -7,7 +7,7 @@ and the stages before: `a[@x][2]` is the second `a` with an `x`.
 Example:
     >>> from pathcast_papers import parse
     >>> from pathcast.limits import Limits
-    >>> from pathcast.query import normalise
+    >>> from pathcast_papers.language import normalise
     >>> tree = parse(b'<r><a/><a x="1"/><a x="2"/></r>', Limits())
     >>> step = QueryPlan(normalise("//a[@x][2]")).steps[0]
     >>> tests = ElementTests(tree)
@@ -26,9 +26,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pathcast.evaluation.comparison import passes, passes_number
 from pathcast.message import MessageTree
-from pathcast.query import (
+from pathcast_papers.evaluation.comparison import passes, passes_number
+from pathcast_papers.filtering.query_plan import NestedPath, PlannedCondition, QueryPlan, StepPlan
+from pathcast_papers.language import (
     AnyIn,
     AnyName,
     AnyNamespace,
@@ -39,7 +40,6 @@ from pathcast.query import (
     TextCondition,
     ValueCondition,
 )
-from pathcast_papers.filtering.query_plan import NestedPath, PlannedCondition, QueryPlan, StepPlan
 
 __all__ = ["ElementTests", "Predicate", "QueryPlan", "predicates_of"]
 

@@ -7,7 +7,7 @@ elements of a name, and how many values it takes.
 
 Example:
     >>> from pathcast.limits import Limits
-    >>> from pathcast.query import normalise
+    >>> from pathcast_papers.language import normalise
     >>> from pathcast_papers import parse
     >>> statistics = StreamStatistics()
     >>> for value in "123":
@@ -36,7 +36,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from pathcast.message import MessageTree
-from pathcast.query import (
+from pathcast_papers.filtering.predicate import Predicate, is_named, predicates_of
+from pathcast_papers.filtering.query_plan import QueryPlan
+from pathcast_papers.language import (
     AttributeCondition,
     Comparison,
     Name,
@@ -46,8 +48,6 @@ from pathcast.query import (
     TextCondition,
     ValueCondition,
 )
-from pathcast_papers.filtering.predicate import Predicate, is_named, predicates_of
-from pathcast_papers.filtering.query_plan import QueryPlan
 
 VALUES_MAX: Final = 1_000
 """Values of one attribute, or of the text under one name, that are told apart."""

@@ -6,7 +6,7 @@ anchor step, so that the automaton sees absolute paths only. `/a[d]/b[e/f]/c` be
 nested path inside a nested path is taken out likewise, to any depth.
 
 Example:
-    >>> from pathcast.query import normalise
+    >>> from pathcast_papers.language import normalise
     >>> plan = QueryPlan(normalise("/a[d]/b[e/f]/c"))
     >>> [(len(path.steps), path.anchor_step) for path in plan.nested_paths]
     [(2, 1), (4, 2)]
@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from pathcast.query import (
+from pathcast_papers.language import (
     AttributeCondition,
     Axis,
     NameTest,

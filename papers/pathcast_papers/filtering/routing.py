@@ -23,10 +23,10 @@ from pathcast.errors import ConfigError, QuerySyntaxError
 from pathcast.limits import Limits, StreamBounds
 from pathcast.message import MessageTree
 from pathcast.model import MatcherOptions, RoutingEntry
-from pathcast.query import CompiledQuery, compile_query
 from pathcast_papers.filtering.matcher import ReferenceMatcher
 from pathcast_papers.filtering.query_table import QueryTable, Satisfied
 from pathcast_papers.filtering.yfilter import YFilter
+from pathcast_papers.language import CompiledQuery, compile_query
 
 
 class ReferenceRoutingTable:
@@ -140,7 +140,7 @@ def _compiled(path: str) -> CompiledQuery:
         compiled = compile_query(path)
     except QuerySyntaxError:
         compiled = None
-    if compiled is None or compiled.expression is not None or compiled.texts != [path]:
+    if compiled is None or compiled.path is None or compiled.text != path:
         reason = f"{path!r} is no path in canonical text"
         raise ConfigError("config.invalid", key="entries", reason=reason)
     return compiled

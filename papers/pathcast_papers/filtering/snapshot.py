@@ -17,7 +17,6 @@ from pathcast.errors import QuerySyntaxError, SnapshotFormatError, UnknownQueryE
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.model import MatcherOptions, Query
-from pathcast.query import Population, compile_query, population_of
 from pathcast_papers.filtering.matcher import ReferenceMatcher
 from pathcast_papers.filtering.query_table import QueryTable, Satisfied
 from pathcast_papers.filtering.snapshot_file import (
@@ -27,6 +26,7 @@ from pathcast_papers.filtering.snapshot_file import (
     write_snapshot,
 )
 from pathcast_papers.filtering.yfilter import Selection, YFilter
+from pathcast_papers.language import compile_query
 
 
 class ReferenceSnapshot:
@@ -100,11 +100,6 @@ class ReferenceSnapshot:
         if number is None:
             raise UnknownQueryError("query.unknown", id=query_id)
         return self._queries[number]
-
-    def population(self) -> Population:
-        """What the queries ask for."""
-        compiled = (compile_query(query.text, query.namespaces) for query in self._queries)
-        return population_of(self._ids, [each.alternatives for each in compiled])
 
     def save(self, path: Path) -> None:
         """Writes the snapshot file."""

@@ -41,7 +41,7 @@ from pathlib import Path
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
 from pathcast.model import Query
-from pathcast.query.names import are_texts
+from pathcast_papers.language.names import are_texts
 
 MAGIC = b"PATHCAST"
 FORMAT = 3

@@ -5,7 +5,7 @@ predecessor pointers, and an accepting state that was reached once is not looked
 
 Example:
     >>> from pathcast.limits import Limits
-    >>> from pathcast.query import normalise
+    >>> from pathcast_papers.language import normalise
     >>> from pathcast_papers import parse
     >>> nfa = CombinedNFA()
     >>> states = {text: nfa.insert(normalise(text).steps) for text in ("/a/b", "//c", "/a//c/b")}
@@ -20,8 +20,8 @@ Source: Diao et al., TODS 2003, section 3.2.4 (handlers, figure 10; footnote 4: 
 
 from __future__ import annotations
 
-from pathcast.evaluation.fragment import EPSILON, Symbol
 from pathcast.message import MessageTree
+from pathcast_papers.evaluation.fragment import EPSILON, Symbol
 from pathcast_papers.filtering.nfa import CombinedNFA, State
 
 

@@ -12,7 +12,7 @@ which is run over the open elements when the pivot is met.
 
 Example:
     >>> from pathcast.limits import Limits
-    >>> from pathcast.query import normalise
+    >>> from pathcast_papers.language import normalise
     >>> from pathcast_papers import parse
     >>> xfilter = XFilter(balances_lists=True)
     >>> plans = [QueryPlan(normalise(text)) for text in ("/a/b", "/a//c", "/a/*/c")]
@@ -42,8 +42,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final
 
-from pathcast.evaluation.fragment import Symbol, matching_symbols
 from pathcast.message import MessageTree
+from pathcast_papers.evaluation.fragment import Symbol, matching_symbols
 from pathcast_papers.filtering.linear_path import ANY, gaps
 from pathcast_papers.filtering.query_plan import QueryPlan
 

@@ -2,7 +2,7 @@
 
 Example:
     >>> from pathcast.limits import Limits
-    >>> from pathcast.query import normalise
+    >>> from pathcast_papers.language import normalise
     >>> from pathcast_papers import parse
     >>> yfilter = YFilter()
     >>> plans = [QueryPlan(normalise(text)) for text in ("/a/b[@x=1]", "//c", "/a[b]//c")]

@@ -43,14 +43,12 @@ from pathcast.model import (
     BatchStats,
     DeliveryAnswer,
     FewDeliveries,
-    Gate,
     RegisterReport,
     Spent,
     Subscription,
 )
-from pathcast.query import CostClass, compile_subscription, cost_of
+from pathcast_papers.language import compile_subscription
 from pathcast_papers.message_broker.standing_subscription import MessageView, StandingSubscription
-from pathcast_papers.message_broker.subscription_plan import explanation
 
 ROWS_SCHEMA: Final = pa.schema(
     [
@@ -84,12 +82,9 @@ class ReferenceDissemination:
         self._standing: _Standing | None = None
 
     def subscribe(
-        self,
-        subscriptions: Sequence[Subscription],
-        namespaces: Mapping[str, str],
-        gates: Sequence[Gate | None] | None = None,
+        self, subscriptions: Sequence[Subscription], namespaces: Mapping[str, str]
     ) -> RegisterReport:
-        """Adds subscriptions; each is compiled here, whatever `gates` says."""
+        """Adds subscriptions."""
         errors: dict[int, PathcastError] = {}
         with self._lock:
             for place, subscription in enumerate(subscriptions):
@@ -121,11 +116,6 @@ class ReferenceDissemination:
     def subscription(self, subscription_id: str) -> Subscription:
         """The subscription as it was made, with all namespaces it may use."""
         return self._found(subscription_id).subscription
-
-    def gates(self, ids: Sequence[str]) -> Sequence[Gate | None]:
-        """What subscriptions were compiled to."""
-        found = [self._found(each).compiled for each in ids]
-        return [Gate(each.kind, each.alternatives, each.expression) for each in found]
 
     def _found(self, subscription_id: str) -> StandingSubscription:
         try:
@@ -172,20 +162,6 @@ class ReferenceDissemination:
             [(row, ids[number], error) for row, number, error in answer.verdicts],
             answer.spent,
         )
-
-    def explain(self, subscription_id: str) -> Mapping[str, object]:
-        """The plan of a subscription and what it shares."""
-        found = self._found(subscription_id)
-        others = [each for each in self._by_id.values() if each is not found]
-        return explanation(found, others)
-
-    def cost(self, subscription_id: str) -> CostClass:
-        """What a subscription asks of an engine that shares; this one evaluates each by itself."""
-        found = self._found(subscription_id)
-        compiled = found.compiled
-        is_filter = compiled.kind == "xpath" and found.subscription.deliver != "fragment"
-        is_evaluated = not is_filter or compiled.expression is not None
-        return cost_of(compiled.alternatives, is_evaluated=is_evaluated)
 
     def __len__(self) -> int:
         return len(self._by_id)

@@ -18,21 +18,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from pathcast.errors import EvaluationBudgetError, MessageBudgetError
-from pathcast.evaluation.xpath import Evaluator, OverBudgetError
-from pathcast.evaluation.xpath.document import Node
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.model import DELIVER_MODES, Subscription
-from pathcast.query import (
-    CompiledQuery,
-    CompiledSubscription,
-    Expr,
-    compile_query,
-    compile_subscription,
-    read_expression,
-)
-from pathcast.query.xquery import selection_of, without_comments
-from pathcast_papers.filtering.oracle import Oracle
+from pathcast_papers.evaluation.xpath import Evaluator, OverBudgetError
+from pathcast_papers.evaluation.xpath.document import Node
+from pathcast_papers.language import CompiledSubscription, compile_subscription
 from pathcast_papers.message_broker.xquery.budget import Budget
 from pathcast_papers.message_broker.xquery.evaluation import evaluate, gives_item, holds, serialised
 
@@ -56,7 +47,6 @@ class MessageView:
         self.tree = tree
         self.limits = limits
         self.evaluator = Evaluator(tree)
-        self.oracle = Oracle(tree)
         self.steps = 0
 
     @contextmanager
@@ -96,14 +86,6 @@ class StandingSubscription:
     def __init__(self, subscription: Subscription, compiled: CompiledSubscription) -> None:
         self.subscription = subscription
         self.compiled = compiled
-        self._path: Expr | None = None
-        self._query: CompiledQuery | None = None
-        if compiled.program is None:
-            text, namespaces = subscription.query, subscription.namespaces
-            if subscription.deliver == "fragment":
-                self._path = selection_of(text, namespaces)
-            else:
-                self._query = compile_query(without_comments(text), namespaces)
 
     def fragments(self, view: MessageView) -> Sequence[bytes | None]:
         """What the subscriber gets of a message: a payload for every delivery.
@@ -159,9 +141,9 @@ class StandingSubscription:
         return list(serialised(view.evaluator.document, nodes, limits, size, subscription_id))
 
     def _nodes(self, view: MessageView) -> tuple[Node, ...]:
-        assert self._path is not None
+        assert self.compiled.expression is not None
         with self._evaluator(view) as evaluator:
-            return tuple(evaluator.select(self._path))
+            return tuple(evaluator.select(self.compiled.expression))
 
     def _is_delivered(self, view: MessageView) -> bool:
         if self.compiled.program is not None:
@@ -173,13 +155,9 @@ class StandingSubscription:
                     subscription_id=self.subscription.id,
                     budget=budget,
                 )
-        assert self._query is not None
-        if not any(view.oracle.select(each.steps) for each in self._query.alternatives):
-            return False
-        if self._query.expression is None:
-            return True
+        assert self.compiled.expression is not None
         with self._evaluator(view) as evaluator:
-            return evaluator.holds(read_expression(self._query.expression))
+            return evaluator.holds(self.compiled.expression)
 
     @contextmanager
     def _evaluator(self, view: MessageView) -> Iterator[Evaluator]:

@@ -28,7 +28,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from pathcast.errors import SchemaError
 from pathcast.schema import ContentKind, ElementGraph
-from pathcast.schema.element_paths import ExpandedName, expanded_names
+from pathcast.schema.element_paths import ExpandedName, MessageNames
 
 MANY: Final = 2
 """More often than once."""
@@ -81,7 +81,8 @@ class PathOccurrences:
     ) -> None:
         if root is not None and root not in graph:
             raise SchemaError("schema.unusable", reason=f"the DTD declares no element {root}")
-        names = expanded_names(graph, namespaces)
+        written = MessageNames(graph, namespaces or {})
+        names = {element.name: written.expanded(element.name) for element in graph}
         declared = [(names[element.name], 2) for element in graph if element.name in graph.heights]
         self._children: dict[ExpandedName, list[tuple[ExpandedName, int]]] = {}
         for element in graph:

@@ -44,11 +44,10 @@ from pathcast.chunking.names import (
 )
 from pathcast.chunking.needs import DOCUMENT, Need, Needs, Spot, SpotKind
 from pathcast.errors import QuerySyntaxError
-from pathcast.query import parse
+from pathcast.query import NODES_MAX, PREDICATES_MAX, check_length, parse, read_query
 from pathcast.query.names import Namespaces
 from pathcast.query.notation import is_bare_self, is_double_slash, notation
-from pathcast.query.parser import DEPTH_MAX, NODES_MAX, PREDICATES_MAX, check_length
-from pathcast.query.static import Kind, kind_of, nesting, resolve
+from pathcast.query.static import Kind, kind_of
 from pathcast.query.syntax import (
     Axis,
     BinaryExpr,
@@ -61,8 +60,7 @@ from pathcast.query.syntax import (
     Step,
     UnaryExpr,
 )
-from pathcast.schema import ElementPaths, Expansion, LabelPath, PathStep, Way, expand
-from pathcast.schema.element_paths import ExpandedName
+from pathcast.schema import ElementPaths, ExpandedName, Expansion, LabelPath, PathStep, Way, expand
 
 _COMPARISONS: Final = frozenset(
     {
@@ -137,12 +135,7 @@ def clean(
 
     Cost: of the order of its steps times its expansions, which are bounded.
     """
-    written = parse(text)
-    if nesting(written) > 2 * DEPTH_MAX:
-        raise QuerySyntaxError(
-            "query.too_deep", query=text, offset=0, maximum=DEPTH_MAX, reason="nests too deep"
-        )
-    expr = resolve(written, text, namespaces or {})
+    expr = read_query(text, namespaces or {})
     usable = None if paths is None or paths.root is None else paths
     whole = _whole(expr, "no location path")
     check_length(whole.text, text)
@@ -321,7 +314,7 @@ def without_parents(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     """Steps with `..` and `.` turned into filters, where they follow a child or attribute.
 
     Example:
-        >>> path = resolve(parse("/a/b[2]/../c"), "", {})
+        >>> path = read_query("/a/b[2]/../c", {})
         >>> notation(LocationPath(True, without_parents(path.steps), 0))
         '/a[b[2]]/c'
     """

@@ -14,8 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pathcast.chunking.filtering_scheme import FilteringScheme
-from pathcast.schema import LabelPath
-from pathcast.schema.element_paths import ExpandedName
+from pathcast.schema import ExpandedName, LabelPath
 
 
 @dataclass(frozen=True, slots=True)

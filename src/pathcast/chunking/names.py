@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pathcast.query.syntax import Axis, NameTest, NodeTest, NodeType, NodeTypeTest, Step
-from pathcast.schema import LabelPath
-from pathcast.schema.element_paths import ExpandedName
+from pathcast.schema import ExpandedName, LabelPath
 
 
 def matcher(test: NameTest) -> Callable[[ExpandedName], bool]:

@@ -10,11 +10,10 @@ whole one: each step of it is offered the same nodes, in the same order. So posi
 negations come out right, not only what exists.
 
 Example:
-    >>> from pathcast.query.parser import parse
-    >>> from pathcast.query.static import resolve
+    >>> from pathcast.query import read_query
     >>> text = "count(c/d) > 1 and ../@x = e"
     >>> needs = Needs(None)
-    >>> needs.truth(resolve(parse(text), text, {}), frozenset([Spot((("", "a"), ("", "b")))]))
+    >>> needs.truth(read_query(text, {}), frozenset([Spot((("", "a"), ("", "b")))]))
     >>> sorted(str(need) for need in needs.found)
     ['/a/b/c/d', '/a/b/e', '/a/b/e with content']
 

@@ -20,8 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pathcast.chunking.names import path_text
-from pathcast.schema import LabelPath
-from pathcast.schema.element_paths import ExpandedName
+from pathcast.schema import ExpandedName, LabelPath
 
 
 @dataclass(eq=False, slots=True)

@@ -29,8 +29,7 @@ from typing import Final, Protocol
 from pathcast.chunking.cut import Cut, CutNode, cut_tree
 from pathcast.chunking.filtering_scheme import FilteringScheme
 from pathcast.limits import Limits, StreamBounds
-from pathcast.schema import ElementPaths
-from pathcast.schema.element_paths import ExpandedName
+from pathcast.schema import ElementPaths, ExpandedName
 
 BLOCK_BYTES: Final = 256 * 1024
 """Bytes that are fed at a time: enough to make what a call costs small."""

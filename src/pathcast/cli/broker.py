@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pathcast.cli.columns import in_bytes
-from pathcast.cli.console import extra, guarded, print_settings, say, say_warning
+from pathcast.cli.console import extra, guarded, say, say_warning
 from pathcast.cli.dead_letters import dead_letters
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
-from pathcast.cli.log import (
-    LogFormat,
-    LogFormatOption,
-    LogLevel,
-    LogLevelOption,
-    begin_log,
-    log_start,
-)
+from pathcast.cli.log import LogFormat, LogFormatOption, LogLevel, LogLevelOption
 from pathcast.cli.messages import MESSAGES_HELP, check_standard_input, read_batches
+from pathcast.cli.node_command import Ready, RunOptions, run_node
 from pathcast.cli.options import DescribeOption, NewOption, OverrideOption, SettingsArgument
 from pathcast.cli.queries import read_queries
 from pathcast.errors import ConfigError, PathcastError
@@ -63,39 +58,33 @@ def run_a_broker(
     """
     with extra("net", "pathcast broker run"):
         from pathcast.overlay.xml_content import limits_of, xml_content
-        from pathcast.settings import described, read_settings
         from pathcast.transport.broker import broker_kind
-        from pathcast.transport.events import log_event
         from pathcast.transport.hosted import run_hosted_broker
         from pathcast.transport.process import run_broker
         from pathcast.transport.settings import BrokerSettings, node_settings, policy_of
-    if describe:
-        print_settings(described(BrokerSettings))
-        return ExitCode.OK
-    if file is None:
-        raise typer.BadParameter("name a file")
-    begin_log(log_format, log_level)
-    settings = read_settings(BrokerSettings, file, override or ())
-    name = settings.broker.name
-    limits = limits_of(settings.broker.message_bytes_max)
-    kind = broker_kind(
-        name,
-        [each.name for each in settings.neighbours],
-        members=settings.broker.members,
-        content=xml_content(
-            policy_of(settings.broker),
+
+    async def run(
+        settings: BrokerSettings, ready: Ready, reread: Callable[[], BrokerSettings]
+    ) -> None:
+        limits = limits_of(settings.broker.message_bytes_max)
+        kind = broker_kind(
+            settings.broker.name,
+            [each.name for each in settings.neighbours],
+            members=settings.broker.members,
+            content=xml_content(
+                policy_of(settings.broker),
+                limits=limits,
+                projection=settings.broker.projection,
+                whole_links=[each.name for each in settings.neighbours if not each.projection],
+            ),
+            settings=node_settings(settings),
             limits=limits,
-            projection=settings.broker.projection,
-            whole_links=[each.name for each in settings.neighbours if not each.projection],
-        ),
-        settings=node_settings(settings),
-        limits=limits,
-    )
-    run = run_broker if settings.registration is None else run_hosted_broker
-    reread = lambda: read_settings(BrokerSettings, file, override or ())  # noqa: E731
-    asyncio.run(run(settings, kind, log_start(name), reread, is_new=new))
-    log_event("process.ended", name=name)
-    return ExitCode.OK
+        )
+        run_kind = run_broker if settings.registration is None else run_hosted_broker
+        await run_kind(settings, kind, ready, reread, is_new=new)
+
+    options = RunOptions(file, override, describe, log_format, log_level)
+    return run_node(BrokerSettings, options, lambda settings: settings.broker.name, run)
 
 
 KeptArgument = Annotated[

@@ -70,8 +70,8 @@ def _check_pipeline(pipeline: Path, *, has_takers: bool) -> None:
     Nothing is said where every worker holds all queries.
     """
     with extra("spark", "pathcast check of a pipeline"):
+        from pathcast.spark import load_settings
         from pathcast.spark.placement_explained import explain_placement
-        from pathcast.spark.settings import load_settings
         from pathcast.spark.sources import check_columns
     settings = load_settings(pipeline)
     check_columns(settings.source, settings.output.format)

@@ -14,12 +14,13 @@ import typer
 from pathcast.cli.console import say, say_error, say_warning, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.messages import MESSAGES_HELP, read_batches
-from pathcast.customize.identity import message_id
+from pathcast.customize import message_id
 from pathcast.errors import PeerError, shown
 from pathcast.limits import Limits
 from pathcast.query.query_warnings import warnings_of
 
 if TYPE_CHECKING:
+    from pathcast.cli.reach import Reached
     from pathcast.overlay.deliveries import Dropped
     from pathcast.transport.client import BrokerClient
     from pathcast.transport.disk import InboxCursor
@@ -76,6 +77,13 @@ def say_refused(refused: Sequence[tuple[str, str, str]]) -> ExitCode:
     return ExitCode.REFUSED if refused else ExitCode.OK
 
 
+async def withdraw(nodes: Reached, request: object) -> ExitCode:
+    """Asks a node to take something out, and says why it refuses."""
+    async with nodes.connect() as client:
+        answer: Any = await client.ask(request)
+    return say_refused(answer.refused)
+
+
 def say_warnings(id: str, query: str) -> None:
     """Says which conditions of a query that a node has taken never or always hold.
 
@@ -128,6 +136,20 @@ def cursor_of(after: str) -> int | InboxCursor:
         reason = f"{after!r} is neither POSITION nor POSITION:LIFE"
         raise typer.BadParameter(reason, param_hint="--after")
     return InboxCursor(int(position), int(life)) if colon else int(position)
+
+
+async def print_own_inbox(
+    nodes: Reached,
+    read: Callable[[bytes], dict[str, Any]],
+    after: str,
+    follow: bool,
+    settle: bool,
+) -> ExitCode:
+    """Prints the inbox of the caller at the node that is asked: see `print_inbox`."""
+    async with nodes.connect() as client:
+        name = nodes.client
+        await print_inbox(client, name, read, after=after, follow=follow, settle=settle)
+    return ExitCode.OK
 
 
 async def print_inbox(

@@ -22,12 +22,10 @@ from pathcast.cli.console import answers, extra, say
 from pathcast.cli.exits import ExitCode
 from pathcast.customize import Broker, SubscriptionSnapshot
 from pathcast.errors import ConfigError
-from pathcast.workload.demo import DemoInput, write_demo
+from pathcast.workload import DemoInput, write_demo
 
 if TYPE_CHECKING:
-    from pathcast.spark.settings import PipelineSettings
-    from pathcast.spark.storage import Storage
-    from pathcast.spark.summary import Summary
+    from pathcast.spark import PipelineSettings, Storage, Summary
 
 MARKER = "pipeline.toml"
 """File by which a directory is known as that of an earlier demo, which may be replaced."""
@@ -75,10 +73,9 @@ def demo(
     started = time.monotonic()
     _clear(out)
     with extra("spark", "pathcast demo"):
-        from pathcast.spark.pipeline import run
+        from pathcast.spark import load_settings, run
         from pathcast.spark.progress import progress_on
         from pathcast.spark.session import JVM_OPTIONS, local_session
-        from pathcast.spark.settings import load_settings
     say(f"Writing {messages:,} messages and {queries:,} queries to {out}")
     written = write_demo(
         out,
@@ -159,7 +156,7 @@ def _show_delivery(written: DemoInput, settings: PipelineSettings, summary: Summ
 
 def _first_with_results(output: Storage, summary: Summary) -> tuple[str, int, list[dict[str, Any]]]:
     """The first of the top subscribers who gets results, with all deliveries and those."""
-    from pathcast.spark.outputs import inbox
+    from pathcast.spark import inbox
 
     for subscriber, count in summary.top_subscribers:
         rows = inbox(output, subscriber)

@@ -133,7 +133,7 @@ def _java() -> Diagnosis:
     """The Java that pipelines would use."""
     try:
         with extra("spark", "Java"):
-            from pathcast.spark.java import find_java
+            from pathcast.spark import find_java
         java = find_java()
     except PathcastError as error:
         return Diagnosis("java", None, str(error))

@@ -134,8 +134,8 @@ def _explain_pipeline(
     format_: Format,
 ) -> ExitCode:
     with extra("spark", "the file of a pipeline"):
+        from pathcast.spark import load_settings
         from pathcast.spark.placement_explained import explain_placement
-        from pathcast.spark.settings import load_settings
     settings = load_settings(path)
     limits = read_limits(limit, settings.engine.message_limits())
     content = None if message is None else read_one(message, limits)

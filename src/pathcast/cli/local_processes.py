@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from pathcast.cli.console import say
+from pathcast.cli.console import answers, say
+from pathcast.cli.exits import ExitCode
 from pathcast.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathcast.transport.local_processes import LocalProcesses
 
 PATIENCE_SECONDS = 180.0
+
+T = TypeVar("T")
 
 
 def clear_demo(out: Path, marker: str) -> None:
@@ -29,6 +36,44 @@ def clear_demo(out: Path, marker: str) -> None:
         reason = f"{out} is there and is not an earlier demonstration"
         raise ConfigError("config.invalid", key="--out", reason=reason)
     shutil.rmtree(out)
+
+
+@contextmanager
+def running_anew(processes: LocalProcesses) -> Iterator[None]:
+    """Starts all processes with empty directories; they end with this, and by SIGTERM."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(ExitCode.INTERRUPTED))
+    try:
+        processes.start(processes.names, are_new=True)
+        yield
+    finally:
+        processes.stop(processes.names)
+
+
+async def until_ended(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancels readers; raises what one of them raised before."""
+    # Doubled and foreign deliveries would still come.
+    await asyncio.sleep(1.0)
+    for task in tasks:
+        task.cancel()
+    for result in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(result, Exception):
+            raise result
+
+
+def is_as_expected(what: str, given: Counter[T], expected: Set[T]) -> bool:
+    """Prints how deliveries differ from those of one process; whether they do not.
+
+    Args:
+        what: Their name.
+        given: How often each came.
+        expected: Those of one process.
+    """
+    doubled = sum(count - 1 for count in given.values())
+    lost, foreign = expected - given.keys(), given.keys() - expected
+    out = answers()
+    out.print(f"{what}: {len(given):,}, as one process gives {len(expected):,}")
+    out.print(f"lost: {len(lost)}, doubled: {doubled}, foreign: {len(foreign)}")
+    return not (lost or doubled or foreign)
 
 
 def start_gone(processes: LocalProcesses) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from pathcast.cli.console import say
 from pathcast.cli.messages import PACKED_SUFFIXES, InputMessage
-from pathcast.customize.identity import message_id
+from pathcast.customize import message_id
 from pathcast.errors import (
     KernelMissingError,
     MissingDependencyError,

@@ -22,11 +22,11 @@ from pathcast.cli.clients import (
     SettleOption,
     dropped_row,
     last_position,
-    print_inbox,
+    print_own_inbox,
     publish_files,
-    say_refused,
     say_warnings,
     until_told,
+    withdraw,
 )
 from pathcast.cli.console import extra, guarded, say, say_error, say_warning
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
@@ -151,16 +151,10 @@ async def _subscribe(brokers: Reached, id: str, profile: DeliveryProfile) -> Exi
 
 def unsubscribe(id: IdArgument, reach: CallOptions) -> ExitCode:
     """Take a subscription out; nothing is delivered for it from now on."""
-    return asyncio.run(_unsubscribe(brokers_of(reach), id))
+    nodes = brokers_of(reach)
+    from pathcast.transport.broker import Unsubscribe
 
-
-async def _unsubscribe(brokers: Reached, id: str) -> ExitCode:
-    from pathcast.transport.broker import RequestAccepted, Unsubscribe
-
-    async with brokers.connect() as client:
-        answer = await client.ask(Unsubscribe((id,)))
-    assert isinstance(answer, RequestAccepted)
-    return say_refused(answer.refused)
+    return asyncio.run(withdraw(nodes, Unsubscribe((id,))))
 
 
 def publish(
@@ -229,14 +223,7 @@ def inbox(
         pathcast net inbox --at bern --follow
         pathcast net inbox --at bern --after 35:1234567
     """
-    asyncio.run(_inbox(brokers_of(reach), after, follow, settle))
-    return ExitCode.OK
-
-
-async def _inbox(brokers: Reached, after: str, follow: bool, settle: bool) -> None:
-    async with brokers.connect() as client:
-        name = brokers.client
-        await print_inbox(client, name, delivery_row, after=after, follow=follow, settle=settle)
+    return asyncio.run(print_own_inbox(brokers_of(reach), delivery_row, after, follow, settle))
 
 
 def delivery_row(body: bytes) -> dict[str, Any]:

@@ -11,8 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import signal
-import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,12 +21,21 @@ import typer
 
 from pathcast.cli.console import answers, extra, say, say_warning
 from pathcast.cli.exits import ExitCode
-from pathcast.cli.local_processes import clear_demo, until
+from pathcast.cli.local_processes import (
+    clear_demo,
+    is_as_expected,
+    running_anew,
+    until,
+    until_ended,
+)
 from pathcast.customize import Broker
 from pathcast.model import DeliverMode, Subscription
-from pathcast.workload.documents import generate_documents
-from pathcast.workload.domains import DOMAINS
-from pathcast.workload.subscriptions import SubscriptionParameters, generate_subscriptions
+from pathcast.workload import (
+    DOMAINS,
+    SubscriptionParameters,
+    generate_documents,
+    generate_subscriptions,
+)
 
 if TYPE_CHECKING:
     from pathcast.transport.client import BrokerClient
@@ -91,10 +98,7 @@ def demo(
         for number, each in enumerate(generate_subscriptions(parameters))
     ]
     stream = _messages(messages, seed)
-    # Who ends this ends its brokers.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(ExitCode.INTERRUPTED))
-    try:
-        network.start(network.names, are_new=True)
+    with running_anew(network):
         say(f"{len(network.names)} brokers run")
         expected = _expected(subscriptions, stream)
         say(f"{profiles:,} profiles, {len(stream):,} messages, {len(expected):,} deliveries")
@@ -102,14 +106,9 @@ def demo(
         statuses = asyncio.run(network.statuses())
         drawing = out / "network.svg"
         drawing.write_text(network_map(statuses, network.links), encoding="utf-8")
-    finally:
-        network.stop(network.names)
-    doubled = sum(count - 1 for count in given.values())
-    lost, foreign = expected - given.keys(), given.keys() - expected
+    is_well = is_as_expected("deliveries", given, expected)
     sent = sent_by_flow(statuses.values())
     out_console = answers()
-    out_console.print(f"deliveries: {len(given):,}, as one process gives {len(expected):,}")
-    out_console.print(f"lost: {len(lost)}, doubled: {doubled}, foreign: {len(foreign)}")
     flooded = sum(len(each.body) for each in stream) * (len(network.names) - 1)
     wanted = _wanted_bytes(subscriptions, stream, expected, network.names)
     cut = sum(
@@ -127,7 +126,7 @@ def demo(
     )
     out_console.print(f"map: {drawing}")
     say(f"{time.monotonic() - started:.0f} s in all")
-    return ExitCode.OK if not (lost or doubled or foreign) else ExitCode.REFUSED
+    return ExitCode.OK if is_well else ExitCode.REFUSED
 
 
 def sent_by_flow(statuses: Iterable[Mapping[str, Any] | None]) -> dict[str, int]:
@@ -218,14 +217,8 @@ async def _deliveries(
     say(f"{KILLED} is started again")
     with contextlib.suppress(TimeoutError):
         await until(lambda: sum(len(each.given) for each in readers.values()) >= len(expected))
-    # Whatever is doubled or foreign would still come.
-    await asyncio.sleep(1.0)
     say(f"all delivered: {time.monotonic() - begun:.1f} s")
-    for task in tasks:
-        task.cancel()
-    for result in await asyncio.gather(*tasks, return_exceptions=True):
-        if isinstance(result, Exception):
-            raise result
+    await until_ended(tasks)
     return sum((each.given for each in readers.values()), Counter())
 
 

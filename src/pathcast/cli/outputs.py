@@ -16,8 +16,7 @@ from pathcast.errors import ConfigError
 from pathcast.query.near_names import near
 
 if TYPE_CHECKING:
-    from pathcast.spark.settings import PipelineSettings
-    from pathcast.spark.storage import Storage
+    from pathcast.spark import PipelineSettings, Storage
 
 PIPELINE_FILE = "pipeline.toml"
 
@@ -67,8 +66,8 @@ def inbox(
         pathcast inbox ann --follow --after 41
     """
     with extra("spark", "pathcast inbox"):
+        from pathcast.spark import follow as following
         from pathcast.spark.outputs import KEPT, kept_of, since
-        from pathcast.spark.outputs import follow as following
         from pathcast.spark.writing import as_json_rows
     place, _ = find_output(output)
     if follow:
@@ -102,7 +101,7 @@ def _unknown(place: str | Storage, name: str) -> str | None:
 
     Cost: reads who has subscriptions, where nothing was delivered to this name.
     """
-    from pathcast.spark.outputs import inbox as rows_of
+    from pathcast.spark import inbox as rows_of
     from pathcast.spark.reasons import subscribers_of
 
     # A subscriber who has left has an inbox still.
@@ -191,7 +190,7 @@ def find_output(place: str | None) -> tuple[str | Storage, PipelineSettings | No
     Raises:
         ConfigError: Nothing says where.
     """
-    from pathcast.spark.settings import load_settings
+    from pathcast.spark import load_settings
 
     if place is None:
         if not Path(PIPELINE_FILE).is_file():

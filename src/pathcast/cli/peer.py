@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pathcast.cli.console import answers, extra, guarded, print_settings, say
+from pathcast.cli.console import answers, extra, guarded, say
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.local_processes import end_all, start_gone
-from pathcast.cli.log import (
-    LogFormat,
-    LogFormatOption,
-    LogLevel,
-    LogLevelOption,
-    begin_log,
-    log_start,
-)
+from pathcast.cli.log import LogFormat, LogFormatOption, LogLevel, LogLevelOption
+from pathcast.cli.node_command import Ready, RunOptions, run_node
 from pathcast.cli.options import DescribeOption, NewOption, OverrideOption, SettingsArgument
 from pathcast.cli.peer_client import RING, DirectoryOption, add_clients, peers_of, ring_in
 from pathcast.cli.peer_demo import demo
@@ -64,39 +59,30 @@ def run_a_peer(
         pathcast peer run peer.toml
     """
     with extra("net", "pathcast peer run"):
-        from pathcast.settings import described, read_settings
-        from pathcast.transport.events import log_event
         from pathcast.transport.peer_kind import peer_kind
         from pathcast.transport.peer_settings import PeerSettings
         from pathcast.transport.process import run_broker
-    if describe:
-        print_settings(described(PeerSettings))
-        return ExitCode.OK
-    if file is None:
-        raise typer.BadParameter("name a file")
-    begin_log(log_format, log_level)
-    settings = read_settings(PeerSettings, file, override or ())
-    name = settings.peer.name
-    kind = peer_kind(
-        name,
-        settings.ring.base,
-        settings.ring_settings,
-        settings.filtering_settings,
-        virtual_nodes=settings.ring.virtual_nodes,
-    )
-    asyncio.run(
-        run_broker(
+
+    async def run(settings: PeerSettings, ready: Ready, reread: Callable[[], PeerSettings]) -> None:
+        kind = peer_kind(
+            settings.peer.name,
+            settings.ring.base,
+            settings.ring_settings,
+            settings.filtering_settings,
+            virtual_nodes=settings.ring.virtual_nodes,
+        )
+        await run_broker(
             settings.process,
             kind,
-            log_start(name),
-            lambda: read_settings(PeerSettings, file, override or ()).process,
+            ready,
+            lambda: reread().process,
             settings.listening,
             settings.discovery,
             is_new=new,
         )
-    )
-    log_event("process.ended", name=name)
-    return ExitCode.OK
+
+    options = RunOptions(file, override, describe, log_format, log_level)
+    return run_node(PeerSettings, options, lambda settings: settings.peer.name, run)
 
 
 def up(

@@ -21,11 +21,12 @@ from pathcast.cli.clients import (
     SettleOption,
     dropped_row,
     last_position,
-    print_inbox,
+    print_own_inbox,
     publish_files,
     say_refused,
     say_warnings,
     until_told,
+    withdraw,
 )
 from pathcast.cli.console import extra, guarded, say, say_warning
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
@@ -111,16 +112,10 @@ async def _subscribe(peers: Reached, id: str, query: str) -> ExitCode:
 
 def unsubscribe(id: IdArgument, reach: CallOptions) -> ExitCode:
     """Take a query out; nothing is told of it from now on."""
-    return asyncio.run(_unsubscribe(peers_of(reach), id))
+    nodes = peers_of(reach)
+    from pathcast.transport.peer import Withdraw
 
-
-async def _unsubscribe(peers: Reached, id: str) -> ExitCode:
-    from pathcast.transport.peer import PeerAccepted, Withdraw
-
-    async with peers.connect() as client:
-        answer = await client.ask(Withdraw((id,)))
-    assert isinstance(answer, PeerAccepted)
-    return say_refused(answer.refused)
+    return asyncio.run(withdraw(nodes, Withdraw((id,))))
 
 
 def publish(
@@ -164,14 +159,7 @@ def inbox(
 
         pathcast peer inbox --at p04 --follow
     """
-    asyncio.run(_inbox(peers_of(reach), after, follow, settle))
-    return ExitCode.OK
-
-
-async def _inbox(peers: Reached, after: str, follow: bool, settle: bool) -> None:
-    async with peers.connect() as client:
-        name = peers.client
-        await print_inbox(client, name, _told, after=after, follow=follow, settle=settle)
+    return asyncio.run(print_own_inbox(peers_of(reach), _told, after, follow, settle))
 
 
 def _told(body: bytes) -> dict[str, Any]:

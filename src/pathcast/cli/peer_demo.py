@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
-import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +22,13 @@ import typer
 
 from pathcast.cli.console import answers, extra, say, say_warning
 from pathcast.cli.exits import ExitCode
-from pathcast.cli.local_processes import clear_demo, until
+from pathcast.cli.local_processes import (
+    clear_demo,
+    is_as_expected,
+    running_anew,
+    until,
+    until_ended,
+)
 from pathcast.errors import ConfigError, UnavailableError
 
 if TYPE_CHECKING:
@@ -63,10 +67,7 @@ def demo(
         from pathcast.transport.local_ring import LocalRing
         from pathcast.transport.ring_map import ring_map
     # A peer, which is of the same group of commands, generates nothing.
-    from pathcast.workload.documents import generate_documents
-    from pathcast.workload.domains import DOMAINS
-    from pathcast.workload.parameters import QueryParameters
-    from pathcast.workload.queries import generate_queries
+    from pathcast.workload import DOMAINS, QueryParameters, generate_documents, generate_queries
 
     started = time.monotonic()
     clear_demo(out, MARKER)
@@ -85,30 +86,20 @@ def demo(
     rows = _selective(made, found, queries, len(stream))
     expected = {(id, message) for id, message in found if id in rows}
     say(f"{len(rows):,} queries, {len(stream):,} messages, {len(expected):,} matches expected")
-    # Who ends this ends its peers.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(ExitCode.INTERRUPTED))
-    try:
-        ring.start(ring.names, are_new=True)
+    with running_anew(ring):
         say(f"{len(ring.names)} peers run")
         run = _Run(ring)
         asyncio.run(run.go(rows, stream))
         statuses = asyncio.run(ring.statuses())
         drawing = out / "ring.svg"
         drawing.write_text(ring_map(statuses), encoding="utf-8")
-    finally:
-        ring.stop(ring.names)
-    given = run.matches()
-    lost, foreign = expected - given.keys(), given.keys() - expected
-    doubled = sum(count - 1 for count in given.values())
+    is_well = is_as_expected("matches", run.matches(), expected)
     console = answers()
-    console.print(f"matches: {len(given):,}, as one process gives {len(expected):,}")
-    console.print(f"lost: {len(lost)}, doubled: {doubled}, foreign: {len(foreign)}")
     console.print(f"messages without a proof: {len(stream.keys() - run.proved)}")
     console.print(_loads(statuses))
     console.print(f"map: {drawing}")
     say(f"{time.monotonic() - started:.0f} s in all")
-    whole = not (lost or doubled or foreign or stream.keys() - run.proved)
-    return ExitCode.OK if whole else ExitCode.REFUSED
+    return ExitCode.OK if is_well and stream.keys() <= run.proved else ExitCode.REFUSED
 
 
 def _selective(
@@ -217,13 +208,7 @@ class _Run:
             self._unproved.clear()
             await self._publish(stay[::-1], again)
         say(f"all messages have an outcome: {time.monotonic() - begun:.1f} s")
-        # Whatever is doubled or foreign would still come.
-        await asyncio.sleep(1.0)
-        for task in tasks:
-            task.cancel()
-        for result in await asyncio.gather(*tasks, return_exceptions=True):
-            if isinstance(result, Exception):
-                raise result
+        await until_ended(tasks)
 
     async def _register(self, name: str, rows: Mapping[str, str]) -> None:
         from pathcast.transport.peer import PeerAccepted, Register, StandingQuery

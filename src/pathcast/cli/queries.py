@@ -109,8 +109,8 @@ def read_queries(
     given = read_namespaces(namespace)
     if path.suffix == PIPELINE_SUFFIX and path.is_file():
         with extra("spark", "the file of a pipeline"):
+            from pathcast.spark import load_settings
             from pathcast.spark.last_valid import last_valid_of
-            from pathcast.spark.settings import load_settings
             from pathcast.spark.subscription_places import place_of
         settings = load_settings(path)
         wanted = settings.subscriptions

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,19 +13,12 @@ from pathcast.cli.console import (
     answers,
     extra,
     guarded,
-    print_settings,
     say,
     write_json_line,
 )
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
-from pathcast.cli.log import (
-    LogFormat,
-    LogFormatOption,
-    LogLevel,
-    LogLevelOption,
-    begin_log,
-    log_start,
-)
+from pathcast.cli.log import LogFormat, LogFormatOption, LogLevel, LogLevelOption
+from pathcast.cli.node_command import RunOptions, run_node
 from pathcast.cli.options import DescribeOption, OverrideOption, SettingsArgument
 from pathcast.cli.registry_clients import add_clients
 from pathcast.errors import ConfigError
@@ -67,22 +60,11 @@ def run_a_node(
         pathcast registry run registry.toml
     """
     with extra("net", "pathcast registry run"):
-        from pathcast.settings import described, read_settings
-        from pathcast.transport.events import log_event
         from pathcast.transport.registry_process import run_registry
         from pathcast.transport.registry_settings import RegistrySettings
-    if describe:
-        print_settings(described(RegistrySettings))
-        return ExitCode.OK
-    if file is None:
-        raise typer.BadParameter("name a file")
-    begin_log(log_format, log_level)
-    settings = read_settings(RegistrySettings, file, override or ())
-    name = settings.registry.name
-    reread = lambda: read_settings(RegistrySettings, file, override or ())  # noqa: E731
-    asyncio.run(run_registry(settings, log_start(name), reread, is_new=new))
-    log_event("process.ended", name=name)
-    return ExitCode.OK
+    options = RunOptions(file, override, describe, log_format, log_level)
+    run = partial(run_registry, is_new=new)
+    return run_node(RegistrySettings, options, lambda settings: settings.registry.name, run)
 
 
 StoreArgument = Annotated[

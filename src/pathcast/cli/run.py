@@ -52,10 +52,9 @@ def run(
     with extra("spark", "pathcast run"):
         # What a run begins with is asked for before anything of the pipeline is read.
         import_module("pathcast.spark.session")
-        from pathcast.spark import hidden_lost_connections
-        from pathcast.spark.pipeline import run as run_pipeline
+        from pathcast.spark import hidden_lost_connections, load_settings
+        from pathcast.spark import run as run_pipeline
         from pathcast.spark.progress import progress_on
-        from pathcast.spark.settings import load_settings
     settings = load_settings(pipeline, overrides or [])
     with hidden_lost_connections():
         summary = run_pipeline(settings, progress=progress_on(Console(stderr=True)))

@@ -19,7 +19,7 @@ Source: Diao, Rizvi and Franklin, VLDB 2004, sections 3.2 and 4.2.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from pathcast.customize.message_budgets import MessageBudgets
 from pathcast.customize.selector import Select, Selector
@@ -30,7 +30,6 @@ from pathcast.errors import (
     ResultLimitError,
     UnreadableMessageError,
 )
-from pathcast.evaluation.places import Span
 from pathcast.limits import RESULT_BYTES_FREE, Limits
 from pathcast.message.tags import START_TAG, attribute_defaults, attribute_names
 
@@ -39,13 +38,24 @@ _Made = bytes | PathcastError
 """A message after steps, or why that cannot be said."""
 
 
+class Span(NamedTuple):
+    """An element in the bytes of a message.
+
+    Attributes:
+        start: Byte at which it begins.
+        end: One past its last byte.
+    """
+
+    start: int
+    end: int
+
+
 class Restructuring:
     """Steps, made ready.
 
     Args:
         steps: In order; none leave messages as they are.
         limits: What one message may cost.
-        threads: Threads of one batch.
 
     Raises:
         QuerySyntaxError: A path cannot be used.
@@ -57,10 +67,9 @@ class Restructuring:
         self,
         steps: Steps,
         limits: Limits | None = None,
-        threads: int | None = 1,
     ) -> None:
         self.steps = steps
-        self._series = Restructurings(limits, threads)
+        self._series = Restructurings(limits)
         self._series.set([steps])
 
     def apply(self, messages: Sequence[bytes], done: int = 0) -> list[_Made]:

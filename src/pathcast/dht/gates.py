@@ -22,14 +22,14 @@ from typing import TypeAlias
 from pathcast.evaluation.fragment import Symbol, fragment
 from pathcast.query import CompiledQuery, NormalQuery
 
-__all__ = ["Gate", "Path", "gates_of"]
+__all__ = ["LinearGate", "Path", "gates_of"]
 
 Path: TypeAlias = tuple[Symbol, ...]
 """A state: the labels that lead to it from the start state."""
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class LinearGate:
     """A linear path that is found in every message that satisfies an alternative of a query.
 
     Attributes:
@@ -42,7 +42,7 @@ class Gate:
     is_exact: bool
 
 
-def gates_of(compiled: CompiledQuery) -> tuple[Gate, ...]:
+def gates_of(compiled: CompiledQuery) -> tuple[LinearGate, ...]:
     """One necessary linear path for each alternative of a query: its main path, bare.
 
     Nested paths and predicates are left out, so a query with branches is indexed once an
@@ -56,7 +56,7 @@ def gates_of(compiled: CompiledQuery) -> tuple[Gate, ...]:
         labels = _labels(alternative)
         is_exact = compiled.expression is None and not any(s.stages for s in alternative.steps)
         found[labels] = found.get(labels, False) or is_exact
-    return tuple(Gate(labels, is_exact) for labels, is_exact in found.items())
+    return tuple(LinearGate(labels, is_exact) for labels, is_exact in found.items())
 
 
 def _labels(query: NormalQuery) -> Path:

@@ -137,7 +137,8 @@ class PieceIndexing:
                 self._acknowledging.indexed(asked)
             self._cutting.look(asked.piece, record)
 
-        self._store.change(asked.piece, change, changed)
+        takes_out = isinstance(asked, RemoveQuery)
+        self._store.change(asked.piece, change, changed, takes_out=takes_out)
 
     def fetch_top(self, asked: FetchTop, answer: Answer) -> None:
         """Give a publisher the states and links of the start state's piece."""

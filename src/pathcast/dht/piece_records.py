@@ -7,7 +7,8 @@ anybody who has a key comes to its piece from any piece that it has ever been in
 gives a part away needs to remember nothing else. No link's key begins with another's.
 
 A link also says what is *read* behind it: which labels, and how many elements deep. That is what
-has to travel. It grows with the queries that pass, and never shrinks.
+has to travel. It grows with the queries that pass, and never shrinks; of more than 128 labels
+every element is read.
 
 Example:
     >>> entry = Entry("r1", "s1", "p", "/a/b", (), True)
@@ -61,6 +62,10 @@ Short = Annotated[str, Meta(max_length=256)]
 Text = Annotated[str, Meta(max_length=65_536)]
 
 _REMOVED_MAX = 256
+_LABELS_MAX: Final = 128
+"""Labels that are read behind a link one by one."""
+
+_ANY: Final = "*"
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -87,7 +92,7 @@ class Reads(msgspec.Struct, frozen=True, array_like=True):
     """The parts of the elements in an active element that are read.
 
     Attributes:
-        labels: As in keys, ascending.
+        labels: As in keys, ascending; `*` alone if it is among them.
         levels: How many elements deep; None: as deep as it goes.
     """
 
@@ -172,7 +177,7 @@ def covering(key: str, keys: Container[str]) -> str | None:
 
 def joined(first: Reads, second: Reads) -> Reads:
     """Unite two sets of reads."""
-    labels = tuple(sorted({*first.labels, *second.labels}))
+    labels = _as_read({*first.labels, *second.labels})
     is_endless = first.levels is None or second.levels is None
     return Reads(labels, None if is_endless else max(first.levels or 0, second.levels or 0))
 
@@ -189,10 +194,16 @@ def read_behind(state: str, key: str, beyond: Reads = NOTHING) -> Reads:
     names = [label for label in labels if label != "$"]
     is_endless = beyond.levels is None or len(names) < len(labels)
     found = Reads(
-        tuple(sorted({*names, *beyond.labels})),
+        _as_read({*names, *beyond.labels}),
         None if is_endless else len(names) + (beyond.levels or 0),
     )
     return NOTHING if not found.labels else found
+
+
+def _as_read(labels: set[str]) -> tuple[str, ...]:
+    """Labels in order, or the one that stands for all of them and more."""
+    is_any = _ANY in labels or len(labels) > _LABELS_MAX
+    return (_ANY,) if is_any else tuple(sorted(labels))
 
 
 def with_passed(record: PieceRecord, link: str, key: str) -> PieceRecord:

@@ -25,6 +25,7 @@ class _Change:
     make: Callable[[PieceRecord], PieceRecord]
     then: Callable[[PieceRecord | None], None]
     is_first: bool
+    takes_out: bool
 
 
 class _Known(NamedTuple):
@@ -75,6 +76,7 @@ class PieceStore:
         then: Callable[[PieceRecord | None], None],
         *,
         first: bool = False,
+        takes_out: bool = False,
     ) -> None:
         """Change what is under a key when the event is over, with all else that changes it then.
 
@@ -85,10 +87,11 @@ class PieceStore:
                 can hold it; then it may have been stored all the same.
             first: Before all that waits, and with twice the room: whoever makes a full record
                 smaller keeps for a while what it takes out.
+            takes_out: With twice the room: it makes a full record smaller, or little larger.
         """
         queue = self._changes.setdefault(key, [])
         place = self._being_made.get(key, 0) if first else len(queue)
-        queue.insert(place, _Change(change, then, first))
+        queue.insert(place, _Change(change, then, first, takes_out or first))
         if not self._changed:
             self._courier.at_end(self._begin)
         self._changed[key] = None
@@ -133,9 +136,8 @@ class PieceStore:
                 return
             before = self._decoded(key, value)
             count = 1 if queue[0].is_first else min(len(queue), _CHANGES_MAX)
-            room = RECORD_MAX if queue[0].is_first else RECORD_MAX // 2
             records, data = self._made(before, queue[:count])
-            while len(data) > room and count > 1:
+            while len(data) > _room(queue[:count]) and count > 1:
                 count //= 2
                 records, data = self._made(before, queue[:count])
             record = records[-1]
@@ -151,7 +153,7 @@ class PieceStore:
                     self._change(key, left - 1)
                 else:
                     stored(records, count)
-            elif len(data) > room:
+            elif len(data) > _room(queue[:count]):
                 given_up(queue[:1])
             else:
                 self._substrate.write(key, data, value.version, written)
@@ -225,3 +227,8 @@ class PieceStore:
         if len(self._known) >= _KNOWN_MAX:
             self._known.clear()
         self._known[key] = _Known(version, record)
+
+
+def _room(changes: Sequence[_Change]) -> int:
+    """Bytes that a record may have after some changes."""
+    return RECORD_MAX if all(each.takes_out for each in changes) else RECORD_MAX // 2

@@ -36,8 +36,7 @@ from pathcast.kernel import parse as parse_message
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.model import MatcherOptions, MessageBytes, Query
-from pathcast.query import compile_query, parse
-from pathcast.query.static import resolve
+from pathcast.query import compile_query, read_query
 
 __all__ = ["Explanation", "explain_query"]
 
@@ -114,7 +113,7 @@ def _alone(query: Query) -> KernelIndex:
 def _told(query: Query, tree: MessageTree, limits: Limits) -> ExpressionExplanation | None:
     """Find the nodes of every part of the query; None over the limit."""
     namespaces = query.namespaces or {}
-    resolved = resolve(parse(query.text), query.text, namespaces)
+    resolved = read_query(query.text, namespaces)
     try:
         return Walk(tree, namespaces, limits.evaluation_steps_max).query(resolved)
     except OverBudgetError:

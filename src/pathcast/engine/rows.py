@@ -32,8 +32,8 @@ from pathcast.errors import (
     UnusableRowError,
 )
 from pathcast.model import DELIVER_MODES, Query, RegisterReport, Subscription
+from pathcast.query import check_length
 from pathcast.query.names import are_texts, is_text
-from pathcast.query.parser import check_length
 
 _Row = TypeVar("_Row", Query, Subscription)
 

@@ -1,9 +1,6 @@
 """The native kernel, entered through `pathcast.boundary`.
 
-It hands batches over and turns what comes back into Pathcast's own values and errors. The kernel
-compiles the usual notation of queries itself; a query that it declines goes through
-`pathcast.query`, which gives its alternatives and its expression (and then the kernel takes them)
-or the error that the user sees.
+It hands batches over and turns what comes back into Pathcast's own values and errors.
 
 It decides nothing about queries or messages.
 
@@ -25,7 +22,6 @@ from pathcast.errors import (
     DuplicateQueryError,
     KernelBugError,
     PathcastError,
-    QuerySyntaxError,
     SnapshotFormatError,
     UnknownQueryError,
     error_for,
@@ -38,7 +34,8 @@ from pathcast.kernel.streams import check_stream as check_stream
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, TreeDetails
 from pathcast.model import MatcherOptions, Query, RegisterReport
-from pathcast.query import CompiledQuery, Population, compile_query
+from pathcast.query import Population
+from pathcast.query.refusals import Refusal, error_of
 
 
 def version() -> str:
@@ -98,6 +95,15 @@ def parse(message: bytes, limits: Limits, encoding: str | None = None) -> Messag
     return MessageTree(**{**answer, "details": TreeDetails(**answer["details"])})
 
 
+def _error_of(query: Query, namespaces: Mapping[str, str], refusal: Refusal) -> PathcastError:
+    if refusal.code == "query.duplicate":
+        return DuplicateQueryError("query.duplicate", id=query.id)
+    if refusal.code == "kernel.bug":
+        reason = f"the evaluator does not take the expression of {query.text!r}"
+        return KernelBugError("kernel.bug", reason=reason)
+    return error_of(refusal, query.text, {**namespaces, **(query.namespaces or {})})
+
+
 class KernelIndex:
     """A set of queries that changes while messages flow."""
 
@@ -108,55 +114,13 @@ class KernelIndex:
     def register(self, queries: Sequence[Query], namespaces: Mapping[str, str]) -> RegisterReport:
         """Adds queries, each whole or not at all.
 
-        Cost: about 1 µs a query in the usual notation; 0.2 to 1 ms in any other, once for equal
-        texts of one call.
+        Cost: about 1 µs a query in the usual notation; some 10 µs in any other.
         """
-        bindings = dict(namespaces)
         rows = queries if isinstance(queries, list) else list(queries)
         with native_errors():
-            left_over = self._index.register(rows, bindings)
-        errors: dict[int, PathcastError] = {}
-        # Subscribers ask alike: what two queries of one call share is compiled once.
-        known: dict[tuple[str, int], CompiledQuery] = {}
-        for row, reason in left_over:
-            query = rows[row]
-            try:
-                if reason == "duplicate":
-                    raise DuplicateQueryError("query.duplicate", id=query.id)
-                self._register_slowly(query, bindings, known)
-            except (QuerySyntaxError, DuplicateQueryError, KernelBugError) as error:
-                errors[row] = error
+            refused = self._index.register(rows, dict(namespaces))
+        errors = {row: _error_of(rows[row], namespaces, Refusal(*why)) for row, why in refused}
         return RegisterReport.of(rows, errors)
-
-    def _register_slowly(
-        self,
-        query: Query,
-        bindings: Mapping[str, str],
-        known: dict[tuple[str, int], CompiledQuery],
-    ) -> None:
-        """Registers what the fast compiler has declined.
-
-        Raises:
-            QuerySyntaxError: The query cannot be used.
-            DuplicateQueryError: Its id is taken.
-            KernelBugError: The kernel does not take what `pathcast.query` has made of it. The
-                others of the call must not suffer from that, so it is reported like their errors.
-        """
-        merged = {**bindings, **(query.namespaces or {})}
-        # Queries of one file share the object of their namespaces, which outlives the call.
-        key = (query.text, id(query.namespaces))
-        compiled = known.get(key)
-        if compiled is None:
-            compiled = known[key] = compile_query(query.text, merged)
-        with native_errors():
-            taken = self._index.register_compiled(
-                query.id, query.text, merged, compiled.texts, compiled.expression
-            )
-        if taken is None:
-            reason = f"{compiled.texts} and {compiled.expression!r} are declined"
-            raise KernelBugError("kernel.bug", reason=reason)
-        if not taken:
-            raise DuplicateQueryError("query.duplicate", id=query.id)
 
     def remove(self, ids: Sequence[str]) -> None:
         """Takes queries out: a bit each; what they occupy goes with the next freeze or compact."""

@@ -55,6 +55,7 @@ CODES: Final[Mapping[str, Code]] = MappingProxyType(
             Code("PL201", "error", "the condition cannot hold"),
             Code("PL202", "warning", "the condition always holds"),
             Code("PL203", "info", "every message satisfies the query"),
+            Code("PL204", "warning", "the meaning depends on the language"),
             Code("PL301", "info", "the query is equal to another one"),
             Code("PL302", "info", "the query is covered by another one"),
             Code("PL303", "info", "not all pairs of queries were compared"),

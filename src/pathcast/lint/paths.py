@@ -8,11 +8,10 @@ next mistake.
 
 Example:
     >>> from pathcast.lint.structure import structure_of_dtd
-    >>> from pathcast.query import parse
-    >>> from pathcast.query.static import resolve
+    >>> from pathcast.query import read_query
     >>> from pathcast.schema import parse_dtd
     >>> structure = structure_of_dtd(parse_dtd("<!ELEMENT a (b)><!ELEMENT b EMPTY>"))
-    >>> expr = resolve(parse("/a/bb"), "/a/bb", {})
+    >>> expr = read_query("/a/bb", {})
     >>> for issue in PathChecker(structure, {}).issues(expr):
     ...     print(issue.code, issue.offset, issue.message, issue.fix)
     PL101 3 no element of the DTD is called `bb` did you mean `b`?

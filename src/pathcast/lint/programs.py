@@ -5,7 +5,7 @@ its variable was bound.
 
 Example:
     >>> from pathcast.lint.structure import structure_of_dtd
-    >>> from pathcast.query.xquery.parser import parse
+    >>> from pathcast.query.xquery.reader import parse
     >>> from pathcast.schema import parse_dtd
     >>> checker = PathChecker(structure_of_dtd(parse_dtd("<!ELEMENT a (b)><!ELEMENT b EMPTY>")), {})
     >>> text = "for $x in //a return <r>{$x/bb}</r>"

@@ -106,10 +106,6 @@ class InterestTables(Protocol):
         """Return the entries of an origin."""
         ...
 
-    def from_scratch(self) -> Mapping[str, frozenset[str]]:
-        """Compute `told` for each neighbour without the state kept so far."""
-        ...
-
     def route(self, bodies: Sequence[bytes]) -> Sequence[Set[str]]:
         """For each message the origins that may want it; never one too few."""
         ...

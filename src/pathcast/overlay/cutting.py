@@ -244,10 +244,6 @@ class ToldCuts:
         """Implement `Interests.entries`."""
         return self._all.entries(origin)
 
-    def from_scratch(self) -> dict[str, frozenset[str]]:
-        """Implement `Interests.from_scratch`."""
-        return {name: self._told(name, all) for name, all in self._all.from_scratch().items()}
-
     def _told(self, name: str, entries: frozenset[str]) -> frozenset[str]:
         instead = _Kinds(entries).instead(name in self._plain)
         return entries if instead is None else frozenset([instead])

@@ -31,7 +31,7 @@ from typing import Final
 from pathcast.customize.before_steps import paths_before
 from pathcast.customize.steps import Steps
 from pathcast.query import Namespaces, NormalQuery, canonical_text, compile_subscription, normalise
-from pathcast.query.alternatives import COVERED_MAX
+from pathcast.query.containment import COVERED_MAX
 from pathcast.query.covering import Alternatives
 from pathcast.query.widening import linear_paths
 
@@ -135,7 +135,7 @@ def disjuncts_of(
     Returns:
         Canonical texts, sorted, without duplicates; `/*`, any message, where nothing is known that
         must be there; none where the profile can never be satisfied. An entry for each disjunct
-        of the profile, however many there are (`pathcast.query.moving.ALTERNATIVES_MAX`).
+        of the profile, however many there are (`pathcast.query.ALTERNATIVES_MAX`).
 
     Raises:
         QuerySyntaxError: It is neither XPath nor XQuery.

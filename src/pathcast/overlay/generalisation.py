@@ -14,12 +14,10 @@ Example:
     >>> generalise = Generalisation({shape_of(entries[0]): "one path"})
     >>> generalise(entries[3]), generalise("/other")
     ("/m/q[@sym='A3']", '/other')
-    >>> common_entry([Disjunct.of(entry) for entry in ("/a/b and /c[@x]", "/a/b and /d")]).text
-    '/a/b'
 
 Source: Diao, Rizvi and Franklin, VLDB 2004, section 4.2.1 (content generalisation in Collect() and
 Aggregate(); methods by example). Differs: the paper says nothing of when to use which; its one
-method in full, the paths common to all disjuncts, is a point beside the curve.
+method in full, the paths common to all disjuncts, is a point beside the curve and not made here.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ from pathcast.model import Query
 from pathcast.overlay.covered import weigh
 from pathcast.overlay.disjuncts import Disjunct
 from pathcast.query import NormalQuery
-from pathcast.query.alternatives import ANY_MESSAGE
+from pathcast.query.normal import ANY_MESSAGE
 from pathcast.query.widening import (
     any_name,
     anywhere,
@@ -137,30 +135,21 @@ def _read(entry: str) -> Disjunct:
     return Disjunct.of(entry)
 
 
-def common_entry(disjuncts: Iterable[Disjunct]) -> Disjunct:
-    """The paths that all disjuncts have, which is the paper's method; any message, if none."""
-    paths = [frozenset(each.paths) for each in disjuncts]
-    shared = frozenset.intersection(*paths) if paths else frozenset()
-    return Disjunct.all_of(shared or (NormalQuery(ANY_MESSAGE),))
-
-
 @dataclass(frozen=True)
 class Generalisation:
     """Which level entries are at.
 
     Attributes:
         levels: Shape -> level.
-        other: The level of entries of all other shapes.
     """
 
     levels: Mapping[str, str] = field(default_factory=dict)
-    other: str = EXACTLY
 
     def __call__(self, entry: str) -> str:
         """The entry that is told in its place."""
         if not self.levels:
-            return at_level(entry, self.other)
-        return at_level(entry, self.levels.get(shape_of(entry), self.other))
+            return entry
+        return at_level(entry, self.levels.get(shape_of(entry), EXACTLY))
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from pathcast.customize import Broker as Engine
 from pathcast.model import Subscription
 from pathcast.partition import Placement
 from pathcast.query import Population
-from pathcast.store.records import BrokerRecord
+from pathcast.store import BrokerRecord
 
 
 def distance(one: str, other: str) -> int:

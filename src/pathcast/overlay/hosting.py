@@ -45,7 +45,7 @@ from pathcast.overlay.registration_messages import (
 )
 from pathcast.overlay.schemas import check_schema
 from pathcast.protocol import Deliver, Effect, Send, Wake
-from pathcast.store.records import (
+from pathcast.store import (
     BrokerRecord,
     CatalogRecord,
     ChangeRecord,
@@ -103,8 +103,6 @@ class Hosting:
         broker: The part; its address and token are set by whoever plays it.
         records: The store.
         lease_seconds: The lease expires after so many without a renewal.
-        waits: Whether a profile is said to be known only once `in_force` is called for it; else as
-            soon as this node has it.
 
     Attributes:
         profiles: Those that it hosts, by id, paused ones among them.
@@ -118,7 +116,6 @@ class Hosting:
         records: LeaseStore,
         *,
         lease_seconds: float = 10.0,
-        waits: bool = False,
     ) -> None:
         self.name = name
         self.id = broker.id
@@ -127,7 +124,6 @@ class Hosting:
         self.sources: dict[str, SourceRecord] = {}
         self._described = broker
         self._records = records
-        self._waits = waits
         self._position = 0
         self._is_serving = False
         self._untold: list[Effect] = []
@@ -322,7 +318,7 @@ class Hosting:
         """Whether it is said to be known only once it is in force, which it is not."""
         is_served = profile.pending and profile.state == "active"
         known = self._in_force.get(profile.id)
-        return self._waits and is_served and known != version_of(profile)
+        return is_served and known != version_of(profile)
 
     def _follow(self) -> None:
         """Takes in what has changed of its sources, their catalogs and its profiles."""

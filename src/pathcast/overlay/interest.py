@@ -29,7 +29,7 @@ Differs: one table for each neighbour of a spanning tree in place of one for eac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -173,22 +173,6 @@ class Interests:
     def entries(self, origin: str) -> frozenset[str]:
         """All that an origin asks for, as it said it. Cost: linear in all entries."""
         return self._entries.of(origin)
-
-    def from_scratch(self) -> dict[str, frozenset[str]]:
-        """Neighbour -> what it must have been told; nothing of what was made on the way is used.
-
-        Cost: with covering, a comparison for each two entries.
-        """
-        seen_by: dict[str, set[str]] = {name: set() for name in self._neighbours}
-        for entry, origins in self._entries.items():
-            general = self._policy.generalise(entry) if self._policy.generalise else entry
-            for name, wanted in seen_by.items():
-                if any(origin != name for origin in origins):
-                    wanted.add(general)
-        if not self._policy.covering:
-            return {name: frozenset(wanted) for name, wanted in seen_by.items()}
-        ranked = {entry: RankedEntry(entry) for entry in set().union(*seen_by.values())}
-        return {name: _uncovered(wanted, ranked) for name, wanted in seen_by.items()}
 
     def __len__(self) -> int:
         """Distinct entries, before they are made fewer."""
@@ -355,12 +339,3 @@ def _who_may_notice(was: _Audience, now: _Audience, names: tuple[str, ...]) -> I
         return iter(names)
     others = {was.other, now.other}
     return (name for name in names if name in others)
-
-
-def _uncovered(entries: set[str], ranked: Mapping[str, RankedEntry]) -> frozenset[str]:
-    """The entries that no other one stands before."""
-    return frozenset(
-        entry
-        for entry in entries
-        if not any(ranked[general].stands_before(ranked[entry]) for general in entries)
-    )

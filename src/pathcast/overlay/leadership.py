@@ -13,11 +13,11 @@ from typing import Protocol, TypeVar
 from pathcast.errors import PathcastError, StoreError
 from pathcast.overlay.registration_messages import NotLeading, RegistrationRefused
 from pathcast.protocol import Effect, Send
-from pathcast.store.leases import Lease
-from pathcast.store.records import (
+from pathcast.store import (
     BrokerRecord,
     CatalogRecord,
     ChangeRecord,
+    Lease,
     ProfileRecord,
     Record,
     Removal,

@@ -20,7 +20,7 @@ Source: docs/adr/0015; leader epochs of replicated logs are the same idea.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, TypeAlias
 
 from msgspec import Meta
@@ -31,7 +31,9 @@ __all__ = [
     "begun",
     "common_end",
     "do_agree",
+    "had_of_lives",
     "has_numbered",
+    "known_end",
     "life_at",
     "with_former",
 ]
@@ -75,6 +77,36 @@ def common_end(mine: Lives, theirs: Lives, position: int) -> int:
     ends = [min(_end(mine, one), _end(theirs, one), position) for one in shared]
     begin = theirs[0][1] if theirs else 0
     return max(ends, default=min(begin, position))
+
+
+def had_of_lives(mine: Lives, position: int, common: int) -> dict[int, int]:
+    """The positions of a history that another one has not, up to the last one that was had.
+
+    Args:
+        mine: The history that is left.
+        position: The last position of it that was had.
+        common: The last one that the other history has as well.
+
+    Returns:
+        Life -> the last position that it numbered, of each life with positions after `common`. A
+        life numbers a position once, so this names messages in any history that has the life.
+    """
+    ends = ((one[0], min(_end(mine, one), position)) for one in mine if one[1] < position)
+    return {life: end for life, end in ends if life and end > common}
+
+
+def known_end(lives: Lives, had: Mapping[int, int], position: int) -> int:
+    """The last position up to which a history has only what was had.
+
+    Args:
+        lives: The history.
+        had: As of `had_of_lives`, of histories that were left.
+        position: Up to here all was had.
+    """
+    for one in lives:
+        if _end(lives, one) > position >= one[1]:
+            position = max(position, min(_end(lives, one), had.get(one[0], 0)))
+    return position
 
 
 def with_former(mine: Lives, theirs: Lives, position: int) -> Lives:

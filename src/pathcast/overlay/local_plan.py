@@ -54,7 +54,7 @@ class XmlProfiles:
 
     def entries(self, profile: DeliveryProfile) -> tuple[str, ...]:
         """Implement `Profiles.entries`."""
-        return _entries(profile, True, self._projection)
+        return _entries(profile, self._projection)
 
     def add(self, subscription: str, profile: DeliveryProfile) -> None:
         """Implement `Profiles.add`."""
@@ -98,29 +98,28 @@ def _version() -> str:
 
 
 @lru_cache(maxsize=100_000)
-def _entries(profile: DeliveryProfile, is_native: bool, projection: bool) -> tuple[str, ...]:
+def _entries(profile: DeliveryProfile, projection: bool) -> tuple[str, ...]:
     """Popular profiles are asked for at many hosts, and again when a broker starts.
 
     Cost: as `_paths` and `before_steps`, and that of `cut_entry`.
     """
     steps = parse_steps(profile.steps, dict(profile.namespaces))
-    paths = (before_steps(path, steps) for path in _paths(profile, is_native))
+    paths = (before_steps(path, steps) for path in _paths(profile))
     cut = cut_entry(_asked(profile), steps) if projection else WHOLE
     return (*dict.fromkeys(paths), cut)
 
 
-def _paths(profile: DeliveryProfile, is_native: bool) -> tuple[str, ...]:
+def _paths(profile: DeliveryProfile) -> tuple[str, ...]:
     """The routing entries, of messages after the steps.
 
     Cost: some microseconds for a path whose conditions are about values, of which the kernel says
     what `disjuncts_of` would; else as `disjuncts_of`.
     """
-    if is_native:
-        from pathcast.kernel import canonical_form
+    from pathcast.kernel import canonical_form
 
-        text = canonical_form(profile.query, dict(profile.namespaces))
-        if text is not None and is_linear(text):
-            return (text,)
+    text = canonical_form(profile.query, dict(profile.namespaces))
+    if text is not None and is_linear(text):
+        return (text,)
     return disjuncts_of(profile.query, dict(profile.namespaces), profile.deliver)
 
 

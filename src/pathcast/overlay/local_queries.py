@@ -16,7 +16,14 @@ import msgspec
 
 from pathcast.overlay.content import Verdict
 from pathcast.overlay.deliveries import InboxDelivery, Undecided
-from pathcast.overlay.lives import Lives, common_end, with_former
+from pathcast.overlay.lives import (
+    LIVES_MAX,
+    Lives,
+    common_end,
+    had_of_lives,
+    known_end,
+    with_former,
+)
 from pathcast.overlay.messages import StreamMessage
 from pathcast.overlay.outcome import EventEffects
 from pathcast.overlay.safeguards import BrokerSafeguards
@@ -41,11 +48,13 @@ class KeptCursor(msgspec.Struct, frozen=True, array_like=True):
             0: less the number of the last stream that is over.
         position: Up to which they have had everything.
         lives: History that the position is of; none in files of before there were any.
+        left: Of histories that were left, each life and the last position of it that was had.
     """
 
     number: int = 0
     position: int = 0
     lives: Lives = ()
+    left: Lives = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,22 +117,26 @@ class LocalQueries:
     def begin(self, root: str, number: int, lives: Lives) -> KeptCursor:
         """Where subscribers begin to follow a stream.
 
-        In another stream than the one that they followed, they begin after what is the same in
-        both, and this is kept.
+        In another stream than the one that they followed, they begin after what they have had of
+        its history, in that stream or in one before it, and this is kept.
         """
         kept = self._cursors.get(root, KeptCursor())
         if kept.number == number:
             return kept
-        position = common_end(kept.lives, lives, kept.position) if self._safeguards.lives else 0
-        made = self._cursors[root] = KeptCursor(
-            number, position, with_former(kept.lives, lives, position)
-        )
+        common = common_end(kept.lives, lives, kept.position) if self._safeguards.lives else 0
+        had = dict(kept.left)
+        for life, end in had_of_lives(kept.lives, kept.position, common).items():
+            had[life] = max(end, had.pop(life, 0))  # the latest is last
+        position = known_end(lives, had, common) if self._safeguards.left else common
+        former = with_former(kept.lives, lives, common)
+        left = tuple(had.items())[-LIVES_MAX:]
+        made = self._cursors[root] = KeptCursor(number, position, former, left)
         self._outcome.save(f"cursor/{root}", made)
         return made
 
     def keep_cursor(self, stream: Stream) -> None:
         """Keeps how far subscribers have had a stream, if that is not kept."""
-        if self._cursors.get(stream.root) != _cursor_of(stream):
+        if self._cursors[stream.root] != self._cursor_of(stream):
             self._outcome.effects.append(self._cursor(stream))
 
     def add(self, stream: Stream, messages: Sequence[StreamMessage]) -> None:
@@ -186,9 +199,9 @@ class LocalQueries:
         return one.considers >= self._subscriptions.ticket(subscription.name)
 
     def _cursor(self, stream: Stream) -> Save:
-        kept = self._cursors[stream.root] = _cursor_of(stream)
+        kept = self._cursors[stream.root] = self._cursor_of(stream)
         return Save(f"cursor/{stream.root}", msgspec.msgpack.encode(kept))
 
-
-def _cursor_of(stream: Stream) -> KeptCursor:
-    return KeptCursor(stream.number, stream.cursor, stream.lives)
+    def _cursor_of(self, stream: Stream) -> KeptCursor:
+        left = self._cursors[stream.root].left
+        return KeptCursor(stream.number, stream.cursor, stream.lives, left)

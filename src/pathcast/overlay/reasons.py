@@ -13,26 +13,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pathcast.engine import QueryIndex
-from pathcast.limits import Limits
 from pathcast.model import Query
 
 __all__ = ["entries_that_hold"]
 
 
-def entries_that_hold(
-    entries: Iterable[str], body: bytes, limits: Limits | None = None
-) -> list[str]:
+def entries_that_hold(entries: Iterable[str], body: bytes) -> list[str]:
     """Entries of one neighbour that a message satisfies, sorted.
 
     Args:
         entries: What the neighbour told; what are no paths (offers for cutting) are passed over.
         body: The message; of one that is none no entry holds.
-        limits: What the message may cost.
 
     Cost: some microseconds an entry: all are compiled anew, for this message.
     """
     paths = sorted(entry for entry in entries if entry.startswith("/"))
-    index = QueryIndex(limits=limits)
+    index = QueryIndex()
     index.register([Query(entry, entry) for entry in paths])
     (result,) = index.matcher(threads=1).match_batch([body])
     return sorted(result.query_ids)

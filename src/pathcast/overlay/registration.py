@@ -42,11 +42,13 @@ from pathcast.overlay.registration_messages import (
 from pathcast.overlay.registry_view import RegistryView
 from pathcast.overlay.schemas import check_schema
 from pathcast.protocol import Effect, Send, Wake
-from pathcast.store.records import CatalogRecord, ProfileRecord, Record, SourceRecord, check_record
+from pathcast.store import CatalogRecord, ProfileRecord, Record, SourceRecord, check_record
 
 LEASE: Final = "registration"
 TOLD_AT_ONCE: Final = 256
 """Pending sources and profiles that are told again in one go."""
+AGAIN_SECONDS: Final = 1.0
+"""After so many a broker that has not answered is told again."""
 
 
 class RegistrationNode:
@@ -57,7 +59,6 @@ class RegistrationNode:
         records: The store.
         choice: Chooses hosts.
         lease_seconds: The lease expires after so many without a renewal.
-        again_seconds: A broker that does not answer is told again after so many.
     """
 
     def __init__(
@@ -67,14 +68,12 @@ class RegistrationNode:
         choice: HostChoice,
         *,
         lease_seconds: float = 10.0,
-        again_seconds: float = 1.0,
     ) -> None:
         self.name = name
         self.leadership = Leadership(records, LEASE, name, lease_seconds)
         self.view = RegistryView()
         self._records = records
         self._choice = choice
-        self._again_seconds = again_seconds
         # Who waits here for an answer. After a take-over the request comes again.
         self._waiting: dict[str, tuple[str, str]] = {}
 
@@ -144,7 +143,7 @@ class RegistrationNode:
                 return [Send(sender, SourceRegistered(request, id, broker.id, broker.address))]
             return [Send(sender, InterestRegistered(request, id, broker.id, broker.address))]
         self._waiting[id] = (sender, request)
-        return [*self._told(record), Wake("again", self._again_seconds)]
+        return [*self._told(record), Wake("again", AGAIN_SECONDS)]
 
     def _known(self, sender: str, message: RootKnows | HostKnows) -> Sequence[Effect]:
         """A broker knows: that is written, and then whoever asked is answered."""
@@ -179,13 +178,13 @@ class RegistrationNode:
             if error.code == "store.deposed":
                 self.leadership.lease = None
                 return []
-            return [Wake("again", self._again_seconds)]
+            return [Wake("again", AGAIN_SECONDS)]
         told = [effect for record in found if record is not None for effect in self._told(record)]
         # Those that were told go to the end.
         for key in keys:
             del self.view.pending[key]
             self.view.pending[key] = None
-        return [*told, Wake("again", self._again_seconds)]
+        return [*told, Wake("again", AGAIN_SECONDS)]
 
     def _told(self, record: SourceRecord | ProfileRecord) -> Sequence[Effect]:
         broker = self.view.brokers.get(_broker_of(record))

@@ -27,7 +27,7 @@ import msgspec
 from msgspec import Meta
 
 from pathcast.model import DeliverMode
-from pathcast.store.records import (
+from pathcast.store import (
     ID_BYTES_MAX,
     LABELS_MAX,
     QUERY_BYTES_MAX,

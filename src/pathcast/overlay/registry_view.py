@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from pathcast.errors import StoreError
 from pathcast.overlay.leadership import LeaseStore
-from pathcast.store.records import BrokerRecord, ChangeRecord, ProfileRecord, SourceRecord
+from pathcast.store import BrokerRecord, ChangeRecord, ProfileRecord, SourceRecord
 
 
 @dataclass

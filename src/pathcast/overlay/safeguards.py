@@ -33,6 +33,7 @@ class BrokerSafeguards:
         numbers: A root takes no message of a publisher twice that numbers them.
         consider: A subscription is not given a message that was cut before it was known.
         lives: A root whose followers have had what it does not know begins another stream.
+        left: A host that comes back to a history that it had left knows what it has had of it.
         elder: Of two processes of one name, the one that began earlier takes nothing any more.
         steps: A host does the steps of a profile that were not done on the way, and no others.
     """
@@ -57,6 +58,7 @@ class BrokerSafeguards:
     numbers: bool = True
     consider: bool = True
     lives: bool = True
+    left: bool = True
     elder: bool = True
     steps: bool = True
 

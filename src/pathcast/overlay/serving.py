@@ -29,9 +29,9 @@ from pathcast.overlay.hosting import Served, subscriber_of, version_of
 from pathcast.overlay.messages import TEXT_MAX, SourceEntry
 from pathcast.overlay.subscriptions import HostedSubscription
 from pathcast.protocol import Deliver, Effect
-from pathcast.store.records import CatalogRecord, ChangeRecord
-from pathcast.store.records import ProfileRecord as RegisteredProfile
-from pathcast.store.records import SourceRecord as RegisteredSource
+from pathcast.store import CatalogRecord, ChangeRecord
+from pathcast.store import ProfileRecord as RegisteredProfile
+from pathcast.store import SourceRecord as RegisteredSource
 
 __all__ = ["Planes", "kept_for"]
 

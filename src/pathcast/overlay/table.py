@@ -25,7 +25,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pathcast.engine.routing import Router, RoutingTable
+from pathcast.engine import Router, RoutingTable
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.model import RoutingEntry

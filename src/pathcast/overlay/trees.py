@@ -22,12 +22,11 @@ Source: 001, section 3.2: a broadcast tree for each broker; how it is made is le
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 __all__ = [
     "Edge",
     "Links",
-    "are_connected",
     "broadcast_tree",
     "neighbours",
     "spanning_tree",
@@ -115,12 +114,3 @@ def _edges(links: Links) -> list[tuple[int, str, str]]:
         for b, cost in sorted(links[a].items())
         if a < b and a in links.get(b, {})
     ]
-
-
-def are_connected(names: Collection[str], links: Iterable[tuple[str, str]]) -> bool:
-    """Whether links between these brokers connect all of them."""
-    costs: dict[str, dict[str, int]] = {name: {} for name in names}
-    for a, b in links:
-        if a in costs and b in costs:
-            costs[a][b] = costs[b][a] = 1
-    return len(spanning_tree(costs)) == len(costs) - 1

@@ -134,11 +134,6 @@ class XmlInterests:
         """Implement `Interests.entries`."""
         return self._interests.entries(origin) | self._told_cuts.entries(origin)
 
-    def from_scratch(self) -> Mapping[str, frozenset[str]]:
-        """Implement `Interests.from_scratch`."""
-        cuts = self._told_cuts.from_scratch()
-        return {name: told | cuts[name] for name, told in self._interests.from_scratch().items()}
-
     def route(self, bodies: Sequence[bytes]) -> list[frozenset[str]]:
         """Implement `Interests.route`."""
         return self._table.route(list(bodies))

@@ -30,8 +30,7 @@ from typing import Final
 
 import numpy as np
 
-from pathcast.engine import QueryIndex, Snapshot
-from pathcast.engine.messages import Messages
+from pathcast.engine import Messages, QueryIndex, Snapshot
 from pathcast.model import Query
 from pathcast.partition.balancing import balanced
 from pathcast.partition.placement import (

@@ -31,7 +31,7 @@ from typing import Final
 
 import numpy as np
 
-from pathcast.engine.messages import Messages
+from pathcast.engine import Messages
 from pathcast.limits import Limits
 from pathcast.partition.pattern_values import PatternValues, measured_rates
 from pathcast.partition.patterns import (

@@ -57,12 +57,6 @@ class Touched:
         rows: np.ndarray = np.searchsorted(offsets, at, side="right") - 1
         return rows
 
-    def fraction(self, partitions: int) -> float:
-        """Mean share of so many partitions that a message can match, refused ones left out."""
-        usable = len(self.partitions) - self.partitions.null_count - len(self.errors)
-        offsets = self.partitions.offsets.to_numpy()
-        return float(offsets[-1] - offsets[0]) / (usable * partitions) if usable else 0.0
-
 
 class Placement(Protocol):
     """Says where queries go, and which partitions a message can match. Immutable."""

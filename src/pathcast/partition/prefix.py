@@ -22,8 +22,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pathcast.engine import QueryIndex
-from pathcast.engine.matcher import Matcher
+from pathcast.engine import Matcher, QueryIndex
 from pathcast.engine.messages import Messages, message_column
 from pathcast.errors import ConfigError, KernelBugError
 from pathcast.limits import Limits

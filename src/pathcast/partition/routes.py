@@ -41,10 +41,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from pathcast.query.alternatives import ANY_MESSAGE
 from pathcast.query.canonical import canonical_text
 from pathcast.query.covering import Alternatives, coverings
-from pathcast.query.normal import NormalQuery, Operator
+from pathcast.query.normal import ANY_MESSAGE, NormalQuery, Operator
 from pathcast.query.widening import (
     begun,
     conjuncts,

@@ -39,7 +39,6 @@ from pathcast.engine import QueryIndex, Router, RoutingTable
 from pathcast.errors import ConfigError, SnapshotFormatError
 from pathcast.limits import Limits
 from pathcast.model import (
-    CACHE_BYTES_MAX,
     BatchStats,
     DeliverMode,
     Query,
@@ -74,10 +73,6 @@ class Marks:
     partitions: pa.ListArray
     errors: pa.StructArray
     stats: BatchStats
-
-    def fraction(self, partitions: int) -> float:
-        """Share of the partitions that a message touches, on average."""
-        return len(self.partitions.flatten()) / max(1, partitions * len(self.partitions))
 
     def rows_of(self, partition: int) -> np.ndarray:
         """The messages that go to a partition."""
@@ -184,9 +179,9 @@ class RoutingIndex:
         """How many there are."""
         return self._table.targets
 
-    def marker(self, *, threads: int = 1, cache_bytes_max: int = CACHE_BYTES_MAX) -> RoutingMarker:
+    def marker(self, *, threads: int = 1) -> RoutingMarker:
         """Make a marker of messages."""
-        return RoutingMarker(self._table.router(threads=threads, cache_bytes_max=cache_bytes_max))
+        return RoutingMarker(self._table.router(threads=threads))
 
     def reached(self, message: bytes) -> Mapping[str, Sequence[int]]:
         """The paths that hold of a message, or were not decided, and where each leads.

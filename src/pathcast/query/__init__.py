@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from pathcast.query.canonical import canonical_text
 from pathcast.query.compiled import (
+    ALTERNATIVES_MAX,
     CompiledQuery,
     CostClass,
     Reason,
@@ -22,7 +23,6 @@ from pathcast.query.compiled import (
     cost_of,
 )
 from pathcast.query.expression import EXPRESSION_BYTES_MAX, expression_text, read_expression
-from pathcast.query.moving import ALTERNATIVES_MAX
 from pathcast.query.names import Namespaces
 from pathcast.query.normal import (
     AnyIn,
@@ -45,15 +45,17 @@ from pathcast.query.normal import (
     ValueCondition,
 )
 from pathcast.query.normaliser import canonical_form, normalise
-from pathcast.query.parser import (
+from pathcast.query.places import End, Place, end_place, predicates_of
+from pathcast.query.population import OPERATORS, Population, population_of
+from pathcast.query.reader import (
     DEPTH_MAX,
     NODES_MAX,
     PREDICATES_MAX,
     TEXT_BYTES_MAX,
+    check_length,
     parse,
+    read_query,
 )
-from pathcast.query.places import End, Place, end_place, predicates_of
-from pathcast.query.population import OPERATORS, Population, population_of
 from pathcast.query.syntax import Expr
 from pathcast.query.xquery.subscription import CompiledSubscription, compile_subscription
 
@@ -94,6 +96,7 @@ __all__ = [
     "ValueCondition",
     "canonical_form",
     "canonical_text",
+    "check_length",
     "compile_query",
     "compile_subscription",
     "cost_of",
@@ -104,4 +107,5 @@ __all__ = [
     "population_of",
     "predicates_of",
     "read_expression",
+    "read_query",
 ]

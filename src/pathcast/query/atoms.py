@@ -1,7 +1,7 @@
 """Comparisons of something with a constant, wherever they stand in a syntax tree.
 
 Example:
-    >>> from pathcast.query.parser import parse
+    >>> from pathcast.query.reader import parse
     >>> found = atom_of(parse("3 < string-length(@a)"))
     >>> found.operand.name, found.compare
     ('string-length', Comparison(operator=<Operator.GT: '>'>, constant=3.0))

@@ -2,6 +2,9 @@
 
     the query holds  <=>  some alternative holds  and  (expression is None or it is true)
 
+The kernel compiles (`kernel/core/src/language/compile`, which argues for every rule); here its
+answer becomes values, and its refusal an error.
+
 Example:
     >>> compile_query("//a[@x = 1]").texts
     ['//a[@x=1]']
@@ -11,32 +14,21 @@ Example:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
-from pathcast.errors import QuerySyntaxError
-from pathcast.query.alternatives import (
-    ANY_MESSAGE,
-    NO_MESSAGE,
-    alternatives_of,
-    conjunctions_of,
-)
+from pathcast.boundary import native, native_errors
 from pathcast.query.canonical import canonical_text
-from pathcast.query.conditions import depth, simplified
-from pathcast.query.expression import EXPRESSION_BYTES_MAX, expression_text
-from pathcast.query.moving import Loss
 from pathcast.query.names import Namespaces
-from pathcast.query.normal import NormalQuery
-from pathcast.query.parser import DEPTH_MAX, NODES_MAX, TEXT_BYTES_MAX, check_length, parse
-from pathcast.query.spine import DOCUMENT, Spine
-from pathcast.query.static import disjuncts, nesting, resolve
-from pathcast.query.syntax import Expr
-from pathcast.query.weakening import Weakener
+from pathcast.query.normal import ANY_MESSAGE, NormalQuery
+from pathcast.query.normal_data import query_of
+from pathcast.query.reader import NODES_MAX, TEXT_BYTES_MAX
+from pathcast.query.refusals import Refusal, error_of, no_character
 
-_BRACKETS: Final = re.compile(r"'[^']*'|\"[^\"]*\"|Q\{[^}]*\}|[()\[\]]")
+ALTERNATIVES_MAX: Final = 512
+"""Alternatives of any query. One of few disjuncts has 16, others four for each disjunct."""
 
 _ANY_MESSAGE: Final = canonical_text(NormalQuery(ANY_MESSAGE))
 
@@ -78,14 +70,13 @@ class CompiledQuery:
         expression: Canonical expression text; None where the alternatives say all of the query.
         cost: What it costs a message.
         reasons: Why there is an expression; empty if there is none.
-        patterns: Of the whole message; if the query holds, one of them is there.
     """
 
     alternatives: tuple[NormalQuery, ...]
     expression: str | None
     cost: CostClass
     reasons: tuple[Reason, ...]
-    patterns: tuple[Spine, ...] = field(default=(), repr=False, compare=False)
+    _conjunctions: list[list[Any]] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def conjunctions(self) -> tuple[tuple[NormalQuery, ...], ...]:
@@ -95,7 +86,7 @@ class CompiledQuery:
         path each, without putting paths together at the root element; none where the query never
         holds.
         """
-        return tuple(map(_within_limits, conjunctions_of(self.patterns)))
+        return tuple(tuple(map(query_of, paths)) for paths in self._conjunctions)
 
     @property
     def texts(self) -> list[str]:
@@ -124,41 +115,25 @@ def compile_query(
     Raises:
         QuerySyntaxError: It is not XPath 1.0, names something that is not declared, has a type
             error, or is over a limit.
+
+    Cost: some microseconds, and about one for each step of what it returns.
     """
-    written = parse(text, bytes_max=bytes_max, nodes_max=nodes_max)
-    if nesting(written) > 2 * DEPTH_MAX:
-        # Operators of many levels within one another would exhaust the stack.
-        raise _too_deep(text)
-    return compile_resolved(resolve(written, text, namespaces or {}), text)
-
-
-def compile_resolved(resolved: Expr, text: str) -> CompiledQuery:
-    """As `compile_query`, of what was read and resolved already.
-
-    Args:
-        resolved: The query, names resolved.
-        text: What it was read from, for errors.
-
-    Raises:
-        QuerySyntaxError: It is over a limit.
-    """
-    weakener = Weakener(disjuncts(resolved))
-    spines = weakener.true(resolved, (DOCUMENT,), counts=False)
-    alternatives, is_all = alternatives_of(spines, weakener.alternatives_max)
-    # Where no path can be found, there is nothing to evaluate.
-    is_never = [path.steps for path in alternatives] == [NO_MESSAGE]
-    losses = [] if is_never else weakener.losses
-    if not is_all:
-        losses.append(Loss("asks for several paths together, which are too many ways", 0))
-    if not losses:
-        _check_paths(alternatives, text)
-        return CompiledQuery(tuple(alternatives), None, CostClass.INDEXED, (), tuple(spines))
-    expression = expression_text(resolved)
-    _check_expression(expression, text)
-    paths = _within_limits(alternatives)
-    cost = cost_of(map(canonical_text, paths), is_evaluated=True)
-    reasons = _reasons(losses, paths, is_scan=cost is CostClass.SCAN)
-    return CompiledQuery(paths, expression, cost, reasons, tuple(spines))
+    bindings = dict(namespaces or {})
+    try:
+        with native_errors():
+            answer = native.compile_query(text, bindings, bytes_max, nodes_max)
+    except native.QueryRefusal as refusal:
+        raise error_of(Refusal(*refusal.args), text, bindings) from None
+    except UnicodeEncodeError as error:
+        raise no_character(text, error.start) from None
+    alternatives, conjunctions, expression, cost, reasons = answer
+    return CompiledQuery(
+        tuple(map(query_of, alternatives)),
+        expression,
+        CostClass(cost),
+        tuple(Reason(*reason) for reason in reasons),
+        conjunctions,
+    )
 
 
 def cost_of(paths: Iterable[str], *, is_evaluated: bool) -> CostClass:
@@ -175,59 +150,3 @@ def cost_of(paths: Iterable[str], *, is_evaluated: bool) -> CostClass:
     if not is_evaluated:
         return CostClass.INDEXED
     return CostClass.SCAN if _ANY_MESSAGE in paths else CostClass.CANDIDATE_CHECKED
-
-
-def _check_paths(paths: list[NormalQuery], text: str) -> None:
-    """Refuses a query whose paths are too long or nest too deep."""
-    for path in paths:
-        check_length(canonical_text(path), text)
-        if depth(path.steps) > DEPTH_MAX:
-            raise _too_deep(text)
-
-
-def _check_expression(expression: str, text: str) -> None:
-    """Refuses a query whose expression is too long or nests too deep."""
-    check_length(expression, text, EXPRESSION_BYTES_MAX)
-    deepest = 0
-    for part in _BRACKETS.finditer(expression):
-        bracket = part[0]
-        if bracket in "([":
-            deepest += 1
-            if deepest > DEPTH_MAX:
-                raise _too_deep(text)
-        elif bracket in ")]":
-            deepest -= 1
-
-
-def _too_deep(text: str) -> QuerySyntaxError:
-    return QuerySyntaxError(
-        "query.too_deep", query=text, offset=0, maximum=DEPTH_MAX, reason="nests too deep"
-    )
-
-
-def _within_limits(paths: Iterable[NormalQuery]) -> tuple[NormalQuery, ...]:
-    """The paths; without predicates where the limits of a path leave no room for them."""
-    kept: dict[str, NormalQuery] = {}
-    for path in paths:
-        steps = path.steps
-        if len(canonical_text(path).encode()) > TEXT_BYTES_MAX or depth(steps) > DEPTH_MAX:
-            steps = simplified([replace(step, stages=()) for step in steps], is_main=True)
-        if len(canonical_text(NormalQuery(steps)).encode()) > TEXT_BYTES_MAX:
-            steps = ANY_MESSAGE
-        kept[canonical_text(NormalQuery(steps))] = NormalQuery(steps)
-    return tuple(kept[text] for text in sorted(kept))
-
-
-def _reasons(
-    losses: list[Loss], paths: tuple[NormalQuery, ...], *, is_scan: bool
-) -> tuple[Reason, ...]:
-    first: dict[str, Reason] = {}
-    for loss in losses:
-        first.setdefault(loss.text, Reason(loss.text, loss.offset))
-    if is_scan:
-        source = "every message is a candidate: nothing is known that must be in it"
-    else:
-        shown = ", ".join(canonical_text(path) for path in paths[:3])
-        more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
-        source = f"candidates come from {shown}{more}"
-    return (*first.values(), Reason(source, 0))

@@ -6,11 +6,10 @@ constants that stand where a condition is meant (`['@a']`, `[@a='x' or 'y']`, `[
 of what was asked for.
 
 Example:
-    >>> from pathcast.query import parse
     >>> from pathcast.query.notation import Notation
-    >>> from pathcast.query.static import resolve
+    >>> from pathcast.query.reader import read_query
     >>> text = "//a[@n < 3 and @n > 5]"
-    >>> for issue in condition_issues(resolve(parse(text), text, {}), Notation()):
+    >>> for issue in condition_issues(read_query(text, {}), Notation()):
     ...     print(issue.truth, issue.offset, issue.reason)
     never 15 `@n>5` and `@n<3` exclude each other
 

@@ -1,50 +1,23 @@
-"""Building normal forms: conditions into stages, ends into conditions, branches into order.
+"""Building normal forms: conditions into stages, branches into order.
 
 Functions from normal forms to normal forms; what may be written where is the normaliser's matter.
 """
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final
 
 from pathcast.query.canonical import condition_text, has_literal, position_text
 from pathcast.query.normal import (
     AnyName,
-    AttributeCondition,
     Axis,
-    Comparison,
     Condition,
-    Constant,
     NestedCondition,
-    Operator,
     Position,
     Stage,
     Step,
-    TextCondition,
-    ValueCondition,
 )
-
-_NUMERIC: Final = re.compile(r"[ \t\r\n]*(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))[ \t\r\n]*")
-
-
-def comparison(operator: Operator, constant: Constant) -> Comparison:
-    """`op constant`; an ordering against a numeric string is one against the number."""
-    is_order = operator not in (Operator.EQ, Operator.NE) and not operator.is_call
-    if isinstance(constant, str) and is_order:
-        numeric = _NUMERIC.fullmatch(constant)
-        number = float(numeric[1]) + 0.0 if numeric else math.inf
-        if math.isfinite(number):
-            return Comparison(operator, number)
-    return Comparison(operator, constant)
-
-
-def compared(end: AttributeCondition | TextCondition | None, compare: Comparison) -> Condition:
-    """The condition that compares what a path ends in."""
-    return ValueCondition(compare) if end is None else replace(end, compare=compare)
 
 
 def stage(positions: Iterable[Position], conditions: Iterable[Condition]) -> Stage:
@@ -55,15 +28,6 @@ def stage(positions: Iterable[Position], conditions: Iterable[Condition]) -> Sta
         tuple(in_order[text] for text in sorted(in_order)),
         tuple(by_text[text] for text in sorted(by_text)),
     )
-
-
-def with_condition(step: Step, condition: Condition) -> Step:
-    """A step that asks for one thing more, after all its predicates."""
-    if not step.stages:
-        return replace(step, stages=(Stage((), (condition,)),))
-    *others, last = step.stages
-    last = stage(last.positions, (*last.conditions, condition))
-    return replace(step, stages=(*others, last))
 
 
 def simplified(steps: list[Step], *, is_main: bool) -> tuple[Step, ...]:

@@ -1,7 +1,7 @@
 """Expressions that have one value whatever the message is.
 
 Example:
-    >>> from pathcast.query.parser import parse
+    >>> from pathcast.query.reader import parse
     >>> [constant_of(parse(text)) for text in ("-(1 + 2) * 3", "concat('a', 1)", "not(0)", "a")]
     [-9.0, 'a1', True, None]
 """

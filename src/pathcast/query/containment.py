@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from pathcast.query.implication import (
     NOTHING_KNOWN,
@@ -61,6 +61,9 @@ from pathcast.query.normal import (
     TextCondition,
     ValueCondition,
 )
+
+COVERED_MAX: Final = 64
+"""Paths up to which those that others cover are looked for; each pair is compared."""
 
 _Leaf: TypeAlias = AttributeCondition | TextCondition | ValueCondition
 

@@ -25,9 +25,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, TypeAlias
 
-from pathcast.query.alternatives import NO_MESSAGE
 from pathcast.query.containment import Pattern, pattern_covers
 from pathcast.query.normal import (
+    NO_MESSAGE,
     AnyIn,
     AnyNamespace,
     AttributeCondition,

@@ -5,10 +5,9 @@ Every axis is written out, names are `Q{uri}local` (no namespace: `local`), `Q{u
 abbreviation is left. The text parses back to itself with no namespaces bound.
 
 Example:
-    >>> from pathcast.query.parser import parse
-    >>> from pathcast.query.static import resolve
+    >>> from pathcast.query.reader import read_query
     >>> text = "//n:a[@b or count(c)*2>.5]/.."
-    >>> expression_text(resolve(parse(text), text, {"n": "urn:n"})).removeprefix("/")
+    >>> expression_text(read_query(text, {"n": "urn:n"})).removeprefix("/")
     'descendant-or-self::node()/child::Q{urn:n}a[(attribute::b or ((count(child::c) * 2) > 0.5))]/parent::node()'
 
 It is XPath 1.0 but for `Q{...}` and `*:local`, and for the predicates of `self::node()`.
@@ -19,8 +18,7 @@ from __future__ import annotations
 from typing import Final
 
 from pathcast.query.canonical import literal_text, number_text
-from pathcast.query.parser import parse
-from pathcast.query.static import resolve
+from pathcast.query.reader import read_query
 from pathcast.query.syntax import (
     BinaryExpr,
     Expr,
@@ -46,7 +44,7 @@ def expression_text(expr: Expr) -> str:
     """The canonical text of an expression.
 
     Args:
-        expr: A tree that `pathcast.query.static.resolve` gave.
+        expr: A tree that `pathcast.query.reader.read_query` gave.
 
     Returns:
         The text; equal for trees that differ only in where their parts were written.
@@ -90,7 +88,7 @@ def read_expression(text: str) -> Expr:
         >>> expression_text(read_expression(text)) == text
         True
     """
-    return resolve(parse(text, bytes_max=EXPRESSION_BYTES_MAX), text, {})
+    return read_query(text, {}, bytes_max=EXPRESSION_BYTES_MAX)
 
 
 def _primary(expr: Expr) -> str:

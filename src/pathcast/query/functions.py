@@ -82,9 +82,6 @@ RESULT_TYPES: Final = MappingProxyType(
 )
 """Name -> type of the result: "nodes", "boolean", "number" or "string"."""
 
-NODE_SET_FUNCTIONS: Final = frozenset({"count", "sum", "local-name", "namespace-uri", "name"})
-"""Functions whose arguments must be node-sets."""
-
 
 def arguments_expected(name: str) -> str:
     """How many arguments a function takes, in words.

@@ -1,7 +1,7 @@
 """Names as XML writes them, and what a prefix stands for.
 
 This module knows characters and bindings. Which names a query may use where is the grammar's
-matter (`pathcast.query.parser`).
+matter (`pathcast.query.reader`).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 
 class Axis(Enum):
@@ -184,3 +184,10 @@ class NormalQuery:
     """
 
     steps: tuple[Step, ...]
+
+
+ANY_MESSAGE: Final = (Step(Axis.CHILD, AnyName()),)
+"""The path of any message: `/*`."""
+
+NO_MESSAGE: Final = (Step(Axis.CHILD, AnyName(), (Stage((Position(Operator.EQ, 2.0),)),)),)
+"""A path of no message: `/*[position()=2]`."""

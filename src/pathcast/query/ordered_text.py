@@ -5,7 +5,7 @@ and order as dates do; other text is ordered by XQuery, and `data()` makes a tex
 
 Example:
     >>> from pathcast.query.atoms import atom_of
-    >>> from pathcast.query.parser import parse
+    >>> from pathcast.query.reader import parse
     >>> for text in ("@day >= '2026-06-01'", "price > 'high'"):
     ...     print(for_order_of_text(atom_of(parse(text)), Notation()))
     write `translate(substring(@day,1,10),'-','')>=20260601`; or, in a Subscription, \

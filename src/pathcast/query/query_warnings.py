@@ -1,4 +1,6 @@
-"""What is said of a query that was taken up: its conditions that never or always hold.
+"""Warnings of a query that was taken up.
+
+They name conditions that never or always hold, and parts whose meaning depends on the language.
 
 Example:
     >>> for warning in warnings_of("q1", "//order[@day >= '2026-06-01']", {}):
@@ -23,20 +25,21 @@ from typing import Final
 
 from pathcast.errors import QuerySyntaxError
 from pathcast.model import QueryWarning
-from pathcast.query.compiled import compile_resolved
+from pathcast.query.compiled import compile_query
 from pathcast.query.condition_issues import query_issues
 from pathcast.query.covering import Alternatives
+from pathcast.query.language_issues import language_issues
 from pathcast.query.names import Namespaces
 from pathcast.query.notation import Notation
-from pathcast.query.parser import parse
-from pathcast.query.static import resolve
-from pathcast.query.xquery.comments import without_comments
+from pathcast.query.reader import read_query
+from pathcast.query.xquery.language import without_comments
 
 # Names that are operators elsewhere are left to the analysis.
 _NAME: Final = r"(?!(?:and|or|div|mod)(?![\w.\-]))[^\W\d][\w.\-]*+"
+_NAMED: Final = rf"{_NAME}(?::{_NAME})?"
 _TEST: Final = rf"(?:{_NAME}(?::(?:{_NAME}|\*))?|\*)"
 _END: Final = rf"(?:@{_TEST}|text\(\))"
-_STRING: Final = r"(?:'[^'\[\]]+'|\"[^\"\[\]]+\")"
+_STRING: Final = r"(?:'[^'\[\]&]+'|\"[^\"\[\]&]+\")"
 _NUMBER: Final = r"\d{1,15}(?:\.\d{1,15})?"
 
 
@@ -47,7 +50,10 @@ def _conditions(inner: str) -> str:
         inner: Predicates that may stand in a path that a condition is about.
     """
     operand = rf"(?:{_TEST}{inner}(?://?{_TEST}{inner})*(?://?{_END})?|{_END}|\.)"
-    call = rf"(?:starts-with|contains)\(\s*{operand}\s*,\s*{_STRING}\s*\)"
+    # A function reads one item, so a path that may find several of them is looked at.
+    last = rf"(?:@{_NAMED}|text\(\))"
+    read = rf"(?:{_NAMED}{inner}(?:/{_NAMED}{inner})*(?:/{last})?|{last}|\.)"
+    call = rf"(?:starts-with|contains)\(\s*{read}\s*,\s*{_STRING}\s*\)"
     compared = rf"{operand}(?:\s*(?:!?=\s*(?:{_STRING}|{_NUMBER})|[<>]=?\s*{_NUMBER}))?(?![\w(])"
     condition = rf"(?:{call}|{compared})"
     return rf"(?:\[\s*{condition}(?:\s+(?:and|or)\s+{condition})*\s*\])*"
@@ -79,7 +85,7 @@ _RANGE: Final = re.compile(
 
 
 def warnings_of(query_id: str, text: str, namespaces: Namespaces) -> tuple[QueryWarning, ...]:
-    """The conditions of a query that never or always hold.
+    """The conditions of a query that never or always hold, and what depends on its language.
 
     Args:
         query_id: The query.
@@ -92,15 +98,15 @@ def warnings_of(query_id: str, text: str, namespaces: Namespaces) -> tuple[Query
         return ()
     plain = without_comments(text)
     try:
-        written = parse(plain)
+        expr = read_query(plain, namespaces)
     except QuerySyntaxError:
         # It is XQuery, as it can be registered.
         return ()
-    expr = resolve(written, plain, namespaces)
-    compiled = compile_resolved(expr, plain)
+    compiled = compile_query(plain, namespaces)
     alternatives = Alternatives(compiled.alternatives, compiled.expression is None)
-    issues = query_issues(expr, alternatives, Notation(namespaces))
-    return tuple(
+    notation = Notation(namespaces)
+    issues = query_issues(expr, alternatives, notation)
+    truths = [
         QueryWarning(
             query_id,
             text,
@@ -112,7 +118,12 @@ def warnings_of(query_id: str, text: str, namespaces: Namespaces) -> tuple[Query
         )
         for issue in issues
         if issue.truth != "implied"
-    )
+    ]
+    meanings = [
+        QueryWarning(query_id, text, issue.code, False, issue.offset, issue.reason, issue.fix)
+        for issue in language_issues(expr, notation)
+    ]
+    return (*truths, *meanings)
 
 
 def is_plain(text: str) -> bool:

@@ -14,7 +14,7 @@ in place of millions.
     `/` to `//`                                              `anywhere`, `last_name`
 
 A step whose conditions change loses its positions: they count what is left by the conditions before
-them. What several paths have in common is in `pathcast.query.generalising`.
+them.
 
 Example:
     >>> from pathcast.query import canonical_text, normalise

@@ -16,7 +16,7 @@ from pathcast.schema.doctype import (
     read_document_schema,
 )
 from pathcast.schema.dtd import parse_dtd, read_dtd
-from pathcast.schema.element_paths import ElementPaths
+from pathcast.schema.element_paths import ElementPaths, ExpandedName
 from pathcast.schema.expansion import Expansion, LabelPath, PathStep, Way, expand
 from pathcast.schema.graph import (
     Attribute,
@@ -31,6 +31,7 @@ from pathcast.schema.graph import (
     Occurrence,
     Particle,
     SequenceParticle,
+    particle_height,
 )
 from pathcast.schema.xsd import XsdSchema, parse_xsd, read_xsd
 
@@ -47,6 +48,7 @@ __all__ = [
     "Element",
     "ElementGraph",
     "ElementPaths",
+    "ExpandedName",
     "Expansion",
     "LabelPath",
     "NameParticle",
@@ -59,6 +61,7 @@ __all__ = [
     "expand",
     "parse_dtd",
     "parse_xsd",
+    "particle_height",
     "read_catalog",
     "read_doctype",
     "read_document_schema",

@@ -6,7 +6,7 @@ the place of its reference, everything else is replaced by nothing and reported.
 
 Example:
     >>> text = '<!ENTITY % m SYSTEM "http://example.org/m.mod"> %m; <!ELEMENT a EMPTY>'
-    >>> resolved = resolve_external(text, None)
+    >>> resolved = resolve_parts([DtdPart(text, None)], "the DTD")
     >>> resolved.text, resolved.unread
     ('<!ENTITY % m "">  <!ELEMENT a EMPTY>', ('m',))
 
@@ -103,23 +103,6 @@ def encoded(text: str, path: str) -> bytes:
     except UnicodeEncodeError as error:
         reason = f"there is a lone surrogate, which is no character, at character {error.start}"
         raise SchemaError("schema.unreadable", path=path, reason=reason) from None
-
-
-def resolve_external(
-    text: str, directory: Path | None, path: str = "the DTD", catalog: Catalog | None = None
-) -> Resolved:
-    """Puts local modules in place and leaves the others out.
-
-    Args:
-        text: Declarations, without text declaration.
-        directory: Where relative system identifiers begin; None reads no file beside the DTD.
-        path: What errors call the DTD.
-        catalog: Where else modules are looked for, before anything else.
-
-    Raises:
-        SchemaError: A module is called inside a declaration, or modules call each other for ever.
-    """
-    return resolve_parts([DtdPart(text, directory)], path, catalog)
 
 
 class DtdPart(NamedTuple):

@@ -14,7 +14,7 @@ This module is plain data: it reads no DTD (`pathcast.schema.dtd` does) and vali
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -242,17 +242,6 @@ class ElementGraph:
     def __len__(self) -> int:
         return len(self.declared)
 
-    @property
-    def attribute_count(self) -> int:
-        """Declared attributes, all elements together."""
-        return sum(len(element.attributes) for element in self.declared)
-
-    @cached_property
-    def undeclared(self) -> tuple[str, ...]:
-        """Names that content models mention but nothing declares, sorted."""
-        mentioned = {child.name for element in self.declared for child in element.children}
-        return tuple(sorted(mentioned - self._by_name.keys()))
-
     @cached_property
     def heights(self) -> Mapping[str, int]:
         """Name -> levels of its smallest valid subtree, itself counted.
@@ -372,14 +361,3 @@ def particle_height(particle: Particle, heights: Mapping[str, int]) -> int | Non
     if isinstance(particle, NameParticle):
         return heights.get(particle.name)
     return combined_height(particle, [_height(part, heights) for part in particle.particles])
-
-
-def names_of(particle: Particle | None) -> Iterable[str]:
-    """Every name of a content model, in order, with repetitions."""
-    if particle is None:
-        return
-    if isinstance(particle, NameParticle):
-        yield particle.name
-        return
-    for part in particle.particles:
-        yield from names_of(part)

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pathcast.customize import SubscriptionSnapshot
-from pathcast.customize.identity import message_id as digest_of
+from pathcast.customize import message_id as digest_of
 from pathcast.engine import Snapshot
 from pathcast.errors import UnreadableMessageError
 from pathcast.limits import Limits

@@ -98,7 +98,7 @@ def find_java(
     raise JavaMissingError("java.missing", minimum=JAVA_VERSION_MIN, reason="; ".join(passed_over))
 
 
-def quiet_home(install: JavaInstall, *, cache_dir: Path | None = None) -> Path:
+def quiet_home(install: JavaInstall) -> Path:
     """A home of the same Java that starts without the module that Spark asks for.
 
     A Java that has the module warns of it on standard error each time it starts. Where the wrapper
@@ -106,9 +106,8 @@ def quiet_home(install: JavaInstall, *, cache_dir: Path | None = None) -> Path:
 
     Args:
         install: From `find_java`.
-        cache_dir: As for `find_java`.
     """
-    folder = cache_dir or user_cache(os.environ)
+    folder = user_cache(os.environ)
     if folder in install.home.parents:
         return install.home
     try:

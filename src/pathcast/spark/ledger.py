@@ -411,20 +411,17 @@ def write_compaction(output: Storage, compaction: Compaction) -> None:
     output.write(f"{COMPACTIONS}/{number}.json", _dump(asdict(compaction)))
 
 
-def live_files(
-    output: Storage, name: OutputName, *, through: int | None = None
-) -> list[WrittenFile]:
+def live_files(output: Storage, name: OutputName) -> list[WrittenFile]:
     """The files of an output that count, each micro-batch once, oldest first.
 
     Args:
         output: The output.
         name: Which of its outputs.
-        through: Only micro-batches up to this one; not below that of the last compaction.
 
     Cost:
         A small file read for each micro-batch since the last compaction.
     """
-    compaction, commits = uncompacted(output, through=through)
+    compaction, commits = uncompacted(output)
     files = [] if compaction is None else list(compaction.files.get(name, ()))
     for commit in commits:
         files += commit.files.get(name, ())

@@ -54,15 +54,6 @@ FRAGMENT_BYTES_A_FILE: Final = 256 * MIB
 NUMBERS_A_GROUP: Final = 4_000_000
 """Query numbers of a row group of matches: 16 MB in memory, 4 MB in the file."""
 
-_DICTIONARIES: Final = [
-    "subscriber",
-    "subscription_id",
-    "message_id",
-    "snapshot_version",
-    "fragment",
-]
-
-
 _UNBOUNDED: Final = ("delivery_id", "fragment", "fragment_bytes")
 """Columns whose least and greatest values say nothing, and are not looked for."""
 

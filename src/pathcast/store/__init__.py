@@ -41,7 +41,12 @@ except ImportError as error:
 from pathcast.store.database import shown_url
 from pathcast.store.leases import Lease
 from pathcast.store.records import (
+    ID_BYTES_MAX,
     KINDS,
+    LABELS_MAX,
+    QUERY_BYTES_MAX,
+    SCHEMA_BYTES_MAX,
+    STEP_BYTES_MAX,
     BrokerRecord,
     CatalogRecord,
     ChangeRecord,
@@ -54,7 +59,12 @@ from pathcast.store.records import (
 from pathcast.store.store import Store
 
 __all__ = [
+    "ID_BYTES_MAX",
     "KINDS",
+    "LABELS_MAX",
+    "QUERY_BYTES_MAX",
+    "SCHEMA_BYTES_MAX",
+    "STEP_BYTES_MAX",
     "BrokerRecord",
     "CatalogRecord",
     "ChangeRecord",

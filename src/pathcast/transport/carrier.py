@@ -306,12 +306,6 @@ class Carrier:
         assert self.failure is not None, "start first"
         await self.failure
 
-    async def abandon(self) -> None:
-        """Ends as a kill does: what is not on disk yet is lost. For tests."""
-        self._group = _Group()
-        await self._end()
-        await self.neighbours.stop()
-
     def add_link(self, peer: str) -> None:
         """Tells the node of a neighbour that it did not know."""
         if self.kind.add_link is not None:

@@ -174,9 +174,7 @@ class HostedBroker:
         with store:
             bandwidth, most = registration.bandwidth, registration.profiles_max
             part = Part(name, self._address, registration.location, bandwidth, most)
-            hosting = Hosting(
-                self._address, part, store, lease_seconds=registration.lease_seconds, waits=True
-            )
+            hosting = Hosting(self._address, part, store, lease_seconds=registration.lease_seconds)
             carrier = Carrier(
                 name,
                 NodeAdapter(lambda saved, life: hosting, CODEC, roles=BROKER_ROLES, blocks=True),

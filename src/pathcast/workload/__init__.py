@@ -35,7 +35,7 @@ from pathcast.workload.parameters import (
 from pathcast.workload.queries import QueryGenerator, generate_queries
 from pathcast.workload.shaped import ShapedParameters, generate_shaped
 from pathcast.workload.subscriptions import (
-    Subscription,
+    GeneratedSubscription,
     SubscriptionParameters,
     generate_subscriptions,
 )
@@ -50,13 +50,13 @@ __all__ = [
     "Domain",
     "Fault",
     "GeneratedMessage",
+    "GeneratedSubscription",
     "IntegerValues",
     "PlausibleValues",
     "PredicateMix",
     "QueryGenerator",
     "QueryParameters",
     "ShapedParameters",
-    "Subscription",
     "SubscriptionParameters",
     "ValueKind",
     "ValueSource",

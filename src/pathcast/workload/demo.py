@@ -29,7 +29,7 @@ from pathcast.workload.packing import (
 )
 from pathcast.workload.shaped import ShapedParameters, generate_shaped
 from pathcast.workload.subscriptions import (
-    Subscription,
+    GeneratedSubscription,
     SubscriptionParameters,
     generate_subscriptions,
 )
@@ -93,7 +93,7 @@ class DemoParameters:
         """How many of the queries are FLWR expressions."""
         return round(self.queries * self.shaped)
 
-    def rows(self) -> Iterator[Subscription]:
+    def rows(self) -> Iterator[GeneratedSubscription]:
         """All subscriptions."""
         yield from generate_subscriptions(self.subscriptions())
         yield from generate_shaped(
@@ -133,11 +133,6 @@ class DemoInput:
     query_count: int
     distinct_query_count: int
     subscriber_count: int
-
-    @property
-    def broken_count(self) -> int:
-        """Messages broken on purpose."""
-        return sum(self.faults.values())
 
 
 def write_demo(
@@ -217,7 +212,7 @@ def demo_messages(parameters: DemoParameters) -> Iterator[GeneratedMessage]:
         yield generators[place].generate(turn)
 
 
-def _write_with_modes(rows: Iterator[Subscription], path: Path) -> Path:
+def _write_with_modes(rows: Iterator[GeneratedSubscription], path: Path) -> Path:
     """Subscriptions with a column that says what is delivered: results of FLWR expressions."""
     lines = ["subscriber\tquery_id\tquery\tdeliver"]
     for row in rows:
@@ -246,7 +241,9 @@ class _Tally:
                 self.faults[message.fault.value] += 1
             yield message
 
-    def count_queries(self, rows: Iterator[Subscription]) -> Iterator[Subscription]:
+    def count_queries(
+        self, rows: Iterator[GeneratedSubscription]
+    ) -> Iterator[GeneratedSubscription]:
         for row in rows:
             self.queries += 1
             self.texts.add(row.query)

@@ -31,8 +31,8 @@ from pathcast.schema import (
     Occurrence,
     Particle,
     SequenceParticle,
+    particle_height,
 )
-from pathcast.schema.graph import particle_height
 from pathcast.workload.faults import break_message
 from pathcast.workload.parameters import DocumentParameters, Fault
 from pathcast.workload.values import Draw, IntegerValues, Values, ValueSource

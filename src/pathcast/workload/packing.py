@@ -2,9 +2,10 @@ r"""Writes generated messages and subscriptions to files.
 
 Example:
     >>> import tempfile
-    >>> from pathcast.workload.subscriptions import Subscription
+    >>> from pathcast.workload.subscriptions import GeneratedSubscription
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = write_subscriptions([Subscription("s1", "q1", "/a")], Path(folder) / "s.tsv")
+    ...     row = GeneratedSubscription("s1", "q1", "/a")
+    ...     path = write_subscriptions([row], Path(folder) / "s.tsv")
     ...     path.read_text()
     'subscriber\tquery_id\tquery\ns1\tq1\t/a\n'
 
@@ -23,7 +24,7 @@ import pyarrow.parquet as pq
 
 from pathcast.errors import ConfigError
 from pathcast.workload.documents import GeneratedMessage
-from pathcast.workload.subscriptions import Subscription
+from pathcast.workload.subscriptions import GeneratedSubscription
 
 ROWS_PER_GROUP = 1024
 """Messages of one Parquet row group: some MB, and enough groups for several readers."""
@@ -31,7 +32,9 @@ ROWS_PER_GROUP = 1024
 MESSAGE_SCHEMA = pa.schema([pa.field("message_id", pa.string()), pa.field("message", pa.binary())])
 """Columns of packed messages, named as pipelines read them."""
 
-SUBSCRIPTION_SCHEMA = pa.schema([pa.field(name, pa.string()) for name in Subscription._fields])
+SUBSCRIPTION_SCHEMA = pa.schema(
+    [pa.field(name, pa.string()) for name in GeneratedSubscription._fields]
+)
 """Columns of packed subscriptions."""
 
 
@@ -76,7 +79,7 @@ def write_message_parquet(
 
 
 def write_subscriptions(
-    subscriptions: Iterable[Subscription], path: str | os.PathLike[str]
+    subscriptions: Iterable[GeneratedSubscription], path: str | os.PathLike[str]
 ) -> Path:
     """A file of subscriptions: `.tsv` with a line of headings, or `.parquet`, by the path's end.
 
@@ -106,9 +109,9 @@ def write_subscriptions(
     return target
 
 
-def _write_tsv(subscriptions: Iterable[Subscription], target: Path) -> None:
+def _write_tsv(subscriptions: Iterable[GeneratedSubscription], target: Path) -> None:
     with _replacing(target) as fresh, fresh.open("w", encoding="utf-8", newline="\n") as file:
-        file.write("\t".join(Subscription._fields) + "\n")
+        file.write("\t".join(GeneratedSubscription._fields) + "\n")
         for row in subscriptions:
             if any(sign in value for value in row for sign in "\t\r\n"):
                 raise ConfigError(

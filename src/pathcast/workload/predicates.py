@@ -2,13 +2,13 @@
 
 Example:
     >>> from pathcast.schema import parse_dtd
-    >>> from pathcast.workload.queries import PathStep
+    >>> from pathcast.workload.queries import GeneratedStep
     >>> from pathcast.workload.values import IntegerValues
     >>> graph = parse_dtd("<!ELEMENT a EMPTY><!ATTLIST a k CDATA #REQUIRED>")
     >>> values = IntegerValues(graph, 0, values_max=1)
     >>> mix = PredicateMix(text=0, position=0)
     >>> writer = PredicateWriter(graph, QueryParameters(predicates=1, mix=mix), values, Draw(1))
-    >>> writer.write([PathStep(False, False, 0)], ["a"])
+    >>> writer.write([GeneratedStep(False, False, 0)], ["a"])
     [['[@k=1]']]
 
 For each attribute of a step one value is kept in mind while a query is made, and every predicate is
@@ -33,7 +33,7 @@ _KINDS = tuple(item.name for item in fields(PredicateMix))
 _TRIES = 20
 
 
-class Step(Protocol):
+class WrittenStep(Protocol):
     """The properties of a location step that a predicate needs."""
 
     @property
@@ -80,7 +80,7 @@ class PredicateWriter:
         }
         self._in_mind: dict[tuple[int, str], str] = {}
 
-    def write(self, steps: Sequence[Step], walk: Sequence[str]) -> list[list[str]] | None:
+    def write(self, steps: Sequence[WrittenStep], walk: Sequence[str]) -> list[list[str]] | None:
         """The predicates of each step, brackets included; None if no step can have one.
 
         Args:

@@ -46,7 +46,7 @@ PREDICATES_MAX = 16
 """Predicates that a step of a query may have (`pathcast.query`)."""
 
 
-class PathStep(NamedTuple):
+class GeneratedStep(NamedTuple):
     """A location step of a generated path.
 
     Attributes:
@@ -60,7 +60,7 @@ class PathStep(NamedTuple):
     level: int
 
 
-def clean_up(steps: list[PathStep], first_level: int = 0) -> list[PathStep]:
+def clean_up(steps: list[GeneratedStep], first_level: int = 0) -> list[GeneratedStep]:
     """The path with less redundancy, by the paper's three rules in the order given.
 
     1. Each `//*` becomes `/*//`.
@@ -75,25 +75,24 @@ def clean_up(steps: list[PathStep], first_level: int = 0) -> list[PathStep]:
         first_level: Place in the walk of a child of the element where the path begins.
 
     Example:
-        >>> steps = [PathStep(True, True, 1), PathStep(False, False, 2)]  # //*/b
-        >>> clean_up(steps)  # /*//b
-        [PathStep(is_descendant=False, is_wildcard=True, level=0), PathStep(is_descendant=True, \
-is_wildcard=False, level=2)]
+        >>> steps = [GeneratedStep(True, True, 1), GeneratedStep(False, False, 2)]  # //*/b
+        >>> [tuple(step) for step in clean_up(steps)]  # /*//b
+        [(False, True, 0), (True, False, 2)]
 
     Source: 003, 4.2.1.
     """
     while any(step.is_descendant and step.is_wildcard for step in steps):
-        cleaned: list[PathStep] = []
+        cleaned: list[GeneratedStep] = []
         is_moved = False  # The step before has become `/*//`.
         for step in steps:
             if step.is_descendant and step.is_wildcard:
                 if is_moved:
                     continue
                 level = cleaned[-1].level + 1 if cleaned else first_level
-                cleaned.append(PathStep(False, True, level))
+                cleaned.append(GeneratedStep(False, True, level))
                 is_moved = True
             elif is_moved:
-                cleaned.append(PathStep(True, step.is_wildcard, step.level))
+                cleaned.append(GeneratedStep(True, step.is_wildcard, step.level))
                 is_moved = False
             else:
                 cleaned.append(step)
@@ -240,14 +239,14 @@ class QueryGenerator:
             level += 1
         if is_redundant:
             steps = [
-                PathStep(part.startswith("//"), part.endswith("*"), place)
+                GeneratedStep(part.startswith("//"), part.endswith("*"), place)
                 for place, part in enumerate(parts)
             ]
             names = [part.lstrip("/") for part in parts]
             parts = [_operator(step) + _test(step, names) for step in clean_up(steps)]
         return "".join(parts)
 
-    def _walk(self, walk: list[int], steps_max: int) -> tuple[list[int], list[PathStep]]:
+    def _walk(self, walk: list[int], steps_max: int) -> tuple[list[int], list[GeneratedStep]]:
         """Goes on from the last element of the walk, and chooses which elements are steps.
 
         Args:
@@ -258,7 +257,7 @@ class QueryGenerator:
         children = self._children
         wildcard, descendant, stop_odds, skip_odds = self._odds
         levels_max = self._levels_max
-        steps: list[PathStep] = []
+        steps: list[GeneratedStep] = []
         first_level = len(walk) - 1
         is_redundant = is_descendant = False
         while True:
@@ -271,7 +270,7 @@ class QueryGenerator:
             if not is_descendant or is_last or random() >= skip_odds:
                 is_wildcard = random() < wildcard
                 is_redundant = is_redundant or (is_descendant and is_wildcard)
-                steps.append(PathStep(is_descendant, is_wildcard, level - 1))
+                steps.append(GeneratedStep(is_descendant, is_wildcard, level - 1))
                 is_descendant = False
                 if is_last or len(steps) >= steps_max or random() < stop_odds:
                     break
@@ -287,7 +286,7 @@ class QueryGenerator:
 
     def _text(
         self,
-        steps: list[PathStep],
+        steps: list[GeneratedStep],
         walk: list[int],
         nested: list[list[str]] | None = None,
         predicates: list[list[str]] | None = None,
@@ -302,7 +301,7 @@ class QueryGenerator:
             out.extend(joined_predicates(brackets))
         return "".join(out)
 
-    def _nested(self, steps: list[PathStep], walk: list[int]) -> list[list[str]] | None:
+    def _nested(self, steps: list[GeneratedStep], walk: list[int]) -> list[list[str]] | None:
         """The nested paths of each step; None if no step can have one."""
         nested: list[list[str]] = [[] for _ in steps]
         if not self._parameters.nested_paths:
@@ -410,11 +409,11 @@ def joined_predicates(brackets: list[str]) -> list[str]:
     return [*kept, f"[{' and '.join(text[1:-1] for text in rest)}]"]
 
 
-def _operator(step: PathStep) -> str:
+def _operator(step: GeneratedStep) -> str:
     return "//" if step.is_descendant else "/"
 
 
-def _test(step: PathStep, names: Sequence[str]) -> str:
+def _test(step: GeneratedStep, names: Sequence[str]) -> str:
     return "*" if step.is_wildcard else names[step.level]
 
 

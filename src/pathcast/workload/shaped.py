@@ -24,7 +24,7 @@ from typing import Final
 from pathcast.errors import ConfigError
 from pathcast.workload.parameters import check_whole
 from pathcast.workload.shaped_templates import SHAPED_KINDS, SHAPED_SHARES, SHAPED_TEMPLATES
-from pathcast.workload.subscriptions import Subscription
+from pathcast.workload.subscriptions import GeneratedSubscription
 from pathcast.workload.templates import SLOTS
 from pathcast.workload.values import Draw
 
@@ -59,7 +59,7 @@ class ShapedParameters:
             )
 
 
-def generate_shaped(parameters: ShapedParameters) -> Iterator[Subscription]:
+def generate_shaped(parameters: ShapedParameters) -> Iterator[GeneratedSubscription]:
     """The rows, by ascending query id.
 
     Cost: About 10 µs a row.
@@ -72,7 +72,7 @@ def generate_shaped(parameters: ShapedParameters) -> Iterator[Subscription]:
         kind = SHAPED_KINDS[min(bisect_right(bounds, draw.random()), len(bounds) - 1)]
         text = filled(draw.pick(SHAPED_TEMPLATES[domain][kind]), draw)
         subscriber = draw.whole(1, parameters.subscribers)
-        yield Subscription(f"s{subscriber:0{digits}d}", f"f{number:06d}", text)
+        yield GeneratedSubscription(f"s{subscriber:0{digits}d}", f"f{number:06d}", text)
 
 
 def filled(template: str, draw: Draw) -> str:

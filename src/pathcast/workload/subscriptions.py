@@ -24,7 +24,7 @@ from pathcast.workload.templates import KINDS, SHARES, SLOTS, TEMPLATES
 from pathcast.workload.values import Draw
 
 
-class Subscription(NamedTuple):
+class GeneratedSubscription(NamedTuple):
     """A standing query of a subscriber.
 
     Attributes:
@@ -78,7 +78,7 @@ def _refuse(key: str, reason: str) -> None:
     raise ConfigError("config.invalid", key=key, reason=reason)
 
 
-def generate_subscriptions(parameters: SubscriptionParameters) -> Iterator[Subscription]:
+def generate_subscriptions(parameters: SubscriptionParameters) -> Iterator[GeneratedSubscription]:
     """The rows, by ascending query id.
 
     Cost: About 10 µs a row; the pool of texts stays in memory.
@@ -93,7 +93,7 @@ def generate_subscriptions(parameters: SubscriptionParameters) -> Iterator[Subsc
         # A subscriber has a favourite domain, and now and then looks into another.
         favourite = rank if draw.is_lucky(0.8) else int(draw.random() * len(pools))
         text = pools[favourite % len(pools)].text(draw)
-        yield Subscription(f"s{rank + 1:0{digits}d}", f"q{number:06d}", text)
+        yield GeneratedSubscription(f"s{rank + 1:0{digits}d}", f"q{number:06d}", text)
 
 
 class _Pools:

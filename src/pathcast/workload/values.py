@@ -14,7 +14,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from pathcast.schema import (
     Attribute,
@@ -135,6 +135,10 @@ def _integers(count: int) -> tuple[str, ...]:
     return tuple(str(number) for number in range(1, count + 1))
 
 
+IMPLIED_ODDS: Final = 0.6
+"""Probability of attributes that need not be there."""
+
+
 class PlausibleValues:
     """Values that a reader of the domain would expect.
 
@@ -145,15 +149,11 @@ class PlausibleValues:
         table: Values of texts under the element's name, of attributes under `element/@name` or
             `@name`.
         words: For whatever the table does not name.
-        implied_odds: Probability of attributes that need not be there.
     """
 
-    def __init__(
-        self, table: Mapping[str, Values], words: tuple[str, ...], implied_odds: float = 0.6
-    ) -> None:
+    def __init__(self, table: Mapping[str, Values], words: tuple[str, ...]) -> None:
         self._table = dict(table)
         self._words = words
-        self._implied_odds = implied_odds
 
     def text(self, element: str) -> Values:
         """From the table, else words."""
@@ -176,4 +176,4 @@ class PlausibleValues:
         """1 for those that must be there."""
         if attribute.default in (AttributeDefault.REQUIRED, AttributeDefault.FIXED):
             return 1.0
-        return self._implied_odds
+        return IMPLIED_ODDS

@@ -24,6 +24,18 @@ impl Comparison {
         [Eq, Ne, Lt, Le, Gt, Ge]
     };
 
+    /// As it is written.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Comparison::Eq => "=",
+            Comparison::Ne => "!=",
+            Comparison::Lt => "<",
+            Comparison::Le => "<=",
+            Comparison::Gt => ">",
+            Comparison::Ge => ">=",
+        }
+    }
+
     /// The operator with its operands exchanged.
     pub(crate) fn flipped(self) -> Self {
         match self {
@@ -32,6 +44,18 @@ impl Comparison {
             Comparison::Gt => Comparison::Lt,
             Comparison::Ge => Comparison::Le,
             same => same,
+        }
+    }
+
+    /// The operator that holds for two numbers if and only if this one does not, unless one is NaN.
+    pub(crate) fn opposite(self) -> Self {
+        match self {
+            Comparison::Eq => Comparison::Ne,
+            Comparison::Ne => Comparison::Eq,
+            Comparison::Lt => Comparison::Ge,
+            Comparison::Ge => Comparison::Lt,
+            Comparison::Gt => Comparison::Le,
+            Comparison::Le => Comparison::Gt,
         }
     }
 

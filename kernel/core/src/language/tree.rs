@@ -186,6 +186,28 @@ pub enum Expr {
     },
 }
 
+impl Operator {
+    /// The operator as written.
+    pub fn text(self) -> &'static str {
+        match self {
+            Operator::Or => "or",
+            Operator::And => "and",
+            Operator::Eq => "=",
+            Operator::Ne => "!=",
+            Operator::Lt => "<",
+            Operator::Le => "<=",
+            Operator::Gt => ">",
+            Operator::Ge => ">=",
+            Operator::Plus => "+",
+            Operator::Minus => "-",
+            Operator::Multiply => "*",
+            Operator::Div => "div",
+            Operator::Mod => "mod",
+            Operator::Union => "|",
+        }
+    }
+}
+
 impl Expr {
     /// Where the expression begins.
     pub fn offset(&self) -> Offset {

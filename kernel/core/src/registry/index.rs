@@ -11,7 +11,10 @@ use crate::engine::conditions::Plan;
 use crate::engine::ids::QueryNumber;
 use crate::engine::interrupt::Interrupted;
 use crate::engine::nfa::growing::GrowingNfa;
+use crate::language::compile::compile_query;
 use crate::language::query::ast::Step;
+use crate::language::query::{Compiler, NODES_MAX, Namespaces, TEXT_BYTES_MAX};
+use crate::language::reader::{Refusal, read_query};
 use crate::language::xpath::Expression;
 use crate::registry::snapshot::build::{LiveQuery, freeze};
 use crate::registry::snapshot::format::SnapshotFile;
@@ -122,6 +125,15 @@ pub enum NotRegistered {
     Duplicate,
     /// The expression is not one in canonical text.
     Expression,
+}
+
+/// Why the text of a query was not registered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotAdded {
+    /// The text is no query.
+    Refused(Refusal),
+    /// The id is taken, or the evaluator does not take the expression that the query was compiled to.
+    NotRegistered(NotRegistered),
 }
 
 /// No query has the id at this place of the list.
@@ -273,6 +285,30 @@ impl IndexState {
         self.delta_texts.push(record.text);
         self.delta_namespaces.push(record.namespaces);
         Ok(())
+    }
+
+    /// Compiles a query and inserts it; whether the usual notation was enough for that.
+    ///
+    /// # Errors
+    /// The text is no query, or it is not registered; nothing has changed then.
+    pub fn add<'q>(
+        &mut self,
+        record: QueryRecord<'q>,
+        namespaces: &'q Namespaces,
+        compiler: &mut Compiler<'q>,
+    ) -> Result<bool, NotAdded> {
+        if let Ok(steps) = compiler.compile(record.text, namespaces) {
+            self.register(record, &[steps], None).map_err(NotAdded::NotRegistered)?;
+            return Ok(true);
+        }
+        let tree = read_query(record.text, namespaces, TEXT_BYTES_MAX, NODES_MAX)
+            .map_err(NotAdded::Refused)?;
+        let query = compile_query(&tree).map_err(NotAdded::Refused)?;
+        let paths: Vec<&[Step<'_>]> =
+            query.alternatives.iter().map(|path| path.steps.as_slice()).collect();
+        self.register(record, &paths, query.expression.as_deref())
+            .map_err(NotAdded::NotRegistered)?;
+        Ok(false)
     }
 
     /// Removes queries, all or none. Cost: a bit each; what they used goes with the next merge.

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
-from pathcast.schema import ElementPaths
 from pathcast_lab.bench.broker.definition import (
     BrokerAlgorithm,
     BrokerFigure,
@@ -33,6 +32,7 @@ from pathcast_lab.bench.figures.sweep import YARDSTICK_PASSES, SweepExperiment
 from pathcast_lab.bench.timing import Spread, undisturbed, yardstick
 from pathcast_lab.workload import FlwrQuery
 from pathcast_papers import parse
+from pathcast_papers.message_broker.pathsharing.schema_paths import SchemaPaths
 
 
 @dataclass(kw_only=True)
@@ -68,10 +68,10 @@ class BrokerExperiment(SweepExperiment):
             base = base.changed("queries", queries)
         return base.changed(self.figure.x, x)
 
-    def elements(self) -> ElementPaths:
+    def elements(self) -> SchemaPaths:
         """What the DTD says."""
         workload = self.figure.workload
-        return ElementPaths(self.inputs.graph(workload), root=workload)
+        return SchemaPaths(self.inputs.graph(workload), root=workload)
 
 
 def run_experiment(experiment: BrokerExperiment) -> Iterator[list[Value]]:

@@ -24,11 +24,10 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from pathcast.message import MessageTree
-from pathcast.query.xquery import Target
-from pathcast.query.xquery.syntax import Comparator, NameTest
-from pathcast.schema import ElementPaths
 from pathcast_lab.bench.broker.definition import BrokerAlgorithm, OptimisationName
 from pathcast_lab.workload import FlwrPredicate, FlwrQuery
+from pathcast_papers.language.xquery import Target
+from pathcast_papers.language.xquery.syntax import Comparator, NameTest
 from pathcast_papers.message_broker.pathsharing.algorithms import (
     PathSharing,
     PathSharingF,
@@ -47,6 +46,7 @@ from pathcast_papers.message_broker.pathsharing.operators import GroupSequence, 
 from pathcast_papers.message_broker.pathsharing.optimisation import Optimisation
 from pathcast_papers.message_broker.pathsharing.paths import NavigationPath, navigation_path
 from pathcast_papers.message_broker.pathsharing.plan_sharing import PlanSharing
+from pathcast_papers.message_broker.pathsharing.schema_paths import SchemaPaths
 
 Groups: TypeAlias = Mapping[str, GroupSequence]
 """Id of a query -> its groups, where it has any."""
@@ -126,7 +126,7 @@ class BrokerSubject:
         algorithm: BrokerAlgorithm,
         optimisation: OptimisationName,
         queries: Sequence[FlwrQuery],
-        elements: ElementPaths | None,
+        elements: SchemaPaths | None,
     ) -> None:
         self.algorithm = algorithm
         self.optimisation = optimisation

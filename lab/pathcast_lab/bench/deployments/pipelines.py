@@ -16,7 +16,7 @@ from pathcast.spark import files_of
 from pathcast.spark.settings import PipelineSettings
 from pathcast.workload.documents import GeneratedMessage
 from pathcast.workload.packing import write_subscriptions
-from pathcast.workload.subscriptions import Subscription as Row
+from pathcast.workload.subscriptions import GeneratedSubscription as Row
 from pathcast_lab.bench.deployments.definition import DeploymentSet, DeploymentTable
 from pathcast_lab.bench.deployments.inputs import Load
 from pathcast_lab.bench.deployments.measured import Measured

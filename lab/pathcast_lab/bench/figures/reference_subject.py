@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from pathcast.message import MessageTree
-from pathcast.query import NormalQuery, canonical_text, normalise
 from pathcast_papers.filtering.algorithm import Algorithm
 from pathcast_papers.filtering.execution import Execution
 from pathcast_papers.filtering.hybrid import Hybrid
 from pathcast_papers.filtering.query_plan import QueryPlan
 from pathcast_papers.filtering.xfilter import XFilter
 from pathcast_papers.filtering.yfilter import YFilter
+from pathcast_papers.language import NormalQuery, canonical_text, normalise
 
 NormalForms: TypeAlias = dict[str, tuple[str, NormalQuery]]
 """Spelling -> canonical text and normal form."""

@@ -20,7 +20,6 @@ from typing import Final
 from pathcast.engine import QueryIndex
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
-from pathcast.query import normalise
 from pathcast_lab.bench.checking import wrong_count
 from pathcast_lab.bench.figures.kernel_subject import kernel_answers, measure_kernel
 from pathcast_lab.bench.figures.point import KERNEL, Place, Value
@@ -31,6 +30,7 @@ from pathcast_lab.bench.timing import Spread, undisturbed, yardstick
 from pathcast_papers import parse
 from pathcast_papers.filtering.query_plan import QueryPlan
 from pathcast_papers.filtering.yfilter import YFilter
+from pathcast_papers.language import normalise
 
 INSERTED: Final = 1_000
 """Queries whose insertion is timed (Table 5)."""

@@ -15,11 +15,11 @@ from pathcast.overlay.generalisation import (
     Optimiser,
     Sample,
     at_level,
-    common_entry,
     table_bytes,
 )
 from pathcast.overlay.interest import LOCAL, Interests, Policy
 from pathcast_lab.bench.figures.point import Place, Value
+from pathcast_lab.bench.overlay.common_paths import common_entry
 from pathcast_lab.bench.overlay.definition import OverlayFigure, OverlaySet
 from pathcast_lab.bench.overlay.inputs import behind_links, messages_of, profiles_of
 from pathcast_lab.bench.wrong_count import WrongCountError

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pathcast import Broker
 from pathcast.engine import QueryIndex, Snapshot
 from pathcast.model import Query
-from pathcast.workload.subscriptions import Subscription as Row
+from pathcast.workload.subscriptions import GeneratedSubscription as Row
 from pathcast_lab.bench.checking import THREADS, counts
 from pathcast_lab.bench.pipeline.inputs import as_subscriptions
 from pathcast_lab.bench.timing import undisturbed

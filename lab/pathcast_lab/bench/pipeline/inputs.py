@@ -34,7 +34,7 @@ from pathcast.workload import (
 )
 from pathcast.workload.documents import GeneratedMessage
 from pathcast.workload.packing import write_message_parquet
-from pathcast.workload.subscriptions import Subscription as Row
+from pathcast.workload.subscriptions import GeneratedSubscription as Row
 from pathcast_lab.bench.checking import THREADS
 from pathcast_lab.bench.rounds import binary_array
 from pathcast_lab.bench.timing import missing_library

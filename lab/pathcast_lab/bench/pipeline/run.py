@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 from pathcast.spark.settings import PipelineSettings
 from pathcast.workload.documents import GeneratedMessage
 from pathcast.workload.packing import write_message_files, write_subscriptions
-from pathcast.workload.subscriptions import Subscription as Row
+from pathcast.workload.subscriptions import GeneratedSubscription as Row
 from pathcast_lab.bench.checking import wrong_count
 from pathcast_lab.bench.pipeline.cases import DeliveryCase, FilesCase, PlacementCase
 from pathcast_lab.bench.pipeline.definition import PipelineDefinition, PipelineSet

@@ -10,14 +10,13 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from pathcast.cli.columns import number
-from pathcast_lab.bench.figures.page import BLANK, FigurePage
+from pathcast_lab.bench.figures.page import BLANK
 from pathcast_lab.bench.figures.point import Value
+from pathcast_lab.bench.figures.verdicts import markdown
 from pathcast_lab.bench.wire.definition import WireFigure
 from pathcast_lab.bench.wire.experiments import STEPS
-from pathcast_lab.bench.wire.statements import judge
 from pathcast_papers.onyx.wire_formats import FormatCost, WireFormat
 
 
@@ -31,7 +30,7 @@ def wire_table(figure: WireFigure, values: Sequence[Value]) -> str:
         "links": lambda: [_links(values)],
         "connections": lambda: [_connections(values)],
     }[figure.kind]()
-    return "\n\n".join(map(_markdown, tables))
+    return "\n\n".join(map(markdown, tables))
 
 
 def measured_costs(values: Sequence[Value], variant: str) -> dict[WireFormat, FormatCost]:
@@ -89,15 +88,3 @@ def _connections(values: Sequence[Value]) -> list[list[str]]:
         spread = value.spread
         rows.append([value.series, *map(number, (spread.median, spread.least, spread.most))])
     return rows
-
-
-def _markdown(rows: Sequence[Sequence[str]]) -> str:
-    lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-PAGE: Final = FigurePage[WireFigure](
-    run=lambda figure: "wire_run",
-    table=wire_table,
-    judge=lambda figure, found: judge(figure.name, found),
-)

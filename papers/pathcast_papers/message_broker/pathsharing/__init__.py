@@ -8,8 +8,8 @@ Read it in this order: `paths`, `broker_query`, `matching_engine`, `operators`, 
 `algorithms` (section 3 of the paper); `claims`, `optimisation` (4); `grouping`, `shared_selection`,
 `plan_sharing`, `executor` (5).
 
-It takes queries of the paper's class (`pathcast.query.xquery.paper_form`) and no others; the exact
-interpreter, `pathcast_papers.message_broker.xquery`, takes all.
+It takes queries of the paper's class (`pathcast_papers.language.xquery.paper_form`) and no others;
+the exact interpreter, `pathcast_papers.message_broker.xquery`, takes all.
 
 Source: Diao and Franklin, "Query Processing for High-Volume XML Message Brokering", VLDB 2003.
 """

@@ -8,8 +8,8 @@ too. Behind the engine each distinct query has a plan of operators of its own;
 Example:
     >>> from pathcast.limits import Limits
     >>> from pathcast.message import parse_message
-    >>> from pathcast.query.xquery import PaperQuery, PaperReturn, PaperStep, Target
-    >>> from pathcast.query.xquery.syntax import NameTest, Variable
+    >>> from pathcast_papers.language.xquery import PaperQuery, PaperReturn, PaperStep, Target
+    >>> from pathcast_papers.language.xquery.syntax import NameTest, Variable
     >>> query = PaperQuery((PaperStep(True, NameTest("", "section")),), (), (PaperReturn(
     ...     (PaperStep(False, NameTest("", "title")),), Target.ELEMENT, None),),
     ...     Variable("s"), None, "s")
@@ -37,8 +37,7 @@ from typing import ClassVar
 
 from pathcast.errors import ConfigError, DuplicateQueryError, UnknownQueryError
 from pathcast.message import MessageTree
-from pathcast.query.xquery import PaperQuery
-from pathcast.schema import ElementPaths
+from pathcast_papers.language.xquery import PaperQuery
 from pathcast_papers.message_broker.pathsharing.broker_query import BrokerQuery
 from pathcast_papers.message_broker.pathsharing.executor import Profiler, execute
 from pathcast_papers.message_broker.pathsharing.joins import OuterJoinSelect, Semijoin
@@ -63,6 +62,7 @@ from pathcast_papers.message_broker.pathsharing.optimisation import (
 )
 from pathcast_papers.message_broker.pathsharing.paths import NavigationPath
 from pathcast_papers.message_broker.pathsharing.reliance import Fact
+from pathcast_papers.message_broker.pathsharing.schema_paths import SchemaPaths
 
 
 @dataclass(slots=True)
@@ -132,7 +132,7 @@ class PathSharing(ABC):
     def __init__(
         self,
         optimisation: Optimisation = Optimisation.QUERY,
-        elements: ElementPaths | None = None,
+        elements: SchemaPaths | None = None,
         *,
         tuples_max: int = 1_000_000,
     ) -> None:
@@ -269,7 +269,7 @@ class PathSharing(ABC):
             return True
         if self._elements.conforms(tree.name, tree.parent):
             return True
-        message = ElementPaths.of_message(tree.name, tree.parent)
+        message = SchemaPaths.of_message(tree.name, tree.parent)
         return all(fact.holds(message) for fact in self._facts)
 
     def _without_dtd(self) -> PathSharing:

@@ -4,8 +4,8 @@ A `BrokerQuery` is what a `PaperQuery` of the language says of the message, with
 the binding path, the simple predicates on its steps, the predicate paths, the return paths.
 
 Example:
-    >>> from pathcast.query.xquery import PaperReturn
-    >>> from pathcast.query.xquery.syntax import Variable
+    >>> from pathcast_papers.language.xquery import PaperReturn
+    >>> from pathcast_papers.language.xquery.syntax import Variable
     >>> from pathcast_papers.message_broker.pathsharing.paths import path_text
     >>> title, figure = (PaperStep(False, NameTest("", name)) for name in ("title", "figure"))
     >>> query = BrokerQuery.of(PaperQuery(
@@ -27,10 +27,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from pathcast.query import AnyIn, AnyName, AnyNamespace, Axis, Name
-from pathcast.query import NameTest as StepTest
-from pathcast.query.xquery import PaperCondition, PaperQuery, PaperStep, Target
-from pathcast.query.xquery.syntax import Comparator, NameTest
+from pathcast_papers.language import AnyIn, AnyName, AnyNamespace, Axis, Name
+from pathcast_papers.language import NameTest as StepTest
+from pathcast_papers.language.xquery import PaperCondition, PaperQuery, PaperStep, Target
+from pathcast_papers.language.xquery.syntax import Comparator, NameTest
 from pathcast_papers.message_broker.pathsharing.paths import NavigationPath, PathStep
 
 Constant: TypeAlias = str | float | None

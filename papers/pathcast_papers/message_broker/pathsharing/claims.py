@@ -11,7 +11,7 @@ Example:
     >>> claim_1(navigation_path("//section//title"))
     False
 
-Nothing here looks at a message; `pathcast.schema.ElementPaths.conforms` does.
+Nothing here looks at a message; `SchemaPaths.conforms` does.
 
 Source: Diao and Franklin, VLDB 2003, section 4.
 Differs: the paper knows element names only. A wildcard can be bound to elements of several names,

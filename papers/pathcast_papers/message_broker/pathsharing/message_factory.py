@@ -2,8 +2,8 @@
 
 Example:
     >>> from pathcast.message import parse_message
-    >>> from pathcast.query.xquery import PaperStep, parse
-    >>> from pathcast.query.xquery.syntax import NameTest
+    >>> from pathcast_papers.language.xquery import PaperStep, parse
+    >>> from pathcast_papers.language.xquery.syntax import NameTest
     >>> outer = parse("<titles>{for $s in //section return <t>{$s/title}</t>}</titles>").body
     >>> template = outer.content[0].expr.body
     >>> title = PaperReturn((PaperStep(False, NameTest("", "title")),), Target.ELEMENT, None)
@@ -22,11 +22,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pathcast.evaluation.xpath import Document, Node, NodeKind
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
-from pathcast.query.xquery import PaperQuery, PaperReturn, Target
-from pathcast.query.xquery.syntax import (
+from pathcast_papers.evaluation.xpath import Document, Node, NodeKind
+from pathcast_papers.language.xquery import PaperQuery, PaperReturn, Target
+from pathcast_papers.language.xquery.syntax import (
     Attribute,
     Element,
     Enclosed,

@@ -2,8 +2,9 @@
 
 Example:
     >>> from pathcast_papers.message_broker.pathsharing.paths import navigation_path, path_text
-    >>> from pathcast.schema import ElementPaths, parse_dtd
-    >>> elements = ElementPaths(parse_dtd(
+    >>> from pathcast.schema import parse_dtd
+    >>> from pathcast_papers.message_broker.pathsharing.schema_paths import SchemaPaths
+    >>> elements = SchemaPaths(parse_dtd(
     ...     "<!ELEMENT figure (image, title)><!ELEMENT image EMPTY><!ELEMENT title (#PCDATA)>"))
     >>> path_text(rewritten(navigation_path("/figure//image"), elements))
     '/figure/image'
@@ -18,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from pathcast.query import Axis, Name
+from pathcast_papers.language import Axis, Name
 from pathcast_papers.message_broker.pathsharing.broker_query import BrokerQuery, PredicatePath
 from pathcast_papers.message_broker.pathsharing.claims import claim_3, has_no_duplicates, is_ordered
 from pathcast_papers.message_broker.pathsharing.paths import NavigationPath, PathStep, name_of

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple, TypeAlias
 
-from pathcast.query import AnyIn, AnyName, AnyNamespace, Axis, Name, NameTest
+from pathcast_papers.language import AnyIn, AnyName, AnyNamespace, Axis, Name, NameTest
 
 _STEP: Final = re.compile(r"(//?)([\w.-]+|\*)")
 _PATH: Final = re.compile(rf"(?:{_STEP.pattern})+")

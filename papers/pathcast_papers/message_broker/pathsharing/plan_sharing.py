@@ -24,7 +24,6 @@ from functools import partial
 from itertools import chain
 from typing import Generic, TypeVar
 
-from pathcast.schema import ElementPaths
 from pathcast_papers.message_broker.pathsharing.algorithms import PathSharing, Plan
 from pathcast_papers.message_broker.pathsharing.broker_query import (
     BrokerQuery,
@@ -36,6 +35,7 @@ from pathcast_papers.message_broker.pathsharing.joins import Semijoin, SharedJoi
 from pathcast_papers.message_broker.pathsharing.operators import DupElim, Input, Operator
 from pathcast_papers.message_broker.pathsharing.optimisation import Optimisation
 from pathcast_papers.message_broker.pathsharing.paths import NavigationPath
+from pathcast_papers.message_broker.pathsharing.schema_paths import SchemaPaths
 from pathcast_papers.message_broker.pathsharing.shared_selection import (
     Constants,
     PredicateSignature,
@@ -108,7 +108,7 @@ class PlanSharing(PathSharing):
     def __init__(
         self,
         optimisation: Optimisation = Optimisation.QUERY,
-        elements: ElementPaths | None = None,
+        elements: SchemaPaths | None = None,
         *,
         tuples_max: int = 1_000_000,
     ) -> None:

@@ -8,10 +8,10 @@ element graph then.
 
 Example:
     >>> from pathcast.schema import parse_dtd
-    >>> recorder = Recorder(ElementPaths(parse_dtd("<!ELEMENT a (b)><!ELEMENT b EMPTY>")))
+    >>> recorder = Recorder(SchemaPaths(parse_dtd("<!ELEMENT a (b)><!ELEMENT b EMPTY>")))
     >>> recorder.is_on_loop(("", "a"))
     False
-    >>> [fact.holds(ElementPaths.of_message([("", "a"), ("", "x"), ("", "a")], [-1, 0, 1]))
+    >>> [fact.holds(SchemaPaths.of_message([("", "a"), ("", "x"), ("", "a")], [-1, 0, 1]))
     ...  for fact in recorder.facts]
     [False]
 
@@ -24,7 +24,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol, TypeAlias
 
 from pathcast.message import ExpandedName
-from pathcast.schema import ElementPaths
+from pathcast_papers.message_broker.pathsharing.schema_paths import SchemaPaths
 
 Way: TypeAlias = tuple[ExpandedName, ...]
 """Names from below an element down to another one."""
@@ -48,7 +48,7 @@ class NoLoop(NamedTuple):
 
     name: ExpandedName
 
-    def holds(self, message: ElementPaths) -> bool:
+    def holds(self, message: SchemaPaths) -> bool:
         """Whether it is true of a message."""
         return not message.is_on_loop(self.name)
 
@@ -59,7 +59,7 @@ class Apart(NamedTuple):
     name: ExpandedName
     other: ExpandedName
 
-    def holds(self, message: ElementPaths) -> bool:
+    def holds(self, message: SchemaPaths) -> bool:
         """Whether it is true of a message."""
         return not message.is_on_same_loop(self.name, self.other)
 
@@ -71,7 +71,7 @@ class OnlyWay(NamedTuple):
     below: ExpandedName
     way: Way
 
-    def holds(self, message: ElementPaths) -> bool:
+    def holds(self, message: SchemaPaths) -> bool:
         """Whether it is true of a message."""
         return message.has_no_other_way(self.above, self.below, self.way)
 

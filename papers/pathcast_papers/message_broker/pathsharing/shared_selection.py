@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from pathcast.query.xquery.syntax import Comparator
+from pathcast_papers.language.xquery.syntax import Comparator
 from pathcast_papers.message_broker.pathsharing.broker_query import Constant, Signature
 from pathcast_papers.message_broker.pathsharing.operators import (
     Input,

@@ -23,8 +23,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pathcast.message import MessageTree
-from pathcast.query.xquery import Target
-from pathcast.query.xquery.syntax import Comparator, NameTest
+from pathcast_papers.language.xquery import Target
+from pathcast_papers.language.xquery.syntax import Comparator, NameTest
 from pathcast_papers.message_broker.pathsharing.broker_query import Compared, SimplePredicate
 from pathcast_papers.message_broker.pathsharing.tree_search import select
 from pathcast_papers.message_broker.xquery.items import number_of, untyped

@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pathcast.message import MessageTree
-from pathcast.query import Axis
 from pathcast_papers.filtering.predicate import is_named
+from pathcast_papers.language import Axis
 from pathcast_papers.message_broker.pathsharing.paths import NavigationPath
 
 

@@ -6,7 +6,7 @@ The kernel is tested against it, and it serves `explain`. In reading order: `ite
 
 Example:
     >>> from pathcast.message import parse_message
-    >>> from pathcast.query.xquery import parse
+    >>> from pathcast_papers.language.xquery import parse
     >>> message = parse_message(b"<bib><book year='1994'><title>TCP/IP</title></book></bib>")
     >>> evaluate(parse("<b>{for $b in //book return $b/title}</b>"), message).results
     (b'<b><title>TCP/IP</title></b>',)

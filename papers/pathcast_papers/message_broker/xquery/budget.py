@@ -10,15 +10,15 @@ Example:
     >>> budget.charge(1)
     Traceback (most recent call last):
     ...
-    pathcast.evaluation.xpath.evaluator.OverBudgetError
+    pathcast_papers.evaluation.xpath.evaluator.OverBudgetError
 """
 
 from __future__ import annotations
 
 import math
 
-from pathcast.evaluation.xpath import OverBudgetError
-from pathcast.evaluation.xpath.evaluator import CHARACTERS_PER_STEP
+from pathcast_papers.evaluation.xpath import OverBudgetError
+from pathcast_papers.evaluation.xpath.evaluator import CHARACTERS_PER_STEP
 
 
 class Budget:

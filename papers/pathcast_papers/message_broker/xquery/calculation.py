@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import math
 
-from pathcast.query.syntax import BinaryOperator
-from pathcast.query.values import calculate as calculate_doubles
-from pathcast.query.values import ceiling_number, floor_number, round_number
-from pathcast.query.xquery.syntax import ArithmeticOperator
+from pathcast_papers.language.syntax import BinaryOperator
+from pathcast_papers.language.values import calculate as calculate_doubles
+from pathcast_papers.language.values import ceiling_number, floor_number, round_number
+from pathcast_papers.language.xquery.syntax import ArithmeticOperator
 from pathcast_papers.message_broker.xquery.items import (
     Atomic,
     Kind,

@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterable
 from types import MappingProxyType
 from typing import Any, Final
 
-from pathcast.query.xquery.syntax import Comparator
+from pathcast_papers.language.xquery.syntax import Comparator
 from pathcast_papers.message_broker.xquery.items import (
     Atomic,
     Kind,

@@ -21,10 +21,10 @@ from collections.abc import Iterable
 from itertools import count
 from typing import TYPE_CHECKING
 
-from pathcast.evaluation.xpath import Node, NodeKind
-from pathcast.query.names import XML_NAMESPACE
-from pathcast.query.values import normalize_space
-from pathcast.query.xquery.syntax import Attribute, Element, Enclosed, Name, Text
+from pathcast_papers.evaluation.xpath import Node, NodeKind
+from pathcast_papers.language.names import XML_NAMESPACE
+from pathcast_papers.language.values import normalize_space
+from pathcast_papers.language.xquery.syntax import Attribute, Element, Enclosed, Name, Text
 from pathcast_papers.message_broker.xquery.context import DynamicContext
 from pathcast_papers.message_broker.xquery.items import Atomic, ConstructedElement, Item
 

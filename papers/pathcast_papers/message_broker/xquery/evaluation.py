@@ -2,7 +2,7 @@
 
 Example:
     >>> from pathcast.message import parse_message
-    >>> from pathcast.query.xquery import parse
+    >>> from pathcast_papers.language.xquery import parse
     >>> program = parse("for $b in //b where $b > 1 return <item>{$b/text()}</item>")
     >>> evaluate(program, parse_message(b"<a><b>1</b><b>2</b><b>3</b></a>"))
     Evaluation(is_delivered=True, results=(b'<item>2</item>', b'<item>3</item>'))
@@ -14,10 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pathcast.errors import ConstructionError, EvaluationBudgetError, ResultLimitError
-from pathcast.evaluation.xpath import Document, OverBudgetError
 from pathcast.limits import RESULT_BYTES_FREE, Limits
 from pathcast.message import MessageTree
-from pathcast.query.xquery import Program
+from pathcast_papers.evaluation.xpath import Document, OverBudgetError
+from pathcast_papers.language.xquery import Program
 from pathcast_papers.message_broker.xquery.budget import Budget
 from pathcast_papers.message_broker.xquery.construction import ConstructionFault
 from pathcast_papers.message_broker.xquery.context import DynamicContext
@@ -93,7 +93,7 @@ def holds(
 
     Example:
         >>> from pathcast.message import parse_message
-        >>> from pathcast.query.xquery import parse
+        >>> from pathcast_papers.language.xquery import parse
         >>> message = parse_message(b"<a>1</a>")
         >>> [holds(parse(text), message) for text in ("/a eq '2'", "max(/a)", "<r>{//b}</r>")]
         [False, True, False]
@@ -117,7 +117,7 @@ def gives_item(
 
     Example:
         >>> from pathcast.message import parse_message
-        >>> from pathcast.query.xquery import parse
+        >>> from pathcast_papers.language.xquery import parse
         >>> message = parse_message(b"<a>1</a>")
         >>> [gives_item(parse(text), message) for text in ("<r>{/a}</r>", "<r>{//b}</r>")]
         [True, False]

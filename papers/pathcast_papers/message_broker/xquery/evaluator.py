@@ -1,14 +1,14 @@
 """Expressions of a FLWR subscription over one message.
 
 A value is a sequence of items. `value` takes any expression; what a path or a predicate gives is
-kept, by what it depends on (`pathcast.query.xquery.dependence`), and not found again. `frame` is
+kept, by what it depends on (`language.xquery.dependence`), and not found again. `frame` is
 `value` for the frame of a subscription: it notes whether one of the content expressions met there
 gave an item.
 
 Example:
     >>> from pathcast.message import parse_message
-    >>> from pathcast.query.syntax import Axis
-    >>> from pathcast.query.xquery.syntax import Call, NameTest, Path, Root, Step
+    >>> from pathcast_papers.language.syntax import Axis
+    >>> from pathcast_papers.language.xquery.syntax import Call, NameTest, Path, Root, Step
     >>> evaluator = Evaluator(Document(parse_message(b"<a><b>1</b><b>2</b></a>")))
     >>> path = Path(Root(), (Step(Axis.DESCENDANT, NameTest("", "b")),))
     >>> [str(item) for item in evaluator.value(Call("sum", (path,)), DynamicContext())]
@@ -23,12 +23,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pathcast.evaluation.xpath import DOCUMENT_NODE, Document, Node, NodeKind
-from pathcast.evaluation.xpath.axes import axis_nodes
-from pathcast.query.xquery import syntax
-from pathcast.query.xquery.dependence import Dependences
-from pathcast.query.xquery.frame import contents_of, is_constant, parts
-from pathcast.query.xquery.syntax import Context, Element, Expr, Flwor, For, Let, Root, Step
+from pathcast_papers.evaluation.xpath import DOCUMENT_NODE, Document, Node, NodeKind
+from pathcast_papers.evaluation.xpath.axes import axis_nodes
+from pathcast_papers.language.xquery import syntax
+from pathcast_papers.language.xquery.dependence import Dependences
+from pathcast_papers.language.xquery.frame import contents_of, is_constant, parts
+from pathcast_papers.language.xquery.syntax import (
+    Context,
+    Element,
+    Expr,
+    Flwor,
+    For,
+    Let,
+    Root,
+    Step,
+)
 from pathcast_papers.message_broker.xquery import comparison
 from pathcast_papers.message_broker.xquery.budget import Budget
 from pathcast_papers.message_broker.xquery.calculation import calculate, negated
@@ -88,7 +97,7 @@ class Evaluator:
         return items
 
     def holds(self, program: syntax.Program) -> bool:
-        """The effective boolean value of a subscription (`pathcast.query.xquery.frame.parts`)."""
+        """The effective boolean value of a subscription (`language.xquery.frame.parts`)."""
         found: Items = ()
         for part in parts(program, self._dependences):
             if isinstance(part, Element):

@@ -16,16 +16,16 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from pathcast.evaluation.xpath import DOCUMENT_NODE, Node
-from pathcast.query.names import XML_NAMESPACE
-from pathcast.query.values import (
+from pathcast_papers.evaluation.xpath import DOCUMENT_NODE, Node
+from pathcast_papers.language.names import XML_NAMESPACE
+from pathcast_papers.language.values import (
     normalize_space,
     substring,
     substring_after,
     substring_before,
     translate,
 )
-from pathcast.query.xquery.syntax import Call
+from pathcast_papers.language.xquery.syntax import Call
 from pathcast_papers.message_broker.xquery.calculation import average_of, rounded, sum_of
 from pathcast_papers.message_broker.xquery.comparison import distinct, extreme
 from pathcast_papers.message_broker.xquery.context import DynamicContext

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
-from pathcast.evaluation.xpath import Node
-from pathcast.query.canonical import number_text
-from pathcast.query.xquery.syntax import Name
+from pathcast_papers.evaluation.xpath import Node
+from pathcast_papers.language.canonical import number_text
+from pathcast_papers.language.xquery.syntax import Name
 
 INTEGER_MIN: Final = -(2**63)
 INTEGER_MAX: Final = 2**63 - 1

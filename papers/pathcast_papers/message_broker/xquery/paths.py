@@ -1,6 +1,6 @@
 """Axis steps: the nodes of an axis that pass a node test.
 
-The axes are those of `pathcast.evaluation.xpath.axes`; the node tests are XQuery's. `//a`, short
+The axes are those of `evaluation.xpath.axes`; the node tests are XQuery's. `//a`, short
 for two steps, is taken as one where that makes no difference.
 
 Source: XQuery 1.0, section 3.2.1.
@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from pathcast.evaluation.xpath import Document, Node
-from pathcast.evaluation.xpath import NodeKind as Kind
-from pathcast.query.syntax import Axis
-from pathcast.query.xquery.syntax import KindTest, NameTest, NodeKind, NodeTest, Step
+from pathcast_papers.evaluation.xpath import Document, Node
+from pathcast_papers.evaluation.xpath import NodeKind as Kind
+from pathcast_papers.language.syntax import Axis
+from pathcast_papers.language.xquery.syntax import KindTest, NameTest, NodeKind, NodeTest, Step
 
 _KINDS: Final = {
     NodeKind.TEXT: Kind.TEXT,

@@ -10,7 +10,7 @@ newline besides, and `>` as it is.
 
 Example:
     >>> from pathcast.message import parse_message
-    >>> from pathcast.evaluation.xpath import Document
+    >>> from pathcast_papers.evaluation.xpath import Document
     >>> document = Document(parse_message(b"<a xmlns='urn:d'><b x='1 &lt; 2'/>&amp;</a>"))
     >>> serialiser = Serialiser(document, bytes_max=1000)
     >>> serialiser.result(document.children(document.children(Node(0))[0])[0])
@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from pathcast.evaluation.xpath import Document, Node, NodeKind
+from pathcast_papers.evaluation.xpath import Document, Node, NodeKind
 from pathcast_papers.message_broker.xquery.construction import written
 from pathcast_papers.message_broker.xquery.items import Atomic, ConstructedElement, Item
 

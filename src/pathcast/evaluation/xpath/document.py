@@ -232,17 +232,6 @@ class Document:
         count = len(self._namespaces(node.place))
         return [Node(node.place, _NAMESPACE, number) for number in range(count)]
 
-    def namespace_bindings(self, node: Node) -> list[tuple[str, str]]:
-        """Prefix and URI of the namespace nodes of an element, `xml` among them."""
-        return [] if self.element_number(node) is None else self._namespaces(node.place)
-
-    def has_default_taken_back(self, node: Node) -> bool:
-        """Whether an element says `xmlns=""`."""
-        element, starts = self.element_number(node), self._details.declaration_start
-        if element is None:
-            return False
-        return ("", "") in self._details.declaration[starts[element] : starts[element + 1]]
-
     def _namespaces(self, place: int) -> list[tuple[str, str]]:
         found = self._in_scope.get(place)
         if found is None:

@@ -14,7 +14,7 @@ Example:
     >>> evaluator.holds(read_expression("/child::a/child::b[3]"))
     False
 
-It knows no variables and no prefixes: expressions are resolved (`pathcast.query.static`).
+It knows no variables and no prefixes: expressions are resolved (`pathcast.query.reader`).
 
 Source: XPath 1.0; Gottlob, Koch and Pichler, "Efficient algorithms for processing XPath queries",
 TODS 2005, for keeping values per context. Differs: steps are taken from one node after the other,

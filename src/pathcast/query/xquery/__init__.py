@@ -1,13 +1,13 @@
-"""FLWR subscriptions: XQuery text -> syntax tree, static rules, gate, the paper's class.
+"""FLWR subscriptions: XQuery text -> syntax tree, static rules, the paper's class.
 
-docs/subscriptions.md says what is accepted and what it means. This package parses and judges; it
-evaluates nothing (`pathcast_papers.message_broker.xquery` and the kernel do).
+docs/subscriptions.md says what is accepted and what it means. The kernel reads; this package judges
+and evaluates nothing (`pathcast_papers.message_broker.xquery` and the kernel do).
 """
 
 from __future__ import annotations
 
-from pathcast.query.xquery.comments import without_comments
 from pathcast.query.xquery.frame import content_expressions
+from pathcast.query.xquery.language import is_xquery, without_comments
 from pathcast.query.xquery.notation import text_of
 from pathcast.query.xquery.paper import (
     PaperCondition,
@@ -18,13 +18,12 @@ from pathcast.query.xquery.paper import (
     framed,
     paper_form,
 )
-from pathcast.query.xquery.parser import parse
-from pathcast.query.xquery.scanner import DEPTH_MAX, NODES_MAX, TEXT_BYTES_MAX
+from pathcast.query.xquery.reader import DEPTH_MAX, NODES_MAX, TEXT_BYTES_MAX, parse
 from pathcast.query.xquery.subscription import (
     CompiledSubscription,
     compile_subscription,
     form_of_path,
-    is_xquery,
+    refusal_of,
     selection_of,
 )
 from pathcast.query.xquery.syntax import Program
@@ -47,6 +46,7 @@ __all__ = [
     "is_xquery",
     "paper_form",
     "parse",
+    "refusal_of",
     "selection_of",
     "text_of",
     "without_comments",

@@ -9,7 +9,7 @@ Variables are `$v1`, `$v2`, ... in the order in which they are bound. Names of p
 elements keep their prefixes, which are part of the result.
 
 Example:
-    >>> from pathcast.query.xquery.parser import parse
+    >>> from pathcast.query.xquery.reader import parse
     >>> text_of(parse("<hot> {for $s in  $msg//n:story return $s/title } </hot>", {"n": "urn:n"}))
     '<hot>{for $v1 in //Q{urn:n}story return $v1/title}</hot>'
 """

@@ -9,7 +9,7 @@ at elements, at attributes (`/@a`) or at text (`/text()`). The steps of the bind
 predicates that are such conditions, relative to the step.
 
 Example:
-    >>> from pathcast.query.xquery.parser import parse
+    >>> from pathcast.query.xquery.reader import parse
     >>> text = "<r>{for $s in //section where 5 > $s/@id return <s>{$s//title}</s>}</r>"
     >>> query = paper_form(parse(text))
     >>> query.predicates[0].operator.value, query.predicates[0].constant

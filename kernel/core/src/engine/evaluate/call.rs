@@ -3,9 +3,9 @@
 use super::budget::Within;
 use super::document::{Main, Node, Sort, XML_URI};
 use super::evaluator::{Evaluator, Text};
-use super::number_text::round;
 use super::path_machine::{Context, PathMachine};
-use super::strings;
+use crate::language::number_text::round;
+use crate::language::strings;
 use crate::language::xpath::ast::{ExprId, Kind, List};
 use crate::language::xpath::functions::Function;
 use crate::xml::names::{NameId, hash_name};

@@ -39,11 +39,10 @@ mod evaluator;
 pub(crate) mod ids;
 mod memo;
 pub(crate) mod node_test;
-pub(crate) mod number_text;
+
 pub(crate) mod path_machine;
 mod paths;
 pub(crate) mod set_walk;
-pub(crate) mod strings;
 
 pub(crate) use budget::OverBudget;
 

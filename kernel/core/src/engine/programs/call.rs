@@ -11,7 +11,7 @@ use super::value::{Item, Text};
 use crate::engine::evaluate::call::is_same_language;
 use crate::engine::evaluate::document::{Main, Node, Sort, XML_URI};
 use crate::engine::evaluate::path_machine::PathMachine;
-use crate::engine::evaluate::strings;
+use crate::language::strings;
 use crate::language::xpath::List;
 use crate::language::xquery::functions::Function;
 use crate::language::xquery::syntax::{Arithmetic, ExprId, Number};

@@ -5,7 +5,7 @@
 //! zero is an infinity or NaN, `mod` and `idiv` by zero are NaN, an integer that has no room in 64
 //! bits is a double.
 
-use crate::engine::evaluate::number_text::round;
+use crate::language::number_text::round;
 use crate::language::numbers::number;
 use crate::language::xquery::syntax::{Arithmetic, Number};
 use std::io::Write;

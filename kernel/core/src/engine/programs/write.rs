@@ -10,7 +10,7 @@ use super::run::{Evaluator, Keeps, Run};
 use super::value::{Event, Item, Text};
 use crate::engine::evaluate::document::{Main, Sort};
 use crate::engine::evaluate::path_machine::PathMachine;
-use crate::engine::evaluate::strings;
+use crate::language::strings;
 use crate::language::xquery::syntax::{Expr, ExprId, Part};
 use std::borrow::Cow;
 

@@ -10,7 +10,7 @@ use crate::language::comparison::Comparison;
 use std::cmp::Ordering;
 
 /// `op constant`; an ordering against a numeric string is one against the number (XPath 1.0, 3.4).
-pub(super) fn comparison<'q>(
+pub(crate) fn comparison<'q>(
     comparison: Comparison,
     constant: Constant<'q>,
 ) -> (Operator, Constant<'q>) {
@@ -50,7 +50,7 @@ pub(super) fn or_self<'q>(stages: Vec<Stage<'q>>) -> Step<'q> {
 
 /// Sorts what the stages hold and puts branches and wildcards in order; the path has one step or
 /// more, and its nested paths are arranged already.
-pub(super) fn arrange(steps: &mut Vec<Step<'_>>, is_main: bool) {
+pub(crate) fn arrange(steps: &mut Vec<Step<'_>>, is_main: bool) {
     let mut is_plain = true;
     for step in steps.iter_mut() {
         is_plain &= step.axis != Axis::DescendantOrSelf && !is_bare(step);
@@ -69,7 +69,7 @@ pub(super) fn arrange(steps: &mut Vec<Step<'_>>, is_main: bool) {
     }
 }
 
-fn sort_stage(stage: &mut Stage<'_>) {
+pub(crate) fn sort_stage(stage: &mut Stage<'_>) {
     sort_by_text(&mut stage.positions, position_text, |_, _| None);
     sort_by_text(&mut stage.conditions, condition_text, attribute_order);
 }
@@ -173,7 +173,7 @@ fn deepest_branch(conditions: &[Condition<'_>]) -> Option<(usize, usize)> {
 }
 
 /// How deep brackets and calls nest in the canonical text of a path.
-fn depth(steps: &[Step<'_>]) -> usize {
+pub(crate) fn depth(steps: &[Step<'_>]) -> usize {
     let stages = steps.iter().flat_map(|step| &step.stages);
     let inside = |stage: &Stage<'_>| stage.conditions.iter().map(condition_depth).max();
     stages.map(|stage| 1 + inside(stage).unwrap_or(0)).max().unwrap_or(0)

@@ -180,7 +180,7 @@ fn push_constant(constant: &Constant<'_>, out: &mut String) {
 
 /// A string in quotes; one with both kinds of quotes, which has no literal, as the `concat` of the
 /// pieces between which the kind of its quotes changes.
-fn push_string(text: &str, out: &mut String) {
+pub(crate) fn push_string(text: &str, out: &mut String) {
     let (quote, first) = first_piece(text);
     if first.len() == text.len() {
         return push_literal(quote, text, out);

@@ -3,10 +3,10 @@
 //! One pass over the bytes, for the evaluated language in its usual notation: abbreviated steps,
 //! attributes, `text()`, comparisons either way round, positions, `and`, nested paths, and the
 //! papers' `$msg/`, `document("...")/` and `/[`. It takes every canonical text. Everything else
-//! (other notations, and everything that is wrong) is [`Declined`]: the Python package then gives
-//! either the canonical text or the error.
+//! (other notations, and everything that is wrong) is [`Declined`]: [`crate::language::compile`] then gives
+//! either the paths or the refusal.
 //!
-//! It never accepts what the Python package refuses, and never gives another normal form.
+//! It never accepts what that refuses, and never gives another normal form.
 
 use super::arrange::{add_predicate, arrange, or_self};
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
@@ -454,7 +454,7 @@ impl<'q> Parser<'q> {
 }
 
 /// Whether a URI has no white space but single blanks between other characters.
-fn is_collapsed(uri: &str) -> bool {
+pub(crate) fn is_collapsed(uri: &str) -> bool {
     let is_blank = |byte: u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
     let is_odd = |pair: &[u8]| is_blank(pair[0]) && (pair[0] != b' ' || is_blank(pair[1]));
     let bytes = uri.as_bytes();

@@ -1,22 +1,24 @@
 //! Query text to canonical form.
 //!
-//! [`ast`] is the normal form, [`Compiler`] a fast way to it for queries in their usual notation,
-//! [`canonical_text`] the way back. The whole of XPath 1.0, with error messages, is parsed by the
-//! Python package; what it normalises comes here as canonical text, which [`Compiler`] always takes.
+//! [`ast`] is the normal form, [`Compiler`] a fast way to it for queries in their usual notation, [`canonical_text`] the
+//! way back. [`super::compile`] takes every query.
 
 pub(crate) mod anchoring;
-mod arrange;
+pub(crate) mod arrange;
 pub mod ast;
 mod canonical;
 mod compile;
 mod namespaces;
 mod predicates;
-mod scan;
+pub(crate) mod scan;
 
 pub use ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+pub(crate) use canonical::push_string;
 pub use canonical::{canonical_text, condition_text};
+pub(crate) use compile::is_collapsed;
 pub use compile::{
     Compiler, DEPTH_MAX, Declined, NODES_MAX, NormalPath, PREDICATES_MAX, TEXT_BYTES_MAX, compile,
     compile_canonical,
 };
 pub use namespaces::Namespaces;
+pub(crate) use namespaces::UriBinding;

@@ -9,12 +9,24 @@ pub struct Namespaces {
     default: String,
     /// Sorted by prefix.
     bindings: Vec<(String, String)>,
+    /// Prefixes whose URI is no Unicode text.
+    unwritable: Vec<String>,
+}
+
+/// What a prefix is bound to.
+pub(crate) enum UriBinding<'n> {
+    /// Nothing.
+    None,
+    /// A namespace URI; "" is no namespace.
+    Uri(&'n str),
+    /// A URI that is no Unicode text.
+    Unwritable,
 }
 
 impl Namespaces {
     /// No bindings, no default namespace: what canonical text is read with.
     pub const NONE: &'static Namespaces =
-        &Namespaces { default: String::new(), bindings: Vec::new() };
+        &Namespaces { default: String::new(), bindings: Vec::new(), unwritable: Vec::new() };
 
     /// Bindings from pairs of prefix and namespace URI; of equal prefixes the last counts.
     pub fn new<P: Into<String>, U: Into<String>>(pairs: impl IntoIterator<Item = (P, U)>) -> Self {
@@ -33,6 +45,22 @@ impl Namespaces {
         match self.bindings.binary_search_by(|(known, _)| known.as_str().cmp(&prefix)) {
             Ok(at) => self.bindings[at].1 = uri,
             Err(at) => self.bindings.insert(at, (prefix, uri)),
+        }
+    }
+
+    /// Binds a prefix to a URI that is no Unicode text: a query that uses it is refused.
+    pub fn bind_unwritable(&mut self, prefix: impl Into<String>) {
+        self.unwritable.push(prefix.into());
+    }
+
+    /// What a prefix is bound to; the default element namespace for "".
+    pub(crate) fn binding(&self, prefix: &str) -> UriBinding<'_> {
+        if prefix != "xml" && self.unwritable.iter().any(|each| each == prefix) {
+            return UriBinding::Unwritable;
+        }
+        match prefix {
+            "" => UriBinding::Uri(&self.default),
+            _ => self.uri(prefix).map_or(UriBinding::None, UriBinding::Uri),
         }
     }
 

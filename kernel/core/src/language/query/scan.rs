@@ -46,52 +46,53 @@ fn is_name_char(c: char) -> bool {
 }
 
 /// A place in a query.
-pub(super) struct Scanner<'q> {
+#[derive(Clone)]
+pub(crate) struct Scanner<'q> {
     text: &'q str,
     at: usize,
 }
 
 impl<'q> Scanner<'q> {
-    pub(super) fn new(text: &'q str) -> Self {
+    pub(crate) fn new(text: &'q str) -> Self {
         Scanner { text, at: 0 }
     }
 
     /// The byte here; 0 at the end (no token begins with it).
     #[inline]
-    pub(super) fn peek(&self) -> u8 {
+    pub(crate) fn peek(&self) -> u8 {
         self.peek_at(0)
     }
 
     /// The byte some places on; 0 beyond the end.
     #[inline]
-    pub(super) fn peek_at(&self, ahead: usize) -> u8 {
+    pub(crate) fn peek_at(&self, ahead: usize) -> u8 {
         self.text.as_bytes().get(self.at + ahead).copied().unwrap_or(0)
     }
 
     /// Moves on over bytes that have been looked at.
     #[inline]
-    pub(super) fn skip(&mut self, bytes: usize) {
+    pub(crate) fn skip(&mut self, bytes: usize) {
         self.at += bytes;
     }
 
     /// This place, to come back to.
-    pub(super) fn mark(&self) -> usize {
+    pub(crate) fn mark(&self) -> usize {
         self.at
     }
 
     /// Goes back to a place.
-    pub(super) fn reset(&mut self, mark: usize) {
+    pub(crate) fn reset(&mut self, mark: usize) {
         self.at = mark;
     }
 
     /// Whether all of the text has been read.
     #[inline]
-    pub(super) fn is_at_end(&self) -> bool {
+    pub(crate) fn is_at_end(&self) -> bool {
         self.at == self.text.len()
     }
 
     #[inline]
-    pub(super) fn blanks(&mut self) {
+    pub(crate) fn blanks(&mut self) {
         while CLASSES[self.peek() as usize] & BLANK != 0 {
             self.at += 1;
         }
@@ -99,7 +100,7 @@ impl<'q> Scanner<'q> {
 
     /// Moves over a byte if it is here.
     #[inline]
-    pub(super) fn take(&mut self, byte: u8) -> bool {
+    pub(crate) fn take(&mut self, byte: u8) -> bool {
         let is_here = self.peek() == byte;
         self.at += usize::from(is_here);
         is_here
@@ -137,7 +138,7 @@ impl<'q> Scanner<'q> {
 
     /// A name without a colon.
     #[inline]
-    pub(super) fn ncname(&mut self) -> Option<&'q str> {
+    pub(crate) fn ncname(&mut self) -> Option<&'q str> {
         let bytes = self.text.as_bytes();
         let start = self.at;
         let first = *bytes.get(start)?;
@@ -193,7 +194,7 @@ impl<'q> Scanner<'q> {
     }
 
     /// What stands between `Q{` and `}`; the place is at `Q{`.
-    pub(super) fn braced_uri(&mut self) -> Option<&'q str> {
+    pub(crate) fn braced_uri(&mut self) -> Option<&'q str> {
         let rest = &self.text[self.at + 2..];
         let length = rest.find(['{', '}'])?;
         if rest.as_bytes()[length] == b'{' {
@@ -204,7 +205,7 @@ impl<'q> Scanner<'q> {
     }
 
     /// A string literal.
-    pub(super) fn literal(&mut self) -> Option<&'q str> {
+    pub(crate) fn literal(&mut self) -> Option<&'q str> {
         let quote = self.peek();
         if quote != b'\'' && quote != b'"' {
             return None;
@@ -251,7 +252,8 @@ impl<'q> Scanner<'q> {
         value.is_finite().then_some(signed + 0.0)
     }
 
-    fn digits(&mut self) {
+    /// Moves over digits.
+    pub(crate) fn digits(&mut self) {
         while self.peek().is_ascii_digit() {
             self.at += 1;
         }

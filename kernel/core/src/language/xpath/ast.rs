@@ -20,6 +20,11 @@ pub struct List {
 }
 
 impl List {
+    /// Its places.
+    pub fn range(self) -> std::ops::Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
     /// Number of entries.
     pub(crate) fn len(self) -> usize {
         (self.end - self.start) as usize
@@ -87,24 +92,32 @@ pub enum Axis {
 }
 
 impl Axis {
+    /// All of them, by name.
+    const BY_NAME: [(&str, Axis); 13] = [
+        ("ancestor", Axis::Ancestor),
+        ("ancestor-or-self", Axis::AncestorOrSelf),
+        ("attribute", Axis::Attribute),
+        ("child", Axis::Child),
+        ("descendant", Axis::Descendant),
+        ("descendant-or-self", Axis::DescendantOrSelf),
+        ("following", Axis::Following),
+        ("following-sibling", Axis::FollowingSibling),
+        ("namespace", Axis::Namespace),
+        ("parent", Axis::Parent),
+        ("preceding", Axis::Preceding),
+        ("preceding-sibling", Axis::PrecedingSibling),
+        ("self", Axis::Itself),
+    ];
+
     /// The axis of a name.
     pub(crate) fn of_name(name: &str) -> Option<Axis> {
-        Some(match name {
-            "ancestor" => Axis::Ancestor,
-            "ancestor-or-self" => Axis::AncestorOrSelf,
-            "attribute" => Axis::Attribute,
-            "child" => Axis::Child,
-            "descendant" => Axis::Descendant,
-            "descendant-or-self" => Axis::DescendantOrSelf,
-            "following" => Axis::Following,
-            "following-sibling" => Axis::FollowingSibling,
-            "namespace" => Axis::Namespace,
-            "parent" => Axis::Parent,
-            "preceding" => Axis::Preceding,
-            "preceding-sibling" => Axis::PrecedingSibling,
-            "self" => Axis::Itself,
-            _ => return None,
-        })
+        let at = Axis::BY_NAME.binary_search_by(|(known, _)| (*known).cmp(name)).ok()?;
+        Some(Axis::BY_NAME[at].1)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Axis::BY_NAME[self as usize].0
     }
 
     /// Whether its order is the reverse of document order.
@@ -175,9 +188,9 @@ pub struct Step {
     /// Node test.
     pub test: NodeTest,
     /// Number of the test among those of the expression: its place in the table of known names.
-    pub(crate) test_number: u32,
+    pub test_number: u32,
     /// Predicates, by number of sub-expression.
-    pub(crate) predicates: List,
+    pub predicates: List,
     /// Some predicate asks for position or size, which count per context node.
     pub(crate) is_positional: bool,
     /// The first predicate is `[n]`, n a positive whole number.
@@ -217,10 +230,14 @@ pub(crate) enum Expr {
 
 /// Type of a sub-expression; known before evaluation, as there are no variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// A boolean.
     Boolean,
+    /// A number.
     Number,
+    /// A string.
     String,
+    /// A node-set.
     Nodes,
 }
 

@@ -12,7 +12,7 @@ mod parse;
 pub(crate) mod simplify;
 pub mod tokens;
 
-pub use ast::{Axis, ExprId, List, NodeTest, Step, TextRange};
+pub use ast::{Axis, ExprId, Kind, List, NodeTest, Step, TextRange};
 pub(crate) use tokens::ParseError;
 
 use ast::Arena;

@@ -45,6 +45,32 @@ pub enum Function {
     UpperCase,
 }
 
+impl Function {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        SIGNATURES[self as usize].0
+    }
+
+    /// Whether XPath 1.0 has it.
+    pub(crate) fn is_in_xpath(self) -> bool {
+        use Function::*;
+        !matches!(
+            self,
+            Abs | Avg
+                | Data
+                | DistinctValues
+                | Empty
+                | EndsWith
+                | Exists
+                | LowerCase
+                | Max
+                | Min
+                | StringJoin
+                | UpperCase
+        )
+    }
+}
+
 /// Name, function, least and greatest number of arguments.
 pub(super) type Signature = (&'static str, Function, usize, usize);
 
@@ -97,11 +123,149 @@ pub(super) fn find(name: &str) -> Option<&'static Signature> {
     Some(&SIGNATURES[at])
 }
 
-impl Function {}
+/// Functions of the standard library that are refused by name; by name, bytes compared.
+static REFUSED: [&str; 112] = [
+    "QName",
+    "adjust-date-to-timezone",
+    "adjust-dateTime-to-timezone",
+    "adjust-time-to-timezone",
+    "analyze-string",
+    "apply",
+    "available-environment-variables",
+    "base-uri",
+    "codepoint-equal",
+    "codepoints-to-string",
+    "collection",
+    "compare",
+    "contains-token",
+    "current-date",
+    "current-dateTime",
+    "current-time",
+    "dateTime",
+    "day-from-date",
+    "day-from-dateTime",
+    "days-from-duration",
+    "deep-equal",
+    "default-collation",
+    "doc-available",
+    "document-uri",
+    "element-with-id",
+    "encode-for-uri",
+    "environment-variable",
+    "error",
+    "escape-html-uri",
+    "exactly-one",
+    "filter",
+    "fold-left",
+    "fold-right",
+    "for-each",
+    "for-each-pair",
+    "format-date",
+    "format-dateTime",
+    "format-integer",
+    "format-number",
+    "format-time",
+    "function-arity",
+    "function-lookup",
+    "function-name",
+    "generate-id",
+    "has-children",
+    "head",
+    "hours-from-dateTime",
+    "hours-from-duration",
+    "hours-from-time",
+    "idref",
+    "implicit-timezone",
+    "in-scope-prefixes",
+    "index-of",
+    "innermost",
+    "insert-before",
+    "iri-to-uri",
+    "json-doc",
+    "json-to-xml",
+    "local-name-from-QName",
+    "matches",
+    "minutes-from-dateTime",
+    "minutes-from-duration",
+    "minutes-from-time",
+    "month-from-date",
+    "month-from-dateTime",
+    "months-from-duration",
+    "namespace-uri-for-prefix",
+    "namespace-uri-from-QName",
+    "nilled",
+    "node-name",
+    "normalize-unicode",
+    "one-or-more",
+    "outermost",
+    "parse-ietf-date",
+    "parse-json",
+    "parse-xml",
+    "parse-xml-fragment",
+    "path",
+    "prefix-from-QName",
+    "put",
+    "remove",
+    "replace",
+    "resolve-QName",
+    "resolve-uri",
+    "reverse",
+    "root",
+    "round-half-to-even",
+    "seconds-from-dateTime",
+    "seconds-from-duration",
+    "seconds-from-time",
+    "serialize",
+    "sort",
+    "static-base-uri",
+    "string-to-codepoints",
+    "subsequence",
+    "tail",
+    "timezone-from-date",
+    "timezone-from-dateTime",
+    "timezone-from-time",
+    "tokenize",
+    "trace",
+    "transform",
+    "unordered",
+    "unparsed-text",
+    "unparsed-text-available",
+    "unparsed-text-lines",
+    "uri-collection",
+    "xml-to-json",
+    "year-from-date",
+    "year-from-dateTime",
+    "years-from-duration",
+    "zero-or-one",
+];
+
+/// Whether a function of the standard library is refused by its name.
+pub(super) fn is_refused(name: &str) -> bool {
+    REFUSED.binary_search(&name).is_ok()
+}
+
+/// Whether a function may be given so many arguments in XQuery, and not here.
+pub(super) fn is_refused_with(function: Function, given: usize) -> bool {
+    use Function::*;
+    matches!(
+        (function, given),
+        (Contains | StartsWith | EndsWith | SubstringBefore | SubstringAfter, 3)
+            | (DistinctValues | Min | Max | Sum | Id | Lang | Round, 2)
+            | (StringJoin, 1)
+            | (Data, 0)
+    )
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn refused_functions_are_sorted_and_no_others() {
+        assert!(REFUSED.is_sorted());
+        assert!(is_refused("QName") && is_refused("zero-or-one"));
+        assert!(REFUSED.iter().all(|name| find(name).is_none()));
+    }
 
     #[test]
     fn every_function_is_found_by_its_name() {

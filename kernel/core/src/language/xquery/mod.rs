@@ -2,54 +2,64 @@
 //!
 //! The language is the subset of XQuery 1.0 that `docs/subscriptions.md` describes. [`crate::engine::programs`] runs programs.
 //!
-//! It does not explain to a subscriber what is wrong with a text: [`Program::parse`] says no more than where.
+//! What is wrong with a text it says as data ([`Refusal`]); the sentences for subscribers are made elsewhere.
 
 #![forbid(unsafe_code)]
 
 pub(crate) mod functions;
+mod origins;
 mod parse;
+mod refusal;
 pub(crate) mod syntax;
 
 pub use super::xpath::{List, Step, TextRange};
 pub use functions::Function;
+pub use origins::Origins;
+pub(crate) use parse::comment_end;
+pub use refusal::{Detail, Reason, Refusal};
 pub use syntax::{
     Arithmetic, Attribute, Axis, Clause, Declaration, Element, Expr, ExprId, Name, NodeTest,
     Number, OrderKey, Part, Program, Start,
 };
 
-use std::fmt;
-
-/// The text is not a program, or one that the kernel does not take.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Declined {
-    /// Byte at which it was noticed.
-    pub offset: usize,
-    /// What is wrong there.
-    pub(crate) reason: &'static str,
+/// What a result is, for the static rules that depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivered {
+    /// What the program gives.
+    Results,
+    /// The message, or the fact, if the effective boolean value of the program is true.
+    Condition,
 }
-
-impl fmt::Display for Declined {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "byte {}: {}", self.offset, self.reason)
-    }
-}
-
-impl std::error::Error for Declined {}
 
 impl Program {
     /// Reads a text; unprefixed names of elements are in the namespace that `namespaces` binds "" to.
     ///
     /// Cost: linear in the text; a few microseconds for what subscribers write.
-    pub fn parse(text: &str, namespaces: &[(String, String)]) -> Result<Program, Declined> {
-        parse::parse(text, namespaces, parse::Language::XQuery)
+    pub fn parse(text: &str, namespaces: &[(String, String)]) -> Result<Program, Refusal> {
+        parse::parse(text, namespaces, parse::Language::XQuery).map_err(|refusal| {
+            // Only a text that is refused is read a second time, with an eye on every token.
+            match parse::parse_with_origins(text, namespaces, None) {
+                Err(first) => *first,
+                Ok(_) => *refusal,
+            }
+        })
     }
 
-    /// Reads a bare path, which means what it does in XPath 1.0: no prefix is predeclared. Declines it
-    /// where a literal has a reference or a line end, which XPath takes as they stand.
-    pub(crate) fn parse_path(
+    /// Reads a text for analysis: with the place of everything, and steps as they are written, which makes it nothing
+    /// to be run. The rules that depend on what is delivered hold too.
+    ///
+    /// Cost: as [`Program::parse`], about twice.
+    pub fn parse_with_origins(
         text: &str,
         namespaces: &[(String, String)],
-    ) -> Result<Program, Declined> {
-        parse::parse(text, namespaces, parse::Language::XPath)
+        delivered: Option<Delivered>,
+    ) -> Result<(Program, Origins), Refusal> {
+        parse::parse_with_origins(text, namespaces, delivered).map_err(|refusal| *refusal)
+    }
+
+    /// Reads a bare path, which means what it does in XPath 1.0: no prefix is predeclared. There is none where a
+    /// literal has a reference or a line end, which XPath takes as they stand.
+    pub(crate) fn parse_path(text: &str, namespaces: &[(String, String)]) -> Option<Program> {
+        parse::parse(text, namespaces, parse::Language::XPath).ok()
     }
 }

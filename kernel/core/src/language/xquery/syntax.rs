@@ -19,7 +19,7 @@ pub use crate::language::xpath::{Axis, ExprId, NodeTest};
 /// let text = "<r>{for $b in //book where $b/price < 10 return $b/title}</r>";
 /// let program = Program::parse(text, &[])?;
 /// assert!(matches!(program.expr(program.body()), Expr::Element(_)));
-/// # Ok::<(), pathcast_core::language::xquery::Declined>(())
+/// # Ok::<(), pathcast_core::language::xquery::Refusal>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Program {
@@ -170,6 +170,20 @@ pub enum Arithmetic {
     Modulo,
 }
 
+impl Arithmetic {
+    /// As it is written.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Arithmetic::Add => "+",
+            Arithmetic::Subtract => "-",
+            Arithmetic::Multiply => "*",
+            Arithmetic::Divide => "div",
+            Arithmetic::DivideWhole => "idiv",
+            Arithmetic::Modulo => "mod",
+        }
+    }
+}
+
 /// A number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
@@ -222,7 +236,7 @@ pub enum Clause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderKey {
     /// The key.
-    pub(crate) key: ExprId,
+    pub key: ExprId,
     /// `descending`
     is_descending: bool,
     /// `empty least`
@@ -235,13 +249,13 @@ impl OrderKey {
     }
 
     /// `descending`
-    pub(crate) fn is_descending(&self) -> bool {
+    pub fn is_descending(&self) -> bool {
         self.is_descending
     }
 
     /// Whether the empty sequence and NaN come before everything else, and not after: what `empty
     /// least` says, and what holds if nothing is said.
-    pub(crate) fn is_empty_least(&self) -> bool {
+    pub fn is_empty_least(&self) -> bool {
         self.is_empty_least
     }
 }
@@ -250,35 +264,35 @@ impl OrderKey {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Name {
     /// Prefix; empty if it has none.
-    pub(crate) prefix: TextRange,
+    pub prefix: TextRange,
     /// Namespace URI; empty for none.
-    pub(crate) uri: TextRange,
+    pub uri: TextRange,
     /// Local name.
-    pub(crate) local: TextRange,
+    pub local: TextRange,
 }
 
 /// A direct element constructor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Element {
     /// Name.
-    pub(crate) name: Name,
+    pub name: Name,
     /// Run of [`Program::attributes`].
-    pub(crate) attributes: List,
+    pub attributes: List,
     /// Its own namespace declarations, a run of [`Program::declarations`].
-    pub(crate) namespaces: List,
+    pub namespaces: List,
     /// The constructor around it, whose declarations are in force here, too.
     pub(crate) outer: Option<u32>,
     /// Run of [`Program::parts`]. Boundary space is gone, neighbouring texts are one.
-    pub(crate) content: List,
+    pub content: List,
 }
 
 /// A namespace declaration attribute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Declaration {
     /// Prefix; empty for the default namespace.
-    pub(crate) prefix: TextRange,
+    pub prefix: TextRange,
     /// Namespace URI; empty for `xmlns=""`.
-    pub(crate) uri: TextRange,
+    pub uri: TextRange,
 }
 
 /// An attribute of a constructor.
@@ -287,7 +301,7 @@ pub struct Attribute {
     /// Name.
     pub name: Name,
     /// Value: run of [`Program::parts`], texts and enclosed expressions.
-    pub(crate) parts: List,
+    pub parts: List,
 }
 
 /// Part of a constructor's content or of an attribute's value.
@@ -312,48 +326,53 @@ impl Program {
         self.exprs[id as usize]
     }
 
+    /// All expressions, in no order that says anything.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Expr> + '_ {
+        self.exprs.iter().copied()
+    }
+
     /// A list of expressions.
-    pub(crate) fn list(&self, list: List) -> &[ExprId] {
-        &self.lists[run(list)]
+    pub fn list(&self, list: List) -> &[ExprId] {
+        &self.lists[list.range()]
     }
 
     /// The steps of a path.
     pub fn steps(&self, list: List) -> &[Step] {
-        &self.steps[run(list)]
+        &self.steps[list.range()]
     }
 
     /// The clauses of a FLWOR or quantified expression.
-    pub(crate) fn clauses(&self, list: List) -> &[Clause] {
-        &self.clauses[run(list)]
+    pub fn clauses(&self, list: List) -> &[Clause] {
+        &self.clauses[list.range()]
     }
 
     /// The keys of `order by`.
-    pub(crate) fn keys(&self, list: List) -> &[OrderKey] {
-        &self.keys[run(list)]
+    pub fn keys(&self, list: List) -> &[OrderKey] {
+        &self.keys[list.range()]
     }
 
     /// A constructor.
-    pub(crate) fn element(&self, number: u32) -> &Element {
+    pub fn element(&self, number: u32) -> &Element {
         &self.elements[number as usize]
     }
 
     /// The attributes of a constructor.
-    pub(crate) fn attributes(&self, list: List) -> &[Attribute] {
-        &self.attributes[run(list)]
+    pub fn attributes(&self, list: List) -> &[Attribute] {
+        &self.attributes[list.range()]
     }
 
     /// The namespace declarations of a constructor.
-    pub(crate) fn declarations(&self, list: List) -> &[Declaration] {
-        &self.declarations[run(list)]
+    pub fn declarations(&self, list: List) -> &[Declaration] {
+        &self.declarations[list.range()]
     }
 
     /// The content of a constructor or the value of an attribute.
-    pub(crate) fn parts(&self, list: List) -> &[Part] {
-        &self.parts[run(list)]
+    pub fn parts(&self, list: List) -> &[Part] {
+        &self.parts[list.range()]
     }
 
     /// A name, literal or text.
-    pub(crate) fn text(&self, range: TextRange) -> &str {
+    pub fn text(&self, range: TextRange) -> &str {
         &self.text[range.start as usize..range.end as usize]
     }
 
@@ -372,8 +391,4 @@ impl Program {
     pub fn needs_full_tree(&self) -> bool {
         self.needs_full_tree
     }
-}
-
-fn run(list: List) -> std::ops::Range<usize> {
-    list.start as usize..list.end as usize
 }

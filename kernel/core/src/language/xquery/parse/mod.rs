@@ -12,25 +12,28 @@ mod operators;
 mod paths;
 mod primaries;
 mod scan;
+mod static_rules;
 
-use super::Declined;
 use super::functions::Function;
-use super::syntax::{Clause, Expr, ExprId, OrderKey, Program};
+use super::origins::Origins;
+use super::syntax::{Clause, Expr, ExprId, OrderKey, Part, Program};
+use super::{Delivered, Reason, Refusal};
 use crate::language::xpath::analyse::needs_markup;
 use crate::language::xpath::{List, TextRange};
 use facts::{Facts, items, reads};
 use names::{Binding, Variable};
-use scan::{Parsed, Scanner};
+pub(crate) use scan::comment_end;
+use scan::{Parsed, Scanner, no_character};
 
 /// Bytes of a text.
 const TEXT_BYTES_MAX: usize = 32 * 1024;
 /// Syntax nodes.
-const NODES_MAX: u32 = 2048;
+const NODES_MAX: usize = 2048;
 /// Parentheses, predicates, calls, constructors, FLWORs, conditionals and quantifiers within one
 /// another.
-const DEPTH_MAX: u32 = 64;
+const DEPTH_MAX: usize = 64;
 /// Depth of the syntax tree, operators counted too.
-const TREE_DEPTH_MAX: u16 = 128;
+const TREE_DEPTH_MAX: usize = 128;
 
 /// What a text is read as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,36 +43,38 @@ pub(super) enum Language {
     XPath,
 }
 
-/// Parses a text.
+/// Parses a text; what a refusal says of it is not the whole truth.
 pub(super) fn parse(
     text: &str,
     namespaces: &[(String, String)],
     language: Language,
 ) -> Parsed<Program> {
-    let mut parser = Parser::new(text, namespaces, language);
-    if text.len() > TEXT_BYTES_MAX {
-        return Err(parser.scanner.declined("the text is too long"));
-    }
-    if let Some(offset) = no_character(text) {
-        return Err(Declined { offset, reason: "this is no character of XML" });
-    }
-    parser.prolog()?;
-    let body = parser.sequence()?;
-    if !parser.scanner.is_at_end() {
-        return Err(parser.scanner.declined("expected an operator or the end"));
-    }
-    if parser.facts(body).depth > TREE_DEPTH_MAX {
-        return Err(parser.scanner.declined("nests too deep"));
-    }
-    let contents = parser.contents(body);
-    if contents.is_empty() {
-        return Err(parser.scanner.declined("every message would give the same result"));
-    }
+    let mut parser = Parser::new(text, namespaces, language, None);
+    let (body, contents) = parser.program()?;
     let mut program = parser.program;
     program.contents = contents;
     program.body = body;
     program.needs_full_tree = needs_full_tree(&program);
     Ok(program)
+}
+
+/// Parses a text for analysis: steps stay as they were written, and everything has its place. A refusal is the first
+/// one from the left; those that static rules make come after all others.
+pub(super) fn parse_with_origins(
+    text: &str,
+    namespaces: &[(String, String)],
+    delivered: Option<Delivered>,
+) -> Parsed<(Program, Origins)> {
+    let mut parser = Parser::new(text, namespaces, Language::XQuery, Some(Box::default()));
+    let (body, contents) = match parser.program() {
+        Ok(found) => found,
+        Err(refusal) => return Err(parser.scanner.first_fault(refusal)),
+    };
+    static_rules::check(&parser, body, &contents, delivered)?;
+    let mut program = parser.program;
+    program.contents = contents;
+    program.body = body;
+    Ok((program, parser.origins.map(|origins| *origins).unwrap_or_default()))
 }
 
 /// Whether comments, instructions, prefixes or declared ids can matter.
@@ -78,23 +83,11 @@ fn needs_full_tree(program: &Program) -> bool {
     needs_markup(&program.steps) || program.exprs.iter().any(is_call)
 }
 
-/// Offset of the first character that XML does not have.
-fn no_character(text: &str) -> Option<usize> {
-    let bytes = text.as_bytes();
-    // 0xEF begins U+FFFE and U+FFFF, among others that are looked at again.
-    let is_odd = |byte: u8| (byte < 0x20 && !matches!(byte, 9 | 10 | 13)) | (byte == 0xEF);
-    if !bytes.iter().fold(false, |found, &byte| found | is_odd(byte)) {
-        return None;
-    }
-    let is_bad = |c: char| {
-        (c < ' ' && !matches!(c, '\t' | '\n' | '\r')) || matches!(c, '\u{FFFE}' | '\u{FFFF}')
-    };
-    text.find(is_bad)
-}
-
 struct Parser<'t> {
     scanner: Scanner<'t>,
     program: Program,
+    /// Where its parts stand; there where refusals are explained.
+    origins: Option<Box<Origins>>,
     /// One entry per expression.
     facts: Vec<Facts>,
     namespaces: &'t [(String, String)],
@@ -110,12 +103,17 @@ struct Parser<'t> {
     predicates: u32,
     /// `for` clauses, quantifiers and predicates around this place.
     loops: u32,
-    nodes: u32,
-    depth: u32,
+    nodes: usize,
+    depth: usize,
 }
 
 impl<'t> Parser<'t> {
-    fn new(text: &'t str, namespaces: &'t [(String, String)], language: Language) -> Self {
+    fn new(
+        text: &'t str,
+        namespaces: &'t [(String, String)],
+        language: Language,
+        origins: Option<Box<Origins>>,
+    ) -> Self {
         let guess = text.len() / 16 + 4;
         let program = Program {
             exprs: Vec::with_capacity(guess),
@@ -124,8 +122,9 @@ impl<'t> Parser<'t> {
             ..Program::default()
         };
         Parser {
-            scanner: Scanner::new(text),
+            scanner: Scanner::new(text, origins.is_some()),
             program,
+            origins,
             facts: Vec::with_capacity(guess),
             namespaces,
             language,
@@ -140,9 +139,56 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn push(&mut self, expr: Expr, facts: Facts) -> ExprId {
+    /// A whole module: its body, and what of it decides on delivery.
+    fn program(&mut self) -> Parsed<(ExprId, Vec<ExprId>)> {
+        let text = self.scanner.rest();
+        if text.len() > TEXT_BYTES_MAX {
+            let details = vec![text.len().into(), TEXT_BYTES_MAX.into()];
+            return Err(Refusal::new(0, Reason::TooLong, details));
+        }
+        if let Some(offset) = no_character(text) {
+            return Err(Refusal::new(offset, Reason::NoCharacter, Vec::new()));
+        }
+        self.scanner.settle();
+        self.prolog()?;
+        let body = self.sequence()?;
+        if !self.scanner.is_at_end() {
+            return Err(self.scanner.unexpected(Reason::ExpectedEnd, &[]));
+        }
+        let contents = self.contents(body);
+        let is_sound =
+            usize::from(self.facts(body).depth) <= TREE_DEPTH_MAX && !contents.is_empty();
+        self.keep_rule(is_sound)?;
+        Ok((body, contents))
+    }
+
+    /// Whether refusals are explained; static rules are then looked at when all has been read.
+    fn is_explaining(&self) -> bool {
+        self.origins.is_some()
+    }
+
+    /// Writes down where something stands, where that is asked.
+    fn origins(&mut self, write: impl FnOnce(&mut Origins)) {
+        if let Some(origins) = &mut self.origins {
+            write(origins);
+        }
+    }
+
+    /// A static rule has been looked at.
+    fn keep_rule(&self, is_kept: bool) -> Parsed<()> {
+        if is_kept || self.is_explaining() {
+            return Ok(());
+        }
+        // Which rule, and where: see `static_rules`.
+        Err(Refusal::new(self.scanner.at, Reason::BuiltValue, Vec::new()))
+    }
+
+    fn push(&mut self, expr: Expr, facts: Facts, offset: usize) -> ExprId {
         self.program.exprs.push(expr);
         self.facts.push(facts);
+        if let Some(origins) = &mut self.origins {
+            origins.exprs.push(offset as u32);
+        }
         self.program.exprs.len() as ExprId - 1
     }
 
@@ -162,18 +208,18 @@ impl<'t> Parser<'t> {
         TextRange { start, end: self.program.text.len() as u32 }
     }
 
-    fn count(&mut self) -> Parsed<()> {
+    fn count(&mut self, offset: usize) -> Parsed<()> {
         self.nodes += 1;
         if self.nodes > NODES_MAX {
-            return Err(self.scanner.declined("has too many syntax nodes"));
+            return Err(Refusal::new(offset, Reason::TooManyNodes, vec![NODES_MAX.into()]));
         }
         Ok(())
     }
 
-    fn enter(&mut self) -> Parsed<()> {
+    fn enter(&mut self, offset: usize) -> Parsed<()> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(self.scanner.declined("nests too deep"));
+            return Err(Refusal::new(offset, Reason::TooDeep, vec![DEPTH_MAX.into()]));
         }
         Ok(())
     }
@@ -184,22 +230,15 @@ impl<'t> Parser<'t> {
 
     /// The value of an expression is read: it cannot be an element that is built.
     fn need_value(&self, id: ExprId) -> Parsed<()> {
-        if self.facts(id).items & items::BUILT != 0 {
-            return Err(self.scanner.declined("the value of a constructed element"));
-        }
-        Ok(())
+        self.keep_rule(self.facts(id).items & items::BUILT == 0)
     }
 
     fn need_nodes(&self, id: ExprId) -> Parsed<()> {
-        if self.facts(id).items & !items::NODES != 0 {
-            return Err(self.scanner.declined("nodes of the message are needed here"));
-        }
-        Ok(())
+        self.keep_rule(self.facts(id).items & !items::NODES == 0)
     }
 
     /// The expressions of the frame that depend on the message, ascending: what decides on delivery.
     fn contents(&self, body: ExprId) -> Vec<ExprId> {
-        use super::syntax::Part;
         let mut contents = Vec::new();
         let mut waiting = vec![Part::Enclosed(body)];
         while let Some(part) = waiting.pop() {
@@ -226,33 +265,35 @@ impl<'t> Parser<'t> {
 }
 
 /// Sequences, FLWOR, quantifiers, conditionals.
-impl Parser<'_> {
+impl<'t> Parser<'t> {
     /// `a, b, ...`
     fn sequence(&mut self) -> Parsed<ExprId> {
+        let offset = self.scanner.place();
         let first = self.single()?;
         if self.scanner.peek() != b',' {
             return Ok(first);
         }
         let mut items = Vec::new();
         self.append(&mut items, first);
-        while self.scanner.take(b',') {
-            self.count()?;
+        while self.scanner.peek() == b',' {
+            self.count(self.scanner.at)?;
+            self.scanner.skip(1);
             let item = self.single()?;
             self.append(&mut items, item);
         }
         if let [item] = items[..] {
             return Ok(item);
         }
-        Ok(self.sequence_of(&items))
+        Ok(self.sequence_of(&items, offset))
     }
 
-    fn sequence_of(&mut self, items: &[ExprId]) -> ExprId {
+    fn sequence_of(&mut self, items: &[ExprId], offset: usize) -> ExprId {
         let mut facts = Facts::of(items::NONE);
         for &item in items {
             facts = facts.giving(self.facts(item));
         }
         let list = self.list(items);
-        self.push(Expr::Sequence(list), facts)
+        self.push(Expr::Sequence(list), facts, offset)
     }
 
     /// Sequences do not nest.
@@ -267,32 +308,79 @@ impl Parser<'_> {
     fn single(&mut self) -> Parsed<ExprId> {
         if matches!(self.scanner.peek(), b'f' | b'l' | b's' | b'e' | b'i') {
             let mark = self.scanner.at;
-            let word = self.scanner.ncname();
+            let word = self.scanner.ncname().filter(|_| !self.scanner.has_local_name());
             let next = self.scanner.peek();
             self.scanner.at = mark;
             match (word, next) {
                 (Some("for" | "let"), b'$') => return self.flwor(),
                 (Some(word @ ("some" | "every")), b'$') => return self.quantified(word == "every"),
-                (Some("if"), b'(') => return self.conditional(),
+                (Some("if"), b'(' | b'{') => return self.conditional(),
                 _ => {}
             }
+        }
+        if self.is_explaining() {
+            self.refuse_expression()?;
         }
         self.expression(1)
     }
 
+    /// Refuses an expression of XQuery that begins with a word, by its name.
+    #[cold]
+    fn refuse_expression(&mut self) -> Parsed<()> {
+        let Some((offset, word)) = self.scanner.name_token() else { return Ok(()) };
+        let after = offset + word.len();
+        let refused = |reason, details| Err(Refusal::new(offset, reason, details));
+        match word {
+            "for" => {
+                let rest = self.scanner.text_at(self.scanner.after_blanks(after)?);
+                if rest.starts_with("tumbling") || rest.starts_with("sliding ") {
+                    return refused(Reason::Window, Vec::new());
+                }
+            }
+            "typeswitch" | "switch" | "try" => {
+                let rest = self.scanner.text_at(self.scanner.after_blanks(after)?);
+                if rest.starts_with(['(', '{']) {
+                    return refused(Reason::Construct, vec![word.into()]);
+                }
+            }
+            "element" | "attribute" | "processing-instruction" | "namespace" | "validate" => {
+                let rest = self.scanner.text_at(after);
+                let name = rest.trim_start_matches(scan::is_blank);
+                let length = scan::qname_length(name);
+                let is_constructor = name.len() < rest.len()
+                    && length > 0
+                    && name[length..].trim_start_matches(scan::is_blank).starts_with('{');
+                if is_constructor {
+                    return refused(Reason::NamedConstructor, vec![word.into()]);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Whether `for` or `let` and a variable are here.
+    fn binding_word(&mut self) -> Option<bool> {
+        let mark = self.scanner.at;
+        let word = self.scanner.ncname().filter(|_| !self.scanner.has_local_name());
+        let is_variable = self.scanner.peek() == b'$';
+        self.scanner.at = mark;
+        match word {
+            Some("for") if is_variable => Some(true),
+            Some("let") if is_variable => Some(false),
+            _ => None,
+        }
+    }
+
     fn flwor(&mut self) -> Parsed<ExprId> {
-        self.enter()?;
+        let offset = self.scanner.place();
+        self.enter(offset)?;
         let (outer, loops) = (self.variables.len(), self.loops);
         let mut clauses = Vec::new();
         let mut facts = Facts::of(items::NONE);
-        loop {
-            let mark = self.scanner.at;
-            let word = self.scanner.ncname();
-            let is_for = word == Some("for");
-            if !(is_for || word == Some("let")) || self.scanner.peek() != b'$' {
-                self.scanner.at = mark;
-                break;
-            }
+        while let Some(is_for) = self.binding_word() {
+            self.scanner.ncname();
+            self.scanner.settle();
             loop {
                 let clause = if is_for { self.for_clause(true)? } else { self.let_clause()? };
                 let inner = match clause {
@@ -314,8 +402,11 @@ impl Parser<'_> {
             facts = facts.around(self.facts(id));
             condition = Some(id);
         }
-        let keys = self.order(&mut facts)?;
-        self.scanner.expect_word("return", "expected return or another clause")?;
+        let (keys, places) = self.order(&mut facts)?;
+        if self.is_explaining() {
+            self.refuse_clause(if keys.is_empty() { "where" } else { "order by" })?;
+        }
+        self.scanner.expect_word("return", "or another clause")?;
         let body = self.single()?;
         facts = facts.giving(self.facts(body));
         self.variables.truncate(outer);
@@ -326,56 +417,97 @@ impl Parser<'_> {
         let clauses = List { start, end: self.program.clauses.len() as u32 };
         let start = self.program.keys.len() as u32;
         self.program.keys.extend_from_slice(&keys);
+        self.origins(|origins| origins.keys.extend(places));
         let order = List { start, end: self.program.keys.len() as u32 };
-        Ok(self.push(Expr::Flwor { clauses, condition, order, body }, facts))
+        Ok(self.push(Expr::Flwor { clauses, condition, order, body }, facts, offset))
+    }
+
+    /// Refuses a clause that is not evaluated, or that comes too late, by its name.
+    #[cold]
+    fn refuse_clause(&mut self, before: &'static str) -> Parsed<()> {
+        let Some((offset, word)) = self.scanner.name_token() else { return Ok(()) };
+        let is_clause = match word {
+            "group" | "count" | "window" | "where" | "order" | "stable" => true,
+            "for" | "let" => {
+                let after = self.scanner.after_blanks(offset + word.len())?;
+                self.scanner.text_at(after).starts_with('$')
+            }
+            _ => false,
+        };
+        if is_clause {
+            let details = vec![word.into(), before.into()];
+            return Err(Refusal::new(offset, Reason::Clause, details));
+        }
+        Ok(())
     }
 
     /// `$v at $i in source`
     fn for_clause(&mut self, has_position: bool) -> Parsed<Clause> {
+        let offset = self.scanner.place();
         let (uri, local) = self.bound_name()?;
         let mut place = None;
         if has_position && self.scanner.take_word("at") {
+            let at = self.scanner.place();
             let (position_uri, position) = self.bound_name()?;
             if position == local && self.program.text(position_uri) == self.program.text(uri) {
-                return Err(self.scanner.declined("bound twice in one clause"));
+                let name = self.shown(uri, local);
+                return Err(Refusal::new(at, Reason::BoundTwice, vec![name.into()]));
             }
-            place = Some((position_uri, position));
+            place = Some((position_uri, position, at));
         }
-        self.scanner.expect_word("in", "expected in")?;
+        self.in_after(uri, local)?;
         let source = self.single()?;
         self.loops += 1;
         let facts = self.facts(source);
-        let variable = self.bind(uri, local, facts);
+        let variable = self.bind(uri, local, facts, offset);
         let number = Facts { may_be_number: true, ..Facts::of(items::ATOMS) };
-        let position = place.map(|(uri, local)| self.bind(uri, local, number));
+        let position = place.map(|(uri, local, at)| self.bind(uri, local, number, at));
         Ok(Clause::For { variable, position, source })
     }
 
+    /// `in` after a variable.
+    fn in_after(&mut self, uri: TextRange, local: &'t str) -> Parsed<()> {
+        if self.scanner.take_word("in") {
+            Ok(())
+        } else {
+            Err(self.nothing_after("in", uri, local))
+        }
+    }
+
+    #[cold]
+    fn nothing_after(&self, symbol: &str, uri: TextRange, local: &str) -> Box<Refusal> {
+        let name = self.shown(uri, local);
+        self.scanner.unexpected(Reason::ExpectedAfterVariable, &[symbol, &name])
+    }
+
     fn let_clause(&mut self) -> Parsed<Clause> {
+        let offset = self.scanner.place();
         let (uri, local) = self.bound_name()?;
         self.scanner.peek();
         if !self.scanner.take_here(":=") {
-            return Err(self.scanner.declined("expected :="));
+            return Err(self.nothing_after(":=", uri, local));
         }
+        self.scanner.settle();
         let value = self.single()?;
         let facts = self.facts(value);
-        let variable = self.bind(uri, local, facts);
+        let variable = self.bind(uri, local, facts, offset);
         Ok(Clause::Let { variable, value })
     }
 
-    /// `stable order by key ascending empty least, ...`
-    fn order(&mut self, facts: &mut Facts) -> Parsed<Vec<OrderKey>> {
+    /// `stable order by key ascending empty least, ...`; and where the keys begin.
+    fn order(&mut self, facts: &mut Facts) -> Parsed<(Vec<OrderKey>, Vec<u32>)> {
         let is_stable = self.scanner.take_word("stable");
-        if !self.scanner.take_word("order") {
-            if is_stable {
-                return Err(self.scanner.declined("expected order by"));
-            }
-            return Ok(Vec::new());
+        if is_stable && !self.scanner.is_word("order") {
+            return Err(self.scanner.unexpected(Reason::ExpectedOrderBy, &[]));
         }
-        self.scanner.expect_word("by", "expected by")?;
-        let mut keys = Vec::new();
+        if !self.scanner.take_word("order") {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        self.scanner.expect_word("by", "after order")?;
+        let (mut keys, mut places) = (Vec::new(), Vec::new());
         loop {
-            self.count()?;
+            let offset = self.scanner.place();
+            self.count(offset)?;
             let key = self.single()?;
             self.need_value(key)?;
             *facts = facts.around(self.facts(key));
@@ -387,21 +519,28 @@ impl Parser<'_> {
             if self.scanner.take_word("empty") {
                 is_empty_least = !self.scanner.take_word("greatest");
                 if is_empty_least {
-                    self.scanner.expect_word("least", "expected least or greatest")?;
+                    self.scanner.expect_word("least", "or greatest")?;
                 }
             }
+            if self.is_explaining() && self.scanner.is_word("collation") {
+                let at = self.scanner.place();
+                return Err(Refusal::new(at, Reason::Collation, Vec::new()));
+            }
             keys.push(OrderKey::new(key, is_descending, is_empty_least));
+            places.push(offset as u32);
             if !self.scanner.take(b',') {
-                return Ok(keys);
+                return Ok((keys, places));
             }
         }
     }
 
     fn quantified(&mut self, is_every: bool) -> Parsed<ExprId> {
-        self.enter()?;
-        self.count()?;
+        let offset = self.scanner.place();
+        self.enter(offset)?;
+        self.count(offset)?;
         let (outer, loops) = (self.variables.len(), self.loops);
         self.scanner.ncname();
+        self.scanner.settle();
         let mut bindings = Vec::new();
         let mut facts = Facts { is_costly: true, ..Facts::of(items::ATOMS) };
         loop {
@@ -414,7 +553,7 @@ impl Parser<'_> {
                 break;
             }
         }
-        self.scanner.expect_word("satisfies", "expected satisfies or a comma")?;
+        self.scanner.expect_word("satisfies", "or a comma")?;
         let condition = self.single()?;
         self.need_value(condition)?;
         facts = facts.around(self.facts(condition));
@@ -424,26 +563,28 @@ impl Parser<'_> {
         let start = self.program.clauses.len() as u32;
         self.program.clauses.extend_from_slice(&bindings);
         let bindings = List { start, end: self.program.clauses.len() as u32 };
-        Ok(self.push(Expr::Quantified { is_every, bindings, condition }, facts))
+        Ok(self.push(Expr::Quantified { is_every, bindings, condition }, facts, offset))
     }
 
     fn conditional(&mut self) -> Parsed<ExprId> {
-        self.enter()?;
-        self.count()?;
+        let offset = self.scanner.place();
+        self.enter(offset)?;
+        self.count(offset)?;
         self.scanner.ncname();
-        self.scanner.expect(b'(', "expected (")?;
+        self.scanner.settle();
+        self.scanner.expect(b'(', "after if")?;
         let condition = self.sequence()?;
         self.need_value(condition)?;
-        self.scanner.expect(b')', "expected )")?;
-        self.scanner.expect_word("then", "expected then")?;
+        self.scanner.expect(b')', "after the condition")?;
+        self.scanner.expect_word("then", "after the condition")?;
         let then = self.single()?;
-        self.scanner.expect_word("else", "expected else")?;
+        self.scanner.expect_word("else", "(which is never left out)")?;
         let otherwise = self.single()?;
         self.leave();
         let facts = Facts::of(items::NONE)
             .around(self.facts(condition))
             .giving(self.facts(then))
             .giving(self.facts(otherwise));
-        Ok(self.push(Expr::If { condition, then, otherwise }, facts))
+        Ok(self.push(Expr::If { condition, then, otherwise }, facts, offset))
     }
 }

@@ -1,20 +1,23 @@
 //! Names: prolog, prefixes, variables (XQuery 1.0, 4).
 
 use super::super::syntax::Start;
+use super::super::{Detail, Reason, Refusal};
 use super::facts::items;
-use super::scan::Parsed;
+use super::scan::{Parsed, name_length};
 use super::{Expr, ExprId, Facts, Language, Parser, reads};
 use crate::language::xpath::{List, TextRange};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 pub(super) const XML: &str = "http://www.w3.org/XML/1998/namespace";
 pub(super) const XMLNS: &str = "http://www.w3.org/2000/xmlns/";
 pub(super) const FUNCTIONS: &str = "http://www.w3.org/2005/xpath-functions";
+pub(super) const SCHEMA: &str = "http://www.w3.org/2001/XMLSchema";
 /// The prefixes that need no declaration, besides `xml` (XQuery 1.0, 4.12).
 const PREDECLARED: [(&str, &str); 4] = [
     ("fn", FUNCTIONS),
     ("local", "http://www.w3.org/2005/xquery-local-functions"),
-    ("xs", "http://www.w3.org/2001/XMLSchema"),
+    ("xs", SCHEMA),
     ("xsi", "http://www.w3.org/2001/XMLSchema-instance"),
 ];
 
@@ -38,89 +41,157 @@ impl<'t> Parser<'t> {
         self.version()?;
         let mut declared: Vec<&str> = Vec::new();
         loop {
-            let mark = self.scanner.at;
+            let (offset, mark) = (self.scanner.place(), self.scanner.at);
             if !self.scanner.take_word("declare") {
-                return Ok(());
+                return if self.is_explaining() { self.no_import() } else { Ok(()) };
             }
             // A path may begin with this name, as anything may.
             if self.scanner.byte() == b'/' || matches!(self.scanner.peek(), b'(' | b'{' | b':') {
                 self.scanner.at = mark;
                 return Ok(());
             }
-            self.declaration(&mut declared)?;
+            self.declaration(offset, &mut declared)?;
         }
     }
 
     fn version(&mut self) -> Parsed<()> {
-        let mark = self.scanner.at;
-        if !self.scanner.take_word("xquery") || !self.scanner.take_word("version") {
-            self.scanner.at = mark;
+        let mark = self.scanner.place();
+        let is_here = self.scanner.is_word("xquery") && {
+            self.scanner.ncname();
+            self.scanner.is_word("version")
+        };
+        self.scanner.at = mark;
+        if !is_here {
             return Ok(());
         }
-        if self.literal()?.as_deref() != Some("1.0") {
-            return Err(self.scanner.declined("this version is not supported"));
+        self.scanner.take_word("xquery");
+        self.scanner.take_word("version");
+        let offset = self.scanner.place();
+        let Some(version) = self.literal()? else {
+            return Err(self.scanner.unexpected(Reason::ExpectedVersion, &[]));
+        };
+        if version != "1.0" {
+            return Err(Refusal::new(offset, Reason::Version, vec![(&*version).into()]));
         }
+        self.scanner.settle();
         if self.scanner.take_word("encoding") {
+            let offset = self.scanner.place();
             let Some(encoding) = self.literal()? else {
-                return Err(self.scanner.declined("expected an encoding in quotes"));
+                return Err(self.scanner.unexpected(Reason::ExpectedEncoding, &[]));
             };
             if !is_encoding(&encoding) {
-                return Err(self.scanner.declined("this cannot be the name of an encoding"));
+                return Err(Refusal::new(offset, Reason::NoEncoding, Vec::new()));
             }
+            self.scanner.settle();
         }
-        self.scanner.expect(b';', "expected ;")
+        self.scanner.expect(b';', "after the version")
     }
 
-    fn declaration(&mut self, declared: &mut Vec<&'t str>) -> Parsed<()> {
-        let prefix = match self.scanner.ncname() {
-            Some("namespace") => {
-                let Some(prefix) = self.scanner.ncname() else {
-                    return Err(self.scanner.declined("expected a prefix"));
-                };
-                self.scanner.expect(b'=', "expected =")?;
-                prefix
-            }
-            Some("default") => {
-                self.scanner.expect_word("element", "this declaration is not supported")?;
-                self.scanner.expect_word("namespace", "expected namespace")?;
-                ""
-            }
-            _ => return Err(self.scanner.declined("this declaration is not supported")),
+    /// Refuses a declaration that begins with another word.
+    #[cold]
+    fn no_import(&mut self) -> Parsed<()> {
+        let Some((offset, word)) = self.scanner.name_token() else { return Ok(()) };
+        let following: &[&str] = match word {
+            "import" => &["schema", "module"],
+            "module" => &["namespace"],
+            _ => return Ok(()),
         };
+        let at = self.scanner.after_blanks(offset + word.len())?;
+        if following.iter().any(|each| self.scanner.text_at(at).starts_with(each)) {
+            return Err(Refusal::new(offset, Reason::PrologDeclaration, vec![word.into()]));
+        }
+        Ok(())
+    }
+
+    /// What follows `declare`, which stands at `offset`.
+    fn declaration(&mut self, offset: usize, declared: &mut Vec<&'t str>) -> Parsed<()> {
+        let (prefix, place, twice);
+        if self.scanner.take_word("namespace") {
+            place = self.scanner.place();
+            match self.scanner.ncname() {
+                Some(found) if !self.is_longer_name(found) => prefix = found,
+                _ => {
+                    self.scanner.at = place;
+                    return Err(self.scanner.unexpected(Reason::ExpectedPrefix, &[]));
+                }
+            }
+            self.scanner.settle();
+            self.scanner.expect(b'=', "after the prefix")?;
+            twice = Reason::PrefixTwice;
+        } else if self.scanner.take_word("default") {
+            if !self.scanner.take_word("element") {
+                let words = format!("default {}", self.scanner.token_value()?);
+                return Err(Refusal::new(offset, Reason::Declaration, vec![words.into()]));
+            }
+            (prefix, place, twice) = ("", self.scanner.place(), Reason::DefaultTwice);
+            self.scanner.expect_word("namespace", "")?;
+        } else if let Some((_, kind)) = self.scanner.name_token() {
+            return Err(Refusal::new(offset, Reason::Declaration, vec![kind.into()]));
+        } else {
+            return Err(self.scanner.unexpected(Reason::ExpectedDeclaration, &[]));
+        }
         let Some(uri) = self.literal()? else {
-            return Err(self.scanner.declined("expected a namespace URI in quotes"));
+            return Err(self.scanner.unexpected(Reason::ExpectedUri, &[]));
         };
         let uri = collapsed(&uri);
         if matches!(prefix, "xml" | "xmlns") {
-            return Err(self.scanner.declined("xml and xmlns are reserved"));
+            return Err(Refusal::new(place, Reason::XmlReserved, Vec::new()));
         }
+        let is_bound = !uri.is_empty() || prefix.is_empty();
+        let uri = self.keep_uri(&uri, place)?;
         if declared.contains(&prefix) {
-            return Err(self.scanner.declined("declared twice"));
+            return Err(Refusal::new(place, twice, vec![prefix.into()]));
         }
         declared.push(prefix);
-        let is_bound = !uri.is_empty() || prefix.is_empty();
-        let uri = self.keep_uri(&uri)?;
         self.bindings.push(Binding { prefix, uri: is_bound.then_some(uri) });
-        self.scanner.expect(b';', "expected ;")
+        self.scanner.settle();
+        self.scanner.expect(b';', "after the declaration")
     }
 
-    /// The namespace that a prefix is bound to.
-    pub(super) fn prefixed(&mut self, prefix: &str) -> Parsed<TextRange> {
+    /// Whether a name that has just been read is only the beginning of a token.
+    fn is_longer_name(&self, name: &str) -> bool {
+        self.scanner.has_local_name()
+            || name == "Q" && self.scanner.byte() == b'{' && {
+                let start = self.scanner.at - 1;
+                name_length(self.scanner.text_at(start)) > 1
+            }
+    }
+
+    /// The namespace that a prefix is bound to, which stands at `offset`.
+    pub(super) fn prefixed(&mut self, prefix: &str, offset: usize) -> Parsed<TextRange> {
         if prefix == "xml" {
             return Ok(self.keep(XML));
         }
         if let Some(binding) = self.bindings.iter().rev().find(|known| known.prefix == prefix) {
-            return binding.uri.ok_or_else(|| self.scanner.declined("this prefix is not bound"));
+            return binding.uri.ok_or_else(|| self.not_bound(prefix, offset));
         }
         let mut given = self.namespaces.iter().rev();
         let uri = match given.find(|(known, _)| known == prefix) {
             Some((_, uri)) => uri.as_str(),
             None => match self.predeclared().iter().find(|(known, _)| *known == prefix) {
                 Some(&(_, uri)) => uri,
-                None => return Err(self.scanner.declined("this prefix is not bound")),
+                None => return Err(self.not_bound(prefix, offset)),
             },
         };
-        self.keep_uri(uri)
+        self.keep_uri(uri, offset)
+    }
+
+    #[cold]
+    fn not_bound(&self, prefix: &str, offset: usize) -> Box<Refusal> {
+        let given = self.namespaces.iter().map(|(known, _)| known.as_str());
+        let predeclared = self.predeclared().iter().map(|&(known, _)| known);
+        let mut known: BTreeSet<&str> = given.chain(predeclared).collect();
+        for binding in &self.bindings {
+            if binding.uri.is_some() {
+                known.insert(binding.prefix);
+            } else {
+                known.remove(binding.prefix);
+            }
+        }
+        known.insert("xml");
+        known.remove("");
+        let details = std::iter::once(prefix).chain(known).map(Detail::from).collect();
+        Refusal::new(offset, Reason::PrefixNotBound, details)
     }
 
     fn predeclared(&self) -> &'static [(&'static str, &'static str)] {
@@ -128,35 +199,38 @@ impl<'t> Parser<'t> {
     }
 
     /// A namespace URI that a prefix other than `xml`, or the default, may be bound to.
-    fn keep_uri(&mut self, uri: &str) -> Parsed<TextRange> {
-        self.check_uri(uri)?;
+    fn keep_uri(&mut self, uri: &str, offset: usize) -> Parsed<TextRange> {
+        self.check_uri(uri, offset)?;
         Ok(self.keep(uri))
     }
 
-    pub(super) fn check_uri(&self, uri: &str) -> Parsed<()> {
-        let reason = if matches!(uri, XML | XMLNS) {
-            "this namespace is reserved"
-        } else if uri.contains(['{', '}']) {
-            "a namespace URI with braces"
-        } else if matches!(collapsed(uri), Cow::Owned(_)) {
-            "a namespace URI with white space to be collapsed"
-        } else {
-            return Ok(());
-        };
-        Err(self.scanner.declined(reason))
+    pub(super) fn check_uri(&self, uri: &str, offset: usize) -> Parsed<()> {
+        if matches!(uri, XML | XMLNS) {
+            return Err(Refusal::new(offset, Reason::NamespaceReserved, vec![uri.into()]));
+        }
+        if matches!(collapsed(uri), Cow::Owned(_)) {
+            return Err(Refusal::new(offset, Reason::UriWithSpace, Vec::new()));
+        }
+        if uri.contains(['{', '}']) {
+            return Err(Refusal::new(offset, Reason::UriWithBraces, Vec::new()));
+        }
+        if uri.contains('\u{FFFE}') {
+            return Err(Refusal::new(offset, Reason::UriWithSurrogate, Vec::new()));
+        }
+        Ok(())
     }
 
-    /// The namespace of `Q{uri}`.
-    pub(super) fn braced(&mut self, uri: &str) -> Parsed<TextRange> {
+    /// The namespace of `Q{uri}`, which stands at `offset`.
+    pub(super) fn braced(&mut self, uri: &str, offset: usize) -> Parsed<TextRange> {
         let uri = collapsed(uri);
         if uri == XMLNS {
-            return Err(self.scanner.declined("this namespace is reserved"));
+            return Err(Refusal::new(offset, Reason::NamespaceReserved, vec![(&*uri).into()]));
         }
         Ok(self.keep(&uri))
     }
 
-    /// The namespace of element names without a prefix.
-    pub(super) fn default_uri(&mut self) -> Parsed<TextRange> {
+    /// The namespace of element names without a prefix, one of which stands at `offset`.
+    pub(super) fn default_uri(&mut self, offset: usize) -> Parsed<TextRange> {
         if self.bindings.is_empty() && self.namespaces.is_empty() {
             return Ok(TextRange::default());
         }
@@ -164,50 +238,81 @@ impl<'t> Parser<'t> {
             return Ok(binding.uri.unwrap_or_default());
         }
         match self.namespaces.iter().rev().find(|(known, _)| known.is_empty()) {
-            Some((_, uri)) => self.keep_uri(uri),
+            Some((_, uri)) => self.keep_uri(uri, offset),
             None => Ok(TextRange::default()),
         }
     }
 
     /// The name after a dollar sign, the prefix looked up.
     fn variable_name(&mut self) -> Parsed<(TextRange, &'t str)> {
+        let offset = self.scanner.at;
         self.scanner.at += 1;
         self.scanner.blanks();
         let Some(first) = self.scanner.ncname_here() else {
-            return Err(self.scanner.declined("expected a name after $"));
+            return Err(Refusal::new(offset, Reason::NameAfterDollar, Vec::new()));
         };
+        let mut name = (TextRange::default(), first);
         if self.scanner.byte() == b':' {
             let mark = self.scanner.at;
             self.scanner.at += 1;
-            if let Some(local) = self.scanner.ncname_here() {
-                return Ok((self.prefixed(first)?, local));
+            match self.scanner.ncname_here() {
+                Some(local) => name = (self.prefixed(first, offset)?, local),
+                None => self.scanner.at = mark,
             }
-            self.scanner.at = mark;
         }
-        Ok((TextRange::default(), first))
+        self.scanner.settle();
+        Ok(name)
+    }
+
+    /// A variable's name as messages and trees have it.
+    pub(super) fn shown(&self, uri: TextRange, local: &str) -> String {
+        let uri = self.program.text(uri);
+        // A prefix cannot stand for no namespace.
+        if uri.is_empty() { local.to_owned() } else { format!("Q{{{uri}}}{local}") }
     }
 
     /// The name of a variable that is about to be bound.
     pub(super) fn bound_name(&mut self) -> Parsed<(TextRange, &'t str)> {
         if self.scanner.peek() != b'$' {
-            return Err(self.scanner.declined("expected a variable"));
+            return Err(self.scanner.unexpected(Reason::ExpectedVariable, &[]));
         }
-        self.count()?;
-        self.variable_name()
+        self.count(self.scanner.at)?;
+        let name = self.variable_name()?;
+        if self.is_explaining() {
+            for (word, reason) in
+                [("as", Reason::VariableType), ("allowing", Reason::AllowingEmpty)]
+            {
+                if self.scanner.is_word(word) {
+                    return Err(Refusal::new(self.scanner.place(), reason, Vec::new()));
+                }
+            }
+        }
+        Ok(name)
     }
 
-    /// Brings a variable into scope; gives its slot.
-    pub(super) fn bind(&mut self, uri: TextRange, local: &'t str, value: Facts) -> u32 {
+    /// Brings a variable into scope; gives its slot. Its clause begins at `offset`.
+    pub(super) fn bind(
+        &mut self,
+        uri: TextRange,
+        local: &'t str,
+        value: Facts,
+        offset: usize,
+    ) -> u32 {
         let slot = self.program.slots;
         self.program.slots += 1;
         let facts = Facts { reads: reads::VARIABLES, depth: 1, is_costly: false, ..value };
         self.variables.push(Variable { uri, local, slot, facts });
+        if self.is_explaining() {
+            let name = self.shown(uri, local);
+            self.origins(|origins| origins.variables.push((name, offset as u32)));
+        }
         slot
     }
 
     /// `$name`
     pub(super) fn variable(&mut self) -> Parsed<ExprId> {
-        self.count()?;
+        let offset = self.scanner.at;
+        self.count(offset)?;
         let (uri, local) = self.variable_name()?;
         let program = &self.program;
         let is_meant = |known: &&Variable<'_>| {
@@ -215,85 +320,41 @@ impl<'t> Parser<'t> {
         };
         if let Some(found) = self.variables.iter().rev().find(is_meant) {
             let (slot, facts) = (found.slot, found.facts);
-            return Ok(self.push(Expr::Variable(slot), facts));
+            return Ok(self.push(Expr::Variable(slot), facts, offset));
         }
         if local == "msg" && uri == TextRange::default() {
-            return Ok(self.message());
+            return Ok(self.message(offset));
         }
-        Err(self.scanner.declined("this variable is not declared"))
+        let bound = self.variables.iter().map(|known| self.shown(known.uri, known.local));
+        let names = std::iter::once(self.shown(uri, local)).chain(bound).map(Detail::from);
+        Err(Refusal::new(offset, Reason::NoVariable, names.collect()))
     }
 
     /// The document node.
-    pub(super) fn message(&mut self) -> ExprId {
+    pub(super) fn message(&mut self, offset: usize) -> ExprId {
         let path = Expr::Path { start: Start::Root, steps: List::default() };
-        self.push(path, Facts::of(items::NODES).of_message())
+        self.push(path, Facts::of(items::NODES).of_message(), offset)
     }
 
-    /// A string literal after blanks, if one is there.
+    /// A string literal after blanks, if one is there. The token that follows has not been looked at yet.
     pub(super) fn literal(&mut self) -> Parsed<Option<Cow<'t, str>>> {
         let quote = self.scanner.peek();
         if quote != b'"' && quote != b'\'' {
             return Ok(None);
         }
-        let opened = self.scanner.at;
-        self.scanner.at += 1;
-        let mut start = self.scanner.at;
-        let mut whole: Cow<'t, str> = Cow::Borrowed("");
-        loop {
-            let Some(len) = self.scanner.rest().bytes().position(|byte| byte == quote) else {
-                self.scanner.at = opened;
-                return Err(self.scanner.declined("the string that begins here does not end"));
-            };
-            let end = self.scanner.at + len;
-            self.scanner.at = end + 1;
-            let is_doubled = self.scanner.byte() == quote;
-            let piece = self.scanner.slice(start, end + usize::from(is_doubled));
-            if whole.is_empty() {
-                whole = Cow::Borrowed(piece);
-            } else {
-                whole.to_mut().push_str(piece);
-            }
-            if !is_doubled {
-                break;
-            }
-            self.scanner.at += 1;
-            start = self.scanner.at;
+        let start = self.scanner.at;
+        let Some(end) = self.scanner.string_end(start) else {
+            return Err(Refusal::new(start, Reason::OpenString, Vec::new()));
+        };
+        let is_plain = self.language == Language::XPath
+            && self.scanner.slice(start, end).contains(['&', '\r']);
+        if is_plain {
+            // XPath has no references.
+            return Err(Refusal::new(start, Reason::NoReference, Vec::new()));
         }
-        match whole.contains(['&', '\r']) {
-            true if self.language == Language::XPath => {
-                Err(self.scanner.declined("XPath has no references"))
-            }
-            true => {
-                let mut plain = String::with_capacity(whole.len());
-                self.add_plain(&whole, &mut plain)?;
-                Ok(Some(Cow::Owned(plain)))
-            }
-            false => Ok(Some(whole)),
-        }
-    }
-
-    /// Adds characters with references replaced and line ends as XML has them.
-    pub(super) fn add_plain(&self, raw: &str, out: &mut String) -> Parsed<()> {
-        let mut rest = raw;
-        while let Some(at) = rest.find(['&', '\r']) {
-            out.push_str(&rest[..at]);
-            rest = &rest[at..];
-            if let Some(after) = rest.strip_prefix('\r') {
-                out.push('\n');
-                rest = after.strip_prefix('\n').unwrap_or(after);
-                continue;
-            }
-            let reference = rest.find(';').map(|end| &rest[1..end]);
-            let Some((reference, character)) =
-                reference.and_then(|name| Some((name, referred(name)?)))
-            else {
-                return Err(self.scanner.declined("this & begins no reference"));
-            };
-            out.push(character);
-            rest = &rest[reference.len() + 2..];
-        }
-        out.push_str(rest);
-        Ok(())
+        let value = self.scanner.string_value(start, end)?;
+        self.scanner.at = end;
+        Ok(Some(value))
     }
 }
 
@@ -313,31 +374,38 @@ fn is_encoding(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_alphabetic()) && name.bytes().all(is_part)
 }
 
-/// What a reference stands for.
-fn referred(name: &str) -> Option<char> {
-    let digits = name.strip_prefix('#');
-    let number = match (name, digits) {
-        ("lt", _) => return Some('<'),
-        ("gt", _) => return Some('>'),
-        ("amp", _) => return Some('&'),
-        ("quot", _) => return Some('"'),
-        ("apos", _) => return Some('\''),
-        (_, Some(digits)) => match digits.strip_prefix('x') {
-            Some(hex) if hex.bytes().all(|byte| byte.is_ascii_hexdigit()) => number_of(hex, 16)?,
-            None if digits.bytes().all(|byte| byte.is_ascii_digit()) => number_of(digits, 10)?,
-            _ => return None,
-        },
+/// The reference that begins right here: its length, and the character that it stands for, if there is one.
+pub(super) fn referred(rest: &str) -> Option<(usize, Option<char>)> {
+    let name = &rest[1..rest.find(';')?];
+    let character = match (name, name.strip_prefix('#')) {
+        ("lt", _) => Some('<'),
+        ("gt", _) => Some('>'),
+        ("amp", _) => Some('&'),
+        ("quot", _) => Some('"'),
+        ("apos", _) => Some('\''),
+        (_, Some(digits)) => {
+            let number = match digits.strip_prefix('x') {
+                Some(hex) if is_made_of(hex, |byte| byte.is_ascii_hexdigit()) => number_of(hex, 16),
+                None if is_made_of(digits, |byte| byte.is_ascii_digit()) => number_of(digits, 10),
+                _ => return None,
+            };
+            number.and_then(char::from_u32).filter(|&c| is_xml_character(c))
+        }
         _ => return None,
     };
-    char::from_u32(number).filter(|&c| {
-        matches!(c, '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
-    })
+    Some((name.len() + 2, character))
+}
+
+fn is_made_of(digits: &str, is_digit: impl Fn(u8) -> bool) -> bool {
+    !digits.is_empty() && digits.bytes().all(is_digit)
 }
 
 fn number_of(digits: &str, radix: u32) -> Option<u32> {
-    if digits.is_empty() {
-        return None;
-    }
     let significant = digits.trim_start_matches('0');
     if significant.is_empty() { Some(0) } else { u32::from_str_radix(significant, radix).ok() }
+}
+
+/// Whether XML has a character.
+pub(super) fn is_xml_character(c: char) -> bool {
+    matches!(c, '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
 }

@@ -1,6 +1,7 @@
 //! Operators (XQuery 1.0, 3.3 to 3.6), read by climbing their precedence.
 
 use super::super::syntax::{Arithmetic, Expr, ExprId};
+use super::super::{Reason, Refusal};
 use super::facts::items;
 use super::scan::Parsed;
 use super::{Facts, Parser};
@@ -36,6 +37,7 @@ impl Binary {
 impl Parser<'_> {
     /// An expression of operators that bind at least as tightly as `level`.
     pub(super) fn expression(&mut self, level: u8) -> Parsed<ExprId> {
+        let offset = self.scanner.place();
         let mut left = self.unary()?;
         let mut is_comparison = false;
         while let Some((operator, len)) = self.operator() {
@@ -44,15 +46,38 @@ impl Parser<'_> {
                 break;
             }
             if own == COMPARISON && is_comparison {
-                return Err(self.scanner.declined("comparisons cannot be chained"));
+                let at = self.scanner.place();
+                return Err(Refusal::new(at, Reason::ComparisonChain, Vec::new()));
             }
             is_comparison = own == COMPARISON;
-            self.count()?;
-            self.scanner.at += len;
+            let at = self.scanner.place();
+            self.count(at)?;
+            self.scanner.skip(len);
             let right = self.expression(own + 1)?;
-            left = self.combine(operator, left, right)?;
+            left = self.combine(operator, left, right, offset)?;
+        }
+        if self.is_explaining() {
+            self.refuse_operator()?;
         }
         Ok(left)
+    }
+
+    /// Refuses an operator of XQuery that is not evaluated, by its name.
+    #[cold]
+    fn refuse_operator(&mut self) -> Parsed<()> {
+        let (offset, _, end) = self.scanner.next_token()?;
+        let written = self.scanner.slice(offset, end);
+        let following = match written {
+            "to" | "is" | "<<" | ">>" | "intersect" | "except" | "!" | "||" | "=>" => "",
+            "instance" => "of",
+            "cast" | "castable" | "treat" => "as",
+            _ => return Ok(()),
+        };
+        let after = self.scanner.after_blanks(end)?;
+        if following.is_empty() || self.scanner.text_at(after).starts_with(following) {
+            return Err(Refusal::new(offset, Reason::Operator, vec![written.into()]));
+        }
+        Ok(())
     }
 
     /// The operator after blanks and its length, if there is one.
@@ -81,8 +106,9 @@ impl Parser<'_> {
     fn operator_word(&mut self) -> Option<(Binary, usize)> {
         use Comparison::*;
         let mark = self.scanner.at;
-        let word = self.scanner.ncname()?;
+        let word = self.scanner.ncname().filter(|_| !self.scanner.has_local_name());
         self.scanner.at = mark;
+        let word = word?;
         let operator = match word {
             "or" => Binary::Or,
             "and" => Binary::And,
@@ -101,7 +127,13 @@ impl Parser<'_> {
         Some((operator, word.len()))
     }
 
-    fn combine(&mut self, operator: Binary, left: ExprId, right: ExprId) -> Parsed<ExprId> {
+    fn combine(
+        &mut self,
+        operator: Binary,
+        left: ExprId,
+        right: ExprId,
+        offset: usize,
+    ) -> Parsed<ExprId> {
         if matches!(operator, Binary::Union) {
             self.need_nodes(left)?;
             self.need_nodes(right)?;
@@ -138,7 +170,7 @@ impl Parser<'_> {
                 (Expr::Arithmetic { operator, left, right }, facts)
             }
         };
-        let id = self.push(expr, facts);
+        let id = self.push(expr, facts, offset);
         if matches!(operator, Binary::Union) {
             self.keep_value(id);
         }
@@ -184,12 +216,13 @@ impl Parser<'_> {
 
     /// Signs before a path. A plus makes a number of its operand, as two minuses do.
     fn unary(&mut self) -> Parsed<ExprId> {
+        let offset = self.scanner.place();
         let (mut minuses, mut signs) = (0, 0);
         while matches!(self.scanner.peek(), b'-' | b'+') {
-            self.count()?;
+            self.count(self.scanner.at)?;
             minuses += u32::from(self.scanner.byte() == b'-');
             signs += 1;
-            self.scanner.at += 1;
+            self.scanner.skip(1);
         }
         let mut expr = self.path()?;
         if signs > 0 {
@@ -202,7 +235,7 @@ impl Parser<'_> {
                     ..Facts::default()
                 };
                 let facts = facts.around(self.facts(expr));
-                expr = self.push(Expr::Negation(expr), facts);
+                expr = self.push(Expr::Negation(expr), facts, offset);
             }
         }
         Ok(expr)

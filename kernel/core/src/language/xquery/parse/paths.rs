@@ -1,6 +1,7 @@
 //! Paths, steps, node tests (XQuery 1.0, 3.2).
 
 use super::super::syntax::{Axis, Expr, ExprId, NodeTest, Start};
+use super::super::{Detail, Reason, Refusal};
 use super::facts::{items, reads};
 use super::scan::Parsed;
 use super::{Facts, Parser};
@@ -31,16 +32,17 @@ impl<'t> Parser<'t> {
     /// A path, or a primary expression with or without predicates and steps.
     pub(super) fn path(&mut self) -> Parsed<ExprId> {
         let byte = self.scanner.peek();
+        let offset = self.scanner.at;
         if byte == b'/' {
             return self.absolute_path();
         }
         if self.is_axis_step() && !(byte == b'.' && self.scanner.byte_after(1) != b'.') {
             let start = self.context_start()?;
-            return self.steps(start, Steps::default(), true);
+            return self.steps(start, Steps::default(), true, offset);
         }
         let mut primary = self.primary()?;
         if self.scanner.peek() == b'[' {
-            primary = self.filter(primary)?;
+            primary = self.filter(primary, offset)?;
         }
         if self.scanner.peek() != b'/' {
             return Ok(primary);
@@ -59,7 +61,7 @@ impl<'t> Parser<'t> {
                 (Start::Expr(primary), Steps { steps: Vec::new(), facts })
             }
         };
-        self.steps(start, steps, false)
+        self.steps(start, steps, false, offset)
     }
 
     /// Where a relative path begins.
@@ -67,46 +69,51 @@ impl<'t> Parser<'t> {
         if self.predicates == 0 {
             return Ok(Start::Root);
         }
-        if self.context & !items::NODES != 0 {
-            return Err(self.scanner.declined("a path begins at nodes"));
-        }
+        self.keep_rule(self.context & !items::NODES == 0)?;
         Ok(Start::Context)
     }
 
     /// `/`, `/a`, `//a`
     fn absolute_path(&mut self) -> Parsed<ExprId> {
+        let offset = self.scanner.at;
         if self.scanner.byte_after(1) == b'/' {
-            return self.steps(Start::Root, Steps::default(), false);
+            return self.steps(Start::Root, Steps::default(), false, offset);
         }
-        self.scanner.at += 1;
-        if self.is_axis_step() {
-            return self.steps(Start::Root, Steps::default(), true);
+        self.scanner.skip(1);
+        if self.is_axis_step() || self.begins_primary() {
+            return self.steps(Start::Root, Steps::default(), true, offset);
         }
-        if self.begins_primary() {
-            return Err(self.scanner.declined("an expression as a path step"));
-        }
-        Ok(self.message())
+        Ok(self.message(offset))
     }
 
     /// The steps of a path; the first comes without a slash before it, or with one.
-    fn steps(&mut self, start: Start, mut steps: Steps, mut is_here: bool) -> Parsed<ExprId> {
+    fn steps(
+        &mut self,
+        start: Start,
+        mut steps: Steps,
+        mut is_here: bool,
+        offset: usize,
+    ) -> Parsed<ExprId> {
         loop {
             if !is_here {
                 if self.scanner.peek() != b'/' {
                     break;
                 }
-                self.scanner.at += 1;
-                if self.scanner.byte() == b'/' {
-                    self.scanner.at += 1;
-                    self.count()?;
-                    let any = self.bare_step(Axis::DescendantOrSelf, NodeTest::Node);
+                let at = self.scanner.at;
+                let is_double = self.scanner.byte_after(1) == b'/';
+                if is_double {
+                    self.count(at)?;
+                    let any = self.bare_step(Axis::DescendantOrSelf, NodeTest::Node, at);
                     steps.steps.push(any);
                 }
+                self.scanner.skip(1 + usize::from(is_double));
             }
             is_here = false;
             self.step(&mut steps)?;
         }
-        simplify_steps(&mut steps.steps, start == Start::Context);
+        if !self.is_explaining() {
+            simplify_steps(&mut steps.steps, start == Start::Context);
+        }
         let own = if start == Start::Context { reads::CONTEXT } else { 0 };
         let facts = Facts {
             reads: steps.facts.reads | own,
@@ -119,7 +126,7 @@ impl<'t> Parser<'t> {
         let first = self.program.steps.len() as u32;
         self.program.steps.extend_from_slice(&steps.steps);
         let steps = List { start: first, end: self.program.steps.len() as u32 };
-        let id = self.push(Expr::Path { start, steps }, facts);
+        let id = self.push(Expr::Path { start, steps }, facts, offset);
         self.keep_value(id);
         Ok(id)
     }
@@ -135,9 +142,10 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn bare_step(&mut self, axis: Axis, test: NodeTest) -> Step {
+    fn bare_step(&mut self, axis: Axis, test: NodeTest, offset: usize) -> Step {
         let test_number = self.program.tests;
         self.program.tests += 1;
+        self.origins(|origins| origins.steps.push(offset as u32));
         let predicates = List::default();
         Step { axis, test, test_number, predicates, is_positional: false, nth: None }
     }
@@ -153,10 +161,9 @@ impl<'t> Parser<'t> {
                 let next = self.scanner.peek();
                 self.scanner.at = mark;
                 match (name, next) {
-                    (Ok(Some(Written::Plain(name))), b'(') => is_node_kind(name),
-                    (Ok(Some(_)), b'(' | b'{') => false,
-                    (Ok(Some(_)), _) => true,
-                    _ => false,
+                    (Some(Written::Plain(name)), b'(') => is_node_kind(name),
+                    (Some(_), b'(' | b'{') => false,
+                    (found, _) => found.is_some(),
                 }
             }
         }
@@ -167,25 +174,42 @@ impl<'t> Parser<'t> {
         match self.scanner.peek() {
             // The token alone, whatever follows it (the constraint leading-lone-slash).
             b'<' => !matches!(self.scanner.byte_after(1), b'<' | b'='),
-            b'(' | b'"' | b'\'' | b'$' | b'0'..=b'9' => true,
+            b'(' => self.scanner.byte_after(1) != b'#',
+            b'"' | b'\'' | b'$' | b'0'..=b'9' => true,
             b'.' => self.scanner.byte_after(1).is_ascii_digit(),
             _ => self.scanner.rest().starts_with(is_ncname_start),
         }
     }
 
+    #[cold]
+    fn no_step(&mut self) -> Box<Refusal> {
+        let offset = self.scanner.place();
+        let is_less_than =
+            self.scanner.byte() == b'<' && !matches!(self.scanner.byte_after(1), b'<' | b'=');
+        let after = |c| matches!(c, '!' | '?') || is_ncname_start(c);
+        if is_less_than && !self.scanner.text_at(offset + 1).starts_with(after) {
+            return self.scanner.unexpected(Reason::ExpectedStepAfterSlash, &[]);
+        }
+        if self.begins_primary() {
+            return Refusal::new(offset, Reason::ExpressionAsStep, Vec::new());
+        }
+        self.scanner.unexpected(Reason::ExpectedStep, &[])
+    }
+
     fn step(&mut self, steps: &mut Steps) -> Parsed<()> {
         if !self.is_axis_step() {
-            return Err(self.scanner.declined("expected a location step"));
+            return Err(self.no_step());
         }
-        self.count()?;
-        let (axis, test) = match self.scanner.peek() {
+        let offset = self.scanner.place();
+        self.count(offset)?;
+        let (axis, test) = match self.scanner.byte() {
             b'.' => {
                 let is_parent = self.scanner.byte_after(1) == b'.';
-                self.scanner.at += 1 + usize::from(is_parent);
+                self.scanner.skip(1 + usize::from(is_parent));
                 (if is_parent { Axis::Parent } else { Axis::Itself }, NodeTest::Node)
             }
             b'@' => {
-                self.scanner.at += 1;
+                self.scanner.skip(1);
                 self.node_test(Some(Axis::Attribute))?
             }
             _ => {
@@ -193,7 +217,7 @@ impl<'t> Parser<'t> {
                 self.node_test(axis)?
             }
         };
-        let mut step = self.bare_step(axis, test);
+        let mut step = self.bare_step(axis, test, offset);
         if self.scanner.peek() == b'[' {
             let (list, facts) = self.predicates(items::NODES)?;
             step.predicates = list;
@@ -207,53 +231,67 @@ impl<'t> Parser<'t> {
 
     /// `child::` and the others, if one is here.
     fn axis(&mut self) -> Parsed<Option<Axis>> {
-        let mark = self.scanner.at;
-        if let Some(name) = self.scanner.ncname()
-            && self.scanner.peek() == b':'
-            && self.scanner.byte_after(1) == b':'
-        {
-            self.scanner.at += 2;
-            return match Axis::of_name(name) {
-                None | Some(Axis::Namespace) => Err(self.scanner.declined("no such axis")),
-                axis => Ok(axis),
-            };
+        let start = self.scanner.place();
+        let is_name = self.written_name().is_some();
+        let end = self.scanner.at;
+        if !is_name || self.scanner.peek() != b':' || self.scanner.byte_after(1) != b':' {
+            self.scanner.at = start;
+            return Ok(None);
         }
-        self.scanner.at = mark;
-        Ok(None)
+        let name = self.scanner.slice(start, end);
+        match Axis::of_name(name) {
+            None => Err(Refusal::new(start, Reason::NoAxis, vec![name.into()])),
+            Some(Axis::Namespace) => Err(Refusal::new(start, Reason::NamespaceAxis, Vec::new())),
+            axis => {
+                self.scanner.skip(2);
+                Ok(axis)
+            }
+        }
     }
 
     fn node_test(&mut self, axis: Option<Axis>) -> Parsed<(Axis, NodeTest)> {
         let is_attribute = axis == Some(Axis::Attribute);
-        if self.scanner.take(b'*') {
-            let axis = axis.unwrap_or(Axis::Child);
-            if self.scanner.byte() != b':' || self.scanner.byte_after(1) == b':' {
-                return Ok((axis, NodeTest::Any));
-            }
-            self.scanner.at += 1;
-            let Some(local) = self.scanner.ncname_here() else {
-                return Err(self.scanner.declined("expected a local name"));
-            };
-            let is_prefix = self.scanner.byte() == b':' && self.scanner.byte_after(1) != b':';
-            if is_prefix {
-                return Err(self.scanner.declined("expected a local name"));
-            }
-            return Ok((axis, NodeTest::AnyNamespace { local: self.keep(local) }));
+        let offset = self.scanner.place();
+        if self.scanner.byte() == b'*' {
+            return Ok((axis.unwrap_or(Axis::Child), self.star()?));
         }
-        let Some(written) = self.written_name()? else {
-            return Err(self.scanner.declined("expected a name, * or a node test"));
+        let Some(written) = self.written_name() else {
+            return Err(self.scanner.unexpected(Reason::ExpectedTest, &[]));
         };
         if self.scanner.peek() != b'(' {
-            let test = self.name_test(written, is_attribute)?;
+            let test = self.name_test(written, is_attribute, offset)?;
             return Ok((axis.unwrap_or(Axis::Child), test));
         }
-        match written {
-            Written::Plain(name) => self.kind_test(name, axis),
-            _ => Err(self.scanner.declined("expected a node test")),
-        }
+        self.kind_test(written, axis, offset)
     }
 
-    /// `text()` and the others; what is next is the parenthesis.
-    fn kind_test(&mut self, name: &str, axis: Option<Axis>) -> Parsed<(Axis, NodeTest)> {
+    /// `*`, or `*:name` without blanks.
+    fn star(&mut self) -> Parsed<NodeTest> {
+        self.scanner.at += 1;
+        if self.scanner.byte() != b':' || self.scanner.byte_after(1) == b':' {
+            self.scanner.settle();
+            return Ok(NodeTest::Any);
+        }
+        self.scanner.at += 1;
+        let at = self.scanner.at;
+        let Some(local) = self.scanner.ncname_here() else {
+            return Err(Refusal::new(at, Reason::NameAfterStar, Vec::new()));
+        };
+        self.scanner.settle();
+        Ok(NodeTest::AnyNamespace { local: self.keep(local) })
+    }
+
+    /// `text()` and the others; the name has been read, what is next is the parenthesis.
+    fn kind_test(
+        &mut self,
+        written: Written<'t>,
+        axis: Option<Axis>,
+        offset: usize,
+    ) -> Parsed<(Axis, NodeTest)> {
+        let name = match written {
+            Written::Plain(name) => name,
+            _ => "",
+        };
         let test = match name {
             "node" => NodeTest::Node,
             "text" => NodeTest::Text,
@@ -261,34 +299,52 @@ impl<'t> Parser<'t> {
             "processing-instruction" => NodeTest::Instruction(None),
             "element" => NodeTest::Element,
             "attribute" => NodeTest::Attribute,
-            _ => return Err(self.scanner.declined("expected a node test")),
+            _ if is_node_kind(name) => {
+                return Err(Refusal::new(offset, Reason::KindTest, vec![name.into()]));
+            }
+            _ => {
+                self.scanner.at = offset;
+                return Err(self.scanner.unexpected(Reason::ExpectedKindTest, &[]));
+            }
         };
         let by_test = if test == NodeTest::Attribute { Axis::Attribute } else { Axis::Child };
         let axis = axis.unwrap_or(by_test);
-        self.scanner.at += 1;
-        let test = if self.scanner.peek() == b')' { test } else { self.kind_argument(test, axis)? };
-        self.scanner.expect(b')', "expected )")?;
-        Ok((axis, test))
+        self.scanner.settle();
+        self.kind_parenthesis(b'(', name)?;
+        let mut found = test;
+        if self.scanner.peek() != b')' {
+            found = self.kind_argument(test, name, axis)?;
+            if self.is_explaining() && self.scanner.peek() == b',' {
+                let at = self.scanner.at;
+                return Err(Refusal::new(at, Reason::SchemaTypeOfTest, vec![name.into()]));
+            }
+        }
+        self.kind_parenthesis(b')', name)?;
+        Ok((axis, found))
     }
 
-    fn kind_argument(&mut self, test: NodeTest, axis: Axis) -> Parsed<NodeTest> {
+    fn kind_parenthesis(&mut self, symbol: u8, kind: &str) -> Parsed<()> {
+        if self.scanner.take(symbol) {
+            return Ok(());
+        }
+        let symbol = char::from(symbol).to_string();
+        Err(self.scanner.unexpected(Reason::ExpectedKindParenthesis, &[&symbol, kind]))
+    }
+
+    fn kind_argument(&mut self, test: NodeTest, kind: &str, axis: Axis) -> Parsed<NodeTest> {
+        let offset = self.scanner.place();
         match test {
             NodeTest::Instruction(_) => {
                 let target = match self.literal()? {
                     Some(target) => self.keep(&target),
-                    None => {
-                        // As the tokens of a name go, with its prefix, which no target has.
-                        let start = {
-                            self.scanner.peek();
-                            self.scanner.at
-                        };
-                        if self.written_name()?.is_none() {
-                            return Err(self.scanner.declined("expected a target"));
-                        }
-                        let target = self.scanner.slice(start, self.scanner.at);
+                    // As the tokens of a name go, with its prefix, which no target has.
+                    None if self.written_name().is_some() => {
+                        let target = self.scanner.slice(offset, self.scanner.at);
                         self.keep(target)
                     }
+                    None => return Err(self.scanner.unexpected(Reason::ExpectedTarget, &[])),
                 };
+                self.scanner.settle();
                 Ok(NodeTest::Instruction(Some(target)))
             }
             NodeTest::Element | NodeTest::Attribute => {
@@ -296,74 +352,86 @@ impl<'t> Parser<'t> {
                     return Ok(test);
                 }
                 let is_attribute = axis == Axis::Attribute;
-                match self.written_name()? {
+                match self.written_name() {
                     None | Some(Written::AnyIn(_) | Written::Braced(_, None)) => {
-                        Err(self.scanner.declined("expected a name or *"))
+                        self.scanner.at = offset;
+                        Err(self.scanner.unexpected(Reason::ExpectedName, &[]))
                     }
                     Some(_) if (test == NodeTest::Attribute) != is_attribute => {
-                        Err(self.scanner.declined("a name of another kind of node"))
+                        let details = [kind, axis.name()].map(Detail::from).to_vec();
+                        Err(Refusal::new(offset, Reason::KindTestOnAxis, details))
                     }
-                    Some(written) => self.name_test(written, is_attribute),
+                    Some(written) => self.name_test(written, is_attribute, offset),
                 }
             }
-            _ => Err(self.scanner.declined("expected )")),
+            _ => Err(self.scanner.unexpected(Reason::ExpectedKindParenthesis, &[")", kind])),
         }
     }
 
-    /// `name`, `prefix:name`, `prefix:*`, `Q{uri}name`, `Q{uri}*` after blanks, if one is there.
-    pub(super) fn written_name(&mut self) -> Parsed<Option<Written<'t>>> {
-        let Some(first) = self.scanner.ncname() else {
-            return Ok(None);
-        };
+    /// `name`, `prefix:name`, `prefix:*`, `Q{uri}name`, `Q{uri}*` after blanks, if one is there. The token that follows
+    /// has not been looked at yet.
+    pub(super) fn written_name(&mut self) -> Option<Written<'t>> {
+        let first = self.scanner.ncname()?;
         match self.scanner.byte() {
             b'{' if first == "Q" => {
                 let rest = &self.scanner.rest()[1..];
                 // Without its end it is a name before a brace.
                 let Some(len) = rest.find(['{', '}']).filter(|&at| rest.as_bytes()[at] == b'}')
                 else {
-                    return Ok(Some(Written::Plain(first)));
+                    return Some(Written::Plain(first));
                 };
                 let mark = self.scanner.at;
                 self.scanner.at += len + 2;
                 if self.scanner.byte() == b'*' {
                     self.scanner.at += 1;
-                    return Ok(Some(Written::Braced(&rest[..len], None)));
+                    return Some(Written::Braced(&rest[..len], None));
                 }
                 match self.scanner.ncname_here() {
-                    Some(local) => Ok(Some(Written::Braced(&rest[..len], Some(local)))),
+                    Some(local) => Some(Written::Braced(&rest[..len], Some(local))),
                     None => {
                         self.scanner.at = mark;
-                        Ok(Some(Written::Plain(first)))
+                        Some(Written::Plain(first))
                     }
                 }
             }
             b':' if self.scanner.byte_after(1) == b'*' => {
                 self.scanner.at += 2;
-                Ok(Some(Written::AnyIn(first)))
+                Some(Written::AnyIn(first))
             }
             b':' if self.scanner.byte_after(1) != b':' => {
                 let mark = self.scanner.at;
                 self.scanner.at += 1;
                 match self.scanner.ncname_here() {
-                    Some(local) => Ok(Some(Written::Prefixed(first, local))),
+                    Some(local) => Some(Written::Prefixed(first, local)),
                     None => {
                         self.scanner.at = mark;
-                        Ok(Some(Written::Plain(first)))
+                        Some(Written::Plain(first))
                     }
                 }
             }
-            _ => Ok(Some(Written::Plain(first))),
+            _ => Some(Written::Plain(first)),
         }
     }
 
-    fn name_test(&mut self, written: Written<'_>, is_attribute: bool) -> Parsed<NodeTest> {
+    /// The test of a name that has just been read.
+    fn name_test(
+        &mut self,
+        written: Written<'_>,
+        is_attribute: bool,
+        offset: usize,
+    ) -> Parsed<NodeTest> {
+        self.scanner.settle();
         let (uri, local) = match written {
             Written::Plain(local) if is_attribute => (TextRange::default(), local),
-            Written::Plain(local) => (self.default_uri()?, local),
-            Written::Prefixed(prefix, local) => (self.prefixed(prefix)?, local),
-            Written::AnyIn(prefix) => return Ok(NodeTest::AnyIn { uri: self.prefixed(prefix)? }),
-            Written::Braced(uri, None) => return Ok(NodeTest::AnyIn { uri: self.braced(uri)? }),
-            Written::Braced(uri, Some(local)) => (self.braced(uri)?, local),
+            Written::Plain(local) => (self.default_uri(offset)?, local),
+            Written::Prefixed(prefix, local) => (self.prefixed(prefix, offset)?, local),
+            Written::AnyIn(prefix) => {
+                return Ok(NodeTest::AnyIn { uri: self.prefixed(prefix, offset)? });
+            }
+            Written::Braced(uri, None) => {
+                return Ok(NodeTest::AnyIn { uri: self.braced(uri, offset)? });
+            }
+            Written::Braced(uri, Some(local)) => (self.braced(uri, offset)?, local),
         };
         let hash = hash_name(self.program.text(uri), local);
         Ok(NodeTest::Name { uri, local: self.keep(local), hash })

@@ -2,10 +2,11 @@
 
 use super::super::functions::{self, Function};
 use super::super::syntax::{Expr, ExprId, Number};
+use super::super::{Detail, Reason, Refusal};
 use super::facts::{self as kinds, items, reads};
-use super::names::{FUNCTIONS, collapsed};
+use super::names::{FUNCTIONS, SCHEMA};
 use super::paths::Written;
-use super::scan::Parsed;
+use super::scan::{Parsed, number_length};
 use super::{Facts, Parser};
 use crate::language::xpath::List;
 use crate::xml::parser::is_ncname_start;
@@ -31,15 +32,18 @@ impl Parser<'_> {
         self.loops += 1;
         let mut ids = Vec::new();
         let mut found = PredicateFacts { facts: Facts::default(), is_positional: false, nth: None };
-        while self.scanner.take(b'[') {
-            self.count()?;
+        while self.scanner.peek() == b'[' {
+            let offset = self.scanner.at;
+            self.count(offset)?;
             if ids.len() == PREDICATES_MAX {
-                return Err(self.scanner.declined("has too many predicates on a step"));
+                let details = vec![PREDICATES_MAX.into()];
+                return Err(Refusal::new(offset, Reason::TooManyPredicates, details));
             }
-            self.enter()?;
+            self.enter(offset)?;
+            self.scanner.skip(1);
             let id = self.sequence()?;
             self.leave();
-            self.scanner.expect(b']', "expected ] or an operator")?;
+            self.scanner.expect(b']', "or an operator")?;
             self.need_value(id)?;
             let facts = self.facts(id);
             found.is_positional |= facts.is_positional();
@@ -57,43 +61,47 @@ impl Parser<'_> {
         Ok((self.list(&ids), found))
     }
 
-    pub(super) fn filter(&mut self, primary: ExprId) -> Parsed<ExprId> {
+    pub(super) fn filter(&mut self, primary: ExprId, offset: usize) -> Parsed<ExprId> {
         let inner = self.facts(primary);
         let (predicates, found) = self.predicates(inner.items)?;
         let facts = Facts::of(items::NONE).giving(inner).around(found.facts);
         let is_positional = found.is_positional;
-        let id = self.push(Expr::Filter { primary, predicates, is_positional }, facts);
+        let id = self.push(Expr::Filter { primary, predicates, is_positional }, facts, offset);
         self.keep_value(id);
         Ok(id)
     }
 
     pub(super) fn primary(&mut self) -> Parsed<ExprId> {
         let atoms = Facts::of(items::ATOMS);
-        match self.scanner.peek() {
-            b'$' => self.variable(),
-            b'"' | b'\'' => {
-                self.count()?;
+        let byte = self.scanner.peek();
+        let offset = self.scanner.at;
+        match (byte, self.scanner.byte_after(1)) {
+            (b'$', _) => self.variable(),
+            (b'"' | b'\'', _) => {
+                self.count(offset)?;
                 let text = self.literal()?.unwrap_or_default();
+                self.scanner.settle();
                 let text = self.keep(&text);
-                Ok(self.push(Expr::String(text), atoms))
+                Ok(self.push(Expr::String(text), atoms, offset))
             }
-            b'0'..=b'9' => self.number(),
-            b'.' if self.scanner.byte_after(1).is_ascii_digit() => self.number(),
-            b'.' => {
-                self.count()?;
-                self.scanner.at += 1;
-                Ok(self.context_item())
+            (b'0'..=b'9', _) | (b'.', b'0'..=b'9') => self.number(),
+            (b'.', _) => {
+                self.count(offset)?;
+                self.scanner.skip(1);
+                Ok(self.context_item(offset))
             }
-            b'(' => self.parenthesised(),
-            b'<' => self.constructor(),
+            (b'(', b'#') => Err(Refusal::new(offset, Reason::Pragma, Vec::new())),
+            (b'(', _) => self.parenthesised(),
+            (b'<', b'<' | b'=') => Err(self.scanner.unexpected(Reason::ExpectedExpression, &[])),
+            (b'<', _) => self.constructor(),
             _ => self.call(),
         }
     }
 
     /// `.`
-    fn context_item(&mut self) -> ExprId {
+    fn context_item(&mut self, offset: usize) -> ExprId {
         if self.predicates == 0 {
-            return self.message();
+            return self.message(offset);
         }
         let facts = Facts {
             reads: reads::CONTEXT,
@@ -101,142 +109,152 @@ impl Parser<'_> {
             may_be_attribute: self.context & items::NODES != 0,
             ..Facts::of(self.context)
         };
-        self.push(Expr::ContextItem, facts)
+        self.push(Expr::ContextItem, facts, offset)
     }
 
     fn number(&mut self) -> Parsed<ExprId> {
-        self.count()?;
         let start = self.scanner.at;
-        let digits = |parser: &mut Self| {
-            let start = parser.scanner.at;
-            while parser.scanner.byte().is_ascii_digit() {
-                parser.scanner.at += 1;
-            }
-            parser.scanner.at - start
-        };
-        digits(self);
-        let is_decimal = self.scanner.byte() == b'.';
-        if is_decimal {
-            self.scanner.at += 1;
-            digits(self);
-        }
-        let mark = self.scanner.at;
-        let mut is_double = matches!(self.scanner.byte(), b'e' | b'E');
-        if is_double {
-            self.scanner.at += 1;
-            self.scanner.at += usize::from(matches!(self.scanner.byte(), b'+' | b'-'));
-            if digits(self) == 0 {
-                is_double = false;
-                self.scanner.at = mark;
-            }
-        }
+        self.count(start)?;
+        self.scanner.at += number_length(self.scanner.rest());
         if self.scanner.rest().starts_with(is_ncname_start) {
-            return Err(self.scanner.declined("a number runs into a name"));
+            return Err(Refusal::new(self.scanner.at, Reason::NumberIntoName, Vec::new()));
         }
         let text = self.scanner.slice(start, self.scanner.at);
         let value = || text.parse().unwrap_or(f64::NAN);
-        let number = if is_double {
+        let number = if text.contains(['e', 'E']) {
             Number::Double(value())
-        } else if is_decimal {
-            Number::decimal(value())
+        } else if text.contains('.') {
+            // What has no room in a decimal is a double when it is computed with.
+            if self.is_explaining() { Number::Decimal(value()) } else { Number::decimal(value()) }
         } else {
             let significant = text.trim_start_matches('0');
             if significant.len() > INTEGER_DIGITS_MAX {
-                return Err(self.scanner.declined("an integer of too many digits"));
+                let details = vec![INTEGER_DIGITS_MAX.into()];
+                return Err(Refusal::new(start, Reason::IntegerDigits, details));
             }
             Number::Integer(significant.parse().unwrap_or(0))
         };
-        Ok(self.push_number(number))
+        self.scanner.settle();
+        Ok(self.push_number(number, start))
     }
 
-    fn push_number(&mut self, number: Number) -> ExprId {
+    fn push_number(&mut self, number: Number, offset: usize) -> ExprId {
         let facts = Facts { may_be_number: true, ..Facts::of(items::ATOMS) };
-        self.push(Expr::Number(number), facts)
+        self.push(Expr::Number(number), facts, offset)
     }
 
     /// `(...)`; leaves no expression of its own.
     fn parenthesised(&mut self) -> Parsed<ExprId> {
-        self.enter()?;
-        self.scanner.at += 1;
+        let offset = self.scanner.at;
+        self.enter(offset)?;
+        self.scanner.skip(1);
         let inner = if self.scanner.peek() == b')' {
-            self.count()?;
-            self.sequence_of(&[])
+            self.count(offset)?;
+            self.sequence_of(&[], offset)
         } else {
             self.sequence()?
         };
         self.leave();
-        self.scanner.expect(b')', "expected ) or an operator")?;
+        self.scanner.expect(b')', "or an operator")?;
         Ok(inner)
     }
 
     /// A function call.
     fn call(&mut self) -> Parsed<ExprId> {
-        let Some(written) = self.written_name()? else {
-            return Err(self.scanner.declined("expected an expression"));
+        let offset = self.scanner.place();
+        let Some(written) = self.written_name() else {
+            return Err(self.scanner.unexpected(Reason::ExpectedExpression, &[]));
         };
-        let name = match written {
-            Written::Plain(name) => name,
-            Written::Prefixed(prefix, name) => {
-                let uri = self.prefixed(prefix)?;
-                if self.program.text(uri) != FUNCTIONS {
-                    return Err(self.scanner.declined("there is no function of this name"));
-                }
-                name
+        let end = self.scanner.at;
+        match self.scanner.peek() {
+            b'(' => {}
+            b'{' => return Err(no_call(offset, self.scanner.slice(offset, end))),
+            _ => {
+                self.scanner.at = offset;
+                return Err(self.scanner.unexpected(Reason::ExpectedExpression, &[]));
             }
-            Written::Braced(uri, Some(name)) if collapsed(uri) == FUNCTIONS => name,
-            _ => return Err(self.scanner.declined("there is no function of this name")),
-        };
-        if self.scanner.peek() != b'(' {
-            return Err(self.scanner.declined("expected an expression"));
         }
+        let name = self.function_name(written, offset, end)?;
         let is_message = matches!(name, "doc" | "document");
         let signature = functions::find(name);
         if !is_message && signature.is_none() {
-            return Err(self.scanner.declined("there is no function of this name"));
+            return Err(no_function(self.scanner.slice(offset, end), name, true, offset));
         }
-        self.count()?;
+        self.count(offset)?;
+        self.scanner.settle();
         let mut arguments = self.arguments()?;
-        let (function, min, max) = match signature {
-            Some(&(_, function, min, max)) => (function, min, max),
-            None => {
-                let is_literal = matches!(
-                    arguments[..], [id] if matches!(self.program.expr(id), Expr::String(_))
-                );
-                if is_literal {
-                    return Ok(self.message());
-                }
-                return Err(self.scanner.declined("doc() of anything but one string literal"));
+        let given = arguments.len();
+        let wrong = |reason| Refusal::new(offset, reason, vec![name.into(), given.into()]);
+        let Some(&(_, function, min, max)) = signature else {
+            if given != 1 {
+                return Err(wrong(Reason::ArgumentCount));
             }
+            if !matches!(self.program.expr(arguments[0]), Expr::String(_)) {
+                return Err(Refusal::new(offset, Reason::OtherDocument, vec![name.into()]));
+            }
+            return Ok(self.message(offset));
         };
-        if !(min..=max).contains(&arguments.len()) {
-            return Err(self.scanner.declined("wrong number of arguments"));
+        if !(min..=max).contains(&given) {
+            let is_refused = functions::is_refused_with(function, given);
+            return Err(wrong(if is_refused { Reason::Arguments } else { Reason::ArgumentCount }));
         }
         if arguments.is_empty() && reads_context_by_default(function) {
-            arguments.push(self.context_item());
+            arguments.push(self.context_item(offset));
         }
-        self.push_call(function, &arguments)
+        self.push_call(function, &arguments, offset)
+    }
+
+    /// The local name of a function of the standard library.
+    fn function_name<'w>(
+        &mut self,
+        written: Written<'w>,
+        offset: usize,
+        end: usize,
+    ) -> Parsed<&'w str> {
+        let (uri, name) = match written {
+            Written::Plain(name) => return Ok(name),
+            Written::Prefixed(prefix, name) => (self.prefixed(prefix, offset)?, name),
+            Written::AnyIn(prefix) => (self.prefixed(prefix, offset)?, "*"),
+            Written::Braced(uri, name) => (self.braced(uri, offset)?, name.unwrap_or("*")),
+        };
+        let uri = self.program.text(uri);
+        if uri == FUNCTIONS {
+            return Ok(name);
+        }
+        let shown = self.scanner.slice(offset, end);
+        if uri == SCHEMA {
+            let details = [shown, name].map(Detail::from).to_vec();
+            return Err(Refusal::new(offset, Reason::SchemaType, details));
+        }
+        Err(no_function(shown, name, false, offset))
     }
 
     fn arguments(&mut self) -> Parsed<Vec<ExprId>> {
-        self.scanner.at += 1;
+        let offset = self.scanner.place();
+        self.scanner.expect(b'(', "of the call")?;
         let mut arguments = Vec::new();
         if self.scanner.take(b')') {
             return Ok(arguments);
         }
-        self.enter()?;
+        self.enter(offset)?;
         arguments.push(self.single()?);
         while self.scanner.take(b',') {
             arguments.push(self.single()?);
         }
         self.leave();
-        self.scanner.expect(b')', "expected ) or a comma")?;
+        self.scanner.expect(b')', "or a comma")?;
         Ok(arguments)
     }
 
-    fn push_call(&mut self, function: Function, arguments: &[ExprId]) -> Parsed<ExprId> {
+    fn push_call(
+        &mut self,
+        function: Function,
+        arguments: &[ExprId],
+        offset: usize,
+    ) -> Parsed<ExprId> {
         let own = match function {
             Function::Position | Function::Last if self.predicates == 0 => {
-                return Ok(self.push_number(Number::Integer(1)));
+                return Ok(self.push_number(Number::Integer(1), offset));
             }
             Function::Position | Function::Last => reads::PLACE,
             Function::Lang if self.predicates > 0 => reads::CONTEXT,
@@ -258,8 +276,41 @@ impl Parser<'_> {
             }
         }
         let list = self.list(arguments);
-        Ok(self.push(Expr::Call(function, list), facts))
+        Ok(self.push(Expr::Call(function, list), facts, offset))
     }
+}
+
+/// The refusal of a name before a brace.
+#[cold]
+fn no_call(offset: usize, written: &str) -> Box<Refusal> {
+    let reason = match written {
+        "element"
+        | "attribute"
+        | "text"
+        | "document"
+        | "comment"
+        | "processing-instruction"
+        | "namespace" => Reason::ComputedConstructor,
+        "ordered" | "unordered" | "validate" | "try" | "map" | "array" => Reason::Block,
+        _ => Reason::FoundBeforeBrace,
+    };
+    Refusal::new(offset, reason, vec![written.into()])
+}
+
+/// The refusal of a function that there is not; one of the standard library may be refused by its name.
+#[cold]
+fn no_function(written: &str, name: &str, is_standard: bool, offset: usize) -> Box<Refusal> {
+    let reason = match name {
+        _ if !is_standard => Reason::NoFunction,
+        "typeswitch" | "switch" | "function" => Reason::FunctionWord,
+        _ if functions::is_refused(name) => Reason::Function,
+        _ => Reason::NoFunction,
+    };
+    let details = match reason {
+        Reason::NoFunction => [written, name].map(Detail::from).to_vec(),
+        _ => vec![name.into()],
+    };
+    Refusal::new(offset, reason, details)
 }
 
 /// Functions that are given the context item where they are given nothing.

@@ -1,10 +1,29 @@
 //! A place in the text of a program: blanks, comments, names, literals (XQuery 1.0, A.2).
+//!
+//! The parser reads characters. A refusal speaks of tokens, and the first one from the left is the one that counts; so
+//! where refusals are explained, the token that comes next is looked at whenever one has been read.
 
-use super::super::Declined;
+use super::super::{Detail, Reason, Refusal};
+use super::names::{is_xml_character, referred};
 use crate::xml::parser::{is_ncname_char, is_ncname_start};
+use std::borrow::Cow;
 
 /// Result of reading.
-pub(super) type Parsed<T> = Result<T, Declined>;
+pub(super) type Parsed<T> = Result<T, Box<Refusal>>;
+
+/// Kinds of tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    Name,
+    Variable,
+    String,
+    Number,
+    Symbol,
+    End,
+}
+
+/// Symbols of more than one character.
+const SYMBOLS: [&str; 11] = [":=", "::", "//", "..", "<<", ">>", "<=", ">=", "!=", "||", "=>"];
 
 /// A place in a text.
 pub(super) struct Scanner<'t> {
@@ -13,15 +32,208 @@ pub(super) struct Scanner<'t> {
     pub(crate) at: usize,
     /// A comment does not end; it has been taken for the rest of the text.
     is_broken: bool,
+    /// Tokens are looked at as soon as they come next.
+    is_explaining: bool,
+    /// The first token that is none.
+    fault: Option<Box<Refusal>>,
 }
 
 impl<'t> Scanner<'t> {
-    pub(crate) fn new(text: &'t str) -> Self {
-        Scanner { text, at: 0, is_broken: false }
+    pub(crate) fn new(text: &'t str, is_explaining: bool) -> Self {
+        Scanner { text, at: 0, is_broken: false, is_explaining, fault: None }
     }
 
-    pub(crate) fn declined(&self, reason: &'static str) -> Declined {
-        Declined { offset: self.at, reason }
+    /// The refusal that comes first: that of a token, or one that was noticed later.
+    pub(crate) fn first_fault(&mut self, later: Box<Refusal>) -> Box<Refusal> {
+        self.fault.take().unwrap_or(later)
+    }
+
+    /// A token has been read: looks at the one that comes next, where refusals are explained.
+    #[inline(always)]
+    pub(crate) fn settle(&mut self) {
+        if self.is_explaining {
+            self.look();
+        }
+    }
+
+    #[cold]
+    fn look(&mut self) {
+        if self.fault.is_none() {
+            self.fault = self.next_token().err();
+        }
+    }
+
+    /// The token after blanks: where it begins, its kind, where it ends.
+    pub(crate) fn next_token(&self) -> Parsed<(usize, Token, usize)> {
+        let start = self.after_blanks(self.at)?;
+        let (token, end) = self.token(start)?;
+        Ok((start, token, end))
+    }
+
+    /// The first place at or after another that is neither white space nor comment.
+    pub(crate) fn after_blanks(&self, mut at: usize) -> Parsed<usize> {
+        loop {
+            let rest = &self.text[at..];
+            let blanks = rest.len() - rest.trim_start_matches(is_blank).len();
+            at += blanks;
+            if !self.text[at..].starts_with("(:") {
+                return Ok(at);
+            }
+            let Some(end) = comment_end(self.text, at) else {
+                return Err(Refusal::new(at, Reason::OpenComment, Vec::new()));
+            };
+            at = end;
+        }
+    }
+
+    /// The token that begins right here, and where it ends.
+    fn token(&self, start: usize) -> Parsed<(Token, usize)> {
+        let rest = &self.text[start..];
+        let Some(first) = rest.chars().next() else { return Ok((Token::End, start)) };
+        let refused = |at: usize, reason| Err(Refusal::new(at, reason, Vec::new()));
+        match first {
+            '$' => {
+                let name = rest[1..].trim_start_matches(is_blank);
+                let skipped = rest.len() - name.len();
+                match qname_length(name) {
+                    0 => refused(start, Reason::NameAfterDollar),
+                    length => Ok((Token::Variable, start + skipped + length)),
+                }
+            }
+            '"' | '\'' => {
+                let Some(end) = self.string_end(start) else {
+                    return refused(start, Reason::OpenString);
+                };
+                self.string_value(start, end)?;
+                Ok((Token::String, end))
+            }
+            '.' | '0'..='9' if first != '.' || rest[1..].starts_with(is_digit) => {
+                let end = start + number_length(rest);
+                if self.text[end..].starts_with(is_ncname_start) {
+                    return refused(end, Reason::NumberIntoName);
+                }
+                Ok((Token::Number, end))
+            }
+            _ if is_ncname_start(first) => Ok((Token::Name, start + name_length(rest))),
+            _ if rest.starts_with("(#") || SYMBOLS.iter().any(|each| rest.starts_with(each)) => {
+                Ok((Token::Symbol, start + 2))
+            }
+            _ if "()[]{}.,@/<>=+-*|!;?:".contains(first) => Ok((Token::Symbol, start + 1)),
+            _ => refused(start, Reason::NoToken),
+        }
+    }
+
+    /// One past the quote that ends the string that begins here. A doubled quote stands for one, unless no other is left
+    /// to end the string.
+    pub(crate) fn string_end(&self, start: usize) -> Option<usize> {
+        let bytes = self.text.as_bytes();
+        let quote = bytes[start];
+        let (mut at, mut last) = (start + 1, None);
+        while let Some(length) = bytes[at..].iter().position(|&byte| byte == quote) {
+            let end = at + length + 1;
+            if bytes.get(end) != Some(&quote) {
+                return Some(end);
+            }
+            last = Some(end);
+            at = end + 1;
+        }
+        last
+    }
+
+    /// What the string between two places stands for.
+    pub(crate) fn string_value(&self, start: usize, end: usize) -> Parsed<Cow<'t, str>> {
+        let raw = &self.text[start + 1..end - 1];
+        let quote = &self.text[start..start + 1];
+        let doubled = [quote, quote].concat();
+        let raw = match raw.contains(quote) {
+            true => Cow::Owned(raw.replace(&doubled, quote)),
+            false => Cow::Borrowed(raw),
+        };
+        if !raw.contains(['&', '\r']) {
+            return Ok(raw);
+        }
+        let mut plain = String::with_capacity(raw.len());
+        self.add_plain(&raw, start + 1, &mut plain)?;
+        Ok(Cow::Owned(plain))
+    }
+
+    /// Adds characters with references replaced and line ends as XML has them.
+    ///
+    /// They stand at `start`; after a doubled quote or a line end of two characters, the place of a refusal is a little
+    /// off.
+    pub(crate) fn add_plain(&self, raw: &str, start: usize, out: &mut String) -> Parsed<()> {
+        let mut rest = raw;
+        let begin = out.len();
+        // Characters that references have taken, beyond those that they stand for.
+        let mut more = 0;
+        while let Some(at) = rest.find(['&', '\r']) {
+            out.push_str(&rest[..at]);
+            rest = &rest[at..];
+            if let Some(after) = rest.strip_prefix('\r') {
+                out.push('\n');
+                rest = after.strip_prefix('\n').unwrap_or(after);
+                continue;
+            }
+            match referred(rest) {
+                Some((length, Some(character))) => {
+                    out.push(character);
+                    more += length - 1;
+                    rest = &rest[length..];
+                }
+                wrong => {
+                    let characters = out[begin..].chars().count() + more;
+                    let place = self.text[start..].char_indices().nth(characters);
+                    let offset = place.map_or(self.text.len(), |(at, _)| start + at);
+                    return Err(match wrong {
+                        Some((length, _)) => {
+                            let details = vec![Detail::from(&rest[..length])];
+                            Refusal::new(offset, Reason::NoReferredCharacter, details)
+                        }
+                        None => Refusal::new(offset, Reason::NoReference, Vec::new()),
+                    });
+                }
+            }
+        }
+        out.push_str(rest);
+        Ok(())
+    }
+
+    /// The refusal of what comes next after blanks, where something else is expected.
+    #[cold]
+    pub(crate) fn unexpected(&self, reason: Reason, details: &[&str]) -> Box<Refusal> {
+        match self.next_token() {
+            Ok((start, _, end)) => expected(start, end, reason, details),
+            Err(fault) => fault,
+        }
+    }
+
+    /// The refusal of the character at a place, where something else is expected.
+    #[cold]
+    pub(crate) fn wrong(&self, at: usize, reason: Reason, details: &[&str]) -> Box<Refusal> {
+        let length = self.text[at..].chars().next().map_or(0, char::len_utf8);
+        expected(at, at + length, reason, details)
+    }
+
+    /// The value of the token that comes next: of a string what it stands for, of a variable its name.
+    #[cold]
+    pub(crate) fn token_value(&self) -> Parsed<Cow<'t, str>> {
+        let (start, token, end) = self.next_token()?;
+        match token {
+            Token::String => self.string_value(start, end),
+            Token::Variable => {
+                Ok(Cow::Borrowed(self.text[start + 1..end].trim_start_matches(is_blank)))
+            }
+            _ => Ok(Cow::Borrowed(&self.text[start..end])),
+        }
+    }
+
+    /// The token that comes next, if it is a name, as it is written.
+    #[cold]
+    pub(crate) fn name_token(&self) -> Option<(usize, &'t str)> {
+        match self.next_token() {
+            Ok((start, Token::Name, end)) => Some((start, &self.text[start..end])),
+            _ => None,
+        }
     }
 
     /// The byte here, 0 at the end; nothing is passed over.
@@ -42,6 +254,13 @@ impl<'t> Scanner<'t> {
         let byte = self.byte();
         // Blanks and the parenthesis that may begin a comment are not beyond it.
         if byte > b'(' { byte } else { self.pass_blanks() }
+    }
+
+    /// Passes over blanks and comments; gives the place there.
+    #[inline(always)]
+    pub(crate) fn place(&mut self) -> usize {
+        self.peek();
+        self.at
     }
 
     /// Apart from [`Scanner::peek`] for its loop: inlined twice into one function, rustc 1.95 with
@@ -68,23 +287,14 @@ impl<'t> Scanner<'t> {
 
     #[cold]
     fn comment(&mut self) {
-        let bytes = self.text.as_bytes();
-        let mut depth = 0;
-        while self.at < bytes.len() {
-            match (self.byte(), self.byte_after(1)) {
-                (b'(', b':') => depth += 1,
-                (b':', b')') => depth -= 1,
-                _ => {
-                    self.at += 1;
-                    continue;
-                }
-            }
-            self.at += 2;
-            if depth == 0 {
-                return;
+        match comment_end(self.text, self.at) {
+            Some(end) => self.at = end,
+            None => {
+                self.settle();
+                self.at = self.text.len();
+                self.is_broken = true;
             }
         }
-        self.is_broken = true;
     }
 
     /// Whether all has been read.
@@ -97,24 +307,52 @@ impl<'t> Scanner<'t> {
         &self.text[self.at..]
     }
 
+    pub(crate) fn text_at(&self, at: usize) -> &'t str {
+        &self.text[at..]
+    }
+
     pub(crate) fn slice(&self, start: usize, end: usize) -> &'t str {
         &self.text[start..end]
+    }
+
+    /// Whether the symbol of one character is next after blanks, and not the beginning of a longer one.
+    #[inline]
+    pub(crate) fn is_symbol(&mut self, symbol: u8) -> bool {
+        self.peek() == symbol
+            && !(symbol == b'(' && self.byte_after(1) == b'#')
+            && !(symbol == b'=' && self.byte_after(1) == b'>')
     }
 
     /// Moves over a symbol if it is next after blanks.
     #[inline]
     pub(crate) fn take(&mut self, symbol: u8) -> bool {
-        let is_here = self.peek() == symbol;
-        self.at += usize::from(is_here);
+        let is_here = self.is_symbol(symbol);
+        if is_here {
+            self.skip(1);
+        }
         is_here
     }
 
+    /// Moves over a token of so many bytes.
     #[inline]
-    pub(crate) fn expect(&mut self, symbol: u8, reason: &'static str) -> Parsed<()> {
-        if self.take(symbol) { Ok(()) } else { Err(self.declined(reason)) }
+    pub(crate) fn skip(&mut self, length: usize) {
+        self.at += length;
+        self.settle();
     }
 
-    /// Moves over a string if it is right here.
+    /// Moves over a symbol, which belongs to something.
+    #[inline]
+    pub(crate) fn expect(&mut self, symbol: u8, of: &'static str) -> Parsed<()> {
+        if self.take(symbol) { Ok(()) } else { Err(self.no_symbol(symbol, of)) }
+    }
+
+    #[cold]
+    fn no_symbol(&self, symbol: u8, of: &'static str) -> Box<Refusal> {
+        let symbol = char::from(symbol).to_string();
+        self.unexpected(Reason::ExpectedSymbol, &[&symbol, of])
+    }
+
+    /// Moves over a string if it is right here; what comes next need not be a token.
     pub(crate) fn take_here(&mut self, text: &str) -> bool {
         let is_here =
             self.text.as_bytes()[self.at.min(self.text.len())..].starts_with(text.as_bytes());
@@ -122,18 +360,39 @@ impl<'t> Scanner<'t> {
         is_here
     }
 
-    /// Moves over a word if it is next after blanks.
+    /// Whether a word is the name that is next after blanks.
+    pub(crate) fn is_word(&mut self, word: &str) -> bool {
+        let mark = self.at;
+        let is_here = self.ncname() == Some(word) && !self.has_local_name();
+        self.at = mark;
+        is_here
+    }
+
+    /// Moves over a word if it is the name that is next after blanks.
     pub(crate) fn take_word(&mut self, word: &str) -> bool {
         let mark = self.at;
-        if self.ncname() == Some(word) {
+        if self.ncname() == Some(word) && !self.has_local_name() {
+            self.settle();
             return true;
         }
         self.at = mark;
         false
     }
 
-    pub(crate) fn expect_word(&mut self, word: &str, reason: &'static str) -> Parsed<()> {
-        if self.take_word(word) { Ok(()) } else { Err(self.declined(reason)) }
+    /// Moves over a word, which belongs to something.
+    pub(crate) fn expect_word(&mut self, word: &'static str, of: &'static str) -> Parsed<()> {
+        if self.take_word(word) {
+            Ok(())
+        } else {
+            Err(self.unexpected(Reason::ExpectedWord, &[word, of]))
+        }
+    }
+
+    /// Whether the name that ends here is a prefix.
+    #[inline]
+    pub(crate) fn has_local_name(&self) -> bool {
+        self.byte() == b':'
+            && self.text[self.at + 1..].starts_with(|c| c == '*' || is_ncname_start(c))
     }
 
     /// A name without a colon after blanks, if one is there.
@@ -157,7 +416,7 @@ impl<'t> Scanner<'t> {
             at += 1;
         }
         if at < bytes.len() && bytes[at] >= 0x80 {
-            at = start + self.long_name();
+            at = start + ncname_length(self.rest());
         }
         if at == start {
             return None;
@@ -165,16 +424,103 @@ impl<'t> Scanner<'t> {
         self.at = at;
         Some(&self.text[start..at])
     }
+}
 
-    /// Length of a name with characters beyond ASCII.
-    #[cold]
-    fn long_name(&self) -> usize {
-        let rest = self.rest();
-        if !rest.starts_with(is_ncname_start) {
-            return 0;
+#[cold]
+fn expected(start: usize, end: usize, reason: Reason, details: &[&str]) -> Box<Refusal> {
+    let details = details.iter().map(|&detail| Detail::from(detail)).collect();
+    Box::new(Refusal { offset: start, end, reason, details })
+}
+
+/// Where the comment ends that begins at a place.
+pub(crate) fn comment_end(text: &str, start: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let (mut at, mut depth) = (start, 0);
+    while at + 1 < bytes.len() {
+        match (bytes[at], bytes[at + 1]) {
+            (b'(', b':') => depth += 1,
+            (b':', b')') => depth -= 1,
+            _ => {
+                at += 1;
+                continue;
+            }
         }
-        rest.find(|c| !is_ncname_char(c)).unwrap_or(rest.len())
+        at += 2;
+        if depth == 0 {
+            return Some(at);
+        }
     }
+    None
+}
+
+pub(super) fn is_blank(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\r' | '\n')
+}
+
+fn is_digit(c: char) -> bool {
+    c.is_ascii_digit()
+}
+
+/// Length of a name without a colon; 0 if none is here.
+pub(super) fn ncname_length(rest: &str) -> usize {
+    if !rest.starts_with(is_ncname_start) {
+        return 0;
+    }
+    rest.find(|c| !is_ncname_char(c)).unwrap_or(rest.len())
+}
+
+/// Length of a name that may have a prefix; 0 if none is here.
+pub(super) fn qname_length(rest: &str) -> usize {
+    let first = ncname_length(rest);
+    let local = match rest[first..].strip_prefix(':') {
+        Some(after) if first > 0 => ncname_length(after),
+        _ => 0,
+    };
+    if local > 0 { first + 1 + local } else { first }
+}
+
+/// Length of a name, a name test or a braced name; 0 if none is here.
+pub(super) fn name_length(rest: &str) -> usize {
+    if let Some(braced) = rest.strip_prefix("Q{")
+        && let Some(length) = braced.find(['{', '}'])
+        && braced.as_bytes()[length] == b'}'
+    {
+        let after = &braced[length + 1..];
+        let local = if after.starts_with('*') { 1 } else { ncname_length(after) };
+        if local > 0 {
+            return 2 + length + 1 + local;
+        }
+    }
+    let first = ncname_length(rest);
+    if first > 0 && rest[first..].starts_with(":*") { first + 2 } else { qname_length(rest) }
+}
+
+/// Length of a number.
+pub(super) fn number_length(rest: &str) -> usize {
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let mut length = digits(rest);
+    if rest[length..].starts_with('.') {
+        length += 1 + digits(&rest[length + 1..]);
+    }
+    if rest[length..].starts_with(['e', 'E']) {
+        let sign = usize::from(rest[length + 1..].starts_with(['+', '-']));
+        let exponent = digits(&rest[length + 1 + sign..]);
+        if exponent > 0 {
+            length += 1 + sign + exponent;
+        }
+    }
+    length
+}
+
+/// Offset of the first character that XML does not have.
+pub(super) fn no_character(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    // 0xEF begins U+FFFE and U+FFFF, among others that are looked at again.
+    let is_odd = |byte: u8| (byte < 0x20 && !matches!(byte, 9 | 10 | 13)) | (byte == 0xEF);
+    if !bytes.iter().fold(false, |found, &byte| found | is_odd(byte)) {
+        return None;
+    }
+    text.find(|c| !is_xml_character(c))
 }
 
 /// ASCII characters of names.

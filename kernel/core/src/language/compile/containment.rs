@@ -1,0 +1,353 @@
+//! Containment: does every message that satisfies one path satisfy another?
+//!
+//! Sound: if [`Pattern::covers`] says true, whatever matches the other path matches this one. It looks for a mapping of
+//! the steps of one path to steps of the other that keeps names, distances, conditions and branches. Bare wildcards are
+//! no steps to be mapped but distances: `/a/*//b` is an `a` and a `b` two levels or more below.
+//! `pathcast.query.containment` answers the same, and says for which paths the answer is complete.
+//!
+//! Source: Miklau and Suciu, "Containment and equivalence for a fragment of XPath", JACM 2004, for homomorphisms of
+//! tree patterns and their limits. Differs: distances instead of wildcards, which makes the test complete for linear
+//! paths.
+
+use super::implication::{Facts, can_be_position, is_any_position};
+use super::spine::Compare;
+use crate::language::comparison::Comparison;
+use crate::language::query::{Axis, Condition, NameTest, Operator, Stage, Step};
+
+/// What must be found below an element: an anchor at a distance, or mere depth.
+struct Branch {
+    /// Levels down, at least or exactly.
+    distance: usize,
+    is_exact: bool,
+    /// Number of the anchor; none if any element so far down will do.
+    anchor: Option<usize>,
+}
+
+/// A step that is more than a bare wildcard; the document node has none.
+struct Anchor<'q, 't> {
+    step: Option<&'q Step<'t>>,
+    leaves: Vec<&'q Condition<'t>>,
+    branches: Vec<Branch>,
+}
+
+/// A step as something that anchors are mapped to.
+struct Target<'q, 't> {
+    /// None for the document node.
+    step: Option<&'q Step<'t>>,
+    /// Number of the target it leads on from.
+    parent: usize,
+    /// 0 for `//.`, else 1: levels below the parent, at least.
+    distance: usize,
+    is_exact: bool,
+    /// Levels that are certainly below.
+    below: usize,
+    /// Name tests, and what is known of one attribute that passes each.
+    by_attribute: Vec<(&'q NameTest<'t>, Facts<'t>)>,
+    /// What is known of the element's value.
+    value: Facts<'t>,
+    /// What is known of one text node each.
+    texts: Vec<Facts<'t>>,
+    /// False if the conditions of the step exclude each other; nothing is known then.
+    can_be: bool,
+}
+
+/// A path made ready to be compared with many others, in both roles.
+pub(super) struct Pattern<'q, 't> {
+    steps: &'q [Step<'t>],
+    /// The document node, then the steps that are more than bare wildcards, parents first.
+    anchors: Vec<Anchor<'q, 't>>,
+    /// The document node, then all steps, parents first.
+    targets: Vec<Target<'q, 't>>,
+    /// False if its conditions exclude each other.
+    can_match: bool,
+}
+
+impl<'q, 't> Pattern<'q, 't> {
+    pub(super) fn new(steps: &'q [Step<'t>]) -> Self {
+        let document = Target {
+            step: None,
+            parent: 0,
+            distance: 0,
+            is_exact: true,
+            below: 0,
+            by_attribute: Vec::new(),
+            value: Facts::default(),
+            texts: Vec::new(),
+            can_be: true,
+        };
+        let (anchors, targets) = (vec![Anchor::of(None)], vec![document]);
+        let mut pattern = Pattern { steps, anchors, targets, can_match: true };
+        pattern.add(steps);
+        for at in (1..pattern.targets.len()).rev() {
+            let target = &pattern.targets[at];
+            let (parent, below) = (target.parent, target.distance + target.below);
+            let parent = &mut pattern.targets[parent];
+            parent.below = parent.below.max(below);
+        }
+        pattern.can_match = pattern.targets.iter().all(|target| target.can_be);
+        pattern
+    }
+
+    fn add(&mut self, steps: &'q [Step<'t>]) {
+        let mut waiting = vec![(steps, 0, 0)];
+        while let Some((path, mut anchor, mut target)) = waiting.pop() {
+            let (mut distance, mut is_exact) = (0, true);
+            for step in path {
+                distance += usize::from(step.axis != Axis::DescendantOrSelf);
+                is_exact &= step.axis == Axis::Child;
+                self.targets.push(Target::of(step, target));
+                target = self.targets.len() - 1;
+                if step.test == NameTest::Any && step.stages.is_empty() {
+                    continue;
+                }
+                self.anchors.push(Anchor::of(Some(step)));
+                let number = self.anchors.len() - 1;
+                let branch = Branch { distance, is_exact, anchor: Some(number) };
+                self.anchors[anchor].branches.push(branch);
+                (anchor, distance, is_exact) = (number, 0, true);
+                for condition in conditions(&step.stages) {
+                    match condition {
+                        Condition::Nested(nested) => waiting.push((nested, anchor, target)),
+                        leaf => self.anchors[anchor].leaves.push(leaf),
+                    }
+                }
+            }
+            if distance > 0 {
+                let branch = Branch { distance, is_exact: false, anchor: None };
+                self.anchors[anchor].branches.push(branch);
+            }
+        }
+    }
+
+    /// Whether every message that satisfies another path satisfies this one.
+    ///
+    /// Cost: steps of the one times steps of the other, times the wildcards between two names.
+    pub(super) fn covers(&self, special: &Pattern<'_, 't>) -> bool {
+        if !special.can_match || self.steps == special.steps {
+            return true;
+        }
+        // Most pairs differ in what one step asks for, which costs no memory to see.
+        let is_met = |anchor| special.targets.iter().any(|target| target.passes(anchor));
+        if !self.anchors.iter().rev().all(is_met) {
+            return false;
+        }
+        let mut found: Vec<Vec<bool>> = vec![Vec::new(); self.anchors.len()];
+        // Children stand after their parents: from the last to the first, each is known when asked for.
+        for (number, anchor) in self.anchors.iter().enumerate().rev() {
+            let mut fits = special.fitting(anchor);
+            for branch in &anchor.branches {
+                if !fits.contains(&true) {
+                    return false;
+                }
+                special.keep_with_branch(&mut fits, branch, &found);
+            }
+            if !fits.contains(&true) {
+                return false;
+            }
+            found[number] = fits;
+        }
+        true
+    }
+
+    /// The targets whose elements pass a step, its branches aside.
+    fn fitting(&self, anchor: &Anchor<'_, 't>) -> Vec<bool> {
+        self.targets.iter().map(|target| target.passes(anchor)).collect()
+    }
+
+    /// Drops the targets below which a branch is not found.
+    fn keep_with_branch(&self, fits: &mut [bool], branch: &Branch, found: &[Vec<bool>]) {
+        let targets = self.targets.iter();
+        match branch.anchor {
+            None => {
+                for (fit, target) in fits.iter_mut().zip(targets) {
+                    *fit &= target.below >= branch.distance;
+                }
+            }
+            Some(anchor) if branch.is_exact => {
+                let above = self.above_exactly(&found[anchor], branch.distance);
+                fits.iter_mut().zip(above).for_each(|(fit, above)| *fit &= above);
+            }
+            Some(anchor) => {
+                let farthest = self.farthest(&found[anchor]);
+                for (fit, far) in fits.iter_mut().zip(farthest) {
+                    *fit &= far.is_some_and(|far| far >= branch.distance);
+                }
+            }
+        }
+    }
+
+    /// The targets that stand exactly so many levels above some of the given ones.
+    fn above_exactly(&self, ends: &[bool], distance: usize) -> Vec<bool> {
+        let mut here = ends.to_vec();
+        for _ in 0..distance {
+            let mut above = vec![false; here.len()];
+            for (at, target) in self.targets.iter().enumerate().skip(1) {
+                if here[at] && target.is_exact {
+                    above[target.parent] = true;
+                }
+            }
+            here = above;
+        }
+        here
+    }
+
+    /// For the targets around some given ones, how far below one of those certainly is.
+    fn farthest(&self, ends: &[bool]) -> Vec<Option<usize>> {
+        let mut farthest: Vec<Option<usize>> =
+            ends.iter().map(|&is_end| is_end.then_some(0)).collect();
+        // Parents stand before their children: each is reached before it is asked for its own parent.
+        for at in (1..self.targets.len()).rev() {
+            if let Some(far) = farthest[at] {
+                let target = &self.targets[at];
+                let parent = &mut farthest[target.parent];
+                *parent = (*parent).max(Some(far + target.distance));
+            }
+        }
+        farthest
+    }
+}
+
+impl<'q, 't> Anchor<'q, 't> {
+    fn of(step: Option<&'q Step<'t>>) -> Self {
+        Anchor { step, leaves: Vec::new(), branches: Vec::new() }
+    }
+}
+
+impl<'q, 't> Target<'q, 't> {
+    fn of(step: &'q Step<'t>, parent: usize) -> Self {
+        let mut named: Vec<(&'q NameTest<'t>, Vec<Compare<'t>>)> = Vec::new();
+        let mut others: Vec<(Option<&'q NameTest<'t>>, Option<Compare<'t>>)> = Vec::new();
+        let mut values: Vec<Compare<'t>> = Vec::new();
+        for condition in conditions(&step.stages) {
+            match condition {
+                Condition::Attribute { test: test @ NameTest::Name { .. }, compare } => {
+                    // An element has one attribute of a name: all is said of the same value.
+                    let compare = compare.iter().cloned();
+                    match named.iter_mut().find(|(known, _)| *known == test) {
+                        Some((_, compares)) => compares.extend(compare),
+                        None => named.push((test, compare.collect())),
+                    }
+                }
+                Condition::Attribute { test, compare } => {
+                    others.push((Some(test), compare.clone()))
+                }
+                Condition::Text(compare) => others.push((None, compare.clone())),
+                Condition::Value(operator, constant) => values.push((*operator, constant.clone())),
+                Condition::Nested(_) => {}
+            }
+        }
+        let value = Facts::of(values);
+        let mut can_be =
+            value.is_some() && step.stages.iter().all(|stage| can_be_position(&stage.positions));
+        let (mut by_attribute, mut texts) = (Vec::new(), Vec::new());
+        for (test, compares) in named {
+            match Facts::of(compares) {
+                Some(facts) => by_attribute.push((test, facts)),
+                None => can_be = false,
+            }
+        }
+        for (test, compare) in others {
+            match (test, Facts::of(compare)) {
+                (Some(test), Some(facts)) => by_attribute.push((test, facts)),
+                (None, Some(facts)) => texts.push(facts),
+                (_, None) => can_be = false,
+            }
+        }
+        Target {
+            step: Some(step),
+            parent,
+            distance: usize::from(step.axis != Axis::DescendantOrSelf),
+            is_exact: step.axis == Axis::Child,
+            below: 0,
+            by_attribute,
+            value: value.unwrap_or_default(),
+            texts,
+            can_be,
+        }
+    }
+
+    /// Whether its element passes a step, branches aside.
+    fn passes(&self, anchor: &Anchor<'_, 't>) -> bool {
+        match (anchor.step, self.step) {
+            (None, None) => true,
+            (Some(wanted), Some(known)) => {
+                is_implied_name(&wanted.test, &known.test)
+                    && anchor.leaves.iter().all(|leaf| self.implies(leaf))
+                    && positions_are_implied(wanted, known)
+            }
+            _ => false,
+        }
+    }
+
+    fn implies(&self, leaf: &Condition<'t>) -> bool {
+        let passes = |facts: &Facts<'t>, compare: &Option<Compare<'t>>| {
+            compare.as_ref().is_none_or(|compare| facts.imply(compare))
+        };
+        match leaf {
+            Condition::Attribute { test, compare } => self
+                .by_attribute
+                .iter()
+                .any(|(known, facts)| is_implied_name(test, known) && passes(facts, compare)),
+            Condition::Text(compare) => self.texts.iter().any(|facts| passes(facts, compare)),
+            Condition::Value(operator, constant) => {
+                let wanted = (*operator, constant.clone());
+                // The value of an element contains what one of its text nodes contains.
+                self.value.imply(&wanted)
+                    || (*operator == Operator::Contains
+                        && self.texts.iter().any(|facts| facts.imply(&wanted)))
+            }
+            Condition::Nested(_) => false,
+        }
+    }
+}
+
+/// Whether every name that passes one test passes another.
+fn is_implied_name(wanted: &NameTest<'_>, known: &NameTest<'_>) -> bool {
+    match (wanted, known) {
+        (NameTest::Any, _) => true,
+        (NameTest::AnyIn { uri: wanted }, NameTest::Name { uri, .. }) => wanted == uri,
+        (NameTest::AnyNamespace { local: wanted }, NameTest::Name { local, .. }) => wanted == local,
+        _ => wanted == known,
+    }
+}
+
+/// Whether an element at the positions of one step is at those of another.
+///
+/// Positions count in a list: the two lists must be the same, which equal node tests and equal predicates before the
+/// position ensure.
+fn positions_are_implied(wanted: &Step<'_>, known: &Step<'_>) -> bool {
+    let Some(last) = wanted.stages.iter().rposition(|stage| !stage.positions.is_empty()) else {
+        return true;
+    };
+    if wanted.test != known.test
+        || known.stages.len() <= last
+        || wanted.stages[..last] != known.stages[..last]
+    {
+        return false;
+    }
+    let given = &known.stages[last].positions;
+    wanted.stages[last].positions.iter().all(|position| position_is_implied(given, *position))
+}
+
+fn position_is_implied(known: &[(Comparison, f64)], wanted: (Comparison, f64)) -> bool {
+    for &position in known {
+        if position == wanted {
+            return true;
+        }
+        if position.0 == Comparison::Eq {
+            return wanted.0.holds(position.1, wanted.1);
+        }
+    }
+    if is_any_position(wanted.0, wanted.1) {
+        return true;
+    }
+    let as_compare = |(comparison, number): (Comparison, f64)| {
+        (Operator::Compare(comparison), crate::language::query::Constant::Number(number))
+    };
+    let facts = Facts::of(known.iter().copied().map(as_compare));
+    facts.is_none_or(|facts| facts.imply(&as_compare(wanted)))
+}
+
+fn conditions<'q, 't>(stages: &'q [Stage<'t>]) -> impl Iterator<Item = &'q Condition<'t>> {
+    stages.iter().flat_map(|stage| &stage.conditions)
+}

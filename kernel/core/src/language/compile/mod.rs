@@ -1,0 +1,257 @@
+//! What a query becomes: paths that are indexed and, where need be, an expression.
+//!
+//! > the query holds  <=>  some alternative holds, and the expression (if there is one) is true
+//!
+//! Reading order: [`spine`] (tree patterns in the making), [`moving`] and [`walking`] (location paths over them),
+//! [`string_conditions`], [`number_conditions`], [`weakening`] (what must be there if an expression is true),
+//! [`alternatives`] (patterns to paths in normal form), [`expression`] (text for the evaluators). [`losses`] tells why
+//! there is an expression.
+//!
+//! ```
+//! use pathcast_core::language::compile::{CostClass, compile_query};
+//! use pathcast_core::language::query::Namespaces;
+//! use pathcast_core::language::reader::read_query;
+//!
+//! let tree = read_query("//a[last()]/b[@x]", Namespaces::NONE, 8192, 512)?;
+//! let query = compile_query(&tree)?;
+//! assert_eq!(query.alternatives[0].text, "//a/b[@x]");
+//! assert_eq!(query.cost, CostClass::CandidateChecked);
+//! # Ok::<(), pathcast_core::language::reader::Refusal>(())
+//! ```
+
+mod alternatives;
+mod constants;
+mod containment;
+mod expression;
+mod generalising;
+mod implication;
+mod losses;
+mod moving;
+mod number_conditions;
+mod spine;
+mod string_conditions;
+mod view;
+mod walking;
+mod weakening;
+
+pub use alternatives::Alternative;
+pub use expression::expression_text;
+
+use crate::language::query::arrange::depth;
+use crate::language::query::{DEPTH_MAX, NormalPath, TEXT_BYTES_MAX};
+use crate::language::reader::{Reason as Refused, Refusal, disjuncts};
+use crate::language::tree::{Expr, Offset};
+use alternatives::{alternatives_of, conjunction_of, in_order};
+use losses::Loss;
+use moving::Weakener;
+use spine::Spine;
+
+/// Bytes of a canonical expression text: axes and namespace URIs are written out, so it may be longer than the query.
+pub const EXPRESSION_BYTES_MAX: usize = 64 * 1024;
+
+/// Alternatives that a reason shows.
+const SHOWN_MAX: usize = 3;
+
+/// What a query costs a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CostClass {
+    /// Nothing beyond the shared index: its paths say all of it.
+    Indexed,
+    /// The expression is evaluated for messages in which one of the paths is found.
+    CandidateChecked,
+    /// The expression is evaluated for every message: nothing is known that must be there.
+    Scan,
+}
+
+impl CostClass {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            CostClass::Indexed => "indexed",
+            CostClass::CandidateChecked => "candidate-checked",
+            CostClass::Scan => "scan",
+        }
+    }
+}
+
+/// Why a query has an expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Why {
+    /// A clause: "uses last(), which only the evaluator knows".
+    pub text: String,
+    /// Where in the query.
+    pub offset: Offset,
+}
+
+/// A query, split into what is indexed and what is evaluated.
+#[derive(Debug)]
+pub struct CompiledQuery<'t> {
+    /// Paths in normal form, one or more, sorted by canonical text, without duplicates. If the query holds, one of them
+    /// does.
+    pub alternatives: Vec<Alternative<'t>>,
+    /// Canonical expression text; none where the alternatives say all of the query.
+    pub expression: Option<String>,
+    /// What it costs a message.
+    pub cost: CostClass,
+    /// Why there is an expression; empty if there is none.
+    pub reasons: Vec<Why>,
+    /// Of the whole message; if the query holds, one of them is there.
+    patterns: Vec<Spine<'t>>,
+}
+
+impl<'t> CompiledQuery<'t> {
+    /// Paths that must all be in a message, one conjunction or more: if the query holds, one of the conjunctions does.
+    ///
+    /// They say what the alternatives say of one path each, without putting paths together at the root element; none
+    /// where the query never holds.
+    pub fn conjunctions(&self) -> Vec<Vec<Alternative<'t>>> {
+        let found = self.patterns.iter().filter_map(conjunction_of);
+        found.map(|paths| within_limits(paths.into_iter().map(Alternative::of))).collect()
+    }
+}
+
+/// Compiles a query.
+///
+/// Cost: in proportion to the tree, times the alternatives at each place.
+///
+/// # Errors
+/// It is over a limit.
+pub fn compile_query(resolved: &Expr) -> Result<CompiledQuery<'_>, Refusal> {
+    let mut weakener = Weakener::new(disjuncts(resolved));
+    let patterns = weakener.holds(resolved.into(), &Spine::document(), false);
+    let (alternatives, is_all) = alternatives_of(&patterns, weakener.alternatives_max);
+    // Where no path can be found, there is nothing to evaluate.
+    let is_never = alternatives.len() == 1 && alternatives[0].is_no_message();
+    if is_never {
+        weakener.losses.clear();
+    }
+    if !is_all {
+        weakener.lose_construct("asks for several paths together, which are too many ways", 0);
+    }
+    if weakener.losses.is_empty() {
+        alternatives.iter().try_for_each(check_path)?;
+        let (cost, reasons) = (CostClass::Indexed, Vec::new());
+        return Ok(CompiledQuery { alternatives, expression: None, cost, reasons, patterns });
+    }
+    let mut text = String::new();
+    expression_text(resolved, &mut text);
+    check_length(&text, EXPRESSION_BYTES_MAX)?;
+    check_nesting(&text)?;
+    let alternatives = within_limits(alternatives);
+    let cost = cost_of_evaluated(&alternatives);
+    let reasons = reasons(&weakener.losses, &alternatives);
+    Ok(CompiledQuery { alternatives, expression: Some(text), cost, reasons, patterns })
+}
+
+/// Compiles the condition of the document node that a program implies, of which the paths are kept alone: the program
+/// decides, by its effective boolean value if `is_condition` says so.
+///
+/// Cost: in proportion to the tree, times the alternatives at each place.
+pub fn compile_gate(resolved: &Expr, is_condition: bool) -> CompiledQuery<'_> {
+    let mut weakener = Weakener::new(disjuncts(resolved));
+    let patterns = weakener.holds(resolved.into(), &Spine::document(), false);
+    let (alternatives, _) = alternatives_of(&patterns, weakener.alternatives_max);
+    let alternatives = within_limits(alternatives);
+    let cost = cost_of_evaluated(&alternatives);
+    let makes = if is_condition { "" } else { " and makes the result" };
+    let decides = Why { text: format!("the program decides{makes}"), offset: 0 };
+    let reasons = vec![decides, source_of(&alternatives)];
+    CompiledQuery { alternatives, expression: None, cost, reasons, patterns }
+}
+
+/// The cost class of a query that is evaluated where one of the paths is found.
+pub fn cost_of_evaluated(paths: &[Alternative<'_>]) -> CostClass {
+    let is_scan = paths.iter().any(Alternative::is_any_message);
+    if is_scan { CostClass::Scan } else { CostClass::CandidateChecked }
+}
+
+/// Refuses a query one of whose paths is too long or nests too deep.
+fn check_path(path: &Alternative<'_>) -> Result<(), Refusal> {
+    check_length(&path.text, TEXT_BYTES_MAX)?;
+    if depth(&path.steps) > DEPTH_MAX { Err(too_deep()) } else { Ok(()) }
+}
+
+fn check_length(text: &str, maximum: usize) -> Result<(), Refusal> {
+    if text.len() <= maximum {
+        return Ok(());
+    }
+    Err(Refusal { reason: Refused::TooLong { given: text.len(), maximum }, offset: 0 })
+}
+
+/// Refuses a query whose expression nests too deep.
+fn check_nesting(expression: &str) -> Result<(), Refusal> {
+    let mut deepest = 0usize;
+    let bytes = expression.as_bytes();
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let closing = match byte {
+            b'\'' | b'"' => Some(byte),
+            b'Q' if bytes.get(at + 1) == Some(&b'{') => Some(b'}'),
+            _ => None,
+        };
+        if let Some(closing) = closing {
+            at += 1 + memchr::memchr(closing, &bytes[at + 1..]).unwrap_or(0);
+        }
+        match byte {
+            b'(' | b'[' => deepest += 1,
+            b')' | b']' => deepest = deepest.saturating_sub(1),
+            _ => {}
+        }
+        if deepest > DEPTH_MAX {
+            return Err(too_deep());
+        }
+        at += 1;
+    }
+    Ok(())
+}
+
+fn too_deep() -> Refusal {
+    Refusal { reason: Refused::TooDeep { maximum: DEPTH_MAX }, offset: 0 }
+}
+
+/// The paths; without predicates where the limits of a path leave no room for them.
+fn within_limits<'t>(paths: impl IntoIterator<Item = Alternative<'t>>) -> Vec<Alternative<'t>> {
+    in_order(paths.into_iter().map(|path| {
+        if path.text.len() <= TEXT_BYTES_MAX && depth(&path.steps) <= DEPTH_MAX {
+            return path;
+        }
+        let bare = Alternative::of(without_predicates(path.steps));
+        if bare.text.len() > TEXT_BYTES_MAX { Alternative::any_message() } else { bare }
+    }))
+}
+
+fn without_predicates(mut steps: NormalPath<'_>) -> NormalPath<'_> {
+    steps.iter_mut().for_each(|step| step.stages.clear());
+    crate::language::query::arrange::arrange(&mut steps, true);
+    steps
+}
+
+/// Each loss once, in the order in which they were noted, and where candidates come from.
+fn reasons(losses: &[Loss<'_>], paths: &[Alternative<'_>]) -> Vec<Why> {
+    let mut first: Vec<Loss<'_>> = Vec::new();
+    for loss in losses {
+        if !first.iter().any(|known| known.reason == loss.reason) {
+            first.push(*loss);
+        }
+    }
+    let first = first.into_iter();
+    let mut reasons: Vec<Why> =
+        first.map(|loss| Why { text: loss.reason.to_string(), offset: loss.offset }).collect();
+    reasons.push(source_of(paths));
+    reasons
+}
+
+/// Where candidates come from.
+fn source_of(paths: &[Alternative<'_>]) -> Why {
+    let text = if cost_of_evaluated(paths) == CostClass::Scan {
+        "every message is a candidate: nothing is known that must be in it".to_owned()
+    } else {
+        let shown: Vec<&str> = paths.iter().take(SHOWN_MAX).map(|path| &*path.text).collect();
+        let shown = shown.join(", ");
+        match paths.len().saturating_sub(SHOWN_MAX) {
+            0 => format!("candidates come from {shown}"),
+            more => format!("candidates come from {shown} and {more} more"),
+        }
+    };
+    Why { text, offset: 0 }
+}

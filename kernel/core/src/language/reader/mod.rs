@@ -1,0 +1,35 @@
+//! Query text to syntax tree: the whole of XPath 1.0.
+//!
+//! [`read`] gives the tree of a text as it was written, [`resolve`] one that stands by itself: prefixes are namespace
+//! URIs, the message is the document node, types are right. A bad text is a [`Refusal`]: data, which Python renders.
+//! Both are linear in the text. [`read_query`] does all that the text of a standing query asks for.
+//!
+//! Reading order: `lexer`, `parser`, `resolver`, `refusal`; `measure` has what is asked of a tree.
+
+mod lexer;
+mod measure;
+mod parser;
+mod refusal;
+mod resolver;
+
+pub use crate::language::xpath::Kind;
+pub(crate) use measure::kind_of_run;
+pub use measure::{check_nesting, disjuncts, kind_of, nesting, size};
+pub use parser::read;
+pub use refusal::{Bracket, Expected, NodeSetUse, Param, Reason, Refusal, UriFault};
+pub use resolver::resolve;
+
+use crate::language::query::Namespaces;
+use crate::language::tree::Expr;
+
+/// The syntax tree of a standing query, names resolved: [`read`], [`check_nesting`], [`resolve`].
+pub fn read_query(
+    text: &str,
+    namespaces: &Namespaces,
+    bytes_max: usize,
+    nodes_max: usize,
+) -> Result<Expr, Refusal> {
+    let expr = read(text, bytes_max, nodes_max)?;
+    check_nesting(&expr)?;
+    resolve(expr, namespaces)
+}

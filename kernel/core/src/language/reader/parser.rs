@@ -1,0 +1,433 @@
+//! Tokens to syntax tree, for the whole grammar of XPath 1.0.
+//!
+//! Recursive descent, except that operators are folded on a stack, so that a query nests the call stack only where it
+//! nests predicates, parentheses or calls; that is bounded by `DEPTH_MAX`. Beyond XPath 1.0 the grammar takes a
+//! predicate directly after a slash (`/a/[b=1]`, as papers write; it belongs to the step before) and after `.`.
+//!
+//! The parser knows functions and their argument counts, not namespaces or variables.
+
+use super::lexer::{Lexer, Token};
+use super::refusal::{Bracket, Expected, Reason, Refusal};
+use crate::language::query::{DEPTH_MAX, PREDICATES_MAX};
+use crate::language::tree::{
+    Expr, NameTest, NodeTest, NodeType, Offset, Operator, Predicate, Step,
+};
+use crate::language::xpath::{Axis, functions};
+
+/// The syntax tree of a query as it was written.
+///
+/// The text may have `bytes_max` bytes (4 GiB at most) and `nodes_max` syntax nodes: steps (`//` stands for one),
+/// predicates, literals, numbers, variables, calls, binary operators and minuses.
+pub fn read(text: &str, bytes_max: usize, nodes_max: usize) -> Result<Expr, Refusal> {
+    if text.len() > bytes_max.min(Offset::MAX as usize) {
+        return Err(Refusal::new(Reason::TooLong { given: text.len(), maximum: bytes_max }, 0));
+    }
+    let mut lexer = Lexer::new(text);
+    let (token, offset) = lexer.next();
+    Parser { text, lexer, token, offset, brackets: Vec::new(), nodes: 0, nodes_max }.query()
+}
+
+/// White space between tokens.
+const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
+
+type Parsed<T> = Result<T, Refusal>;
+
+/// The descent.
+///
+/// `token` is the token to look at next. A fault matches nothing that is expected, so it surfaces where the parser says
+/// what it found.
+struct Parser<'q> {
+    text: &'q str,
+    lexer: Lexer<'q>,
+    token: Token<'q>,
+    offset: usize,
+    brackets: Vec<Bracket>,
+    nodes: usize,
+    nodes_max: usize,
+}
+
+impl<'q> Parser<'q> {
+    fn advance(&mut self) -> Token<'q> {
+        let (token, offset) = self.lexer.next();
+        self.offset = offset;
+        std::mem::replace(&mut self.token, token)
+    }
+
+    fn take(&mut self, token: &Token<'_>) -> bool {
+        let is_next = self.token == *token;
+        if is_next {
+            self.advance();
+        }
+        is_next
+    }
+
+    fn unexpected(&self, expected: Expected) -> Refusal {
+        let reason = match &self.token {
+            Token::Fault(reason) => reason.clone(),
+            token => {
+                let is_end = *token == Token::End;
+                let end = if is_end { self.offset } else { self.lexer.clone().next().1 };
+                let found = self.text[self.offset..end].trim_end_matches(BLANKS).to_owned();
+                Reason::Unexpected { expected, found, bracket: self.brackets.last().copied() }
+            }
+        };
+        Refusal::new(reason, self.offset)
+    }
+
+    /// Counts the syntax node that begins here.
+    fn count(&mut self) -> Parsed<()> {
+        self.nodes += 1;
+        if self.nodes > self.nodes_max {
+            return Err(Refusal::new(Reason::TooLarge { maximum: self.nodes_max }, self.offset));
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, bracket: Bracket, offset: usize) -> Parsed<()> {
+        if self.brackets.len() == DEPTH_MAX {
+            return Err(Refusal::new(Reason::TooDeep { maximum: DEPTH_MAX }, offset));
+        }
+        self.brackets.push(bracket);
+        Ok(())
+    }
+
+    fn close(&mut self, closing: &Token<'_>, expected: Expected) -> Parsed<()> {
+        if !self.take(closing) {
+            return Err(self.unexpected(expected));
+        }
+        self.brackets.pop();
+        Ok(())
+    }
+
+    // Expressions.
+
+    fn query(mut self) -> Parsed<Expr> {
+        let expr = self.expression()?;
+        if self.token != Token::End {
+            return Err(self.unexpected(Expected::OperatorOrEnd));
+        }
+        Ok(expr)
+    }
+
+    /// Operands and the operators between them, folded by precedence.
+    fn expression(&mut self) -> Parsed<Expr> {
+        let mut expr = self.unary()?;
+        // Each binds looser than the ones after it.
+        let mut open: Vec<Chain> = Vec::new();
+        while let Token::Operator(operator) = self.token {
+            self.count()?;
+            let operator_offset = self.offset as Offset;
+            self.advance();
+            let level = level_of(operator);
+            while let Some(chain) = open.pop_if(|chain| chain.level < level) {
+                expr = chain.end(expr);
+            }
+            match open.last_mut() {
+                Some(chain) if chain.level == level => {
+                    chain.operators.push(operator);
+                    chain.operands.push(expr);
+                }
+                _ => open.push(Chain {
+                    level,
+                    operators: vec![operator],
+                    operands: vec![expr],
+                    operator_offset,
+                }),
+            }
+            expr = self.unary()?;
+        }
+        while let Some(chain) = open.pop() {
+            expr = chain.end(expr);
+        }
+        Ok(expr)
+    }
+
+    /// Minuses and a union (productions 27 and 18).
+    fn unary(&mut self) -> Parsed<Expr> {
+        let offset = self.offset as Offset;
+        let mut minuses = 0;
+        while self.token == Token::Operator(Operator::Minus) {
+            self.count()?;
+            self.advance();
+            minuses += 1;
+        }
+        let mut expr = self.operand()?;
+        if self.token == Token::Operator(Operator::Union) {
+            let offset = expr.offset();
+            let operator_offset = self.offset as Offset;
+            let (mut operators, mut operands) = (Vec::new(), vec![expr]);
+            while self.token == Token::Operator(Operator::Union) {
+                self.count()?;
+                self.advance();
+                operators.push(Operator::Union);
+                operands.push(self.operand()?);
+            }
+            expr = Expr::Binary { operators, operands, offset, operator_offset };
+        }
+        Ok(if minuses == 0 {
+            expr
+        } else {
+            Expr::Unary { minuses, operand: Box::new(expr), offset }
+        })
+    }
+
+    /// A path expression (production 19).
+    fn operand(&mut self) -> Parsed<Expr> {
+        let offset = self.offset as Offset;
+        if matches!(self.token, Token::Slash | Token::Slashes) {
+            return self.absolute_path();
+        }
+        if self.is_step() {
+            let steps = self.relative_path(Vec::new())?;
+            return Ok(Expr::Path { is_absolute: false, steps, offset });
+        }
+        let start = self.filter_expression()?;
+        if !matches!(self.token, Token::Slash | Token::Slashes) {
+            return Ok(start);
+        }
+        let mut steps = Vec::new();
+        self.separator(&mut steps)?;
+        let steps = self.relative_path(steps)?;
+        Ok(Expr::PathFrom { start: Box::new(start), steps, offset })
+    }
+
+    fn filter_expression(&mut self) -> Parsed<Expr> {
+        let offset = self.offset as Offset;
+        let primary = self.primary()?;
+        if self.token != Token::OpenSquare {
+            return Ok(primary);
+        }
+        let mut predicates = Vec::new();
+        self.predicates(&mut predicates)?;
+        Ok(Expr::Filter { primary: Box::new(primary), predicates, offset })
+    }
+
+    /// A primary expression (production 15).
+    fn primary(&mut self) -> Parsed<Expr> {
+        if self.token == Token::OpenRound {
+            self.open(Bracket::Round, self.offset)?;
+            self.advance();
+            let expr = self.expression()?;
+            self.close(&Token::CloseRound, Expected::OperatorOrClosing)?;
+            return Ok(expr);
+        }
+        self.count()?;
+        let offset = self.offset as Offset;
+        let expr = match self.token {
+            Token::Variable(name) => Expr::Variable { name: name.to_owned(), offset },
+            Token::Literal(value) => Expr::Literal { value: value.to_owned(), offset },
+            Token::Number(written) => {
+                Expr::Number { value: written.parse().unwrap_or(f64::NAN), offset }
+            }
+            Token::Function(name) => return self.function_call(name),
+            _ => return Err(self.unexpected(Expected::Expression)),
+        };
+        self.advance();
+        Ok(expr)
+    }
+
+    fn function_call(&mut self, name: &'q str) -> Parsed<Expr> {
+        let offset = self.offset;
+        self.advance();
+        let bracket = self.offset;
+        self.advance();
+        let mut arguments = Vec::new();
+        if !self.take(&Token::CloseRound) {
+            // A call without arguments nests nothing: `[position()=1]` may stand where `[1]` may.
+            self.open(Bracket::Round, bracket)?;
+            arguments.push(self.expression()?);
+            while self.take(&Token::Comma) {
+                arguments.push(self.expression()?);
+            }
+            self.close(&Token::CloseRound, Expected::OperatorOrComma)?;
+        }
+        check_function(name, arguments.len()).map_err(|reason| Refusal::new(reason, offset))?;
+        Ok(Expr::Call { name: name.to_owned(), arguments, offset: offset as Offset })
+    }
+
+    // Location paths.
+
+    fn is_step(&self) -> bool {
+        matches!(
+            self.token,
+            Token::Dot
+                | Token::DotDot
+                | Token::At
+                | Token::Axis(_)
+                | Token::NodeType(_)
+                | Token::Name { .. }
+        )
+    }
+
+    fn absolute_path(&mut self) -> Parsed<Expr> {
+        let offset = self.offset as Offset;
+        let mut steps = Vec::new();
+        let is_root = self.token == Token::Slash;
+        self.separator(&mut steps)?;
+        if is_root && !self.is_step() {
+            if matches!(self.token, Token::OpenSquare | Token::Slash | Token::Slashes) {
+                return Err(self.unexpected_step());
+            }
+            return Ok(Expr::Path { is_absolute: true, steps, offset });
+        }
+        let steps = self.relative_path(steps)?;
+        Ok(Expr::Path { is_absolute: true, steps, offset })
+    }
+
+    /// `/`, or `//` and with it the step that it stands for.
+    fn separator(&mut self, steps: &mut Vec<Step>) -> Parsed<()> {
+        if self.token == Token::Slashes {
+            self.count()?;
+            let offset = self.offset as Offset;
+            steps.push(Step {
+                axis: Axis::DescendantOrSelf,
+                test: NodeTest::Type(NodeType::Node, offset),
+                predicates: Vec::new(),
+                offset,
+            });
+        }
+        self.advance();
+        Ok(())
+    }
+
+    fn relative_path(&mut self, mut steps: Vec<Step>) -> Parsed<Vec<Step>> {
+        steps.push(self.step()?);
+        while matches!(self.token, Token::Slash | Token::Slashes) {
+            let is_after_slash = self.token == Token::Slash;
+            self.separator(&mut steps)?;
+            match steps.last_mut() {
+                Some(last) if is_after_slash && self.token == Token::OpenSquare => {
+                    self.predicates(&mut last.predicates)?;
+                }
+                _ => steps.push(self.step()?),
+            }
+        }
+        Ok(steps)
+    }
+
+    fn step(&mut self) -> Parsed<Step> {
+        if !self.is_step() {
+            return Err(self.unexpected_step());
+        }
+        self.count()?;
+        let offset = self.offset as Offset;
+        let here = NodeTest::Type(NodeType::Node, offset);
+        let (axis, test) = match self.token {
+            Token::Dot | Token::DotDot => {
+                let is_self = self.advance() == Token::Dot;
+                (if is_self { Axis::Itself } else { Axis::Parent }, here)
+            }
+            Token::At => {
+                self.advance();
+                (Axis::Attribute, self.node_test()?)
+            }
+            Token::Axis(name) => {
+                let Some(axis) = Axis::of_name(name) else {
+                    let reason = Reason::NoAxis { name: name.to_owned() };
+                    return Err(Refusal::new(reason, self.offset));
+                };
+                self.advance();
+                (axis, self.node_test()?)
+            }
+            _ => (Axis::Child, self.node_test()?),
+        };
+        let mut predicates = Vec::new();
+        self.predicates(&mut predicates)?;
+        Ok(Step { axis, test, predicates, offset })
+    }
+
+    fn unexpected_step(&self) -> Refusal {
+        let is_call = matches!(self.token, Token::Function(_));
+        self.unexpected(if is_call { Expected::StepNotFunction } else { Expected::Step })
+    }
+
+    fn node_test(&mut self) -> Parsed<NodeTest> {
+        let offset = self.offset as Offset;
+        if !matches!(self.token, Token::Name { .. } | Token::NodeType(_)) {
+            return Err(self.unexpected(Expected::NodeTest));
+        }
+        let mut node_type = match self.advance() {
+            Token::Name { prefix, local, uri } => {
+                let (prefix, local) = (prefix.map(str::to_owned), local.to_owned());
+                return Ok(NodeTest::Name(NameTest { prefix, local, uri, offset }));
+            }
+            Token::NodeType("comment") => NodeType::Comment,
+            Token::NodeType("text") => NodeType::Text,
+            Token::NodeType("processing-instruction") => NodeType::Instruction(None),
+            _ => NodeType::Node,
+        };
+        // The parenthesis, without which it is no node type.
+        self.advance();
+        if let (NodeType::Instruction(target), Token::Literal(written)) =
+            (&mut node_type, &self.token)
+        {
+            *target = Some((*written).to_owned());
+            self.advance();
+        }
+        if !self.take(&Token::CloseRound) {
+            return Err(self.unexpected(Expected::end_of(&node_type)));
+        }
+        Ok(NodeTest::Type(node_type, offset))
+    }
+
+    fn predicates(&mut self, predicates: &mut Vec<Predicate>) -> Parsed<()> {
+        while self.token == Token::OpenSquare {
+            let offset = self.offset;
+            self.count()?;
+            if predicates.len() == PREDICATES_MAX {
+                let reason = Reason::TooManyPredicates { maximum: PREDICATES_MAX };
+                return Err(Refusal::new(reason, offset));
+            }
+            self.open(Bracket::Square, offset)?;
+            self.advance();
+            let expr = self.expression()?;
+            predicates.push(Predicate { expr, offset: offset as Offset });
+            self.close(&Token::CloseSquare, Expected::OperatorOrClosing)?;
+        }
+        Ok(())
+    }
+}
+
+/// Operators of one level, and all operands but the last.
+struct Chain {
+    level: u8,
+    operators: Vec<Operator>,
+    operands: Vec<Expr>,
+    operator_offset: Offset,
+}
+
+impl Chain {
+    /// The expression, with its last operand.
+    fn end(mut self, last: Expr) -> Expr {
+        self.operands.push(last);
+        let Chain { operators, operands, operator_offset, .. } = self;
+        let offset = operands[0].offset();
+        Expr::Binary { operators, operands, offset, operator_offset }
+    }
+}
+
+/// Levels of operators between operands, the tightest first. Unary minus binds tighter, `|` tighter still.
+fn level_of(operator: Operator) -> u8 {
+    match operator {
+        // A union is an operand here.
+        Operator::Union | Operator::Multiply | Operator::Div | Operator::Mod => 0,
+        Operator::Plus | Operator::Minus => 1,
+        Operator::Lt | Operator::Le | Operator::Gt | Operator::Ge => 2,
+        Operator::Eq | Operator::Ne => 3,
+        Operator::And => 4,
+        Operator::Or => 5,
+    }
+}
+
+/// Refuses a function that there is not, and a call with too few or too many arguments.
+fn check_function(name: &str, given: usize) -> Result<(), Reason> {
+    let (name, counts) = match name {
+        "doc" => ("doc", 1..=1),
+        "document" => ("document", 1..=1),
+        _ => match functions::find(name) {
+            Some(found) => (found.name, found.arguments_min..=found.arguments_max),
+            None => return Err(Reason::NoFunction { name: name.to_owned() }),
+        },
+    };
+    if counts.contains(&given) { Ok(()) } else { Err(Reason::ArgumentCount { name, given }) }
+}

@@ -1,0 +1,310 @@
+//! Static rules, looked at from the top of a program that has been read: which rule is broken first, and where.
+//!
+//! The parser knows while it reads whether any is; this names it. Four kinds of items are told apart: nodes of the
+//! message, booleans, other atomic values, and elements that are built.
+
+use super::super::functions::Function;
+use super::super::syntax::{Clause, Expr, ExprId, Part, Start};
+use super::super::{Delivered, Detail, Origins, Reason, Refusal};
+use super::facts::items::{ATOMS, BUILT, NODES, NONE};
+use super::scan::Parsed;
+use super::{Parser, TREE_DEPTH_MAX};
+use crate::language::xpath::List;
+
+/// Booleans, told from other atomic values.
+const BOOLEANS: u8 = 8;
+
+/// Looks at the body of a program, whose expressions `contents` depend on the message.
+pub(super) fn check(
+    parser: &Parser<'_>,
+    body: ExprId,
+    contents: &[ExprId],
+    delivered: Option<Delivered>,
+) -> Parsed<()> {
+    let Some(origins) = parser.origins.as_deref() else { return Ok(()) };
+    let mut checker = Checker {
+        parser,
+        origins,
+        variables: vec![NONE; parser.program.slots as usize],
+        context: NODES,
+        depth: 0,
+    };
+    checker.items(body)?;
+    if contents.is_empty() {
+        return Err(Refusal::new(0, Reason::Constant, Vec::new()));
+    }
+    let parts = match parser.program.expr(body) {
+        Expr::Sequence(list) => parser.program.list(list),
+        _ => &[body],
+    };
+    let asked: Vec<ExprId> =
+        parts.iter().copied().filter(|&part| !parser.contents(part).is_empty()).collect();
+    match delivered {
+        None => {}
+        Some(Delivered::Results) => {
+            for &part in &asked {
+                if checker.items(part)? & BOOLEANS != 0 {
+                    let offset = origins.expr(part);
+                    return Err(Refusal::new(offset, Reason::BooleanResult, Vec::new()));
+                }
+            }
+        }
+        Some(Delivered::Condition) => {
+            if let [first, second, ..] = asked[..]
+                && checker.is_one_atom(first)
+                && checker.is_one_atom(second)
+            {
+                let offset = origins.expr(second);
+                return Err(Refusal::new(offset, Reason::SeveralValues, Vec::new()));
+            }
+        }
+    }
+    Ok(())
+}
+
+struct Checker<'p, 't> {
+    parser: &'p Parser<'t>,
+    origins: &'p Origins,
+    /// Kinds of items, by slot.
+    variables: Vec<u8>,
+    /// Kinds of items that the context item can be.
+    context: u8,
+    depth: usize,
+}
+
+impl Checker<'_, '_> {
+    /// The kinds of items that an expression can give.
+    fn items(&mut self, id: ExprId) -> Parsed<u8> {
+        self.down(self.origins.expr(id))?;
+        let found = self.items_of(id)?;
+        self.depth -= 1;
+        Ok(found)
+    }
+
+    fn down(&mut self, offset: usize) -> Parsed<()> {
+        self.depth += 1;
+        if self.depth > TREE_DEPTH_MAX {
+            return Err(Refusal::new(offset, Reason::TooDeep, vec![TREE_DEPTH_MAX.into()]));
+        }
+        Ok(())
+    }
+
+    fn items_of(&mut self, id: ExprId) -> Parsed<u8> {
+        let program = &self.parser.program;
+        match program.expr(id) {
+            Expr::Path { start, steps } => {
+                match start {
+                    Start::Root => {}
+                    Start::Context => {
+                        self.only_nodes(
+                            self.context,
+                            self.origins.expr(id),
+                            Reason::PathFromItem,
+                            None,
+                        )?;
+                    }
+                    Start::Expr(start) => self.nodes(start, Reason::PathFromAtoms, None)?,
+                }
+                for step in program.steps(steps) {
+                    self.predicates(step.predicates, NODES)?;
+                }
+                Ok(NODES)
+            }
+            Expr::Variable(slot) => Ok(self.variables[slot as usize]),
+            Expr::String(_) | Expr::Number(_) => Ok(ATOMS),
+            Expr::Comparison { left, right, .. } => {
+                self.values(&[left, right])?;
+                Ok(BOOLEANS)
+            }
+            Expr::Arithmetic { left, right, .. } => {
+                self.values(&[left, right])?;
+                Ok(ATOMS)
+            }
+            Expr::And(list) | Expr::Or(list) => {
+                self.values(program.list(list))?;
+                Ok(BOOLEANS)
+            }
+            Expr::Negation(operand) => {
+                self.values(&[operand])?;
+                Ok(ATOMS)
+            }
+            Expr::Call(function, list) => self.call(function, program.list(list)),
+            Expr::Element(number) => self.element(number),
+            Expr::Sequence(list) => self.together(program.list(list)),
+            Expr::Flwor { clauses, condition, order, body } => {
+                self.clauses(clauses)?;
+                if let Some(condition) = condition {
+                    self.values(&[condition])?;
+                }
+                for key in program.keys(order) {
+                    self.values(&[key.key])?;
+                }
+                self.items(body)
+            }
+            Expr::Filter { primary, predicates, .. } => {
+                let found = self.items(primary)?;
+                self.predicates(predicates, found)?;
+                Ok(found)
+            }
+            Expr::Quantified { bindings, condition, .. } => {
+                self.clauses(bindings)?;
+                self.values(&[condition])?;
+                Ok(BOOLEANS)
+            }
+            Expr::If { condition, then, otherwise } => {
+                self.values(&[condition])?;
+                self.together(&[then, otherwise])
+            }
+            Expr::Union(list) => {
+                for &operand in program.list(list) {
+                    self.nodes(operand, Reason::UnionOfAtoms, None)?;
+                }
+                Ok(NODES)
+            }
+            Expr::ContextItem => Ok(self.context),
+        }
+    }
+
+    /// The values of some expressions are read.
+    fn values(&mut self, ids: &[ExprId]) -> Parsed<()> {
+        for &id in ids {
+            if self.items(id)? & BUILT != 0 {
+                return Err(self.built(id));
+            }
+        }
+        Ok(())
+    }
+
+    fn built(&self, id: ExprId) -> Box<Refusal> {
+        Refusal::new(self.origins.expr(id), Reason::BuiltValue, Vec::new())
+    }
+
+    /// Nodes of the message are needed.
+    fn nodes(&mut self, id: ExprId, why: Reason, function: Option<Function>) -> Parsed<()> {
+        let found = self.items(id)?;
+        self.only_nodes(found, self.origins.expr(id), why, function)
+    }
+
+    fn only_nodes(
+        &self,
+        found: u8,
+        offset: usize,
+        why: Reason,
+        function: Option<Function>,
+    ) -> Parsed<()> {
+        if found & BUILT != 0 {
+            return Err(Refusal::new(offset, Reason::BuiltValue, Vec::new()));
+        }
+        if found & (ATOMS | BOOLEANS) == 0 {
+            return Ok(());
+        }
+        let mut details = vec![Detail::from(usize::from(found & NODES != 0))];
+        details.extend(function.map(|function| Detail::from(function.name())));
+        Err(Refusal::new(offset, why, details))
+    }
+
+    fn together(&mut self, ids: &[ExprId]) -> Parsed<u8> {
+        ids.iter().try_fold(NONE, |found, &id| Ok(found | self.items(id)?))
+    }
+
+    fn predicates(&mut self, predicates: List, context: u8) -> Parsed<()> {
+        let outer = std::mem::replace(&mut self.context, context);
+        self.values(self.parser.program.list(predicates))?;
+        self.context = outer;
+        Ok(())
+    }
+
+    fn clauses(&mut self, clauses: List) -> Parsed<()> {
+        for clause in self.parser.program.clauses(clauses) {
+            match *clause {
+                Clause::For { variable, position, source } => {
+                    self.variables[variable as usize] = self.items(source)?;
+                    if let Some(position) = position {
+                        self.variables[position as usize] = ATOMS;
+                    }
+                }
+                Clause::Let { variable, value } => {
+                    self.variables[variable as usize] = self.items(value)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, function: Function, arguments: &[ExprId]) -> Parsed<u8> {
+        use Function::*;
+        match function {
+            Count | Exists | Empty => {
+                self.together(arguments)?;
+            }
+            Name | LocalName | NamespaceUri => {
+                self.nodes(arguments[0], Reason::NodeOfAtoms, Some(function))?;
+            }
+            Data | DistinctValues | Min | Max => {
+                let found = self.items(arguments[0])?;
+                if found & BUILT != 0 {
+                    return Err(self.built(arguments[0]));
+                }
+                return Ok(if found & NODES == 0 { found } else { found & !NODES | ATOMS });
+            }
+            _ => self.values(arguments)?,
+        }
+        Ok(match function {
+            Id => NODES,
+            _ if is_boolean(function) => BOOLEANS,
+            _ => ATOMS,
+        })
+    }
+
+    fn element(&mut self, number: u32) -> Parsed<u8> {
+        let program = &self.parser.program;
+        let element = program.element(number);
+        for attribute in program.attributes(element.attributes) {
+            for part in program.parts(attribute.parts) {
+                if let Part::Enclosed(id) = *part {
+                    self.values(&[id])?;
+                }
+            }
+        }
+        for part in program.parts(element.content) {
+            match *part {
+                Part::Text(_) => {}
+                Part::Enclosed(id) => {
+                    self.items(id)?;
+                }
+                Part::Element(inner) => {
+                    self.down(self.origins.elements[inner as usize] as usize)?;
+                    self.element(inner)?;
+                    self.depth -= 1;
+                }
+            }
+        }
+        Ok(BUILT)
+    }
+
+    /// Whether an expression gives just one atomic value, whatever the message.
+    fn is_one_atom(&self, id: ExprId) -> bool {
+        use Function::*;
+        match self.parser.program.expr(id) {
+            Expr::And(_) | Expr::Or(_) | Expr::Quantified { .. } => true,
+            Expr::Comparison { is_value, .. } => !is_value,
+            Expr::Call(function, _) => {
+                is_boolean(function)
+                    || matches!(
+                        function,
+                        Concat | Count | Number | String | StringJoin | StringLength | Sum
+                    )
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Functions that give a boolean.
+fn is_boolean(function: Function) -> bool {
+    use Function::*;
+    matches!(
+        function,
+        Boolean | Contains | Empty | EndsWith | Exists | False | Lang | Not | StartsWith | True
+    )
+}

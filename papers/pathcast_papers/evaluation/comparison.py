@@ -1,0 +1,68 @@
+"""Comparing values with constants as XPath 1.0 does.
+
+Example:
+    >>> passes("300", Comparison(Operator.LE, 300.0)), passes("3e2", Comparison(Operator.EQ, 300.0))
+    (True, False)
+    >>> passes("dear", Comparison(Operator.NE, 300.0))     # NaN differs from every number
+    True
+
+It compares single values; that some node of a node-set must pass is the caller's business.
+
+Source: XPath 1.0, sections 3.4 (comparisons), 4.4 (`number()`).
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable
+from typing import Final
+
+from pathcast_papers.language import Comparison, Operator
+
+_NUMBER: Final = re.compile(r"[ \t\r\n]*(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))[ \t\r\n]*")
+
+_COMPARISONS: Final[dict[Operator, Callable[[float, float], bool]]] = {
+    Operator.EQ: operator.eq,
+    Operator.NE: operator.ne,
+    Operator.LT: operator.lt,
+    Operator.LE: operator.le,
+    Operator.GT: operator.gt,
+    Operator.GE: operator.ge,
+}
+
+
+def passes(value: str, compare: Comparison) -> bool:
+    """Whether a string-value compares with a constant as asked.
+
+    A number on the right makes both sides numbers; so does an order between strings.
+    """
+    operator_, constant = compare.operator, compare.constant
+    if isinstance(constant, float):
+        return passes_number(number_of(value), operator_, constant)
+    if operator_ is Operator.STARTS_WITH:
+        return value.startswith(constant)
+    if operator_ is Operator.CONTAINS:
+        return constant in value
+    if operator_ is Operator.EQ:
+        return value == constant
+    if operator_ is Operator.NE:
+        return value != constant
+    return passes_number(number_of(value), operator_, number_of(constant))
+
+
+def passes_number(value: float, operator_: Operator, constant: float) -> bool:
+    """Whether a number compares with a number as asked (IEEE 754)."""
+    return _COMPARISONS[operator_](value, constant)
+
+
+def number_of(value: str) -> float:
+    """`number(value)`: NaN for what is no XPath 1.0 number, exponents and `+` included.
+
+    Example:
+        >>> number_of(" -.5 "), number_of("+5"), number_of("1e3"), number_of("")
+        (-0.5, nan, nan, nan)
+    """
+    match = _NUMBER.fullmatch(value)
+    return float(match[1]) if match else math.nan

@@ -1,0 +1,234 @@
+"""Functions that XPath 1.0 does not have, and what to write instead.
+
+`IN_XQUERY` are those that an XQuery subscription may call; `REFUSED_FUNCTIONS` are nowhere.
+
+Example:
+    >>> for_function("ends-with")
+    "for a path x write `substring(x, string-length(x) - string-length('s') + 1) = 's'`; in a \
+Subscription, ends-with() is there, as XQuery"
+    >>> for_function("head"), for_function("parse-json")
+    ('it is in neither language here; for most uses write `x[1]`', 'it is in neither language here')
+    >>> for_type("integer")
+    'for a path x write `number(x)`'
+
+All recommendations are XPath 1.0, which XQuery takes as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+_UPPER: Final = "'ABCDEFGHIJKLMNOPQRSTUVWXYZ'"
+_LOWER: Final = "'abcdefghijklmnopqrstuvwxyz'"
+
+IN_XQUERY: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "exists": "boolean(x)",
+        "empty": "not(x)",
+        "data": "string(x)",
+        "avg": "sum(x) div count(x)",
+        "min": "x[not(../x < .)]",
+        "max": "x[not(../x > .)]",
+        "distinct-values": "x[not(. = preceding-sibling::x)]",
+        "string-join": "concat(x, ',', x)",
+        "ends-with": "substring(x, string-length(x) - string-length('s') + 1) = 's'",
+        "upper-case": f"translate(x, {_LOWER}, {_UPPER})",
+        "lower-case": f"translate(x, {_UPPER}, {_LOWER})",
+        "abs": "x * (1 - 2 * number(x < 0))",
+    }
+)
+"""Functions of XQuery subscriptions -> what says the same in XPath 1.0, of one value or node."""
+
+_WORD: Final = "contains(concat(' ', normalize-space(x), ' '), ' s ')"
+_YEAR: Final = "substring(x, 1, 4)"
+_MONTH: Final = "substring(x, 6, 2)"
+_DAY: Final = "substring(x, 9, 2)"
+
+INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "codepoint-equal": "x = 's'",
+        "compare": "x = 's'",
+        "contains-token": _WORD,
+        "day-from-date": _DAY,
+        "day-from-dateTime": _DAY,
+        "exactly-one": "count(x) = 1",
+        "has-children": "boolean(x/node())",
+        "head": "x[1]",
+        "hours-from-dateTime": "substring(x, 12, 2)",
+        "hours-from-time": "substring(x, 1, 2)",
+        "matches": "contains(x, 's')",
+        "minutes-from-dateTime": "substring(x, 15, 2)",
+        "minutes-from-time": "substring(x, 4, 2)",
+        "month-from-date": _MONTH,
+        "month-from-dateTime": _MONTH,
+        "node-name": "name(x)",
+        "replace": "translate(x, 'ab', 'xy')",
+        "round-half-to-even": "round(x)",
+        "seconds-from-dateTime": "substring(x, 18, 2)",
+        "seconds-from-time": "substring(x, 7, 2)",
+        "subsequence": "x[position() >= 2 and position() < 4]",
+        "tail": "x[position() > 1]",
+        "tokenize": _WORD,
+        "year-from-date": _YEAR,
+        "year-from-dateTime": _YEAR,
+    }
+)
+"""Some functions that are refused -> what XPath 1.0 has for what they are mostly called for."""
+
+_NUMBERS: Final = ("integer", "decimal", "double", "float", "int", "long", "short")
+
+TYPES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys(_NUMBERS, "number(x)"),
+        "string": "string(x)",
+        "boolean": "x = 'true'",
+        "date": "number(translate(substring(x, 1, 10), '-', ''))",
+        "dateTime": "number(translate(substring(x, 1, 19), '-T:', ''))",
+        "time": "number(translate(substring(x, 1, 8), ':', ''))",
+    }
+)
+"""Some types of XML Schema -> what compares as they do; a date is the number of its digits."""
+
+REFUSED_FUNCTIONS: Final = frozenset(
+    [
+        "adjust-date-to-timezone",
+        "adjust-dateTime-to-timezone",
+        "adjust-time-to-timezone",
+        "analyze-string",
+        "apply",
+        "available-environment-variables",
+        "base-uri",
+        "codepoint-equal",
+        "codepoints-to-string",
+        "collection",
+        "compare",
+        "contains-token",
+        "current-date",
+        "current-dateTime",
+        "current-time",
+        "dateTime",
+        "day-from-date",
+        "day-from-dateTime",
+        "days-from-duration",
+        "deep-equal",
+        "default-collation",
+        "doc-available",
+        "document-uri",
+        "element-with-id",
+        "encode-for-uri",
+        "environment-variable",
+        "error",
+        "escape-html-uri",
+        "exactly-one",
+        "filter",
+        "fold-left",
+        "fold-right",
+        "for-each",
+        "for-each-pair",
+        "format-date",
+        "format-dateTime",
+        "format-integer",
+        "format-number",
+        "format-time",
+        "function-arity",
+        "function-lookup",
+        "function-name",
+        "generate-id",
+        "has-children",
+        "head",
+        "hours-from-dateTime",
+        "hours-from-duration",
+        "hours-from-time",
+        "idref",
+        "implicit-timezone",
+        "in-scope-prefixes",
+        "index-of",
+        "innermost",
+        "insert-before",
+        "iri-to-uri",
+        "json-doc",
+        "json-to-xml",
+        "local-name-from-QName",
+        "matches",
+        "minutes-from-dateTime",
+        "minutes-from-duration",
+        "minutes-from-time",
+        "month-from-date",
+        "month-from-dateTime",
+        "months-from-duration",
+        "namespace-uri-for-prefix",
+        "namespace-uri-from-QName",
+        "nilled",
+        "node-name",
+        "normalize-unicode",
+        "one-or-more",
+        "outermost",
+        "parse-ietf-date",
+        "parse-json",
+        "parse-xml",
+        "parse-xml-fragment",
+        "path",
+        "prefix-from-QName",
+        "put",
+        "QName",
+        "remove",
+        "replace",
+        "resolve-QName",
+        "resolve-uri",
+        "reverse",
+        "root",
+        "round-half-to-even",
+        "seconds-from-dateTime",
+        "seconds-from-duration",
+        "seconds-from-time",
+        "serialize",
+        "sort",
+        "static-base-uri",
+        "string-to-codepoints",
+        "subsequence",
+        "tail",
+        "timezone-from-date",
+        "timezone-from-dateTime",
+        "timezone-from-time",
+        "tokenize",
+        "trace",
+        "transform",
+        "unordered",
+        "unparsed-text",
+        "unparsed-text-available",
+        "unparsed-text-lines",
+        "uri-collection",
+        "xml-to-json",
+        "year-from-date",
+        "year-from-dateTime",
+        "years-from-duration",
+        "zero-or-one",
+    ]
+)
+"""Functions of the standard library that are refused by name."""
+
+NOWHERE: Final = "it is in neither language here"
+
+
+def for_function(name: str) -> str | None:
+    """What to write for a function that XPath 1.0 does not have; None if it is none at all.
+
+    Args:
+        name: Without a prefix.
+    """
+    if name in IN_XQUERY:
+        there = f"in a Subscription, {name}() is there, as XQuery"
+        return f"for a path x write `{IN_XQUERY[name]}`; {there}"
+    return for_refused(name) if name in REFUSED_FUNCTIONS else None
+
+
+def for_refused(name: str) -> str:
+    """What to write for a function of the standard library that neither language has here."""
+    return f"{NOWHERE}; for most uses write `{INSTEAD[name]}`" if name in INSTEAD else NOWHERE
+
+
+def for_type(name: str) -> str:
+    """What to write for a type of XML Schema that is called; without a prefix."""
+    return f"for a path x write `{TYPES[name]}`" if name in TYPES else NOWHERE

@@ -1,0 +1,93 @@
+"""The functions that a FLWR subscription may call.
+
+The core library of XPath 1.0 and the ones of XQuery 1.0 that shape messages. `doc`, `document`,
+`true` and `false` are here for their arity; the parser turns the first two into the message.
+
+Source: XQuery 1.0 and XPath 2.0 Functions and Operators.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+from pathcast_papers.language.functions import ARGUMENT_COUNTS as XPATH_ARGUMENT_COUNTS
+from pathcast_papers.language.functions import arguments_expected as xpath_arguments_expected
+
+FUNCTION_NAMESPACE: Final = "http://www.w3.org/2005/xpath-functions"
+"""What the prefix `fn` stands for."""
+
+ADDED_ARGUMENT_COUNTS: Final = MappingProxyType(
+    {
+        "exists": (1, 1),
+        "empty": (1, 1),
+        "data": (1, 1),
+        "avg": (1, 1),
+        "min": (1, 1),
+        "max": (1, 1),
+        "distinct-values": (1, 1),
+        "string-join": (2, 2),
+        "ends-with": (2, 2),
+        "upper-case": (1, 1),
+        "lower-case": (1, 1),
+        "abs": (1, 1),
+    }
+)
+"""Functions beyond XPath 1.0: name -> fewest and most arguments."""
+
+ARGUMENT_COUNTS: Final = MappingProxyType({**XPATH_ARGUMENT_COUNTS, **ADDED_ARGUMENT_COUNTS})
+"""Every function: name -> fewest and most arguments."""
+
+CONTEXT_FUNCTIONS: Final = frozenset(
+    {
+        "string",
+        "string-length",
+        "normalize-space",
+        "number",
+        "name",
+        "local-name",
+        "namespace-uri",
+    }
+)
+"""Functions that read the context item where they are given no argument."""
+
+REFUSED_ARGUMENTS: Final = MappingProxyType(
+    {
+        **{
+            (name, count): f"a collation in {name}()"
+            for name, count in (
+                ("contains", 3),
+                ("starts-with", 3),
+                ("ends-with", 3),
+                ("substring-before", 3),
+                ("substring-after", 3),
+                ("distinct-values", 2),
+                ("min", 2),
+                ("max", 2),
+            )
+        },
+        ("sum", 2): "the value of sum() for no items",
+        ("id", 2): "the node of id()",
+        ("lang", 2): "the node of lang()",
+        ("round", 2): "the digits of round()",
+        ("string-join", 1): "string-join() without a separator",
+        ("data", 0): "data() without an argument",
+    }
+)
+"""Function and number of arguments -> what XQuery knows, and a subscription does not."""
+
+SCHEMA_NAMESPACE: Final = "http://www.w3.org/2001/XMLSchema"
+"""What the prefix `xs` stands for."""
+
+
+def arguments_expected(name: str) -> str:
+    """How many arguments a function takes, in words.
+
+    Example:
+        >>> arguments_expected("string-join")
+        '2 arguments'
+    """
+    if name in XPATH_ARGUMENT_COUNTS:
+        return xpath_arguments_expected(name)
+    count = ADDED_ARGUMENT_COUNTS[name][0]
+    return "1 argument" if count == 1 else f"{count} arguments"

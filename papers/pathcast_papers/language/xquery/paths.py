@@ -1,0 +1,381 @@
+"""Paths, steps, primaries and calls of a FLWR subscription."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from types import MappingProxyType
+from typing import Final
+
+from pathcast.errors import QuerySyntaxError
+from pathcast_papers.language import suggestions
+from pathcast_papers.language.names import NCNAME_PATTERN
+from pathcast_papers.language.refused_functions import REFUSED_FUNCTIONS, for_refused, for_type
+from pathcast_papers.language.xquery.functions import (
+    ARGUMENT_COUNTS,
+    CONTEXT_FUNCTIONS,
+    FUNCTION_NAMESPACE,
+    REFUSED_ARGUMENTS,
+    SCHEMA_NAMESPACE,
+    arguments_expected,
+)
+from pathcast_papers.language.xquery.node_tests import NODE_KINDS, REFUSED_KINDS, NodeTests
+from pathcast_papers.language.xquery.scanner import (
+    INTEGER_DIGITS_MAX,
+    PREDICATES_MAX,
+    Kind,
+)
+from pathcast_papers.language.xquery.syntax import (
+    Axis,
+    Call,
+    Context,
+    ContextItem,
+    Expr,
+    Filter,
+    KindTest,
+    Literal,
+    LiteralKind,
+    NodeKind,
+    Path,
+    Root,
+    Sequence,
+    Step,
+    Variable,
+)
+
+MESSAGE_VARIABLE: Final = "msg"
+"""The message, as papers write it."""
+
+_COMPUTED: Final = frozenset(
+    {"element", "attribute", "text", "document", "comment", "processing-instruction", "namespace"}
+)
+_NUMBERS: Final = MappingProxyType(
+    {
+        Kind.INTEGER: LiteralKind.INTEGER,
+        Kind.DECIMAL: LiteralKind.DECIMAL,
+        Kind.DOUBLE: LiteralKind.DOUBLE,
+    }
+)
+_STEP_SYMBOLS: Final = frozenset({"@", "*", ".", ".."})
+_DOUBLE_SLASH: Final = KindTest(NodeKind.NODE)
+
+
+class Paths(NodeTests):
+    """The part of the parser that reads what XPath has too."""
+
+    @abstractmethod
+    def sequence(self) -> Expr:
+        """`a, b, ...`."""
+
+    @abstractmethod
+    def single(self) -> Expr:
+        """An expression without a comma."""
+
+    @abstractmethod
+    def constructor(self) -> Expr:
+        """A direct constructor; the token is its `<`."""
+
+    # Paths.
+
+    def path(self) -> Expr:
+        """A path, or a primary expression with or without predicates and steps."""
+        offset = self.start
+        if self.kind is Kind.SYMBOL and self.value in ("/", "//"):
+            return self.absolute_path()
+        if self.is_axis_step() and self.value != ".":
+            start = Context(offset) if self.predicates_open else Root(offset)
+            return Path(start, self.steps([]), offset)
+        primary = self.primary()
+        if self.is_symbol("["):
+            predicates = self.predicates()
+            primary = Filter(primary, predicates, offset)
+        if not (self.kind is Kind.SYMBOL and self.value in ("/", "//")):
+            return primary
+        steps = self.steps(self.separator([]))
+        match primary:
+            case Path(start=begin, steps=before):
+                return Path(begin, before + steps, offset)
+            case ContextItem():
+                return Path(Context(offset), steps, offset)
+            case _:
+                return Path(primary, steps, offset)
+
+    def absolute_path(self) -> Path:
+        """`/`, `/a`, `//a`."""
+        offset = self.start
+        is_double = self.value == "//"
+        steps = self.separator([])
+        if is_double or self.is_axis_step() or self._begins_primary():
+            return Path(Root(offset), self.steps(steps), offset)
+        return Path(Root(offset), (), offset)
+
+    def separator(self, steps: list[Step]) -> list[Step]:
+        """`/`, or `//` and the step that it stands for."""
+        if self.value == "//":
+            self.count(self.start)
+            steps.append(Step(Axis.DESCENDANT_OR_SELF, _DOUBLE_SLASH, (), self.start))
+        self.advance()
+        return steps
+
+    def steps(self, steps: list[Step]) -> tuple[Step, ...]:
+        """Steps and the slashes between them."""
+        steps.append(self.step())
+        while self.kind is Kind.SYMBOL and self.value in ("/", "//"):
+            self.separator(steps)
+            steps.append(self.step())
+        return tuple(steps)
+
+    def is_axis_step(self) -> bool:
+        """Whether the token begins a step along an axis."""
+        if self.kind is Kind.SYMBOL:
+            return self.value in _STEP_SYMBOLS
+        if self.kind is not Kind.NAME:
+            return False
+        if not self.comes("({"):
+            return True
+        place = self.after_blanks(self.end)
+        if self.text[place] == "{":
+            # `a {` is a computed constructor if it is anything, but the end of an enclosed
+            # expression never looks so.
+            return False
+        return self.value in NODE_KINDS or self.value in REFUSED_KINDS
+
+    def _begins_primary(self) -> bool:
+        """Whether the token may begin a primary expression, which is no step.
+
+        After a slash, `<` does (the constraint leading-lone-slash), so the slash is no whole path.
+        """
+        if self.kind is Kind.SYMBOL:
+            return self.value in ("(", "<")
+        return self.kind is not Kind.END
+
+    def _begins_constructor(self) -> bool:
+        """Whether a constructor comes with the token `<`."""
+        after = self.text[self.end : self.end + 1]
+        return after in ("!", "?") or NCNAME_PATTERN.match(after) is not None
+
+    def step(self) -> Step:
+        """A step with its predicates."""
+        offset = self.start
+        if not self.is_axis_step():
+            if self.is_symbol("<") and not self._begins_constructor():
+                hint = "for the message itself, put the slash in parentheses: (/) < ..."
+                raise self.unexpected("a location step", hint)
+            if self._begins_primary():
+                raise self.unsupported(
+                    "an expression as a path step", offset, "use a for clause, or call on the path"
+                )
+            raise self.unexpected("a location step")
+        self.count(offset)
+        if self.kind is Kind.SYMBOL and self.value in (".", ".."):
+            parent_or_self = Axis.SELF if self.value == "." else Axis.PARENT
+            self.advance()
+            return Step(parent_or_self, _DOUBLE_SLASH, self.predicates(), offset)
+        written: Axis | None = None
+        if self.take("@"):
+            written = Axis.ATTRIBUTE
+        elif self.kind is Kind.NAME and self.text.startswith("::", self.after_blanks(self.end)):
+            written = self.axis()
+        axis, test = self.node_test(written)
+        return Step(axis, test, self.predicates(), offset)
+
+    def predicates(self) -> tuple[Expr, ...]:
+        """Expressions in square brackets."""
+        if not self.is_symbol("["):
+            return ()
+        found: list[Expr] = []
+        while self.is_symbol("["):
+            offset = self.start
+            self.count(offset)
+            if len(found) == PREDICATES_MAX:
+                raise self.error(
+                    "query.too_many_predicates",
+                    offset,
+                    "has too many predicates on a step",
+                    maximum=PREDICATES_MAX,
+                )
+            self.enter(offset)
+            self.predicates_open += 1
+            self.advance()
+            found.append(self.sequence())
+            self.predicates_open -= 1
+            self.leave()
+            self.expect("]", "or an operator")
+        return tuple(found)
+
+    # Primaries.
+
+    def context_item(self, offset: int) -> Expr:
+        """`.`."""
+        return ContextItem(offset) if self.predicates_open else Path(Root(offset), (), offset)
+
+    def primary(self) -> Expr:
+        """A primary expression."""
+        offset, kind = self.start, self.kind
+        if kind is Kind.VARIABLE:
+            return self.variable()
+        if kind is Kind.STRING:
+            self.count(offset)
+            literal = Literal(self.value, LiteralKind.STRING, offset)
+            self.advance()
+            return literal
+        if kind in _NUMBERS:
+            return self.number()
+        if kind is Kind.NAME:
+            return self.called()
+        if kind is Kind.SYMBOL:
+            if self.value == "(":
+                return self.parenthesised()
+            if self.value == ".":
+                self.count(offset)
+                self.advance()
+                return self.context_item(offset)
+            if self.value == "<":
+                return self.constructor()
+            if self.value == "(#":
+                raise self.unsupported("a pragma (# #)", offset)
+        raise self.unexpected("an expression")
+
+    def variable(self) -> Expr:
+        """`$name`."""
+        offset = self.start
+        self.count(offset)
+        name = self.variable_name(self.value, offset)
+        self.advance()
+        if name in self.variables:
+            return Variable(name, offset)
+        if name == MESSAGE_VARIABLE:
+            return Path(Root(offset), (), offset)
+        bound = sorted({MESSAGE_VARIABLE, *self.variables})
+        meant = suggestions.nearest(name, bound)
+        raise self.error(
+            "XPST0008",
+            offset,
+            f"variable ${name} is not declared",
+            f"did you mean ${meant}?" if meant else f"the message is ${MESSAGE_VARIABLE}",
+            name=name,
+        )
+
+    def number(self) -> Literal:
+        """A numeric literal."""
+        offset, kind = self.start, _NUMBERS[self.kind]
+        self.count(offset)
+        value: int | float
+        if kind is LiteralKind.INTEGER:
+            if len(self.value.lstrip("0")) > INTEGER_DIGITS_MAX:
+                raise self.unsupported(
+                    f"an integer of more than {INTEGER_DIGITS_MAX} digits", offset
+                )
+            value = int(self.value)
+        else:
+            value = float(self.value)
+        self.advance()
+        return Literal(value, kind, offset)
+
+    def parenthesised(self) -> Expr:
+        """`(...)`; leaves no node of its own."""
+        offset = self.start
+        self.enter(offset)
+        self.advance()
+        if self.is_symbol(")"):
+            self.count(offset)
+            inner: Expr = Sequence((), offset)
+        else:
+            inner = self.sequence()
+        self.leave()
+        self.expect(")", "or an operator")
+        return inner
+
+    # Calls.
+
+    def called(self) -> Expr:
+        """A function call, or a computed constructor, which is refused."""
+        written, offset = self.value, self.start
+        place = self.after_blanks(self.end)
+        if self.text.startswith("{", place):
+            raise self._braced(written, offset)
+        if not self.text.startswith("(", place):
+            raise self.unexpected("an expression")
+        function = self.function(written, offset)
+        self.count(offset)
+        self.advance()
+        arguments = self.arguments()
+        self.check_arity(function, len(arguments), offset)
+        return self.call(function, arguments, offset)
+
+    def _braced(self, written: str, offset: int) -> QuerySyntaxError:
+        if written in _COMPUTED:
+            return self.unsupported(
+                f"a computed {written} constructor", offset, "write the tags: <name>{...}</name>"
+            )
+        if written in ("ordered", "unordered", "validate", "try", "map", "array"):
+            return self.unsupported(f"{written} {{}}", offset)
+        return self.error("XPST0003", offset, f"found {written} before a brace")
+
+    def function(self, written: str, offset: int) -> str:
+        """The local name of a function that there is."""
+        prefix, colon, local = written.partition(":")
+        uri = FUNCTION_NAMESPACE
+        if written.startswith("Q{"):
+            uri, local = self.braced(written, offset)
+        elif colon:
+            uri = self.prefixed(prefix, offset)
+        else:
+            local = written
+        if uri == SCHEMA_NAMESPACE:
+            raise self.unsupported(f"the schema type {written}()", offset, for_type(local))
+        if uri == FUNCTION_NAMESPACE:
+            if local in ARGUMENT_COUNTS:
+                return local
+            if local in REFUSED_FUNCTIONS:
+                raise self.unsupported(f"the function {local}()", offset, for_refused(local))
+            if local in ("typeswitch", "switch", "function"):
+                raise self.unsupported(f"{local} ()", offset)
+        meant = suggestions.nearest(local, [*ARGUMENT_COUNTS, *NODE_KINDS])
+        raise self.error(
+            "XPST0017",
+            offset,
+            f"there is no function {written}()",
+            f"did you mean {meant}()?" if meant else None,
+        )
+
+    def arguments(self) -> tuple[Expr, ...]:
+        """What stands in the parentheses of a call."""
+        offset = self.start
+        self.expect("(", "of the call")
+        found: list[Expr] = []
+        if self.take(")"):
+            return ()
+        self.enter(offset)
+        found.append(self.single())
+        while self.take(","):
+            found.append(self.single())
+        self.leave()
+        self.expect(")", "or a comma")
+        return tuple(found)
+
+    def check_arity(self, function: str, given: int, offset: int) -> None:
+        """Refuses a wrong number of arguments."""
+        construct = REFUSED_ARGUMENTS.get((function, given))
+        if construct is not None:
+            raise self.unsupported(construct, offset)
+        fewest, most = ARGUMENT_COUNTS[function]
+        if not fewest <= given <= most:
+            reason = f"{function}() takes {arguments_expected(function)}, {given} given"
+            raise self.error("XPST0017", offset, reason)
+
+    def call(self, function: str, arguments: tuple[Expr, ...], offset: int) -> Expr:
+        """A call in the one form that the tree has for it."""
+        if function in ("doc", "document"):
+            argument = arguments[0]
+            if not (isinstance(argument, Literal) and argument.kind is LiteralKind.STRING):
+                raise self.unsupported(
+                    f"{function}() of anything but one string literal",
+                    offset,
+                    "the one document is the message: begin the path with /",
+                )
+            return Path(Root(offset), (), offset)
+        if not arguments and function in CONTEXT_FUNCTIONS:
+            arguments = (self.context_item(offset),)
+        if function in ("position", "last") and not self.predicates_open:
+            return Literal(1, LiteralKind.INTEGER, offset)
+        return Call(function, arguments, offset)

@@ -1,0 +1,28 @@
+"""The papers' opinion of paths that the product made: they travel as canonical text.
+
+Example:
+    >>> from pathcast.message import parse_message
+    >>> from pathcast.query import normalise
+    >>> is_found(normalise("/a[b]"), parse_message(b"<a><b/></a>"))
+    True
+"""
+
+from __future__ import annotations
+
+import functools
+
+from pathcast.message import MessageTree
+from pathcast.query import NormalQuery, canonical_text
+from pathcast_papers import language
+from pathcast_papers.filtering.oracle import is_satisfied
+
+
+def is_found(path: NormalQuery, tree: MessageTree) -> bool:
+    """Whether a path selects something in a message, by the papers' oracle."""
+    return is_satisfied(of_papers(path), tree)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def of_papers(path: NormalQuery) -> language.NormalQuery:
+    """The same path, read by the papers."""
+    return language.normalise(canonical_text(path))
