@@ -37,6 +37,7 @@ from pathcast_lab.bench.inputs import inputs_digest, open_source, standing_queri
 from pathcast_lab.bench.measures import Measure, with_aims
 from pathcast_lab.bench.pipeline.definition import PipelineDefinition
 from pathcast_lab.bench.plot import draw
+from pathcast_lab.bench.registration import RegistrationDefinition
 from pathcast_lab.bench.rounds import binary_array
 from pathcast_lab.bench.timing import Spread, alternate, yardstick
 from pathcast_lab.bench.wrong_count import WrongCountError
@@ -156,6 +157,7 @@ def test_shipped_definitions_say_all_three_sets() -> None:
             | DoorDefinition
             | RecordsDefinition
             | CompressionDefinition
+            | RegistrationDefinition
             | ThreadsDefinition
             | CustomiseDefinition
             | PipelineDefinition
@@ -170,6 +172,7 @@ def test_shipped_definitions_say_all_three_sets() -> None:
         "door": DoorDefinition,
         "records": RecordsDefinition,
         "compression": CompressionDefinition,
+        "registration": RegistrationDefinition,
         "threads": ThreadsDefinition,
         "customise": CustomiseDefinition,
         "pipeline": PipelineDefinition,

@@ -92,7 +92,7 @@ def test_pairs_answer_what_one_process_answers(seed: int) -> None:
         chosen = random.sample(placements, random.randrange(1, 5))
         paths = case.paths if random.randrange(4) else None
         placed = made_by(
-            "reference",
+            "kernel",
             PlacedChunking,
             chosen,
             paths,
@@ -130,7 +130,7 @@ def two_parts(count: int) -> list[Query]:
 
 def made_for(queries: list[Query], buckets: int) -> PlacedChunking:
     pep = made_by("reference", PepPlacement.of, population_of(queries), buckets, gain_min=0.0)
-    placed = made_by("reference", PlacedChunking, [HashPlacement(buckets), pep])
+    placed = made_by("kernel", PlacedChunking, [HashPlacement(buckets), pep])
     placed.register(queries)
     return placed
 
@@ -192,7 +192,7 @@ def test_what_cannot_be_used_is_refused() -> None:
     with pytest.raises(ConfigError, match="chunks"):
         PlacedChunking([HashPlacement(1)], chunks_max=0)
     with pytest.raises(QuerySyntaxError):
-        made_by("reference", PlacedChunking, [HashPlacement(1)]).register([Query("q", "/a[")])
+        made_by("kernel", PlacedChunking, [HashPlacement(1)]).register([Query("q", "/a[")])
 
 
 @pytest.mark.spark

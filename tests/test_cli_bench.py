@@ -13,6 +13,7 @@ from typer.testing import Result
 
 from broker_engines import broker_engines, missing
 from command_line import run_command
+from every_engine import kernel_engines
 from oracles.engines import EngineName, made_by
 from pathcast import Query, QueryIndex, Subscription
 from pathcast.cli import bench, messages
@@ -47,13 +48,12 @@ def message(tmp_path: Path) -> Path:
 
 
 class TestDearestIsNamed:
-    @broker_engines
+    @kernel_engines
     def test_a_dear_query_among_cheap_paths_is_first(
         self, engine: EngineName, tmp_path: Path
     ) -> None:
         # Otherwise nobody finds the one query that makes a service slow.
-        # Plain Python would take a minute for as many elements.
-        items_max, cheap_max = (40, 40) if engine == "reference" else (666, 500)
+        items_max, cheap_max = 666, 500
         items = "".join(
             f"<i n='{n}'><name>{n}</name><price>{n}</price></i>" for n in range(items_max)
         )
@@ -208,7 +208,7 @@ class TestClasses:
         ("always", "<r>{count(//b)}</r>", "fragment", "results, scan"),
     )
 
-    @broker_engines
+    @kernel_engines
     def test_each_query_is_of_one_class(
         self, engine: EngineName, tmp_path: Path, message: Path
     ) -> None:

@@ -106,16 +106,16 @@ def test_a_snapshot_of_subscriptions_answers_as_it_did(version: str, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("kind", "open_it", "found"),
-    [("queries", Snapshot.open, 2), ("subscriptions", SubscriptionSnapshot.open, 1)],
+    ("kind", "open_it", "found", "expected"),
+    [("queries", Snapshot.open, 2, 3), ("subscriptions", SubscriptionSnapshot.open, 1, 4)],
 )
 def test_a_snapshot_of_a_format_that_ended_is_refused_by_name(
-    kind: str, open_it: Callable[[Path], object], found: int, tmp_path: Path
+    kind: str, open_it: Callable[[Path], object], found: int, expected: int, tmp_path: Path
 ) -> None:
     path = unpacked(FORMATS_THAT_ENDED, kind, tmp_path) / f"{kind}.snapshot"
     with pytest.raises(SnapshotFormatError, match="save a new snapshot") as refused:
         open_it(path)
-    assert refused.value.params == {"path": str(path), "found": found, "expected": 3}
+    assert refused.value.params == {"path": str(path), "found": found, "expected": expected}
 
 
 @pytest.mark.parametrize("version", versions("registry"))

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 
-from every_engine import engines
+from every_engine import engines, kernel_engines
 from generators import ALPHABET_WITH_NAMESPACES, random_expression, random_message, random_query
 from generators.strategies import queries
 from oracles.engines import EngineName, made_by
@@ -57,7 +57,7 @@ def expected(texts: dict[str, str]) -> dict[str, tuple[int, list[tuple[Place, st
     return rows(population_of(texts, compiled))
 
 
-@engines
+@kernel_engines
 @pytest.mark.parametrize("seed", range(6))
 def test_columns_are_those_of_the_normal_forms(engine: EngineName, seed: int) -> None:
     random = Random(seed)

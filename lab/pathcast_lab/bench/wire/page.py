@@ -10,13 +10,15 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from pathcast.cli.columns import number
-from pathcast_lab.bench.figures.page import BLANK
+from pathcast_lab.bench.figures.page import BLANK, FigurePage
 from pathcast_lab.bench.figures.point import Value
 from pathcast_lab.bench.figures.verdicts import markdown
 from pathcast_lab.bench.wire.definition import WireFigure
 from pathcast_lab.bench.wire.experiments import STEPS
+from pathcast_lab.bench.wire.statements import judge
 from pathcast_papers.onyx.wire_formats import FormatCost, WireFormat
 
 
@@ -88,3 +90,10 @@ def _connections(values: Sequence[Value]) -> list[list[str]]:
         spread = value.spread
         rows.append([value.series, *map(number, (spread.median, spread.least, spread.most))])
     return rows
+
+
+PAGE: Final = FigurePage[WireFigure](
+    run=lambda figure: "wire_run",
+    table=wire_table,
+    judge=lambda figure, found: judge(figure.name, found),
+)
