@@ -26,7 +26,7 @@ from contextlib import ExitStack, contextmanager
 from types import CodeType, FunctionType
 from typing import Final, NamedTuple
 
-__all__ = ["ABLATIONS", "OVERLAY", "Ablation", "changed_code", "without"]
+__all__ = ["ABLATIONS", "AUTOMATON", "OVERLAY", "RING", "Ablation", "changed_code", "without"]
 
 
 class Ablation(NamedTuple):
@@ -46,6 +46,7 @@ class Ablation(NamedTuple):
 
 
 _BROKER: Final = "pathcast.overlay."
+_PEER: Final = "pathcast.dht."
 
 OVERLAY: Final[Mapping[str, tuple[Ablation, ...]]] = {
     # A link takes frames of its present session alone.
@@ -306,7 +307,138 @@ OVERLAY: Final[Mapping[str, tuple[Ablation, ...]]] = {
 }
 """Of brokers: the safeguard, and the changes that take it away."""
 
-ABLATIONS: Final[Mapping[str, tuple[Ablation, ...]]] = {**OVERLAY}
+AUTOMATON: Final[Mapping[str, tuple[Ablation, ...]]] = {
+    # A subscription is acknowledged when every peer that has read a piece before it was stored has
+    # read it anew, not when it is stored.
+    "waits_for_readers": (
+        Ablation(
+            _PEER + "acknowledging",
+            "Acknowledging.__init__",
+            "self._settle_seconds = settle_seconds",
+            "self._settle_seconds = 0.0",
+        ),
+    ),
+    # A registration that was removed does not come back with a message that came twice.
+    "remembers_removals": (
+        Ablation(
+            _PEER + "piece_indexing",
+            "PieceIndexing._change",
+            "return with_entry(record, ",
+            "return with_entry(replace(record, removed=()), ",
+        ),
+    ),
+    # What comes to a piece that has given it away is passed on to where it went.
+    "passes_on": (
+        Ablation(
+            _PEER + "piece_running",
+            "PieceRunning._run",
+            "if covers is None:",
+            "if True:",
+        ),
+    ),
+    # A piece that was cut off is waited for, not taken for empty, until it is stored at its peer.
+    "waits_for_pieces": (
+        Ablation(
+            _PEER + "piece_running",
+            "PieceRunning._read",
+            "if record is not None and record.is_there:",
+            "if record is not None:",
+        ),
+    ),
+    # What was lost is not taken for empty, until it has been restored.
+    "keeps_doubt": (
+        Ablation(
+            _PEER + "piece_store",
+            "PieceStore._read",
+            "if not self._substrate.is_whole(key):",
+            "if False:",
+        ),
+    ),
+    # A subscriber that has not asked for long takes a match only of a publication that is not over.
+    "asks_publisher": (
+        Ablation(
+            _PEER + "subscriptions",
+            "PeerSubscriptions.match",
+            "elif self._may_be_late(standing, asked):",
+            "elif False:",
+        ),
+    ),
+    # A subscriber takes a match once.
+    "tells_once": (
+        Ablation(
+            _PEER + "subscriptions",
+            "PeerSubscriptions.match",
+            "told in self._matched or ",
+            "",
+        ),
+    ),
+    # A publisher says that a publication is proved when all credits are back, not when it is begun.
+    "counts_credits": (
+        Ablation(
+            _PEER + "publishing",
+            "Publishing._check_end",
+            " and execution.ledger.is_over",
+            "",
+        ),
+        Ablation(
+            _PEER + "publishing",
+            "Publishing._end",
+            "tuple(sorted(execution.ledger.missing))",
+            "()",
+        ),
+    ),
+}
+"""Of the automaton on a ring."""
+
+RING: Final[Mapping[str, tuple[Ablation, ...]]] = {
+    # Who joins takes the successors of the member before it, not only the first successor, to get
+    # the others with time.
+    "whole_list": (
+        Ablation(
+            _PEER + "ring",
+            "Ring.join",
+            "self.successors = found.successors",
+            "self.successors = found.successors[:1]",
+        ),
+        Ablation(
+            _PEER + "ring",
+            "Ring.join",
+            "self.predecessor = found.before",
+            "self.predecessor = None",
+        ),
+    ),
+    # Stabilisation reads the predecessor of its successor before it is taken.
+    "live_only": (
+        Ablation(
+            _PEER + "ring",
+            "Ring._has_read",
+            "self._asking.ask(nearer, Read(), lambda reply: self._has_read_nearer(nearer, reply))",
+            "self._point_to((nearer, *self.successors))\n            self._tell()",
+        ),
+    ),
+    # A predecessor is asked when somebody further away says that it is one, and replaced if it is
+    # dead; else it stays.
+    "ask_predecessor": (
+        Ablation(
+            _PEER + "ring",
+            "Ring._rectify",
+            "or self._asking.is_dead(known)",
+            "",
+        ),
+        Ablation(
+            _PEER + "ring",
+            "Ring._rectify",
+            "self._asking.ask(known, Read(), lambda reply: self._has_asked(known, member, reply))",
+            "pass",
+        ),
+    ),
+    # A member is dead when the base has expelled it (`pathcast.dht.membership`), not when it is
+    # silent.
+    "ask_base": (Ablation(_PEER + "peer", "RingPeer.__init__", "self._judge,", "None,"),),
+}
+"""Of the ring's operations. Those of Chord as published have all but the last taken away."""
+
+ABLATIONS: Final[Mapping[str, tuple[Ablation, ...]]] = {**OVERLAY, **AUTOMATON, **RING}
 
 
 @contextmanager
