@@ -143,7 +143,7 @@ def test_a_process_that_ended_takes_along_the_lives_that_were_asked_and_no_other
     """The next process of a peer is asked before there is a connection to it."""
     judged: list[Member] = []
     replies: list[object] = []
-    asking = Asking([], 0.1, 1, judge=judged.append, stays={Member("base", 0)})
+    asking = Asking([], 0.1, 1, judged.append, stays={Member("base", 0)})
     old, new = Member("x", 7), Member("x", 8)
     for member in (old, Member("base", 0)):
         asking.ask(member, Read(), replies.append)

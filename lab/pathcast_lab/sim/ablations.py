@@ -434,7 +434,42 @@ RING: Final[Mapping[str, tuple[Ablation, ...]]] = {
     ),
     # A member is dead when the base has expelled it (`pathcast.dht.membership`), not when it is
     # silent.
-    "ask_base": (Ablation(_PEER + "peer", "RingPeer.__init__", "self._judge,", "None,"),),
+    "ask_base": (
+        Ablation(
+            _PEER + "asking",
+            "Asking.put",
+            "if member is not None and member in self._dead:",
+            "if False:",
+        ),
+        Ablation(
+            _PEER + "asking",
+            "Asking.wake",
+            "elif isinstance(opened.ask.what, _NEEDED):",
+            "elif False:",
+        ),
+        Ablation(
+            _PEER + "asking",
+            "Asking.heard",
+            "self._ended.discard(host_of(sender))",
+            """self._ended.discard(host_of(sender))
+        for member in [each for each in self._dead if each.name == sender]:
+            del self._dead[member]""",
+        ),
+        Ablation(
+            _PEER + "asking",
+            "Asking._has_no_answer",
+            "is_new = is_over and",
+            """from pathcast.dht.messages import Get, Put, RingQuestion
+        what = opened.ask.what
+        is_new = isinstance(what, RingQuestion) and not isinstance(what, Get | Put) and""",
+        ),
+        Ablation(
+            _PEER + "asking",
+            "Asking._is_new_death",
+            "for opened in self._open.values():",
+            "for opened in ():",
+        ),
+    ),
 }
 """Of the ring's operations. Those of Chord as published have all but the last taken away."""
 

@@ -152,9 +152,9 @@ class RingPeer:
             self.out,
             settings.patience_seconds,
             settings.attempts,
+            self._judge,
             (life & _LIFE_MASK) << 30,
             self._has_died,
-            self._judge,
             frozenset(self._base),
         )
         self._asked_of_pieces = asked
