@@ -1,7 +1,7 @@
 """Native kernel of Pathcast. Use it through `pathcast`; this is its bare boundary."""
 
 from os import PathLike
-from typing import Any, final
+from typing import Any, Literal, final
 
 __all__ = [
     "Chunker",
@@ -22,6 +22,7 @@ __all__ = [
     "__version__",
     "canonical_form",
     "compile_query",
+    "compile_subscription",
     "delivery_ids",
     "door_error_codes",
     "is_xquery",
@@ -68,6 +69,20 @@ def compile_query(
 def read_query(
     text: str, namespaces: dict[str, str] | None, bytes_max: int, nodes_max: int
 ) -> list[tuple[Any, ...]]: ...
+def compile_subscription(
+    text: str, namespaces: dict[str, str], deliver: str
+) -> (
+    tuple[
+        Literal["xpath", "xquery"],
+        Literal["shared", "gated", "selecting", "filtering"],
+        str,
+        list[Any],
+        list[Any],
+        str | None,
+        list[tuple[str, int]],
+    ]
+    | None
+): ...
 
 @final
 class PushParser:
@@ -194,9 +209,7 @@ class IdTable:
 class Matcher:
     def match_arrow(
         self, messages: Any, encoding: str | None = None
-    ) -> tuple[
-        Any, list[tuple[int, str, dict[str, Any]]], list[Any], dict[str, int], IdTable
-    ]: ...
+    ) -> tuple[Any, list[tuple[int, str, dict[str, Any]]], list[Any], dict[str, int], IdTable]: ...
     def match_few(
         self, messages: list[bytes]
     ) -> tuple[
@@ -217,18 +230,7 @@ class Dissemination:
     def __contains__(self, id: str, /) -> bool: ...
     def subscribe(
         self, subscriptions: list[Any], namespaces: dict[str, str]
-    ) -> list[tuple[int, str]]: ...
-    def subscribe_compiled(
-        self,
-        id: str,
-        text: str,
-        deliver: str,
-        namespaces: dict[str, str],
-        is_xquery: bool,
-        alternatives: list[str],
-        expression: str | None,
-        selection: str | None,
-    ) -> bool | None: ...
+    ) -> list[tuple[int, bool]]: ...
     def unsubscribe(self, ids: list[str]) -> None: ...
     def is_worn(self) -> bool: ...
     def explain(self, id: str) -> dict[str, Any] | None: ...
@@ -286,6 +288,7 @@ def place_after(
     outcomes: list[tuple[int, int, int, int, list[int]] | None],
     ancestors: int,
 ) -> tuple[int, int, bool, list[int]] | None: ...
+
 @final
 class RecordSurvey:
     def __new__(cls, ancestors: int, start: int) -> RecordSurvey: ...

@@ -187,7 +187,7 @@ class TestSearch:
     @staticmethod
     def _search(count: int, top: int, steps_of: Any) -> DearestQueries:
         queries = [
-            MeasuredQuery(Subscription(str(number), "", "//a"), QueryClass.SCAN, None)
+            MeasuredQuery(Subscription(str(number), "", "//a"), QueryClass.SCAN)
             for number in range(count)
         ]
         search = DearestQueries(steps_of, top)

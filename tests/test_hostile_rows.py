@@ -444,7 +444,7 @@ class TestSubscribing:
         version, backend = broker.version, broker._backend
         taking = backend.subscribe
 
-        def interrupted(rows: Any, namespaces: Any, gates: Any = None) -> Any:
+        def interrupted(rows: Any, namespaces: Any) -> Any:
             if when != "before":
                 taking(rows if when == "after" else rows[:2], namespaces)
             raise KeyboardInterrupt

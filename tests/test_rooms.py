@@ -29,14 +29,14 @@ customize query: names normal widening xquery xquery.syntax
 engine query: atoms canonical names near_names notation query_warnings
 engine query: static syntax values
 evaluation query: names static syntax values
-kernel query: canonical expression normal places population refusals
-kernel query: xquery xquery.paper xquery.syntax
+kernel query: canonical normal places population refusals xquery
+kernel query: xquery.paper xquery.syntax
 lint customize: steps
 lint engine: rows
 lint query: atoms canonical condition_issues covering implication
 lint query: language_issues names near_names normal notation static
-lint query: syntax values xquery.gate xquery.language
-lint query: xquery.subscription xquery.syntax
+lint query: syntax values xquery.language xquery.subscription
+lint query: xquery.syntax
 overlay customize: before_steps restructuring selector steps
 overlay query: containment covering names normal syntax widening xquery
 overlay query: xquery.syntax

@@ -6,63 +6,45 @@ in the kernel although nobody ever said what is wrong with it.
 
 from __future__ import annotations
 
-import importlib
 import random
-from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
 
 from generators import VOCABULARIES, random_flwr
-from pathcast.errors import PathcastError, QuerySyntaxError
+from pathcast.errors import KernelBugError, PathcastError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, parse_message
 from pathcast.message.canonical import canonical
 from pathcast.model import DeliverMode, Subscription
-from pathcast.query.xquery import is_xquery, parse
+from pathcast.query.xquery import is_xquery
+from pathcast.query.xquery import refusal_of as reason_of
 from pathcast_papers.language.xquery import parse as read
 from pathcast_papers.message_broker.xquery import evaluate, holds
 from xquery_cases import ACCEPTED, NAMESPACES, REFUSED, WRONG, refusal_of
 from xquery_damage import damaged
 from xquery_writer import Writer
 
-IsTaken = Callable[[str], bool]
+
+def is_taken(text: str) -> bool:
+    """Whether the kernel takes a text as a notice; as a result, it takes what Python does."""
+    kernel = pytest.importorskip("pathcast_kernel")
+    taken = [kernel.compile_subscription(text, NAMESPACES, way) for way in ("ids", "fragment")]
+    assert (taken[1] is not None) == is_right(text, "fragment"), text
+    return taken[0] is not None
 
 
-@pytest.fixture(scope="module")
-def is_taken() -> IsTaken:
-    """Whether the kernel takes a text as a program."""
-    try:
-        kernel = importlib.import_module("pathcast_kernel")
-    except ImportError as error:
-        pytest.skip(f"the native kernel is not installed: {error}")
-    broker = kernel.Dissemination(Limits(), 1, 1 << 20)
-    numbers = iter(range(1 << 40))
-
-    def ask(text: str) -> bool:
-        id_ = str(next(numbers))
-        taken = broker.subscribe_compiled(id_, text, "ids", NAMESPACES, True, ["/*"], None, None)
-        if taken:
-            broker.unsubscribe([id_])
-        return bool(taken)
-
-    return ask
-
-
-def is_parsed(text: str) -> bool:
-    try:
-        parse(text, NAMESPACES)
-    except QuerySyntaxError:
-        return False
-    return True
+def is_right(text: str, deliver: str) -> bool:
+    """Whether Python finds nothing wrong with a text."""
+    return isinstance(reason_of(text, NAMESPACES, deliver), KernelBugError)
 
 
 @pytest.mark.parametrize("text", [*ACCEPTED, *(text for text, *_ in (*REFUSED, *WRONG))])
-def test_cases(is_taken: IsTaken, text: str) -> None:
-    assert is_taken(text) == is_parsed(text)
+def test_cases(text: str) -> None:
+    assert is_taken(text) == is_right(text, "ids")
 
 
-def agreement(is_taken: IsTaken, seed: int, count: int) -> tuple[int, int]:
+def agreement(seed: int, count: int) -> tuple[int, int]:
     """Compares the two on texts that are whole and damaged; how many are parsed, of how many."""
     rng, writer = random.Random(seed), Writer(seed)
     vocabularies = list(VOCABULARIES.values())
@@ -78,21 +60,21 @@ def agreement(is_taken: IsTaken, seed: int, count: int) -> tuple[int, int]:
             )
         )()
         text = damaged(rng, text, rng.randint(0, 3))
-        expected = is_parsed(text)
+        expected = is_right(text, "ids")
         assert is_taken(text) == expected, text
         parsed += expected
     return parsed, count
 
 
-def test_damaged_texts(is_taken: IsTaken) -> None:
-    parsed, count = agreement(is_taken, seed=9, count=1_500)
+def test_damaged_texts() -> None:
+    parsed, count = agreement(seed=9, count=1_500)
     assert 0.1 < parsed / count < 0.6
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(4))
-def test_many_damaged_texts(is_taken: IsTaken, seed: int) -> None:
-    agreement(is_taken, seed=200 + seed, count=30_000)
+def test_many_damaged_texts(seed: int) -> None:
+    agreement(seed=200 + seed, count=30_000)
 
 
 def delivered_as(text: str) -> DeliverMode:
@@ -149,13 +131,13 @@ def compared(seed: int, batches: int) -> int:
     return delivered
 
 
-def test_what_xquery_has_errors_for_is_evaluated_alike(is_taken: IsTaken) -> None:
+def test_what_xquery_has_errors_for_is_evaluated_alike() -> None:
     assert is_taken("//a, 1")
     assert compared(seed=12, batches=4) > 100
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(4))
-def test_more_of_what_xquery_has_errors_for(is_taken: IsTaken, seed: int) -> None:
+def test_more_of_what_xquery_has_errors_for(seed: int) -> None:
     assert is_taken("//a, 1")
     compared(seed=300 + seed, batches=150)

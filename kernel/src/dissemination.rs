@@ -8,20 +8,20 @@ use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_pyarrow::FromPyArrow;
 use pathcast_core::engine::plans::run::ENTRIES_MAX;
-use pathcast_core::language::query::Namespaces;
 use pathcast_core::registry::batch::Messages;
 use pathcast_core::registry::delivery::batch::{Answer, Pool};
 use pathcast_core::registry::delivery::dissemination as core;
 use pathcast_core::registry::delivery::dissemination::{
-    Compiled, Deliver, Explained, NotTaken, Subscription, SubscriptionIds,
+    Deliver, Explained, NotTaken, Subscription, SubscriptionIds,
 };
+use pathcast_core::registry::delivery::query::Scope;
 use pathcast_core::registry::delivery::worker::{NO_FRAGMENT, Options, Verdict};
 use pathcast_core::registry::snapshot::NamespaceMap;
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// Subscriptions taken under one lock, between two looks for signals.
 const CHUNK: usize = 1 << 13;
@@ -119,18 +119,17 @@ impl Dissemination {
     }
 
     /// Takes (id, subscriber, text, deliver, namespaces or None) and gives back the rows that were not
-    /// taken, each with "duplicate" or "declined" (left to `pathcast.query`).
+    /// taken, each with whether its id is taken; if not, its text is refused.
     fn subscribe(
         &self,
         py: Python<'_>,
         subscriptions: &Bound<'_, PyList>,
         namespaces: NamespaceMap,
-    ) -> PyResult<Vec<(usize, &'static str)>> {
+    ) -> PyResult<Vec<(usize, bool)>> {
         let mut refused = Vec::new();
         // Maps that subscriptions share are shared objects as a rule; look at each object once.
         let mut scopes = vec![Scope::new(namespaces.clone())];
         let mut scope_of: HashMap<usize, usize> = HashMap::new();
-        let mut declined: HashSet<String> = HashSet::new();
         let mut start = 0;
         while start < subscriptions.len() {
             let end = subscriptions.len().min(start + CHUNK);
@@ -154,42 +153,12 @@ impl Dissemination {
                 let deliver = deliver_of(deliver.to_str()?)?;
                 rows.push((id.to_str()?.to_owned(), text.to_str()?.to_owned(), deliver, scope));
             }
-            let (scopes, declined) = (&scopes, &mut declined);
-            refused.extend(enter_whole(py, || self.take(start, &rows, scopes, declined)));
+            let scopes = &scopes;
+            refused.extend(enter_whole(py, || self.take(start, &rows, scopes)));
             py.check_signals()?;
             start = end;
         }
         Ok(refused)
-    }
-
-    /// Takes a subscription that is compiled: see `pathcast_core::registry::delivery::dissemination::Compiled`.
-    /// False if the id is taken; None if the kernel does not take what it is given.
-    #[expect(clippy::too_many_arguments, reason = "one call a subscription, from one place")]
-    fn subscribe_compiled(
-        &self,
-        py: Python<'_>,
-        id: &str,
-        text: &str,
-        deliver: &str,
-        namespaces: NamespaceMap,
-        is_xquery: bool,
-        alternatives: Vec<String>,
-        expression: Option<&str>,
-        selection: Option<&str>,
-    ) -> PyResult<Option<bool>> {
-        let subscription = Subscription { id, text, deliver: deliver_of(deliver)? };
-        let alternatives: Vec<&str> = alternatives.iter().map(String::as_str).collect();
-        let alternatives = &alternatives[..];
-        let compiled = Compiled { is_xquery, alternatives, expression, selection };
-        let taken = enter_whole(py, || {
-            self.subscriptions
-                .change(|state| state.subscribe_compiled(subscription, &namespaces, compiled))
-        });
-        Ok(match taken {
-            Ok(()) => Some(true),
-            Err(NotTaken::Duplicate) => Some(false),
-            Err(NotTaken::Declined) => None,
-        })
     }
 
     /// Takes subscriptions out, all or none.
@@ -307,32 +276,19 @@ impl Dissemination {
 }
 
 impl Dissemination {
-    /// Takes rows under one lock. A subscription whose id was declined before is declined too: the
-    /// earlier one has the first claim.
+    /// Takes rows under one lock.
     fn take(
         &self,
         start: usize,
         rows: &[(String, String, Deliver, usize)],
         scopes: &[Scope],
-        declined: &mut HashSet<String>,
-    ) -> Vec<(usize, &'static str)> {
+    ) -> Vec<(usize, bool)> {
         self.subscriptions.change(|state| {
             let mut refused = Vec::new();
             for (row, (id, text, deliver, scope)) in rows.iter().enumerate() {
-                let scope = &scopes[*scope];
-                let taken = if !declined.is_empty() && declined.contains(id) {
-                    Err(NotTaken::Declined)
-                } else {
-                    let subscription = Subscription { id, text, deliver: *deliver };
-                    state.subscribe(subscription, &scope.map, &scope.bindings, &scope.resolver)
-                };
-                match taken {
-                    Ok(()) => {}
-                    Err(NotTaken::Duplicate) => refused.push((start + row, "duplicate")),
-                    Err(NotTaken::Declined) => {
-                        declined.insert(id.clone());
-                        refused.push((start + row, "declined"));
-                    }
+                let subscription = Subscription { id, text, deliver: *deliver };
+                if let Err(why) = state.subscribe(subscription, &scopes[*scope]) {
+                    refused.push((start + row, why == NotTaken::Duplicate));
                 }
             }
             refused
@@ -417,27 +373,12 @@ impl Dissemination {
     }
 }
 
-/// Namespace bindings in the forms that the compilers take.
-struct Scope {
-    map: NamespaceMap,
-    bindings: Vec<(String, String)>,
-    resolver: Namespaces,
-}
-
-impl Scope {
-    fn new(map: NamespaceMap) -> Self {
-        let bindings = map.iter().map(|(prefix, uri)| (prefix.clone(), uri.clone())).collect();
-        let resolver = Namespaces::new(map.clone());
-        Scope { map, bindings, resolver }
-    }
-}
-
 fn spent_of(answer: &Answer) -> Vec<PySpent> {
     let spent = answer.spent.iter();
     spent.map(|spent| (spent.message, spent.steps, spent.result_bytes, spent.has_message)).collect()
 }
 
-fn deliver_of(name: &str) -> PyResult<Deliver> {
+pub fn deliver_of(name: &str) -> PyResult<Deliver> {
     Ok(match name {
         "fragment" => Deliver::Fragment,
         "message" => Deliver::Message,

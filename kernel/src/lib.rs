@@ -21,6 +21,7 @@ mod query;
 mod reader;
 mod records;
 mod routing;
+mod subscription;
 
 /// Native kernel of Pathcast.
 #[pymodule]
@@ -51,6 +52,8 @@ mod pathcast_kernel {
     use super::records::{RecordCutter, RecordSurvey, place_after, read_head, tag_end};
     #[pymodule_export]
     use super::routing::{RoutingStream, RoutingTable};
+    #[pymodule_export]
+    use super::subscription::compile_subscription;
 
     #[pymodule_init]
     fn init(module: &super::Bound<'_, super::PyModule>) -> super::PyResult<()> {

@@ -51,7 +51,7 @@ pub fn compile_query<'py>(
     (alternatives, conjunctions, &query.expression, query.cost.name(), reasons).into_pyobject(py)
 }
 
-fn list<'py, T, U>(
+pub(crate) fn list<'py, T, U>(
     py: Python<'py>,
     items: &[T],
     made: impl Fn(&T) -> PyResult<Bound<'py, U>>,
@@ -63,7 +63,7 @@ fn list<'py, T, U>(
     Ok(list)
 }
 
-fn steps_of<'py>(py: Python<'py>, steps: &[Step<'_>]) -> PyResult<Bound<'py, PyList>> {
+pub(crate) fn steps_of<'py>(py: Python<'py>, steps: &[Step<'_>]) -> PyResult<Bound<'py, PyList>> {
     list(py, steps, |step| {
         let axis = match step.axis {
             Axis::Child => 0,

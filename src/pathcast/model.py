@@ -96,20 +96,6 @@ class RoutingEntry:
     targets: int
 
 
-class Gate(NamedTuple):
-    """The compiled form of a subscription, kept so that it is compiled once.
-
-    Attributes:
-        kind: Which language the text was read as.
-        alternatives: Canonical location paths; if the subscription is satisfied, one of them holds.
-        expression: For "xpath", what has to be true besides; None where the paths say all of it.
-    """
-
-    kind: Literal["xpath", "xquery"]
-    alternatives: tuple[str, ...]
-    expression: str | None = None
-
-
 class Delivery(NamedTuple):
     """One result of one subscription for one message.
 

@@ -5,10 +5,9 @@
 //! QUERIES has one subscription a line.
 
 use pathcast_core::engine::plans::run::ENTRIES_MAX;
-use pathcast_core::language::query::Namespaces;
 use pathcast_core::registry::delivery::dissemination::{Deliver, Dissemination, Subscription};
+use pathcast_core::registry::delivery::query::Scope;
 use pathcast_core::registry::delivery::worker::{GroupCounts, Options, Output, Worker};
-use pathcast_core::registry::snapshot::NamespaceMap;
 use pathcast_core::xml::parser::Limits;
 use std::time::Duration;
 
@@ -35,23 +34,22 @@ fn main() {
         arguments.map(|path| std::fs::read(path).expect("a message")).collect();
     let queries: Vec<&str> = queries.lines().collect();
     let target = Dissemination::default();
-    let (map, resolver) = (NamespaceMap::new(), Namespaces::NONE);
+    let scope = Scope::default();
     let subscribe = |prefix: &str, count: usize| {
         let started = processor_time();
-        let mut declined = 0;
+        let mut refused = 0;
         target.change(|state| {
             for (at, text) in queries.iter().take(count).enumerate() {
                 let id = format!("{prefix}{at}");
                 let subscription = Subscription { id: &id, text, deliver: Deliver::Fragment };
-                declined +=
-                    usize::from(state.subscribe(subscription, &map, &[], resolver).is_err());
+                refused += usize::from(state.subscribe(subscription, &scope).is_err());
             }
         });
-        (processor_time() - started, declined)
+        (processor_time() - started, refused)
     };
-    let (elapsed, declined) = subscribe("q", queries.len());
+    let (elapsed, refused) = subscribe("q", queries.len());
     let per = elapsed.as_secs_f64() * 1e6 / queries.len() as f64;
-    println!("subscribe {} in {elapsed:?} ({per:.2} us each), {declined} declined", queries.len());
+    println!("subscribe {} in {elapsed:?} ({per:.2} us each), {refused} refused", queries.len());
     let options = Options {
         limits: Limits::default(),
         cache_bytes_max: 256 << 20,

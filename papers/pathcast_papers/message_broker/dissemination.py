@@ -43,7 +43,6 @@ from pathcast.model import (
     BatchStats,
     DeliveryAnswer,
     FewDeliveries,
-    Gate,
     RegisterReport,
     Spent,
     Subscription,
@@ -83,12 +82,9 @@ class ReferenceDissemination:
         self._standing: _Standing | None = None
 
     def subscribe(
-        self,
-        subscriptions: Sequence[Subscription],
-        namespaces: Mapping[str, str],
-        gates: Sequence[Gate | None] | None = None,
+        self, subscriptions: Sequence[Subscription], namespaces: Mapping[str, str]
     ) -> RegisterReport:
-        """Adds subscriptions; each is compiled here, whatever `gates` says."""
+        """Adds subscriptions."""
         errors: dict[int, PathcastError] = {}
         with self._lock:
             for place, subscription in enumerate(subscriptions):
@@ -120,10 +116,6 @@ class ReferenceDissemination:
     def subscription(self, subscription_id: str) -> Subscription:
         """The subscription as it was made, with all namespaces it may use."""
         return self._found(subscription_id).subscription
-
-    def gates(self, ids: Sequence[str]) -> Sequence[Gate | None]:
-        """None for each: there is nothing that a message must have to be looked at."""
-        return [None for each in ids if self._found(each)]
 
     def _found(self, subscription_id: str) -> StandingSubscription:
         try:

@@ -28,16 +28,17 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import count
 from math import inf
+from operator import attrgetter
 from statistics import median
 from typing import Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from pathcast.customize import Broker, SubscriptionSnapshot
+from pathcast.customize import Broker
 from pathcast.customize.subscription_engines import SubscriptionEngines
 from pathcast.engine import Matcher, QueryIndex
 from pathcast.limits import Limits
-from pathcast.model import BatchStats, Gate, Query, Subscription
+from pathcast.model import BatchStats, Query, Subscription
 from pathcast.query import CostClass
 
 ROUND_SECONDS_MIN: Final = 0.02
@@ -85,12 +86,10 @@ class MeasuredQuery(NamedTuple):
     Attributes:
         row: The query, with all namespaces it may use.
         query_class: How it is answered.
-        gate: What it was compiled to; None where the engine reads it quickly from its text alone.
     """
 
     row: Subscription
     query_class: QueryClass
-    gate: Gate | None
 
 
 def classified(engines: SubscriptionEngines) -> list[MeasuredQuery]:
@@ -100,8 +99,8 @@ def classified(engines: SubscriptionEngines) -> list[MeasuredQuery]:
     registering it.
     """
     of_broker = {
-        row.id: MeasuredQuery(row, _class_of_results(row, engines.broker), gate)
-        for row, gate in engines.broker.freeze().items()
+        row.id: MeasuredQuery(row, _class_of_results(row, engines.broker))
+        for row in engines.broker.freeze().subscriptions
     }
     return [
         of_broker[name] if name in of_broker else _filter_query(row, engines)
@@ -118,13 +117,12 @@ def _filter_query(row: Subscription, engines: SubscriptionEngines) -> MeasuredQu
     bound = row._replace(namespaces=query.namespaces)
     text = _indexed_path(query)
     if text is not None:
-        return MeasuredQuery(bound, _class_of_paths([text]), None)
+        return MeasuredQuery(bound, _class_of_paths([text]))
     plan = engines.index.plan(row.id)
-    gate = Gate("xpath", tuple(plan.texts), plan.expression)
     if plan.cost is CostClass.INDEXED:
-        return MeasuredQuery(bound, _class_of_paths(plan.texts), gate)
+        return MeasuredQuery(bound, _class_of_paths(plan.texts))
     is_scan = plan.cost is CostClass.SCAN
-    return MeasuredQuery(bound, QueryClass.SCAN if is_scan else QueryClass.CHECKED, gate)
+    return MeasuredQuery(bound, QueryClass.SCAN if is_scan else QueryClass.CHECKED)
 
 
 def _indexed_path(query: Query) -> str | None:
@@ -249,20 +247,19 @@ class CostGauge:
         Args:
             queries: All of shared classes, or none.
 
-        Cost: registers them; what was compiled before is not compiled again.
+        Cost: registers them.
         """
         filters = (QueryClass.PATHS, QueryClass.CONDITIONS)
         if all(each.query_class in filters for each in queries):
             return self._pass_of_index(queries)
-        # A broker takes what was compiled, and holds filter queries to the same automaton.
-        ordered = sorted(queries, key=lambda each: each.row.id)
-        rows, gates = [each.row for each in ordered], [each.gate for each in ordered]
-        snapshot = SubscriptionSnapshot.of(rows, gates, "", self._limits)
-        return pass_of(self._batches, None, Broker.restored(snapshot, threads=self._threads))
+        # A broker holds filter queries to the same automaton.
+        broker = Broker(self._limits, threads=self._threads)
+        broker.subscribe(sorted((each.row for each in queries), key=attrgetter("id")))
+        return pass_of(self._batches, None, broker)
 
     def _pass_of_index(self, queries: Sequence[MeasuredQuery]) -> Pass:
         index = QueryIndex(limits=self._limits, namespaces=self._namespaces)
-        index.register([Query(row.id, row.query, row.namespaces) for row, _, _ in queries])
+        index.register([Query(row.id, row.query, row.namespaces) for row, _ in queries])
         return pass_of(self._batches, index.freeze().matcher(threads=self._threads))
 
     def beyond_reading(self, run: Pass, rounds: int, deadline: float) -> float | None:
@@ -305,7 +302,7 @@ class DearestQueries:
 
     Example:
         >>> rows = [Subscription(str(number), "", "//a") for number in range(100)]
-        >>> queries = [MeasuredQuery(row, QueryClass.SCAN, None) for row in rows]
+        >>> queries = [MeasuredQuery(row, QueryClass.SCAN) for row in rows]
         >>> def steps_of(queries: Sequence[MeasuredQuery]) -> int:
         ...     return sum(500 if each.row.id in ("7", "70") else 1 for each in queries)
         >>> search = DearestQueries(steps_of, top=2)

@@ -54,7 +54,6 @@ from pathcast.limits import Limits
 from pathcast.model import (
     CACHE_BYTES_MAX,
     FewDeliveries,
-    Gate,
     MessageBytes,
     RegisterReport,
     Subscription,
@@ -132,7 +131,7 @@ class Broker:
         """
         rows, is_one = one_or_many(subscriptions)
         with self._turns.alone():
-            return self._subscribe(rows, self._namespaces, None, is_one=is_one)
+            return self._subscribe(rows, self._namespaces, is_one=is_one)
 
     def unsubscribe(self, ids: str | Iterable[str]) -> None:
         """Takes subscriptions out; what is published from now on is not delivered to them.
@@ -300,7 +299,6 @@ class Broker:
             ids = sorted(self._recipients)
             return SubscriptionSnapshot.of(
                 [self._backend.subscription(name) for name in ids],
-                self._backend.gates(ids),
                 self._version.text,
                 self._options.limits,
             )
@@ -333,11 +331,7 @@ class Broker:
             threads,
             cache_bytes_max=cache_bytes_max,
         )
-        subscriptions, gates = [], []
-        for subscription, gate in snapshot.items():
-            subscriptions.append(subscription)
-            gates.append(gate)
-        report = broker._subscribe(subscriptions, {}, gates)
+        report = broker._subscribe(snapshot.subscriptions, {})
         if report.rejected:
             raise snapshot.refused(report.rejected)
         return broker
@@ -346,15 +340,12 @@ class Broker:
         self,
         rows: Sequence[object],
         namespaces: Mapping[str, str],
-        gates: Sequence[Gate | None] | None,
         *,
         is_one: bool = False,
     ) -> RegisterReport:
         usable, errors = usable_rows(rows, Subscription)
-        if errors and gates is not None:
-            gates = [gate for place, gate in enumerate(gates) if place not in errors]
         try:
-            taken = self._backend.subscribe(usable, namespaces, gates)
+            taken = self._backend.subscribe(usable, namespaces)
             for place, subscription in enumerate(usable):
                 if place not in taken.errors:
                     version = self._version.add(_with_bindings(subscription, namespaces))

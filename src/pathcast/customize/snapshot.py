@@ -22,7 +22,7 @@ It is safe to use from many threads and, once saved, from many processes.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +38,7 @@ from pathcast.customize.snapshot_file import (
 from pathcast.engine.snapshot import errors_named
 from pathcast.errors import PathcastError, SnapshotFormatError
 from pathcast.limits import Limits
-from pathcast.model import CACHE_BYTES_MAX, Gate, Subscription
+from pathcast.model import CACHE_BYTES_MAX, Subscription
 
 if TYPE_CHECKING:
     from pathcast.customize.broker import DeliveryMatcher
@@ -64,7 +64,6 @@ class SubscriptionSnapshot:
     def of(
         cls,
         subscriptions: Sequence[Subscription],
-        gates: Sequence[Gate | None],
         version: str,
         limits: Limits,
     ) -> SubscriptionSnapshot:
@@ -72,11 +71,10 @@ class SubscriptionSnapshot:
 
         Args:
             subscriptions: Each with all namespaces it may use.
-            gates: What they were compiled to; None where the engine needs none.
             version: Digest of subscriptions and limits.
             limits: What one message may cost, and what its results may.
         """
-        return cls(SnapshotContent(table_of(subscriptions, gates), version, limits))
+        return cls(SnapshotContent(table_of(subscriptions), version, limits))
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> SubscriptionSnapshot:
@@ -89,8 +87,7 @@ class SubscriptionSnapshot:
             SnapshotFormatError: The file is foreign, of another version or damaged.
             OSError: The file cannot be read.
 
-        Cost: a pass over the file. Subscriptions are made ready by `matcher`, without compiling
-        what was compiled before it was saved.
+        Cost: a pass over the file. Subscriptions are made ready by `matcher`.
         """
         file = Path(path)
         with errors_named(path):
@@ -123,11 +120,7 @@ class SubscriptionSnapshot:
     @property
     def subscriptions(self) -> Sequence[Subscription]:
         """The subscriptions, ordered by id, each with all namespaces it may use."""
-        return [subscription for subscription, _ in subscriptions_of(self._content.table)]
-
-    def items(self) -> Iterator[tuple[Subscription, Gate | None]]:
-        """Each subscription with what it was compiled to; None where an engine needs nothing."""
-        return subscriptions_of(self._content.table)
+        return list(subscriptions_of(self._content.table))
 
     def matcher(
         self,

@@ -12,7 +12,7 @@ every byte, and the table is validated before it is read.
 
 Example:
     >>> import tempfile
-    >>> table = table_of([Subscription("s1", "ann", "//a")], [None])
+    >>> table = table_of([Subscription("s1", "ann", "//a")])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "subscriptions.snapshot"
     ...     write_snapshot(path, SnapshotContent(table, 32 * "0", Limits()))
@@ -41,36 +41,41 @@ import pyarrow.compute as pc
 from pathcast.customize.identity import namespaces_text
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
-from pathcast.model import DELIVER_MODES, Gate, Subscription
+from pathcast.model import DELIVER_MODES, Subscription
 from pathcast.query.names import are_texts
 
 MAGIC: Final = b"PATHCUST"
-FORMAT: Final = 3
-_WITHOUT_STEPS: Final = 2
-"""Format in which subscriptions had no steps."""
+FORMAT: Final = 4
 
 _HEADER: Final = struct.Struct("<8sIIQ16sI")
 _CHECKSUM: Final = struct.Struct("<I")
 _HEADER_LENGTH: Final = 64
 _LIMITS: Final = b"limits"
 
-TABLE_SCHEMA: Final = pa.schema(
-    [
-        pa.field("id", pa.large_string(), nullable=False),
-        pa.field("subscriber", pa.dictionary(pa.int32(), pa.large_string()), nullable=False),
-        pa.field("query", pa.large_string(), nullable=False),
-        pa.field("deliver", pa.dictionary(pa.int8(), pa.string()), nullable=False),
-        pa.field("namespaces", pa.dictionary(pa.int32(), pa.large_string()), nullable=False),
-        pa.field("kind", pa.dictionary(pa.int8(), pa.string())),
-        pa.field("alternatives", pa.large_list(pa.large_string())),
-        pa.field("expression", pa.large_string()),
-        pa.field("steps", pa.large_list(pa.large_string()), nullable=False),
-    ]
+_PLAIN: Final = (
+    pa.field("id", pa.large_string(), nullable=False),
+    pa.field("subscriber", pa.dictionary(pa.int32(), pa.large_string()), nullable=False),
+    pa.field("query", pa.large_string(), nullable=False),
+    pa.field("deliver", pa.dictionary(pa.int8(), pa.string()), nullable=False),
+    pa.field("namespaces", pa.dictionary(pa.int32(), pa.large_string()), nullable=False),
 )
-"""One row a subscription. `namespaces` is JSON, empty for none; `kind`, `alternatives` and
-`expression` are the gate, `kind` is null where there is none."""
+_STEPS: Final = pa.field("steps", pa.large_list(pa.large_string()), nullable=False)
+_GATE: Final = (
+    pa.field("kind", pa.dictionary(pa.int8(), pa.string())),
+    pa.field("alternatives", pa.large_list(pa.large_string())),
+    pa.field("expression", pa.large_string()),
+)
+"""Columns of older formats: the compiled form, which is not kept any more."""
 
-_STEPS: Final = TABLE_SCHEMA.get_field_index("steps")
+TABLE_SCHEMA: Final = pa.schema([*_PLAIN, _STEPS])
+"""One row a subscription. `namespaces` is JSON, empty for none."""
+
+_SCHEMAS: Final = {
+    2: pa.schema([*_PLAIN, *_GATE]),
+    3: pa.schema([*_PLAIN, *_GATE, _STEPS]),
+    FORMAT: TABLE_SCHEMA,
+}
+"""Format -> its columns; subscriptions of format 2 have no steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +93,14 @@ class SnapshotContent:
     limits: Limits
 
 
-def table_of(subscriptions: Sequence[Subscription], gates: Sequence[Gate | None]) -> pa.Table:
-    """Subscriptions and their gates as a table. Cost: about 2 µs a subscription."""
+def table_of(subscriptions: Sequence[Subscription]) -> pa.Table:
+    """Subscriptions as a table. Cost: about 2 µs a subscription."""
     columns = {
         "id": [subscription.id for subscription in subscriptions],
         "subscriber": [subscription.subscriber for subscription in subscriptions],
         "query": [subscription.query for subscription in subscriptions],
         "deliver": [subscription.deliver for subscription in subscriptions],
         "namespaces": [namespaces_text(subscription.namespaces) for subscription in subscriptions],
-        "kind": [gate and gate.kind for gate in gates],
-        "alternatives": [gate and list(gate.alternatives) for gate in gates],
-        "expression": [gate and gate.expression for gate in gates],
         "steps": [list(subscription.steps) for subscription in subscriptions],
     }
     arrays = []
@@ -111,18 +113,16 @@ def table_of(subscriptions: Sequence[Subscription], gates: Sequence[Gate | None]
     return pa.table(arrays, schema=TABLE_SCHEMA)
 
 
-def subscriptions_of(table: pa.Table) -> Iterator[tuple[Subscription, Gate | None]]:
-    """The rows as subscriptions and gates. Cost: about 3 µs a row."""
+def subscriptions_of(table: pa.Table) -> Iterator[Subscription]:
+    """The rows as subscriptions. Cost: about 3 µs a row."""
     bindings: dict[str, Mapping[str, str] | None] = {"": None}
     for batch in table.to_batches(max_chunksize=16_384):
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            name, subscriber, query, deliver, namespaces, *compiled, steps = row
-            kind, alternatives, expression = compiled
+            name, subscriber, query, deliver, namespaces, steps = row
             if namespaces not in bindings:
                 bindings[namespaces] = json.loads(namespaces)
-            gate = None if kind is None else Gate(kind, tuple(alternatives or ()), expression)
             own = bindings[namespaces]
-            yield Subscription(name, subscriber, query, deliver, own, tuple(steps)), gate
+            yield Subscription(name, subscriber, query, deliver, own, tuple(steps))
 
 
 def write_snapshot(path: Path, content: SnapshotContent) -> None:
@@ -160,7 +160,7 @@ def write_snapshot(path: Path, content: SnapshotContent) -> None:
 def read_snapshot(path: Path) -> SnapshotContent:
     """Reads a file. The table lies in the file's own pages, shared between processes.
 
-    A file of the format before is read, too: its subscriptions have no steps.
+    Files of the formats 2 and 3 are read, too.
 
     Raises:
         SnapshotFormatError: The file is not a snapshot of subscriptions, of another format, or
@@ -178,14 +178,13 @@ def read_snapshot(path: Path) -> SnapshotContent:
         table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
         raise _damaged(path, f"its table cannot be read ({error})") from error
-    has_steps = format_ != _WITHOUT_STEPS
-    if table.schema != (TABLE_SCHEMA if has_steps else TABLE_SCHEMA.remove(_STEPS)):
+    if table.schema != _SCHEMAS[format_]:
         raise _damaged(path, "its table has other columns than it should")
     text = (table.schema.metadata or {}).get(_LIMITS, b"").decode(errors="replace")
     limits = Limits.from_json(text, str(path))
-    if not has_steps:
-        field = TABLE_SCHEMA.field(_STEPS)
-        table = table.append_column(field, pa.repeat(pa.scalar([], field.type), len(table)))
+    if _STEPS.name not in table.column_names:
+        table = table.append_column(_STEPS, pa.repeat(pa.scalar([], _STEPS.type), len(table)))
+    table = table.select(TABLE_SCHEMA.names)
     return SnapshotContent(_checked(path, table), version, limits)
 
 
@@ -199,7 +198,7 @@ def _check(path: Path, data: memoryview) -> tuple[int, str]:
     (head_sum,) = _CHECKSUM.unpack_from(data, _HEADER.size)
     if zlib.crc32(data[: _HEADER.size]) != head_sum:
         raise _damaged(path, "the checksum of the header is wrong")
-    if format_ not in (FORMAT, _WITHOUT_STEPS):
+    if format_ not in _SCHEMAS:
         raise SnapshotFormatError(
             "snapshot.version", path=str(path), found=format_, expected=FORMAT
         )
@@ -222,10 +221,9 @@ def _checked(path: Path, table: pa.Table) -> pa.Table:
     names = table.column("id")
     if len(names.unique()) != len(names):
         raise _damaged(path, "an id occurs twice")
-    for name, allowed in (("deliver", DELIVER_MODES), ("kind", ("xpath", "xquery"))):
-        found = set(table.column(name).unique().to_pylist()) - {None, *allowed}
-        if found:
-            raise _damaged(path, f"{name} {found.pop()!r} does not exist")
+    found = set(table.column("deliver").unique().to_pylist()) - set(DELIVER_MODES)
+    if found:
+        raise _damaged(path, f"deliver {found.pop()!r} does not exist")
     for text in table.column("namespaces").unique().to_pylist():
         if not _is_bindings(text):
             raise _damaged(path, "its namespaces are no bindings of prefixes")

@@ -53,7 +53,6 @@ from pathcast.limits import MIB, STEP_SERIES_MAX
 from pathcast.model import (
     DeliveryAnswer,
     FewDeliveries,
-    Gate,
     MatcherOptions,
     RegisterReport,
     Subscription,
@@ -118,18 +117,14 @@ class SteppedDissemination:
         self._restructurings = Restructurings(options.limits, options.threads)
 
     def subscribe(
-        self,
-        subscriptions: Sequence[Subscription],
-        namespaces: Mapping[str, str],
-        gates: Sequence[Gate | None] | None = None,
+        self, subscriptions: Sequence[Subscription], namespaces: Mapping[str, str]
     ) -> RegisterReport:
         """Adds subscriptions, each whole or not at all.
 
         Cost: as of the engine; of one with steps, that of its gate besides.
         """
         if not self._steps and not any(row.steps for row in subscriptions):
-            return self._plain.subscribe(subscriptions, namespaces, gates)
-        known = gates or [None] * len(subscriptions)
+            return self._plain.subscribe(subscriptions, namespaces)
         errors: dict[int, PathcastError] = {}
         for at, row in enumerate(subscriptions):
             try:
@@ -141,21 +136,17 @@ class SteppedDissemination:
         with_steps |= self._steps.keys()
         # Together, whatever comes between them: that decides how their engine numbers them.
         plain = [at for at in usable if subscriptions[at].id not in with_steps]
-        report = self._plain.subscribe(
-            [subscriptions[at] for at in plain], namespaces, [known[at] for at in plain]
-        )
+        report = self._plain.subscribe([subscriptions[at] for at in plain], namespaces)
         errors |= {plain[at]: error for at, error in report.errors.items()}
         for at in usable:
             if subscriptions[at].id in with_steps:
                 try:
-                    self._take_one(subscriptions[at], namespaces, known[at])
+                    self._take_one(subscriptions[at], namespaces)
                 except PathcastError as error:
                     errors[at] = error
         return RegisterReport.of(subscriptions, errors)
 
-    def _take_one(
-        self, row: Subscription, namespaces: Mapping[str, str], known: Gate | None
-    ) -> None:
+    def _take_one(self, row: Subscription, namespaces: Mapping[str, str]) -> None:
         """Takes a subscription with steps, or of an id that one with steps has or may have.
 
         Raises:
@@ -165,12 +156,12 @@ class SteppedDissemination:
             raise DuplicateQueryError("query.duplicate", id=row.id)
         if row.steps:
             bound = {**namespaces, **(row.namespaces or {})} or None
-            self._take(row._replace(namespaces=bound), known)
+            self._take(row._replace(namespaces=bound))
             return
-        for error in self._plain.subscribe([row], namespaces, [known]).errors.values():
+        for error in self._plain.subscribe([row], namespaces).errors.values():
             raise error
 
-    def _take(self, row: Subscription, known: Gate | None) -> None:
+    def _take(self, row: Subscription) -> None:
         steps = parse_steps(row.steps, row.namespaces)
         texts = gate_texts(row, steps)
         self._steps[row.id], self._numbers[row.id] = steps, next(self._next)
@@ -179,7 +170,7 @@ class SteppedDissemination:
                 if len(self._series) >= STEP_SERIES_MAX:
                     raise UnsupportedQueryError("subscription.step_series", maximum=STEP_SERIES_MAX)
                 self._set_series({**self._series, steps: _new_engine(self._options)})
-            report = self._series[steps].subscribe([row], {}, [known])
+            report = self._series[steps].subscribe([row], {})
             for error in report.errors.values():
                 raise error
             if self._gates is None:
@@ -221,14 +212,6 @@ class SteppedDissemination:
     def subscription(self, subscription_id: str) -> Subscription:
         """The subscription as it was made, with all namespaces it may use."""
         return self._engine_of(subscription_id).subscription(subscription_id)
-
-    def gates(self, ids: Sequence[str]) -> Sequence[Gate | None]:
-        """Compiled forms of subscriptions; of those with steps, of their queries."""
-        found: dict[str, Gate | None] = {}
-        for engine in [self._plain, *self._series.values()]:
-            held = [name for name in ids if name in engine]
-            found |= dict(zip(held, engine.gates(held), strict=True))
-        return [found[name] for name in ids]
 
     def process(self, messages: pa.Array, *, encoding: str | None = None) -> DeliveryAnswer:
         """The results of every message of a batch."""

@@ -1,8 +1,7 @@
 """Customised delivery by the native kernel.
 
-The kernel reads the subscriptions of the shared class, and the usual bare XPaths, from their text.
-What it declines goes through `pathcast.query`, which compiles it to a gate or raises the error that
-the subscriber sees.
+The kernel reads and compiles every subscription from its text. Of a text that it refuses,
+`pathcast.query` makes the error that the subscriber sees.
 
 Example:
     >>> import pyarrow as pa
@@ -20,7 +19,7 @@ It decides nothing about subscriptions or messages.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -39,17 +38,12 @@ from pathcast.model import (
     BatchStats,
     DeliveryAnswer,
     FewDeliveries,
-    Gate,
     RegisterReport,
     Spent,
     Subscription,
 )
-from pathcast.query import CostClass, compile_subscription, cost_of
-from pathcast.query.expression import expression_text
-from pathcast.query.xquery import selection_of
-
-if TYPE_CHECKING:
-    from pathcast.query import CompiledSubscription
+from pathcast.query import CostClass, compile_subscription
+from pathcast.query.xquery import refusal_of
 
 _FIELDS: Final = Subscription._fields.index("steps")
 """Fields of a subscription that the kernel reads."""
@@ -84,39 +78,28 @@ class KernelDissemination:
                 limits, threads, cache_bytes(cache_bytes_max), spans=spans
             )
         self._subscriptions: dict[str, Subscription] = {}
-        # What the kernel does not read by itself, so that nothing is compiled twice.
-        self._gates: dict[str, Gate] = {}
 
     def subscribe(
-        self,
-        subscriptions: Sequence[Subscription],
-        namespaces: Mapping[str, str],
-        gates: Sequence[Gate | None] | None = None,
+        self, subscriptions: Sequence[Subscription], namespaces: Mapping[str, str]
     ) -> RegisterReport:
         """Adds subscriptions, each whole or not at all.
 
-        Cost: about 5 µs each in the shared class; 0.2 to 2 ms where a gate has to be compiled.
+        Cost: about 5 µs each in the shared class; some tens of microseconds with a gate.
         """
         rows = subscriptions if isinstance(subscriptions, list) else list(subscriptions)
         bindings = dict(namespaces)
-        errors: dict[int, PathcastError] = {}
-        known = gates or [None] * len(rows)
         with native_errors():
             # What it is asked is of messages after the steps, whoever does these.
-            refused = self._native.subscribe([row[:_FIELDS] for row in rows], bindings)
-        slow = dict(refused)
+            refused = dict(self._native.subscribe([row[:_FIELDS] for row in rows], bindings))
+        errors: dict[int, PathcastError] = {}
         for row, subscription in enumerate(rows):
-            if row not in slow:
+            if row not in refused:
                 self._keep(subscription, bindings)
-        for row, reason in refused:
-            subscription = rows[row]
-            try:
-                if reason == "duplicate":
-                    raise DuplicateQueryError("query.duplicate", id=subscription.id)
-                self._subscribe_slowly(subscription, bindings, known[row])
-                self._keep(subscription, bindings)
-            except PathcastError as error:
-                errors[row] = error
+            elif refused[row]:
+                errors[row] = DuplicateQueryError("query.duplicate", id=subscription.id)
+            else:
+                bound = {**bindings, **(subscription.namespaces or {})}
+                errors[row] = refusal_of(subscription.query, bound, subscription.deliver)
         return RegisterReport.of(rows, errors)
 
     def _keep(self, subscription: Subscription, bindings: Mapping[str, str]) -> None:
@@ -125,48 +108,12 @@ class KernelDissemination:
             subscription = subscription._replace(namespaces=merged)
         self._subscriptions[subscription.id] = subscription
 
-    def _subscribe_slowly(
-        self, subscription: Subscription, bindings: Mapping[str, str], gate: Gate | None
-    ) -> None:
-        """Takes what the kernel has declined.
-
-        Raises:
-            QuerySyntaxError: The query cannot be used.
-            UnsupportedQueryError: It holds a construct that is refused.
-            DuplicateQueryError: The id is taken.
-            KernelBugError: The kernel does not take what `pathcast.query` has made of it.
-        """
-        merged = {**bindings, **(subscription.namespaces or {})}
-        if gate is None:
-            compiled = compile_subscription(subscription.query, merged, subscription.deliver)
-            gate = _gate_of(compiled)
-        selection = None
-        if gate.kind == "xpath" and subscription.deliver == "fragment":
-            selection = expression_text(selection_of(subscription.query, merged))
-        with native_errors():
-            taken = self._native.subscribe_compiled(
-                subscription.id,
-                subscription.query,
-                subscription.deliver,
-                merged,
-                gate.kind == "xquery",
-                list(gate.alternatives),
-                gate.expression,
-                selection,
-            )
-        if taken is None:
-            reason = f"the subscription {subscription.query!r} with {gate} is declined"
-            raise KernelBugError("kernel.bug", reason=reason)
-        if not taken:
-            raise DuplicateQueryError("query.duplicate", id=subscription.id)
-        self._gates[subscription.id] = gate
-
     def unsubscribe(self, ids: Sequence[str]) -> None:
         """Takes subscriptions out, all or none.
 
         Cost: about 4 µs each; and once what they leave behind is more than what is in use (and than
         16,384 paths or numbers), a rebuild within the call, which takes about as long as all that
-        stay took to enter, gates that have to be compiled aside: 10 µs each in the shared class.
+        stay took to enter: 10 µs each in the shared class.
         """
         wanted = list(ids)
         try:
@@ -176,7 +123,6 @@ class KernelDissemination:
             raise UnknownQueryError("query.unknown", id=wanted[error.args[0]]) from None
         for each in wanted:
             self._subscriptions.pop(each, None)
-            self._gates.pop(each, None)
         if self._native.is_worn():
             self._rebuild()
 
@@ -185,11 +131,10 @@ class KernelDissemination:
         rows = list(self._subscriptions.values())
         # Beside the old one, which goes on if this is interrupted.
         fresh = KernelDissemination(*self._options, spans=self._spans)
-        report = fresh.subscribe(rows, {}, [self._gates.get(row.id) for row in rows])
+        report = fresh.subscribe(rows, {})
         for subscription_id, error in report.rejected.items():
             raise KernelBugError("kernel.bug", reason=f"{subscription_id} is lost: {error}")
-        self._native, self._gates = fresh._native, fresh._gates
-        self._subscriptions = fresh._subscriptions
+        self._native, self._subscriptions = fresh._native, fresh._subscriptions
 
     def subscription(self, subscription_id: str) -> Subscription:
         """The subscription as it was made, with all namespaces it may use.
@@ -201,10 +146,6 @@ class KernelDissemination:
             return self._subscriptions[subscription_id]
         except KeyError:
             raise UnknownQueryError("query.unknown", id=subscription_id) from None
-
-    def gates(self, ids: Sequence[str]) -> Sequence[Gate | None]:
-        """Compiled forms of subscriptions; None for one that the kernel compiles alone."""
-        return [self._gates.get(self.subscription(each).id) for each in ids]
 
     def process(
         self,
@@ -295,13 +236,11 @@ class KernelDissemination:
         }
 
     def cost(self, subscription_id: str) -> CostClass:
-        """The cost of a subscription for one message. Cost: some microseconds."""
-        way = self._told(subscription_id)["way"]
-        gate = self._gates.get(subscription_id)
-        # What the kernel reads by itself is shared, or is a path and no expression.
-        has_expression = gate is not None and gate.expression is not None
-        is_evaluated = way in ("gated", "selecting") or (way == "filtering" and has_expression)
-        return cost_of(() if gate is None else gate.alternatives, is_evaluated=is_evaluated)
+        """The cost of a subscription for one message. Cost: as compiling it."""
+        subscription = self.subscription(subscription_id)
+        return compile_subscription(
+            subscription.query, subscription.namespaces, subscription.deliver
+        ).cost
 
     def _told(self, subscription_id: str) -> dict[str, Any]:
         """How the kernel serves a subscription.
@@ -320,7 +259,3 @@ class KernelDissemination:
 
     def __contains__(self, subscription_id: object) -> bool:
         return isinstance(subscription_id, str) and subscription_id in self._native
-
-
-def _gate_of(compiled: CompiledSubscription) -> Gate:
-    return Gate(compiled.kind, tuple(compiled.alternatives), compiled.expression)

@@ -35,10 +35,12 @@ from pathcast.query.covering import CANDIDATES_MAX, COMPARISONS_MAX, Alternative
 from pathcast.query.language_issues import language_issues
 from pathcast.query.names import NCNAME, is_text
 from pathcast.query.notation import Notation
-from pathcast.query.xquery.gate import ANY_GATE
 from pathcast.query.xquery.language import without_comments
 from pathcast.query.xquery.subscription import CompiledSubscription, compile_subscription
 from pathcast.schema import ElementGraph
+
+_ANY_MESSAGE: Final = ("/*",)
+"""The paths of a program of which nothing is known."""
 
 _BEFORE_NAME: Final = re.compile(rf"(?:Q\{{[^{{}}]*\}}|(?:{NCNAME}|\*):(?!:))?")
 """What may stand before a local name."""
@@ -194,7 +196,7 @@ class _Linter:
         steps = parse_steps(row.steps, namespaces)
         subject.has_steps = bool(steps)
         compiled = compile_subscription(row.query, namespaces, row.deliver)
-        if compiled.program is None:
+        if compiled.kind == "xpath":
             self.subject(subject, without_comments(row.query))
         else:
             self.program(subject, row, namespaces, compiled)
@@ -212,11 +214,12 @@ class _Linter:
         compiled: CompiledSubscription,
     ) -> None:
         """Looks at one program by itself."""
-        assert compiled.program is not None
+        program = compiled.program
+        assert program is not None
         # Whether it is a condition or gives results makes a difference to what satisfies it.
-        subject.key = f"{row.deliver == 'fragment'} {compiled.program!r}"
+        subject.key = f"{row.deliver == 'fragment'} {program!r}"
         for checker in self.checkers_of(subject, namespaces):
-            self.say_paths(subject, program_issues(compiled.program, row.query, checker))
+            self.say_paths(subject, program_issues(program, row.query, checker))
         self.check_gate(subject, compiled)
 
     def check_gate(self, subject: _Subject, compiled: CompiledSubscription) -> None:
@@ -224,7 +227,7 @@ class _Linter:
         gate = Alternatives(compiled.paths, False)
         if not gate.can_match:
             self.say("PL201", subject, 0, EXCLUDING)
-        if compiled.alternatives == ANY_GATE:
+        if compiled.alternatives == _ANY_MESSAGE:
             message = "the query is evaluated for every message: nothing must be there for it"
             self.say("PL401", subject, 0, message)
 

@@ -11,6 +11,10 @@
 //! Blocks may overlap where one state is reached by two routes; when a DFA state would gather more than
 //! [`BLOCKS_MAX`] blocks they are merged into one, which is the plain subset construction.
 //!
+//! What an automaton that grows has gained is worked into what was compiled ([`LazyDfa::grow`]): the blocks
+//! that hold a changed state accept more or lose a step, and DFA states, which are made of blocks in a moment,
+//! are made again.
+//!
 //! Everything here is a cache: the caller drops it when [`LazyDfa::memory`] passes its bound.
 //!
 //! Source: paper 003, section 3.2.4 for what is active; Green et al. 2003 for lazy construction.
@@ -18,8 +22,9 @@
 use crate::engine::collect::{Collector, Words};
 use crate::engine::ids::{PlanId, QueryNumber, StateId};
 use crate::engine::nfa::Nfa;
+use crate::engine::nfa::growing::{GrowingNfa, Growth};
 use crate::engine::reach::{add, is_reached};
-use crate::engine::symbols::Class;
+use crate::engine::symbols::{Class, EPSILON, STAR, Symbol};
 use crate::xml::names::{NameId, NameTable};
 use crate::xml::tree::{MessageTree, NONE};
 use hashbrown::HashTable;
@@ -57,6 +62,18 @@ pub(crate) struct Block {
     below: BlockId,
     /// Where the automaton has targets: what its states lead to.
     leads: Option<Box<Leads>>,
+}
+
+impl Block {
+    fn memory(&self) -> usize {
+        let leads = self.leads.as_ref().map_or(0, |leads| leads.memory());
+        (self.inner.len() + self.plans.len()) * 4 + self.words.memory() + leads + BLOCK_BYTES
+    }
+
+    /// Hash of its content.
+    fn key(&self) -> u64 {
+        hash_ids(&[&self.inner, self.words.at(), &self.plans])
+    }
 }
 
 /// What a block leads to.
@@ -121,13 +138,24 @@ pub(crate) struct LazyDfa {
     class_index: FxHashMap<Class, ClassId>,
     class_of_name: Vec<ClassId>,
     names_generation: u64,
+    /// Size of the alphabet that the classes are of.
+    symbols: usize,
     blocks: Vec<Block>,
+    /// Per block, hashes of its inner states as bits; of the first blocks, as far as they were needed.
+    signatures: Vec<u64>,
     block_index: HashTable<BlockId>,
     block_steps: FxHashMap<(BlockId, ClassId), BlockId>,
+    /// Blocks that stand for several.
+    merged: FxHashMap<Box<[BlockId]>, BlockId>,
     states: Vec<Active>,
     state_index: HashTable<DfaState>,
-    transitions: FxHashMap<(DfaState, ClassId), DfaState>,
+    /// By class.
+    transitions: Vec<FxHashMap<DfaState, DfaState>>,
+    transition_count: usize,
+    /// Bytes of blocks and their steps.
     memory: usize,
+    /// Bytes of DFA states and their transitions.
+    states_memory: usize,
     /// Added to every query number in [`Block::words`].
     offset: QueryNumber,
     buffer: String,
@@ -145,7 +173,7 @@ impl LazyDfa {
 
     /// Bytes held, as counted when entries were made.
     pub(crate) fn memory(&self) -> usize {
-        self.memory
+        self.memory + self.states_memory
     }
 
     /// Number of DFA states.
@@ -172,12 +200,12 @@ impl LazyDfa {
         for (&name, &parent) in tree.name.iter().zip(&tree.parent) {
             let from = if parent == NONE { INITIAL } else { reached[parent as usize] };
             let class = self.class_of_name[name as usize];
-            let to = match self.transitions.get(&(from, class)) {
+            let to = match self.transitions[class as usize].get(&from) {
                 Some(&to) => to,
                 None => {
                     misses += 1;
                     let to = self.make_transition(nfa, from, class);
-                    if self.memory > memory_max {
+                    if self.memory() > memory_max {
                         return None;
                     }
                     to
@@ -205,7 +233,7 @@ impl LazyDfa {
         name: NameId,
     ) -> DfaState {
         let class = self.class_of_name[name as usize];
-        match self.transitions.get(&(from, class)) {
+        match self.transitions[class as usize].get(&from) {
             Some(&to) => to,
             None => self.make_transition(nfa, from, class),
         }
@@ -257,7 +285,7 @@ impl LazyDfa {
 
     /// Number of transitions.
     pub(crate) fn transition_count(&self) -> usize {
-        self.transitions.len()
+        self.transition_count
     }
 
     /// A block.
@@ -281,9 +309,10 @@ impl LazyDfa {
     }
 
     fn classify_names<N: Nfa>(&mut self, nfa: &N, names: &NameTable) {
-        if self.names_generation != names.generation() {
+        let symbols = nfa.symbols().len();
+        if self.names_generation != names.generation() || self.symbols != symbols {
             self.class_of_name.clear();
-            self.names_generation = names.generation();
+            (self.names_generation, self.symbols) = (names.generation(), symbols);
         }
         for name in self.class_of_name.len()..names.len() {
             let name = name as NameId;
@@ -292,6 +321,7 @@ impl LazyDfa {
             let id = *self.class_index.entry(class).or_insert(next);
             if id == next {
                 self.classes.push(class);
+                self.transitions.push(FxHashMap::default());
             }
             self.class_of_name.push(id);
         }
@@ -309,9 +339,117 @@ impl LazyDfa {
             }
         }
         let to = self.state_of(nfa, reached, looping);
-        self.transitions.insert((from, class), to);
-        self.memory += TRANSITION_BYTES;
+        self.transitions[class as usize].insert(from, to);
+        self.transition_count += 1;
+        self.states_memory += TRANSITION_BYTES;
         to
+    }
+
+    /// Works in what the automaton has gained since everything here was compiled from it. Adds to `stale` the
+    /// blocks whose plans, or the queries of those, are no longer the same.
+    ///
+    /// Cost: a bit test a block and change, and what is made again when the next message asks for it.
+    pub(crate) fn grow(&mut self, nfa: &GrowingNfa, growth: &[Growth], stale: &mut Vec<BlockId>) {
+        self.collector.reserve(self.offset as usize + nfa.query_count());
+        for &change in growth {
+            let state = match change {
+                Growth::Child(state, _) | Growth::Accept(state, _) | Growth::Plan(state, _) => {
+                    state
+                }
+                Growth::Query(plan) => nfa.plan_entry(plan).0,
+            };
+            let holders = self.holders(state);
+            match change {
+                _ if holders.is_empty() => {}
+                Growth::Child(_, EPSILON) => {
+                    for &block in &holders {
+                        self.blocks[block as usize].below = UNKNOWN;
+                    }
+                    self.drop_states();
+                }
+                Growth::Child(_, symbol) => self.forget_steps(&holders, symbol),
+                Growth::Accept(_, query) => {
+                    let number = query + self.offset;
+                    for block in holders {
+                        self.collector.add_words(&self.blocks[block as usize].words);
+                        self.collector.add_range(&(number..number + 1), 0);
+                        let words = self.collector.drain_to_words();
+                        self.change_block(block, |block| block.words = words);
+                    }
+                }
+                Growth::Plan(_, plan) => {
+                    for &block in &holders {
+                        let mut plans = self.blocks[block as usize].plans.to_vec();
+                        plans.push(plan);
+                        normalise(&mut plans);
+                        self.change_block(block, |block| block.plans = plans.into());
+                    }
+                    stale.extend(holders);
+                }
+                Growth::Query(_) => stale.extend(holders),
+            }
+        }
+    }
+
+    /// The blocks that hold a state, of an automaton that keeps all states in its blocks.
+    fn holders(&mut self, state: StateId) -> Vec<BlockId> {
+        let bit = |state: StateId| 1u64 << (state.wrapping_mul(0x9e37_79b9) >> 26);
+        for block in &self.blocks[self.signatures.len()..] {
+            self.signatures.push(block.inner.iter().fold(0, |bits, &state| bits | bit(state)));
+        }
+        let wanted = bit(state);
+        let may_hold = self.signatures.iter().enumerate().filter(|(_, bits)| **bits & wanted != 0);
+        let blocks = may_hold.map(|(block, _)| block as BlockId);
+        blocks.filter(|&b| self.blocks[b as usize].inner.binary_search(&state).is_ok()).collect()
+    }
+
+    /// Forgets the steps of blocks, which ascend, over a symbol.
+    fn forget_steps(&mut self, blocks: &[BlockId], symbol: Symbol) {
+        if symbol == STAR {
+            let known = self.block_steps.len();
+            self.block_steps.retain(|(block, _), _| blocks.binary_search(block).is_err());
+            self.memory -= (known - self.block_steps.len()) * TRANSITION_BYTES;
+            return self.drop_states();
+        }
+        for (class, names) in self.classes.iter().enumerate() {
+            if ![names.exact, names.in_namespace, names.any_namespace].contains(&symbol) {
+                continue;
+            }
+            for &block in blocks {
+                let was_known = self.block_steps.remove(&(block, class as ClassId)).is_some();
+                self.memory -= if was_known { TRANSITION_BYTES } else { 0 };
+            }
+            self.states_memory -= self.transitions[class].len() * TRANSITION_BYTES;
+            self.transition_count -= self.transitions[class].len();
+            self.transitions[class].clear();
+        }
+    }
+
+    /// Changes what a block accepts or its plans.
+    fn change_block(&mut self, id: BlockId, change: impl FnOnce(&mut Block)) {
+        let key = self.blocks[id as usize].key();
+        if let Ok(entry) = self.block_index.find_entry(key, |&b| b == id) {
+            entry.remove();
+        }
+        let block = &mut self.blocks[id as usize];
+        let (accepts, is_planned) = (!block.words.is_empty(), !block.plans.is_empty());
+        self.memory -= block.memory();
+        change(block);
+        self.memory += block.memory();
+        let is_listed = (accepts, is_planned) == (!block.words.is_empty(), !block.plans.is_empty());
+        let (key, blocks) = (block.key(), &self.blocks);
+        self.block_index.insert_unique(key, id, |&b| blocks[b as usize].key());
+        if !is_listed {
+            self.drop_states();
+        }
+    }
+
+    /// Forgets the DFA states, but not the blocks.
+    fn drop_states(&mut self) {
+        self.states.clear();
+        self.state_index.clear();
+        self.transitions.iter_mut().for_each(FxHashMap::clear);
+        (self.transition_count, self.states_memory) = (0, 0);
     }
 
     /// The DFA state in which, beside those of another one, NFA states are active that were reached and `//`-child
@@ -385,6 +523,9 @@ impl LazyDfa {
 
     /// One block for several.
     fn merge<N: Nfa>(&mut self, nfa: &N, blocks: &[BlockId]) -> BlockId {
+        if let Some(&known) = self.merged.get(blocks) {
+            return known;
+        }
         self.collector.reserve(self.offset as usize + nfa.query_count());
         let (mut inner, mut plans) = (Vec::new(), Vec::new());
         let mut leads = nfa.reach().map(|reach| Box::new(Leads::none(reach.words())));
@@ -397,7 +538,10 @@ impl LazyDfa {
                 leads.add(more);
             }
         }
-        self.intern_block(inner, plans, leads)
+        let merged = self.intern_block(inner, plans, leads);
+        self.merged.insert(blocks.into(), merged);
+        self.memory += TRANSITION_BYTES + 16 + 4 * blocks.len();
+        merged
     }
 
     /// The block of these states.
@@ -435,16 +579,13 @@ impl LazyDfa {
         if let Some(&known) = known {
             return known;
         }
-        self.memory += (inner.len() + plans.len()) * 4 + words.memory() + BLOCK_BYTES;
-        self.memory += leads.as_ref().map_or(0, |leads| leads.memory());
         let id = self.blocks.len() as BlockId;
         let (inner, plans) = (inner.into(), plans.into());
-        self.blocks.push(Block { inner, words, plans, below: UNKNOWN, leads });
+        let block = Block { inner, words, plans, below: UNKNOWN, leads };
+        self.memory += block.memory();
+        self.blocks.push(block);
         let blocks = &self.blocks;
-        self.block_index.insert_unique(key, id, |&b| {
-            let block = &blocks[b as usize];
-            hash_ids(&[&block.inner, block.words.at(), &block.plans])
-        });
+        self.block_index.insert_unique(key, id, |&b| blocks[b as usize].key());
         id
     }
 
@@ -499,8 +640,8 @@ impl LazyDfa {
             reached: reached.into(),
             looping: looping.into(),
         };
-        self.memory += 4 * 2 * (active.reached.len() + active.looping.len()) + STATE_BYTES;
-        self.memory += active.below.as_ref().map_or(0, |below| 16 * below.len());
+        self.states_memory += 4 * 2 * (active.reached.len() + active.looping.len()) + STATE_BYTES;
+        self.states_memory += active.below.as_ref().map_or(0, |below| 16 * below.len());
         let id = self.states.len() as DfaState;
         self.states.push(active);
         let states = &self.states;

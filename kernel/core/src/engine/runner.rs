@@ -9,6 +9,7 @@ use crate::engine::evaluate;
 use crate::engine::evaluate::budget::Budget;
 use crate::engine::ids::{ExpressionId, PlanId, QueryNumber, StateId};
 use crate::engine::nfa::Nfa;
+use crate::engine::nfa::growing::GrowingNfa;
 use crate::engine::plain::RunTimeStack;
 use crate::engine::predicates::run::{Blocks, Contents, Ends, Found, Setting};
 use crate::engine::reach::{Reach, is_reached};
@@ -50,6 +51,10 @@ const CANDIDATES_MAX: usize = 1 << 21;
 /// Pairs of plan and element up to which the plain NFA has plans checked one by one.
 const PAIRS_ONE_BY_ONE: usize = 1 << 18;
 
+/// Blocks up to which a change is worked into a cache. Every change looks through all of them, and leaves some
+/// that no DFA state will hold again; beyond that it is cheaper to begin anew.
+const GROWING_BLOCKS_MAX: usize = 1 << 11;
+
 /// One automaton's caches and marks.
 #[derive(Debug, Default)]
 pub(crate) struct Runner {
@@ -58,6 +63,10 @@ pub(crate) struct Runner {
     stack: RunTimeStack,
     /// Version of the automaton that the caches belong to.
     version: u64,
+    /// How far an automaton that grows had grown then.
+    growth: u64,
+    /// Blocks whose plans it has changed.
+    stale: Vec<BlockId>,
     offset: QueryNumber,
     elements_since_reset: u64,
     plain_messages_left: u32,
@@ -240,13 +249,38 @@ impl Runner {
         if self.version != version || self.offset != offset {
             self.version = version;
             self.offset = offset;
-            self.dfa.reset(offset);
-            self.contents = Contents::default();
-            self.stack = RunTimeStack::default();
-            self.elements_since_reset = 0;
-            self.plain_messages_left = 0;
-            // The marks stay: they are of earlier messages and so mean nothing.
+            self.drop_caches();
         }
+    }
+
+    /// The same for an automaton that grows; works in what it has gained since the last message.
+    pub(crate) fn follow_growing(&mut self, nfa: &GrowingNfa, version: u64, offset: QueryNumber) {
+        self.follow(version, offset);
+        let before = std::mem::replace(&mut self.growth, nfa.growth());
+        if before == self.growth {
+            return;
+        }
+        // Names may mean more to it than before.
+        self.stack = RunTimeStack::default();
+        let growth = nfa.growth_since(before);
+        match growth.filter(|_| self.dfa.block_count() <= GROWING_BLOCKS_MAX) {
+            _ if self.dfa.block_count() == 0 => {}
+            Some(growth) => {
+                self.stale.clear();
+                self.dfa.grow(nfa, growth, &mut self.stale);
+                self.contents.grow(&self.stale, growth);
+            }
+            None => self.drop_caches(),
+        }
+    }
+
+    fn drop_caches(&mut self) {
+        self.dfa.reset(self.offset);
+        self.contents = Contents::default();
+        self.stack = RunTimeStack::default();
+        self.elements_since_reset = 0;
+        self.plain_messages_left = 0;
+        // The marks stay: they are of earlier messages and so mean nothing.
     }
 
     /// Runs a message and puts what it satisfies into the collector. True if the plain NFA did it.

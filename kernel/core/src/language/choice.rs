@@ -84,7 +84,7 @@ pub fn without_comments(text: &str) -> Cow<'_, str> {
 }
 
 /// Whether a text begins as no XPath does: with a tag, or with a word before a variable.
-fn begins_as_xquery<'t>(text: &'t str) -> bool {
+pub(crate) fn begins_as_xquery<'t>(text: &'t str) -> bool {
     let after_blanks = |text: &'t str| text.trim_start_matches([' ', '\t', '\r', '\n']);
     let text = after_blanks(text);
     let is_bound = |word: &str| {

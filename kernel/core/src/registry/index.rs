@@ -105,10 +105,8 @@ pub struct IndexState {
     by_namespaces: HashTable<u32>,
     removed: Vec<u64>,
     removed_count: usize,
-    /// Changes when the base does.
+    /// Changes when the base does, and the delta begins anew.
     pub(crate) generation: u64,
-    /// Changes when the delta does.
-    pub(crate) revision: u64,
 }
 
 /// An index shared by threads.
@@ -286,7 +284,6 @@ impl IndexState {
         drop(ids);
         self.delta_texts.push(record.text);
         self.delta_namespaces.push(record.namespaces);
-        self.revision += 1;
         Ok(())
     }
 
@@ -387,7 +384,6 @@ impl IndexState {
             return Ok(Arc::clone(base));
         }
         // If it is interrupted, the states that were imported stay and lead to no query.
-        self.revision += 1;
         let base_endings = match self.base.clone() {
             Some(base) => import(&base, &mut self.delta)?,
             None => vec![],
@@ -444,7 +440,6 @@ impl IndexState {
             by_namespaces,
             base: Some(snapshot),
             generation: self.generation + 1,
-            revision: self.revision + 1,
             ..IndexState::default()
         };
     }

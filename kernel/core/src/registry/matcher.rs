@@ -80,11 +80,16 @@ impl Worker {
             self.stats.parsing_ns += started.elapsed().as_nanos() as u64;
             let parsed = parsed.inspect_err(|_| self.stats.refused += 1)?;
             let (engine, undecided) = (&mut self.engine, &mut self.undecided);
-            let (stats, is_full) = (&mut self.stats, parsed.message.tree.is_full);
+            let (stats, tree) = (&mut self.stats, parsed.message.tree);
+            let is_full = tree.is_full;
             let needs_full_tree = target.with(|view| {
                 let needs_full_tree = view.needs_full_tree();
                 if is_full || !needs_full_tree {
+                    let known = numbers.len();
                     engine.run(view, parsed, numbers, undecided, stats);
+                    stats.nodes += (tree.len() + tree.attribute_name.len()) as u64;
+                    stats.matches += (numbers.len() - known) as u64;
+                    stats.verdicts += undecided.len() as u64;
                 }
                 needs_full_tree
             });
@@ -121,7 +126,8 @@ impl Engine {
     }
 
     /// Appends the numbers of the queries that a message satisfies, and of those that it leaves
-    /// undecided; both ascending. The tree is full if the view needs that.
+    /// undecided; both ascending. The tree is full if the view needs that. Counts its work, but neither the
+    /// message nor what was found: the caller knows what that is.
     pub(crate) fn run(
         &mut self,
         view: View<'_>,
@@ -132,7 +138,6 @@ impl Engine {
     ) {
         let started = Instant::now();
         let tree = message.tree;
-        stats.nodes += (tree.len() + tree.attribute_name.len()) as u64;
         self.collector.reserve(view.number_count());
         self.over_budget.reserve(view.number_count());
         self.undecided.reserve(view.number_count());
@@ -160,7 +165,7 @@ impl Engine {
         }
         if let Some(delta) = view.delta {
             let offset = view.base.map_or(0, Snapshot::len) as QueryNumber;
-            self.delta.follow(view.revision, offset);
+            self.delta.follow_growing(delta, view.generation, offset);
             used_nfa |= self.delta.run(delta, &mut run);
         }
         if let Some(routes) = view.routes {
@@ -185,10 +190,8 @@ impl Engine {
         }
         self.over_budget.drain_into(&mut undecided.by_query, view.removed);
         self.undecided.drain_into(&mut undecided.by_message, view.removed);
-        stats.verdicts += undecided.len() as u64;
         stats.steps += steps;
         stats.nfa_messages += u64::from(used_nfa);
-        stats.matches += (numbers.len() - before) as u64;
         stats.matching_ns += (matched_at - started).as_nanos() as u64;
         stats.collecting_ns += matched_at.elapsed().as_nanos() as u64;
     }

@@ -19,14 +19,13 @@ pub struct View<'v> {
     pub(crate) delta: Option<&'v GrowingNfa>,
     pub(crate) removed: Option<&'v [u64]>,
     pub(crate) routes: Option<&'v RoutingTable>,
-    /// What the caches of base and delta were compiled from.
+    /// Which base, and which delta that grows.
     pub(crate) generation: u64,
-    pub(crate) revision: u64,
 }
 
 impl<'v> View<'v> {
     const EMPTY: View<'static> =
-        View { base: None, delta: None, removed: None, routes: None, generation: 1, revision: 1 };
+        View { base: None, delta: None, removed: None, routes: None, generation: 1 };
 
     /// A changing index.
     pub(crate) fn of_index(state: &'v IndexState) -> Self {
@@ -36,7 +35,6 @@ impl<'v> View<'v> {
             removed: state.removed(),
             routes: None,
             generation: state.generation,
-            revision: state.revision,
         }
     }
 

@@ -5,13 +5,12 @@ mod generated;
 use generated::{Random, message, subscription};
 use pathcast_core::engine::plans::run::ENTRIES_MAX;
 use pathcast_core::engine::programs::{Bounds, Results, Scratch};
-use pathcast_core::language::query::Namespaces;
 use pathcast_core::language::xquery::Program;
 use pathcast_core::registry::delivery::dissemination::{
-    Compiled, Deliver, Dissemination, NotTaken, Subscription,
+    Deliver, Dissemination, NotTaken, Subscription,
 };
+use pathcast_core::registry::delivery::query::Scope;
 use pathcast_core::registry::delivery::worker::{NO_FRAGMENT, Options, Output, Verdict, Worker};
-use pathcast_core::registry::snapshot::NamespaceMap;
 use pathcast_core::xml::parser::{Door, Limits};
 use std::collections::BTreeMap;
 
@@ -36,8 +35,7 @@ fn subscribe(
     deliver: Deliver,
 ) -> Result<(), NotTaken> {
     let subscription = Subscription { id, text, deliver };
-    target
-        .change(|state| state.subscribe(subscription, &NamespaceMap::new(), &[], Namespaces::NONE))
+    target.change(|state| state.subscribe(subscription, &Scope::default()))
 }
 
 /// Id -> results; none where there is a delivery without a fragment.
@@ -218,8 +216,6 @@ fn a_message_that_leads_from_everywhere_to_everywhere_is_given_up_for_those_conc
 #[test]
 fn results_that_are_too_long_are_a_verdict_of_their_own() {
     let target = Dissemination::default();
-    subscribe(&target, "long", "<r>{for $x in //b return $x/..}</r>", Deliver::Fragment)
-        .expect_err("a parent step is not of the shared class");
     let text = "<r>{for $x in //* return $x}</r>";
     subscribe(&target, "long", text, Deliver::Fragment).expect("new");
     subscribe(&target, "short", "<r>{for $x in //b return $x}</r>", Deliver::Fragment)
@@ -247,12 +243,7 @@ fn what_is_delivered_is_a_fragment_the_message_or_the_fact() {
         subscribe(&target, id, text, deliver).expect("new");
     }
     let program = "<n>{if (count(//b) > 1) then 'many' else ()}</n>";
-    let compiled =
-        Compiled { is_xquery: true, alternatives: &["//b"], expression: None, selection: None };
-    let subscription = Subscription { id: "program", text: program, deliver: Deliver::Fragment };
-    target
-        .change(|state| state.subscribe_compiled(subscription, &NamespaceMap::new(), compiled))
-        .expect("it is compiled");
+    subscribe(&target, "program", program, Deliver::Fragment).expect("new");
     let message = "<a><b>1</b><b/></a>";
     let found = served(&mut Worker::new(options()), &target, message);
     let expected = [
@@ -305,8 +296,7 @@ fn gates_are_merged_without_losing_anybody() {
                 let id = format!("{round}-{number}");
                 let text = format!("/a[@k='{number}']");
                 let subscription = Subscription { id: &id, text: &text, deliver: Deliver::Ids };
-                let map = NamespaceMap::new();
-                state.subscribe(subscription, &map, &[], Namespaces::NONE).expect("new");
+                state.subscribe(subscription, &Scope::default()).expect("new");
             }
         });
         let gone = [format!("{round}-7")];

@@ -2,6 +2,7 @@
 
 mod alternatives;
 mod files;
+mod growing;
 mod histories;
 mod interruptions;
 mod world;

@@ -2,9 +2,9 @@
 //! what is wrong with a text, and a text that only one of the two parsers took would be lost between
 //! them.
 
-use pathcast_core::language::xquery::{Declined, Expr, Program};
+use pathcast_core::language::xquery::{Expr, Program, Refusal};
 
-fn parse(text: &str) -> Result<Program, Declined> {
+fn parse(text: &str) -> Result<Program, Refusal> {
     let namespaces = [("p", "urn:p"), ("q", "urn:q&x"), ("b", "urn:{}")];
     let namespaces = namespaces.map(|(prefix, uri)| (prefix.to_owned(), uri.to_owned()));
     Program::parse(text, &namespaces)
@@ -154,7 +154,7 @@ const DECLINED: &[&str] = &[
 fn what_subscribers_may_write_is_accepted() {
     for text in ACCEPTED {
         if let Err(declined) = parse(text) {
-            panic!("{text}: {declined}");
+            panic!("{text}: {declined:?}");
         }
     }
 }
@@ -163,7 +163,7 @@ fn what_subscribers_may_write_is_accepted() {
 fn nothing_else_is_accepted() {
     for text in DECLINED {
         let declined = parse(text).expect_err(text);
-        assert!(declined.offset <= text.len(), "{text}: {declined}");
+        assert!(declined.offset <= text.len(), "{text}: {declined:?}");
     }
 }
 

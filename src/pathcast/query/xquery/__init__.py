@@ -1,4 +1,4 @@
-"""FLWR subscriptions: XQuery text -> syntax tree, static rules, gate, the paper's class.
+"""FLWR subscriptions: XQuery text -> syntax tree, static rules, the paper's class.
 
 docs/subscriptions.md says what is accepted and what it means. The kernel reads; this package judges
 and evaluates nothing (`pathcast_papers.message_broker.xquery` and the kernel do).
@@ -23,6 +23,7 @@ from pathcast.query.xquery.subscription import (
     CompiledSubscription,
     compile_subscription,
     form_of_path,
+    refusal_of,
     selection_of,
 )
 from pathcast.query.xquery.syntax import Program
@@ -45,6 +46,7 @@ __all__ = [
     "is_xquery",
     "paper_form",
     "parse",
+    "refusal_of",
     "selection_of",
     "text_of",
     "without_comments",

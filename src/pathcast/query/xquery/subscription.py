@@ -1,4 +1,4 @@
-"""Subscription text -> what is registered: a bare XPath, or a FLWR program and its gate.
+"""Subscription text -> what the kernel makes of it: a bare XPath, or a FLWR program and its gate.
 
 A text is a bare XPath if the grammar of XPath 1.0 takes it, comments left out, and XQuery
 otherwise; `is_xquery` alone decides that. So a path keeps the semantics of XPath 1.0 wherever it is
@@ -15,18 +15,19 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-from pathcast.errors import PathcastError, UnsupportedQueryError
+from pathcast.boundary import native, native_errors
+from pathcast.errors import KernelBugError, PathcastError, UnsupportedQueryError
 from pathcast.query.canonical import canonical_text
-from pathcast.query.compiled import Reason, compile_query
+from pathcast.query.compiled import CostClass, Reason, compile_query
 from pathcast.query.names import Namespaces
 from pathcast.query.normal import NormalQuery
+from pathcast.query.normal_data import query_of
 from pathcast.query.reader import read_query
 from pathcast.query.static import Kind, kind_of
 from pathcast.query.syntax import Expr
-from pathcast.query.xquery.gate import gate_of
 from pathcast.query.xquery.language import is_xquery, without_comments
 from pathcast.query.xquery.paper import PaperQuery, paper_form
 from pathcast.query.xquery.reader import parse
@@ -39,7 +40,10 @@ class CompiledSubscription:
 
     Attributes:
         kind: "xpath" or "xquery".
-        program: The syntax tree of a FLWR subscription; None for an XPath.
+        way: How the kernel serves it: its plan is among the shared plans ("shared"), a program runs
+            or nodes are selected where its gate holds ("gated", "selecting"), or it is a query of
+            the index ("filtering").
+        cost: The cost class.
         paths: In normal form, sorted by canonical text. If the subscription is satisfied, one of
             them holds.
         expression: For an XPath, the expression that must be true besides; None where the paths say
@@ -47,19 +51,29 @@ class CompiledSubscription:
         reasons: Why something has to be evaluated that the paths do not say.
         conjunctions: Paths that must all be in a message, one conjunction or more: if the
             subscription is satisfied, one of them is there. None if it never is.
+        query: The text.
+        namespaces: Of the text.
     """
 
     kind: Literal["xpath", "xquery"]
-    program: Program | None
+    way: Literal["shared", "gated", "selecting", "filtering"]
+    cost: CostClass
     paths: tuple[NormalQuery, ...]
     expression: str | None
     reasons: tuple[Reason, ...]
     conjunctions: tuple[tuple[NormalQuery, ...], ...]
+    query: str = field(repr=False, compare=False)
+    namespaces: Namespaces = field(repr=False, compare=False)
 
     @property
     def alternatives(self) -> tuple[str, ...]:
         """The canonical texts of the paths."""
         return tuple(map(canonical_text, self.paths))
+
+    @property
+    def program(self) -> Program | None:
+        """The syntax tree of a FLWR subscription, read anew; None for an XPath."""
+        return parse(self.query, self.namespaces) if self.kind == "xquery" else None
 
 
 def compile_subscription(
@@ -74,7 +88,7 @@ def compile_subscription(
             result of XQuery is a boolean; otherwise the effective boolean value decides.
 
     Returns:
-        Its program or expression, and the paths of which one must be there.
+        What it becomes, and the paths of which one must be there.
 
     Raises:
         QuerySyntaxError: It is neither; the error is of the language that it looks like.
@@ -82,14 +96,39 @@ def compile_subscription(
 
     Cost: linear in the text, times the alternatives.
     """
-    bound = namespaces or {}
-    if not is_xquery(text):
-        return _compile_xpath(text, bound, deliver)
-    program = parse(text, bound, deliver)
-    gate = gate_of(program, is_condition=deliver != "fragment")
+    bound = dict(namespaces or {})
+    with native_errors():
+        try:
+            compiled = native.compile_subscription(text, bound, deliver)
+        except UnicodeEncodeError:
+            # A lone surrogate is no character; the refusal says so.
+            compiled = None
+    if compiled is None:
+        raise refusal_of(text, bound, deliver)
+    kind, way, cost, paths, conjunctions, expression, reasons = compiled
     return CompiledSubscription(
-        "xquery", program, gate.paths, None, gate.reasons, gate.conjunctions
+        kind,
+        way,
+        CostClass(cost),
+        tuple(map(query_of, paths)),
+        expression,
+        tuple(Reason(clause, offset) for clause, offset in reasons),
+        tuple(tuple(map(query_of, paths)) for paths in conjunctions),
+        text,
+        bound,
     )
+
+
+def refusal_of(text: str, namespaces: Namespaces, deliver: str) -> PathcastError:
+    """Why a text cannot be the query of a subscription: the error that its subscriber sees."""
+    try:
+        if is_xquery(text):
+            parse(text, namespaces, deliver)
+        else:
+            _check_xpath(text, namespaces, deliver)
+    except PathcastError as error:
+        return error
+    return KernelBugError("kernel.bug", reason=f"the subscription {text!r} is refused")
 
 
 def form_of_path(query: str, namespaces: Namespaces) -> PaperQuery | None:
@@ -119,9 +158,9 @@ def selection_of(text: str, namespaces: Namespaces | None = None) -> Expr:
     return read_query(without_comments(text), namespaces or {})
 
 
-def _compile_xpath(text: str, namespaces: Namespaces, deliver: str) -> CompiledSubscription:
-    """A bare XPath."""
-    compiled = compile_query(without_comments(text), namespaces)
+def _check_xpath(text: str, namespaces: Namespaces, deliver: str) -> None:
+    """Refuses a bare XPath that cannot be used."""
+    compile_query(without_comments(text), namespaces)
     if deliver == "fragment":
         kind = kind_of(selection_of(text, namespaces))
         if kind is not Kind.NODE_SET:
@@ -134,11 +173,3 @@ def _compile_xpath(text: str, namespaces: Namespaces, deliver: str) -> CompiledS
                 construct=f"fragments of {kind.value}",
                 reason=f"the expression gives {kind.value}",
             )
-    return CompiledSubscription(
-        "xpath",
-        None,
-        compiled.alternatives,
-        compiled.expression,
-        compiled.reasons,
-        compiled.conjunctions,
-    )

@@ -75,6 +75,43 @@ pub(crate) struct Ending {
     pub(crate) others: Option<EndsId>,
 }
 
+/// What an insertion has changed of what was there before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Growth {
+    /// A state has a new child over a symbol.
+    Child(StateId, Symbol),
+    /// A state accepts one query more without conditions.
+    Accept(StateId, QueryNumber),
+    /// A state has a new plan.
+    Plan(StateId, PlanId),
+    /// A plan has one query more.
+    Query(PlanId),
+}
+
+/// Changes that are remembered at least; twice as many at most.
+const GROWTH_KEPT: usize = 1 << 10;
+
+/// The latest changes, for what was compiled from the automaton before them.
+#[derive(Debug, Default)]
+struct GrowthLog {
+    latest: Vec<Growth>,
+    /// Number of those that are forgotten.
+    forgotten: u64,
+    /// States and plans from here on have come with the insertion at hand, so nobody has seen them.
+    first_state: StateId,
+    first_plan: PlanId,
+}
+
+impl GrowthLog {
+    fn push(&mut self, growth: Growth) {
+        if self.latest.len() == 2 * GROWTH_KEPT {
+            self.latest.drain(..GROWTH_KEPT);
+            self.forgotten += GROWTH_KEPT as u64;
+        }
+        self.latest.push(growth);
+    }
+}
+
 /// An NFA that takes queries in.
 #[derive(Debug)]
 pub(crate) struct GrowingNfa {
@@ -93,6 +130,7 @@ pub(crate) struct GrowingNfa {
     ends_index: HashTable<EndsId>,
     /// None in the automaton of the nested paths themselves, which keeps all that there are.
     nested: Option<Box<NestedPaths>>,
+    growth: GrowthLog,
     buffer: String,
 }
 
@@ -123,6 +161,7 @@ impl GrowingNfa {
             ends: Vec::new(),
             ends_index: HashTable::new(),
             nested: None,
+            growth: GrowthLog::default(),
             buffer: String::new(),
         }
     }
@@ -153,6 +192,7 @@ impl GrowingNfa {
         expression: Option<ExpressionId>,
     ) -> QueryNumber {
         let (first, rest) = alternatives.split_first().expect("a query has an alternative");
+        self.begin_growth();
         let first = self.end_of(first, expression);
         let mut others = Vec::new();
         for steps in rest {
@@ -163,6 +203,23 @@ impl GrowingNfa {
         }
         let others = self.intern_ends(&others);
         self.push_query(Ending { first, others })
+    }
+
+    /// Whatever is there now may have been seen when something is added.
+    pub(crate) fn begin_growth(&mut self) {
+        self.growth.first_state = self.states.len() as StateId;
+        self.growth.first_plan = self.plans.len() as PlanId;
+    }
+
+    /// How much has changed so far, for [`GrowingNfa::growth_since`].
+    pub(crate) fn growth(&self) -> u64 {
+        self.growth.forgotten + self.growth.latest.len() as u64
+    }
+
+    /// What has changed since then; none if not all of it is remembered.
+    pub(crate) fn growth_since(&self, growth: u64) -> Option<&[Growth]> {
+        let from = growth.checked_sub(self.growth.forgotten)?;
+        self.growth.latest.get(from as usize..)
     }
 
     /// Where a path ends. What an expression has still to decide is never accepted outright.
@@ -225,6 +282,15 @@ impl GrowingNfa {
             Terminal::Plan(plan) => &mut self.plans[plan as usize].first_accept,
         };
         let next = std::mem::replace(first, self.accepts.len() as u32);
+        match terminal {
+            Terminal::State(state) if state < self.growth.first_state => {
+                self.growth.push(Growth::Accept(state, query));
+            }
+            Terminal::Plan(plan) if plan < self.growth.first_plan => {
+                self.growth.push(Growth::Query(plan));
+            }
+            _ => {}
+        }
         self.accepts.push(Accept { query, next });
     }
 
@@ -232,6 +298,9 @@ impl GrowingNfa {
     pub(crate) fn child(&mut self, state: StateId, symbol: Symbol) -> StateId {
         if let Some(target) = self.find(state, symbol) {
             return target;
+        }
+        if state < self.growth.first_state {
+            self.growth.push(Growth::Child(state, symbol));
         }
         let target = self.states.len() as StateId;
         self.states.push(State { parent: state, symbol, first_accept: END, first_plan: END });
@@ -259,6 +328,9 @@ impl GrowingNfa {
             return plan;
         }
         let plan = self.plans.len() as PlanId;
+        if state < self.growth.first_state {
+            self.growth.push(Growth::Plan(state, plan));
+        }
         let next = std::mem::replace(&mut self.states[state as usize].first_plan, plan);
         self.plans.push(PlanEntry {
             state,
@@ -358,6 +430,7 @@ impl GrowingNfa {
             + self.plan_index.capacity() * 5
             + self.plans.capacity() * size_of::<PlanEntry>()
             + self.plans.iter().map(|p| p.text.len()).sum::<usize>()
+            + self.growth.latest.capacity() * size_of::<Growth>()
     }
 
     fn find(&self, state: StateId, symbol: Symbol) -> Option<StateId> {

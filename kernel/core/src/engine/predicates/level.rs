@@ -187,6 +187,21 @@ impl Level {
         }
     }
 
+    /// Forgets what was compiled of blocks and plans that have changed. Numbers and programs of theirs stay
+    /// taken, and so does their memory.
+    pub(crate) fn forget(&mut self, blocks: &[BlockId], plans: impl Iterator<Item = PlanId>) {
+        for &block in blocks {
+            if let Some(index) = self.indexes.get_mut(block as usize) {
+                *index = None;
+            }
+        }
+        for plan in plans {
+            if let Some(program) = self.programs.get_mut(plan as usize) {
+                *program = Program::Unknown;
+            }
+        }
+    }
+
     /// Compiles the index of a block if it is not there.
     #[expect(clippy::too_many_arguments, reason = "all of it is lent by different owners")]
     pub(crate) fn ensure<N: Nfa>(
@@ -264,6 +279,7 @@ impl Level {
         statistics: Statistics<'_>,
     ) -> (Outcome, u32, u32) {
         if self.programs.len() <= plan as usize {
+            self.memory -= self.programs.len() * size_of::<Program>();
             self.programs.resize(nfa.plan_count(), Program::Unknown);
             self.memory += self.programs.len() * size_of::<Program>();
         }

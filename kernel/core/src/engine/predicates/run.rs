@@ -16,6 +16,7 @@ use crate::engine::evaluate::budget::Budget;
 use crate::engine::ids::{PlanId, QueryNumber};
 use crate::engine::interrupt::did;
 use crate::engine::nfa::Nfa;
+use crate::engine::nfa::growing::Growth;
 use crate::engine::nfa::nested_paths::NestedPaths;
 use crate::engine::reach::Reach;
 use crate::xml::names::NameTable;
@@ -148,6 +149,17 @@ impl Contents {
             + self.nested_words.memory
             + self.bottom_up.memory()
             + self.steady.memory()
+    }
+
+    /// Forgets what was compiled of these blocks, and of plans that have more queries than before.
+    pub(crate) fn grow(&mut self, blocks: &[BlockId], growth: &[Growth]) {
+        for level in [&mut self.main, &mut self.steady] {
+            let plans = growth.iter().filter_map(|change| match change {
+                Growth::Query(plan) => Some(*plan),
+                _ => None,
+            });
+            level.forget(blocks, plans);
+        }
     }
 
     /// Finds the plans that hold, given the blocks that the message has reached and where. Plans that

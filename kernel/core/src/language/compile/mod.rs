@@ -35,6 +35,7 @@ mod walking;
 mod weakening;
 
 pub use alternatives::Alternative;
+pub use expression::expression_text;
 
 use crate::language::query::arrange::depth;
 use crate::language::query::{DEPTH_MAX, NormalPath, TEXT_BYTES_MAX};
@@ -133,14 +134,35 @@ pub fn compile_query(resolved: &Expr) -> Result<CompiledQuery<'_>, Refusal> {
         return Ok(CompiledQuery { alternatives, expression: None, cost, reasons, patterns });
     }
     let mut text = String::new();
-    expression::expression_text(resolved, &mut text);
+    expression_text(resolved, &mut text);
     check_length(&text, EXPRESSION_BYTES_MAX)?;
     check_nesting(&text)?;
     let alternatives = within_limits(alternatives);
-    let is_scan = alternatives.iter().any(Alternative::is_any_message);
-    let cost = if is_scan { CostClass::Scan } else { CostClass::CandidateChecked };
-    let reasons = reasons(&weakener.losses, &alternatives, is_scan);
+    let cost = cost_of_evaluated(&alternatives);
+    let reasons = reasons(&weakener.losses, &alternatives);
     Ok(CompiledQuery { alternatives, expression: Some(text), cost, reasons, patterns })
+}
+
+/// Compiles the condition of the document node that a program implies, of which the paths are kept alone: the program
+/// decides, by its effective boolean value if `is_condition` says so.
+///
+/// Cost: in proportion to the tree, times the alternatives at each place.
+pub fn compile_gate(resolved: &Expr, is_condition: bool) -> CompiledQuery<'_> {
+    let mut weakener = Weakener::new(disjuncts(resolved));
+    let patterns = weakener.holds(resolved.into(), &Spine::document(), false);
+    let (alternatives, _) = alternatives_of(&patterns, weakener.alternatives_max);
+    let alternatives = within_limits(alternatives);
+    let cost = cost_of_evaluated(&alternatives);
+    let makes = if is_condition { "" } else { " and makes the result" };
+    let decides = Why { text: format!("the program decides{makes}"), offset: 0 };
+    let reasons = vec![decides, source_of(&alternatives)];
+    CompiledQuery { alternatives, expression: None, cost, reasons, patterns }
+}
+
+/// The cost class of a query that is evaluated where one of the paths is found.
+pub fn cost_of_evaluated(paths: &[Alternative<'_>]) -> CostClass {
+    let is_scan = paths.iter().any(Alternative::is_any_message);
+    if is_scan { CostClass::Scan } else { CostClass::CandidateChecked }
 }
 
 /// Refuses a query one of whose paths is too long or nests too deep.
@@ -205,7 +227,7 @@ fn without_predicates(mut steps: NormalPath<'_>) -> NormalPath<'_> {
 }
 
 /// Each loss once, in the order in which they were noted, and where candidates come from.
-fn reasons(losses: &[Loss<'_>], paths: &[Alternative<'_>], is_scan: bool) -> Vec<Why> {
+fn reasons(losses: &[Loss<'_>], paths: &[Alternative<'_>]) -> Vec<Why> {
     let mut first: Vec<Loss<'_>> = Vec::new();
     for loss in losses {
         if !first.iter().any(|known| known.reason == loss.reason) {
@@ -215,7 +237,13 @@ fn reasons(losses: &[Loss<'_>], paths: &[Alternative<'_>], is_scan: bool) -> Vec
     let first = first.into_iter();
     let mut reasons: Vec<Why> =
         first.map(|loss| Why { text: loss.reason.to_string(), offset: loss.offset }).collect();
-    let text = if is_scan {
+    reasons.push(source_of(paths));
+    reasons
+}
+
+/// Where candidates come from.
+fn source_of(paths: &[Alternative<'_>]) -> Why {
+    let text = if cost_of_evaluated(paths) == CostClass::Scan {
         "every message is a candidate: nothing is known that must be in it".to_owned()
     } else {
         let shown: Vec<&str> = paths.iter().take(SHOWN_MAX).map(|path| &*path.text).collect();
@@ -225,6 +253,5 @@ fn reasons(losses: &[Loss<'_>], paths: &[Alternative<'_>], is_scan: bool) -> Vec
             more => format!("candidates come from {shown} and {more} more"),
         }
     };
-    reasons.push(Why { text, offset: 0 });
-    reasons
+    Why { text, offset: 0 }
 }

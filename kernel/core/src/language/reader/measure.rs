@@ -47,6 +47,11 @@ pub fn check_nesting(expr: &Expr) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// How many expressions there are within one another, itself counted. Linear in the tree; it does not recurse.
+pub fn size(expr: &Expr) -> usize {
+    Parts::of(expr).count()
+}
+
 /// How many disjuncts an expression writes: operands of `or` and of unions. Linear in the tree; it does not recurse.
 pub fn disjuncts(expr: &Expr) -> usize {
     let more = Parts::of(expr).map(|(part, _)| match part {

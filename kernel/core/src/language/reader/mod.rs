@@ -14,7 +14,7 @@ mod resolver;
 
 pub use crate::language::xpath::Kind;
 pub(crate) use measure::kind_of_run;
-pub use measure::{check_nesting, disjuncts, kind_of, nesting};
+pub use measure::{check_nesting, disjuncts, kind_of, nesting, size};
 pub use parser::read;
 pub use refusal::{Bracket, Expected, NodeSetUse, Param, Reason, Refusal, UriFault};
 pub use resolver::resolve;

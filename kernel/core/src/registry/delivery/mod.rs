@@ -1,6 +1,6 @@
 //! Customised delivery: subscriptions that say how what they get must look.
 //!
-//! Reading order: [`dissemination`] (subscriptions of all kinds), [`worker`] (a message; `ordered`: where its results
+//! Reading order: [`dissemination`] (subscriptions of all kinds; [`query`]: what their texts are), [`worker`] (a message; `ordered`: where its results
 //! are too many, or take too many steps, which `steps` counts), [`batch`] (many messages).
 //!
 //! It does not evaluate programs that have no shared plan ([`crate::engine::programs`]) nor find the messages that could
@@ -13,5 +13,6 @@
 pub mod batch;
 pub mod dissemination;
 mod ordered;
+pub mod query;
 mod steps;
 pub mod worker;

@@ -484,14 +484,8 @@ impl Serving {
         let gates = state.gate.state();
         self.gate_numbers.clear();
         self.undecided.clear();
-        // The engine counts matches of gates as matches; deliveries are counted instead.
-        let mut gate_stats = Stats::default();
         let view = View::of_index(&gates);
-        self.gate.run(view, parsed, &mut self.gate_numbers, &mut self.undecided, &mut gate_stats);
-        gate_stats.matches = 0;
-        gate_stats.verdicts = 0;
-        gate_stats.nodes = 0;
-        stats.add(&gate_stats);
+        self.gate.run(view, parsed, &mut self.gate_numbers, &mut self.undecided, stats);
         let ids = gates.ids();
         drop(gates);
         let number_of = |id: &str| id.parse().expect("gates are registered under numbers");

@@ -19,6 +19,7 @@ pub(crate) fn import(base: &Snapshot, nfa: &mut GrowingNfa) -> Result<Vec<Ending
     let from = base.nfa();
     let arrays = from.arrays;
     let names = base.symbols();
+    nfa.begin_growth();
     let symbol_of: Vec<u32> = (0..names.len() as u32)
         .map(|symbol| match symbol {
             0..FIRST_NAME => symbol,

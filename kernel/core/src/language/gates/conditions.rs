@@ -1,0 +1,312 @@
+//! What must be there for an expression to be true.
+//!
+//! Why each part is implied by what XQuery gives:
+//!
+//! - A comparison of a node with a string by `=` or `!=` is the same in XPath. By `<` it is of strings in XQuery and of
+//!   numbers in XPath: nothing is said of it but that both sides have an item.
+//! - A comparison of a node with a number casts to `xs:double`, which takes exponents, a plus sign and `INF`; XPath's
+//!   `number()` takes none of them. So `. > 5` becomes `. > 5`, or one of the letters without which no such number is
+//!   written. That makes five alternatives of one, and is done for so many comparisons; the others ask for the node
+//!   only.
+
+use super::formula::{Formula, call};
+use super::necessary::{Item, Necessary, Scope, is_empty_if_empty};
+use super::steps::{binary, compared, context_node, literal, number};
+use crate::language::comparison::Comparison;
+use crate::language::tree::{Expr as Condition, Operator};
+use crate::language::xquery::{Clause, Expr, ExprId, Function, Number, Program};
+
+/// The letters without which XPath's `number()` and the cast to `xs:double` give the same.
+const LETTERS_OF_DOUBLES: [&str; 4] = ["e", "E", "I", "+"];
+
+impl Necessary<'_> {
+    /// What must hold if the effective boolean value of an expression is true.
+    pub(super) fn truth(&mut self, id: ExprId, scope: Scope<'_>, context: Item) -> Formula {
+        self.within_limits(|walk| walk.truth_within(id, scope, context))
+    }
+
+    fn truth_within(&mut self, id: ExprId, scope: Scope<'_>, context: Item) -> Formula {
+        let program = self.program;
+        match program.expr(id) {
+            Expr::And(list) => {
+                let parts = program.list(list).iter();
+                let parts = parts.map(|&part| self.truth(part, scope, context));
+                Formula::all_of(parts.collect::<Vec<_>>())
+            }
+            Expr::Or(list) => {
+                let parts = program.list(list).iter();
+                let parts = parts.map(|&part| self.truth(part, scope, context));
+                Formula::any_of(parts.collect::<Vec<_>>())
+            }
+            Expr::Comparison { operator, is_value, left, right } => {
+                self.comparison(operator, is_value, [left, right], scope, context)
+            }
+            // `every` denies that some item does not.
+            Expr::Quantified { is_every: true, .. } => Formula::Unknown,
+            Expr::Quantified { bindings, condition, .. } => {
+                self.some(program.clauses(bindings), condition, scope, context)
+            }
+            Expr::Call(function, arguments) => {
+                self.truth_of_call(function, program.list(arguments), scope, context)
+            }
+            Expr::String(text) => of_constant(!program.text(text).is_empty()),
+            Expr::Number(number) => of_constant(!matches!(number.value(), 0.0)),
+            Expr::If { condition, then, otherwise } => {
+                let holds = self.truth(condition, scope, context);
+                let fails = holds.negated();
+                let then = self.truth(then, scope, context);
+                let otherwise = self.truth(otherwise, scope, context);
+                Formula::any_of([[holds, then], [fails, otherwise]].map(Formula::all_of))
+            }
+            // A node makes a sequence true.
+            _ => self.each(id, scope, context, &|_, item| match item {
+                Item::Node { is_value: false, .. } => Formula::True,
+                _ => Formula::Unknown,
+            }),
+        }
+    }
+
+    /// A call as a condition.
+    fn truth_of_call(
+        &mut self,
+        function: Function,
+        arguments: &[ExprId],
+        scope: Scope<'_>,
+        context: Item,
+    ) -> Formula {
+        match (function, arguments) {
+            (Function::True, _) => Formula::True,
+            (Function::False, _) => Formula::FALSE,
+            (Function::Not, &[argument]) => self.truth(argument, scope, context).negated(),
+            (Function::Empty, &[argument]) => self.gives(argument, scope, context).negated(),
+            // A number that is not 0 is true.
+            (Function::Exists | Function::Count, &[argument]) => {
+                self.gives(argument, scope, context)
+            }
+            (Function::Boolean, &[argument]) => self.truth(argument, scope, context),
+            (Function::Contains | Function::StartsWith | Function::EndsWith, &[whole, part]) => {
+                let name =
+                    if function == Function::StartsWith { "starts-with" } else { "contains" };
+                let Some(part) = text_literal(self.program, part) else { return Formula::Unknown };
+                let part = literal(part);
+                self.of_text(whole, scope, context, &|value| call(name, vec![value, part.clone()]))
+            }
+            (_, &[argument, ..]) if is_false_if_empty(function) => {
+                self.gives_unknown(argument, scope, context)
+            }
+            _ => Formula::Unknown,
+        }
+    }
+
+    /// A condition that no empty string fulfils, on the string value of an expression.
+    fn of_text(
+        &mut self,
+        mut id: ExprId,
+        scope: Scope<'_>,
+        context: Item,
+        condition: &dyn Fn(Condition) -> Condition,
+    ) -> Formula {
+        let program = self.program;
+        let mut calls = Vec::new();
+        while let Expr::Call(function, arguments) = program.expr(id)
+            && let Some(name) = name_of_text_function(function)
+            && let [first, rest @ ..] = program.list(arguments)
+        {
+            calls.push((name, rest));
+            id = *first;
+        }
+        let mut value = context_node();
+        for (name, rest) in calls.into_iter().rev() {
+            let mut arguments = vec![value];
+            for &argument in rest {
+                arguments.push(match program.expr(argument) {
+                    Expr::String(text) => literal(program.text(text)),
+                    Expr::Number(value) => number(value.value()),
+                    _ => return self.gives_unknown(id, scope, context),
+                });
+            }
+            value = call(name, arguments);
+        }
+        let condition = condition(value);
+        self.each(id, scope, context, &|_, item| match item {
+            // The first node is meant, so that one of them fulfils it: never all there is to say.
+            Item::Node { variable, .. } => {
+                Formula::Atom { variable, condition: condition.clone(), is_exact: false }
+            }
+            _ => Formula::Unknown,
+        })
+    }
+
+    /// `some` is a nested path.
+    fn some(
+        &mut self,
+        bindings: &[Clause],
+        condition: ExprId,
+        scope: Scope<'_>,
+        context: Item,
+    ) -> Formula {
+        match bindings.split_first() {
+            Some((&binding @ Clause::For { source, .. }, rest)) => {
+                self.each(source, scope, context, &|walk, item| {
+                    walk.bound(binding, scope, item, &|walk, inner| {
+                        walk.some(rest, condition, inner, context)
+                    })
+                })
+            }
+            _ => self.truth(condition, scope, context),
+        }
+    }
+
+    /// Some item of the left side compares so with some item of the right.
+    fn comparison(
+        &mut self,
+        operator: Comparison,
+        is_value: bool,
+        [left, right]: [ExprId; 2],
+        scope: Scope<'_>,
+        context: Item,
+    ) -> Formula {
+        if let Some(found) = self.counted(operator, left, right, scope, context) {
+            return found;
+        }
+        if let Some(found) = self.text_compared(operator, [left, right], scope, context) {
+            return found;
+        }
+        let found = self.each(left, scope, context, &|walk, left| {
+            walk.each(right, scope, context, &|walk, right| match (left, right) {
+                (Item::Node { .. }, _) => walk.against(left, operator, right),
+                (_, Item::Node { .. }) => walk.against(right, operator.flipped(), left),
+                _ => Formula::Unknown,
+            })
+        });
+        // A value comparison reads one item of each side, a general one all of them.
+        if is_value { Formula::all_of([found, Formula::Unknown]) } else { found }
+    }
+
+    /// `normalize-space(path) = "text"` and the like.
+    fn text_compared(
+        &mut self,
+        operator: Comparison,
+        [left, right]: [ExprId; 2],
+        scope: Scope<'_>,
+        context: Item,
+    ) -> Option<Formula> {
+        let program = self.program;
+        if operator != Comparison::Eq {
+            return None;
+        }
+        [(left, right), (right, left)].into_iter().find_map(|(side, text)| {
+            let Expr::Call(function, _) = program.expr(side) else { return None };
+            name_of_text_function(function)?;
+            let text = literal(text_literal(program, text)?);
+            let condition = |value| compared(value, Comparison::Eq, text.clone());
+            Some(self.of_text(side, scope, context, &condition))
+        })
+    }
+
+    /// `count(path) > n` and the like: at least one, if no less will do.
+    fn counted(
+        &mut self,
+        operator: Comparison,
+        left: ExprId,
+        right: ExprId,
+        scope: Scope<'_>,
+        context: Item,
+    ) -> Option<Formula> {
+        use Comparison::*;
+        let program = self.program;
+        let sides = (program.expr(left), program.expr(right));
+        let (arguments, number, operator) = match sides {
+            (Expr::Call(Function::Count, arguments), Expr::Number(Number::Integer(number))) => {
+                (arguments, number, operator)
+            }
+            (Expr::Number(Number::Integer(number)), Expr::Call(Function::Count, arguments)) => {
+                (arguments, number, operator.flipped())
+            }
+            _ => return None,
+        };
+        let &[path] = program.list(arguments) else { return None };
+        let given = self.gives(path, scope, context);
+        Some(match (operator, number) {
+            (Gt, 0) | (Ge, 1) | (Ne, 0) => given,
+            (Eq, 0) | (Lt, 1) | (Le, 0) => given.negated(),
+            (Eq | Gt | Ge, 1..) => Formula::all_of([given, Formula::Unknown]),
+            _ => Formula::Unknown,
+        })
+    }
+
+    /// A node compares so with an item.
+    fn against(&mut self, node: Item, operator: Comparison, item: Item) -> Formula {
+        let Item::Node { variable, .. } = node else { return Formula::Unknown };
+        match item {
+            Item::String(text) if matches!(operator, Comparison::Eq | Comparison::Ne) => {
+                let text = literal(self.program.text(text));
+                let condition = compared(context_node(), operator, text);
+                Formula::Atom { variable, condition, is_exact: true }
+            }
+            Item::Number(value) if value.is_finite() && self.casts_left > 0 => {
+                if self.is_casting_equalities && operator != Comparison::Eq {
+                    self.has_left_out = true;
+                    return Formula::Unknown;
+                }
+                self.casts_left -= 1;
+                let mut ways = vec![compared(context_node(), operator, number(value))];
+                let letters = LETTERS_OF_DOUBLES.map(literal).into_iter();
+                ways.extend(letters.map(|letter| call("contains", vec![context_node(), letter])));
+                let condition = binary(Operator::Or, ways);
+                Formula::Atom { variable, condition, is_exact: false }
+            }
+            _ => Formula::Unknown,
+        }
+    }
+}
+
+/// The characters of a literal string that has some.
+fn text_literal(program: &Program, id: ExprId) -> Option<&str> {
+    match program.expr(id) {
+        Expr::String(text) => Some(program.text(text)).filter(|text| !text.is_empty()),
+        _ => None,
+    }
+}
+
+fn of_constant(is_true: bool) -> Formula {
+    if is_true { Formula::True } else { Formula::FALSE }
+}
+
+/// Whether the value of a function is false if its first argument has no item.
+fn is_false_if_empty(function: Function) -> bool {
+    use Function::*;
+    let is_false = matches!(
+        function,
+        Count
+            | String
+            | StringLength
+            | NormalizeSpace
+            | UpperCase
+            | LowerCase
+            | Number
+            | Sum
+            | Name
+            | LocalName
+            | NamespaceUri
+            | Substring
+            | Translate
+    );
+    is_false || is_empty_if_empty(function)
+}
+
+/// The name of a function from one string or node to a string that XPath has too, with the same value.
+fn name_of_text_function(function: Function) -> Option<&'static str> {
+    Some(match function {
+        Function::String => "string",
+        Function::NormalizeSpace => "normalize-space",
+        Function::Substring => "substring",
+        Function::SubstringBefore => "substring-before",
+        Function::SubstringAfter => "substring-after",
+        Function::Translate => "translate",
+        Function::Name => "name",
+        Function::LocalName => "local-name",
+        Function::NamespaceUri => "namespace-uri",
+        _ => return None,
+    })
+}

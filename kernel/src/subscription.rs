@@ -1,0 +1,59 @@
+//! The compiler of subscriptions, as Python sees it: text in, data out.
+
+use crate::dissemination::deliver_of;
+use crate::query::{list, steps_of};
+use pathcast_core::language::choice::without_comments;
+use pathcast_core::language::compile::{CostClass, compile_gate, compile_query, cost_of_evaluated};
+use pathcast_core::language::gates::{can_be_delivered, condition_of};
+use pathcast_core::registry::delivery::dissemination::Deliver;
+use pathcast_core::registry::delivery::query::{Scope, SubscriptionQuery};
+use pathcast_core::registry::snapshot::NamespaceMap;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+/// A subscription as (kind, way, cost, alternatives, conjunctions, expression, reasons); None if its text is refused.
+///
+/// The way is "shared", "gated", "selecting" or "filtering", as `Dissemination.explain` tells it. A path is a
+/// list of steps, a reason (clause, offset in characters).
+#[pyfunction]
+pub fn compile_subscription<'py>(
+    py: Python<'py>,
+    text: &str,
+    namespaces: NamespaceMap,
+    deliver: &str,
+) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let (scope, deliver) = (Scope::new(namespaces), deliver_of(deliver)?);
+    let is_condition = deliver != Deliver::Fragment;
+    let Ok(query) = SubscriptionQuery::read(text, &scope, deliver) else { return Ok(None) };
+    let is_shared = query.is_shared(text, &scope, deliver);
+    let condition;
+    let (kind, own_way, compiled) = match &query {
+        SubscriptionQuery::XQuery(program) => {
+            if !can_be_delivered(program, is_condition) {
+                return Ok(None);
+            }
+            condition = condition_of(program, is_condition);
+            ("xquery", "gated", compile_gate(&condition, is_condition))
+        }
+        SubscriptionQuery::XPath(tree) => {
+            let Ok(compiled) = compile_query(tree) else { return Ok(None) };
+            ("xpath", if is_condition { "filtering" } else { "selecting" }, compiled)
+        }
+    };
+    let way = if is_shared { "shared" } else { own_way };
+    let is_evaluated = !is_shared && (own_way != "filtering" || compiled.expression.is_some());
+    let paths = &compiled.alternatives;
+    let cost = if is_evaluated { cost_of_evaluated(paths) } else { CostClass::Indexed };
+    let alternatives = list(py, paths, |path| steps_of(py, &path.steps))?;
+    let conjunctions = compiled.conjunctions();
+    let conjunctions =
+        list(py, &conjunctions, |paths| list(py, paths, |path| steps_of(py, &path.steps)))?;
+    let plain = without_comments(text);
+    let reasons = list(py, &compiled.reasons, |why| {
+        let before = plain.get(..why.offset as usize).unwrap_or_default();
+        (&why.text, before.chars().count()).into_pyobject(py)
+    })?;
+    let expression = &compiled.expression;
+    let found = (kind, way, cost.name(), alternatives, conjunctions, expression, reasons);
+    found.into_pyobject(py).map(Some)
+}
