@@ -13,7 +13,6 @@ from generators.query_text import random_query
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.peer import Settings
 from pathcast.dht.piece_cutting import PieceSettings
-from pathcast.dht.ring import CORRECT, Operations
 from pathcast_lab.sim import Faults
 from pathcast_lab.sim.filtering_world import FilteringWorld, LostMatch
 
@@ -195,9 +194,7 @@ def peers_of(world: FilteringWorld) -> list[FilteringPeer]:
     return [node for node in nodes if isinstance(node, FilteringPeer)]
 
 
-def split_world(
-    seed: int, settings: FilteringSettings, operations: Operations = CORRECT
-) -> FilteringWorld:
+def split_world(seed: int, settings: FilteringSettings) -> FilteringWorld:
     """A ring whose network is split for 5 to 60 s, and healed, while it is used all the time.
 
     By the seed, the sides are halves, the base and all others, one peer and all others, or three.
@@ -205,7 +202,7 @@ def split_world(
     way of any peer, has an outcome.
     """
     draw = random.Random(f"split {seed}")
-    ring = Settings(known_seconds=5.0, absent_seconds=120.0, operations=operations)
+    ring = Settings(known_seconds=5.0, absent_seconds=120.0)
     world = FilteringWorld.on_chord(seed, 14, settings, ring, UNKIND, ALPHABET.namespaces)
     world.ring.settle()
     stay, others = world.names[:11], world.names[11:]

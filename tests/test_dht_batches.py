@@ -27,7 +27,7 @@ from pathcast_papers.dht.state_ring import ALL_ELEMENTS
 
 def test_what_is_asked_together_is_answered_one_by_one() -> None:
     out: list[Effect] = []
-    asking = Asking(out, 1.0, 2)
+    asking = Asking(out, 1.0, 2, lambda _: None)
     timers: list[Callable[[], None]] = []
     gathering = Gathering(asking, lambda _, then: timers.append(then), 0.1)
     replies: dict[str, Reply | None] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,8 +32,8 @@ from pathcast.dht.peer import RingPeer, Settings
 from pathcast.dht.piece_messages import Lost, Match, Visit
 from pathcast.dht.piece_records import PieceLink, PieceRecord, Reads, decoded_piece, encoded_piece
 from pathcast.dht.restoring import Restoring
-from pathcast.dht.safeguards import RingSafeguards
 from pathcast_lab.sim import Faults
+from pathcast_lab.sim.ablations import AUTOMATON, without
 from pathcast_lab.sim.filtering_world import FilteringWorld, LostMatch
 from pathcast_lab.sim.static_ring import StaticPeer, StaticRing
 
@@ -82,11 +81,6 @@ def test_queries_are_soon_in_force_while_patient_peers_join() -> None:
         assert world.not_in_force() == []
 
 
-def lossy(is_on: bool) -> FilteringSettings:
-    """For worlds in which a record has one holder, who leaves or crashes."""
-    return FilteringSettings(SMALL, safeguards=RingSafeguards(keeps_doubt=is_on))
-
-
 @pytest.mark.parametrize(
     "seeds", [(0, 1, 1051), pytest.param(range(1000, 1100), marks=pytest.mark.nightly)]
 )
@@ -95,7 +89,7 @@ def test_what_nobody_holds_any_more_is_not_proved_and_then_restored(
 ) -> None:
     lost = matches = 0
     for seed in seeds:
-        world = churned(seed, lossy(True), copies=1)
+        world = churned(seed, FilteringSettings(SMALL), copies=1)
         below = [peer.substrate for peer in peers_of(world)]
         lost += sum(peer.restoring.lost for peer in below if isinstance(peer, RingPeer))
         world.check()
@@ -173,20 +167,19 @@ def test_an_arc_that_two_owners_lose_is_lost_twice() -> None:
 def test_what_is_lost_is_missed_silently_where_it_is_taken_for_empty() -> None:
     def is_lost(seed: int) -> bool:
         try:
-            churned(seed, lossy(False), copies=1).check()
+            churned(seed, FilteringSettings(SMALL), copies=1).check()
         except LostMatch:
             return True
         return False
 
-    assert any(is_lost(seed) for seed in (4, 5, 0, 1, 2, 3))
+    with without("keeps_doubt"):
+        assert any(is_lost(seed) for seed in (4, 5, 0, 1, 2, 3))
 
 
 @pytest.mark.parametrize("is_on", [True, False])
 def test_a_query_that_is_new_meets_no_publication_that_is_over(is_on: bool) -> None:
     """A visit that is done late finds the query, and cannot know that it was asked since."""
-    world = FilteringWorld.on_static_ring(
-        1, 6, FilteringSettings(safeguards=RingSafeguards(asks_publisher=is_on))
-    )
+    world = FilteringWorld.on_static_ring(1, 6, FilteringSettings())
     world.publish("p0", MESSAGES[0])
     world.run(3)
     world.subscribe("p1", "s", "/a/b")
@@ -202,8 +195,11 @@ def test_a_query_that_is_new_meets_no_publication_that_is_over(is_on: bool) -> N
         for registration in entries
     ]
     late = Match(publication.outcome.publication, registration, "p0")
-    world.network.call("p1", lambda peer, now: peer.receive("p2", Ask(1 << 40, None, late), now))
-    world.run(3)
+    with without(*([] if is_on else ["asks_publisher"])):
+        world.network.call(
+            "p1", lambda peer, now: peer.receive("p2", Ask(1 << 40, None, late), now)
+        )
+        world.run(3)
     if is_on:
         world.check()
     else:
@@ -271,12 +267,7 @@ def pieces_of(peer: FilteringPeer) -> dict[str, PieceRecord]:
 @pytest.mark.parametrize("is_on", [True, False])
 def test_what_a_dead_peer_held_is_reported_as_not_proved(is_on: bool) -> None:
     """Nothing is copied on a ring that never changes: what is lost must have a name."""
-    settings = FilteringSettings(
-        patience_seconds=0.5,
-        patience_tries=3,
-        tries=3,
-        safeguards=RingSafeguards(counts_credits=is_on),
-    )
+    settings = FilteringSettings(patience_seconds=0.5, patience_tries=3, tries=3)
     link = PieceLink("start/a/b", Reads((), 0))
     records = {
         "start": encoded_piece(PieceRecord(links={"start/a/b": link})),
@@ -292,8 +283,9 @@ def test_what_a_dead_peer_held_is_reported_as_not_proved(is_on: bool) -> None:
     world.run(4)
     assert world.not_in_force() == []
     world.network.crash(dead)
-    world.publish(alive, MESSAGES[0])
-    world.run(20)
+    with without(*([] if is_on else ["counts_credits"])):
+        world.publish(alive, MESSAGES[0])
+        world.run(20)
     if is_on:
         world.check()
         for one in world.publications:
@@ -307,5 +299,5 @@ def test_what_a_dead_peer_held_is_reported_as_not_proved(is_on: bool) -> None:
 def test_every_safeguard_is_among_those_that_are_missed() -> None:
     here = Path(__file__)
     tests = here.read_text() + here.with_name("test_dht_pieces.py").read_text()
-    for field in fields(RingSafeguards):
-        assert f"{field.name}=is_on" in tests or f'"{field.name}"' in tests
+    for name in AUTOMATON:
+        assert f'"{name}"' in tests

@@ -51,20 +51,16 @@ from pathcast.dht.piece_records import (
     with_entry,
 )
 from pathcast.dht.publishing import PublicationOutcome
-from pathcast.dht.safeguards import RingSafeguards
 from pathcast.errors import PeerError
 from pathcast.message import parse_message
 from pathcast.protocol import Deliver, Effect, Send, Wake
+from pathcast_lab.sim.ablations import without
 from pathcast_lab.sim.filtering_world import FilteringWorld
 from pathcast_lab.sim.static_ring import StaticPeer, StaticRing
 
 
-def in_pieces(
-    safeguards: RingSafeguards | None = None, gather_seconds: float | None = None
-) -> FilteringSettings:
-    return FilteringSettings(
-        SMALL, gather_seconds=gather_seconds, safeguards=safeguards or RingSafeguards()
-    )
+def in_pieces(gather_seconds: float | None = None) -> FilteringSettings:
+    return FilteringSettings(SMALL, gather_seconds=gather_seconds)
 
 
 def cuts(world: FilteringWorld) -> int:
@@ -111,8 +107,8 @@ def test_no_match_is_lost_while_queries_come_and_go(seeds: Sequence[int]) -> Non
 
 @pytest.mark.parametrize("safeguard", ["passes_on", "waits_for_readers", "tells_once"])
 def test_a_safeguard_is_missed(safeguard: str) -> None:
-    safeguards = replace(RingSafeguards(), **{safeguard: False})
-    assert any(is_missed(seed, in_pieces(safeguards)) for seed in range(40))
+    with without(safeguard):
+        assert any(is_missed(seed, in_pieces()) for seed in range(40))
 
 
 def test_a_seed_gives_the_same_run_in_another_process() -> None:
@@ -209,8 +205,9 @@ def replace_events(events: Events) -> RunPieces:
 
 @pytest.mark.parametrize("is_on", [True, False])
 def test_a_piece_that_is_not_there_yet_is_waited_for(is_on: bool) -> None:
-    peer = alone(in_pieces(RingSafeguards(waits_for_pieces=is_on)))
-    effects = peer.receive("q", Ask(1, None, entered("start/a/b", "start/a/b", 2)), 0.0)
+    peer = alone(in_pieces())
+    with without(*([] if is_on else ["waits_for_pieces"])):
+        effects = peer.receive("q", Ask(1, None, entered("start/a/b", "start/a/b", 2)), 0.0)
     empty = Ran("m", {"start/a/b": (2,)}, {}, 1, 1, ())
     assert said(effects) == ([] if is_on else [empty])
     ask(peer, TakePiece("start/a/b", NEW))
@@ -219,12 +216,13 @@ def test_a_piece_that_is_not_there_yet_is_waited_for(is_on: bool) -> None:
 
 @pytest.mark.parametrize("is_on", [True, False])
 def test_a_query_that_was_removed_does_not_come_back(is_on: bool) -> None:
-    peer = alone(in_pieces(RingSafeguards(remembers_removals=is_on)))
+    peer = alone(in_pieces())
     asked = IndexQuery("start/a/b", ENTRY, 1)
     ask(peer, asked)
     ask(peer, RemoveQuery("start/a/b", "r", "q", 2))
-    # An earlier try, held up.
-    ask(peer, msgspec.structs.replace(asked, attempt=0))
+    with without(*([] if is_on else ["remembers_removals"])):
+        # An earlier try, held up.
+        ask(peer, msgspec.structs.replace(asked, attempt=0))
     assert list(kept(peer, "start").entries) == ([] if is_on else ["start/a/b"])
 
 

@@ -13,7 +13,7 @@ from pathcast.dht.asking import Asking
 from pathcast.dht.filtering import FilteringSettings
 from pathcast.dht.messages import Answer, Done, ExpelMember, Member, Missing, Read, Renew
 from pathcast.dht.peer import Settings
-from pathcast.dht.ring import Operations
+from pathcast_lab.sim.ablations import without
 from pathcast_lab.sim.filtering_world import FilteringWorld, LostMatch
 from pathcast_lab.sim.ring_world import BrokenRing, RingWorld
 
@@ -62,11 +62,12 @@ def test_a_ring_that_was_split_is_one_again_and_has_missed_nothing(seeds: Sequen
 def test_a_split_is_not_survived_where_who_is_silent_is_dead() -> None:
     def is_survived(seed: int) -> bool:
         try:
-            return is_healed(split_world(seed, settings_of(seed), Operations(ask_base=False)))
+            return is_healed(split_world(seed, settings_of(seed)))
         except (LostMatch, BrokenRing):
             return False
 
-    assert not all(is_survived(seed) for seed in range(4))
+    with without("ask_base"):
+        assert not all(is_survived(seed) for seed in range(4))
 
 
 def ring_of(count: int, settings: Settings | None = None) -> RingWorld:
@@ -142,7 +143,7 @@ def test_a_process_that_ended_takes_along_the_lives_that_were_asked_and_no_other
     """The next process of a peer is asked before there is a connection to it."""
     judged: list[Member] = []
     replies: list[object] = []
-    asking = Asking([], 0.1, 1, judge=judged.append, stays={Member("base", 0)})
+    asking = Asking([], 0.1, 1, judged.append, stays={Member("base", 0)})
     old, new = Member("x", 7), Member("x", 8)
     for member in (old, Member("base", 0)):
         asking.ask(member, Read(), replies.append)

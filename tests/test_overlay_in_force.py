@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -11,8 +10,8 @@ import pytest
 pytest.importorskip("msgspec")
 
 from pathcast.overlay.broker_settings import Trees
-from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 from pathcast_lab.sim import Faults, Step
+from pathcast_lab.sim.ablations import without
 from pathcast_lab.sim.broker_scenarios import random_scenario
 from pathcast_lab.sim.broker_world import BrokerWorld, Scenario, Violation
 
@@ -54,9 +53,9 @@ def test_an_id_that_comes_back_is_in_force_when_its_own_change_is_settled(
 
 def test_an_acknowledgement_of_a_former_life_is_missed() -> None:
     """The change of the first life is settled at 9 s; the second reaches the root after that."""
-    without = replace(ALL, tickets=False)
-    with pytest.raises(Violation, match=r"m\d+ .* was not delivered for s "):
-        BrokerWorld(changes_its_mind(8.8, "a1"), 1, safeguards=without).run()
+    lost = pytest.raises(Violation, match=r"m\d+ .* was not delivered for s ")
+    with without("tickets"), lost:
+        BrokerWorld(changes_its_mind(8.8, "a1"), 1).run()
 
 
 def test_changes_that_nobody_is_told_of_are_not_remembered_one_by_one() -> None:
@@ -87,10 +86,10 @@ def half_of_the_numbers(draw: random.Random) -> str:
     return " ".join(map(str, draw.sample(range(20), 10)))
 
 
-def lost(seeds: range, safeguards: BrokerSafeguards = ALL) -> bool:
+def lost(seeds: range) -> bool:
     for seed in seeds:
         try:
-            BrokerWorld(wavering_scenario(seed), seed, safeguards=safeguards).run()
+            BrokerWorld(wavering_scenario(seed), seed).run()
         except Violation:
             return True
     return False
@@ -98,7 +97,8 @@ def lost(seeds: range, safeguards: BrokerSafeguards = ALL) -> bool:
 
 def test_subscribers_who_change_their_mind_miss_nothing() -> None:
     assert not lost(range(20))
-    assert lost(range(20), replace(ALL, tickets=False)), "the seeds do not reach it"
+    with without("tickets"):
+        assert lost(range(20)), "the seeds do not reach it"
 
 
 @pytest.mark.nightly

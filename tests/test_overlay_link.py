@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator
-from dataclasses import fields, replace
 
 import pytest
 
@@ -22,8 +21,8 @@ from pathcast.overlay.messages import (
     decoded,
     encoded,
 )
-from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 from pathcast.transport.connection import BESIDE_BYTES_MAX
+from pathcast_lab.sim.ablations import without
 
 LENGTHS = [10, 30_000, 30_000, 30_000, 30_000, 1, 60_000, 65_000, 2, 3] * 3
 
@@ -35,9 +34,8 @@ def numbers(start: int) -> Iterator[int]:
 class Pair:
     """Two ends, and everything that was ever sent between them: nothing is too old to arrive."""
 
-    def __init__(self, seed: int, safeguards: BrokerSafeguards = ALL) -> None:
+    def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
-        self.safeguards = safeguards
         self.settings = LinkSettings(window_frames=4, frame_payloads_max=2)
         self.lives = itertools.count(1)
         self.now = 0.0
@@ -48,9 +46,7 @@ class Pair:
         self.said = itertools.count(1)
 
     def begun(self) -> NeighbourLink:
-        return NeighbourLink(
-            numbers(next(self.lives) * 1_000_000_000), self.settings, self.safeguards
-        )
+        return NeighbourLink(numbers(next(self.lives) * 1_000_000_000), self.settings)
 
     def flush(self) -> None:
         for n, end in enumerate(self.ends):
@@ -89,8 +85,8 @@ class Pair:
                 assert got == said[: len(got)], (got, said)
 
 
-def run(seed: int, safeguards: BrokerSafeguards = ALL) -> None:
-    pair = Pair(seed, safeguards)
+def run(seed: int) -> None:
+    pair = Pair(seed)
     draw = pair.draw
     for _ in range(250):
         pair.flush()
@@ -122,9 +118,9 @@ def run(seed: int, safeguards: BrokerSafeguards = ALL) -> None:
         assert pair.got[n][-1] == pair.sent[1 - n][-1], "something of the last session is missing"
 
 
-def run_all(seeds: range, safeguards: BrokerSafeguards = ALL) -> None:
+def run_all(seeds: range) -> None:
     for seed in seeds:
-        run(seed, safeguards)
+        run(seed)
 
 
 @pytest.mark.parametrize("seeds", [range(n, n + 50) for n in range(0, 200, 50)])
@@ -141,10 +137,8 @@ def test_what_comes_is_what_was_said_at_length() -> None:
 
 @pytest.mark.parametrize("name", ["sessions", "resend", "deduplicate", "order"])
 def test_each_safeguard_of_a_link_is_missed(name: str) -> None:
-    assert name in {field.name for field in fields(ALL)}
-    broken = replace(ALL, **{name: False})
-    with pytest.raises((AssertionError, StopIteration, PeerError)):
-        run_all(range(300), broken)
+    with without(name), pytest.raises((AssertionError, StopIteration, PeerError)):
+        run_all(range(300))
 
 
 def test_a_frame_is_no_longer_than_one_long_payload_or_the_bound() -> None:

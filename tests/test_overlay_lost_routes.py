@@ -6,16 +6,14 @@ checks at the end of every run: nothing lost, foreign, twice or stale, and nobod
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 pytest.importorskip("msgspec")
 
 from pathcast.overlay.broker_settings import Trees
 from pathcast.overlay.messages import Interest, SessionFrame
-from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 from pathcast_lab.sim import Faults, Step
+from pathcast_lab.sim.ablations import without
 from pathcast_lab.sim.broker_world import BrokerWorld, Scenario, Violation
 
 CHAIN = (("a", "b"), ("b", "c"), ("c", "d"))
@@ -26,13 +24,12 @@ def run(
     *steps: Step,
     links: tuple[tuple[str, str], ...] = CHAIN,
     seed: int = 1,
-    safeguards: BrokerSafeguards = ALL,
     trees: Trees = "spanning",
     quiet_seconds: float = 15.0,
 ) -> BrokerWorld:
     names = tuple(sorted({name for link in links for name in link}))
     scenario = Scenario(names, links, steps, quiet_seconds, trees)
-    return BrokerWorld(scenario, seed, safeguards=safeguards).run()
+    return BrokerWorld(scenario, seed).run()
 
 
 def got(world: BrokerWorld, subscription: str) -> list[bytes]:
@@ -211,7 +208,7 @@ def test_rmw_zenoh_976_a_late_subscriber_behind_an_older_publisher() -> None:
     assert got(world, "s") == [b"1"], "what all had had before it came is not for it"
 
 
-def a_host_without_a_past(happens: str, safeguards: BrokerSafeguards = ALL) -> BrokerWorld:
+def a_host_without_a_past(happens: str) -> BrokerWorld:
     """Subscribes while it begins to follow a root whose log all members have had.
 
     Its subscription is in force before the root tells it where the log begins.
@@ -227,7 +224,6 @@ def a_host_without_a_past(happens: str, safeguards: BrokerSafeguards = ALL) -> B
         *begin[happens],
         Step(8.02, "subscribe", (host, "s", "a1")),
         Step(14.0, "publish", ("a", "1")),
-        safeguards=safeguards,
     )
 
 
@@ -243,8 +239,8 @@ def test_a_subscriber_is_told_of_no_loss_of_before_it_subscribed(happens: str) -
 
 @PASTS
 def test_it_would_be_told_of_what_all_members_had_had(happens: str) -> None:
-    with pytest.raises(Violation, match="there is no reason"):
-        a_host_without_a_past(happens, replace(ALL, had=False))
+    with without("had"), pytest.raises(Violation, match="there is no reason"):
+        a_host_without_a_past(happens)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -265,8 +261,8 @@ def test_dps_1_is_missed_without_resending() -> None:
         Step(3.0, "subscribe", ("d", "s", "a1")),
         Step(20.0, "publish", ("a", "1")),
     )
-    with pytest.raises(Violation):
-        run(*steps, safeguards=replace(ALL, resend=False))
+    with without("resend"), pytest.raises(Violation):
+        run(*steps)
 
 
 def test_messages_under_way_while_the_tree_changes_are_neither_lost_nor_doubled() -> None:

@@ -6,8 +6,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
 
@@ -26,9 +25,9 @@ from pathcast.overlay.broker_settings import Trees
 from pathcast.overlay.content import Content, DeliveryProfile, Results
 from pathcast.overlay.interest import EXACT, Policy
 from pathcast.overlay.messages import Forward, SessionFrame, SessionHello, decoded, encoded
-from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 from pathcast.overlay.xml_content import XmlInterests, xml_content
 from pathcast_lab.sim import Step, shrunk
+from pathcast_lab.sim.ablations import OVERLAY, without
 from pathcast_lab.sim.broker_model import BrokerModel, Publish, Subscribe
 from pathcast_lab.sim.broker_scenarios import connection_faults, random_scenario
 from pathcast_lab.sim.broker_world import BrokerWorld, Scenario, Violation
@@ -44,6 +43,7 @@ TRIED_ELSEWHERE = {
     "had",
     "known",
     "lapse",
+    "left",
     "lives",
     "numbers",
     "settle",
@@ -65,14 +65,13 @@ def busy_scenario(seed: int) -> Scenario:
 
 def failing_seed(
     seeds: range,
-    safeguards: BrokerSafeguards = ALL,
     content: Content = TOY,
     scenario: Callable[[int], Scenario] = random_scenario,
 ) -> int | None:
     """The first seed of which a run breaks an invariant."""
     for seed in seeds:
         try:
-            BrokerWorld(scenario(seed), seed, content=content, safeguards=safeguards).run()
+            BrokerWorld(scenario(seed), seed, content=content).run()
         except Violation:
             return seed
     return None
@@ -252,10 +251,10 @@ def test_a_network_of_many_brokers_is_one_process(first: int) -> None:
         BrokerWorld(scenario, seed).run()
 
 
-@pytest.mark.parametrize("name", sorted({field.name for field in fields(ALL)} - TRIED_ELSEWHERE))
+@pytest.mark.parametrize("name", sorted(OVERLAY.keys() - TRIED_ELSEWHERE))
 def test_each_safeguard_is_missed(name: str) -> None:
-    without = replace(ALL, **{name: False})
-    assert failing_seed(range(120), without, scenario=busy_scenario) is not None
+    with without(name):
+        assert failing_seed(range(120), scenario=busy_scenario) is not None
 
 
 def test_what_an_entry_covers_is_missed_when_it_is_forgotten() -> None:
@@ -288,8 +287,9 @@ def test_a_host_is_known_to_all_members_before_it_acknowledges() -> None:
 
 
 def test_that_safeguard_is_missed() -> None:
-    with pytest.raises(Violation, match=r"m0 .* was not delivered for s "):
-        BrokerWorld(joined_during_a_partition(), 1, safeguards=replace(ALL, known=False)).run()
+    lost = pytest.raises(Violation, match=r"m0 .* was not delivered for s ")
+    with without("known"), lost:
+        BrokerWorld(joined_during_a_partition(), 1).run()
 
 
 LINE = (("a", "b"), ("b", "c"))
@@ -322,9 +322,9 @@ def test_every_order_in_which_a_message_is_cut_and_its_cut_undone(trees: Trees) 
 
 
 def test_some_order_gives_a_subscription_what_was_cut_before_it_was_known() -> None:
-    heedless = replace(ALL, consider=False)
-    with pytest.raises(WrongOrder, match=r"s2 is given \(b'1', b'm1'\) of \(b'1', b'2', b'm1'\)"):
-        explore(BrokerModel(LINE, list(ONE_AFTER_THE_OTHER), safeguards=heedless))
+    wrong = r"s2 is given \(b'1', b'm1'\) of \(b'1', b'2', b'm1'\)"
+    with without("consider"), pytest.raises(WrongOrder, match=wrong):
+        explore(BrokerModel(LINE, list(ONE_AFTER_THE_OTHER)))
 
 
 @pytest.mark.nightly
@@ -359,9 +359,8 @@ def test_every_order_with_a_session_that_ends(trees: Trees, reset: tuple[str, st
 
 def test_an_acknowledgement_that_does_not_wait_is_found_by_some_order() -> None:
     todo = [TWO_AND_TWO[1], TWO_AND_TWO[3]]
-    model = BrokerModel(LINE, todo, safeguards=replace(ALL, settle=False))
-    with pytest.raises(WrongOrder, match="is lost to"):
-        explore(model)
+    with without("settle"), pytest.raises(WrongOrder, match="is lost to"):
+        explore(BrokerModel(LINE, todo))
 
 
 def test_a_seed_gives_the_same_run_in_another_process() -> None:
@@ -388,15 +387,21 @@ def test_a_seed_gives_the_same_run_in_another_process() -> None:
     assert len(runs) == 1
 
 
+@pytest.fixture
+def without_resync() -> Iterator[None]:
+    with without("resync"):
+        yield
+
+
+@pytest.mark.usefixtures("without_resync")
 def test_a_run_that_fails_is_told_with_its_steps_and_shrinks() -> None:
-    broken = replace(ALL, resync=False)
-    seed = failing_seed(range(40), broken)
+    seed = failing_seed(range(40))
     assert seed is not None
     scenario = random_scenario(seed)
 
     def fails(steps: Sequence[Step]) -> bool:
         try:
-            BrokerWorld(scenario.with_steps(steps), seed, safeguards=broken).run()
+            BrokerWorld(scenario.with_steps(steps), seed).run()
         except Violation:
             return True
         return False
@@ -405,7 +410,7 @@ def test_a_run_that_fails_is_told_with_its_steps_and_shrinks() -> None:
     assert len(few) < len(scenario.steps) / 3
     assert fails(few)
     with pytest.raises(Violation) as violation:
-        BrokerWorld(scenario.with_steps(few), seed, safeguards=broken).run()
+        BrokerWorld(scenario.with_steps(few), seed).run()
     told = str(violation.value)
     assert f"seed {seed}" in told
     assert str(few[0]) in told

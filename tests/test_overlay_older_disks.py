@@ -24,8 +24,8 @@ from pathcast.overlay.lives import (
     life_at,
 )
 from pathcast.overlay.local_queries import KeptCursor
-from pathcast.overlay.safeguards import ALL
 from pathcast_lab.sim import Step
+from pathcast_lab.sim.ablations import without
 from pathcast_lab.sim.broker_scenarios import connection_faults, random_faults, random_scenario
 from pathcast_lab.sim.broker_world import BrokerWorld, Scenario, Violation
 from pathcast_lab.sim.faults import Faults
@@ -260,8 +260,8 @@ def test_what_was_had_of_a_history_that_was_left_does_not_come_again(what: objec
         got = world.deliveries["s"]
         assert len(got) == len(set(got))
         assert got[-5:] == list(world.accepted)[-5:]
-        with pytest.raises(Violation, match="came twice"):
-            BrokerWorld(what(), seed, safeguards=replace(ALL, left=False)).run()
+        with without("left"), pytest.raises(Violation, match="came twice"):
+            BrokerWorld(what(), seed).run()
 
 
 def test_a_message_comes_again_after_a_notice_where_no_process_can_know() -> None:
@@ -280,8 +280,8 @@ def test_a_message_comes_again_after_a_notice_where_no_process_can_know() -> Non
 )
 def test_each_safeguard_against_older_disks_is_missed(name: str, what: object) -> None:
     assert callable(what)
-    with pytest.raises(Violation):
-        BrokerWorld(what(), 1, safeguards=replace(ALL, **{name: False})).run()
+    with without(name), pytest.raises(Violation):
+        BrokerWorld(what(), 1).run()
 
 
 @pytest.mark.parametrize("restarts", [False, True])

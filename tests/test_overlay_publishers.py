@@ -17,8 +17,8 @@ from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.broker_settings import ProtocolSettings
 from pathcast.overlay.messages import SourceEntry, StreamMessage
 from pathcast.overlay.publishers import Logged, Numbered, PublishedMessage, Publishers
-from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 from pathcast.protocol import Effect, Forget, Save
+from pathcast_lab.sim.ablations import without
 from pathcast_lab.sim.toy_content import TOY
 
 MESSAGES = 40
@@ -31,18 +31,15 @@ class Root:
         taken: What it ever had in its log on disk, in order.
     """
 
-    def __init__(self, safeguards: BrokerSafeguards = ALL) -> None:
+    def __init__(self) -> None:
         self.disk: dict[str, bytes] = {}
         self.taken: list[str] = []
         self._lives = 0
-        self._safeguards = safeguards
         self.start()
 
     def start(self) -> None:
         self._lives += 1
-        self.node = BrokerNode(
-            "a", {}, TOY, dict(self.disk), self._lives, safeguards=self._safeguards
-        )
+        self.node = BrokerNode("a", {}, TOY, dict(self.disk), self._lives)
         self.do(self.node.start(float(self._lives)))
 
     def do(self, effects: Sequence[Effect]) -> None:
@@ -84,10 +81,10 @@ def publish(root: Root, chance: random.Random, publisher: str, ids: Sequence[str
             sure = len(ids)
 
 
-def history(seed: int, safeguards: BrokerSafeguards = ALL) -> tuple[list[str], list[list[str]]]:
+def history(seed: int) -> tuple[list[str], list[list[str]]]:
     """What two publishers, one after the other and back, left in the log; what they wanted."""
     chance = random.Random(seed)
-    root = Root(safeguards)
+    root = Root()
     root.do(root.node.register_source("s", SourceEntry(), 0.0))
     wanted = [[f"{name}{number}" for number in range(MESSAGES)] for name in "pq"]
     for upto in (MESSAGES // 2, MESSAGES):
@@ -104,12 +101,13 @@ def test_each_is_taken_once_and_in_order_whatever_is_killed(seed: int) -> None:
 
 
 def test_without_numbers_some_are_taken_twice() -> None:
-    taken, wanted = history(0, BrokerSafeguards(numbers=False))
+    with without("numbers"):
+        taken, wanted = history(0)
     assert len(taken) > len(set(taken)) == sum(map(len, wanted))
 
 
 def test_of_a_call_all_are_taken_or_none_and_each_number_once() -> None:
-    root = Root(ALL)
+    root = Root()
     root.do(root.node.register_source("s", SourceEntry(), 0.0, owner="ann"))
     broker = root.node.broker
     numbers = [1, 2, 2, 3, 1]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -25,10 +24,10 @@ from pathcast.overlay.content import LOCAL, DeliveryProfile, Results, Sent, Verd
 from pathcast.overlay.cutting import WHOLE, EntryNeeds, LinkCuts, ToldCuts, cut_entry, needs_in
 from pathcast.overlay.local_plan import XmlProfiles
 from pathcast.overlay.messages import Forward, SessionFrame
-from pathcast.overlay.safeguards import ALL
 from pathcast.overlay.xml_content import XmlInterests, xml_content
 from pathcast.workload.documents import generate_documents
 from pathcast.workload.domains import DOMAINS
+from pathcast_lab.sim.ablations import without
 from pathcast_lab.sim.broker_model import BrokerModel, Publish, Subscribe
 from pathcast_lab.sim.broker_scenarios import random_scenario, stepped_toy_profile
 from pathcast_lab.sim.broker_world import BrokerWorld, Scenario, Violation
@@ -79,12 +78,12 @@ def test_a_network_that_restructures_messages_is_one_process_at_length(first: in
 
 @pytest.mark.parametrize("name", ["steps", "consider"])
 def test_what_keeps_it_right_is_missed(name: str) -> None:
-    without = replace(ALL, **{name: False})
-    for seed in range(120):
-        try:
-            BrokerWorld(busy_scenario(seed), seed, safeguards=without).run()
-        except Violation:
-            return
+    with without(name):
+        for seed in range(120):
+            try:
+                BrokerWorld(busy_scenario(seed), seed).run()
+            except Violation:
+                return
     pytest.fail("no seed misses it")
 
 
@@ -101,9 +100,8 @@ def test_every_order_in_which_steps_are_found_and_found_to_be_too_many() -> None
 
 @pytest.mark.parametrize("name", ["steps", "consider"])
 def test_some_order_shows_what_keeps_it_right(name: str) -> None:
-    without = replace(ALL, **{name: False})
-    with pytest.raises(WrongOrder, match="is given"):
-        explore(BrokerModel(LINE, list(STEPPED), safeguards=without))
+    with without(name), pytest.raises(WrongOrder, match="is given"):
+        explore(BrokerModel(LINE, list(STEPPED)))
 
 
 @pytest.mark.nightly

@@ -16,8 +16,8 @@ from pathcast.overlay.link import LinkSettings
 from pathcast.overlay.messages import Trimmed
 from pathcast.overlay.publishers import PublishedMessage
 from pathcast.overlay.retention import Retention
-from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 from pathcast_lab.sim import Faults, Step
+from pathcast_lab.sim.ablations import without
 from pathcast_lab.sim.broker_scenarios import absent_scenario
 from pathcast_lab.sim.broker_world import BrokerWorld, Scenario, Violation
 
@@ -34,7 +34,6 @@ def published(begins: float, count: int, apart: float = 0.2) -> list[Step]:
 def run(
     *steps: Step,
     broker: ProtocolSettings = FEW,
-    safeguards: BrokerSafeguards = ALL,
     may_lapse: bool = True,
     trees: Trees = "spanning",
 ) -> BrokerWorld:
@@ -46,8 +45,7 @@ def run(
     ordered = sorted([*begin, *steps], key=lambda step: step.at)
     scenario = Scenario(tuple("abcd"), LINE, tuple(ordered), trees=trees)
     settings = NodeSettings(broker)
-    world = BrokerWorld(scenario, 1, safeguards=safeguards, settings=settings, may_lapse=may_lapse)
-    return world.run()
+    return BrokerWorld(scenario, 1, settings=settings, may_lapse=may_lapse).run()
 
 
 def lapsed(world: BrokerWorld, host: str) -> list[tuple[str, int, int, int]]:
@@ -84,8 +82,8 @@ def test_one_that_is_away_stops_nobody_and_is_told_what_it_missed(trees: Trees) 
 
 
 def test_without_being_told_it_would_miss_them_in_silence() -> None:
-    with pytest.raises(Violation, match=r"was not delivered for at d "):
-        run(*absence(), safeguards=replace(ALL, lapse=False))
+    with without("lapse"), pytest.raises(Violation, match=r"was not delivered for at d "):
+        run(*absence())
 
 
 def test_nobody_who_is_there_lapses() -> None:
@@ -208,16 +206,13 @@ SETTINGS = {
 def missed(
     seeds: Sequence[int],
     settings: NodeSettings,
-    safeguards: BrokerSafeguards = ALL,
     older: float = 0.0,
 ) -> int:
     count = 0
     for seed in seeds:
         disasters = 0.4 if older else 0.1
         scenario = absent_scenario(seed, messages=30, disasters=disasters, older=older)
-        world = BrokerWorld(
-            scenario, seed, settings=settings, safeguards=safeguards, may_lapse=True
-        )
+        world = BrokerWorld(scenario, seed, settings=settings, may_lapse=True)
         count += world.run().missed
     return count
 
@@ -229,8 +224,8 @@ def test_every_delivery_is_made_or_its_subscriber_is_told(name: str) -> None:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_some_seed_misses_that_they_are_told(name: str) -> None:
-    with pytest.raises(Violation, match="was not delivered"):
-        missed(range(40), SETTINGS[name], replace(ALL, lapse=False))
+    with without("lapse"), pytest.raises(Violation, match="was not delivered"):
+        missed(range(40), SETTINGS[name])
 
 
 def test_nothing_is_lost_silently_where_disks_are_older_as_well() -> None:

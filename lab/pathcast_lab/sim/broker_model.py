@@ -17,7 +17,6 @@ from pathcast.overlay.broker_settings import ProtocolSettings, Trees
 from pathcast.overlay.content import Content, DeliveryProfile
 from pathcast.overlay.deliveries import InboxDelivery, InForce
 from pathcast.overlay.messages import Payload, SourceEntry
-from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 from pathcast.protocol import Deliver
 from pathcast_lab.sim.from_scratch import from_scratch
 from pathcast_lab.sim.toy_content import TOY, results
@@ -72,7 +71,6 @@ class BrokerModel:
         links: Between which brokers.
         todo: Subscriptions and messages.
         resets: Links whose session may end once, at any moment, with all that is on the way.
-        safeguards: For tests.
         trees: See `ProtocolSettings`.
         defers: Local queries are run at any moment; else as soon as there is something to be run.
         part_bytes: See there.
@@ -85,7 +83,6 @@ class BrokerModel:
     links: tuple[tuple[str, str], ...]
     todo: list[Subscribe | Publish]
     resets: list[tuple[str, str]] = field(default_factory=list)
-    safeguards: BrokerSafeguards = ALL
     trees: Trees = "spanning"
     defers: bool = False
     part_bytes: int = ProtocolSettings().part_bytes
@@ -112,7 +109,6 @@ class BrokerModel:
                 partial(self._has_room, name),
                 names,
                 ProtocolSettings(self.trees, part_bytes=self.part_bytes),
-                self.safeguards,
             )
         self.on_the_way = {pair: deque() for a, b in self.links for pair in ((a, b), (b, a))}
         for broker in self.brokers.values():

@@ -38,7 +38,6 @@ from pathcast.overlay.content import Content, DeliveryProfile, Results
 from pathcast.overlay.deliveries import InboxDelivery, InForce, Lapsed, NeighbourRefused
 from pathcast.overlay.local_queries import KeptCursor
 from pathcast.overlay.messages import SourceEntry
-from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 from pathcast.overlay.subscriptions import HostedSubscription
 from pathcast.overlay.trees import (
     broadcast_tree,
@@ -157,7 +156,6 @@ class BrokerWorld:
         results: The single process: what a message gives a profile, nothing if it does not satisfy
             it.
         profile: Makes a profile of the text in a step.
-        safeguards: For tests.
         settings: Of all brokers; trees are the scenario's.
         may_lapse: Whether brokers are away beyond retention, so that messages are given up for
             them. If not, only those that were expelled miss any.
@@ -171,7 +169,6 @@ class BrokerWorld:
     content: Content = TOY
     results: Callable[[bytes, str], Results] = results
     profile: Callable[[str], DeliveryProfile] = DeliveryProfile
-    safeguards: BrokerSafeguards = ALL
     settings: NodeSettings = field(default_factory=NodeSettings)
     may_lapse: bool = False
     through: Callable[[object], object] | None = None
@@ -475,7 +472,6 @@ class BrokerWorld:
                 incarnation,
                 members=self.scenario.brokers,
                 settings=self._node_settings(),
-                safeguards=self.safeguards,
             )
             return self.twisted[name](node) if name in self.twisted else node
 

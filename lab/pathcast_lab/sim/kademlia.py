@@ -134,7 +134,13 @@ class KademliaPeer:
     def __init__(self, name: str, life: int, base: Sequence[str], asked: Asked) -> None:
         self.me = Member(name, 0 if name in base else life)
         self.out: list[Effect] = []
-        self.asking = Asking(self.out, _PATIENCE_SECONDS, _ATTEMPTS, (life & 0x7FFFFFFF) << 30)
+        self.asking = Asking(
+            self.out,
+            _PATIENCE_SECONDS,
+            _ATTEMPTS,
+            lambda member: self.asking.bury(member),  # who is silent is dead
+            (life & 0x7FFFFFFF) << 30,
+        )
         self.contacts = _Contacts(self.me)
         self.records = RecordStore(self.contacts, self.asking, _COPIES)
         self._base = [Member(other, 0) for other in base]

@@ -76,7 +76,8 @@ class StaticPeer:
     def __init__(self, name: str, ring: StaticRing, asked: Asked) -> None:
         self.me = Member(name, 0)
         self.out: list[Effect] = []
-        self.asking = Asking(self.out, _PATIENCE_SECONDS, _ATTEMPTS)
+        # Nobody is judged: no question here has to have an answer.
+        self.asking = Asking(self.out, _PATIENCE_SECONDS, _ATTEMPTS, lambda _: None)
         self._ring = ring
         self.held = {key: (value, 1) for key, value in ring.records.items() if self.owns(key)}
         self._asked = asked

@@ -10,7 +10,7 @@ Above: `gates` (under which paths a query is found), `events` (the part of a mes
 layer below), `courier` and `piece_store`; `piece_indexing` and `subscriptions` (queries come and
 go), `piece_cutting`, `piece_running`, `piece_publishing`, `publishing` and `credit` (an execution
 and its end), `matching` and `decisions` (from accepting states to subscribers); `hosting` (virtual
-nodes), `filtering` (all of it, as a node), `safeguards`.
+nodes), `filtering` (all of it, as a node).
 
 Needs the extra `net`; `identifiers` and `gates` do not.
 

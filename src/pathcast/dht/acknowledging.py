@@ -10,7 +10,6 @@ from __future__ import annotations
 from pathcast.dht.courier import Courier
 from pathcast.dht.messages import Reply
 from pathcast.dht.piece_messages import Indexed, IndexQuery, NotIndexed, RemoveQuery
-from pathcast.dht.safeguards import RingSafeguards
 
 __all__ = ["Acknowledging"]
 
@@ -22,12 +21,11 @@ class Acknowledging:
         courier: For what is sent.
         settle_seconds: After a change is stored, until every peer that has read it before has read
             it anew.
-        safeguards: Only tests give others.
     """
 
-    def __init__(self, courier: Courier, settle_seconds: float, safeguards: RingSafeguards) -> None:
+    def __init__(self, courier: Courier, settle_seconds: float) -> None:
         self._courier = courier
-        self._settle_seconds = settle_seconds if safeguards.waits_for_readers else 0.0
+        self._settle_seconds = settle_seconds
 
     def pass_on(self, key: str, asked: IndexQuery | RemoveQuery) -> None:
         """Send a query to the owner of a key; its subscriber is told if no owner takes it."""

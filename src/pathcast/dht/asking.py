@@ -2,9 +2,9 @@
 
 The proof of the ring's operations wants a failure detector that is right: who is said to be dead is
 dead. A question is put `attempts` times, `patience_seconds` apart. A member that answers none of
-them is silent. Where nobody judges the silent (`judge` is None), a silent member is dead. Where
-somebody does (`pathcast.dht.membership`), questions whose answer the ring cannot do without are put
-on until the member answers or is dead (`bury`), however long that takes; all others have no answer.
+them is silent, and is judged (`pathcast.dht.membership`). Questions whose answer the ring cannot do
+without are put on until the member answers or is dead (`bury`), however long that takes; all others
+have no answer.
 
 A peer that is there but is no member (of that life) says `Absent`, which counts as dead at once; so
 does a life whose process is known to have ended (`ended`). Members that stay are never dead.
@@ -25,16 +25,13 @@ from pathcast.dht.messages import (
     Copy,
     ExpelMember,
     Fetch,
-    Get,
     Hold,
     Member,
     Missing,
-    Put,
     Question,
     Range,
     Read,
     Reply,
-    RingQuestion,
 )
 from pathcast.protocol import Cancel, Effect, Send, Wake
 
@@ -75,10 +72,9 @@ class Asking:
         out: Where effects go.
         patience_seconds: Before a question is put again.
         attempts: How often it is put.
+        judge: Called with a silent member, again and again.
         first: Questions are numbered from here; lives of one peer are not to use the same numbers.
         died: Called when a member was found dead.
-        judge: Called with a silent member, again and again; None: who is silent is dead, until
-            something is heard of the peer.
         stays: Members that are never dead.
     """
 
@@ -87,9 +83,9 @@ class Asking:
         out: list[Effect],
         patience_seconds: float,
         attempts: int,
+        judge: Callable[[Member], None],
         first: int = 0,
         died: Callable[[Member], None] = lambda _: None,
-        judge: Callable[[Member], None] | None = None,
         stays: Container[Member] = (),
     ) -> None:
         self._out = out
@@ -115,7 +111,7 @@ class Asking:
         opened = _Open(name, Ask(self._number, life, what), self._attempts, then)
         self._open[self._number] = opened
         member = self._member(opened)
-        if member is not None and self._judge is not None and member in self._dead:
+        if member is not None and member in self._dead:
             self._give_up(opened)
         else:
             self._put(opened)
@@ -172,7 +168,7 @@ class Asking:
             self._has_no_answer(opened, is_over=True)
         elif opened.left:
             self._put(opened)
-        elif self._judge is not None and isinstance(opened.ask.what, _NEEDED):
+        elif isinstance(opened.ask.what, _NEEDED):
             self._put(opened)
             if (member := self._member(opened)) is not None:
                 self._judge(member)
@@ -182,11 +178,8 @@ class Asking:
         return True
 
     def heard(self, sender: str) -> None:
-        """A peer has said something: where nobody judges, it is not dead, in some life."""
+        """A peer has said something: the process of its host is there."""
         self._ended.discard(host_of(sender))
-        if self._judge is None:
-            for member in [each for each in self._dead if each.name == sender]:
-                del self._dead[member]
 
     def bury(self, member: Member) -> None:
         """A life is over, as was judged."""
@@ -209,11 +202,8 @@ class Asking:
         self._out.append(Wake(f"{_TIMER}{opened.ask.number}", 0.0))
 
     def _has_no_answer(self, opened: _Open, *, is_over: bool) -> None:
-        what, member = opened.ask.what, self._member(opened)
-        # What is not answered at once may be silent because others are.
-        is_certain = isinstance(what, RingQuestion) and not isinstance(what, Get | Put)
-        is_dead = is_certain if self._judge is None else is_over
-        is_new = is_dead and member is not None and self._is_new_death(member)
+        member = self._member(opened)
+        is_new = is_over and member is not None and self._is_new_death(member)
         opened.then(None)
         if is_new and member is not None:
             self._died(member)
@@ -225,10 +215,9 @@ class Asking:
         if len(self._dead) >= _DEAD_MAX:
             del self._dead[next(iter(self._dead))]
         self._dead[member] = None
-        if self._judge is not None:
-            for opened in self._open.values():
-                if self._member(opened) == member:
-                    self._give_up(opened)
+        for opened in self._open.values():
+            if self._member(opened) == member:
+                self._give_up(opened)
         return True
 
     def _member(self, opened: _Open) -> Member | None:

@@ -59,7 +59,6 @@ from pathcast.dht.piece_running import PieceRunning
 from pathcast.dht.piece_store import PieceStore
 from pathcast.dht.publication_memory import PublicationMemory
 from pathcast.dht.publishing import Publishing
-from pathcast.dht.safeguards import ALL_SAFEGUARDS, RingSafeguards
 from pathcast.dht.subscriptions import PeerSubscriptions
 from pathcast.dht.substrate import CLOCK_RATES, Asked, Substrate
 from pathcast.limits import Limits
@@ -82,7 +81,6 @@ class FilteringSettings:
         patience_tries: How often, without news.
         acknowledge_seconds: The same for a subscriber, at least; None: `patience_seconds`.
         limits: What a message may cost.
-        safeguards: Only tests give others.
     """
 
     pieces: PieceSettings = field(default_factory=PieceSettings)
@@ -93,7 +91,6 @@ class FilteringSettings:
     patience_tries: int = 10
     acknowledge_seconds: float | None = None
     limits: Limits = field(default_factory=Limits)
-    safeguards: RingSafeguards = ALL_SAFEGUARDS
 
 
 class FilteringPeer:
@@ -130,8 +127,7 @@ class FilteringPeer:
             settings.tries,
             settings.gather_seconds,
         )
-        safeguards = settings.safeguards
-        store = PieceStore(self.substrate, self.courier, settings.retry_seconds, safeguards)
+        store = PieceStore(self.substrate, self.courier, settings.retry_seconds)
         memory = PublicationMemory(lambda: self._now)
         self._now = 0.0
         self._matching = Matching(self.courier, CandidateIndex())
@@ -146,7 +142,6 @@ class FilteringPeer:
             self.cutting,
             settings.retry_seconds,
             settings.tries,
-            safeguards,
         )
         top_seconds = settings.pieces.top_seconds
         self._indexing = PieceIndexing(
@@ -157,7 +152,6 @@ class FilteringPeer:
             self.substrate.settle_seconds + top_seconds * CLOCK_RATES,
             settings.retry_seconds,
             settings.tries,
-            safeguards,
         )
         patience, tries = settings.patience_seconds, settings.patience_tries
         self._publishing = Publishing(
@@ -169,7 +163,6 @@ class FilteringPeer:
             settings.limits,
             patience_seconds=patience,
             tries=tries,
-            safeguards=safeguards,
         )
         self._subscriptions = PeerSubscriptions(
             name,
@@ -180,7 +173,6 @@ class FilteringPeer:
             patience if settings.acknowledge_seconds is None else settings.acknowledge_seconds,
             tries,
             lambda: self._now,
-            safeguards,
         )
 
     # As a node.

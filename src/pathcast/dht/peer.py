@@ -52,7 +52,7 @@ from pathcast.dht.messages import (
 from pathcast.dht.piece_messages import Lost, PieceQuestion
 from pathcast.dht.records import RecordStore
 from pathcast.dht.restoring import Restoring
-from pathcast.dht.ring import CORRECT, Found, Operations, Ring
+from pathcast.dht.ring import Found, Ring
 from pathcast.dht.substrate import CLOCK_RATES, Asked, Location
 from pathcast.dht.surplus import Surplus
 from pathcast.errors import PeerError
@@ -87,7 +87,6 @@ class Settings:
         known_seconds: So long a peer that was found is taken for the owner of its range without
             being looked up; 0: each key is looked up.
         surplus_seconds: Between two rounds in which a member asks which of its copies it may drop.
-        operations: Only tests give others.
     """
 
     successors: int = 3
@@ -100,7 +99,6 @@ class Settings:
     current_seconds: float = 1.0
     known_seconds: float = 0.0
     surplus_seconds: float = 10.0
-    operations: Operations = CORRECT
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +152,9 @@ class RingPeer:
             self.out,
             settings.patience_seconds,
             settings.attempts,
+            self._judge,
             (life & _LIFE_MASK) << 30,
             self._has_died,
-            self._judge if settings.operations.ask_base else None,
             frozenset(self._base),
         )
         self._asked_of_pieces = asked
@@ -187,9 +185,7 @@ class RingPeer:
     def _begin_life(self) -> None:
         """Begin a life that knows nothing of the ring and holds nothing."""
         settings, self._life = self._settings, LifeAsking(self.asking)
-        self.ring = Ring(
-            self.me, self._life, settings.successors, self._mend, self._base, settings.operations
-        )
+        self.ring = Ring(self.me, self._life, settings.successors, self._mend, self._base)
         self.records = RecordStore(self.ring, self._life, settings.copies)
         self.custody = Custodian(
             self.ring, self._life, settings.copies, self.records, self.membership

@@ -40,7 +40,6 @@ from pathcast.dht.piece_records import (
 )
 from pathcast.dht.piece_store import PieceStore
 from pathcast.dht.repetitions import Repetitions
-from pathcast.dht.safeguards import RingSafeguards
 from pathcast.dht.substrate import Substrate
 
 __all__ = ["PieceIndexing"]
@@ -60,7 +59,6 @@ class PieceIndexing:
         settle_seconds: After it was stored, so long until every peer sees a change.
         retry_seconds: Before it looks again whether a piece is there.
         tries: How often.
-        safeguards: Only tests give others.
     """
 
     def __init__(
@@ -72,16 +70,14 @@ class PieceIndexing:
         settle_seconds: float,
         retry_seconds: float,
         tries: int,
-        safeguards: RingSafeguards,
     ) -> None:
         self._substrate = substrate
         self._courier = courier
         self._store = store
         self._cutting = cutting
-        self._acknowledging = Acknowledging(courier, settle_seconds, safeguards)
+        self._acknowledging = Acknowledging(courier, settle_seconds)
         self._retry_seconds = retry_seconds
         self._tries = tries
-        self._safeguards = safeguards
         self._repetitions = Repetitions()
         self._made: dict[tuple[bytes, bytes, int], dict[str, bool]] = {}
 
@@ -114,8 +110,6 @@ class PieceIndexing:
                 return without_entry(record, asked.key, asked.registration)
             if link is not None:
                 return with_passed(record, link, asked.key)
-            if not self._safeguards.remembers_removals:
-                record = replace(record, removed=())
             return with_entry(record, asked.key, asked.entry)
 
         def changed(record: PieceRecord | None) -> None:

@@ -33,7 +33,6 @@ from pathcast.dht.piece_messages import Elements, Problem, Ran, RunPieces, Visit
 from pathcast.dht.piece_records import START_PIECE, Entry, PieceRecord, Reads, covering
 from pathcast.dht.piece_store import PieceStore
 from pathcast.dht.publication_memory import PublicationMemory, RememberedPublication
-from pathcast.dht.safeguards import RingSafeguards
 from pathcast.dht.substrate import Substrate
 from pathcast.errors import PeerError
 
@@ -112,7 +111,6 @@ class PieceRunning:
         cutting: Is told what pieces cost.
         retry_seconds: Before it looks again whether a piece is there.
         tries: How often.
-        safeguards: Only tests give others.
 
     Attributes:
         done: Pieces that were run.
@@ -128,7 +126,6 @@ class PieceRunning:
         cutting: Cutting,
         retry_seconds: float,
         tries: int,
-        safeguards: RingSafeguards,
     ) -> None:
         self.done = 0
         self._substrate = substrate
@@ -139,7 +136,6 @@ class PieceRunning:
         self._cutting = cutting
         self._retry_seconds = retry_seconds
         self._tries = tries
-        self._safeguards = safeguards
         self._finders: dict[str, PieceFinder] = {}
 
     def run(self, sender: str, asked: RunPieces, answer: Callable[[Reply], None]) -> None:
@@ -191,9 +187,7 @@ class PieceRunning:
             there = {}
             for piece, record in records.items():
                 alone = replace(asked, pieces={piece: asked.pieces[piece]})
-                if (record is not None and record.is_there) or (
-                    record is not None and not self._safeguards.waits_for_pieces
-                ):
+                if record is not None and record.is_there:
                     there[piece] = record
                 elif record is not None and left:
                     again = partial(self._read, alone, message, publication, left - 1)
@@ -224,7 +218,7 @@ class PieceRunning:
             entered = {}
             for key, elements in asked.pieces[piece].items():
                 covers = covering(key, record.links)
-                if covers is None or not self._safeguards.passes_on:
+                if covers is None:
                     entered[key] = elements
                 else:
                     link = record.links[covers]

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from pathcast.dht.courier import Courier
 from pathcast.dht.messages import RECORD_MAX, Value
 from pathcast.dht.piece_records import PieceRecord, decoded_piece, encoded_piece
-from pathcast.dht.safeguards import ALL_SAFEGUARDS, RingSafeguards
 from pathcast.dht.substrate import Substrate
 
 __all__ = ["PieceStore"]
@@ -42,20 +41,12 @@ class PieceStore:
         substrate: Where records are.
         courier: For timers.
         retry_seconds: Before a record is read again that could not be.
-        safeguards: Only tests give others.
     """
 
-    def __init__(
-        self,
-        substrate: Substrate,
-        courier: Courier,
-        retry_seconds: float,
-        safeguards: RingSafeguards = ALL_SAFEGUARDS,
-    ) -> None:
+    def __init__(self, substrate: Substrate, courier: Courier, retry_seconds: float) -> None:
         self._substrate = substrate
         self._courier = courier
         self._retry_seconds = retry_seconds
-        self._keeps_doubt = safeguards.keeps_doubt
         self._known: dict[str, _Known] = {}
         self._readers: dict[str, list[Callable[[PieceRecord | None], None]]] = {}
         self._changes: dict[str, list[_Change]] = {}
@@ -114,7 +105,7 @@ class PieceStore:
 
     def _read(self, key: str, left: int) -> None:
         def has_read(value: Value | None) -> None:
-            if self._keeps_doubt and not self._substrate.is_whole(key):
+            if not self._substrate.is_whole(key):
                 value = None
             if value is None and left and self._substrate.owns(key):
                 self._again(lambda: self._read(key, left - 1))

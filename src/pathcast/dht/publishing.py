@@ -19,7 +19,6 @@ from pathcast.dht.messages import Done, Reply
 from pathcast.dht.piece_messages import Body, FetchBody, Problem, Ran, Visit
 from pathcast.dht.piece_publishing import Execution, PieceWay
 from pathcast.dht.piece_running import checked_visits
-from pathcast.dht.safeguards import ALL_SAFEGUARDS, RingSafeguards
 from pathcast.kernel import parse
 from pathcast.limits import Limits
 from pathcast.protocol import Deliver, Effect
@@ -68,7 +67,6 @@ class Publishing:
         limits: What a message may cost.
         patience_seconds: Without news, before what is missing is asked for again.
         tries: How often, without news in between.
-        safeguards: Only tests give others.
     """
 
     def __init__(
@@ -82,7 +80,6 @@ class Publishing:
         *,
         patience_seconds: float,
         tries: int,
-        safeguards: RingSafeguards = ALL_SAFEGUARDS,
     ) -> None:
         self._name = name
         self._life = life
@@ -92,7 +89,6 @@ class Publishing:
         self._limits = limits
         self._patience_seconds = patience_seconds
         self._tries = tries
-        self._safeguards = safeguards
         self._count = 0
         self._open: dict[str, Execution] = {}
         self.bodies: dict[str, bytes] = {}
@@ -162,22 +158,18 @@ class Publishing:
 
     def _check_end(self, name: str) -> None:
         execution = self._open.get(name)
-        if execution is not None and (
-            execution.ledger.is_over or not self._safeguards.counts_credits
-        ):
+        if execution is not None and execution.ledger.is_over:
             self._end(name)
 
     def _end(self, name: str) -> None:
         execution = self._open.pop(name)
         del self.bodies[name]
-        is_counted = self._safeguards.counts_credits
-        unproved = tuple(sorted(execution.ledger.missing)) if is_counted else ()
         self._out.append(
             Deliver(
                 execution.to,
                 PublicationOutcome(
                     name,
-                    unproved,
+                    tuple(sorted(execution.ledger.missing)),
                     tuple(sorted(execution.problems)),
                     execution.hops,
                     execution.way,

@@ -33,7 +33,7 @@ Lists are short instead of being filled up with places where nobody is. A life t
 comes back: a peer that is begun again stands elsewhere. Leaving is failing, said aloud.
 
 Source: P. Zave, Reasoning about identifier spaces: how to make Chord correct, IEEE TSE 2017;
-I. Stoica et al., Chord, SIGCOMM 2001, for fingers and the published operations (`Operations`);
+I. Stoica et al., Chord, SIGCOMM 2001, for fingers;
 000, section 2.3.
 """
 
@@ -60,35 +60,11 @@ from pathcast.dht.messages import (
     to_wire,
 )
 
-__all__ = ["CORRECT", "PUBLISHED", "Found", "Operations", "Ring"]
+__all__ = ["Found", "Ring"]
 
 _HOPS_MAX = 4 * BITS
 _TURNS_MAX = 8
 """Of one look-up: where the network is split, going back everywhere would find nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Operations:
-    """Parts of the operations that make them correct; an ablation test takes one away.
-
-    Attributes:
-        whole_list: Who joins takes the successors of the member before it, not only the first
-            successor, to get the others with time.
-        live_only: Stabilisation reads the predecessor of its successor before it is taken.
-        ask_predecessor: A predecessor is asked when somebody further away says that it is one, and
-            replaced if it is dead; else it stays.
-        ask_base: A member is dead when the base has expelled it (`pathcast.dht.membership`), not
-            when it is silent.
-    """
-
-    whole_list: bool = True
-    live_only: bool = True
-    ask_predecessor: bool = True
-    ask_base: bool = True
-
-
-CORRECT = Operations()
-PUBLISHED = Operations(whole_list=False, live_only=False, ask_predecessor=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +103,6 @@ class Ring:
         successors: How many successors are kept (r).
         changed: Called after the predecessor or the successors have changed.
         base: The stable base.
-        operations: Only tests give others.
 
     Attributes:
         predecessor: None as long as it is no member.
@@ -142,7 +117,6 @@ class Ring:
         successors: int,
         changed: Callable[[], None],
         base: Sequence[Member],
-        operations: Operations = CORRECT,
     ) -> None:
         self.me = me
         self.predecessor: Member | None = None
@@ -152,7 +126,6 @@ class Ring:
         self._length = successors
         self._changed = changed
         self._base = tuple(base)
-        self._operations = operations
         self._stabilising = False
         self._joining = False
         self._has_left = False
@@ -191,9 +164,8 @@ class Ring:
             self._joining = False
             if found is None or self._has_left:
                 return
-            whole = self._operations.whole_list
-            self.successors = found.successors if whole else found.successors[:1]
-            self.predecessor = found.before if whole else None
+            self.successors = found.successors
+            self.predecessor = found.before
             self._changed()
             self.stabilise()
 
@@ -292,11 +264,8 @@ class Ring:
         nearer = reply.predecessor
         if nearer is None or not self._is_before(nearer, successor):
             self._tell()
-        elif self._operations.live_only:
-            self._asking.ask(nearer, Read(), lambda reply: self._has_read_nearer(nearer, reply))
         else:
-            self._point_to((nearer, *self.successors))
-            self._tell()
+            self._asking.ask(nearer, Read(), lambda reply: self._has_read_nearer(nearer, reply))
 
     def _has_read_nearer(self, nearer: Member, reply: Reply | None) -> None:
         if self.is_member and isinstance(reply, State):
@@ -331,11 +300,11 @@ class Ring:
         known = self.predecessor
         if known == member:
             return
-        if known is None or is_between(known.identifier, member.identifier, self.me.identifier):
-            self._follow(member)
-        elif not self._operations.ask_predecessor:
-            pass
-        elif self._asking.is_dead(known):
+        if (
+            known is None
+            or is_between(known.identifier, member.identifier, self.me.identifier)
+            or self._asking.is_dead(known)
+        ):
             self._follow(member)
         else:
             self._asking.ask(known, Read(), lambda reply: self._has_asked(known, member, reply))

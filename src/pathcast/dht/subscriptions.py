@@ -35,7 +35,6 @@ from pathcast.dht.piece_messages import (
     RemoveQuery,
 )
 from pathcast.dht.piece_records import START_PIECE, Entry
-from pathcast.dht.safeguards import ALL_SAFEGUARDS, RingSafeguards
 from pathcast.errors import ConfigError, DuplicateQueryError, UnknownQueryError
 from pathcast.protocol import Deliver, Effect, Forget, Save
 from pathcast.query import compile_query
@@ -126,7 +125,6 @@ class PeerSubscriptions:
         retry_seconds: Before a subscription that nobody acknowledged is indexed again.
         tries: After so many times the subscriber is told.
         now: The time.
-        safeguards: Only tests give others.
 
     Attributes:
         repeated: How often one was put on its way again.
@@ -142,7 +140,6 @@ class PeerSubscriptions:
         retry_seconds: float,
         tries: int,
         now: Callable[[], float],
-        safeguards: RingSafeguards = ALL_SAFEGUARDS,
     ) -> None:
         self._name = name
         self._life = life
@@ -156,7 +153,6 @@ class PeerSubscriptions:
         self._under_way: set[str] = set()
         self._queue: dict[str, None] = {}
         self.repeated = 0
-        self._safeguards = safeguards
         self._count = 0
         self._attempts = 0
         self._standing: dict[str, _Standing] = {}
@@ -301,9 +297,9 @@ class PeerSubscriptions:
             return
         subscription, standing = found
         told = subscription, asked.publication
-        if (told in self._matched and self._safeguards.tells_once) or told[1] in self._over:
+        if told in self._matched or told[1] in self._over:
             answer(Done())
-        elif self._may_be_late(standing, asked) and self._safeguards.asks_publisher:
+        elif self._may_be_late(standing, asked):
             # Whoever tells comes again for the answer.
             answer(Later())
             self._ask_publisher(asked)

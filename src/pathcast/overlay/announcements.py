@@ -70,18 +70,14 @@ class Announcements:
         me: The broker's name.
         incarnation: Of this life of it.
         members: Brokers that are known to be members though they have announced nothing yet.
-        gives_way: Safeguard `elder`.
 
     Attributes:
         successor: What another process of this broker's name, which began later, says of itself.
     """
 
-    def __init__(
-        self, me: str, incarnation: int, members: Iterable[str], *, gives_way: bool = True
-    ) -> None:
+    def __init__(self, me: str, incarnation: int, members: Iterable[str]) -> None:
         self._me = me
         self._incarnation = incarnation
-        self._gives_way = gives_way
         self.successor: Presence | None = None
         self._known: dict[tuple[str, str], Announcement] = {}
         self._sources = 0
@@ -188,7 +184,7 @@ class Announcements:
             known = self._known.get((one.owner, one.key))
             if known is not None and _age(one) <= _age(known):
                 continue
-            if is_own and known is not None and self._gives_way:
+            if is_own and known is not None:
                 self._find_successor(one, known)
             is_corrected = is_own and self.successor is None
             kept = self._corrected(one, known) if is_corrected else one

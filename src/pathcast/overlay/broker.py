@@ -56,7 +56,6 @@ from pathcast.overlay.publishers import Numbered, PublishedMessage
 from pathcast.overlay.query_plane import QueryPlane
 from pathcast.overlay.retention import Lag
 from pathcast.overlay.root import StreamRoot
-from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 from pathcast.overlay.streams import Stream
 from pathcast.overlay.trees import Edge, Links, broadcast_tree, neighbours, spanning_tree, towards
 from pathcast.protocol import Forget
@@ -77,7 +76,6 @@ class BrokerState:
         has_room: Whether a neighbour can be sent to now.
         members: Other brokers of the network as it was founded; more are learned.
         settings: What an operator decides.
-        safeguards: For tests.
 
     Attributes:
         outcome: What events leave with the carrier.
@@ -99,7 +97,6 @@ class BrokerState:
         has_room: Callable[[str], bool],
         members: Iterable[str] = (),
         settings: ProtocolSettings = DEFAULT,
-        safeguards: BrokerSafeguards = ALL,
     ) -> None:
         decode = msgspec.msgpack.decode
         self.name = name
@@ -108,7 +105,6 @@ class BrokerState:
         self._content = content
         self._send = send
         self.settings = settings
-        self._safeguards = safeguards
         self._saved_members = decode(disk["members"], type=list[str]) if "members" in disk else []
         self._joined = bool(self._saved_members)
         self._term = decode(disk["term"], type=int) if "term" in disk else 0
@@ -119,10 +115,7 @@ class BrokerState:
         self._is_stale = True
         self.outcome = outcome = EventEffects()
         self.announcements = Announcements(
-            name,
-            incarnation,
-            {*members, *links, *self._saved_members},
-            gives_way=safeguards.elder,
+            name, incarnation, {*members, *links, *self._saved_members}
         )
         self.planes: dict[str, QueryPlane] = {}
         self._host = HostSubscriptions(
@@ -133,15 +126,12 @@ class BrokerState:
             self.announcements,
             disk,
             outcome,
-            safeguards,
         )
         self.subscriptions = self._host.subscriptions
-        self._local = LocalQueries(self.subscriptions, disk, outcome, safeguards)
-        self._data = DataPlane(
-            name, self.planes, self._local, self._miss, send, has_room, settings, safeguards
-        )
+        self._local = LocalQueries(self.subscriptions, disk, outcome)
+        self._data = DataPlane(name, self.planes, self._local, self._miss, send, has_room, settings)
         self.streams = self._data.streams
-        self._root = StreamRoot(incarnation, disk, outcome, settings, safeguards)
+        self._root = StreamRoot(incarnation, disk, outcome, settings)
         for source, entry in self._root.sources.items():
             self.announcements.say(source, entry)
 
@@ -609,7 +599,6 @@ class BrokerState:
             self._send,
             partial(self._host.settled, tree),
             partial(self._data.ask_again, tree),
-            self._safeguards,
         )
         self._host.tell()  # of these it is told with all the rest
         self.planes[tree] = plane

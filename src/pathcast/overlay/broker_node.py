@@ -22,7 +22,6 @@ from pathcast.overlay.link import LinkSettings, NeighbourLink
 from pathcast.overlay.messages import Payload, SessionFrame, SessionHello, SourceEntry
 from pathcast.overlay.numbers_of_life import NumbersOfLife
 from pathcast.overlay.publishers import Numbered
-from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 from pathcast.protocol import Effect, Send, Wake
 
 __all__ = ["BrokerNode", "NodeSettings"]
@@ -76,7 +75,6 @@ class BrokerNode:
         incarnation: A number below 2**53 that no former life had.
         members: Other brokers of the network as it was founded.
         settings: See there.
-        safeguards: For tests.
     """
 
     def __init__(
@@ -89,13 +87,10 @@ class BrokerNode:
         *,
         members: Iterable[str] = (),
         settings: NodeSettings = NodeSettings(),
-        safeguards: BrokerSafeguards = ALL,
     ) -> None:
         self._settings = settings
         self._numbers = NumbersOfLife(incarnation)
-        self._links = {
-            peer: NeighbourLink(self._numbers, settings.link, safeguards) for peer in sorted(links)
-        }
+        self._links = {peer: NeighbourLink(self._numbers, settings.link) for peer in sorted(links)}
         self._dictionaries = SourceDictionaries(name)
         self.compressions = {peer: self._compression(peer) for peer in self._links}
         self._shunned: dict[str, _Shunned] = {}
@@ -111,7 +106,6 @@ class BrokerNode:
             lambda peer: self._links[peer].has_room,
             members,
             settings.broker,
-            safeguards,
         )
 
     def start(self, now: float) -> Sequence[Effect]:

@@ -32,7 +32,6 @@ from pathcast.overlay.messages import (
 )
 from pathcast.overlay.parts import COMING_MAX, SENDING_MAX, Parts
 from pathcast.overlay.query_plane import QueryPlane
-from pathcast.overlay.safeguards import BrokerSafeguards
 from pathcast.overlay.streams import Stream
 
 __all__ = ["SHARED", "Arrival", "DataPlane"]
@@ -73,7 +72,6 @@ class DataPlane:
         send: Gives a payload to a neighbour.
         has_room: Whether a neighbour can be sent to now.
         settings: What an operator decides.
-        safeguards: For tests.
 
     Attributes:
         streams: Of each root.
@@ -89,7 +87,6 @@ class DataPlane:
         send: Callable[[str, Payload], None],
         has_room: Callable[[str], bool],
         settings: ProtocolSettings,
-        safeguards: BrokerSafeguards,
     ) -> None:
         self.streams: dict[str, Stream] = {}
         self._name = name
@@ -99,7 +96,6 @@ class DataPlane:
         self._send = send
         self._has_room = has_room
         self._settings = settings
-        self._safeguards = safeguards
         self._leads: dict[str, str | None] = {}
         self._moving: set[str] = set()
         self.arrivals: deque[Arrival] = deque(maxlen=ARRIVALS_MAX)
@@ -132,7 +128,6 @@ class DataPlane:
             self._may_begin,
             partial(self._decide, root),
             partial(self._life_at, root),
-            self._safeguards.drop,
         )
         made = self.streams[root] = Stream(
             root,
@@ -152,7 +147,6 @@ class DataPlane:
             self._remember,
             self._settings.held_messages_max,
             self._settings.held_bytes_max,
-            self._safeguards,
             at=at,
             lives=lives if root == self._name else kept.lives,
         )

@@ -22,7 +22,6 @@ from pathcast.overlay.content import DeliveryProfile, Profiles
 from pathcast.overlay.deliveries import OPERATOR, InForce, Lapsed, NeighbourRefused
 from pathcast.overlay.outcome import EventEffects
 from pathcast.overlay.query_plane import QueryPlane
-from pathcast.overlay.safeguards import BrokerSafeguards
 from pathcast.overlay.subscriptions import HostedSubscription, HostedSubscriptions, KeptSubscription
 
 __all__ = ["HostSubscriptions"]
@@ -39,7 +38,6 @@ class HostSubscriptions:
         announcements: Say who the members are, and whom they know.
         disk: What was saved by a former life.
         outcome: Takes what is to be kept, and what subscribers are told.
-        safeguards: For tests.
 
     Attributes:
         subscriptions: All of them.
@@ -54,14 +52,12 @@ class HostSubscriptions:
         announcements: Announcements,
         disk: Mapping[str, bytes],
         outcome: EventEffects,
-        safeguards: BrokerSafeguards,
     ) -> None:
-        self.subscriptions = HostedSubscriptions(profiles, versions, safeguards)
+        self.subscriptions = HostedSubscriptions(profiles, versions)
         self._name = name
         self._planes = planes
         self._announcements = announcements
         self._outcome = outcome
-        self._safeguards = safeguards
         self._known_by: set[str] = {name}
         self._tickets: dict[int, tuple[list[str], set[str]]] = {}
         self._ticket = 0
@@ -123,9 +119,8 @@ class HostSubscriptions:
             last: ... and the last one.
             given_up: As of `Trimmed`.
         """
-        is_told = self._safeguards.had
-        for one in self.subscriptions.lapse(restored_only=is_told and given_up < first):
-            is_all = not is_told or self.subscriptions.is_restored(one.name)
+        for one in self.subscriptions.lapse(restored_only=given_up < first):
+            is_all = self.subscriptions.is_restored(one.name)
             self._lapse(one, root, stream, first, last if is_all else given_up)
 
     def _lapse(
@@ -174,7 +169,7 @@ class HostSubscriptions:
     def _acknowledge(self) -> None:
         """Subscriptions are in force that everybody knows, once everybody knows this broker."""
         unknown = set(self._announcements.members) - self._known_by
-        if unknown and self._safeguards.known:
+        if unknown:
             return
         for ticket, (awaited, planes) in list(self._tickets.items()):
             if planes & self._planes.keys():

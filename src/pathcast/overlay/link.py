@@ -51,7 +51,6 @@ from pathcast.overlay.messages import (
     Settled,
     size_of,
 )
-from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 
 __all__ = ["LinkSettings", "NeighbourLink", "Received", "Settled"]
 
@@ -135,7 +134,6 @@ class NeighbourLink:
     Args:
         numbers: Numbers for sessions: each once, and none that a former life of this end had.
         settings: Times and bounds.
-        safeguards: For tests.
 
     Attributes:
         is_up: There is a session.
@@ -147,13 +145,11 @@ class NeighbourLink:
         self,
         numbers: Iterator[int],
         settings: LinkSettings = DEFAULT,
-        safeguards: BrokerSafeguards = ALL,
     ) -> None:
         self.sessions = 0
         self.resent = 0
         self._numbers = numbers
         self._settings = settings
-        self._safeguards = safeguards
         self._session: tuple[int, int] | None = None
         self._offer = next(numbers)
         self._offered = 0
@@ -245,7 +241,7 @@ class NeighbourLink:
             if self._offer == message.theirs:
                 self._begin(message.mine, now)
                 began = True
-            elif self._safeguards.sessions or self._session is None:
+            else:
                 self._astray(message, now)
                 return Received()
         until = now + self._settings.silence_seconds
@@ -280,7 +276,7 @@ class NeighbourLink:
                     self.resent += 1
                     self._ahead_bytes = float(settings.ahead_bytes_min)
                 out.append(self._frame(sent.number, sent.payloads))
-                sent.due = now + sent.patience if self._safeguards.resend else float("inf")
+                sent.due = now + sent.patience
                 most = max(settings.resend_seconds_max, self._patience(sent.ahead))
                 sent.patience = min(2 * sent.patience, most)
         spoke = any(isinstance(message, SessionFrame) for message in out)
@@ -377,8 +373,6 @@ class NeighbourLink:
 
     def _acknowledge(self, number: int, now: float) -> None:
         if number > self._last:
-            if not self._safeguards.sessions:
-                return
             raise PeerError("overlay.acknowledged", given=number, sent=self._last)
         if not (self._sent and self._sent[0].number <= number):
             return
@@ -407,13 +401,10 @@ class NeighbourLink:
         if number == 0:
             return []
         self._owes = True
-        if number > self._come + self._settings.window_frames and self._safeguards.sessions:
+        if number > self._come + self._settings.window_frames:
             raise PeerError("overlay.window", given=number, maximum=self._come)
         if number <= self._come:
-            return [] if self._safeguards.deduplicate else list(frame.payloads)
-        if not self._safeguards.order:
-            self._come = max(self._come, number)
-            return list(frame.payloads)
+            return []
         self._early[number] = frame.payloads
         taken: list[Payload] = []
         while (payloads := self._early.pop(self._come + 1, None)) is not None:

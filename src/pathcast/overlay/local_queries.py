@@ -26,7 +26,6 @@ from pathcast.overlay.lives import (
 )
 from pathcast.overlay.messages import StreamMessage
 from pathcast.overlay.outcome import EventEffects
-from pathcast.overlay.safeguards import BrokerSafeguards
 from pathcast.overlay.streams import Stream
 from pathcast.overlay.subscriptions import HostedSubscription, HostedSubscriptions
 from pathcast.protocol import Save
@@ -73,7 +72,6 @@ class LocalQueries:
         subscriptions: Answer messages.
         disk: What was saved by a former life.
         outcome: Takes deliveries and cursors.
-        safeguards: For tests.
     """
 
     def __init__(
@@ -81,11 +79,9 @@ class LocalQueries:
         subscriptions: HostedSubscriptions,
         disk: Mapping[str, bytes],
         outcome: EventEffects,
-        safeguards: BrokerSafeguards,
     ) -> None:
         self._subscriptions = subscriptions
         self._outcome = outcome
-        self._safeguards = safeguards
         self._waiting: deque[_Waiting] = deque()
         self._messages = 0
         self._cursors = {
@@ -123,11 +119,11 @@ class LocalQueries:
         kept = self._cursors.get(root, KeptCursor())
         if kept.number == number:
             return kept
-        common = common_end(kept.lives, lives, kept.position) if self._safeguards.lives else 0
+        common = common_end(kept.lives, lives, kept.position)
         had = dict(kept.left)
         for life, end in had_of_lives(kept.lives, kept.position, common).items():
             had[life] = max(end, had.pop(life, 0))  # the latest is last
-        position = known_end(lives, had, common) if self._safeguards.left else common
+        position = known_end(lives, had, common)
         former = with_former(kept.lives, lives, common)
         left = tuple(had.items())[-LIVES_MAX:]
         made = self._cursors[root] = KeptCursor(number, position, former, left)
@@ -176,7 +172,7 @@ class LocalQueries:
     def _answer(self, work: Sequence[tuple[Stream, StreamMessage]]) -> set[str]:
         """Leaves what messages give with the carrier. Returns the roots of those that give any."""
         roots: set[str] = set()
-        done = [one.steps if self._safeguards.steps else 0 for _, one in work]
+        done = [one.steps for _, one in work]
         answered = self._subscriptions.answers([one.body for _, one in work], done)
         for (stream, one), answers in zip(work, answered, strict=True):
             for subscription, results in answers:
@@ -194,7 +190,7 @@ class LocalQueries:
 
     def _is_regarded(self, subscription: HostedSubscription, one: StreamMessage) -> bool:
         """Whether a message, if it was cut, was cut with regard to a subscription."""
-        if one.considers is None or not self._safeguards.consider:
+        if one.considers is None:
             return True
         return one.considers >= self._subscriptions.ticket(subscription.name)
 

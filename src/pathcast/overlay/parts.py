@@ -125,7 +125,6 @@ class Parts:
         may_begin: Whether a neighbour can be sent one more message in parts.
         decide: Makes decisions for a message of so many bytes.
         life_at: The life that numbered a position.
-        is_dropping: Safeguard `drop`.
 
     Attributes:
         arriving: What comes from upstream.
@@ -140,7 +139,6 @@ class Parts:
     may_begin: Callable[[str], bool]
     decide: Callable[[int], RoutingDecision | None]
     life_at: Callable[[int], int]
-    is_dropping: bool = True
     arriving: Arriving | None = None
     outgoing: dict[str, Outgoing] = field(default_factory=dict)
     cut_through: int = 0
@@ -220,10 +218,9 @@ class Parts:
     def drop_arriving(self) -> None:
         """The rest of the message will not come: it goes no further."""
         arriving = self.arriving
-        if self.is_dropping:
-            self.arriving = None
-            for name in [n for n, one in self.outgoing.items() if one.message is arriving]:
-                self.stop(name)
+        self.arriving = None
+        for name in [n for n, one in self.outgoing.items() if one.message is arriving]:
+            self.stop(name)
 
     # What goes.
 
@@ -264,7 +261,7 @@ class Parts:
     def stop(self, name: str) -> None:
         """A follower is not sent the rest of what it was sent, and is told so."""
         one = self.outgoing.pop(name, None)
-        if one is not None and one.offset is not None and not one.is_done and self.is_dropping:
+        if one is not None and one.offset is not None and not one.is_done:
             position = one.message.position
             said = MessageDropped(self.root, self.number, one.generation, position)
             self.send(name, said)

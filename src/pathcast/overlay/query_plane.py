@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from pathcast.errors import PathcastError, PeerError
 from pathcast.overlay.content import LOCAL, InterestTables, RoutingDecision, Sent, TableChange
 from pathcast.overlay.messages import Detach, Interest, Payload, Settled, StreamMessage
-from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 
 __all__ = ["QueryPlane"]
 
@@ -56,7 +55,6 @@ class QueryPlane:
         on_settled: Called with a ticket of `want` when all that can be reached know it.
         on_forgotten: Called when of messages under way it is not known any more what was considered
             where they were cut: they have to be asked for again.
-        safeguards: For tests.
     """
 
     def __init__(
@@ -66,14 +64,12 @@ class QueryPlane:
         send: Callable[[str, Payload], None],
         on_settled: Callable[[int], None],
         on_forgotten: Callable[[], None],
-        safeguards: BrokerSafeguards = ALL,
     ) -> None:
         self.interests = interests
         self._tree = tree
         self._send = send
         self._on_settled = on_settled
         self._on_forgotten = on_forgotten
-        self._safeguards = safeguards
         self._attached: dict[str, bool] = {}
         self._heard: dict[str, set[str]] = {}
         self._heard_number: dict[str, int] = {}
@@ -215,7 +211,7 @@ class QueryPlane:
         gone = self._heard.pop(peer, set())
         self._history.pop(peer, None)
         self._unsettled = [one for one in self._unsettled if one.origin != peer]
-        if peer in self._attached and self._safeguards.detach:
+        if peer in self._attached:
             self._tell(self.interests.update(peer, (), sorted(gone)))
         self.settle()
 
@@ -264,9 +260,7 @@ class QueryPlane:
                 self._send(origin, Settled(self._tree, one.number))
 
     def _is_settled(self, needs: Mapping[str, int]) -> bool:
-        return not self._safeguards.settle or all(
-            self._settled.get(name, 0) >= number for name, number in needs.items()
-        )
+        return all(self._settled.get(name, 0) >= number for name, number in needs.items())
 
     def _no_longer_wait_for(self, name: str) -> None:
         """Its link left the tree: should it come back, it is told everything (see the module)."""
@@ -315,8 +309,8 @@ class QueryPlane:
                 self._tell_one(name, False, change.added, change.removed)
 
     def _tell_whole(self, name: str) -> None:
-        told = self._attached[name] and self._safeguards.resync
-        self._tell_one(name, True, tuple(sorted(self.interests.told(name))) if told else (), ())
+        entries = tuple(sorted(self.interests.told(name))) if self._attached[name] else ()
+        self._tell_one(name, True, entries, ())
 
     def _tell_one(
         self, name: str, whole: bool, added: tuple[str, ...], removed: tuple[str, ...]

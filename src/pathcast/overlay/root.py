@@ -25,7 +25,6 @@ from pathcast.overlay.messages import SourceEntry, StreamMessage
 from pathcast.overlay.outcome import EventEffects
 from pathcast.overlay.publishers import Logged, PublishedMessage, Publishers
 from pathcast.overlay.retention import Lag, Retention
-from pathcast.overlay.safeguards import BrokerSafeguards
 from pathcast.overlay.streams import Stream
 
 __all__ = ["StreamRoot"]
@@ -47,7 +46,6 @@ class StreamRoot:
         disk: What was saved by a former life.
         outcome: Takes what is to be kept.
         settings: What an operator decides.
-        safeguards: For tests.
 
     Attributes:
         sources: By id, those that are withdrawn as well.
@@ -66,12 +64,10 @@ class StreamRoot:
         disk: Mapping[str, bytes],
         outcome: EventEffects,
         settings: ProtocolSettings,
-        safeguards: BrokerSafeguards,
     ) -> None:
         self._incarnation = incarnation
         self._outcome = outcome
         self._settings = settings
-        self._safeguards = safeguards
         self._owners: dict[str, str] = {}
         self._publishers = Publishers()
         self._kept: deque[_Kept] = deque()
@@ -177,20 +173,17 @@ class StreamRoot:
             raise PublicationError("publication.joining", retry="yes")
         if stream is None:
             return []  # there are no publications: there would be a source
-        fresh = [len(one.body) for one in publications if not self._has_had(one)]
+        had = self._publishers.has_had
+        fresh = [len(one.body) for one in publications if not had(one.numbered)]
         self._check_room(stream, members, fresh)
         return self._take(stream, publications)
-
-    def _has_had(self, one: PublishedMessage) -> bool:
-        """Whether a message was taken before, as far as its publisher numbers them."""
-        return self._safeguards.numbers and self._publishers.has_had(one.numbered)
 
     def _take(self, stream: Stream, publications: Sequence[PublishedMessage]) -> list[int]:
         """The positions of messages that were checked; 0 of one that was taken before."""
         at, positions = max(stream.at, self.log_start), []
         made: list[StreamMessage] = []
         for one in publications:
-            if self._has_had(one):  # also earlier among these
+            if self._publishers.has_had(one.numbered):  # also earlier among these
                 positions.append(0)
                 continue
             at += 1
@@ -260,7 +253,7 @@ class StreamRoot:
     def keep(self) -> None:
         """Save the messages taken since the last call, together, before any is sent."""
         taken, self._taken = self._taken, []
-        if taken and self._safeguards.save_first:
+        if taken:
             first, last = taken[0].message.position, taken[-1].message.position
             self._outcome.save(f"log/{first:016x}", taken)
             self._kept.append(_Kept(first, last, self._now))
@@ -275,8 +268,6 @@ class StreamRoot:
         self._retention.watch(positions, stream.at, self._now)
         own = stream.positions.get(stream.root, 0)
         position = max(min(positions.values(), default=own), min(self._old(), own))
-        if not self._safeguards.retain:
-            position = stream.at
         if position <= self.log_start:
             return False
         self._trim_until(stream, position, positions)

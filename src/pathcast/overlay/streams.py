@@ -62,7 +62,6 @@ from pathcast.overlay.messages import (
     Trimmed,
 )
 from pathcast.overlay.parts import Arriving, Parts
-from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 
 __all__ = ["Follower", "Stream"]
 
@@ -116,7 +115,6 @@ class Stream:
         remember: Takes a message that has come, if its header says that it is traced.
         held_max: Messages held for slow followers, except at the root.
         held_bytes_max: Bytes of their bodies.
-        safeguards: For tests.
 
     Attributes:
         at: Position up to which all that this side wants is here.
@@ -154,7 +152,6 @@ class Stream:
     remember: Callable[[Stream, StreamMessage], None]
     held_max: int = 4096
     held_bytes_max: int = 268_435_456
-    safeguards: BrokerSafeguards = ALL
     at: int = 0
     taken: int = field(init=False)
     held: list[StreamMessage] = field(default_factory=list)
@@ -182,7 +179,7 @@ class Stream:
     def adopt(self, lives: Lives) -> None:
         """The root announces its history. Without what is here in it, the stream is diverged."""
         self.take_own()  # more than this broker has had it will not get
-        agrees = not self.safeguards.lives or do_agree(self.lives, lives, self.taken)
+        agrees = do_agree(self.lives, lives, self.taken)
         if agrees:
             self.lives = with_former(self.lives, lives, self.taken)
             self.known_after = next((start for life, start in lives if life), self.known_after)
@@ -251,7 +248,7 @@ class Stream:
         if self.is_root:
             self.pump()
             return
-        positions = [follower.told for follower in served] if self.safeguards.rewind else []
+        positions = [follower.told for follower in served]
         self.generation += 1
         self._hold_nothing()
         self.parts.drop_arriving()
@@ -303,7 +300,7 @@ class Stream:
             PeerError: They do not (`overlay.stream`).
         """
         reason = ""
-        if said.after != self.at and self.safeguards.generations:
+        if said.after != self.at:
             reason = f"{self.at} was expected"
         elif self.parts.arriving is not None:
             reason = f"{self.parts.arriving.position} has begun and not ended"
@@ -324,12 +321,12 @@ class Stream:
 
         That was asked for before somebody else came, whose interest it does not regard.
         """
-        is_late = generation != self.generation and self.safeguards.generations
+        is_late = generation != self.generation
         return peer != self.upstream or self.is_diverged or is_late
 
     def _is_foreign(self, position: int, life: int) -> bool:
         """Whether a position is of a history that the root has not; it is asked for again."""
-        if not self.safeguards.lives or self.life_at(position) == life:
+        if self.life_at(position) == life:
             return False
         self.generation += 1
         self.rewind_due = True
@@ -370,7 +367,7 @@ class Stream:
     def take_own(self) -> None:
         """For the broker's own subscribers, after others were sent theirs."""
         came, self.fresh = self.fresh, []
-        own = [one for one in came if one.position > self.taken or not self.safeguards.cursor]
+        own = [one for one in came if one.position > self.taken]
         if own or self.taken < self.at:
             self.deliver(self, own)
         self.taken = max(self.taken, self.at)
@@ -404,8 +401,7 @@ class Stream:
 
     def _is_known(self, position: int, life: int) -> bool:
         """Whether the root has given a position in a life; one of this life it knows for sure."""
-        is_mine = bool(self.lives) and life == self.lives[-1][0]
-        if is_mine or not self.safeguards.lives:
+        if self.lives and life == self.lives[-1][0]:
             return True
         if position <= self.at and has_numbered(self.lives, life, position):
             return True
@@ -417,7 +413,7 @@ class Stream:
         follower = self.followers.get(peer)
         if follower is not None and self.is_active(peer) and peer != self.upstream:
             self.parts.stop(peer)
-            follower.rewinds = self.safeguards.rewind
+            follower.rewinds = True
             follower.position = follower.told
             self.rewind_due = True
 
@@ -489,12 +485,11 @@ class Stream:
         for name, follower in ready:
             if follower.position >= upto:
                 continue
-            if self.safeguards.lapse:
-                if follower.told < follower.position:
-                    self._forward(name, follower, ())
-                at = self.root, self.number, follower.generation, follower.told, upto
-                self.send(name, Trimmed(*at, self.life_at(upto), given_up))
-                follower.told = upto
+            if follower.told < follower.position:
+                self._forward(name, follower, ())
+            at = self.root, self.number, follower.generation, follower.told, upto
+            self.send(name, Trimmed(*at, self.life_at(upto), given_up))
+            follower.told = upto
             follower.position = upto
 
     def _batch(self, first: int, end: int) -> list[StreamMessage]:

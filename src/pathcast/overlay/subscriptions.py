@@ -12,7 +12,6 @@ import msgspec
 
 from pathcast.errors import PathcastError, UnknownQueryError
 from pathcast.overlay.content import DeliveryProfile, Profiles, Results, Verdict
-from pathcast.overlay.safeguards import ALL, BrokerSafeguards
 
 __all__ = ["HostedSubscription", "HostedSubscriptions", "KeptSubscription"]
 
@@ -55,15 +54,11 @@ class HostedSubscriptions:
     Args:
         profiles: Answers them; empty.
         versions: Numbers that no other life of the host gives.
-        safeguards: For tests.
     """
 
-    def __init__(
-        self, profiles: Profiles, versions: Iterator[int], safeguards: BrokerSafeguards = ALL
-    ) -> None:
+    def __init__(self, profiles: Profiles, versions: Iterator[int]) -> None:
         self._profiles = profiles
         self._versions = versions
-        self._safeguards = safeguards
         self._held: dict[str, HostedSubscription] = {}
         self._entries: dict[str, Entries] = {}
         self._in_force: set[str] = set()
@@ -198,8 +193,7 @@ class HostedSubscriptions:
             it came with a later change: its id was withdrawn meanwhile, or has a new profile.
         """
         held = self._held.get(name)
-        is_later = self.ticket(name) > ticket and self._safeguards.tickets
-        if held is None or is_later or name in self._in_force:
+        if held is None or self.ticket(name) > ticket or name in self._in_force:
             return None
         self._in_force.add(name)
         self._owed.add(name)
