@@ -15,14 +15,10 @@ from __future__ import annotations
 
 from pathcast.query.canonical import canonical_text
 from pathcast.query.compiled import (
-    ALTERNATIVES_MAX,
     CompiledQuery,
     CostClass,
-    Reason,
     compile_query,
-    cost_of,
 )
-from pathcast.query.expression import EXPRESSION_BYTES_MAX, expression_text, read_expression
 from pathcast.query.names import Namespaces
 from pathcast.query.normal import (
     AnyIn,
@@ -32,41 +28,31 @@ from pathcast.query.normal import (
     Axis,
     Comparison,
     Condition,
-    Constant,
     Name,
     NameTest,
     NestedCondition,
     NormalQuery,
     Operator,
-    Position,
-    Stage,
     Step,
     TextCondition,
     ValueCondition,
 )
 from pathcast.query.normaliser import canonical_form, normalise
-from pathcast.query.places import End, Place, end_place, predicates_of
+from pathcast.query.places import End, Place
 from pathcast.query.population import OPERATORS, Population, population_of
 from pathcast.query.reader import (
-    DEPTH_MAX,
     NODES_MAX,
     PREDICATES_MAX,
-    TEXT_BYTES_MAX,
     check_length,
     parse,
     read_query,
 )
-from pathcast.query.syntax import Expr
 from pathcast.query.xquery.subscription import CompiledSubscription, compile_subscription
 
 __all__ = [
-    "ALTERNATIVES_MAX",
-    "DEPTH_MAX",
-    "EXPRESSION_BYTES_MAX",
     "NODES_MAX",
     "OPERATORS",
     "PREDICATES_MAX",
-    "TEXT_BYTES_MAX",
     "AnyIn",
     "AnyName",
     "AnyNamespace",
@@ -76,10 +62,8 @@ __all__ = [
     "CompiledQuery",
     "CompiledSubscription",
     "Condition",
-    "Constant",
     "CostClass",
     "End",
-    "Expr",
     "Name",
     "NameTest",
     "Namespaces",
@@ -88,9 +72,6 @@ __all__ = [
     "Operator",
     "Place",
     "Population",
-    "Position",
-    "Reason",
-    "Stage",
     "Step",
     "TextCondition",
     "ValueCondition",
@@ -99,13 +80,8 @@ __all__ = [
     "check_length",
     "compile_query",
     "compile_subscription",
-    "cost_of",
-    "end_place",
-    "expression_text",
     "normalise",
     "parse",
     "population_of",
-    "predicates_of",
-    "read_expression",
     "read_query",
 ]

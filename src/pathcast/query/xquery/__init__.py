@@ -6,7 +6,6 @@ and evaluates nothing (`pathcast_papers.message_broker.xquery` and the kernel do
 
 from __future__ import annotations
 
-from pathcast.query.xquery.frame import content_expressions
 from pathcast.query.xquery.language import is_xquery, without_comments
 from pathcast.query.xquery.notation import text_of
 from pathcast.query.xquery.paper import (
@@ -18,20 +17,16 @@ from pathcast.query.xquery.paper import (
     framed,
     paper_form,
 )
-from pathcast.query.xquery.reader import DEPTH_MAX, NODES_MAX, TEXT_BYTES_MAX, parse
+from pathcast.query.xquery.reader import parse
 from pathcast.query.xquery.subscription import (
     CompiledSubscription,
     compile_subscription,
     form_of_path,
     refusal_of,
-    selection_of,
 )
 from pathcast.query.xquery.syntax import Program
 
 __all__ = [
-    "DEPTH_MAX",
-    "NODES_MAX",
-    "TEXT_BYTES_MAX",
     "CompiledSubscription",
     "PaperCondition",
     "PaperQuery",
@@ -40,14 +35,12 @@ __all__ = [
     "Program",
     "Target",
     "compile_subscription",
-    "content_expressions",
     "form_of_path",
     "framed",
     "is_xquery",
     "paper_form",
     "parse",
     "refusal_of",
-    "selection_of",
     "text_of",
     "without_comments",
 ]
