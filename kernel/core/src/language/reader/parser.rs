@@ -8,6 +8,7 @@
 
 use super::lexer::{Lexer, Token};
 use super::refusal::{Bracket, Expected, Reason, Refusal};
+use crate::language::comparison::Comparison;
 use crate::language::query::{DEPTH_MAX, NODES_MAX, PREDICATES_MAX, TEXT_BYTES_MAX};
 use crate::language::tree::{
     Expr, NameTest, NodeTest, NodeType, Offset, Operator, Predicate, Step,
@@ -412,8 +413,8 @@ fn level_of(operator: Operator) -> u8 {
         // A union is an operand here.
         Operator::Union | Operator::Multiply | Operator::Div | Operator::Mod => 0,
         Operator::Plus | Operator::Minus => 1,
-        Operator::Lt | Operator::Le | Operator::Gt | Operator::Ge => 2,
-        Operator::Eq | Operator::Ne => 3,
+        Operator::Compare(Comparison::Eq | Comparison::Ne) => 3,
+        Operator::Compare(_) => 2,
         Operator::And => 4,
         Operator::Or => 5,
     }
