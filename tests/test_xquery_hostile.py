@@ -12,12 +12,8 @@ import pytest
 
 from expression_cases import ALTERNATIVES_MAX
 from pathcast.errors import QuerySyntaxError
-from pathcast.query.xquery import (
-    compile_subscription,
-    paper_form,
-    parse,
-    text_of,
-)
+from pathcast.query import compile_subscription
+from pathcast.query.xquery import paper_form, parse, text_of
 from pathcast_papers.language.xquery.scanner import DEPTH_MAX, NODES_MAX, TEXT_BYTES_MAX
 from xquery_cases import NAMESPACES
 from xquery_damage import TEXTS, damaged

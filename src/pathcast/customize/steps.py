@@ -29,8 +29,8 @@ from typing import Final
 
 from pathcast.errors import QuerySyntaxError, UnsupportedQueryError
 from pathcast.model import STEP_LENGTH_MAX, STEPS_MAX
+from pathcast.query import compile_subscription
 from pathcast.query.names import is_ncname
-from pathcast.query.xquery import compile_subscription
 
 _SPACE: Final = " \t\r\n"
 _STEP: Final = re.compile(

@@ -1,9 +1,10 @@
-"""Query text -> syntax tree -> normal form -> canonical text.
+"""Queries as values: syntax trees, normal forms, canonical texts, refusals in words.
 
-The whole of XPath 1.0 is parsed, variables excepted, which are refused by name. `compile_query`
-splits a query at registration: paths in normal form, which engines index, and, where these do not
-say all of it, an expression that is evaluated. `compile_subscription` reads what a subscriber gets,
-in XPath or XQuery, and finds its gate: paths that every message has that delivers anything.
+The kernel reads the whole of XPath 1.0, variables excepted, which are refused by name.
+`compile_query` gives the parts that it splits a query into at registration: paths in normal form,
+which engines index, and, where these do not say all of it, an expression that is evaluated.
+`compile_subscription` gives those of a subscription in XPath or XQuery: its gate is the paths that
+every message has that delivers anything.
 docs/query-language.md and docs/subscriptions.md have the lists.
 
 Example:
