@@ -23,6 +23,9 @@ ALPHABETS: Mapping[str, Alphabet] = {
     "namespaces": ALPHABET_WITH_NAMESPACES,
 }
 
+ALTERNATIVES_MAX = 512
+"""Alternatives of any query; a limit of the kernel (`language/compile/moving.rs`)."""
+
 GENEROUS = Limits(evaluation_steps_max=20_000_000)
 """No generated pair comes near: what goes over the budget has no answer to compare."""
 

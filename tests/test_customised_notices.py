@@ -29,7 +29,8 @@ from oracles.engines import EngineName, made_by
 from pathcast.customize import Broker
 from pathcast.errors import QuerySyntaxError, UnsupportedQueryError
 from pathcast.model import DeliverMode, Subscription
-from pathcast.query.xquery import compile_subscription, is_xquery
+from pathcast.query import compile_subscription
+from pathcast.query.xquery import is_xquery
 
 NIGHTLY_EXAMPLES = int(os.environ.get("PATHCAST_NIGHTLY", "20000"))
 

@@ -21,7 +21,7 @@ from pathcast.customize import Broker
 from pathcast.errors import PathcastError
 from pathcast.message.canonical import canonical
 from pathcast.model import Subscription
-from pathcast.query.xquery import compile_subscription
+from pathcast.query import compile_subscription
 
 ROOT = Path(__file__).parent.parent
 CASES: list[dict[str, Any]] = tomllib.loads((ROOT / "testdata" / "flwr.toml").read_text("utf-8"))[

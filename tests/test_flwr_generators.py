@@ -15,7 +15,8 @@ from customised_cases import GENEROUS, pairs
 from generators import VOCABULARIES, FlwrWidth, MessageTemper, random_flwr, random_flwr_message
 from pathcast.message import parse_message
 from pathcast.message.canonical import FragmentError, canonical, expanded
-from pathcast.query.xquery import compile_subscription, paper_form
+from pathcast.query import compile_subscription
+from pathcast.query.xquery import paper_form
 
 vocabularies = pytest.mark.parametrize("vocabulary", sorted(VOCABULARIES))
 widths = pytest.mark.parametrize("width", list(FlwrWidth), ids=[it.value for it in FlwrWidth])

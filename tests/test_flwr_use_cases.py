@@ -22,7 +22,7 @@ from pathcast.customize import Broker
 from pathcast.errors import MessageError
 from pathcast.message import parse_message
 from pathcast.model import Subscription
-from pathcast.query.xquery import compile_subscription
+from pathcast.query import compile_subscription
 from shared_data import shared_path
 
 FOLDER = Path(__file__).parent.parent / "testdata" / "use_cases"

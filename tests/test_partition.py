@@ -42,7 +42,8 @@ from pathcast.partition import (
     value_key,
 )
 from pathcast.partition.pattern_values import PatternValues
-from pathcast.query import Population, normalise, predicates_of
+from pathcast.query import Population, normalise
+from pathcast.query.places import predicates_of
 from pathcast.query.syntax import BinaryOperator
 from pathcast.query.values import compare, number_of
 from pathcast.schema import parse_dtd

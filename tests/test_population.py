@@ -28,9 +28,9 @@ from pathcast.query import (
     compile_query,
     normalise,
     population_of,
-    predicates_of,
 )
 from pathcast.query.canonical import literal_text, number_text
+from pathcast.query.places import predicates_of
 
 
 def rows(population: Population) -> dict[str, tuple[int, list[tuple[Place, str, object]]]]:

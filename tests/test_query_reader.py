@@ -18,9 +18,10 @@ from generators.expression_text import random_expression
 from generators.query_text import random_query
 from pathcast.boundary import native
 from pathcast.errors import QuerySyntaxError
-from pathcast.query import DEPTH_MAX, NODES_MAX, TEXT_BYTES_MAX, parse, refusals
+from pathcast.query import parse, refusals
 from pathcast.query.reader import read_query
 from pathcast_papers.language import parser, static
+from pathcast_papers.language.parser import DEPTH_MAX, NODES_MAX, TEXT_BYTES_MAX
 
 NAMESPACES: Mapping[str, str] = {
     **ALPHABET_WITH_NAMESPACES.namespaces,
@@ -125,7 +126,7 @@ def test_every_reason_has_a_sentence(case: str) -> None:
     reason, _, text = case.partition(": ")
     text = OVER_LIMITS.get(text, text)
     with pytest.raises(native.QueryRefusal) as raised:
-        native.read_query(text, dict(NAMESPACES), TEXT_BYTES_MAX, NODES_MAX)
+        native.read_query(text, dict(NAMESPACES))
     assert raised.value.args[1] == reason
     with pytest.raises(QuerySyntaxError) as rendered:
         read_query(text, NAMESPACES)

@@ -10,13 +10,11 @@ import re
 
 import pytest
 
+from expression_cases import ALTERNATIVES_MAX
 from pathcast.errors import QuerySyntaxError
 from pathcast.query import (
-    ALTERNATIVES_MAX,
-    DEPTH_MAX,
     NODES_MAX,
     PREDICATES_MAX,
-    TEXT_BYTES_MAX,
     canonical_form,
     compile_query,
     parse,
@@ -39,6 +37,7 @@ from pathcast.query.syntax import (
     UnaryExpr,
     VariableReference,
 )
+from pathcast_papers.language.parser import DEPTH_MAX, TEXT_BYTES_MAX
 
 GOOD = """
 / | . | .. | * | @* | a:b | a:* | *:a | //a | .//a | ../a | ../../a/@b

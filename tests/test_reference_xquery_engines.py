@@ -20,7 +20,8 @@ from pathcast.customize import Broker
 from pathcast.errors import PathcastError
 from pathcast.message.canonical import canonical
 from pathcast.model import Subscription
-from pathcast.query.xquery import compile_subscription, is_xquery
+from pathcast.query import compile_subscription
+from pathcast.query.xquery import is_xquery
 from xquery_cases import refusal_of
 
 GROUPS = {group.name: group for group in flwr_groups()}

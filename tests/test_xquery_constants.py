@@ -25,7 +25,9 @@ from oracles.engines import EngineName, made_by
 from pathcast.customize import Broker
 from pathcast.errors import UnsupportedQueryError
 from pathcast.model import DeliverMode, Subscription
-from pathcast.query.xquery import content_expressions, parse
+from pathcast.query.xquery import parse
+from pathcast_papers.language import xquery as reference
+from pathcast_papers.language.xquery.frame import content_expressions
 
 CONSTANTS = (
     "-1",
@@ -74,12 +76,12 @@ def test_constants(text: str) -> None:
         with pytest.raises(UnsupportedQueryError) as caught:
             parse(body)
         assert caught.value.code == "subscription.constant", body
-    assert len(content_expressions(parse(f"<r>{{{text}}}{{//a}}</r>"))) == 1
+    assert len(content_expressions(reference.parse(f"<r>{{{text}}}{{//a}}</r>"))) == 1
 
 
 @pytest.mark.parametrize("text", OF_THE_MESSAGE)
 def test_what_is_of_the_message(text: str) -> None:
-    assert len(content_expressions(parse(f"<r>{{{text}}}</r>"))) == 1
+    assert len(content_expressions(reference.parse(f"<r>{{{text}}}</r>"))) == 1
 
 
 def expressions(vocabulary: Vocabulary, seeds: range) -> list[tuple[str, bool]]:
@@ -101,7 +103,7 @@ def test_generated_expressions(name: str) -> None:
     for text, is_of_message in expressions(vocabulary, range(150)):
         body = f"<r>{{{text}}}</r>"
         if is_of_message:
-            assert content_expressions(parse(body, vocabulary.namespaces)), body
+            assert content_expressions(reference.parse(body, vocabulary.namespaces)), body
             continue
         constant += 1
         with pytest.raises(UnsupportedQueryError) as caught:

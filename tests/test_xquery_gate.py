@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from expression_cases import ALTERNATIVES_MAX
 from oracles.paths import is_found
 from pathcast.errors import PathcastError, UnsupportedQueryError
 from pathcast.message import MessageTree, parse_message
-from pathcast.query import ALTERNATIVES_MAX, compile_query
-from pathcast.query.xquery import CompiledSubscription, compile_subscription, is_xquery
+from pathcast.query import CompiledSubscription, compile_query, compile_subscription
+from pathcast.query.xquery import is_xquery
 from pathcast_papers.language.xquery import parse as read
 from pathcast_papers.message_broker.xquery import evaluate, holds
 from xquery_cases import ACCEPTED, NAMESPACES

@@ -10,17 +10,11 @@ import time
 
 import pytest
 
+from expression_cases import ALTERNATIVES_MAX
 from pathcast.errors import QuerySyntaxError
-from pathcast.query import ALTERNATIVES_MAX
-from pathcast.query.xquery import (
-    DEPTH_MAX,
-    NODES_MAX,
-    TEXT_BYTES_MAX,
-    compile_subscription,
-    paper_form,
-    parse,
-    text_of,
-)
+from pathcast.query import compile_subscription
+from pathcast.query.xquery import paper_form, parse, text_of
+from pathcast_papers.language.xquery.scanner import DEPTH_MAX, NODES_MAX, TEXT_BYTES_MAX
 from xquery_cases import NAMESPACES
 from xquery_damage import TEXTS, damaged
 

@@ -10,15 +10,8 @@ import random
 import pytest
 
 from generators import VOCABULARIES, FlwrWidth, random_flwr
-from pathcast.query.xquery import (
-    PaperCondition,
-    PaperQuery,
-    PaperReturn,
-    PaperStep,
-    Target,
-    paper_form,
-    parse,
-)
+from pathcast.query.xquery import PaperStep, Target, paper_form, parse
+from pathcast.query.xquery.paper import PaperCondition, PaperQuery, PaperReturn
 from pathcast.query.xquery.syntax import Comparator, Element, NameTest
 
 NAMESPACES = {"p": "urn:p"}

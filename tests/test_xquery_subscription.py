@@ -15,7 +15,8 @@ import pytest
 from generators import ALPHABET, VOCABULARIES, random_expression, random_notice
 from pathcast.errors import QuerySyntaxError, UnsupportedQueryError
 from pathcast.query import compile_query, compile_subscription
-from pathcast.query.xquery import TEXT_BYTES_MAX, is_xquery, text_of, without_comments
+from pathcast.query.xquery import is_xquery, text_of, without_comments
+from pathcast_papers.language.xquery.scanner import TEXT_BYTES_MAX
 
 XPATH = (
     "//a",

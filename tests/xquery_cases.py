@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pathcast.errors import QuerySyntaxError
-from pathcast.query.xquery import compile_subscription
+from pathcast.query import compile_subscription
 
 NAMESPACES = {"p": "urn:p", "q": "urn:q&x"}
 

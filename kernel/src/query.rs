@@ -32,15 +32,12 @@ pub fn canonical_form(
 pub fn compile_query<'py>(
     text: &Bound<'py, PyString>,
     namespaces: &Bound<'py, PyDict>,
-    bytes_max: usize,
-    nodes_max: usize,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let py = text.py();
     let text = text.to_cow()?;
     let namespaces = bindings(namespaces)?;
     let places = Places::new(&text);
-    let tree = read_query(&text, &namespaces, bytes_max, nodes_max)
-        .map_err(|refusal| refused(py, &refusal, &places))?;
+    let tree = read_query(&text, &namespaces).map_err(|refusal| refused(py, &refusal, &places))?;
     let query = compiled(&tree).map_err(|refusal| refused(py, &refusal, &places))?;
     let alternatives = list(py, &query.alternatives, |path| steps_of(py, &path.steps))?;
     let conjunctions =

@@ -22,14 +22,12 @@ pyo3::create_exception!(
 pub fn read_query<'py>(
     text: &Bound<'py, PyString>,
     namespaces: Option<&Bound<'py, PyDict>>,
-    bytes_max: usize,
-    nodes_max: usize,
 ) -> PyResult<Bound<'py, PyList>> {
     let py = text.py();
     let text = text.to_cow()?;
     let expr = match namespaces {
-        None => read(&text, bytes_max, nodes_max),
-        Some(namespaces) => read_resolved(&text, &bindings(namespaces)?, bytes_max, nodes_max),
+        None => read(&text),
+        Some(namespaces) => read_resolved(&text, &bindings(namespaces)?),
     };
     let places = Places::new(&text);
     match expr {

@@ -4,7 +4,8 @@ use crate::dissemination::deliver_of;
 use crate::query::{list, steps_of};
 use pathcast_core::language::choice::without_comments;
 use pathcast_core::language::compile::{CostClass, compile_gate, compile_query, cost_of_evaluated};
-use pathcast_core::language::gates::{can_be_delivered, condition_of};
+use pathcast_core::language::gates::condition_of;
+use pathcast_core::language::xquery::undeliverable_part;
 use pathcast_core::registry::delivery::dissemination::Deliver;
 use pathcast_core::registry::delivery::query::{Scope, SubscriptionQuery};
 use pathcast_core::registry::snapshot::NamespaceMap;
@@ -29,7 +30,7 @@ pub fn compile_subscription<'py>(
     let condition;
     let (kind, own_way, compiled) = match &query {
         SubscriptionQuery::XQuery(program) => {
-            if !can_be_delivered(program, is_condition) {
+            if undeliverable_part(program, is_condition).is_some() {
                 return Ok(None);
             }
             condition = condition_of(program, is_condition);

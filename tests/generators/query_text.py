@@ -26,12 +26,12 @@ from pathcast.query import (
     NestedCondition,
     NormalQuery,
     Operator,
-    Stage,
     Step,
     TextCondition,
     ValueCondition,
 )
 from pathcast.query.canonical import name_test_text, number_text
+from pathcast.query.normal import Stage
 
 _OPERATORS = ("=", "=", "!=", "<", "<=", ">", ">=")
 

@@ -33,13 +33,13 @@ from pathcast.query import (
     Condition,
     NameTest,
     NestedCondition,
-    Stage,
     Step,
     TextCondition,
     ValueCondition,
     compile_query,
 )
 from pathcast.query.canonical import literal_text, number_text, position_text
+from pathcast.query.normal import Stage
 
 if TYPE_CHECKING:
     from lxml import etree

@@ -7,7 +7,7 @@ use pathcast_core::language::reader::{
 use pathcast_core::language::tree::{Expr, NodeTest};
 
 fn written(text: &str) -> Result<Expr, Refusal> {
-    read(text, TEXT_BYTES_MAX, NODES_MAX)
+    read(text)
 }
 
 fn bindings() -> Namespaces {
@@ -17,7 +17,7 @@ fn bindings() -> Namespaces {
 }
 
 fn resolved(text: &str) -> Result<Expr, Refusal> {
-    read_query(text, &bindings(), TEXT_BYTES_MAX, NODES_MAX)
+    read_query(text, &bindings())
 }
 
 fn refused(text: &str) -> (&'static str, &'static str, u32) {

@@ -29,8 +29,8 @@ from typing import Final
 
 from pathcast.errors import QuerySyntaxError, UnsupportedQueryError
 from pathcast.model import STEP_LENGTH_MAX, STEPS_MAX
-from pathcast.query.names import NCNAME_PATTERN
-from pathcast.query.xquery import compile_subscription
+from pathcast.query import compile_subscription
+from pathcast.query.names import is_ncname
 
 _SPACE: Final = " \t\r\n"
 _STEP: Final = re.compile(
@@ -142,7 +142,7 @@ def common_steps(profiles: Iterable[Steps]) -> Steps:
 
 def _parsed(text: str, bound: Mapping[str, str]) -> EditStep:
     match = _STEP.fullmatch(text.strip(_SPACE))
-    if match is None or (match[3] and not NCNAME_PATTERN.fullmatch(match[5])):
+    if match is None or (match[3] and not is_ncname(match[5])):
         reason = f"{text!r} is none of `drop PATH`, `unwrap PATH`, `rename PATH NAME`"
         raise QuerySyntaxError("XPST0003", query=text, offset=0, reason=reason)
     path = match[4] if match[3] else match[2]
@@ -157,7 +157,7 @@ def _parsed(text: str, bound: Mapping[str, str]) -> EditStep:
 @lru_cache(maxsize=4_096)
 def _check(step: EditStep) -> None:
     is_named = step.edit is Edit.RENAME
-    if bool(step.name) != is_named or (is_named and not NCNAME_PATTERN.fullmatch(step.name)):
+    if bool(step.name) != is_named or (is_named and not is_ncname(step.name)):
         reason = f"{step} is no step"
         raise QuerySyntaxError("XPST0003", query=str(step), offset=0, reason=reason)
     if compile_subscription(step.path, dict(step.namespaces), "fragment").kind == "xquery":

@@ -27,7 +27,7 @@ from typing import Final
 
 from pathcast.lint.names import NameAdvisor
 from pathcast.lint.reach import Node, Nodes, Reach
-from pathcast.lint.structure import ANY_NAMESPACE, DOCUMENT, Place, Structure, ValueFacts
+from pathcast.lint.structure import ANY_NAMESPACE, DOCUMENT, ElementPlace, Structure, ValueFacts
 from pathcast.lint.values import Values, listed, value_advice
 from pathcast.query.atoms import atom_of
 from pathcast.query.condition_issues import asks_for_nodes
@@ -376,5 +376,5 @@ class PathWalk:
 
     def name_of(self, node: Node) -> str:
         """Local name of an element or attribute."""
-        place: Place | None = self.structure.places[node] if isinstance(node, int) else None
+        place: ElementPlace | None = self.structure.places[node] if isinstance(node, int) else None
         return place.local if place is not None else node.name[1]  # type: ignore[union-attr]

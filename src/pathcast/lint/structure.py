@@ -70,7 +70,7 @@ class ValueFacts:
 
 
 @dataclass(slots=True)
-class Place:
+class ElementPlace:
     """Elements that occur at one place.
 
     Attributes:
@@ -109,7 +109,7 @@ class Structure:
     """
 
     source: Source
-    places: Sequence[Place]
+    places: Sequence[ElementPlace]
     messages: int = 0
     roots: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -206,14 +206,14 @@ def structure_of_sample(trees: Iterable[MessageTree], notes: Sequence[str] = ())
 
 class _Summary:
     def __init__(self) -> None:
-        self.places = [Place("", "")]
+        self.places = [ElementPlace("", "")]
         self.index: dict[tuple[int, ExpandedName], int] = {}
         self.messages = 0
         self.is_full = False
 
     def add(self, tree: MessageTree) -> None:
         self.messages += 1
-        at: list[Place] = []
+        at: list[ElementPlace] = []
         numbers: list[int] = []
         starts = tree.attribute_start
         for element, name in enumerate(tree.name):
@@ -250,7 +250,7 @@ class _Summary:
             self.is_full = True
             return parent or 1
         content, texts = _no_values(), _no_values()
-        self.places.append(Place(*name, parents={parent}, content=content, texts=texts))
+        self.places.append(ElementPlace(*name, parents={parent}, content=content, texts=texts))
         number = len(self.places) - 1
         self.places[parent].children[number] = None
         self.index[parent, name] = number
@@ -274,11 +274,11 @@ def structure_of_dtd(graph: ElementGraph, roots: Collection[str] = ()) -> Struct
         SchemaError: A root is not declared.
     """
     namespaces = _declared_namespaces(graph)
-    places = [Place("", "")]
+    places = [ElementPlace("", "")]
     number = {element.name: at for at, element in enumerate(graph, start=1)}
     for element in graph:
         uri, local = _expanded(element.name, namespaces, is_element=True)
-        places.append(Place(uri, local))
+        places.append(ElementPlace(uri, local))
     for element in graph:
         place = places[number[element.name]]
         is_any = element.kind is ContentKind.ANY

@@ -56,7 +56,7 @@ from pathcast.model import STEPS_MAX, Subscription
 from pathcast.overlay.content import Sent
 from pathcast.overlay.interest import LOCAL, Delta, Interests
 from pathcast.overlay.projection import SELECTS_MAX, Offer, Projections, common, offer_of
-from pathcast.query.names import NCNAME_PATTERN
+from pathcast.query.names import is_ncname
 from pathcast.query.xquery.syntax import NameTest
 
 __all__ = [
@@ -172,7 +172,7 @@ def needs_in(entry: str) -> EntryNeeds:
         return EntryNeeds(read.steps, None)
     unit = tuple(NameTest(uri, local) for uri, local in read.unit)
     for name in unit:
-        if not NCNAME_PATTERN.fullmatch(name.local or ""):
+        if not is_ncname(name.local or ""):
             reason = f"{name.local!r} is no name of an element"
             raise QuerySyntaxError("XPST0003", query=entry, offset=0, reason=reason)
     return EntryNeeds(read.steps, Offer(unit, frozenset([Select(read.select, read.namespaces)])))

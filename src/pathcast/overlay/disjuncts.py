@@ -135,7 +135,7 @@ def disjuncts_of(
     Returns:
         Canonical texts, sorted, without duplicates; `/*`, any message, where nothing is known that
         must be there; none where the profile can never be satisfied. An entry for each disjunct
-        of the profile, however many there are (`pathcast.query.ALTERNATIVES_MAX`).
+        of the profile, however many there are (512 at most).
 
     Raises:
         QuerySyntaxError: It is neither XPath nor XQuery.

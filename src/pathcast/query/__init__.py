@@ -1,9 +1,10 @@
-"""Query text -> syntax tree -> normal form -> canonical text.
+"""Queries as values: syntax trees, normal forms, canonical texts, refusals in words.
 
-The whole of XPath 1.0 is parsed, variables excepted, which are refused by name. `compile_query`
-splits a query at registration: paths in normal form, which engines index, and, where these do not
-say all of it, an expression that is evaluated. `compile_subscription` reads what a subscriber gets,
-in XPath or XQuery, and finds its gate: paths that every message has that delivers anything.
+The kernel reads the whole of XPath 1.0, variables excepted, which are refused by name.
+`compile_query` gives the parts that it splits a query into at registration: paths in normal form,
+which engines index, and, where these do not say all of it, an expression that is evaluated.
+`compile_subscription` gives those of a subscription in XPath or XQuery: its gate is the paths that
+every message has that delivers anything.
 docs/query-language.md and docs/subscriptions.md have the lists.
 
 Example:
@@ -15,14 +16,10 @@ from __future__ import annotations
 
 from pathcast.query.canonical import canonical_text
 from pathcast.query.compiled import (
-    ALTERNATIVES_MAX,
     CompiledQuery,
     CostClass,
-    Reason,
     compile_query,
-    cost_of,
 )
-from pathcast.query.expression import EXPRESSION_BYTES_MAX, expression_text, read_expression
 from pathcast.query.names import Namespaces
 from pathcast.query.normal import (
     AnyIn,
@@ -32,41 +29,31 @@ from pathcast.query.normal import (
     Axis,
     Comparison,
     Condition,
-    Constant,
     Name,
     NameTest,
     NestedCondition,
     NormalQuery,
     Operator,
-    Position,
-    Stage,
     Step,
     TextCondition,
     ValueCondition,
 )
 from pathcast.query.normaliser import canonical_form, normalise
-from pathcast.query.places import End, Place, end_place, predicates_of
+from pathcast.query.places import End, Place
 from pathcast.query.population import OPERATORS, Population, population_of
 from pathcast.query.reader import (
-    DEPTH_MAX,
     NODES_MAX,
     PREDICATES_MAX,
-    TEXT_BYTES_MAX,
     check_length,
     parse,
     read_query,
 )
-from pathcast.query.syntax import Expr
 from pathcast.query.xquery.subscription import CompiledSubscription, compile_subscription
 
 __all__ = [
-    "ALTERNATIVES_MAX",
-    "DEPTH_MAX",
-    "EXPRESSION_BYTES_MAX",
     "NODES_MAX",
     "OPERATORS",
     "PREDICATES_MAX",
-    "TEXT_BYTES_MAX",
     "AnyIn",
     "AnyName",
     "AnyNamespace",
@@ -76,10 +63,8 @@ __all__ = [
     "CompiledQuery",
     "CompiledSubscription",
     "Condition",
-    "Constant",
     "CostClass",
     "End",
-    "Expr",
     "Name",
     "NameTest",
     "Namespaces",
@@ -88,9 +73,6 @@ __all__ = [
     "Operator",
     "Place",
     "Population",
-    "Position",
-    "Reason",
-    "Stage",
     "Step",
     "TextCondition",
     "ValueCondition",
@@ -99,13 +81,8 @@ __all__ = [
     "check_length",
     "compile_query",
     "compile_subscription",
-    "cost_of",
-    "end_place",
-    "expression_text",
     "normalise",
     "parse",
     "population_of",
-    "predicates_of",
-    "read_expression",
     "read_query",
 ]

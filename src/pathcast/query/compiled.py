@@ -1,4 +1,4 @@
-"""What a registered query becomes: paths that are indexed and, where need be, an expression.
+"""A registered query as the kernel compiles it: paths to index and, where need be, an expression.
 
     the query holds  <=>  some alternative holds  and  (expression is None or it is true)
 
@@ -14,27 +14,20 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final
+from typing import Any
 
 from pathcast.boundary import native, native_errors
 from pathcast.query.canonical import canonical_text
 from pathcast.query.names import Namespaces
-from pathcast.query.normal import ANY_MESSAGE, NormalQuery
+from pathcast.query.normal import NormalQuery
 from pathcast.query.normal_data import query_of
-from pathcast.query.reader import NODES_MAX, TEXT_BYTES_MAX
 from pathcast.query.refusals import Refusal, error_of, no_character
-
-ALTERNATIVES_MAX: Final = 512
-"""Alternatives of any query. One of few disjuncts has 16, others four for each disjunct."""
-
-_ANY_MESSAGE: Final = canonical_text(NormalQuery(ANY_MESSAGE))
 
 
 class CostClass(Enum):
-    """What a query costs a message."""
+    """The cost of a query for one message."""
 
     INDEXED = "indexed"
     """Nothing beyond the shared index: its paths say all of it."""
@@ -94,20 +87,12 @@ class CompiledQuery:
         return [canonical_text(alternative) for alternative in self.alternatives]
 
 
-def compile_query(
-    text: str,
-    namespaces: Namespaces | None = None,
-    *,
-    bytes_max: int = TEXT_BYTES_MAX,
-    nodes_max: int = NODES_MAX,
-) -> CompiledQuery:
+def compile_query(text: str, namespaces: Namespaces | None = None) -> CompiledQuery:
     """Compiles a query.
 
     Args:
         text: An XPath 1.0 expression.
         namespaces: Prefix -> namespace URI; the key "" is the default element namespace.
-        bytes_max: Most bytes that the text may have.
-        nodes_max: Most syntax nodes that it may have.
 
     Returns:
         Its alternatives, and its expression if they do not say all of it.
@@ -121,7 +106,7 @@ def compile_query(
     bindings = dict(namespaces or {})
     try:
         with native_errors():
-            answer = native.compile_query(text, bindings, bytes_max, nodes_max)
+            answer = native.compile_query(text, bindings)
     except native.QueryRefusal as refusal:
         raise error_of(Refusal(*refusal.args), text, bindings) from None
     except UnicodeEncodeError as error:
@@ -134,19 +119,3 @@ def compile_query(
         tuple(Reason(*reason) for reason in reasons),
         conjunctions,
     )
-
-
-def cost_of(paths: Iterable[str], *, is_evaluated: bool) -> CostClass:
-    """The cost class of a query, by what it was compiled to.
-
-    Args:
-        paths: Canonical texts of its alternatives.
-        is_evaluated: Whether anything is evaluated where one of them is found.
-
-    Example:
-        >>> cost_of(["//a"], is_evaluated=True).value, cost_of(["/*"], is_evaluated=True).value
-        ('candidate-checked', 'scan')
-    """
-    if not is_evaluated:
-        return CostClass.INDEXED
-    return CostClass.SCAN if _ANY_MESSAGE in paths else CostClass.CANDIDATE_CHECKED

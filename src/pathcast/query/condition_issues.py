@@ -118,7 +118,7 @@ def query_issues(
 
 @dataclass(slots=True)
 class _Conjunction:
-    """What must hold together of one node.
+    """Conditions that must hold together of one node.
 
     Attributes:
         values: Operand (as text) with one value -> its comparisons.
@@ -163,7 +163,7 @@ class _Walk:
             self.inside(expr, is_decisive=is_decisive)
 
     def inside(self, expr: Expr, *, is_decisive: bool) -> None:
-        """What stands in an expression whose own truth is not in question."""
+        """Looks at the parts of an expression whose own truth is not in question."""
         match expr:
             case LocationPath(steps=steps):
                 self.steps(steps, is_decisive)

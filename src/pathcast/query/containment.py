@@ -112,7 +112,7 @@ def is_implied_name(wanted: NameTest, known: NameTest) -> bool:
 
 @dataclass(eq=False, slots=True)
 class _Branch:
-    """What must be found below an element: an anchor at a distance, or mere depth.
+    """A demand below an element: an anchor at a distance, or mere depth.
 
     Attributes:
         distance: Levels down, at least or exactly.

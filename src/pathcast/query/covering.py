@@ -116,7 +116,7 @@ class Alternatives:
 
 @dataclass(frozen=True, slots=True)
 class Coverings:
-    """What `coverings` found.
+    """The result of `coverings`.
 
     Attributes:
         covered_by: Number of a query -> number of one that covers it. Two queries that cover each
@@ -195,7 +195,7 @@ class _Search:
     def cover_of(
         self, number: int, drawers: Sequence[list[int]], comparisons_max: int
     ) -> tuple[int | None, int]:
-        """What covers a query, if that was found, and how many comparisons it took."""
+        """The query that covers one, None if none was found, and the comparisons made."""
         special = self.entries[number]
         made = 0
         for drawer in drawers:
@@ -213,7 +213,7 @@ class _Search:
 
 
 def _wanted(query: NormalQuery) -> Iterator[Token]:
-    """What a query that is covered must offer."""
+    """The tokens that a query must offer to be covered."""
     for step in _steps(query.steps):
         yield from _name_tokens("element", step.test)
         for condition in _conditions(step):
@@ -227,7 +227,7 @@ def _wanted(query: NormalQuery) -> Iterator[Token]:
 
 
 def _offered(query: NormalQuery) -> Iterator[Token]:
-    """What may be asked of a query that covers."""
+    """The tokens that a query offers to those that may cover it."""
     for step in _steps(query.steps):
         yield from _offered_names("element", step.test)
         for condition in _conditions(step):

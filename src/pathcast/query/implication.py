@@ -181,7 +181,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of a value that exists; made once where many questions are asked of it.
+    """The facts known of a value that exists; made once where many questions are asked of it.
 
     Attributes:
         known: The comparisons.

@@ -1,4 +1,4 @@
-"""What to write where a query orders dates or other texts, which XPath 1.0 cannot.
+"""Advice for queries that order dates or other texts, which XPath 1.0 cannot.
 
 An order (`<`, `<=`, `>`, `>=`) compares numbers in XPath 1.0. The digits of a date are a number,
 and order as dates do; other text is ordered by XQuery, and `data()` makes a text XQuery.
@@ -34,7 +34,7 @@ _SIGNS: Final = "-T:"
 
 
 def for_order_of_text(atom: Atom, notation: Notation) -> str | None:
-    """What to write for an order of text; None where a number is compared with it.
+    """Advice for an order of text; None where a number is compared with it.
 
     Args:
         atom: A comparison by `<`, `<=`, `>` or `>=` with a text that is no number.
@@ -59,7 +59,7 @@ def for_order_of_text(atom: Atom, notation: Notation) -> str | None:
 
 
 def _read(operand: Expr) -> Expr:
-    """What a comparison reads, without a conversion that is made anyway."""
+    """The operand of a comparison, without a conversion that is made anyway."""
     while isinstance(operand, FunctionCall) and operand.name in ("number", "string"):
         if not operand.arguments:
             break

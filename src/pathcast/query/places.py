@@ -1,4 +1,4 @@
-"""What a query asks of a message, place by place: where its paths lead, and what it compares there.
+"""The places of a message that a query asks about: where its paths lead, and its comparisons there.
 
 A *place* is a path without predicates and what of its nodes is meant: the elements themselves, an
 attribute, text, or the string-value. Two comparisons are of the same place exactly if they have the
@@ -47,7 +47,7 @@ BareStep: TypeAlias = tuple[Axis, NameTest]
 
 
 class End(Enum):
-    """What of the elements at a path is meant; the value is how it is written."""
+    """The part of the elements at a path that is meant; the value is how it is written."""
 
     ELEMENT = ""
     ATTRIBUTE = "/@"

@@ -54,7 +54,7 @@ PREDICATES_SCHEMA: Final = pa.schema(
 
 @dataclass(frozen=True)
 class Population:
-    """What the queries of a population ask for.
+    """The paths and predicates of the queries of a population.
 
     Attributes:
         query_ids: Number of a query -> its id.

@@ -263,7 +263,7 @@ def _printable(text: str) -> str:
 
 
 def _for_unknown_function(written: str) -> str | None:
-    """What may be meant by a function that XPath 1.0 does not have.
+    """A guess at the meaning of a function that XPath 1.0 does not have.
 
     Args:
         written: Its name, perhaps with a prefix.

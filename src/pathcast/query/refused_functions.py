@@ -213,7 +213,7 @@ NOWHERE: Final = "it is in neither language here"
 
 
 def for_function(name: str) -> str | None:
-    """What to write for a function that XPath 1.0 does not have; None if it is none at all.
+    """Advice for a function that XPath 1.0 does not have; None if it is none at all.
 
     Args:
         name: Without a prefix.
@@ -225,10 +225,10 @@ def for_function(name: str) -> str | None:
 
 
 def for_refused(name: str) -> str:
-    """What to write for a function of the standard library that neither language has here."""
+    """Advice for a function of the standard library that neither language has here."""
     return f"{NOWHERE}; for most uses write `{INSTEAD[name]}`" if name in INSTEAD else NOWHERE
 
 
 def for_type(name: str) -> str:
-    """What to write for a type of XML Schema that is called; without a prefix."""
+    """Advice for a type of XML Schema that is called; without a prefix."""
     return f"for a path x write `{TYPES[name]}`" if name in TYPES else NOWHERE

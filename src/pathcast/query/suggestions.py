@@ -1,4 +1,4 @@
-"""What the writer of a broken query probably meant.
+"""Guesses at the meaning of a broken query.
 
 Pure functions from what was found to a sentence, or None. They look at slips that are common in
 practice: operators of other languages, capitals, typographic quotes, escaped XML.

@@ -1,4 +1,4 @@
-"""What one condition says of itself: that it always holds, that it never does, or neither.
+"""The truth that one condition has by itself: always, never, or neither.
 
 A constant has one value whatever the message is; a position is at least 1; no string is less than a
 text that is no number.
@@ -77,7 +77,7 @@ def known_truth(expr: Expr, notation: Notation) -> tuple[Truth, str] | None:
 
 
 def meant(expr: Expr, beside: Sequence[Expr], notation: Notation) -> str | None:
-    """What to write for a condition that says nothing, among the operands of an `and` or `or`."""
+    """Advice for a condition that says nothing, among the operands of an `and` or `or`."""
     ordered = atom_of(expr)
     if ordered is not None and orders_text(ordered):
         return for_order_of_text(ordered, notation)

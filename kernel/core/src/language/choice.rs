@@ -3,7 +3,6 @@
 //! The rule: XPath 1.0 where its grammar takes the text, comments left out; XQuery otherwise. Of a text that neither
 //! takes it says which of the two it is nearer to, so that the refusal is of the language that was meant.
 
-use super::query::{NODES_MAX, TEXT_BYTES_MAX};
 use super::reader::read;
 use super::xquery::{Arithmetic, Expr, Program, comment_end};
 use std::borrow::Cow;
@@ -34,7 +33,7 @@ impl Language {
         if begins_as_xquery(&plain) {
             return Language::XQuery;
         }
-        let Err(refusal) = read(&plain, TEXT_BYTES_MAX, NODES_MAX) else {
+        let Err(refusal) = read(&plain) else {
             return Language::XPath;
         };
         let place = plain[..refusal.offset as usize].chars().count();

@@ -6,6 +6,7 @@
 //!
 //! Source: XML Path Language (XPath) 1.0, sections 2 and 3.
 
+use crate::language::comparison::Comparison;
 use crate::language::xpath::Axis;
 
 /// A place in the text of a query, in bytes from its start.
@@ -78,18 +79,8 @@ pub enum Operator {
     Or,
     /// `and`
     And,
-    /// `=`
-    Eq,
-    /// `!=`
-    Ne,
-    /// `<`
-    Lt,
-    /// `<=`
-    Le,
-    /// `>`
-    Gt,
-    /// `>=`
-    Ge,
+    /// A comparison.
+    Compare(Comparison),
     /// `+`
     Plus,
     /// `-`
@@ -192,12 +183,7 @@ impl Operator {
         match self {
             Operator::Or => "or",
             Operator::And => "and",
-            Operator::Eq => "=",
-            Operator::Ne => "!=",
-            Operator::Lt => "<",
-            Operator::Le => "<=",
-            Operator::Gt => ">",
-            Operator::Ge => ">=",
+            Operator::Compare(comparison) => comparison.symbol(),
             Operator::Plus => "+",
             Operator::Minus => "-",
             Operator::Multiply => "*",

@@ -13,7 +13,7 @@ use crate::engine::interrupt::Interrupted;
 use crate::engine::nfa::growing::GrowingNfa;
 use crate::language::compile::compile_query;
 use crate::language::query::ast::Step;
-use crate::language::query::{Compiler, NODES_MAX, Namespaces, TEXT_BYTES_MAX};
+use crate::language::query::{Compiler, Namespaces};
 use crate::language::reader::{Refusal, read_query};
 use crate::language::xpath::Expression;
 use crate::registry::snapshot::build::{LiveQuery, freeze};
@@ -301,8 +301,7 @@ impl IndexState {
             self.register(record, &[steps], None).map_err(NotAdded::NotRegistered)?;
             return Ok(true);
         }
-        let tree = read_query(record.text, namespaces, TEXT_BYTES_MAX, NODES_MAX)
-            .map_err(NotAdded::Refused)?;
+        let tree = read_query(record.text, namespaces).map_err(NotAdded::Refused)?;
         let query = compile_query(&tree).map_err(NotAdded::Refused)?;
         let paths: Vec<&[Step<'_>]> =
             query.alternatives.iter().map(|path| path.steps.as_slice()).collect();

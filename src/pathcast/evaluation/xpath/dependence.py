@@ -1,8 +1,8 @@
 """The parts of its context on which an expression's value depends.
 
 Example:
-    >>> from pathcast.query import read_expression
-    >>> expr = read_expression("(count(/child::a) > position())")
+    >>> from pathcast.query import read_query
+    >>> expr = read_query("(count(/child::a) > position())", {})
     >>> dependence_of(expr)[id(expr)]
     <Dependence.POSITION: 2>
 

@@ -7,11 +7,11 @@ axis, a predicate evaluated, a function called, 64 characters handled by a strin
 
 Example:
     >>> from pathcast.message import parse_message
-    >>> from pathcast.query import read_expression
+    >>> from pathcast.query import read_query
     >>> evaluator = Evaluator(parse_message(b"<a><b>1</b><b>2</b></a>"))
-    >>> evaluator.evaluate(read_expression("sum(/child::a/child::b[(. > 1)])"))
+    >>> evaluator.evaluate(read_query("sum(/child::a/child::b[(. > 1)])", {}))
     2.0
-    >>> evaluator.holds(read_expression("/child::a/child::b[3]"))
+    >>> evaluator.holds(read_query("/child::a/child::b[3]", {}))
     False
 
 It knows no variables and no prefixes: expressions are resolved (`pathcast.query.reader`).

@@ -1,7 +1,7 @@
 """The functions that a FLWR subscription may call.
 
 The core library of XPath 1.0 and the ones of XQuery 1.0 that shape messages. `doc`, `document`,
-`true` and `false` are here for their arity; the parser turns the first two into the message.
+`true` and `false` are here for their arity; the kernel turns the first two into the message.
 
 Source: XQuery 1.0 and XPath 2.0 Functions and Operators.
 """
@@ -37,19 +37,6 @@ ADDED_ARGUMENT_COUNTS: Final = MappingProxyType(
 
 ARGUMENT_COUNTS: Final = MappingProxyType({**XPATH_ARGUMENT_COUNTS, **ADDED_ARGUMENT_COUNTS})
 """Every function: name -> fewest and most arguments."""
-
-CONTEXT_FUNCTIONS: Final = frozenset(
-    {
-        "string",
-        "string-length",
-        "normalize-space",
-        "number",
-        "name",
-        "local-name",
-        "namespace-uri",
-    }
-)
-"""Functions that read the context item where they are given no argument."""
 
 REFUSED_ARGUMENTS: Final = MappingProxyType(
     {

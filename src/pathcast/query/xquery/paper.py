@@ -64,7 +64,7 @@ FLIPPED: Final = MappingProxyType(
 
 
 class Target(Enum):
-    """What a path ends at."""
+    """The kind of node that a path ends at."""
 
     ELEMENT = "element"
     """The element of the last step; in a comparison, its string value."""

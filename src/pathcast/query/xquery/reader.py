@@ -43,19 +43,6 @@ from pathcast.query.xquery.syntax import (
 TEXT_BYTES_MAX: Final = 32 * 1024
 """Bytes (UTF-8) of a FLWR subscription: a template may be a page, where a path is a line."""
 
-NODES_MAX: Final = 2048
-"""Syntax nodes of a FLWR subscription."""
-
-DEPTH_MAX: Final = 64
-"""How deep parentheses, predicates, calls, constructors, FLWORs, conditionals and quantifiers may
-nest, each counting as one; bounds every recursion over a query."""
-
-TREE_DEPTH_MAX: Final = 128
-"""How deep the syntax tree may be, operators counted too."""
-
-PREDICATES_MAX: Final = 64
-"""Predicates of one step or one filter."""
-
 _Node: TypeAlias = tuple[Any, ...]
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")

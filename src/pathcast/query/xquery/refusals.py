@@ -1,4 +1,4 @@
-"""What is wrong with an XQuery, in words: the kernel's refusals as errors.
+"""The kernel's refusals of an XQuery as errors, in words.
 
 The kernel tells a reason, places and the words of the text; the sentence and what to write instead
 are here.

@@ -27,7 +27,6 @@ from pathcast.query.normal import NormalQuery
 from pathcast.query.normal_data import query_of
 from pathcast.query.reader import read_query
 from pathcast.query.static import Kind, kind_of
-from pathcast.query.syntax import Expr
 from pathcast.query.xquery.language import is_xquery, without_comments
 from pathcast.query.xquery.paper import PaperQuery, paper_form
 from pathcast.query.xquery.reader import parse
@@ -142,27 +141,12 @@ def form_of_path(query: str, namespaces: Namespaces) -> PaperQuery | None:
         return None
 
 
-def selection_of(text: str, namespaces: Namespaces | None = None) -> Expr:
-    """The expression of a subscription that is a bare XPath, names resolved.
-
-    Example:
-        >>> from pathcast.query.expression import expression_text
-        >>> expression_text(selection_of("(: all :) //a[1]"))
-        '/descendant-or-self::node()/child::a[1]'
-
-    Raises:
-        QuerySyntaxError: As `compile_subscription`.
-
-    Cost: linear in the text.
-    """
-    return read_query(without_comments(text), namespaces or {})
-
-
 def _check_xpath(text: str, namespaces: Namespaces, deliver: str) -> None:
     """Refuses a bare XPath that cannot be used."""
-    compile_query(without_comments(text), namespaces)
+    plain = without_comments(text)
+    compile_query(plain, namespaces)
     if deliver == "fragment":
-        kind = kind_of(selection_of(text, namespaces))
+        kind = kind_of(read_query(plain, namespaces))
         if kind is not Kind.NODE_SET:
             found = kind.value.removeprefix("a ")
             raise UnsupportedQueryError(

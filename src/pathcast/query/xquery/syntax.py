@@ -1,6 +1,6 @@
 """The syntax tree of a FLWR subscription: an XQuery 1.0 expression with its names resolved.
 
-What the parser gives is what the interpreters run, so the tree says each thing in one way only:
+The kernel's reader gives it; the tree says each thing in one way only:
 
 - Names carry namespace URIs; no prefix is left but those that constructed names are written with.
 - The message is `Root`, whether it was `$msg`, `doc("...")`, `/` or a relative path or `.` outside

@@ -1,6 +1,6 @@
 //! Expressions that have one value whatever the message is (XPath 1.0, 3.4, 3.5 and 4).
 
-use super::view::{View, comparison_of};
+use super::view::View;
 use crate::language::comparison::Comparison;
 use crate::language::number_text::{number_text, round};
 use crate::language::numbers;
@@ -85,11 +85,9 @@ fn run<'t>(operators: &[Operator], operands: &'t [Expr]) -> Option<Value<'t>> {
     let mut values = values.into_iter();
     let first = values.next()?;
     operators.iter().zip(values).try_fold(first, |left, (&operator, right)| {
-        if let Some(comparison) = comparison_of(operator) {
-            return Some(Value::Boolean(compare(comparison, &left, &right)));
-        }
         let (a, b) = (left.number(), right.number());
         Some(match operator {
+            Operator::Compare(comparison) => Value::Boolean(compare(comparison, &left, &right)),
             Operator::Or => Value::Boolean(left.boolean() || right.boolean()),
             Operator::And => Value::Boolean(left.boolean() && right.boolean()),
             Operator::Plus => Value::Number(a + b),
@@ -98,7 +96,7 @@ fn run<'t>(operators: &[Operator], operands: &'t [Expr]) -> Option<Value<'t>> {
             Operator::Div => Value::Number(a / b),
             // Truncating, with the sign of the dividend.
             Operator::Mod => Value::Number(a % b),
-            _ => return None,
+            Operator::Union => return None,
         })
     })
 }

@@ -12,7 +12,7 @@
 //! use pathcast_core::language::query::Namespaces;
 //! use pathcast_core::language::reader::read_query;
 //!
-//! let tree = read_query("//a[last()]/b[@x]", Namespaces::NONE, 8192, 512)?;
+//! let tree = read_query("//a[last()]/b[@x]", Namespaces::NONE)?;
 //! let query = compile_query(&tree)?;
 //! assert_eq!(query.alternatives[0].text, "//a/b[@x]");
 //! assert_eq!(query.cost, CostClass::CandidateChecked);

@@ -1,7 +1,6 @@
 //! An expression as the compiler looks at it: a node of the tree with its lists as slices, so that a part of a run of
 //! operators, a filter without its last predicate or an argument that is left out is one, too, without a tree of its own.
 
-use crate::language::comparison::Comparison;
 use crate::language::reader::kind_of_run;
 use crate::language::tree::{Expr, NodeTest, NodeType, Offset, Operator, Predicate, Step};
 use crate::language::xpath::Axis;
@@ -116,19 +115,6 @@ impl<'t> View<'t> {
         }
         steps.iter().all(|step| matches!(step.axis, Axis::Itself | Axis::Parent))
     }
-}
-
-/// The comparison that an operator is, if it is one.
-pub(super) fn comparison_of(operator: Operator) -> Option<Comparison> {
-    Some(match operator {
-        Operator::Eq => Comparison::Eq,
-        Operator::Ne => Comparison::Ne,
-        Operator::Lt => Comparison::Lt,
-        Operator::Le => Comparison::Le,
-        Operator::Gt => Comparison::Gt,
-        Operator::Ge => Comparison::Ge,
-        _ => return None,
-    })
 }
 
 /// Whether a step is an axis and `node()`, without predicates.

@@ -36,7 +36,7 @@ use super::losses::Reason;
 use super::moving::Weakener;
 use super::spine::{NodeKind, Spine};
 use super::string_conditions::{StringTest, Wanted, distinct};
-use super::view::{View, comparison_of};
+use super::view::View;
 use crate::language::comparison::Comparison;
 use crate::language::query::{Constant, Operator as NormalOperator};
 use crate::language::tree::{Expr, Offset, Operator};
@@ -329,9 +329,11 @@ impl<'t> Weakener<'t> {
 /// Operator and sides of a comparison; of a run of them, the last operator's.
 fn compared_sides(expr: View<'_>) -> Option<(Comparison, View<'_>, View<'_>)> {
     let View::Binary { operators, operands, offset } = expr else { return None };
-    let ((&operator, operators), (last, operands)) =
-        (operators.split_last()?, operands.split_last()?);
-    let comparison = comparison_of(operator)?;
+    let ((&Operator::Compare(comparison), operators), (last, operands)) =
+        (operators.split_last()?, operands.split_last()?)
+    else {
+        return None;
+    };
     let before = match operands {
         [only] => View::from(only),
         _ => View::Binary { operators, operands, offset },

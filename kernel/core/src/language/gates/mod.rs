@@ -1,21 +1,18 @@
 //! The gate of a subscription: what is in every message that it delivers.
 //!
 //! Reading order: [`formula`] (conditions over nodes, and how XPath says them), [`necessary`] (what must be there for an
-//! expression to give an item), [`conditions`] (to be true), [`steps`] (paths); [`results`] (which programs can be delivered).
+//! expression to give an item), [`conditions`] (to be true), [`steps`] (paths).
 //!
 //! A gate that is weak costs time, one that is wrong loses a delivery: where a limit is met, the gate becomes weaker.
 
 mod conditions;
 mod formula;
 mod necessary;
-mod results;
 mod steps;
-
-pub use results::can_be_delivered;
 
 use super::reader::{check_nesting, size};
 use super::tree::Expr as Condition;
-use super::xquery::{Expr, ExprId, Part, Program};
+use super::xquery::{Expr, Program, deciding_parts};
 use formula::{Formula, ROOT, call, implied};
 use necessary::{Item, Necessary};
 
@@ -73,37 +70,4 @@ fn condition_with_casts(
         found = formula(&mut Necessary::new(program, casts_max, false));
     }
     implied(&found, ROOT, false)
-}
-
-/// The parts of the body that its effective boolean value is found from: those in which an expression depends on the
-/// message.
-fn deciding_parts(program: &Program) -> Vec<ExprId> {
-    let body = program.body();
-    let parts = match program.expr(body) {
-        Expr::Sequence(list) => program.list(list).to_vec(),
-        _ => vec![body],
-    };
-    parts.into_iter().filter(|&part| has_content(program, part)).collect()
-}
-
-/// Whether an expression of the frame depends on the message, or has one that does within constructors and sequences.
-fn has_content(program: &Program, id: ExprId) -> bool {
-    let mut waiting = vec![Part::Enclosed(id)];
-    while let Some(part) = waiting.pop() {
-        match part {
-            Part::Text(_) => {}
-            Part::Element(element) => {
-                waiting.extend_from_slice(program.parts(program.element(element).content));
-            }
-            Part::Enclosed(id) => match program.expr(id) {
-                Expr::Element(element) => waiting.push(Part::Element(element)),
-                Expr::Sequence(list) => {
-                    waiting.extend(program.list(list).iter().map(|&id| Part::Enclosed(id)));
-                }
-                _ if program.is_content(id) => return true,
-                _ => {}
-            },
-        }
-    }
-    false
 }

@@ -156,15 +156,7 @@ fn node_test(program: &Program, step: &Step) -> (tree::NodeTest, bool) {
 
 /// A comparison.
 pub(super) fn compared(left: Condition, operator: Comparison, right: Condition) -> Condition {
-    let operator = match operator {
-        Comparison::Eq => Operator::Eq,
-        Comparison::Ne => Operator::Ne,
-        Comparison::Lt => Operator::Lt,
-        Comparison::Le => Operator::Le,
-        Comparison::Gt => Operator::Gt,
-        Comparison::Ge => Operator::Ge,
-    };
-    binary(operator, vec![left, right])
+    binary(Operator::Compare(operator), vec![left, right])
 }
 
 /// Operands with the same operator between them.

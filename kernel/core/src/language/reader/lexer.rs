@@ -8,6 +8,7 @@
 //! one that is reported.
 
 use super::refusal::Reason;
+use crate::language::comparison::Comparison;
 use crate::language::query::scan::Scanner;
 use crate::language::tree::Operator;
 
@@ -204,12 +205,12 @@ impl<'q> Lexer<'q> {
             (b',', _) => (Token::Comma, 1),
             (b'/', b'/') => (Token::Slashes, 2),
             (b'/', _) => (Token::Slash, 1),
-            (b'!', b'=') | (b'<', b'>') => (Token::Operator(Operator::Ne), 2),
-            (b'<', b'=') => (Token::Operator(Operator::Le), 2),
-            (b'<', _) => (Token::Operator(Operator::Lt), 1),
-            (b'>', b'=') => (Token::Operator(Operator::Ge), 2),
-            (b'>', _) => (Token::Operator(Operator::Gt), 1),
-            (b'=', _) => (Token::Operator(Operator::Eq), 1),
+            (b'!', b'=') | (b'<', b'>') => (Token::Operator(Operator::Compare(Comparison::Ne)), 2),
+            (b'<', b'=') => (Token::Operator(Operator::Compare(Comparison::Le)), 2),
+            (b'<', _) => (Token::Operator(Operator::Compare(Comparison::Lt)), 1),
+            (b'>', b'=') => (Token::Operator(Operator::Compare(Comparison::Ge)), 2),
+            (b'>', _) => (Token::Operator(Operator::Compare(Comparison::Gt)), 1),
+            (b'=', _) => (Token::Operator(Operator::Compare(Comparison::Eq)), 1),
             (b'|', _) => (Token::Operator(Operator::Union), 1),
             (b'+', _) => (Token::Operator(Operator::Plus), 1),
             (b'-', _) => (Token::Operator(Operator::Minus), 1),

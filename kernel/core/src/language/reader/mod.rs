@@ -23,13 +23,8 @@ use crate::language::query::Namespaces;
 use crate::language::tree::Expr;
 
 /// The syntax tree of a standing query, names resolved: [`read`], [`check_nesting`], [`resolve`].
-pub fn read_query(
-    text: &str,
-    namespaces: &Namespaces,
-    bytes_max: usize,
-    nodes_max: usize,
-) -> Result<Expr, Refusal> {
-    let expr = read(text, bytes_max, nodes_max)?;
+pub fn read_query(text: &str, namespaces: &Namespaces) -> Result<Expr, Refusal> {
+    let expr = read(text)?;
     check_nesting(&expr)?;
     resolve(expr, namespaces)
 }

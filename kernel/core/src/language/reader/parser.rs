@@ -8,7 +8,8 @@
 
 use super::lexer::{Lexer, Token};
 use super::refusal::{Bracket, Expected, Reason, Refusal};
-use crate::language::query::{DEPTH_MAX, PREDICATES_MAX};
+use crate::language::comparison::Comparison;
+use crate::language::query::{DEPTH_MAX, NODES_MAX, PREDICATES_MAX, TEXT_BYTES_MAX};
 use crate::language::tree::{
     Expr, NameTest, NodeTest, NodeType, Offset, Operator, Predicate, Step,
 };
@@ -16,15 +17,16 @@ use crate::language::xpath::{Axis, functions};
 
 /// The syntax tree of a query as it was written.
 ///
-/// The text may have `bytes_max` bytes (4 GiB at most) and `nodes_max` syntax nodes: steps (`//` stands for one),
-/// predicates, literals, numbers, variables, calls, binary operators and minuses.
-pub fn read(text: &str, bytes_max: usize, nodes_max: usize) -> Result<Expr, Refusal> {
-    if text.len() > bytes_max.min(Offset::MAX as usize) {
-        return Err(Refusal::new(Reason::TooLong { given: text.len(), maximum: bytes_max }, 0));
+/// It has at most [`TEXT_BYTES_MAX`] bytes and [`NODES_MAX`] syntax nodes: steps (`//` stands for one), predicates,
+/// literals, numbers, variables, calls, binary operators and minuses.
+pub fn read(text: &str) -> Result<Expr, Refusal> {
+    if text.len() > TEXT_BYTES_MAX {
+        let reason = Reason::TooLong { given: text.len(), maximum: TEXT_BYTES_MAX };
+        return Err(Refusal::new(reason, 0));
     }
     let mut lexer = Lexer::new(text);
     let (token, offset) = lexer.next();
-    Parser { text, lexer, token, offset, brackets: Vec::new(), nodes: 0, nodes_max }.query()
+    Parser { text, lexer, token, offset, brackets: Vec::new(), nodes: 0 }.query()
 }
 
 /// White space between tokens.
@@ -43,7 +45,6 @@ struct Parser<'q> {
     offset: usize,
     brackets: Vec<Bracket>,
     nodes: usize,
-    nodes_max: usize,
 }
 
 impl<'q> Parser<'q> {
@@ -77,8 +78,8 @@ impl<'q> Parser<'q> {
     /// Counts the syntax node that begins here.
     fn count(&mut self) -> Parsed<()> {
         self.nodes += 1;
-        if self.nodes > self.nodes_max {
-            return Err(Refusal::new(Reason::TooLarge { maximum: self.nodes_max }, self.offset));
+        if self.nodes > NODES_MAX {
+            return Err(Refusal::new(Reason::TooLarge { maximum: NODES_MAX }, self.offset));
         }
         Ok(())
     }
@@ -412,8 +413,8 @@ fn level_of(operator: Operator) -> u8 {
         // A union is an operand here.
         Operator::Union | Operator::Multiply | Operator::Div | Operator::Mod => 0,
         Operator::Plus | Operator::Minus => 1,
-        Operator::Lt | Operator::Le | Operator::Gt | Operator::Ge => 2,
-        Operator::Eq | Operator::Ne => 3,
+        Operator::Compare(Comparison::Eq | Comparison::Ne) => 3,
+        Operator::Compare(_) => 2,
         Operator::And => 4,
         Operator::Or => 5,
     }

@@ -10,6 +10,7 @@ pub(crate) mod functions;
 mod origins;
 mod parse;
 mod refusal;
+mod results;
 pub(crate) mod syntax;
 
 pub use super::xpath::{List, Step, TextRange};
@@ -17,6 +18,8 @@ pub use functions::Function;
 pub use origins::Origins;
 pub(crate) use parse::comment_end;
 pub use refusal::{Detail, Reason, Refusal};
+pub(crate) use results::deciding_parts;
+pub use results::undeliverable_part;
 pub use syntax::{
     Arithmetic, Attribute, Axis, Clause, Declaration, Element, Expr, ExprId, Name, NodeTest,
     Number, OrderKey, Part, Program, Start,

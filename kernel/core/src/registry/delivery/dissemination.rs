@@ -19,12 +19,12 @@ use crate::engine::plans::shared::{Counts, PlanSpec, SharedPlans, Sharing, Subsc
 pub use crate::engine::plans::template::Deliver;
 use crate::language::choice::begins_as_xquery;
 use crate::language::compile::{CompiledQuery, compile_gate, compile_query, expression_text};
-use crate::language::gates::{can_be_delivered, condition_of};
+use crate::language::gates::condition_of;
 use crate::language::query::ast::Step;
 use crate::language::query::compile;
 use crate::language::tree;
 use crate::language::xpath::Expression;
-use crate::language::xquery::Program;
+use crate::language::xquery::{Program, undeliverable_part};
 use crate::registry::index::{Index, NotRegistered, Texts};
 use crate::registry::snapshot::QueryRecord;
 use hashbrown::{DefaultHashBuilder, HashMap};
@@ -230,7 +230,7 @@ impl State {
             return Ok(());
         }
         let is_condition = deliver != Deliver::Fragment;
-        if !can_be_delivered(&program, is_condition) {
+        if undeliverable_part(&program, is_condition).is_some() {
             return Err(NotTaken::Refused);
         }
         let condition = condition_of(&program, is_condition);

@@ -6,7 +6,7 @@ use super::dissemination::Deliver;
 use crate::engine::plans::recognise::{plan_of, plan_of_path};
 use crate::engine::plans::shared::PlanSpec;
 use crate::language::choice::{Language, without_comments};
-use crate::language::query::{NODES_MAX, Namespaces, TEXT_BYTES_MAX};
+use crate::language::query::Namespaces;
 use crate::language::reader::{Kind, kind_of, read_query};
 use crate::language::tree;
 use crate::language::xquery::{Expr, Program};
@@ -53,9 +53,7 @@ impl SubscriptionQuery {
     /// It is neither, or what it gives cannot be delivered so.
     pub fn read(text: &str, scope: &Scope, deliver: Deliver) -> Result<Self, Refused> {
         if Language::of(text) == Language::XPath {
-            let tree =
-                read_query(&without_comments(text), &scope.resolver, TEXT_BYTES_MAX, NODES_MAX)
-                    .map_err(|_| Refused)?;
+            let tree = read_query(&without_comments(text), &scope.resolver).map_err(|_| Refused)?;
             if deliver == Deliver::Fragment && kind_of(&tree) != Kind::Nodes {
                 return Err(Refused);
             }

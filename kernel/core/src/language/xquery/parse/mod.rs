@@ -17,7 +17,7 @@ mod static_rules;
 use super::functions::Function;
 use super::origins::Origins;
 use super::syntax::{Clause, Expr, ExprId, OrderKey, Part, Program};
-use super::{Delivered, Reason, Refusal};
+use super::{Delivered, Reason, Refusal, undeliverable_part};
 use crate::language::xpath::analyse::needs_markup;
 use crate::language::xpath::{List, TextRange};
 use facts::{Facts, items, reads};
@@ -70,11 +70,16 @@ pub(super) fn parse_with_origins(
         Ok(found) => found,
         Err(refusal) => return Err(parser.scanner.first_fault(refusal)),
     };
-    static_rules::check(&parser, body, &contents, delivered)?;
+    static_rules::check(&parser, body, &contents)?;
     let mut program = parser.program;
     program.contents = contents;
     program.body = body;
-    Ok((program, parser.origins.map(|origins| *origins).unwrap_or_default()))
+    let origins = parser.origins.map(|origins| *origins).unwrap_or_default();
+    let is_condition = delivered.map(|delivered| delivered == Delivered::Condition);
+    match is_condition.and_then(|is_condition| undeliverable_part(&program, is_condition)) {
+        Some((part, reason)) => Err(Refusal::new(origins.expr(part), reason, Vec::new())),
+        None => Ok((program, origins)),
+    }
 }
 
 /// Whether comments, instructions, prefixes or declared ids can matter.

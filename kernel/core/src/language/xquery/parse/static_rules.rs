@@ -1,26 +1,18 @@
 //! Static rules, looked at from the top of a program that has been read: which rule is broken first, and where.
 //!
-//! The parser knows while it reads whether any is; this names it. Four kinds of items are told apart: nodes of the
-//! message, booleans, other atomic values, and elements that are built.
+//! The parser knows while it reads whether any is; this names it. Three kinds of items are told apart: nodes of
+//! the message, atomic values, and elements that are built.
 
 use super::super::functions::Function;
 use super::super::syntax::{Clause, Expr, ExprId, Part, Start};
-use super::super::{Delivered, Detail, Origins, Reason, Refusal};
+use super::super::{Detail, Origins, Reason, Refusal};
 use super::facts::items::{ATOMS, BUILT, NODES, NONE};
 use super::scan::Parsed;
 use super::{Parser, TREE_DEPTH_MAX};
 use crate::language::xpath::List;
 
-/// Booleans, told from other atomic values.
-const BOOLEANS: u8 = 8;
-
 /// Looks at the body of a program, whose expressions `contents` depend on the message.
-pub(super) fn check(
-    parser: &Parser<'_>,
-    body: ExprId,
-    contents: &[ExprId],
-    delivered: Option<Delivered>,
-) -> Parsed<()> {
+pub(super) fn check(parser: &Parser<'_>, body: ExprId, contents: &[ExprId]) -> Parsed<()> {
     let Some(origins) = parser.origins.as_deref() else { return Ok(()) };
     let mut checker = Checker {
         parser,
@@ -32,32 +24,6 @@ pub(super) fn check(
     checker.items(body)?;
     if contents.is_empty() {
         return Err(Refusal::new(0, Reason::Constant, Vec::new()));
-    }
-    let parts = match parser.program.expr(body) {
-        Expr::Sequence(list) => parser.program.list(list),
-        _ => &[body],
-    };
-    let asked: Vec<ExprId> =
-        parts.iter().copied().filter(|&part| !parser.contents(part).is_empty()).collect();
-    match delivered {
-        None => {}
-        Some(Delivered::Results) => {
-            for &part in &asked {
-                if checker.items(part)? & BOOLEANS != 0 {
-                    let offset = origins.expr(part);
-                    return Err(Refusal::new(offset, Reason::BooleanResult, Vec::new()));
-                }
-            }
-        }
-        Some(Delivered::Condition) => {
-            if let [first, second, ..] = asked[..]
-                && checker.is_one_atom(first)
-                && checker.is_one_atom(second)
-            {
-                let offset = origins.expr(second);
-                return Err(Refusal::new(offset, Reason::SeveralValues, Vec::new()));
-            }
-        }
     }
     Ok(())
 }
@@ -114,7 +80,7 @@ impl Checker<'_, '_> {
             Expr::String(_) | Expr::Number(_) => Ok(ATOMS),
             Expr::Comparison { left, right, .. } => {
                 self.values(&[left, right])?;
-                Ok(BOOLEANS)
+                Ok(ATOMS)
             }
             Expr::Arithmetic { left, right, .. } => {
                 self.values(&[left, right])?;
@@ -122,7 +88,7 @@ impl Checker<'_, '_> {
             }
             Expr::And(list) | Expr::Or(list) => {
                 self.values(program.list(list))?;
-                Ok(BOOLEANS)
+                Ok(ATOMS)
             }
             Expr::Negation(operand) => {
                 self.values(&[operand])?;
@@ -149,7 +115,7 @@ impl Checker<'_, '_> {
             Expr::Quantified { bindings, condition, .. } => {
                 self.clauses(bindings)?;
                 self.values(&[condition])?;
-                Ok(BOOLEANS)
+                Ok(ATOMS)
             }
             Expr::If { condition, then, otherwise } => {
                 self.values(&[condition])?;
@@ -195,7 +161,7 @@ impl Checker<'_, '_> {
         if found & BUILT != 0 {
             return Err(Refusal::new(offset, Reason::BuiltValue, Vec::new()));
         }
-        if found & (ATOMS | BOOLEANS) == 0 {
+        if found & ATOMS == 0 {
             return Ok(());
         }
         let mut details = vec![Detail::from(usize::from(found & NODES != 0))];
@@ -249,11 +215,7 @@ impl Checker<'_, '_> {
             }
             _ => self.values(arguments)?,
         }
-        Ok(match function {
-            Id => NODES,
-            _ if is_boolean(function) => BOOLEANS,
-            _ => ATOMS,
-        })
+        Ok(if function == Id { NODES } else { ATOMS })
     }
 
     fn element(&mut self, number: u32) -> Parsed<u8> {
@@ -281,30 +243,4 @@ impl Checker<'_, '_> {
         }
         Ok(BUILT)
     }
-
-    /// Whether an expression gives just one atomic value, whatever the message.
-    fn is_one_atom(&self, id: ExprId) -> bool {
-        use Function::*;
-        match self.parser.program.expr(id) {
-            Expr::And(_) | Expr::Or(_) | Expr::Quantified { .. } => true,
-            Expr::Comparison { is_value, .. } => !is_value,
-            Expr::Call(function, _) => {
-                is_boolean(function)
-                    || matches!(
-                        function,
-                        Concat | Count | Number | String | StringJoin | StringLength | Sum
-                    )
-            }
-            _ => false,
-        }
-    }
-}
-
-/// Functions that give a boolean.
-fn is_boolean(function: Function) -> bool {
-    use Function::*;
-    matches!(
-        function,
-        Boolean | Contains | Empty | EndsWith | Exists | False | Lang | Not | StartsWith | True
-    )
 }

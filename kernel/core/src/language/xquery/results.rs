@@ -3,22 +3,58 @@
 //! A result of its own is no boolean: whoever writes a condition means to hear of the messages that fulfil it, and not
 //! `false` of the others. Where no result is wanted, two values that every message gives are neither true nor false.
 
-use super::deciding_parts;
-use crate::language::xquery::{Clause, Expr, ExprId, Function, Program};
+use super::{Clause, Expr, ExprId, Function, Part, Program, Reason};
 
-/// Whether a program can be a subscription: one that is delivered its results, or one that is told whether it holds.
+/// The part for which a program can be no subscription, one that is delivered its results or one that is told whether
+/// it holds, and the rule that it breaks; none if it can be one.
 ///
 /// Cost: linear in the program.
-pub fn can_be_delivered(program: &Program, is_condition: bool) -> bool {
+pub fn undeliverable_part(program: &Program, is_condition: bool) -> Option<(ExprId, Reason)> {
     let parts = deciding_parts(program);
     if !is_condition {
         let mut booleans = Booleans { program, variables: vec![false; program.slots as usize] };
-        return !parts.into_iter().any(|part| booleans.may_come_from(part));
+        let part = parts.into_iter().find(|&part| booleans.may_come_from(part))?;
+        return Some((part, Reason::BooleanResult));
     }
     match parts[..] {
-        [first, second, ..] => ![first, second].iter().all(|&part| is_one_atom(program, part)),
-        _ => true,
+        [first, second, ..] if is_one_atom(program, first) && is_one_atom(program, second) => {
+            Some((second, Reason::SeveralValues))
+        }
+        _ => None,
     }
+}
+
+/// The parts of the body that its effective boolean value is found from: those in which an expression depends on the
+/// message.
+pub(crate) fn deciding_parts(program: &Program) -> Vec<ExprId> {
+    let body = program.body();
+    let parts = match program.expr(body) {
+        Expr::Sequence(list) => program.list(list).to_vec(),
+        _ => vec![body],
+    };
+    parts.into_iter().filter(|&part| has_content(program, part)).collect()
+}
+
+/// Whether an expression of the frame depends on the message, or has one that does within constructors and sequences.
+fn has_content(program: &Program, id: ExprId) -> bool {
+    let mut waiting = vec![Part::Enclosed(id)];
+    while let Some(part) = waiting.pop() {
+        match part {
+            Part::Text(_) => {}
+            Part::Element(element) => {
+                waiting.extend_from_slice(program.parts(program.element(element).content));
+            }
+            Part::Enclosed(id) => match program.expr(id) {
+                Expr::Element(element) => waiting.push(Part::Element(element)),
+                Expr::Sequence(list) => {
+                    waiting.extend(program.list(list).iter().map(|&id| Part::Enclosed(id)));
+                }
+                _ if program.is_content(id) => return true,
+                _ => {}
+            },
+        }
+    }
+    false
 }
 
 /// Where booleans can come from.
