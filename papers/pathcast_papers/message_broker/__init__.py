@@ -1,7 +1,7 @@
 """PathSharing-F, -FW and -FWR, and FLWR subscriptions evaluated one by one.
 
 In reading order: `xquery` (FLWR subscriptions, exactly), `standing_subscription`,
-`subscription_plan`, `dissemination` (the engine around it); `pathsharing` (the paper's plans).
+`dissemination` (the engine around it); `pathsharing` (the paper's plans).
 
 Source: Diao and Franklin: Query Processing for High-Volume XML Message Brokering, VLDB 2003.
 """
