@@ -1,6 +1,6 @@
 //! Standing queries run over messages.
 //!
-//! Reading order: [`ids`] (numbers of states, plans and queries), [`symbols`] (the alphabet), [`interrupt`] (which ends
+//! Reading order: [`ids`] (numbers of states, plans and queries), [`symbols`] (the alphabet), [`ask`] (what is asked of a value), [`interrupt`] (which ends
 //! long work), [`conditions`] (whether one plan holds), [`nfa`] (the shared automaton), [`dfa`] and [`plain`] (two ways
 //! of running it), [`collect`] (sets of query numbers), [`reach`] (which targets can still be reached),
 //! [`predicates`] (the conditions of many plans together), [`evaluate`] (XPath 1.0, exactly), [`counters`],
@@ -9,6 +9,7 @@
 //! [`paths`] (a set of paths run over a message), [`plans`] (what subscriptions share), [`programs`] (XQuery beyond
 //! them). Beside them [`path_finder`] (paths in a part of a message).
 
+pub(crate) mod ask;
 pub(crate) mod collect;
 pub mod conditions;
 pub mod counters;

@@ -1,5 +1,7 @@
 //! How two values compare, in every language.
 
+use std::cmp::Ordering;
+
 /// Comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Comparison {
@@ -71,6 +73,28 @@ impl Comparison {
             Comparison::Ge => left >= right,
         }
     }
+
+    /// Whether two strings compare so, by code point, which is the order of UTF-8.
+    #[inline]
+    pub(crate) fn holds_text(self, left: &[u8], right: &[u8]) -> bool {
+        match self {
+            Comparison::Eq => left == right,
+            Comparison::Ne => left != right,
+            _ => self.holds_order(left.cmp(right)),
+        }
+    }
+
+    /// Whether two values that are ordered in this way compare so.
+    pub(crate) fn holds_order(self, order: Ordering) -> bool {
+        match self {
+            Comparison::Eq => order.is_eq(),
+            Comparison::Ne => order.is_ne(),
+            Comparison::Lt => order.is_lt(),
+            Comparison::Le => order.is_le(),
+            Comparison::Gt => order.is_gt(),
+            Comparison::Ge => order.is_ge(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -84,6 +108,17 @@ mod tests {
             assert_eq!(comparison.holds(f64::NAN, 1.0), is_unequal);
             assert_eq!(comparison.holds(1.0, f64::NAN), is_unequal);
             assert_eq!(comparison.holds(f64::NAN, f64::NAN), is_unequal);
+        }
+    }
+
+    #[test]
+    fn strings_compare_as_their_order_says() {
+        for comparison in Comparison::ALL {
+            for (left, right) in [("", "a"), ("a", "a"), ("b", "ab"), ("\u{e9}", "z")] {
+                let (left, right) = (left.as_bytes(), right.as_bytes());
+                let expected = comparison.holds_order(left.cmp(right));
+                assert_eq!(comparison.holds_text(left, right), expected);
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Numbers as XPath 1.0 writes them (3.7, 4.4), read from bytes as they lie.
+//! Numbers as XPath 1.0 writes them (3.7, 4.4) and as XQuery casts them, read from bytes as they lie.
 
 /// XML white space.
 pub(crate) fn is_blank(byte: u8) -> bool {
@@ -78,6 +78,34 @@ fn trim_blanks(value: &[u8]) -> &[u8] {
     &value[start..end]
 }
 
+/// A text as a double, as XQuery casts `xs:untypedAtomic`: a number of XPath 1.0, or one with a plus
+/// sign or an exponent, `INF` or `NaN`. What is no number is NaN.
+pub(crate) fn untyped_number(text: &[u8]) -> f64 {
+    let found = number(text);
+    if found.is_nan() { special_number(text) } else { found }
+}
+
+/// Numbers that XPath 1.0 does not know.
+fn special_number(text: &[u8]) -> f64 {
+    let text = trim_blanks(text);
+    let (is_negative, magnitude) = match text.split_first() {
+        Some((b'-', rest)) => (true, rest),
+        Some((b'+', rest)) => (false, rest),
+        _ => (false, text),
+    };
+    // Rust reads `inf`, `nan` and a second sign too.
+    let is_number = magnitude.first().is_some_and(|byte| matches!(byte, b'0'..=b'9' | b'.'));
+    let value = match magnitude {
+        b"INF" => f64::INFINITY,
+        _ if !is_number => f64::NAN,
+        _ => std::str::from_utf8(magnitude)
+            .ok()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(f64::NAN),
+    };
+    if is_negative { -value } else { value }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,6 +161,28 @@ mod tests {
             "12345678901234567890x",
         ] {
             assert!(number(text.as_bytes()).is_nan(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn texts_that_cast_to_no_number_are_nan() {
+        for bad in [
+            "", " ", "-", "+", ".", "e5", "1e", "1e+", "inf", "+-1", "- 1", "0x1", "1_0",
+            "infinity", "nan", "--1", "1 2", "NaN", "1,5", "+NaN", ".e1",
+        ] {
+            assert!(untyped_number(bad.as_bytes()).is_nan(), "{bad}");
+        }
+        let cases = [
+            ("1e3", 1e3),
+            ("+5", 5.0),
+            (" +1.5e3 ", 1500.0),
+            ("-INF", f64::NEG_INFINITY),
+            ("INF", f64::INFINITY),
+            (".5E-1", 0.05),
+            ("1.e2", 100.0),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(untyped_number(text.as_bytes()), expected, "{text}");
         }
     }
 }

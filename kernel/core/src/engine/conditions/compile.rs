@@ -7,9 +7,9 @@
 //! in several ways; then every step on the way is checked, as sets of elements.
 
 use super::plan::{
-    ANY, Arrays, Check, Named, NestedPath, Operation, Plan, Reach, Slice, TestNumber,
+    ANY, Arrays, Check, Named, NestedPath, Operation, Plan, Reach, Slice, TestNumber, TextRange,
 };
-use super::value::{Compare, TextRange};
+use crate::engine::ask::Ask;
 use crate::language::comparison::Comparison;
 use crate::language::numbers::number;
 use crate::language::query::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
@@ -146,10 +146,10 @@ impl Compiler {
     fn condition(&mut self, condition: &Condition<'_>) -> Operation {
         match condition {
             Condition::Attribute { test, compare } => {
-                let compare = self.compare(compare.as_ref());
+                let compare = self.ask(compare.as_ref());
                 Operation::Attribute(self.arrays.add_test(Named::Attribute, test), compare)
             }
-            Condition::Text(compare) => Operation::Text(self.compare(compare.as_ref())),
+            Condition::Text(compare) => Operation::Text(self.ask(compare.as_ref())),
             Condition::Value(operator, constant) => {
                 Operation::Value(self.comparison(*operator, constant))
             }
@@ -157,29 +157,27 @@ impl Compiler {
         }
     }
 
-    fn compare(&mut self, compare: Option<&(Operator, Constant<'_>)>) -> Compare {
-        compare.map_or(Compare::Exists, |(operator, constant)| self.comparison(*operator, constant))
+    fn ask(&mut self, compare: Option<&(Operator, Constant<'_>)>) -> Ask<TextRange> {
+        compare.map_or(Ask::Exists, |(operator, constant)| self.comparison(*operator, constant))
     }
 
-    fn comparison(&mut self, operator: Operator, constant: &Constant<'_>) -> Compare {
+    fn comparison(&mut self, operator: Operator, constant: &Constant<'_>) -> Ask<TextRange> {
         match (operator, constant) {
-            (Operator::Compare(Comparison::Eq), Constant::String(literal)) => {
-                Compare::Is(self.arrays.add_text(literal))
-            }
-            (Operator::Compare(Comparison::Ne), Constant::String(literal)) => {
-                Compare::IsNot(self.arrays.add_text(literal))
-            }
+            (
+                Operator::Compare(comparison @ (Comparison::Eq | Comparison::Ne)),
+                Constant::String(literal),
+            ) => Ask::Text(comparison, self.arrays.add_text(literal)),
             (Operator::StartsWith, Constant::String(literal)) => {
-                Compare::StartsWith(self.arrays.add_text(literal))
+                Ask::StartsWith(self.arrays.add_text(literal))
             }
             (Operator::Contains, Constant::String(literal)) => {
-                Compare::Contains(self.arrays.add_text(literal))
+                Ask::Contains(self.arrays.add_text(literal))
             }
             (Operator::Compare(comparison), Constant::String(literal)) => {
-                Compare::Number(comparison, number(literal.as_bytes()))
+                Ask::Number(comparison, number(literal.as_bytes()))
             }
             (Operator::Compare(comparison), Constant::Number(constant)) => {
-                Compare::Number(comparison, *constant)
+                Ask::Number(comparison, *constant)
             }
             (Operator::StartsWith | Operator::Contains, Constant::Number(_)) => {
                 unreachable!("functions compare strings")

@@ -6,14 +6,13 @@
 //! elements of the message, and usually a handful.
 
 use super::nested_sets::AnchorSet;
-use super::plan::{ANY, Check, Named, Operation, Plan, Reach, Slice, Test, TestNumber};
+use super::plan::{ANY, Check, Named, Operation, Plan, Reach, Slice, Test, TestNumber, TextRange};
 use super::post_processor::PostProcessor;
-use super::value::{Compare, TextRange};
-use crate::language::numbers::number;
+use crate::engine::ask::Ask;
+use crate::language::comparison::Comparison;
 use crate::language::query::ast::Axis;
 use crate::xml::names::{NameId, NameTable};
 use crate::xml::tree::{Message, NONE, Span};
-use memchr::memmem;
 
 /// Ends up to which forced bindings are checked one by one: shared ancestors may be checked again,
 /// but the first end that holds is enough.
@@ -82,7 +81,7 @@ struct Evaluation<'a> {
     post: &'a mut PostProcessor,
 }
 
-impl Evaluation<'_> {
+impl<'a> Evaluation<'a> {
     /// Finds the ids of the plan's names. False if one does not occur in the message: every
     /// condition must hold, so the plan cannot (the store check of NP-Filter, by names).
     fn resolve_names(&mut self) -> bool {
@@ -430,20 +429,18 @@ impl Evaluation<'_> {
 
     /// One value. Cost: at most its length.
     #[inline]
-    fn span_passes(&self, span: Span, compare: Compare) -> bool {
-        let value = self.message.bytes(span);
-        match compare {
-            Compare::Exists => true,
-            Compare::Is(literal) => value == self.plan.text(literal),
-            Compare::IsNot(literal) => value != self.plan.text(literal),
-            Compare::StartsWith(literal) => value.starts_with(self.plan.text(literal)),
-            Compare::Contains(literal) => memmem::find(value, self.plan.text(literal)).is_some(),
-            Compare::Number(comparison, constant) => comparison.holds(number(value), constant),
-        }
+    fn span_passes(&self, span: Span, ask: Ask<TextRange>) -> bool {
+        self.with_text(ask).holds(self.message.bytes(span))
     }
 
     #[inline]
-    fn attribute_passes(&mut self, element: u32, test: TestNumber, compare: Compare) -> bool {
+    fn with_text(&self, ask: Ask<TextRange>) -> Ask<&'a [u8]> {
+        let plan = self.plan;
+        ask.map(|range| plan.text(range))
+    }
+
+    #[inline]
+    fn attribute_passes(&mut self, element: u32, test: TestNumber, ask: Ask<TextRange>) -> bool {
         let tree = self.message.tree;
         let start = tree.attribute_start[element as usize] as usize;
         let end = tree.attribute_start[element as usize + 1] as usize;
@@ -451,7 +448,7 @@ impl Evaluation<'_> {
         if !matches!(wanted, Wanted::One(_)) {
             self.post.steps += (end - start) as u64;
         }
-        let accepts = |at: usize| self.span_passes(tree.attribute_value[at], compare);
+        let accepts = |at: usize| self.span_passes(tree.attribute_value[at], ask);
         match wanted {
             // An expanded name occurs once in an element.
             Wanted::One(id) => tree.attribute_name[start..end]
@@ -465,12 +462,12 @@ impl Evaluation<'_> {
 
     /// Some text node child. Walks from child element to child element, so that text deeper down
     /// is stepped over.
-    fn text_passes(&self, element: u32, compare: Compare) -> bool {
+    fn text_passes(&self, element: u32, ask: Ask<TextRange>) -> bool {
         let tree = self.message.tree;
         let accepts = |texts: std::ops::Range<u32>| {
             tree.text_value[texts.start as usize..texts.end as usize]
                 .iter()
-                .any(|&span| self.span_passes(span, compare))
+                .any(|&span| self.span_passes(span, ask))
         };
         let mut from = tree.text_start[element as usize];
         let end = tree.text_end[element as usize];
@@ -485,33 +482,35 @@ impl Evaluation<'_> {
         accepts(from..end)
     }
 
-    fn value_passes(&mut self, element: u32, compare: Compare) -> bool {
+    fn value_passes(&mut self, element: u32, ask: Ask<TextRange>) -> bool {
         let tree = self.message.tree;
         let start = tree.text_start[element as usize];
         let end = tree.text_end[element as usize];
-        match compare {
-            Compare::Exists => true,
-            Compare::Is(literal) => self.value_is(start, end, self.plan.text(literal)),
-            Compare::IsNot(literal) => !self.value_is(start, end, self.plan.text(literal)),
-            Compare::StartsWith(literal) => self.value_starts_with(start, end, literal),
-            Compare::Contains(literal) => {
+        match self.with_text(ask) {
+            Ask::Exists => true,
+            Ask::Text(Comparison::Eq, literal) => self.value_is(start, end, literal),
+            Ask::Text(Comparison::Ne, literal) => !self.value_is(start, end, literal),
+            Ask::StartsWith(literal) => self.value_starts_with(start, end, literal),
+            Ask::Contains(literal) => {
                 let spans = &tree.text_value[start as usize..end as usize];
                 if let [span] = spans {
-                    return self.span_passes(*span, compare);
+                    return self.span_passes(*span, ask);
                 }
-                let literal = self.plan.text(literal);
                 self.post.texts.contains(self.message, start..end, literal)
             }
-            Compare::Number(comparison, constant) => {
+            Ask::Number(comparison, constant) => {
                 let value = self.post.numbers.of_texts(self.message, start, end);
                 comparison.holds(value, constant)
+            }
+            ask @ (Ask::Text(..) | Ask::Cast(..)) => {
+                ask.holds(self.post.texts.value(self.message, start..end))
             }
         }
     }
 
     /// Compares piece by piece. Cost: at most the length of the literal.
-    fn value_starts_with(&self, start: u32, end: u32, literal: TextRange) -> bool {
-        let mut rest = self.plan.text(literal);
+    fn value_starts_with(&self, start: u32, end: u32, literal: &[u8]) -> bool {
+        let mut rest = literal;
         for &span in &self.message.tree.text_value[start as usize..end as usize] {
             let piece = self.message.bytes(span);
             if piece.len() >= rest.len() {
@@ -535,5 +534,59 @@ impl Evaluation<'_> {
             }
         }
         rest.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::Arrays;
+    use super::*;
+    use crate::language::query::ast::NameTest;
+    use crate::xml::parser::{Door, Limits};
+
+    /// The plan of `/*` with one condition on its element.
+    fn plan_of(ask: Ask<&str>, operation: fn(TestNumber, Ask<TextRange>) -> Operation) -> Plan {
+        let mut arrays = Arrays::default();
+        let x = NameTest::Name { uri: "".into(), local: "x".into() };
+        let test = arrays.add_test(Named::Attribute, &x);
+        let ask = ask.map(|text| arrays.add_text(text));
+        arrays.operations.push(operation(test, ask));
+        let operations = Slice { start: 0, end: 1 };
+        arrays.checks.push(Check {
+            reach: Reach::Up(0),
+            test: ANY,
+            operations,
+            by_siblings: false,
+        });
+        arrays.into_plan(Slice { start: 0, end: 1 })
+    }
+
+    #[test]
+    fn each_way_of_comparing_is_that_of_the_value_wherever_it_lies() {
+        let comparisons = || Comparison::ALL.into_iter();
+        let asks: Vec<Ask<&str>> = [Ask::Exists, Ask::StartsWith("10"), Ask::Contains("0")]
+            .into_iter()
+            .chain(comparisons().map(|comparison| Ask::Text(comparison, "10")))
+            .chain(comparisons().map(|comparison| Ask::Number(comparison, 10.0)))
+            .chain(comparisons().map(|comparison| Ask::Cast(comparison, 10.0)))
+            .collect();
+        let (mut door, mut post) = (Door::new(Limits::default()), PostProcessor::default());
+        for pieces in [["10", ""], ["1", "0"], ["1", "e1"], ["+1", "1"], ["9", "x"], ["1", "00"]] {
+            let value = pieces.concat();
+            let source = format!("<a x='{value}'>{}<b>{}</b></a>", pieces[0], pieces[1]);
+            let parsed = door.parse(source.as_bytes(), None).expect("it is well formed");
+            let mut holds = |plan: Plan| {
+                post.begin_message();
+                plan.holds(parsed.message, parsed.names, &[0], &mut post)
+            };
+            for &ask in &asks {
+                let of_attribute = holds(plan_of(ask, Operation::Attribute));
+                assert_eq!(of_attribute, ask.holds(value.as_bytes()), "{ask:?} of {value}");
+                let of_text = holds(plan_of(ask, |_, ask| Operation::Text(ask)));
+                assert_eq!(of_text, ask.holds(pieces[0].as_bytes()), "{ask:?} of {}", pieces[0]);
+                let of_value = holds(plan_of(ask, |_, ask| Operation::Value(ask)));
+                assert_eq!(of_value, ask.holds(value.as_bytes()), "{ask:?} of {pieces:?}");
+            }
+        }
     }
 }

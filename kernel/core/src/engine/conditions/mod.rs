@@ -62,7 +62,6 @@ pub(crate) mod plan;
 mod post_processor;
 mod store_check;
 pub(crate) mod text_search;
-pub(crate) mod value;
 mod words;
 
 pub use plan::Plan;

@@ -5,11 +5,18 @@
 //! `words`.
 
 use super::store_check::{Needs, needs_of};
-use super::value::{Compare, TextRange};
 use super::words::lay_out;
+use crate::engine::ask::Ask;
 use crate::language::comparison::Comparison;
 use crate::language::query::ast::{Axis, NameTest};
 use crate::xml::names::hash_name;
+
+/// A place in the text of a plan, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TextRange {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
 
 /// Number of a name test of a plan.
 pub(crate) type TestNumber = u32;
@@ -97,11 +104,11 @@ pub(crate) enum Operation {
     /// Position in the list that the operations before have left.
     Position(Slice),
     /// An attribute that passes the test and the comparison.
-    Attribute(TestNumber, Compare),
+    Attribute(TestNumber, Ask<TextRange>),
     /// A text node child.
-    Text(Compare),
+    Text(Ask<TextRange>),
     /// The string-value.
-    Value(Compare),
+    Value(Ask<TextRange>),
     /// A nested path.
     Nested(u32),
     /// Nothing passes.

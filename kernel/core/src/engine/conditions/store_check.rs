@@ -9,7 +9,7 @@
 //! Source: paper 003, 6.2.2, store check; here also for attribute values, and by bits.
 
 use super::plan::{ANY, Arrays, Named, Operation, Slice, Test};
-use super::value::Compare;
+use crate::engine::ask::Ask;
 use crate::language::comparison::Comparison;
 use crate::language::numbers::number;
 use crate::xml::names::NameTable;
@@ -103,18 +103,20 @@ impl Presence {
 pub(super) fn needs_of(arrays: &Arrays, main: Slice) -> Needs {
     let mut bits: Vec<(u8, u16)> = Vec::new();
     for operation in &arrays.operations {
-        let Operation::Attribute(test, compare) = *operation else {
+        let Operation::Attribute(test, ask) = *operation else {
             continue;
         };
         let Some(hash) = name_hash(arrays, test, Named::Attribute) else {
             continue;
         };
-        bits.push(match compare {
-            Compare::Is(literal) if literal.end - literal.start <= VALUE_BYTES_MAX as u32 => {
+        bits.push(match ask {
+            Ask::Text(Comparison::Eq, literal)
+                if literal.end - literal.start <= VALUE_BYTES_MAX as u32 =>
+            {
                 let literal = &arrays.text[literal.start as usize..literal.end as usize];
                 (0, of_string(hash, literal.as_bytes()))
             }
-            Compare::Number(Comparison::Eq, constant) => (0, of_number(hash, constant)),
+            Ask::Number(Comparison::Eq, constant) => (0, of_number(hash, constant)),
             _ => (1, of_attribute(hash)),
         });
     }

@@ -13,8 +13,10 @@
 //! | 6 each | nested paths |
 //! | rest | text |
 
-use super::plan::{Arrays, Check, Named, NestedPath, Operation, Plan, Reach, Slice, Test};
-use super::value::{Compare, TextRange};
+use super::plan::{
+    Arrays, Check, Named, NestedPath, Operation, Plan, Reach, Slice, Test, TextRange,
+};
+use crate::engine::ask::Ask;
 use crate::language::comparison::Comparison;
 use crate::language::query::ast::Axis;
 
@@ -89,24 +91,23 @@ impl Plan {
         let [kind, argument, first, second] = self.record(self.words[2], number);
         let slice = Slice { start: first, end: second };
         let range = TextRange { start: first, end: second };
-        let compare = match kind >> 8 & 0xff {
-            0 => Compare::Exists,
-            1 => Compare::Is(range),
-            2 => Compare::IsNot(range),
-            4 => Compare::StartsWith(range),
-            5 => Compare::Contains(range),
-            _ => {
-                let operator = Comparison::ALL[(kind >> 16) as usize];
-                Compare::Number(operator, f64::from_bits(join(first, second)))
-            }
+        let comparison = Comparison::ALL[(kind >> 16) as usize];
+        let constant = f64::from_bits(join(first, second));
+        let ask = match kind >> 8 & 0xff {
+            0 => Ask::Exists,
+            1 => Ask::Text(comparison, range),
+            2 => Ask::StartsWith(range),
+            3 => Ask::Contains(range),
+            4 => Ask::Number(comparison, constant),
+            _ => Ask::Cast(comparison, constant),
         };
         match kind & 0xff {
             0 => Operation::OrdinalOfName(slice),
             1 => Operation::OrdinalOfAny(slice),
             2 => Operation::Position(slice),
-            3 => Operation::Attribute(argument, compare),
-            4 => Operation::Text(compare),
-            5 => Operation::Value(compare),
+            3 => Operation::Attribute(argument, ask),
+            4 => Operation::Text(ask),
+            5 => Operation::Value(ask),
             6 => Operation::Nested(argument),
             _ => Operation::Never,
         }
@@ -199,24 +200,31 @@ fn check_words(check: &Check) -> [u32; CHECK] {
 }
 
 fn operation_words(operation: &Operation) -> [u32; OPERATION] {
-    let with_compare = |kind: u32, argument: u32, compare: Compare| match compare {
-        Compare::Exists => [kind, argument, 0, 0],
-        Compare::Is(literal) => [kind | 1 << 8, argument, literal.start, literal.end],
-        Compare::IsNot(literal) => [kind | 2 << 8, argument, literal.start, literal.end],
-        Compare::StartsWith(literal) => [kind | 4 << 8, argument, literal.start, literal.end],
-        Compare::Contains(literal) => [kind | 5 << 8, argument, literal.start, literal.end],
-        Compare::Number(operator, constant) => {
+    let with_ask = |kind: u32, argument: u32, ask: Ask<TextRange>| {
+        let with_text =
+            |number: u32, text: TextRange| [kind | number << 8, argument, text.start, text.end];
+        let with_number = |number: u32, constant: f64| {
             let [high, low] = split(constant.to_bits());
-            [kind | 3 << 8 | (operator as u32) << 16, argument, high, low]
+            [kind | number << 8, argument, high, low]
+        };
+        match ask {
+            Ask::Exists => [kind, argument, 0, 0],
+            Ask::Text(comparison, text) => with_text(1 | (comparison as u32) << 8, text),
+            Ask::StartsWith(text) => with_text(2, text),
+            Ask::Contains(text) => with_text(3, text),
+            Ask::Number(comparison, constant) => {
+                with_number(4 | (comparison as u32) << 8, constant)
+            }
+            Ask::Cast(comparison, constant) => with_number(5 | (comparison as u32) << 8, constant),
         }
     };
     match *operation {
         Operation::OrdinalOfName(positions) => [0, 0, positions.start, positions.end],
         Operation::OrdinalOfAny(positions) => [1, 0, positions.start, positions.end],
         Operation::Position(positions) => [2, 0, positions.start, positions.end],
-        Operation::Attribute(test, compare) => with_compare(3, test, compare),
-        Operation::Text(compare) => with_compare(4, 0, compare),
-        Operation::Value(compare) => with_compare(5, 0, compare),
+        Operation::Attribute(test, ask) => with_ask(3, test, ask),
+        Operation::Text(ask) => with_ask(4, 0, ask),
+        Operation::Value(ask) => with_ask(5, 0, ask),
         Operation::Nested(number) => [6, number, 0, 0],
         Operation::Never => [7, 0, 0, 0],
     }

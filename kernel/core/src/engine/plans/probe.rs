@@ -3,11 +3,14 @@
 //! The paper groups selections by signature (path, level, attribute, operator) and merges their
 //! constants into one index. An *operand* is such a signature without the operator: a predicate path
 //! and what of its nodes is compared. One look-up gives the predicates that ask for equality, a walk
-//! along an ordered map those that ask for less or more; what does not hold is not visited, except `!=`.
+//! along an ordered map those that ask for less or more; what does not hold is not visited, except `!=` and
+//! what no program of the shared class asks for: those are tried one by one.
 //!
 //! Source: paper 002, section 5.2 (shared selection).
 
+use crate::engine::ask::Ask;
 use crate::language::comparison::Comparison;
+use crate::language::numbers::untyped_number;
 use hashbrown::{DefaultHashBuilder, HashMap};
 use rustc_hash::FxHashMap;
 use std::borrow::Borrow;
@@ -54,7 +57,7 @@ pub(crate) type TextId = u32;
 /// once; after that it is a number.
 #[derive(Debug, Default)]
 pub(crate) struct Texts {
-    index: HashMap<Box<str>, (TextId, u32), DefaultHashBuilder>,
+    index: HashMap<Box<[u8]>, (TextId, u32), DefaultHashBuilder>,
     free: Vec<TextId>,
     /// Bytes of the longest string that was ever asked for; a longer value equals none.
     len_max: usize,
@@ -63,7 +66,7 @@ pub(crate) struct Texts {
 impl Texts {
     /// The number of a value, if some predicate asks for it. Cost: one look-up.
     #[inline]
-    pub(crate) fn find(&self, value: &str) -> Option<TextId> {
+    pub(crate) fn find(&self, value: &[u8]) -> Option<TextId> {
         if value.len() > self.len_max {
             return None;
         }
@@ -71,7 +74,7 @@ impl Texts {
     }
 
     /// The number of a string, which has one more user now.
-    fn enter(&mut self, text: &str) -> TextId {
+    fn enter(&mut self, text: &[u8]) -> TextId {
         self.len_max = self.len_max.max(text.len());
         if let Some((id, uses)) = self.index.get_mut(text) {
             *uses += 1;
@@ -83,7 +86,7 @@ impl Texts {
     }
 
     /// A string has one user less.
-    fn leave(&mut self, text: &str) {
+    fn leave(&mut self, text: &[u8]) {
         let Some((id, uses)) = self.index.get_mut(text) else { return };
         *uses -= 1;
         if *uses == 0 {
@@ -91,24 +94,6 @@ impl Texts {
             self.index.remove(text);
         }
     }
-}
-
-/// What an operand is compared with.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Constant {
-    /// A number; not NaN. Values are compared as numbers.
-    Number(f64),
-    /// A string. Values are compared as strings, by code point.
-    Text(Box<str>),
-}
-
-/// What is asked of the values of an operand: that one of them is so.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Ask {
-    /// That there is one.
-    Exists,
-    /// A comparison.
-    Compare(Comparison, Constant),
 }
 
 /// Predicates by constant, for one kind of constant.
@@ -212,8 +197,11 @@ pub(crate) struct Probe {
     /// `= "string"`, by the number of the string.
     equal_texts: FxHashMap<TextId, PredicateId>,
     /// The other comparisons with strings.
-    texts: Index<Box<str>>,
+    texts: Index<Box<[u8]>>,
+    /// The comparisons with numbers, as XQuery casts values.
     numbers: Index<Finite>,
+    /// What is asked in other ways.
+    tried: Vec<(Ask, PredicateId)>,
 }
 
 impl Probe {
@@ -221,12 +209,11 @@ impl Probe {
     pub(crate) fn find(&mut self, ask: &Ask, texts: &Texts) -> Option<PredicateId> {
         match ask {
             Ask::Exists => self.exists,
-            Ask::Compare(Comparison::Eq, Constant::Text(text)) => {
-                self.equal_texts.get(&texts.find(text)?).copied()
-            }
-            Ask::Compare(operator, Constant::Text(text)) => self.texts.find(*operator, &**text),
-            Ask::Compare(operator, Constant::Number(number)) => {
-                self.numbers.find(*operator, &Finite::new(*number))
+            Ask::Text(Comparison::Eq, text) => self.equal_texts.get(&texts.find(text)?).copied(),
+            Ask::Text(operator, text) => self.texts.find(*operator, &**text),
+            Ask::Cast(operator, number) => self.numbers.find(*operator, &Finite::new(*number)),
+            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) => {
+                self.tried.iter().find(|(tried, _)| tried == ask).map(|&(_, predicate)| predicate)
             }
         }
     }
@@ -235,14 +222,17 @@ impl Probe {
     pub(crate) fn insert(&mut self, ask: &Ask, predicate: PredicateId, texts: &mut Texts) {
         match ask {
             Ask::Exists => self.exists = Some(predicate),
-            Ask::Compare(Comparison::Eq, Constant::Text(text)) => {
+            Ask::Text(Comparison::Eq, text) => {
                 self.equal_texts.insert(texts.enter(text), predicate);
             }
-            Ask::Compare(operator, Constant::Text(text)) => {
+            Ask::Text(operator, text) => {
                 self.texts.insert(*operator, text.clone(), predicate);
             }
-            Ask::Compare(operator, Constant::Number(number)) => {
+            Ask::Cast(operator, number) => {
                 self.numbers.insert(*operator, Finite::new(*number), predicate);
+            }
+            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) => {
+                self.tried.push((ask.clone(), predicate));
             }
         }
     }
@@ -251,15 +241,18 @@ impl Probe {
     pub(crate) fn remove(&mut self, ask: &Ask, texts: &mut Texts) {
         match ask {
             Ask::Exists => self.exists = None,
-            Ask::Compare(Comparison::Eq, Constant::Text(text)) => {
+            Ask::Text(Comparison::Eq, text) => {
                 if let Some(id) = texts.find(text) {
                     self.equal_texts.remove(&id);
                 }
                 texts.leave(text);
             }
-            Ask::Compare(operator, Constant::Text(text)) => self.texts.remove(*operator, &**text),
-            Ask::Compare(operator, Constant::Number(number)) => {
+            Ask::Text(operator, text) => self.texts.remove(*operator, &**text),
+            Ask::Cast(operator, number) => {
                 self.numbers.remove(*operator, &Finite::new(*number));
+            }
+            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) => {
+                self.tried.retain(|(tried, _)| tried != ask);
             }
         }
     }
@@ -278,7 +271,7 @@ impl Probe {
     /// Whether more is asked of values than which string they are.
     #[inline]
     pub(crate) fn reads_more_than_texts(&self) -> bool {
-        !self.numbers.is_empty() || !self.texts.is_empty()
+        !self.numbers.is_empty() || !self.texts.is_empty() || !self.tried.is_empty()
     }
 
     /// The predicate that asks for a value, by its number.
@@ -288,21 +281,19 @@ impl Probe {
     }
 
     /// Gives the predicates that a value satisfies, but for existence and those of [`Probe::equal_to`].
-    ///
-    /// `number` reads the value as a number; it is asked at most once.
-    pub(crate) fn satisfied(
-        &self,
-        value: &str,
-        number: impl FnOnce() -> f64,
-        mut found: impl FnMut(PredicateId),
-    ) {
+    pub(crate) fn satisfied(&self, value: &[u8], mut found: impl FnMut(PredicateId)) {
+        for (ask, predicate) in &self.tried {
+            if ask.holds(value) {
+                found(*predicate);
+            }
+        }
         if !self.texts.is_empty() {
             self.texts.satisfied(value, &mut found);
         }
         if self.numbers.is_empty() {
             return;
         }
-        let number = number();
+        let number = untyped_number(value);
         if number.is_nan() {
             // NaN is unlike every number, and neither less nor more.
             self.numbers.unequal.values().for_each(|&predicate| found(predicate));
@@ -317,44 +308,50 @@ mod tests {
     use super::*;
 
     fn satisfied(probe: &Probe, texts: &Texts, value: &str) -> Vec<PredicateId> {
+        let value = value.as_bytes();
         let mut found: Vec<PredicateId> =
             texts.find(value).and_then(|text| probe.equal_to(text)).into_iter().collect();
-        probe.satisfied(value, || value.parse().unwrap_or(f64::NAN), |p| found.push(p));
+        probe.exists().into_iter().for_each(|p| found.push(p));
+        probe.satisfied(value, |p| found.push(p));
         found.sort_unstable();
         found
     }
 
     #[test]
     fn a_value_finds_what_it_satisfies_and_nothing_else() {
-        let number = |operator, number| Ask::Compare(operator, Constant::Number(number));
-        let text = |operator, text: &str| Ask::Compare(operator, Constant::Text(text.into()));
-        let asks = [
-            number(Comparison::Eq, 2.0),
-            number(Comparison::Ne, 2.0),
-            number(Comparison::Lt, 2.0),
-            number(Comparison::Le, 2.0),
-            number(Comparison::Gt, 2.0),
-            number(Comparison::Ge, 2.0),
-            text(Comparison::Eq, "2"),
-            text(Comparison::Lt, "3"),
-            text(Comparison::Ge, "10"),
-        ];
+        let of_text = |text: &'static str| {
+            Comparison::ALL.into_iter().map(move |operator| Ask::Text(operator, text))
+        };
+        let of_number = |number: f64| {
+            let both = move |operator| [Ask::Cast(operator, number), Ask::Number(operator, number)];
+            Comparison::ALL.into_iter().flat_map(both)
+        };
+        let others = [Ask::Exists, Ask::StartsWith("1"), Ask::Contains("0")];
+        let asks: Vec<Ask> = [of_text("2"), of_text("10")]
+            .into_iter()
+            .flatten()
+            .chain([of_number(2.0), of_number(-0.5)].into_iter().flatten())
+            .chain(others)
+            .map(|ask| ask.map(|text| Box::from(text.as_bytes())))
+            .collect();
         let (mut probe, mut texts) = (Probe::default(), Texts::default());
         for (id, ask) in asks.iter().enumerate() {
             assert_eq!(probe.find(ask, &texts), None);
             probe.insert(ask, id as PredicateId, &mut texts);
             assert_eq!(probe.find(ask, &texts), Some(id as PredicateId));
         }
-        assert_eq!(satisfied(&probe, &texts, "2"), [0, 3, 5, 6, 7, 8]);
-        assert_eq!(satisfied(&probe, &texts, "2.0"), [0, 3, 5, 7, 8]);
-        assert_eq!(satisfied(&probe, &texts, "1"), [1, 2, 3, 7]);
-        assert_eq!(satisfied(&probe, &texts, "30"), [1, 4, 5, 8]);
-        assert_eq!(satisfied(&probe, &texts, "x"), [1, 8]);
+        for value in ["2", "2.0", "+2", "2e0", "1", "10", "30", "-0.5", "INF", "x", ""] {
+            let holds = |&id: &PredicateId| asks[id as usize].holds(value.as_bytes());
+            let expected: Vec<PredicateId> = (0..asks.len() as PredicateId).filter(holds).collect();
+            assert_eq!(satisfied(&probe, &texts, value), expected, "{value}");
+        }
         for ask in &asks {
+            assert!(probe.reads_values());
             probe.remove(ask, &mut texts);
+            assert_eq!(probe.find(ask, &texts), None);
         }
         assert!(satisfied(&probe, &texts, "2").is_empty());
         assert!(!probe.reads_values());
-        assert_eq!(texts.find("2"), None, "nobody asks for it any more");
+        assert_eq!(texts.find(b"2"), None, "nobody asks for it any more");
     }
 }

@@ -7,9 +7,9 @@
 //!
 //! Source: paper 002, section 2.1.
 
-use super::probe::{Ask, Constant};
 use super::shared::{ConditionSpec, PlanSpec};
 use super::template::{self, Deliver, Form, Leaf, PartSpec, TargetSpec, TemplateSpec};
+use crate::engine::ask::Ask;
 use crate::language::comparison::Comparison;
 use crate::language::query::ast::{Axis as StepAxis, NameTest, Step};
 use crate::language::xquery;
@@ -40,13 +40,8 @@ pub(crate) fn plan_of(program: &Program, deliver: Deliver) -> Option<PlanSpec> {
 pub(crate) fn plan_of_path(program: &Program) -> Option<PlanSpec> {
     let reader = Reader { program, deliver: Deliver::Fragment };
     let (binding, conditions) = reader.binding(program.body())?;
-    let is_same_in_both = |ask: &Ask| match ask {
-        Ask::Exists => true,
-        Ask::Compare(operator, constant) => {
-            matches!(operator, Comparison::Eq | Comparison::Ne)
-                && matches!(constant, Constant::Text(_))
-        }
-    };
+    let is_same_in_both =
+        |ask: &Ask| matches!(ask, Ask::Exists | Ask::Text(Comparison::Eq | Comparison::Ne, _));
     if !conditions.iter().all(|condition| is_same_in_both(&condition.ask)) {
         return None;
     }
@@ -224,12 +219,11 @@ impl Reader<'_> {
                 }
             }
             Expr::Comparison { operator, is_value: false, left, right } => {
-                let (path, operator, constant) = match self.constant(right) {
-                    Some(constant) => (left, operator, constant),
-                    None => (right, operator.flipped(), self.constant(left)?),
+                let (path, ask) = match self.ask(operator, right) {
+                    Some(ask) => (left, ask),
+                    None => (right, self.ask(operator.flipped(), left)?),
                 };
                 let TargetSpec { path, leaf } = self.relative(path, from)?;
-                let ask = Ask::Compare(operator, constant);
                 conditions.push(ConditionSpec { path, leaf, ask });
             }
             Expr::Path { .. } | Expr::Variable(_) | Expr::ContextItem => {
@@ -241,10 +235,13 @@ impl Reader<'_> {
         Some(())
     }
 
-    fn constant(&self, expr: ExprId) -> Option<Constant> {
-        let finite = |value: f64| value.is_finite().then_some(Constant::Number(value));
-        match self.program.expr(expr) {
-            Expr::String(text) => Some(Constant::Text(self.program.text(text).into())),
+    /// A comparison with a constant; none if the expression is no constant.
+    fn ask(&self, operator: Comparison, constant: ExprId) -> Option<Ask> {
+        let finite = |value: f64| value.is_finite().then_some(Ask::Cast(operator, value));
+        match self.program.expr(constant) {
+            Expr::String(text) => {
+                Some(Ask::Text(operator, self.program.text(text).as_bytes().into()))
+            }
             Expr::Number(number) => finite(number.value()),
             Expr::Negation(inner) => match self.program.expr(inner) {
                 Expr::Number(number) => finite(-number.value()),

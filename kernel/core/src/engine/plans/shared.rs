@@ -17,8 +17,9 @@
 //! shared by binding paths too, so a shared join exists once a predicate path, not once a pair of paths;
 //! several predicates are no obstacle to sharing (ADR 0007).
 
-use super::probe::{Ask, Constant, PredicateId, Probe, Texts};
+use super::probe::{PredicateId, Probe, Texts};
 use super::template::{Leaf, Template, TemplateId, TemplateSpec, Templates};
+use crate::engine::ask::Ask;
 use crate::engine::paths::{PathId, PathSet};
 use crate::language::comparison::Comparison;
 use crate::language::query::ast::Step;
@@ -465,10 +466,14 @@ impl SharedPlans {
 /// The order in which predicates are asked: those that fewer values satisfy first.
 fn rank(ask: &Ask) -> u8 {
     match ask {
-        Ask::Compare(Comparison::Eq, Constant::Text(_)) => 0,
-        Ask::Compare(Comparison::Eq, Constant::Number(_)) => 1,
-        Ask::Compare(Comparison::Ne, _) => 3,
-        Ask::Compare(..) => 2,
+        Ask::Text(Comparison::Eq, _) => 0,
+        Ask::Number(Comparison::Eq, _) | Ask::Cast(Comparison::Eq, _) => 1,
+        Ask::Text(Comparison::Ne, _)
+        | Ask::Number(Comparison::Ne, _)
+        | Ask::Cast(Comparison::Ne, _) => 3,
+        Ask::Text(..) | Ask::Number(..) | Ask::Cast(..) | Ask::StartsWith(_) | Ask::Contains(_) => {
+            2
+        }
         Ask::Exists => 4,
     }
 }

@@ -4,7 +4,6 @@
 //! put together.
 
 use super::probe::{PredicateId, Probe, TextId, Texts};
-use crate::engine::programs::untyped_number;
 use crate::xml::names::{NameId, NameTable, hash_name};
 use crate::xml::tree::{Message, MessageTree, Span};
 
@@ -67,11 +66,10 @@ impl Look<'_, '_> {
         for &span in &tree.text_value[first as usize..end as usize] {
             value.extend_from_slice(self.message.bytes(span));
         }
-        let value = text_of(value);
         let equal = self.texts.find(value).and_then(|text| probe.equal_to(text));
         equal.into_iter().for_each(&mut *found);
         if probe.reads_more_than_texts() {
-            ask(probe, value, found);
+            probe.satisfied(value, found);
         }
     }
 
@@ -124,24 +122,14 @@ fn one_value(
     found: &mut impl FnMut(PredicateId),
 ) {
     if *known == UNKNOWN {
-        *known = texts.find(text_of(message.bytes(span))).unwrap_or(UNASKED);
+        *known = texts.find(message.bytes(span)).unwrap_or(UNASKED);
     }
     if *known != UNASKED {
         probe.equal_to(*known).into_iter().for_each(&mut *found);
     }
     if probe.reads_more_than_texts() {
-        ask(probe, text_of(message.bytes(span)), found);
+        probe.satisfied(message.bytes(span), found);
     }
-}
-
-/// A value as text.
-fn text_of(value: &[u8]) -> &str {
-    // The door has checked that messages are UTF-8, and values are made of whole pieces of them.
-    std::str::from_utf8(value).expect("values are UTF-8")
-}
-
-fn ask(probe: &Probe, value: &str, found: &mut impl FnMut(PredicateId)) {
-    probe.satisfied(value, || untyped_number(value.as_bytes()), found);
 }
 
 /// The attribute of an element with this name.

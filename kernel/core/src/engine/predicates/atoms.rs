@@ -8,11 +8,11 @@
 //! Atoms are numbered as they come and never forgotten by a worker's cache before that is dropped.
 
 use super::contained::Contained;
+use crate::engine::ask::Ask;
 use crate::language::comparison::Comparison;
 use crate::language::numbers::number;
 use crate::xml::names::{NameTable, hash_name};
 use hashbrown::HashTable;
-use memchr::memmem;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -61,56 +61,12 @@ pub(crate) fn kind_of(subject: SubjectId) -> Kind {
     }
 }
 
-/// What a value is asked for.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Ask {
-    /// That it is there.
-    Exists,
-    /// `= 'literal'`
-    Is(Box<[u8]>),
-    /// `!= 'literal'`
-    IsNot(Box<[u8]>),
-    /// `starts-with`
-    StartsWith(Box<[u8]>),
-    /// `contains`
-    Contains(Box<[u8]>),
-    /// The value as a number.
-    Compare(Comparison, f64),
-}
-
-impl Ask {
-    /// Whether a string satisfies it.
-    pub(crate) fn holds(&self, value: &[u8]) -> bool {
-        match self {
-            Ask::Exists => true,
-            Ask::Is(literal) => value == &**literal,
-            Ask::IsNot(literal) => value != &**literal,
-            Ask::StartsWith(literal) => value.starts_with(literal),
-            Ask::Contains(literal) => memmem::find(value, literal).is_some(),
-            Ask::Compare(comparison, constant) => comparison.holds(number(value), *constant),
-        }
-    }
-
-    /// Whether a number satisfies it; only for comparisons with numbers.
-    pub(crate) fn holds_number(&self, value: f64) -> bool {
-        match *self {
-            Ask::Compare(comparison, constant) => comparison.holds(value, constant),
-            _ => false,
-        }
-    }
-
-    /// Whether it compares numbers.
-    pub(crate) fn is_numeric(&self) -> bool {
-        matches!(self, Ask::Compare(..))
-    }
-
-    /// Whether [`Atoms::satisfied`] finds it.
-    pub(crate) fn is_found(&self) -> bool {
-        match self {
-            Ask::IsNot(_) => false,
-            Ask::Compare(comparison, _) => *comparison == Comparison::Eq,
-            _ => true,
-        }
+/// Whether [`Atoms::satisfied`] finds the atoms that ask this.
+pub(crate) fn is_found(ask: &Ask) -> bool {
+    match ask {
+        Ask::Exists | Ask::StartsWith(_) | Ask::Contains(_) => true,
+        Ask::Text(comparison, _) | Ask::Number(comparison, _) => *comparison == Comparison::Eq,
+        Ask::Cast(..) => false,
     }
 }
 
@@ -243,13 +199,13 @@ impl Atoms {
         let atom = &atoms[id as usize];
         let seed = self.seed;
         let literal_hash = |&id: &AtomId| match &atoms[id as usize].ask {
-            Ask::Is(literal) | Ask::StartsWith(literal) => xxh3_64_with_seed(literal, seed),
+            Ask::Text(_, literal) | Ask::StartsWith(literal) => xxh3_64_with_seed(literal, seed),
             _ => 0,
         };
         let found = &mut self.found[atom.subject as usize];
         match &atom.ask {
             Ask::Exists => found.exists = Some(id),
-            Ask::Is(literal) => {
+            Ask::Text(Comparison::Eq, literal) => {
                 found.string_len_max = found.string_len_max.max(literal.len());
                 found.strings.insert_unique(xxh3_64_with_seed(literal, seed), id, literal_hash);
                 self.memory += literal.len() + 8;
@@ -265,7 +221,7 @@ impl Atoms {
                 found.contained.add(id);
                 self.memory += literal.len() + 4;
             }
-            Ask::Compare(Comparison::Eq, constant) => {
+            Ask::Number(Comparison::Eq, constant) => {
                 found.numbers.insert(positive_zero(*constant).to_bits(), id);
             }
             _ => {}
@@ -319,7 +275,7 @@ impl Atoms {
         out.extend(found.exists);
         if !found.strings.is_empty() && value.len() <= found.string_len_max {
             let known = found.strings.find(xxh3_64_with_seed(value, self.seed), |&id| {
-                matches!(&self.atoms[id as usize].ask, Ask::Is(literal) if **literal == *value)
+                matches!(&self.atoms[id as usize].ask, Ask::Text(_, literal) if **literal == *value)
             });
             out.extend(known);
         }
@@ -419,11 +375,11 @@ fn positive_zero(value: f64) -> f64 {
 fn hash_atom(atom: &Atom, seed: u64) -> u64 {
     let (tag, bytes, bits): (u64, &[u8], u64) = match &atom.ask {
         Ask::Exists => (0, &[], 0),
-        Ask::Is(literal) => (1, literal, 0),
-        Ask::IsNot(literal) => (2, literal, 0),
-        Ask::StartsWith(literal) => (3, literal, 0),
-        Ask::Contains(literal) => (4, literal, 0),
-        Ask::Compare(comparison, constant) => (5 + *comparison as u64, &[], constant.to_bits()),
+        Ask::StartsWith(literal) => (1, literal, 0),
+        Ask::Contains(literal) => (2, literal, 0),
+        Ask::Text(comparison, literal) => (8 + *comparison as u64, literal, 0),
+        Ask::Number(comparison, constant) => (16 + *comparison as u64, &[], constant.to_bits()),
+        Ask::Cast(comparison, constant) => (24 + *comparison as u64, &[], constant.to_bits()),
     };
     let mut hasher = FxHasher::default();
     hasher.write_u64(u64::from(atom.subject) << 8 | tag);

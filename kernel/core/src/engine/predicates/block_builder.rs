@@ -1,10 +1,11 @@
 //! Building the predicate index of a block.
 
-use super::atoms::{Ask, AtomId, Atoms, SubjectId, kind_of};
+use super::atoms::{AtomId, Atoms, SubjectId, kind_of};
 use super::block_index::{
     Answer, BlockIndex, Check, FREE, IS_RUN, NestedAnswer, NestedWord, PlaceEntry, Slot, Thresholds,
 };
 use super::program::{Need, Packed, Place};
+use crate::engine::ask::Ask;
 use crate::engine::ids::{PlanId, QueryNumber};
 use crate::language::comparison::Comparison;
 use std::ops::Range;
@@ -152,10 +153,10 @@ fn access_of(need: Need, atoms: &Atoms) -> Access {
     };
     let atom = atoms.get(id);
     match atom.ask {
-        Ask::Compare(Comparison::Gt, limit) => Access::Above(atom.subject, limit, false),
-        Ask::Compare(Comparison::Ge, limit) => Access::Above(atom.subject, limit, true),
-        Ask::Compare(Comparison::Lt, limit) => Access::Below(atom.subject, limit, false),
-        Ask::Compare(Comparison::Le, limit) => Access::Below(atom.subject, limit, true),
+        Ask::Number(Comparison::Gt, limit) => Access::Above(atom.subject, limit, false),
+        Ask::Number(Comparison::Ge, limit) => Access::Above(atom.subject, limit, true),
+        Ask::Number(Comparison::Lt, limit) => Access::Below(atom.subject, limit, false),
+        Ask::Number(Comparison::Le, limit) => Access::Below(atom.subject, limit, true),
         _ => Access::Tried(id),
     }
 }
@@ -320,7 +321,7 @@ impl Parts {
 
 #[cfg(test)]
 mod tests {
-    use super::super::atoms::{Atom, VALUE};
+    use super::super::atoms::{Atom, VALUE, is_found};
     use super::super::block_index::{Answers, Follows};
     use super::super::level::NO_QUERY;
     use super::super::program::Conjunct;
@@ -330,7 +331,7 @@ mod tests {
         let (mut atoms, mut builder) = (Atoms::default(), BlockIndexBuilder::default());
         for (number, ask) in asks.iter().enumerate() {
             let atom = atoms.intern(Atom { subject: VALUE, ask: ask.clone() });
-            let is_found = ask.is_found();
+            let is_found = is_found(ask);
             let need = if is_found { Need::Found(kind_of(VALUE), atom) } else { Need::Tried(atom) };
             let access = Packed::new(Conjunct { place: Place::Up(1), need });
             let number = number as u32;
@@ -346,7 +347,7 @@ mod tests {
     fn limits_are_satisfied_up_to_the_value_and_no_further() {
         let limits = [3.0, 1.0, 2.0, f64::INFINITY, f64::NEG_INFINITY, 2.0];
         for order in [Comparison::Gt, Comparison::Ge, Comparison::Lt, Comparison::Le] {
-            let asks: Vec<Ask> = limits.iter().map(|&limit| Ask::Compare(order, limit)).collect();
+            let asks: Vec<Ask> = limits.iter().map(|&limit| Ask::Number(order, limit)).collect();
             let (index, _) = built(&asks);
             let list = &index.thresholds[0];
             for value in [f64::NEG_INFINITY, 0.0, 1.0, 1.5, 2.0, 3.0, 4.0, f64::INFINITY] {
@@ -369,8 +370,9 @@ mod tests {
 
     #[test]
     fn every_atom_finds_its_own_answer() {
-        let asks: Vec<Ask> =
-            (0..500).map(|n| Ask::Is(format!("v{n}").into_bytes().into())).collect();
+        let asks: Vec<Ask> = (0..500)
+            .map(|n| Ask::Text(Comparison::Eq, format!("v{n}").into_bytes().into()))
+            .collect();
         let (index, atoms) = built(&asks);
         for (number, ask) in asks.iter().enumerate() {
             let atom = number as AtomId;

@@ -1,6 +1,7 @@
 //! Which of many strings a value contains, found in one pass over the value.
 
-use super::atoms::{Ask, Atom, AtomId, keep_distinct};
+use super::atoms::{Atom, AtomId, keep_distinct};
+use crate::engine::ask::Ask;
 use aho_corasick::AhoCorasick;
 
 /// Strings up to which searching for each is quicker than an automaton.

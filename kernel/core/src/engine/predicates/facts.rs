@@ -5,6 +5,7 @@ use super::atoms::{
     AtomId, Atoms, KINDS, Kind, NO_SUBJECT, ORDINAL_OF_ANY, ORDINAL_OF_NAME, SubjectId, TEXT,
     VALUE, keep_distinct, kind_of,
 };
+use crate::engine::ask::Ask;
 use crate::engine::conditions::PostProcessor;
 use crate::language::numbers::number;
 use crate::xml::names::NameTable;
@@ -221,9 +222,9 @@ impl Look<'_, '_> {
                 let tree = message.tree;
                 let texts = tree.text_start[element as usize]..tree.text_end[element as usize];
                 let ask = &self.atoms.get(atom).ask;
-                if ask.is_numeric() {
+                if let Ask::Number(comparison, constant) = *ask {
                     let value = self.post.numbers.of_texts(message, texts.start, texts.end);
-                    return self.atoms.get(atom).ask.holds_number(value);
+                    return comparison.holds(value, constant);
                 }
                 let spans = &tree.text_value[texts.start as usize..texts.end as usize];
                 if let [span] = spans {
@@ -292,4 +293,62 @@ fn each_text(message: Message<'_>, element: u32, mut f: impl FnMut(Span)) {
         child = tree.element_end[child as usize];
     }
     tree.text_value[from as usize..end as usize].iter().for_each(|&span| f(span));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::atoms::{Atom, is_found};
+    use super::*;
+    use crate::language::comparison::Comparison;
+    use crate::xml::parser::{Door, Limits};
+
+    #[test]
+    fn an_atom_is_satisfied_by_the_values_that_its_ask_says() {
+        let comparisons = || Comparison::ALL.into_iter();
+        let asks: Vec<Ask> = [Ask::Exists, Ask::StartsWith("10"), Ask::Contains("0")]
+            .into_iter()
+            .chain(comparisons().map(|comparison| Ask::Text(comparison, "10")))
+            .chain(comparisons().map(|comparison| Ask::Number(comparison, 10.0)))
+            .chain(comparisons().map(|comparison| Ask::Cast(comparison, 10.0)))
+            .map(|ask| ask.map(|text| Box::from(text.as_bytes())))
+            .collect();
+        let mut atoms = Atoms::default();
+        let x = atoms.attribute("", "x");
+        let subjects = [x, TEXT, VALUE, ORDINAL_OF_ANY];
+        let (mut door, mut post) = (Door::new(Limits::default()), PostProcessor::default());
+        let mut facts = Facts::default();
+        for pieces in [["10", ""], ["1", "0"], ["1", "e1"], ["+1", "1"], ["9", "x"], ["1", "00"]] {
+            let value = pieces.concat();
+            let source = format!("<a x='{value}'>{}<b>{}</b></a>", pieces[0], pieces[1]);
+            let parsed = door.parse(source.as_bytes(), None).expect("it is well formed");
+            post.begin_message();
+            facts.begin();
+            for subject in subjects {
+                for ask in &asks {
+                    let atom = atoms.intern(Atom { subject, ask: ask.clone() });
+                    let asked = match subject {
+                        TEXT => pieces[0],
+                        ORDINAL_OF_ANY if matches!(ask, Ask::Number(..) | Ask::Cast(..)) => "1",
+                        ORDINAL_OF_ANY => continue,
+                        _ => &value,
+                    };
+                    atoms.learn_names(parsed.names);
+                    let mut look = Look {
+                        message: parsed.message,
+                        names: parsed.names,
+                        post: &mut post,
+                        atoms: &mut atoms,
+                        facts: &mut facts,
+                    };
+                    let expected = ask.holds(asked.as_bytes());
+                    assert_eq!(look.holds(atom, 0), expected, "{ask:?} of {asked}");
+                    look.facts.begin();
+                    let found = look.satisfied(0, kind_of(subject));
+                    let finds = look.atoms_at(found).contains(&atom);
+                    assert_eq!(finds, expected && is_found(ask), "{ask:?} finds {asked}");
+                }
+            }
+        }
+        assert_eq!(atoms.len(), subjects.len() * asks.len(), "equal atoms are one");
+    }
 }

@@ -1,9 +1,10 @@
 //! The block indexes of one automaton, compiled when a block is first reached.
 
-use super::atoms::{Ask, Atoms, Kind};
+use super::atoms::{Atoms, Kind, is_found};
 use super::block_builder::{BlockIndexBuilder, Conjunction, Counts};
 use super::block_index::{BlockIndex, Check};
 use super::program::{Conjunct, Need, Outcome, Packed, conjuncts_of};
+use crate::engine::ask::Ask;
 use crate::engine::dfa::BlockId;
 use crate::engine::ids::{PlanId, QueryNumber};
 use crate::engine::nfa::Nfa;
@@ -386,17 +387,19 @@ fn weight(need: Need, atoms: &Atoms, statistics: Statistics<'_>) -> f32 {
         },
         Need::Found(_, id) | Need::Tried(id) => {
             let ask = &atoms.get(id).ask;
-            if ask.is_found() && statistics.messages >= MESSAGES_MIN {
+            if is_found(ask) && statistics.messages >= MESSAGES_MIN {
                 return rate(atoms.hits(id), statistics.messages);
             }
             match ask {
-                Ask::Is(_) => 0.1,
-                Ask::Compare(Comparison::Eq, _) => 0.2,
+                Ask::Text(Comparison::Eq, _) => 0.1,
+                Ask::Number(Comparison::Eq, _) | Ask::Cast(Comparison::Eq, _) => 0.2,
                 Ask::StartsWith(_) => 0.4,
                 Ask::Contains(_) => 0.5,
                 Ask::Exists => 2.0,
-                Ask::IsNot(_) | Ask::Compare(Comparison::Ne, _) => 5.0,
-                Ask::Compare(..) => 3.0,
+                Ask::Text(Comparison::Ne, _)
+                | Ask::Number(Comparison::Ne, _)
+                | Ask::Cast(Comparison::Ne, _) => 5.0,
+                Ask::Text(..) | Ask::Number(..) | Ask::Cast(..) => 3.0,
             }
         }
     }

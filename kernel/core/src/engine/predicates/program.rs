@@ -5,12 +5,12 @@
 //! other predicates have left or whose attributes are named by a pattern, stay plans.
 
 use super::atoms::{
-    Ask, Atom, AtomId, Atoms, KINDS, Kind, ORDINAL_OF_ANY, ORDINAL_OF_NAME, SubjectId, TEXT, VALUE,
-    kind_of,
+    Atom, AtomId, Atoms, KINDS, Kind, ORDINAL_OF_ANY, ORDINAL_OF_NAME, SubjectId, TEXT, VALUE,
+    is_found, kind_of,
 };
+use crate::engine::ask::Ask;
 use crate::engine::conditions::Plan;
-use crate::engine::conditions::plan::{Operation, Reach, Slice, Test};
-use crate::engine::conditions::value::Compare;
+use crate::engine::conditions::plan::{Operation, Reach, Slice, Test, TextRange};
 use crate::engine::ids::QueryNumber;
 use crate::engine::nfa::nested_paths::NestedPaths;
 use crate::language::comparison::Comparison;
@@ -156,9 +156,9 @@ pub(crate) fn conjuncts_of(
             let outcome = match plan.operation(number) {
                 Operation::OrdinalOfAny(slice) => reader.positions(ORDINAL_OF_ANY, slice),
                 Operation::OrdinalOfName(slice) => reader.positions(ORDINAL_OF_NAME, slice),
-                Operation::Attribute(test, compare) => reader.attribute(test, compare),
-                Operation::Text(compare) => reader.atom(TEXT, compare),
-                Operation::Value(compare) => reader.atom(VALUE, compare),
+                Operation::Attribute(test, ask) => reader.attribute(test, ask),
+                Operation::Text(ask) => reader.atom(TEXT, ask),
+                Operation::Value(ask) => reader.atom(VALUE, ask),
                 Operation::Nested(number) => {
                     let key = plan.text(plan.nested(number).key);
                     let key = str::from_utf8(key).expect("keys are cut from a string");
@@ -197,7 +197,7 @@ impl Reader<'_, '_> {
     fn positions(&mut self, subject: SubjectId, slice: Slice) -> Outcome {
         for number in slice.numbers() {
             let (operator, constant) = self.plan.position(number);
-            let outcome = self.atom(subject, Compare::Number(operator, constant));
+            let outcome = self.atom(subject, Ask::Number(operator, constant));
             if outcome != Outcome::Conjunction {
                 return outcome;
             }
@@ -205,7 +205,7 @@ impl Reader<'_, '_> {
         Outcome::Conjunction
     }
 
-    fn attribute(&mut self, test: u32, compare: Compare) -> Outcome {
+    fn attribute(&mut self, test: u32, ask: Ask<TextRange>) -> Outcome {
         let plan = self.plan;
         let Test::Name { uri, local, .. } = plan.test(test).1 else {
             return Outcome::Complex;
@@ -213,26 +213,28 @@ impl Reader<'_, '_> {
         let text = |range| str::from_utf8(plan.text(range)).expect("cut from a string");
         let (uri, local) = (text(uri), text(local));
         let subject = self.atoms.attribute(uri, local);
-        self.atom(subject, compare)
+        self.atom(subject, ask)
     }
 
-    fn atom(&mut self, subject: SubjectId, compare: Compare) -> Outcome {
+    fn atom(&mut self, subject: SubjectId, ask: Ask<TextRange>) -> Outcome {
         let plan = self.plan;
-        let text = |range| Box::from(plan.text(range));
-        let ask = match compare {
-            Compare::Exists => Ask::Exists,
-            Compare::Is(literal) => Ask::Is(text(literal)),
-            Compare::IsNot(literal) => Ask::IsNot(text(literal)),
-            Compare::StartsWith(literal) => Ask::StartsWith(text(literal)),
-            Compare::Contains(literal) => Ask::Contains(text(literal)),
-            Compare::Number(Comparison::Ne, constant) => Ask::Compare(Comparison::Ne, constant),
-            // Nothing else is true of what is no number.
-            Compare::Number(_, constant) if constant.is_nan() => return Outcome::Never,
-            Compare::Number(Comparison::Eq, constant) => Ask::Compare(Comparison::Eq, constant),
+        let ask = match ask {
+            // Nothing but `!=` is true of what is no number.
+            Ask::Number(comparison, constant)
+                if constant.is_nan() && comparison != Comparison::Ne =>
+            {
+                return Outcome::Never;
+            }
             // Adding 0 makes 0 of -0: limits that are equal must be the same.
-            Compare::Number(comparison, constant) => Ask::Compare(comparison, constant + 0.0),
+            Ask::Number(comparison, constant)
+                if !matches!(comparison, Comparison::Eq | Comparison::Ne) =>
+            {
+                Ask::Number(comparison, constant + 0.0)
+            }
+            other => other,
         };
-        let is_found = ask.is_found();
+        let ask = ask.map(|range| Box::from(plan.text(range)));
+        let is_found = is_found(&ask);
         let atom = self.atoms.intern(Atom { subject, ask });
         self.push(if is_found { Need::Found(kind_of(subject), atom) } else { Need::Tried(atom) })
     }

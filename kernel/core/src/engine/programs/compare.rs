@@ -246,17 +246,13 @@ impl Evaluator<'_, '_> {
                 Item::String(right) | Item::Untyped(right),
             ) => {
                 self.budget.charge_text(left.len().min(right.len()))?;
-                if !is_order && left.len() != right.len() {
-                    return Ok(operator == Comparison::Ne);
-                }
-                let ordering = self.bytes(left).cmp(self.bytes(right));
-                Ok(is_of_ordering(operator, ordering))
+                Ok(operator.holds_text(self.bytes(left), self.bytes(right)))
             }
             _ => {
                 let (left, right) = (self.number_of(left)?, self.number_of(right)?);
                 Ok(match (left, right) {
                     (Number::Integer(left), Number::Integer(right)) => {
-                        is_of_ordering(operator, left.cmp(&right))
+                        operator.holds_order(left.cmp(&right))
                     }
                     _ => operator.holds(left.value(), right.value()),
                 })
@@ -393,16 +389,5 @@ pub(super) fn promoted(number: Number, kind: u8) -> Number {
         0 => number,
         1 => Number::Decimal(number.value()),
         _ => Number::Double(number.value()),
-    }
-}
-
-fn is_of_ordering(operator: Comparison, ordering: std::cmp::Ordering) -> bool {
-    match operator {
-        Comparison::Eq => ordering.is_eq(),
-        Comparison::Ne => ordering.is_ne(),
-        Comparison::Lt => ordering.is_lt(),
-        Comparison::Le => ordering.is_le(),
-        Comparison::Gt => ordering.is_gt(),
-        Comparison::Ge => ordering.is_ge(),
     }
 }

@@ -8,6 +8,7 @@ use super::truth::effective_boolean;
 use super::value::{Item, Slot, Text};
 use crate::engine::evaluate::document::{Main, Node, Sort};
 use crate::engine::evaluate::path_machine::PathMachine;
+use crate::language::numbers::untyped_number;
 use crate::language::xpath::List;
 use crate::language::xquery::syntax::{Clause, Expr, ExprId, Number};
 
@@ -156,7 +157,7 @@ impl<'r, 'w> Evaluator<'r, 'w> {
             Item::Boolean(value) => Number::Double(f64::from(u8::from(value))),
             Item::String(text) | Item::Untyped(text) => {
                 self.budget.charge_text(text.len())?;
-                Number::Double(super::untyped_number(self.bytes(text)))
+                Number::Double(untyped_number(self.bytes(text)))
             }
             Item::Node(_) | Item::Built { .. } => Number::Double(f64::NAN),
         })

@@ -22,7 +22,6 @@ mod truth;
 mod value;
 mod write;
 
-pub use numbers::untyped_number;
 pub use session::{Scratch, Session};
 
 use crate::language::xquery::Program;

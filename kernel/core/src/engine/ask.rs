@@ -1,0 +1,113 @@
+//! What a query asks of a value: of an attribute, a text node, a string-value or a position.
+//!
+//! XPath 1.0 and XQuery ask the same but for two things: XPath orders strings as numbers, and XQuery casts more
+//! strings to numbers. Each way of comparing is a variant of [`Ask`], whatever language or index asks.
+
+use crate::language::comparison::Comparison;
+use crate::language::numbers::{number, untyped_number};
+use memchr::memmem;
+
+/// A condition on a value; `T` is how its string is held.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Ask<T = Box<[u8]>> {
+    /// That there is one.
+    Exists,
+    /// A comparison with a string, by code point.
+    Text(Comparison, T),
+    /// That it begins with a string.
+    StartsWith(T),
+    /// That a string is a part of it.
+    Contains(T),
+    /// A comparison of `number()` of it (XPath 1.0, 4.4) with a number.
+    Number(Comparison, f64),
+    /// A comparison of it as `xs:double` (XQuery 1.0, 3.5.2) with a number; what is no number is NaN.
+    Cast(Comparison, f64),
+}
+
+impl<T> Ask<T> {
+    /// The same with another form of its string.
+    #[inline]
+    pub(crate) fn map<U>(self, form: impl FnOnce(T) -> U) -> Ask<U> {
+        match self {
+            Ask::Exists => Ask::Exists,
+            Ask::Text(comparison, text) => Ask::Text(comparison, form(text)),
+            Ask::StartsWith(text) => Ask::StartsWith(form(text)),
+            Ask::Contains(text) => Ask::Contains(form(text)),
+            Ask::Number(comparison, constant) => Ask::Number(comparison, constant),
+            Ask::Cast(comparison, constant) => Ask::Cast(comparison, constant),
+        }
+    }
+
+    /// Whether a number satisfies it; only for comparisons with numbers.
+    pub(crate) fn holds_number(&self, value: f64) -> bool {
+        match *self {
+            Ask::Number(comparison, constant) | Ask::Cast(comparison, constant) => {
+                comparison.holds(value, constant)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl<T: AsRef<[u8]>> Ask<T> {
+    /// Whether a value satisfies it. Cost: at most the length of the value.
+    #[inline]
+    pub(crate) fn holds(&self, value: &[u8]) -> bool {
+        match self {
+            Ask::Exists => true,
+            Ask::Text(comparison, text) => comparison.holds_text(value, text.as_ref()),
+            Ask::StartsWith(text) => value.starts_with(text.as_ref()),
+            Ask::Contains(text) => memmem::find(value, text.as_ref()).is_some(),
+            Ask::Number(comparison, constant) => comparison.holds(number(value), *constant),
+            Ask::Cast(comparison, constant) => comparison.holds(untyped_number(value), *constant),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Comparison::*;
+
+    #[test]
+    fn each_way_of_comparing_has_values_that_satisfy_it_and_others() {
+        let cases: [(Ask<&str>, &[&str], &[&str]); 15] = [
+            (Ask::Exists, &["", "x"], &[]),
+            (Ask::Text(Eq, "10"), &["10"], &["", "10.0", "1"]),
+            (Ask::Text(Ne, "10"), &["", "10.0", "1"], &["10"]),
+            (Ask::Text(Lt, "10"), &["", "1", "0x"], &["10", "100", "9", "\u{e9}"]),
+            (Ask::Text(Le, "10"), &["", "1", "10"], &["100", "9"]),
+            (Ask::Text(Gt, "\u{ffff}"), &["\u{10000}", "\u{ffff}x"], &["\u{ffff}", "a", ""]),
+            (Ask::Text(Ge, "10"), &["10", "9"], &["", "1"]),
+            (Ask::StartsWith("ab"), &["ab", "abc"], &["", "a", "xab"]),
+            (Ask::Contains("ab"), &["ab", "xabc"], &["", "a b"]),
+            (Ask::Contains(""), &["", "a"], &[]),
+            (Ask::Number(Eq, 10.0), &["10", " 10.0 "], &["+10", "1e1", "x", ""]),
+            (Ask::Number(Ne, 10.0), &["9", "1e1", "x", "INF"], &["10"]),
+            (Ask::Cast(Eq, 10.0), &["10", " 10.0 ", "+10", "1e1"], &["x", "", "11"]),
+            (Ask::Cast(Ne, 10.0), &["9", "x", "INF"], &["10", "1e1"]),
+            (Ask::Cast(Gt, 10.0), &["11", "1E3", "INF"], &["10", "x", "-INF", ""]),
+        ];
+        for (ask, satisfying, others) in cases {
+            let owned: Ask = ask.map(|text| Box::from(text.as_bytes()));
+            for (values, expected) in [(satisfying, true), (others, false)] {
+                for value in values {
+                    assert_eq!(ask.holds(value.as_bytes()), expected, "{ask:?} of {value:?}");
+                    assert_eq!(owned.holds(value.as_bytes()), expected, "{owned:?} of {value:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_number_satisfies_comparisons_with_numbers_alone() {
+        for ask in [Ask::<&str>::Number(Ge, 2.0), Ask::Cast(Ge, 2.0)] {
+            assert!(ask.holds_number(2.0));
+            assert!(!ask.holds_number(1.0));
+            assert!(!ask.holds_number(f64::NAN));
+        }
+        for ask in [Ask::Exists, Ask::Text(Eq, "2"), Ask::StartsWith("2"), Ask::Contains("2")] {
+            assert!(!ask.holds_number(2.0));
+        }
+    }
+}
