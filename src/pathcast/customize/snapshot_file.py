@@ -1,4 +1,4 @@
-"""The file of a snapshot: subscriptions and what they were compiled to, as an Arrow table.
+"""The file of a snapshot: subscriptions as an Arrow table.
 
 What a message and its results may cost decides who gets what, so the limits are in the file too.
 
@@ -17,7 +17,7 @@ Example:
     ...     path = Path(folder) / "subscriptions.snapshot"
     ...     write_snapshot(path, SnapshotContent(table, 32 * "0", Limits()))
     ...     content = read_snapshot(path)
-    >>> [subscription.query for subscription, gate in subscriptions_of(content.table)]
+    >>> [subscription.query for subscription in subscriptions_of(content.table)]
     ['//a']
 
 It does not parse queries.
