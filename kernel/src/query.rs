@@ -45,7 +45,8 @@ pub fn compile_query<'py>(
     let reasons = list(py, &query.reasons, |why| {
         (&why.text, places.characters(why.offset)).into_pyobject(py)
     })?;
-    (alternatives, conjunctions, &query.expression, query.cost.name(), reasons).into_pyobject(py)
+    let expression = query.expression.as_ref().map(|expression| &expression.text);
+    (alternatives, conjunctions, expression, query.cost.name(), reasons).into_pyobject(py)
 }
 
 pub(crate) fn list<'py, T, U>(

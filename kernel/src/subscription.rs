@@ -54,7 +54,7 @@ pub fn compile_subscription<'py>(
         let before = plain.get(..why.offset as usize).unwrap_or_default();
         (&why.text, before.chars().count()).into_pyobject(py)
     })?;
-    let expression = &compiled.expression;
+    let expression = compiled.expression.as_ref().map(|expression| &expression.text);
     let found = (kind, way, cost.name(), alternatives, conjunctions, expression, reasons);
     found.into_pyobject(py).map(Some)
 }

@@ -11,7 +11,7 @@ use crate::engine::conditions::Plan;
 use crate::engine::ids::QueryNumber;
 use crate::engine::interrupt::Interrupted;
 use crate::engine::nfa::growing::GrowingNfa;
-use crate::language::compile::compile_query;
+use crate::language::compile::{Evaluated, compile_query};
 use crate::language::query::ast::Step;
 use crate::language::query::{Compiler, Namespaces};
 use crate::language::reader::{Refusal, read_query};
@@ -118,22 +118,17 @@ pub struct Index {
     state: RwLock<IndexState>,
 }
 
-/// Why a query was not registered.
+/// The id of a query is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NotRegistered {
-    /// The id is taken.
-    Duplicate,
-    /// The expression is not one in canonical text.
-    Expression,
-}
+pub struct Duplicate;
 
 /// Why the text of a query was not registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotAdded {
     /// The text is no query.
     Refused(Refusal),
-    /// The id is taken, or the evaluator does not take the expression that the query was compiled to.
-    NotRegistered(NotRegistered),
+    /// The id is taken.
+    Duplicate,
 }
 
 /// No query has the id at this place of the list.
@@ -264,18 +259,19 @@ impl IndexState {
     /// and the expression, if there is one, is true. See [`GrowingNfa::insert`].
     ///
     /// # Errors
-    /// The id is taken, or the expression is not one; nothing has changed then.
+    /// The id is taken; nothing has changed then.
     pub fn register(
         &mut self,
         record: QueryRecord<'_>,
         alternatives: &[&[Step<'_>]],
-        expression: Option<&str>,
-    ) -> Result<(), NotRegistered> {
+        expression: Option<&Evaluated>,
+    ) -> Result<(), Duplicate> {
         if self.number_of(record.id).is_some() {
-            return Err(NotRegistered::Duplicate);
+            return Err(Duplicate);
         }
-        let expression = expression.map(|text| self.delta.expressions_mut().intern(text));
-        let expression = expression.transpose().map_err(|_| NotRegistered::Expression)?;
+        let expression = expression.map(|Evaluated { text, needs_full_tree }| {
+            self.delta.expressions_mut().intern(text, *needs_full_tree)
+        });
         let number = self.delta.insert(alternatives, expression);
         let mut ids = self.delta_ids.write().unwrap_or_else(PoisonError::into_inner);
         ids.push(record.id);
@@ -298,15 +294,15 @@ impl IndexState {
         compiler: &mut Compiler<'q>,
     ) -> Result<bool, NotAdded> {
         if let Ok(steps) = compiler.compile(record.text, namespaces) {
-            self.register(record, &[steps], None).map_err(NotAdded::NotRegistered)?;
+            self.register(record, &[steps], None).map_err(|Duplicate| NotAdded::Duplicate)?;
             return Ok(true);
         }
         let tree = read_query(record.text, namespaces).map_err(NotAdded::Refused)?;
         let query = compile_query(&tree).map_err(NotAdded::Refused)?;
         let paths: Vec<&[Step<'_>]> =
             query.alternatives.iter().map(|path| path.steps.as_slice()).collect();
-        self.register(record, &paths, query.expression.as_deref())
-            .map_err(NotAdded::NotRegistered)?;
+        self.register(record, &paths, query.expression.as_ref())
+            .map_err(|Duplicate| NotAdded::Duplicate)?;
         Ok(false)
     }
 

@@ -12,9 +12,11 @@ use pathcast_core::engine::options::Options;
 use pathcast_core::engine::programs;
 use pathcast_core::engine::programs::{Bounds, Results, Session};
 use pathcast_core::files::records::{Cut, Cutter, Fault, NameTest, Place, Rows, Survey, tag_end};
+use pathcast_core::language::compile::Evaluated;
 use pathcast_core::language::query::{
     Declined, Namespaces, TEXT_BYTES_MAX, canonical_text, compile,
 };
+use pathcast_core::language::reader::read_canonical;
 use pathcast_core::language::xpath::Expression;
 use pathcast_core::language::xquery::Program;
 use pathcast_core::registry::index::{Index, IndexState};
@@ -261,7 +263,7 @@ pub fn engine(data: &[u8]) {
         let holds = expression.as_ref().map(|expression| {
             expression.holds(parsed.message, parsed.names, &mut Scratch::default(), STEPS_MAX)
         });
-        if !index.change(|state| register(state, count, text, expression.is_ok())) {
+        if !index.change(|state| register(state, count, text)) {
             continue;
         }
         if let Ok(Ok(holds)) = holds {
@@ -282,14 +284,15 @@ pub fn engine(data: &[u8]) {
     assert_eq!(found(&*snapshot, &index, message, 1 << 20), live, "frozen, {head:?}");
 }
 
-fn register(state: &mut IndexState, number: usize, text: &str, is_expression: bool) -> bool {
+fn register(state: &mut IndexState, number: usize, text: &str) -> bool {
     let namespaces = state.namespace_number(&NamespaceMap::new());
     let record = QueryRecord { id: &number.to_string(), text, namespaces };
     if let Ok(steps) = compile(text, Namespaces::NONE) {
         return state.register(record, &[&steps], None).is_ok();
     }
     let any = compile("/*", Namespaces::NONE).expect("a query");
-    is_expression && state.register(record, &[&any], Some(text)).is_ok()
+    let Ok(expression) = read_canonical(text) else { return false };
+    state.register(record, &[&any], Some(&Evaluated::of(&expression))).is_ok()
 }
 
 /// Ids of the queries that a message satisfies; asked twice, with cold and with warm caches.

@@ -12,7 +12,10 @@
 use super::implication::{Facts, can_be_position, is_any_position};
 use super::spine::Compare;
 use crate::language::comparison::Comparison;
-use crate::language::query::{Axis, Condition, NameTest, Operator, Stage, Step};
+use crate::language::query::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+use rustc_hash::FxHasher;
+use std::cell::OnceCell;
+use std::hash::Hasher;
 
 /// What must be found below an element: an anchor at a distance, or mere depth.
 struct Branch {
@@ -51,9 +54,18 @@ struct Target<'q, 't> {
     can_be: bool,
 }
 
-/// A path made ready to be compared with many others, in both roles.
+/// A path to be compared with many others, in both roles.
 pub(super) struct Pattern<'q, 't> {
     steps: &'q [Step<'t>],
+    marks: Marks,
+    /// No two of its conditions are of one value, so that none excludes another.
+    is_plain: bool,
+    /// Made when a comparison needs them, which few do.
+    parts: OnceCell<Parts<'q, 't>>,
+}
+
+/// The steps of a path, ready to be compared.
+struct Parts<'q, 't> {
     /// The document node, then the steps that are more than bare wildcards, parents first.
     anchors: Vec<Anchor<'q, 't>>,
     /// The document node, then all steps, parents first.
@@ -62,8 +74,93 @@ pub(super) struct Pattern<'q, 't> {
     can_match: bool,
 }
 
+/// The names and the strings that a path asks for, two bits each: a path covers none that does not ask for all that
+/// it asks for itself. Others may have the same bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Marks([u128; 2]);
+
+impl Marks {
+    fn add(&mut self, kind: u8, text: &str) {
+        let mut hasher = FxHasher::default();
+        hasher.write_u8(kind);
+        hasher.write(text.as_bytes());
+        let hash = hasher.finish();
+        self.0[0] |= 1 << (hash >> 57);
+        self.0[1] |= 1 << (hash >> 50 & 127);
+    }
+
+    fn add_test(&mut self, kind: u8, test: &NameTest<'_>) {
+        if let NameTest::Name { local, .. } | NameTest::AnyNamespace { local } = test {
+            self.add(kind, local);
+        }
+    }
+
+    /// What an element is asked for, what is nested in it aside.
+    fn add_step(&mut self, step: &Step<'_>) {
+        self.add_test(b'/', &step.test);
+        for condition in conditions(&step.stages) {
+            let compare = match condition {
+                Condition::Attribute { test, compare } => {
+                    self.add_test(b'@', test);
+                    compare.as_ref().map(|(operator, constant)| (operator, constant))
+                }
+                Condition::Text(compare) => {
+                    compare.as_ref().map(|(operator, constant)| (operator, constant))
+                }
+                Condition::Value(operator, constant) => Some((operator, constant)),
+                Condition::Nested(_) => None,
+            };
+            // Nothing but itself implies that a value is a string.
+            if let Some((Operator::Compare(Comparison::Eq), Constant::String(text))) = compare {
+                self.add(b'=', text);
+            }
+        }
+    }
+
+    fn has_all(self, asked: Marks) -> bool {
+        asked.0[0] & !self.0[0] == 0 && asked.0[1] & !self.0[1] == 0
+    }
+}
+
 impl<'q, 't> Pattern<'q, 't> {
     pub(super) fn new(steps: &'q [Step<'t>]) -> Self {
+        let (mut marks, mut is_plain) = (Marks::default(), true);
+        let mut waiting = vec![steps];
+        while let Some(path) = waiting.pop() {
+            for step in path {
+                marks.add_step(step);
+                is_plain &= is_plain_step(step);
+                waiting.extend(conditions(&step.stages).filter_map(|condition| match condition {
+                    Condition::Nested(nested) => Some(nested.as_slice()),
+                    _ => None,
+                }));
+            }
+        }
+        Pattern { steps, marks, is_plain, parts: OnceCell::new() }
+    }
+
+    fn parts(&self) -> &Parts<'q, 't> {
+        self.parts.get_or_init(|| Parts::of(self.steps))
+    }
+
+    /// Whether every message that satisfies another path satisfies this one.
+    ///
+    /// Cost: most pairs differ in a name or a constant, or else in what one step asks for; else steps of the one times
+    /// steps of the other, times the wildcards between two names.
+    pub(super) fn covers(&self, special: &Pattern<'_, 't>) -> bool {
+        let is_marked = special.marks.has_all(self.marks);
+        if !is_marked && special.is_plain {
+            return false;
+        }
+        if !special.parts().can_match {
+            return true;
+        }
+        is_marked && (self.steps == special.steps || self.parts().cover(special.parts()))
+    }
+}
+
+impl<'q, 't> Parts<'q, 't> {
+    fn of(steps: &'q [Step<'t>]) -> Self {
         let document = Target {
             step: None,
             parent: 0,
@@ -76,16 +173,16 @@ impl<'q, 't> Pattern<'q, 't> {
             can_be: true,
         };
         let (anchors, targets) = (vec![Anchor::of(None)], vec![document]);
-        let mut pattern = Pattern { steps, anchors, targets, can_match: true };
-        pattern.add(steps);
-        for at in (1..pattern.targets.len()).rev() {
-            let target = &pattern.targets[at];
+        let mut parts = Parts { anchors, targets, can_match: true };
+        parts.add(steps);
+        for at in (1..parts.targets.len()).rev() {
+            let target = &parts.targets[at];
             let (parent, below) = (target.parent, target.distance + target.below);
-            let parent = &mut pattern.targets[parent];
+            let parent = &mut parts.targets[parent];
             parent.below = parent.below.max(below);
         }
-        pattern.can_match = pattern.targets.iter().all(|target| target.can_be);
-        pattern
+        parts.can_match = parts.targets.iter().all(|target| target.can_be);
+        parts
     }
 
     fn add(&mut self, steps: &'q [Step<'t>]) {
@@ -119,14 +216,7 @@ impl<'q, 't> Pattern<'q, 't> {
         }
     }
 
-    /// Whether every message that satisfies another path satisfies this one.
-    ///
-    /// Cost: steps of the one times steps of the other, times the wildcards between two names.
-    pub(super) fn covers(&self, special: &Pattern<'_, 't>) -> bool {
-        if !special.can_match || self.steps == special.steps {
-            return true;
-        }
-        // Most pairs differ in what one step asks for, which costs no memory to see.
+    fn cover(&self, special: &Parts<'_, 't>) -> bool {
         let is_met = |anchor| special.targets.iter().any(|target| target.passes(anchor));
         if !self.anchors.iter().rev().all(is_met) {
             return false;
@@ -346,6 +436,39 @@ fn position_is_implied(known: &[(Comparison, f64)], wanted: (Comparison, f64)) -
     };
     let facts = Facts::of(known.iter().copied().map(as_compare));
     facts.is_none_or(|facts| facts.imply(&as_compare(wanted)))
+}
+
+/// Conditions of a step up to which each is looked for among the others.
+const PLAIN_MAX: usize = 8;
+
+/// Whether it is clear at a glance that a step has no conditions that exclude each other.
+fn is_plain_step(step: &Step<'_>) -> bool {
+    let can_be = |operator: Operator, constant: &Constant<'_>| match (operator, constant) {
+        (Operator::Compare(comparison), Constant::String(_)) => {
+            matches!(comparison, Comparison::Eq | Comparison::Ne)
+        }
+        (_, Constant::String(_)) => true,
+        (_, Constant::Number(number)) => number.is_finite(),
+    };
+    let is_sure = |compare: &Option<Compare<'_>>| {
+        compare.as_ref().is_none_or(|(operator, constant)| can_be(*operator, constant))
+    };
+    let mut named: Vec<&NameTest<'_>> = Vec::new();
+    let mut values = 0;
+    step.stages.iter().all(|stage| stage.positions.is_empty())
+        && conditions(&step.stages).all(|condition| match condition {
+            Condition::Attribute { test, compare } => {
+                let is_new = named.len() < PLAIN_MAX && !named.contains(&test);
+                named.push(test);
+                is_new && is_sure(compare)
+            }
+            Condition::Text(compare) => is_sure(compare),
+            Condition::Value(operator, constant) => {
+                values += 1;
+                values == 1 && can_be(*operator, constant)
+            }
+            Condition::Nested(_) => true,
+        })
 }
 
 fn conditions<'q, 't>(stages: &'q [Stage<'t>]) -> impl Iterator<Item = &'q Condition<'t>> {

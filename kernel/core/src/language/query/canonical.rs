@@ -15,29 +15,6 @@ pub fn canonical_text(steps: &[Step<'_>], out: &mut String) {
 
 /// Appends a condition as it stands between the brackets; conditions are sorted by it.
 pub fn condition_text(condition: &Condition<'_>, out: &mut String) {
-    let function = match condition {
-        Condition::Attribute { compare: Some((operator, constant)), .. }
-        | Condition::Value(operator, constant)
-            if is_call(*operator) =>
-        {
-            Some((*operator, constant))
-        }
-        _ => None,
-    };
-    if let Some((operator, constant)) = function {
-        out.push_str(operator_text(operator));
-        match condition {
-            Condition::Attribute { test, .. } => {
-                out.push_str("(@");
-                push_name_test(test, out);
-            }
-            _ => out.push_str("(."),
-        }
-        out.push(',');
-        push_constant(constant, out);
-        out.push(')');
-        return;
-    }
     match condition {
         Condition::Attribute { test, compare: Some((operator, constant)) }
             if is_call(*operator) =>
@@ -67,6 +44,33 @@ pub fn condition_text(condition: &Condition<'_>, out: &mut String) {
             push_constant(constant, out);
         }
         Condition::Nested(steps) => nested_text(steps, out),
+    }
+}
+
+/// How the text of a condition begins, in two pieces.
+pub(super) fn opening<'c>(condition: &'c Condition<'_>) -> (&'c str, &'c str) {
+    match condition {
+        Condition::Attribute { compare: Some((operator, _)), .. }
+        | Condition::Value(operator, _)
+            if is_call(*operator) =>
+        {
+            (operator_text(*operator), "(")
+        }
+        Condition::Attribute { test: NameTest::Name { uri, local }, .. } if uri.is_empty() => {
+            ("@", local)
+        }
+        Condition::Attribute { .. } => ("@", ""),
+        Condition::Text(_) => ("text()", ""),
+        Condition::Value(..) => (".", ""),
+        Condition::Nested(steps) => match steps.first() {
+            Some(Step { axis: Axis::Child, test: NameTest::Name { uri, local }, .. })
+                if uri.is_empty() =>
+            {
+                (local, "")
+            }
+            Some(Step { axis: Axis::Child, .. }) | None => ("", ""),
+            Some(_) => ("./", "/"),
+        },
     }
 }
 

@@ -18,14 +18,14 @@ use crate::engine::plans::recognise::plan_of;
 use crate::engine::plans::shared::{Counts, PlanSpec, SharedPlans, Sharing, SubscriptionNumber};
 pub use crate::engine::plans::template::Deliver;
 use crate::language::choice::begins_as_xquery;
-use crate::language::compile::{CompiledQuery, compile_gate, compile_query, expression_text};
+use crate::language::compile::{CompiledQuery, Evaluated, compile_gate, compile_query};
 use crate::language::gates::condition_of;
 use crate::language::query::ast::Step;
 use crate::language::query::compile;
 use crate::language::tree;
 use crate::language::xpath::Expression;
 use crate::language::xquery::{Program, undeliverable_part};
-use crate::registry::index::{Index, NotRegistered, Texts};
+use crate::registry::index::{Duplicate, Index, Texts};
 use crate::registry::snapshot::QueryRecord;
 use hashbrown::{DefaultHashBuilder, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
@@ -247,12 +247,7 @@ impl State {
     ) -> Result<(), NotTaken> {
         let compiled = compile_query(tree).map_err(|_| NotTaken::Refused)?;
         let way = match subscription.deliver {
-            Deliver::Fragment => {
-                let mut text = String::new();
-                expression_text(tree, &mut text);
-                let expression = Expression::parse(&text).map_err(|_| NotTaken::Refused)?;
-                Way::Selection(Arc::new(expression))
-            }
+            Deliver::Fragment => Way::Selection(Arc::new(Expression::of(tree))),
             deliver => Way::Filter(deliver),
         };
         self.add_compiled_gate(subscription, scope, &compiled)?;
@@ -327,7 +322,7 @@ impl State {
     ) -> Result<(), NotTaken> {
         let paths: Vec<&[Step<'_>]> =
             compiled.alternatives.iter().map(|path| path.steps.as_slice()).collect();
-        self.add_gate(subscription, scope, &paths, compiled.expression.as_deref())
+        self.add_gate(subscription, scope, &paths, compiled.expression.as_ref())
     }
 
     /// Registers the gate of the subscription that is added next, under its number.
@@ -336,7 +331,7 @@ impl State {
         subscription: Subscription<'_>,
         scope: &Scope,
         alternatives: &[&[Step<'_>]],
-        expression: Option<&str>,
+        expression: Option<&Evaluated>,
     ) -> Result<(), NotTaken> {
         let id = self.ways.len().to_string();
         let registered = self.gate.change(|gates| {
@@ -344,9 +339,7 @@ impl State {
             let record = QueryRecord { id: &id, text: subscription.text, namespaces };
             gates.register(record, alternatives, expression)
         });
-        registered.map_err(|why| match why {
-            NotRegistered::Duplicate | NotRegistered::Expression => NotTaken::Refused,
-        })
+        registered.map_err(|Duplicate| NotTaken::Refused)
     }
 }
 

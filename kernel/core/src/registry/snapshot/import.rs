@@ -29,7 +29,7 @@ pub(crate) fn import(base: &Snapshot, nfa: &mut GrowingNfa) -> Result<Vec<Ending
     let expression_of: Vec<ExpressionId> = (0..base.expression_count() as u32)
         .map(|id| {
             let (text, needs_full_tree) = base.expression_entry(id);
-            nfa.expressions_mut().import(text, needs_full_tree)
+            nfa.expressions_mut().intern(text, needs_full_tree)
         })
         .collect();
     let mut state_of = vec![0; arrays.symbol.len()];
