@@ -68,7 +68,7 @@ def compile_query(
 ) -> tuple[Any, Any, str | None, str, list[tuple[str, int]]]: ...
 def read_query(text: str, namespaces: dict[str, str] | None) -> list[tuple[Any, ...]]: ...
 def compile_subscription(
-    text: str, namespaces: dict[str, str], deliver: str
+    text: str, namespaces: dict[str, str], deliver: str, language: str | None = None
 ) -> (
     tuple[
         Literal["xpath", "xquery"],

@@ -14,9 +14,8 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import pyarrow as pa
 
@@ -72,7 +71,9 @@ class PartitionedIndex:
         self._namespaces = usable_namespaces(namespaces)
         self._limits = limits
         self._placement = placement
-        self._new = partial(made_by, engine, QueryIndex, limits=limits, namespaces=namespaces)
+        self._new: Callable[[], QueryIndex] = lambda: made_by(
+            engine, QueryIndex, limits=limits, namespaces=namespaces
+        )
         self._indexes = [self._new() for _ in range(placement.partitions)]
         self._matchers = [index.matcher(threads=threads) for index in self._indexes]
         self._partition_of: dict[str, int] = {}

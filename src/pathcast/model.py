@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+QueryLanguage: TypeAlias = Literal["xpath1", "xquery"]
+"""A language that a subscriber chooses for a text."""
+
+QUERY_LANGUAGES: tuple[QueryLanguage, ...] = get_args(QueryLanguage)
+
+
 class Query(NamedTuple):
     """A standing query.
 
@@ -27,11 +33,14 @@ class Query(NamedTuple):
         text: An XPath 1.0 expression.
         namespaces: Prefix -> namespace URI for this query; the key "" is the default element
             namespace. Falls back to the namespaces of the index.
+        language: "xpath1" or None, which mean the same: an index reads no other language. With
+            "xpath1" no warning says that another one would read the text differently.
     """
 
     id: str
     text: str
     namespaces: Mapping[str, str] | None = None
+    language: QueryLanguage | None = None
 
 
 DeliverMode: TypeAlias = Literal["fragment", "message", "ids"]
@@ -65,6 +74,9 @@ class Subscription(NamedTuple):
         steps: What is done to a message before the query sees it, in order: `drop PATH`,
             `unwrap PATH`, `rename PATH NAME` (`pathcast.customize.steps`). What is delivered is of
             the message after them.
+        language: "xpath1" or "xquery", the only one that the query is read as; None leaves it to
+            the text: XPath 1.0 where its grammar takes it, XQuery otherwise. Falls back to the
+            language of the broker.
 
     Example:
         >>> Subscription("s1", "desk", "for $b in //book return <title>{$b/title}</title>").deliver
@@ -77,6 +89,7 @@ class Subscription(NamedTuple):
     deliver: DeliverMode = "fragment"
     namespaces: Mapping[str, str] | None = None
     steps: tuple[str, ...] = ()
+    language: QueryLanguage | None = None
 
 
 @dataclass(frozen=True, slots=True)
