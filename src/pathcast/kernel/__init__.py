@@ -20,7 +20,6 @@ from pathlib import Path
 from pathcast.boundary import native, native_errors
 from pathcast.errors import (
     DuplicateQueryError,
-    KernelBugError,
     PathcastError,
     SnapshotFormatError,
     UnknownQueryError,
