@@ -12,11 +12,11 @@ use pathcast_core::engine::options::Options;
 use pathcast_core::engine::programs;
 use pathcast_core::engine::programs::{Bounds, Results, Session};
 use pathcast_core::files::records::{Cut, Cutter, Fault, NameTest, Place, Rows, Survey, tag_end};
-use pathcast_core::language::compile::Evaluated;
+use pathcast_core::language::compile::{CompiledQuery, Evaluated, compile_query};
 use pathcast_core::language::query::{
     Declined, Namespaces, TEXT_BYTES_MAX, canonical_text, compile,
 };
-use pathcast_core::language::reader::read_canonical;
+use pathcast_core::language::reader::{read_canonical, read_query};
 use pathcast_core::language::xpath::Expression;
 use pathcast_core::language::xquery::Program;
 use pathcast_core::registry::index::{Index, IndexState};
@@ -54,9 +54,15 @@ pub fn query_text(data: &[u8]) {
     }
 }
 
-/// An expression is read or refused with a place in it.
+/// An expression is read or refused with a place in it, and what is stored of a query is read again.
 pub fn expression_text(data: &[u8]) {
     let Some(text) = text_of(data) else { return };
+    if let Ok(tree) = read_query(text, Namespaces::NONE)
+        && let Ok(CompiledQuery { expression: Some(stored), .. }) = compile_query(&tree)
+    {
+        let again = read_canonical(&stored.text).expect("what is stored is canonical");
+        assert_eq!(Evaluated::of(&again), stored, "{text:?}");
+    }
     if let Ok(expression) = Expression::parse(text) {
         let mut door = Door::new(Limits::default());
         door.keep_full_tree(true);

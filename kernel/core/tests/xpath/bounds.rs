@@ -1,6 +1,9 @@
 //! Bounds: of text, of nesting, of steps.
 
 use pathcast_core::engine::evaluate::Scratch;
+use pathcast_core::language::compile::compile_query;
+use pathcast_core::language::query::Namespaces;
+use pathcast_core::language::reader::read_query;
 use pathcast_core::language::xpath::Expression;
 use pathcast_core::xml::parser::{Door, Limits};
 
@@ -63,6 +66,23 @@ fn deeper_ones_are_refused() {
             assert!(Expression::parse(&text).is_ok(), "{}", &text[..10]);
         }
     });
+}
+
+/// A snapshot that keeps a text which is not read again takes its queries with it.
+#[test]
+fn what_is_stored_of_the_largest_queries_is_read_again() {
+    let endless = format!("1{}", "0".repeat(309));
+    for text in [
+        format!("//a[last() > {}]", [endless.as_str(); 26].join(" - ")),
+        nested("(", ")[1][1][1][1][1][1][1][1][1][1][1][1][1][1][1][1]", 30, "//a"),
+        format!("//a[last()]{}", "//b".repeat(254)),
+        format!("a[{}last()]", "-".repeat(507)),
+    ] {
+        let tree = read_query(&text, Namespaces::NONE).expect(&text);
+        let compiled = compile_query(&tree).expect(&text);
+        let stored = compiled.expression.expect("no path says this").text;
+        assert!(Expression::parse(&stored).is_ok(), "{text}");
+    }
 }
 
 /// What is no expression must be refused, not half understood.

@@ -95,25 +95,33 @@ impl Marks {
         }
     }
 
-    /// What an element is asked for, what is nested in it aside.
-    fn add_step(&mut self, step: &Step<'_>) {
-        self.add_test(b'/', &step.test);
-        for condition in conditions(&step.stages) {
-            let compare = match condition {
-                Condition::Attribute { test, compare } => {
-                    self.add_test(b'@', test);
-                    compare.as_ref().map(|(operator, constant)| (operator, constant))
+    /// All of a path; whether it is clear at a glance that no step has conditions that exclude each other.
+    fn add_path(&mut self, steps: &[Step<'_>]) -> bool {
+        let mut is_plain = true;
+        for step in steps {
+            self.add_test(b'/', &step.test);
+            is_plain &= is_plain_step(step);
+            for condition in conditions(&step.stages) {
+                match condition {
+                    Condition::Attribute { test, compare } => {
+                        self.add_test(b'@', test);
+                        compare.iter().for_each(|(operator, text)| self.add_equal(*operator, text));
+                    }
+                    Condition::Text(compare) => {
+                        compare.iter().for_each(|(operator, text)| self.add_equal(*operator, text));
+                    }
+                    Condition::Value(operator, text) => self.add_equal(*operator, text),
+                    Condition::Nested(nested) => is_plain &= self.add_path(nested),
                 }
-                Condition::Text(compare) => {
-                    compare.as_ref().map(|(operator, constant)| (operator, constant))
-                }
-                Condition::Value(operator, constant) => Some((operator, constant)),
-                Condition::Nested(_) => None,
-            };
-            // Nothing but itself implies that a value is a string.
-            if let Some((Operator::Compare(Comparison::Eq), Constant::String(text))) = compare {
-                self.add(b'=', text);
             }
+        }
+        is_plain
+    }
+
+    /// Nothing but itself implies that a value is a string.
+    fn add_equal(&mut self, operator: Operator, constant: &Constant<'_>) {
+        if let (Operator::Compare(Comparison::Eq), Constant::String(text)) = (operator, constant) {
+            self.add(b'=', text);
         }
     }
 
@@ -124,18 +132,8 @@ impl Marks {
 
 impl<'q, 't> Pattern<'q, 't> {
     pub(super) fn new(steps: &'q [Step<'t>]) -> Self {
-        let (mut marks, mut is_plain) = (Marks::default(), true);
-        let mut waiting = vec![steps];
-        while let Some(path) = waiting.pop() {
-            for step in path {
-                marks.add_step(step);
-                is_plain &= is_plain_step(step);
-                waiting.extend(conditions(&step.stages).filter_map(|condition| match condition {
-                    Condition::Nested(nested) => Some(nested.as_slice()),
-                    _ => None,
-                }));
-            }
-        }
+        let mut marks = Marks::default();
+        let is_plain = marks.add_path(steps);
         Pattern { steps, marks, is_plain, parts: OnceCell::new() }
     }
 
@@ -453,21 +451,25 @@ fn is_plain_step(step: &Step<'_>) -> bool {
     let is_sure = |compare: &Option<Compare<'_>>| {
         compare.as_ref().is_none_or(|(operator, constant)| can_be(*operator, constant))
     };
-    let mut named: Vec<&NameTest<'_>> = Vec::new();
-    let mut values = 0;
+    let all = || conditions(&step.stages);
     step.stages.iter().all(|stage| stage.positions.is_empty())
-        && conditions(&step.stages).all(|condition| match condition {
-            Condition::Attribute { test, compare } => {
-                let is_new = named.len() < PLAIN_MAX && !named.contains(&test);
-                named.push(test);
-                is_new && is_sure(compare)
-            }
-            Condition::Text(compare) => is_sure(compare),
-            Condition::Value(operator, constant) => {
-                values += 1;
-                values == 1 && can_be(*operator, constant)
-            }
-            Condition::Nested(_) => true,
+        && all().enumerate().all(|(at, condition)| {
+            at < PLAIN_MAX
+                && match condition {
+                    Condition::Attribute { test, compare } => {
+                        is_sure(compare)
+                            && !all().take(at).any(|before| {
+                                matches!(before, Condition::Attribute { test: known, .. }
+                                    if known == test)
+                            })
+                    }
+                    Condition::Text(compare) => is_sure(compare),
+                    Condition::Value(operator, constant) => {
+                        can_be(*operator, constant)
+                            && !all().take(at).any(|before| matches!(before, Condition::Value(..)))
+                    }
+                    Condition::Nested(_) => true,
+                }
         })
 }
 

@@ -29,7 +29,11 @@ pub const EXPRESSION_BYTES_MAX: usize = 64 * 1024;
 
 /// The syntax tree of a standing query, names resolved: [`read`], [`check_nesting`], [`resolve`].
 pub fn read_query(text: &str, namespaces: &Namespaces) -> Result<Expr, Refusal> {
-    let expr = read(text)?;
+    resolve_query(read(text)?, namespaces)
+}
+
+/// The syntax tree of a standing query that was read before: [`check_nesting`], [`resolve`].
+pub(crate) fn resolve_query(expr: Expr, namespaces: &Namespaces) -> Result<Expr, Refusal> {
     check_nesting(&expr)?;
     resolve(expr, namespaces)
 }
@@ -38,7 +42,5 @@ pub fn read_query(text: &str, namespaces: &Namespaces) -> Result<Expr, Refusal> 
 ///
 /// The text of a query within the limits is within these: what the query says in one place may be written in several.
 pub fn read_canonical(text: &str) -> Result<Expr, Refusal> {
-    let expr = read_within(text, &Limits::CANONICAL)?;
-    check_nesting(&expr)?;
-    resolve(expr, Namespaces::NONE)
+    resolve_query(read_within(text, &Limits::CANONICAL)?, Namespaces::NONE)
 }
