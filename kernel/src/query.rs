@@ -98,6 +98,7 @@ fn condition_of<'py>(py: Python<'py>, condition: &Condition<'_>) -> PyResult<Bou
     }
 }
 
+/// (operator, constant): a float, a str, or (float,) for the cast of a value.
 fn compare_of<'py>(
     py: Python<'py>,
     operator: Operator,
@@ -105,6 +106,7 @@ fn compare_of<'py>(
 ) -> PyResult<Bound<'py, PyTuple>> {
     match constant {
         Constant::Number(number) => (operator.code(), number).into_pyobject(py),
+        Constant::Double(number) => (operator.code(), (number,)).into_pyobject(py),
         Constant::String(text) => (operator.code(), &**text).into_pyobject(py),
     }
 }
