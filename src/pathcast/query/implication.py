@@ -24,8 +24,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pathcast.query.normal import Comparison, Operator
-from pathcast.query.values import number_of
+from pathcast.query.normal import Comparison, Double, Operator
+from pathcast.query.values import double_of, number_of
 
 _BEGINS_NUMBER: Final = re.compile(
     r"[ \t\r\n]*-?(?:[0-9]*(?:\.[0-9]*)?|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[ \t\r\n]*)"
@@ -51,6 +51,8 @@ def holds(value: str, compare: Comparison) -> bool:
                 return value.startswith(constant)
             case Operator.CONTAINS:
                 return constant in value
+    if isinstance(constant, Double):
+        return holds_for_number(double_of(value), operator, constant.number)
     return holds_for_number(number_of(value), operator, _as_number(constant))
 
 
@@ -206,6 +208,10 @@ class Facts:
         interval, is_number, prefix = Interval(), False, ""
         for compare in all_known:
             operator, constant = compare.operator, compare.constant
+            if isinstance(constant, Double):
+                # What is a number is cast to that number.
+                interval = interval.cut(operator, constant.number)
+                continue
             if operator is Operator.STARTS_WITH:
                 start = str(constant)
                 longer, shorter = (start, prefix) if len(start) > len(prefix) else (prefix, start)
@@ -242,6 +248,8 @@ class Facts:
         if self.exact is not None:
             return holds(self.exact, wanted)
         operator, constant = wanted.operator, wanted.constant
+        if isinstance(constant, Double):
+            return operator is not Operator.NE and self._implies_number(operator, constant.number)
         if isinstance(constant, str):
             match operator:
                 case Operator.EQ:
@@ -279,7 +287,9 @@ _NEGATED: Final = {
 """The operator that holds for a number if and only if this one does not."""
 
 
-def _as_number(constant: float | str) -> float:
+def _as_number(constant: float | str | Double) -> float:
+    if isinstance(constant, Double):
+        return constant.number
     return constant if isinstance(constant, float) else number_of(constant)
 
 
