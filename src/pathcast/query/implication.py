@@ -192,6 +192,8 @@ class Facts:
             is one.
         is_number: Whether it must be a number.
         prefix: What it begins with.
+        cast: As `interval`, of the number that it is cast to.
+        is_cast: Whether it must be cast to a number.
     """
 
     known: tuple[Comparison, ...]
@@ -199,6 +201,8 @@ class Facts:
     interval: Interval
     is_number: bool
     prefix: str
+    cast: Interval = Interval()
+    is_cast: bool = False
 
     @staticmethod
     def of(known: Iterable[Comparison]) -> Facts | None:
@@ -206,11 +210,14 @@ class Facts:
         all_known = tuple(known)
         exact: str | None = None
         interval, is_number, prefix = Interval(), False, ""
+        cast, is_cast = Interval(), False
         for compare in all_known:
             operator, constant = compare.operator, compare.constant
             if isinstance(constant, Double):
                 # What is a number is cast to that number.
                 interval = interval.cut(operator, constant.number)
+                cast = cast.cut(operator, constant.number)
+                is_cast = is_cast or operator is not Operator.NE
                 continue
             if operator is Operator.STARTS_WITH:
                 start = str(constant)
@@ -239,7 +246,9 @@ class Facts:
             return None
         if is_number and (interval.is_empty or not _can_be_number(all_known, prefix)):
             return None
-        return Facts(all_known, exact, interval, is_number, prefix)
+        if is_cast and cast.is_empty:
+            return None
+        return Facts(all_known, exact, interval, is_number, prefix, cast, is_cast)
 
     def imply(self, wanted: Comparison) -> bool:
         """Whether another comparison follows."""
@@ -249,7 +258,11 @@ class Facts:
             return holds(self.exact, wanted)
         operator, constant = wanted.operator, wanted.constant
         if isinstance(constant, Double):
-            return operator is not Operator.NE and self._implies_number(operator, constant.number)
+            known, is_known = (self.cast, self.is_cast)
+            if self.is_number:
+                known, is_known = (self.interval, True)
+            inside = known.cut(_NEGATED[operator], constant.number)
+            return inside.is_empty and (is_known or operator is Operator.NE)
         if isinstance(constant, str):
             match operator:
                 case Operator.EQ:
