@@ -8,7 +8,7 @@ Example:
     >>> from pathcast.partition import HashPlacement
     >>> index = PartitionedIndex(HashPlacement(3), engine="reference")
     >>> report = index.register([Query("q1", "/a"), Query("q2", "//b"), Query("q3", "/a[")])
-    >>> report.accepted, index.match_batch([b"<a><b/></a>", b"<b/>"]).query_ids
+    >>> report.accepted, index.match([b"<a><b/></a>", b"<b/>"]).query_ids
     (2, [['q1', 'q2'], ['q2']])
 """
 
@@ -111,10 +111,10 @@ class PartitionedIndex:
         for name in ids:
             self._indexes[self._partition_of.pop(name)].remove([name])
 
-    def match_batch(self, messages: Messages) -> PartitionedResult:
-        """Matches every message, as for `Matcher.match_batch`, in the partitions it can match."""
+    def match(self, messages: Messages) -> PartitionedResult:
+        """Matches every message, as for `Matcher.match`, in the partitions it can match."""
         column = message_column(messages)
-        whole = joined(column.chunks)
+        whole = joined(column.arrays)
         touched = self._placement.touched(messages)
         count = len(whole)
         found: list[list[str]] = [[] for _ in range(count)]
@@ -128,7 +128,7 @@ class PartitionedIndex:
             rows = touched.rows_of(partition)
             if not len(rows):
                 continue
-            batch = matcher.match_batch(text.take(pa.array(rows)))
+            batch = matcher.match(text.take(pa.array(rows)))
             stats += batch.stats
             for row, result in zip(rows.tolist(), batch, strict=True):
                 if result.error is not None:

@@ -52,15 +52,15 @@ PROGRAMS: Final = {
 index = QueryIndex(limits=limits)
 assert not index.register([Query("q", hostile)]).rejected
 matcher = index.freeze().matcher(threads=1)
-interrupted(lambda: matcher.match_batch([costly]))
-print(list(matcher.match_batch([few])[0].query_ids))
+interrupted(lambda: matcher.match([costly]))
+print(list(matcher.match([few])[0].query_ids))
 """,
     "messages on several threads": """
 index = QueryIndex(limits=limits)
 assert not index.register([Query("q", hostile)]).rejected
 matcher = index.matcher(threads=2)
-interrupted(lambda: matcher.match_batch([costly] * 2 + [b"<a>" + b"x" * 2_000_000 + b"</a>"]))
-print(list(matcher.match_batch([few])[0].query_ids))
+interrupted(lambda: matcher.match([costly] * 2 + [b"<a>" + b"x" * 2_000_000 + b"</a>"]))
+print(list(matcher.match([few])[0].query_ids))
 """,
     "a delivery": """
 broker = Broker(limits=limits)

@@ -233,7 +233,7 @@ def test_no_message_satisfies_what_is_called_hopeless(seed: int) -> None:
     report = index.register([Query(str(at), text) for at, text in enumerate(texts)])
     hopeless = {each.query_id for each in report.warnings if each.is_hopeless}
     assert len(hopeless) > 10
-    for result in index.matcher().match_batch(messages):
+    for result in index.matcher().match(messages):
         assert not hopeless & set(result.query_ids)
     trees = [lxml_tree(message) for message in messages]
     for name in sorted(hopeless):

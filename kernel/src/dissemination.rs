@@ -232,10 +232,10 @@ impl Dissemination {
     fn process_few<'py>(
         &self,
         py: Python<'py>,
-        messages: Vec<PyBackedBytes>,
+        messages: Vec<Option<PyBackedBytes>>,
         budgets: Option<Budgets>,
     ) -> PyResult<PyFew<'py>> {
-        let (answer, ids) = self.run(py, &Bodies(messages, budgets))?;
+        let (answer, ids) = self.run(py, &Bodies { bodies: messages, encoding: None, budgets })?;
         let mut names = Vec::with_capacity(answer.messages.len());
         ids.for_each(answer.subscriptions.iter().copied(), |id| {
             names.push(PyString::new(py, id).into_any());

@@ -214,7 +214,7 @@ class Broker:
             ConfigError: There are not as many ids as messages.
         """
         column = message_column(messages)
-        array = joined(column.chunks)
+        array = joined(column.arrays)
         ids = MessageIds(array, message_ids)
         refusals = {**ids.errors, **column.refusals}
         array = without_messages(array, ids.errors)
