@@ -42,6 +42,7 @@ from pathcast.model import (
     BatchStats,
     DeliverMode,
     Query,
+    QueryLanguage,
     RoutingEntry,
     Subscription,
 )
@@ -249,7 +250,8 @@ def routes_of(subscriptions: Iterable[Subscription], partition_of: Mapping[str, 
     paths = lru_cache(maxsize=None)(_paths_of)
     for row in subscriptions:
         bound = tuple(sorted((row.namespaces or {}).items()))
-        routes.add(paths(row.query, bound, row.deliver, row.steps), partition_of[row.id])
+        found = paths(row.query, bound, row.deliver, row.steps, row.language)
+        routes.add(found, partition_of[row.id])
     return routes
 
 
@@ -259,9 +261,13 @@ def words_for(partitions: int) -> int:
 
 
 def _paths_of(
-    text: str, namespaces: tuple[tuple[str, str], ...], deliver: DeliverMode, steps: tuple[str, ...]
+    text: str,
+    namespaces: tuple[tuple[str, str], ...],
+    deliver: DeliverMode,
+    steps: tuple[str, ...],
+    language: QueryLanguage | None,
 ) -> Sequence[NormalQuery]:
-    row = Subscription("", "", text, deliver, dict(namespaces), steps)
+    row = Subscription("", "", text, deliver, dict(namespaces), steps, language)
     return gate_paths(row, parse_steps(steps, row.namespaces))
 
 
