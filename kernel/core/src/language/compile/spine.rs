@@ -262,6 +262,7 @@ fn hash_constant(operator: Operator, constant: &Constant<'_>, hasher: &mut FxHas
     match constant {
         // 0 and -0 are equal.
         Constant::Number(number) => (number + 0.0).to_bits().hash(hasher),
+        Constant::Double(number) => (!(number + 0.0).to_bits()).hash(hasher),
         Constant::String(text) => text.hash(hasher),
     }
 }

@@ -189,7 +189,7 @@ pub(super) fn condition_depth(condition: &Condition<'_>) -> usize {
         Condition::Attribute { compare: None, .. } | Condition::Text(None) => return 0,
     };
     let is_joined = matches!(constant, Constant::String(text) if !has_literal(text));
-    usize::from(is_call(operator)) + usize::from(is_joined)
+    usize::from(is_call(operator, constant)) + usize::from(is_joined)
 }
 
 /// Whether a nested path could lead on from a step: predicates of earlier stages stand before
