@@ -98,7 +98,8 @@ pub(crate) fn number(value: &[u8]) -> f64 {
     std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()).unwrap_or(f64::NAN)
 }
 
-fn trim_blanks(value: &[u8]) -> &[u8] {
+/// A text without the white space around it.
+pub(crate) fn trim_blanks(value: &[u8]) -> &[u8] {
     let start = value.iter().position(|&byte| !is_blank(byte)).unwrap_or(value.len());
     let end = value.iter().rposition(|&byte| !is_blank(byte)).map_or(start, |last| last + 1);
     &value[start..end]

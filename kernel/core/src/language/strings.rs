@@ -1,6 +1,7 @@
 //! String functions on UTF-8 (XPath 1.0, 4.2). Characters are Unicode code points.
 
 use super::number_text::round;
+use super::numbers::is_blank;
 use memchr::memmem;
 use std::borrow::Cow;
 
@@ -96,11 +97,6 @@ fn is_normal(text: &[u8]) -> bool {
     !text.first().is_some_and(|&byte| is_blank(byte))
         && !text.last().is_some_and(|&byte| is_blank(byte))
         && !text.windows(2).any(has_odd)
-}
-
-/// XML white space.
-pub(crate) fn is_blank(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
 /// `translate()`. Cost: the text, and once the other two; characters beyond ASCII are looked up.

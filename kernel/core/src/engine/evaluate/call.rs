@@ -5,6 +5,7 @@ use super::document::{Main, Node, Sort, XML_URI};
 use super::evaluator::{Evaluator, Text};
 use super::path_machine::{Context, PathMachine};
 use crate::language::number_text::round;
+use crate::language::numbers::is_blank;
 use crate::language::strings;
 use crate::language::xpath::ast::{ExprId, Kind, List};
 use crate::language::xpath::functions::Function;
@@ -264,7 +265,7 @@ impl<'a> Evaluator<'a> {
 
     fn add_elements_with_ids(&mut self, text: &[u8], found: &mut Vec<Node>) -> Within<()> {
         let document = self.document;
-        let words = text.split(|&byte| strings::is_blank(byte)).filter(|word| !word.is_empty());
+        let words = text.split(|&byte| is_blank(byte)).filter(|word| !word.is_empty());
         for word in words {
             self.budget.charge(1)?;
             if let Some(element) = self.state.ids.element(&document, word) {

@@ -11,6 +11,7 @@ use super::value::{Item, Text};
 use crate::engine::evaluate::call::is_same_language;
 use crate::engine::evaluate::document::{Main, Node, Sort, XML_URI};
 use crate::engine::evaluate::path_machine::PathMachine;
+use crate::language::numbers::is_blank;
 use crate::language::strings;
 use crate::language::xpath::List;
 use crate::language::xquery::functions::Function;
@@ -328,7 +329,7 @@ impl<'r> Evaluator<'r, '_> {
             let text = self.text_of(self.state.stack[index])?;
             self.budget.charge_text(text.len())?;
             let text = self.bytes(text).to_vec();
-            let words = text.split(|&byte| strings::is_blank(byte)).filter(|it| !it.is_empty());
+            let words = text.split(|&byte| is_blank(byte)).filter(|it| !it.is_empty());
             for word in words {
                 self.budget.charge(1)?;
                 if let Some(element) = self.state.ids.element(&document, word) {

@@ -9,6 +9,7 @@ use super::run::{Evaluator, Run};
 use super::value::{Item, Slot, Text};
 use crate::engine::evaluate::path_machine::PathMachine;
 use crate::language::comparison::Comparison;
+use crate::language::numbers::trim_blanks;
 use crate::language::xquery::syntax::{Expr, ExprId, Number};
 use hashbrown::HashSet;
 use std::hash::RandomState;
@@ -266,13 +267,7 @@ impl Evaluator<'_, '_> {
             Item::Boolean(value) => value,
             Item::Number(number) => number.is_true(),
             Item::String(text) => !text.is_empty(),
-            Item::Untyped(text) => {
-                let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
-                let bytes = self.bytes(text);
-                let start = bytes.iter().position(|byte| !is_blank(byte)).unwrap_or(bytes.len());
-                let end = bytes.iter().rposition(|byte| !is_blank(byte)).map_or(start, |at| at + 1);
-                !matches!(&bytes[start..end], b"false" | b"0")
-            }
+            Item::Untyped(text) => !matches!(trim_blanks(self.bytes(text)), b"false" | b"0"),
             Item::Node(_) | Item::Built { .. } => true,
         }
     }

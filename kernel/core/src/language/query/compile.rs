@@ -11,7 +11,7 @@
 use super::arrange::{add_predicate, arrange, or_self};
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use super::canonical::canonical_text;
-use super::namespaces::Namespaces;
+use super::namespaces::{Namespaces, is_collapsed};
 use super::scan::Scanner;
 use std::borrow::Cow;
 
@@ -449,15 +449,6 @@ impl<'q> Parser<'q> {
         }
         Ok(stages)
     }
-}
-
-/// Whether a URI has no white space but single blanks between other characters.
-pub(crate) fn is_collapsed(uri: &str) -> bool {
-    let is_blank = |byte: u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
-    let is_odd = |pair: &[u8]| is_blank(pair[0]) && (pair[0] != b' ' || is_blank(pair[1]));
-    let bytes = uri.as_bytes();
-    let edges = [bytes.first(), bytes.last()];
-    !edges.into_iter().flatten().any(|&byte| is_blank(byte)) && !bytes.windows(2).any(is_odd)
 }
 
 /// Puts the condition of a path's end where it belongs, and the path in order.

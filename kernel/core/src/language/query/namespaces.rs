@@ -1,5 +1,8 @@
 //! What a prefix stands for.
 
+use crate::language::numbers::is_blank;
+use std::borrow::Cow;
+
 /// What the prefix `xml` stands for, bound or not (Namespaces in XML 1.0, section 3).
 const XML_NAMESPACE: &str = "http://www.w3.org/XML/1998/namespace";
 
@@ -77,4 +80,21 @@ impl Namespaces {
         let at = self.bindings.binary_search_by(|(known, _)| known.as_str().cmp(prefix)).ok()?;
         Some(&self.bindings[at].1)
     }
+}
+
+/// Whether a URI has no white space but single blanks between other characters.
+pub(crate) fn is_collapsed(uri: &str) -> bool {
+    let is_odd = |pair: &[u8]| is_blank(pair[0]) && (pair[0] != b' ' || is_blank(pair[1]));
+    let bytes = uri.as_bytes();
+    let edges = [bytes.first(), bytes.last()];
+    !edges.into_iter().flatten().any(|&byte| is_blank(byte)) && !bytes.windows(2).any(is_odd)
+}
+
+/// The URI that a literal means: white space in it counts as in a list of words.
+pub(crate) fn collapsed(literal: &str) -> Cow<'_, str> {
+    if is_collapsed(literal) {
+        return Cow::Borrowed(literal);
+    }
+    let words = literal.split([' ', '\t', '\r', '\n']).filter(|word| !word.is_empty());
+    Cow::Owned(words.collect::<Vec<_>>().join(" "))
 }

@@ -2,6 +2,9 @@
 //!
 //! A [`Scanner`] moves over the text by bytes; it decodes characters only in names beyond ASCII.
 
+use crate::language::numbers::number;
+use crate::xml::parser::{is_ncname_char, is_ncname_start};
+
 const NAME_START: u8 = 1;
 const NAME_CHAR: u8 = 2;
 const BLANK: u8 = 4;
@@ -29,20 +32,28 @@ const fn classes() -> [u8; 256] {
     table
 }
 
-/// Production 4 of XML 1.0 (fifth edition), without the colon.
-fn is_name_start(c: char) -> bool {
-    matches!(c,
-        'A'..='Z' | '_' | 'a'..='z' | '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}'
-        | '\u{F8}'..='\u{2FF}' | '\u{370}'..='\u{37D}' | '\u{37F}'..='\u{1FFF}'
-        | '\u{200C}'..='\u{200D}' | '\u{2070}'..='\u{218F}' | '\u{2C00}'..='\u{2FEF}'
-        | '\u{3001}'..='\u{D7FF}' | '\u{F900}'..='\u{FDCF}' | '\u{FDF0}'..='\u{FFFD}'
-        | '\u{10000}'..='\u{EFFFF}')
+/// Length of a name without a colon (production 4 of Namespaces in XML 1.0); 0 if none is here.
+#[inline]
+pub(crate) fn ncname_length(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let Some(&first) = bytes.first() else { return 0 };
+    if CLASSES[usize::from(first)] & NAME_START == 0 && first < 128 {
+        return 0;
+    }
+    let is_plain = |byte: u8| CLASSES[usize::from(byte)] & NAME_CHAR != 0;
+    let mut length = 0;
+    while length < bytes.len() && is_plain(bytes[length]) {
+        length += 1;
+    }
+    if length < bytes.len() && bytes[length] >= 128 { length_beyond_ascii(text) } else { length }
 }
 
-/// Production 4a, without the colon.
-fn is_name_char(c: char) -> bool {
-    is_name_start(c)
-        || matches!(c, '-' | '.' | '0'..='9' | '\u{B7}' | '\u{300}'..='\u{36F}' | '\u{203F}'..='\u{2040}')
+#[cold]
+fn length_beyond_ascii(text: &str) -> usize {
+    if !text.starts_with(is_ncname_start) {
+        return 0;
+    }
+    text.find(|c| !is_ncname_char(c)).unwrap_or(text.len())
 }
 
 /// A place in a query.
@@ -139,32 +150,9 @@ impl<'q> Scanner<'q> {
     /// A name without a colon.
     #[inline]
     pub(crate) fn ncname(&mut self) -> Option<&'q str> {
-        let bytes = self.text.as_bytes();
         let start = self.at;
-        let first = *bytes.get(start)?;
-        if CLASSES[first as usize] & NAME_START == 0 && first < 128 {
-            return None;
-        }
-        let mut end = start;
-        while end < bytes.len() && CLASSES[bytes[end] as usize] & NAME_CHAR != 0 {
-            end += 1;
-        }
-        if end < bytes.len() && bytes[end] >= 128 {
-            end = self.name_beyond_ascii(start, end)?;
-        }
-        self.at = end;
-        Some(&self.text[start..end])
-    }
-
-    /// The end of a name whose ASCII part ends at `end`.
-    #[cold]
-    fn name_beyond_ascii(&self, start: usize, end: usize) -> Option<usize> {
-        let rest = &self.text[end..];
-        if start == end && !rest.starts_with(is_name_start) {
-            return None;
-        }
-        let length = rest.find(|c| !is_name_char(c)).unwrap_or(rest.len());
-        Some(end + length)
+        self.at += ncname_length(&self.text[start..]);
+        (self.at > start).then(|| &self.text[start..self.at])
     }
 
     /// `*` or an ASCII name directly before a slash or the end, and the number of slashes taken.
@@ -262,11 +250,7 @@ impl<'q> Scanner<'q> {
 
 /// The number that a string is (XPath 1.0, 4.4), if it is a finite one.
 pub(super) fn number_of(text: &str) -> Option<f64> {
-    let text = text.trim_matches([' ', '\t', '\r', '\n']);
-    if text.starts_with('-') && !text[1..].starts_with(|c: char| c.is_ascii_digit() || c == '.') {
-        return None;
-    }
-    let mut scanner = Scanner::new(text);
-    let number = scanner.number()?;
-    scanner.is_at_end().then_some(number)
+    // Adding zero makes a negative zero positive.
+    let value = number(text.as_bytes()) + 0.0;
+    value.is_finite().then_some(value)
 }

@@ -9,6 +9,7 @@
 
 use super::refusal::Reason;
 use crate::language::comparison::Comparison;
+use crate::language::query::collapsed;
 use crate::language::query::scan::Scanner;
 use crate::language::tree::Operator;
 
@@ -173,7 +174,9 @@ impl<'q> Lexer<'q> {
         };
         let local = if self.scanner.take(b'*') { Some("*") } else { self.scanner.ncname() };
         match local {
-            Some(local) => Token::Name { prefix: None, local, uri: Some(uri_of(uri)) },
+            Some(local) => {
+                Token::Name { prefix: None, local, uri: Some(collapsed(uri).into_owned()) }
+            }
             None => {
                 self.scanner.reset(start);
                 Token::Fault(Reason::OpenBraces)
@@ -248,10 +251,4 @@ impl<'q> Lexer<'q> {
             character => Reason::NoToken { character: character.unwrap_or_default() },
         })
     }
-}
-
-/// The URI that a literal of a query means: white space in it counts as in a list of words.
-pub(super) fn uri_of(literal: &str) -> String {
-    let words = literal.split([' ', '\t', '\r', '\n']).filter(|word| !word.is_empty());
-    words.collect::<Vec<_>>().join(" ")
 }

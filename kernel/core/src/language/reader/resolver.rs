@@ -7,9 +7,8 @@
 //! Source: XPath 1.0, sections 1 (types), 2.3 (expanded names), 3.2, 3.3, 4.1 (node-sets required).
 
 use super::kind_of;
-use super::lexer::uri_of;
 use super::refusal::{NodeSetUse, Reason, Refusal, UriFault};
-use crate::language::query::{Namespaces, UriBinding};
+use crate::language::query::{Namespaces, UriBinding, is_collapsed};
 use crate::language::tree::{Expr, NameTest, NodeTest, Operator, Predicate, Step};
 use crate::language::xpath::{Axis, Kind, functions};
 
@@ -162,7 +161,7 @@ impl Resolver<'_> {
 
 /// What is wrong with a URI, for a name test.
 fn fault_of(uri: &str) -> Option<UriFault> {
-    if uri.contains([' ', '\t', '\r', '\n']) && uri_of(uri) != uri {
+    if !is_collapsed(uri) {
         return Some(UriFault::Blanks);
     }
     uri.contains(['{', '}']).then_some(UriFault::Braces)

@@ -3,9 +3,11 @@
 use super::super::syntax::{Attribute, Declaration, Element, Expr, ExprId, Name, Part};
 use super::super::{Reason, Refusal};
 use super::facts::items;
-use super::names::{Binding, XML, collapsed};
+use super::names::{Binding, XML};
 use super::scan::Parsed;
 use super::{Facts, Parser};
+use crate::language::numbers::is_blank;
+use crate::language::query::collapsed;
 use crate::language::xpath::{List, TextRange};
 use std::borrow::Cow;
 
@@ -408,7 +410,6 @@ impl<'t> Parser<'t> {
     fn flush(&mut self, run: &Run, parts: &mut Parts) {
         let range = TextRange { start: run.start, end: self.program.text.len() as u32 };
         let text = self.program.text(range);
-        let is_blank = |byte: u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
         if run.is_kept || !text.bytes().all(is_blank) {
             if range.start < range.end {
                 let offset = run.offset.unwrap_or_default();

@@ -5,6 +5,7 @@ use super::super::{Detail, Reason, Refusal};
 use super::facts::items;
 use super::scan::{Parsed, name_length};
 use super::{Expr, ExprId, Facts, Language, Parser, reads};
+use crate::language::query::collapsed;
 use crate::language::xpath::{List, TextRange};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -356,17 +357,6 @@ impl<'t> Parser<'t> {
         self.scanner.at = end;
         Ok(Some(value))
     }
-}
-
-/// The URI that a literal means: white space in it counts as in a list of words.
-pub(super) fn collapsed(uri: &str) -> Cow<'_, str> {
-    let is_blank = |c: char| matches!(c, ' ' | '\t' | '\r' | '\n');
-    let words: Vec<&str> = uri.split(is_blank).filter(|word| !word.is_empty()).collect();
-    let len: usize = words.iter().map(|word| word.len() + 1).sum();
-    // Joined by single blanks it would be as long as it is.
-    let is_collapsed =
-        len == uri.len() + usize::from(!words.is_empty()) && !uri.contains(['\t', '\r', '\n']);
-    if is_collapsed { Cow::Borrowed(uri) } else { Cow::Owned(words.join(" ")) }
 }
 
 fn is_encoding(name: &str) -> bool {

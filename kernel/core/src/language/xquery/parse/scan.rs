@@ -5,7 +5,8 @@
 
 use super::super::{Detail, Reason, Refusal};
 use super::names::{is_xml_character, referred};
-use crate::xml::parser::{is_ncname_char, is_ncname_start};
+use crate::language::query::scan::ncname_length;
+use crate::xml::parser::is_ncname_start;
 use std::borrow::Cow;
 
 /// Result of reading.
@@ -405,24 +406,9 @@ impl<'t> Scanner<'t> {
     /// A name without a colon, if one is right here.
     #[inline]
     pub(crate) fn ncname_here(&mut self) -> Option<&'t str> {
-        let bytes = self.text.as_bytes();
         let start = self.at;
-        let first = self.byte();
-        if !(first.is_ascii_alphabetic() || first == b'_' || first >= 0x80) {
-            return None;
-        }
-        let mut at = start;
-        while at < bytes.len() && CLASSES[usize::from(bytes[at])] {
-            at += 1;
-        }
-        if at < bytes.len() && bytes[at] >= 0x80 {
-            at = start + ncname_length(self.rest());
-        }
-        if at == start {
-            return None;
-        }
-        self.at = at;
-        Some(&self.text[start..at])
+        self.at += ncname_length(self.rest());
+        (self.at > start).then(|| &self.text[start..self.at])
     }
 }
 
@@ -459,14 +445,6 @@ pub(super) fn is_blank(c: char) -> bool {
 
 fn is_digit(c: char) -> bool {
     c.is_ascii_digit()
-}
-
-/// Length of a name without a colon; 0 if none is here.
-pub(super) fn ncname_length(rest: &str) -> usize {
-    if !rest.starts_with(is_ncname_start) {
-        return 0;
-    }
-    rest.find(|c| !is_ncname_char(c)).unwrap_or(rest.len())
 }
 
 /// Length of a name that may have a prefix; 0 if none is here.
@@ -522,15 +500,3 @@ pub(super) fn no_character(text: &str) -> Option<usize> {
     }
     text.find(|c| !is_xml_character(c))
 }
-
-/// ASCII characters of names.
-static CLASSES: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 128 {
-        table[byte] =
-            (byte as u8).is_ascii_alphanumeric() || matches!(byte as u8, b'_' | b'-' | b'.');
-        byte += 1;
-    }
-    table
-};
