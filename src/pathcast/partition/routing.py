@@ -41,14 +41,12 @@ from pathcast.limits import Limits
 from pathcast.model import (
     BatchStats,
     DeliverMode,
-    Query,
     QueryLanguage,
     RoutingEntry,
     Subscription,
 )
 from pathcast.partition.routes import Frequency, Routes, bits_of, fitted
 from pathcast.query import NormalQuery, canonical_text
-from pathcast.query.canonical import without_casts
 
 BUDGET_BYTES: Final = 8 << 20
 """Bytes that a routing index may take where nothing else is said: what a processor's cache holds
@@ -282,12 +280,9 @@ def _frequency_in(sample: pa.Array) -> Frequency:
     """Shares of the messages of a sample."""
 
     def shares(paths: Sequence[NormalQuery]) -> list[float]:
-        distinct = {path: str(at) for at, path in enumerate(dict.fromkeys(paths))}
+        distinct = {path: canonical_text(path) for path in paths}
         index = QueryIndex()
-        for error in index.register(
-            [Query(name, without_casts(canonical_text(path))) for path, name in distinct.items()]
-        ).rejected.values():
-            raise error
+        index.register_gates(dict.fromkeys(distinct.values()))
         matched = index.matcher().match(sample)
         counts = np.bincount(matched.matches.flatten().to_numpy(), minlength=len(distinct))
         by_name = dict(zip(matched.query_ids, counts.tolist(), strict=True))

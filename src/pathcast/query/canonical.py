@@ -59,23 +59,6 @@ def canonical_text(query: NormalQuery) -> str:
     return "".join(_step(step) for step in query.steps)
 
 
-def without_casts(text: str) -> str:
-    """A canonical text as XPath 1.0, which has no casts: for existence is asked in their place.
-
-    Example:
-        >>> print(without_casts("//a[double(@b)=3]/c[.='[double(@b)=3]'][double(.)!=-1.5]"))
-        //a[@b]/c[.='[double(@b)=3]']
-    """
-
-    def existing(found: re.Match[str]) -> str:
-        what = found[1]
-        if what is None:
-            return found[0]
-        return "" if what == "." else f"[{what}]"
-
-    return _CASTS.sub(existing, text)
-
-
 def with_numbers_of_xpath(text: str) -> str:
     """A canonical text as XPath 1.0, where fewer texts are numbers.
 
