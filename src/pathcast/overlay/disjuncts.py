@@ -31,9 +31,10 @@ from typing import Final
 from pathcast.customize.before_steps import paths_before
 from pathcast.customize.steps import Steps
 from pathcast.model import QueryLanguage
-from pathcast.query import Namespaces, NormalQuery, canonical_text, compile_subscription, normalise
+from pathcast.query import Namespaces, NormalQuery, canonical_text, compile_subscription
 from pathcast.query.containment import COVERED_MAX
 from pathcast.query.covering import Alternatives
+from pathcast.query.normaliser import of_canonical
 from pathcast.query.widening import linear_paths
 
 AND: Final = " and "
@@ -81,7 +82,7 @@ class Disjunct:
 
         Cost: 100 µs or more a path.
         """
-        return cls.all_of(normalise(part) for part in paths_of(text))
+        return cls.all_of(of_canonical(part) for part in paths_of(text))
 
     @classmethod
     def all_of(cls, paths: Iterable[NormalQuery]) -> Disjunct:

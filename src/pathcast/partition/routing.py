@@ -48,6 +48,7 @@ from pathcast.model import (
 )
 from pathcast.partition.routes import Frequency, Routes, bits_of, fitted
 from pathcast.query import NormalQuery, canonical_text
+from pathcast.query.canonical import without_casts
 
 BUDGET_BYTES: Final = 8 << 20
 """Bytes that a routing index may take where nothing else is said: what a processor's cache holds
@@ -284,7 +285,7 @@ def _frequency_in(sample: pa.Array) -> Frequency:
         distinct = {path: str(at) for at, path in enumerate(dict.fromkeys(paths))}
         index = QueryIndex()
         for error in index.register(
-            [Query(name, canonical_text(path)) for path, name in distinct.items()]
+            [Query(name, without_casts(canonical_text(path))) for path, name in distinct.items()]
         ).rejected.values():
             raise error
         matched = index.matcher().match(sample)
