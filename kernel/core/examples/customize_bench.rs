@@ -41,8 +41,12 @@ fn main() {
         target.change(|state| {
             for (at, text) in queries.iter().take(count).enumerate() {
                 let id = format!("{prefix}{at}");
+<<<<<<< Updated upstream
                 let subscription =
                     Subscription { id: &id, subscriber: "", text, deliver: Deliver::Fragment };
+=======
+                let subscription = Subscription { id: &id, text, deliver: Deliver::Fragment };
+>>>>>>> Stashed changes
                 refused += usize::from(state.subscribe(subscription, &scope).is_err());
             }
         });
