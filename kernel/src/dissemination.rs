@@ -9,6 +9,7 @@ use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_pyarrow::FromPyArrow;
 use pathcast_core::engine::plans::run::ENTRIES_MAX;
+use pathcast_core::language::choice::Language;
 use pathcast_core::registry::batch::Messages;
 use pathcast_core::registry::catalogue::{Entry, IdTable};
 use pathcast_core::registry::delivery::batch::{Answer, Pool};
@@ -39,13 +40,14 @@ pub struct Dissemination {
     message_result_bytes_max: usize,
 }
 
-/// Id, subscriber, text, what is delivered, namespaces.
+/// Id, subscriber, text, what is delivered, namespaces, language.
 type PySubscription<'py> = (
     Bound<'py, PyString>,
     Bound<'py, PyString>,
     Bound<'py, PyString>,
     Bound<'py, PyString>,
     Option<Bound<'py, PyAny>>,
+    Option<Bound<'py, PyString>>,
 );
 
 /// (messages, subscriptions, results, fragments), the bytes of the fragments, refusals, verdicts,
@@ -60,14 +62,15 @@ type PyAnswer<'py> = (
     Vec<PySpent>,
 );
 
-/// Subscriber, text, what is delivered, namespaces.
-type PyEntry = (String, String, &'static str, NamespaceMap);
+/// Subscriber, text, what is delivered, namespaces, language.
+type PyEntry = (String, String, &'static str, NamespaceMap, Option<&'static str>);
 
 /// A subscription copied out of Python.
 struct Row {
     id: String,
     subscriber: String,
     text: String,
+    language: Option<Language>,
     deliver: Deliver,
     /// Place of its namespaces.
     scope: usize,
@@ -134,7 +137,7 @@ impl Dissemination {
         enter(py, || self.subscriptions.state().number(id).is_some())
     }
 
-    /// Takes (id, subscriber, text, deliver, namespaces or None) and gives back the rows that were not
+    /// Takes (id, subscriber, text, deliver, namespaces or None, language or None) and gives back the rows that were not
     /// taken, each with whether its id is taken; if not, its text is refused.
     fn subscribe(
         &self,
@@ -152,7 +155,7 @@ impl Dissemination {
             let mut rows = Vec::with_capacity(end - start);
             for row in start..end {
                 let row: PySubscription<'_> = subscriptions.get_item(row)?.extract()?;
-                let (id, subscriber, text, deliver, own) = row;
+                let (id, subscriber, text, deliver, own, language) = row;
                 let scope = match own {
                     None => 0,
                     Some(own) => match scope_of.get(&(own.as_ptr() as usize)) {
@@ -167,11 +170,13 @@ impl Dissemination {
                     },
                 };
                 let deliver = deliver_of(deliver.to_str()?)?;
+                let language = language.as_ref().map(|name| name.to_str()).transpose()?;
                 let owned = |text: &Bound<'_, PyString>| text.to_str().map(str::to_owned);
                 rows.push(Row {
                     id: owned(&id)?,
                     subscriber: owned(&subscriber)?,
                     text: owned(&text)?,
+                    language: language_of(language)?,
                     deliver,
                     scope,
                 });
@@ -194,11 +199,12 @@ impl Dissemination {
         left.map_err(PyKeyError::new_err)
     }
 
-    /// (subscriber, text, deliver, namespaces) of an id.
+    /// (subscriber, text, deliver, namespaces, language) of an id.
     fn subscription(&self, py: Python<'_>, id: &str) -> PyResult<Option<PyEntry>> {
         let copied = |entry: Entry<'_>, namespaces: &NamespaceMap| {
-            let Entry { text, subscriber, deliver, .. } = entry;
-            (subscriber.to_owned(), text.to_owned(), name_of(deliver), namespaces.clone())
+            let Entry { text, language, subscriber, deliver, .. } = entry;
+            let language = language.map(Language::name);
+            (subscriber.to_owned(), text.to_owned(), name_of(deliver), namespaces.clone(), language)
         };
         enter(py, || self.subscriptions.state().find(id, copied))
     }
@@ -259,10 +265,10 @@ impl Dissemination {
     fn process_few<'py>(
         &self,
         py: Python<'py>,
-        messages: Vec<PyBackedBytes>,
+        messages: Vec<Option<PyBackedBytes>>,
         budgets: Option<Budgets>,
     ) -> PyResult<PyFew<'py>> {
-        let (answer, ids) = self.run(py, &Bodies(messages, budgets))?;
+        let (answer, ids) = self.run(py, &Bodies { bodies: messages, encoding: None, budgets })?;
         let mut names = Vec::with_capacity(answer.messages.len());
         ids.for_each(answer.subscriptions.iter().copied(), |id| {
             names.push(PyString::new(py, id).into_any());
@@ -312,8 +318,10 @@ impl Dissemination {
     fn take(&self, start: usize, rows: &[Row], scopes: &[Scope]) -> Vec<(usize, bool)> {
         self.subscriptions.change(|state| {
             let mut refused = Vec::new();
-            for (row, Row { id, subscriber, text, deliver, scope }) in rows.iter().enumerate() {
-                let subscription = Subscription { id, subscriber, text, deliver: *deliver };
+            for (row, one) in rows.iter().enumerate() {
+                let Row { id, subscriber, text, language, deliver, scope } = one;
+                let (language, deliver) = (*language, *deliver);
+                let subscription = Subscription { id, subscriber, text, language, deliver };
                 if let Err(why) = state.subscribe(subscription, &scopes[*scope]) {
                     refused.push((start + row, why == NotTaken::Duplicate));
                 }
@@ -422,4 +430,11 @@ pub fn deliver_of(name: &str) -> PyResult<Deliver> {
         "ids" => Deliver::Ids,
         _ => return Err(PyValueError::new_err(format!("nothing is delivered as {name}"))),
     })
+}
+
+/// The language of a name; none of no name.
+pub fn language_of(name: Option<&str>) -> PyResult<Option<Language>> {
+    let Some(name) = name else { return Ok(None) };
+    let found = Language::named(name);
+    found.map(Some).ok_or_else(|| PyValueError::new_err(format!("no language is called {name}")))
 }

@@ -38,15 +38,16 @@ from pathcast.model import (
     DeliverMode,
     DeliveryAnswer,
     FewDeliveries,
+    QueryLanguage,
     RegisterReport,
     Spent,
     Subscription,
 )
-from pathcast.query import CostClass, compile_subscription
+from pathcast.query import CompiledSubscription, CostClass, compile_subscription
 from pathcast.query.xquery import refusal_of
 
-_FIELDS: Final = Subscription._fields.index("steps")
-"""Fields of a subscription that the kernel reads."""
+_STEPS: Final = Subscription._fields.index("steps")
+"""The field of a subscription that the kernel does not read."""
 
 _ROWS: Final = pa.schema(
     [
@@ -56,6 +57,11 @@ _ROWS: Final = pa.schema(
         pa.field("fragment", pa.uint32()),
     ]
 )
+
+
+def _compiled(subscription: Subscription) -> CompiledSubscription:
+    _, _, query, deliver, namespaces, _, language = subscription
+    return compile_subscription(query, namespaces, deliver, language)
 
 
 class KernelDissemination:
@@ -86,7 +92,8 @@ class KernelDissemination:
         bindings = dict(namespaces)
         with native_errors():
             # What it is asked is of messages after the steps, whoever does these.
-            refused = dict(self._native.subscribe([row[:_FIELDS] for row in rows], bindings))
+            read = [(*row[:_STEPS], *row[_STEPS + 1 :]) for row in rows]
+            refused = dict(self._native.subscribe(read, bindings))
         errors: dict[int, PathcastError] = {}
         for row, subscription in enumerate(rows):
             if row not in refused:
@@ -95,7 +102,9 @@ class KernelDissemination:
                 errors[row] = DuplicateQueryError("query.duplicate", id=subscription.id)
             else:
                 bound = {**bindings, **(subscription.namespaces or {})}
-                errors[row] = refusal_of(subscription.query, bound, subscription.deliver)
+                errors[row] = refusal_of(
+                    subscription.query, bound, subscription.deliver, subscription.language
+                )
         return RegisterReport.of(rows, errors)
 
     def unsubscribe(self, ids: Sequence[str]) -> None:
@@ -120,9 +129,15 @@ class KernelDissemination:
             found = self._native.subscription(subscription_id)
         if found is None:
             raise UnknownQueryError("query.unknown", id=subscription_id)
-        subscriber, query, deliver, namespaces = found
-        mode = cast(DeliverMode, deliver)
-        return Subscription(subscription_id, subscriber, query, mode, namespaces or None)
+        subscriber, query, deliver, namespaces, language = found
+        return Subscription(
+            subscription_id,
+            subscriber,
+            query,
+            cast(DeliverMode, deliver),
+            namespaces or None,
+            language=cast(QueryLanguage | None, language),
+        )
 
     def process(
         self,
@@ -196,9 +211,7 @@ class KernelDissemination:
     def explain(self, subscription_id: str) -> Mapping[str, object]:
         """The plan of a subscription and what it shares."""
         subscription = self.subscription(subscription_id)
-        compiled = compile_subscription(
-            subscription.query, subscription.namespaces, subscription.deliver
-        )
+        compiled = _compiled(subscription)
         told = self._told(subscription_id)
         lines, shared = plan_lines(subscription, compiled, told)
         return {
@@ -214,10 +227,7 @@ class KernelDissemination:
 
     def cost(self, subscription_id: str) -> CostClass:
         """The cost of a subscription for one message. Cost: as compiling it."""
-        subscription = self.subscription(subscription_id)
-        return compile_subscription(
-            subscription.query, subscription.namespaces, subscription.deliver
-        ).cost
+        return _compiled(self.subscription(subscription_id)).cost
 
     def _told(self, subscription_id: str) -> dict[str, Any]:
         """How the kernel serves a subscription.

@@ -5,6 +5,7 @@
 
 use crate::engine::ids::QueryNumber;
 pub use crate::engine::plans::template::Deliver;
+use crate::language::choice::Language;
 use crate::registry::merging::{read, write};
 use crate::registry::snapshot::{NamespaceMap, Snapshot};
 use hashbrown::HashTable;
@@ -94,6 +95,8 @@ pub struct Entry<'e> {
     pub id: &'e str,
     /// XPath or XQuery.
     pub text: &'e str,
+    /// Which of the two; none leaves it to the text.
+    pub language: Option<Language>,
     /// Which of the namespace maps it was registered with.
     pub namespaces: u32,
     /// Whom its results go to; empty for a filter query.
@@ -109,7 +112,7 @@ pub(crate) struct Catalogue {
     texts: Texts,
     namespace_of: Vec<u32>,
     subscriber_of: Vec<u32>,
-    deliver: Vec<Deliver>,
+    deliver: Vec<(Deliver, Option<Language>)>,
     by_id: HashTable<u32>,
     namespaces: Numbered<NamespaceMap>,
     subscribers: Numbered<Box<str>>,
@@ -146,7 +149,7 @@ impl Catalogue {
         self.namespace_of.push(entry.namespaces);
         let subscriber = self.subscribers.number::<str>(entry.subscriber);
         self.subscriber_of.push(subscriber);
-        self.deliver.push(entry.deliver);
+        self.deliver.push((entry.deliver, entry.language));
         number
     }
 
@@ -170,9 +173,10 @@ impl Catalogue {
         f(Entry {
             id: ids.get(at),
             text: self.texts.get(at),
+            language: self.deliver[at].1,
             namespaces: self.namespace_of[at],
             subscriber: &self.subscribers.items[self.subscriber_of[at] as usize],
-            deliver: self.deliver[at],
+            deliver: self.deliver[at].0,
         })
     }
 
@@ -210,7 +214,7 @@ impl Catalogue {
         read(&self.ids).memory()
             + self.texts.memory()
             + (self.namespace_of.capacity() + self.subscriber_of.capacity()) * 4
-            + self.deliver.capacity()
+            + self.deliver.capacity() * 2
             + (self.by_id.capacity() + self.namespaces.index.capacity()) * 5
             + self.subscribers.index.capacity() * 5
     }

@@ -177,7 +177,7 @@ impl Index {
 /// A query of the catalogue: delivered to nobody, as an id.
 fn entry_of(record: QueryRecord<'_>) -> Entry<'_> {
     let QueryRecord { id, text, namespaces } = record;
-    Entry { id, text, namespaces, subscriber: "", deliver: Deliver::Ids }
+    Entry { id, text, language: None, namespaces, subscriber: "", deliver: Deliver::Ids }
 }
 
 impl IndexState {

@@ -37,7 +37,7 @@ fn subscribe(
     text: &str,
     deliver: Deliver,
 ) -> Result<(), NotTaken> {
-    let subscription = Subscription { id, subscriber: "", text, deliver };
+    let subscription = Subscription { id, subscriber: "", text, language: None, deliver };
     target.change(|state| state.subscribe(subscription, &Scope::default()))
 }
 

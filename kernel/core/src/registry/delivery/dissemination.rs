@@ -16,9 +16,8 @@
 
 use super::gates::Gates;
 use super::query::{Refused, Scope, SubscriptionQuery, shared_plan_of_path};
-use crate::engine::plans::recognise::plan_of;
 use crate::engine::plans::shared::{Counts, PlanSpec, SharedPlans, Sharing, SubscriptionNumber};
-use crate::language::choice::begins_as_xquery;
+use crate::language::choice::{Language, begins_as_xquery};
 use crate::language::compile::{CompiledQuery, compile_gate, compile_query, expression_text};
 use crate::language::gates::condition_of;
 use crate::language::query::ast::Step;
@@ -42,6 +41,8 @@ pub struct Subscription<'s> {
     pub subscriber: &'s str,
     /// XPath or XQuery.
     pub text: &'s str,
+    /// Which of the two; none leaves it to the text.
+    pub language: Option<Language>,
     /// What is delivered.
     pub deliver: Deliver,
 }
@@ -207,10 +208,11 @@ impl Rebuilt {
     }
 
     fn take_over(&mut self, old: &State, entry: Entry<'_>) {
-        let Entry { id, text, namespaces, subscriber, deliver } = entry;
+        let Entry { id, text, language, namespaces, subscriber, deliver } = entry;
         let map = || Scope::new(old.catalogue.namespaces()[namespaces as usize].clone());
         let scope = self.scopes.entry(namespaces).or_insert_with(map);
-        let taken = self.state.subscribe(Subscription { id, subscriber, text, deliver }, scope);
+        let subscription = Subscription { id, subscriber, text, language, deliver };
+        let taken = self.state.subscribe(subscription, scope);
         debug_assert!(taken.is_ok(), "it was taken before");
     }
 }
@@ -270,12 +272,12 @@ impl State {
         subscription: Subscription<'_>,
         scope: &Scope,
     ) -> Result<(), NotTaken> {
-        let Subscription { id, text, deliver, .. } = subscription;
+        let Subscription { id, text, language, deliver, .. } = subscription;
         if self.number(id).is_some() {
             return Err(NotTaken::Duplicate);
         }
-        // The usual notations of paths, which take less time.
-        if !begins_as_xquery(text) {
+        // The usual notations of paths, which take less time. A text of which XPath 1.0 was asked may be XQuery.
+        if language.is_none() && !begins_as_xquery(text) {
             if let Some(spec) = shared_plan_of_path(text, scope, deliver) {
                 self.add_shared(subscription, scope, &spec);
                 return Ok(());
@@ -288,7 +290,13 @@ impl State {
                 return Ok(());
             }
         }
-        match SubscriptionQuery::read(text, scope, deliver).map_err(|Refused| NotTaken::Refused)? {
+        let query = SubscriptionQuery::read(text, language, scope, deliver)
+            .map_err(|Refused| NotTaken::Refused)?;
+        if let Some(spec) = query.shared_plan(text, scope, deliver) {
+            self.add_shared(subscription, scope, &spec);
+            return Ok(());
+        }
+        match query {
             SubscriptionQuery::XQuery(program) => {
                 self.subscribe_program(subscription, scope, program)
             }
@@ -303,10 +311,6 @@ impl State {
         program: Arc<Program>,
     ) -> Result<(), NotTaken> {
         let deliver = subscription.deliver;
-        if let Some(spec) = plan_of(&program, deliver) {
-            self.add_shared(subscription, scope, &spec);
-            return Ok(());
-        }
         let is_condition = deliver != Deliver::Fragment;
         if undeliverable_part(&program, is_condition).is_some() {
             return Err(NotTaken::Refused);
@@ -399,9 +403,9 @@ impl State {
         self.full_tree_users += usize::from(way.needs_full_tree());
         self.gated += usize::from(!matches!(way, Way::Shared));
         self.ways.push(way);
-        let Subscription { id, subscriber, text, deliver } = subscription;
+        let Subscription { id, subscriber, text, language, deliver } = subscription;
         let namespaces = self.catalogue.namespace_number(&scope.map);
-        self.catalogue.push(Entry { id, text, namespaces, subscriber, deliver })
+        self.catalogue.push(Entry { id, text, language, namespaces, subscriber, deliver })
     }
 
     fn add_compiled_gate(&mut self, compiled: &CompiledQuery<'_>) -> Result<(), NotTaken> {
