@@ -413,7 +413,6 @@ impl LazyDfa {
 
     /// Forgets the steps of blocks, which ascend, over a symbol.
     fn forget_steps(&mut self, blocks: &[BlockId], symbol: Symbol) {
-        let from = self.states_of(blocks, |active| [&active.reached, &active.looping]);
         for class in 0..self.classes.len() {
             let names = self.classes[class];
             let is_over = symbol == STAR
@@ -425,41 +424,33 @@ impl LazyDfa {
                 let was_known = self.block_steps.remove(&(block, class as ClassId)).is_some();
                 self.memory -= if was_known { TRANSITION_BYTES } else { 0 };
             }
-            self.forget_transitions(class, |state, _| from[state as usize]);
-        }
-    }
-
-    /// Forgets the states that blocks were reached in, since others loop below them now: they keep their numbers, and
-    /// nothing leads to them.
-    fn forget_states(&mut self, blocks: &[BlockId]) {
-        let forgotten = self.states_of(blocks, |active| [&active.reached, &[]]);
-        if forgotten.get(INITIAL as usize) == Some(&true) {
-            return self.drop_states();
-        }
-        self.state_index.retain(|state| !forgotten[*state as usize]);
-        for class in 0..self.classes.len() {
-            self.forget_transitions(class, |from, to| {
-                forgotten[from as usize] || forgotten[to as usize]
+            self.forget_transitions(class, |from, _| {
+                has_any(&from.reached, blocks) || has_any(&from.looping, blocks)
             });
         }
     }
 
-    fn forget_transitions(&mut self, class: usize, is_old: impl Fn(DfaState, DfaState) -> bool) {
-        let transitions = &mut self.transitions[class];
-        let known = transitions.len();
-        transitions.retain(|&from, &mut to| !is_old(from, to));
-        self.transition_count -= known - transitions.len();
-        self.states_memory -= (known - transitions.len()) * TRANSITION_BYTES;
+    /// Forgets the states that blocks, which ascend, were reached in, since others loop below them now: they keep
+    /// their numbers, and nothing leads to them.
+    fn forget_states(&mut self, blocks: &[BlockId]) {
+        let is_forgotten = |state: &Active| has_any(&state.reached, blocks);
+        if self.states.first().is_some_and(is_forgotten) {
+            return self.drop_states();
+        }
+        let states = &self.states;
+        self.state_index.retain(|state| !is_forgotten(&states[*state as usize]));
+        for class in 0..self.classes.len() {
+            self.forget_transitions(class, |from, to| is_forgotten(from) || is_forgotten(to));
+        }
     }
 
-    /// Per state, whether it has one of some blocks, which ascend, among its own.
-    fn states_of(
-        &self,
-        blocks: &[BlockId],
-        own: impl for<'a> Fn(&'a Active) -> [&'a [BlockId]; 2],
-    ) -> Vec<bool> {
-        let has = |list: &[BlockId]| list.iter().any(|block| blocks.binary_search(block).is_ok());
-        self.states.iter().map(|active| own(active).into_iter().any(has)).collect()
+    fn forget_transitions(&mut self, class: usize, is_old: impl Fn(&Active, &Active) -> bool) {
+        let (states, transitions) = (&self.states, &mut self.transitions[class]);
+        let known = transitions.len();
+        transitions.retain(|&from, &mut to| !is_old(&states[from as usize], &states[to as usize]));
+        let forgotten = known - transitions.len();
+        self.transition_count -= forgotten;
+        self.states_memory -= forgotten * TRANSITION_BYTES;
     }
 
     /// Changes what a block accepts or its plans.
@@ -705,6 +696,11 @@ impl LazyDfa {
 const TRANSITION_BYTES: usize = 24;
 const BLOCK_BYTES: usize = 120;
 const STATE_BYTES: usize = 120;
+
+/// Whether a few blocks are among some that ascend.
+fn has_any(few: &[BlockId], blocks: &[BlockId]) -> bool {
+    few.iter().any(|block| blocks.binary_search(block).is_ok())
+}
 
 /// A list of blocks, which ascend, and one more.
 fn with_block(blocks: &[BlockId], more: BlockId) -> Box<[BlockId]> {
