@@ -20,6 +20,7 @@ __all__ = [
     "SnapshotError",
     "__version__",
     "canonical_form",
+    "canonical_steps",
     "compile_query",
     "compile_subscription",
     "delivery_ids",
@@ -62,6 +63,7 @@ def xquery_program(
     text: str, namespaces: list[tuple[str, str]], deliver: str | None = None
 ) -> tuple[tuple[Any, ...] | None, tuple[str, str, int, int, tuple[str | int, ...]] | None]: ...
 def canonical_form(text: str, namespaces: dict[str, str]) -> str | None: ...
+def canonical_steps(text: str) -> list[Any] | None: ...
 def compile_query(
     text: str, namespaces: dict[str, str]
 ) -> tuple[Any, Any, str | None, str, list[tuple[str, int]]]: ...
@@ -184,6 +186,7 @@ class Snapshot:
         self,
     ) -> tuple[
         list[tuple[list[tuple[int, str | None, str | None]], int, tuple[str | None, str | None]]],
+        Any,
         Any,
         Any,
         list[Any],

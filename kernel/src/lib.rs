@@ -45,7 +45,7 @@ mod pathcast_kernel {
     #[pymodule_export]
     use super::push::PushParser;
     #[pymodule_export]
-    use super::query::{canonical_form, compile_query};
+    use super::query::{canonical_form, canonical_steps, compile_query};
     #[pymodule_export]
     use super::reader::{QueryRefusal, read_query};
     #[pymodule_export]

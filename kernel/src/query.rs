@@ -3,7 +3,8 @@
 use crate::reader::{Places, bindings, refused};
 use pathcast_core::language::compile::compile_query as compiled;
 use pathcast_core::language::query::{
-    Axis, Condition, Constant, NameTest, Namespaces, Operator, Stage, Step, canonical_text, compile,
+    Axis, Condition, Constant, NameTest, Namespaces, Operator, Stage, Step, canonical_text,
+    compile, compile_canonical,
 };
 use pathcast_core::language::reader::read_query;
 use pyo3::prelude::*;
@@ -23,6 +24,12 @@ pub fn canonical_form(
     let mut canonical = String::with_capacity(text.len());
     canonical_text(&steps, &mut canonical);
     Some(canonical)
+}
+
+/// The steps of a path in canonical text, which may cast as no XPath 1.0 does; None if it is none.
+#[pyfunction]
+pub fn canonical_steps<'py>(py: Python<'py>, text: &str) -> PyResult<Option<Bound<'py, PyList>>> {
+    compile_canonical(text).ok().map(|steps| steps_of(py, &steps)).transpose()
 }
 
 /// A query as (alternatives, conjunctions, expression, cost, reasons); a refusal is an exception, as of `read_query`.
@@ -98,6 +105,7 @@ fn condition_of<'py>(py: Python<'py>, condition: &Condition<'_>) -> PyResult<Bou
     }
 }
 
+/// (operator, constant): a float, a str, or (float,) for the cast of a value.
 fn compare_of<'py>(
     py: Python<'py>,
     operator: Operator,
@@ -105,6 +113,7 @@ fn compare_of<'py>(
 ) -> PyResult<Bound<'py, PyTuple>> {
     match constant {
         Constant::Number(number) => (operator.code(), number).into_pyobject(py),
+        Constant::Double(number) => (operator.code(), (number,)).into_pyobject(py),
         Constant::String(text) => (operator.code(), &**text).into_pyobject(py),
     }
 }

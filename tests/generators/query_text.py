@@ -31,7 +31,7 @@ from pathcast.query import (
     ValueCondition,
 )
 from pathcast.query.canonical import name_test_text, number_text
-from pathcast.query.normal import Stage
+from pathcast.query.normal import Double, Stage
 
 _OPERATORS = ("=", "=", "!=", "<", "<=", ">", ">=")
 
@@ -254,6 +254,7 @@ def _rewritten_comparison(random: Random, left: str, compare: Comparison | None)
     if compare is None:
         return left
     constant = compare.constant
+    assert not isinstance(constant, Double), "XPath 1.0 has no cast"
     if isinstance(constant, float):
         right = number_text(constant)
     else:

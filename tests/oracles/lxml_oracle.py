@@ -39,7 +39,7 @@ from pathcast.query import (
     compile_query,
 )
 from pathcast.query.canonical import literal_text, number_text, position_text
-from pathcast.query.normal import Stage
+from pathcast.query.normal import Double, Stage
 
 if TYPE_CHECKING:
     from lxml import etree
@@ -228,6 +228,7 @@ def _compared(what: str, compare: Comparison | None) -> str:
     if compare is None:
         return what
     operator, constant = compare.operator, compare.constant
+    assert not isinstance(constant, Double), "XPath 1.0 has no cast"
     text = number_text(constant) if isinstance(constant, float) else literal_text(constant)
     if operator.is_call:
         return f"{operator.value}({what},{text})"

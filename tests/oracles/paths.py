@@ -25,4 +25,4 @@ def is_found(path: NormalQuery, tree: MessageTree) -> bool:
 @functools.lru_cache(maxsize=1 << 12)
 def of_papers(path: NormalQuery) -> language.NormalQuery:
     """The same path, read by the papers."""
-    return language.normalise(canonical_text(path))
+    return language.normalise(canonical_text(path), has_casts=True)

@@ -31,6 +31,7 @@ from pathcast.engine import QueryIndex
 from pathcast.engine.results import take_ids
 from pathcast.model import MatcherOptions, Query, Subscription
 from pathcast.query import canonical_text
+from pathcast.query.canonical import without_casts
 
 _GONE_MAX: Final = 1_024
 """Queries that have gone, before their room is given back once they are as many as those there."""
@@ -53,7 +54,9 @@ def gate_texts(subscription: Subscription, steps: Steps) -> tuple[str, ...]:
     Cost: as `conjunctions_before`.
     """
     found = conjunctions_before(subscription, steps)
-    return tuple(" and ".join(map(canonical_text, paths)) for paths in found)
+    # The index reads XPath 1.0.
+    texts = (" and ".join(map(canonical_text, paths)) for paths in found)
+    return tuple(dict.fromkeys(map(without_casts, texts)))
 
 
 class StepGates:

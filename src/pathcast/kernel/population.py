@@ -16,6 +16,7 @@ from pathcast.query.normal import (
     AnyNamespace,
     Axis,
     Constant,
+    Double,
     Name,
     NameTest,
 )
@@ -31,16 +32,19 @@ NativeStep: TypeAlias = tuple[int, str | None, str | None]
 NativePlace: TypeAlias = tuple[list[NativeStep], int, tuple[str | None, str | None]]
 """Steps, number of the end, and the name test of an attribute."""
 
-NativePopulation: TypeAlias = tuple[list[NativePlace], Any, Any, list[Any], list[Any]]
-"""Places, constants (numbers, strings), columns of paths, columns of predicates."""
+NativePopulation: TypeAlias = tuple[list[NativePlace], Any, Any, Any, list[Any], list[Any]]
+"""Places, constants (numbers, strings, numbers that values are cast for), columns of paths, columns
+of predicates."""
 
 
 def population_of_columns(query_ids: Sequence[str], columns: NativePopulation) -> Population:
     """The population that the kernel has given as columns."""
-    places, numbers, strings, paths, predicates = columns
-    constants: list[Constant] = [
-        text if number is None else number
-        for number, text in zip(numbers.to_pylist(), strings.to_pylist(), strict=True)
+    places, numbers, strings, doubles, paths, predicates = columns
+    constants: list[Constant | Double] = [
+        Double(cast) if cast is not None else text if number is None else number
+        for number, text, cast in zip(
+            numbers.to_pylist(), strings.to_pylist(), doubles.to_pylist(), strict=True
+        )
     ]
     return Population(
         query_ids,

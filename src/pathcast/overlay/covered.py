@@ -176,6 +176,7 @@ def _width(compare: Comparison) -> tuple[float, str]:
     constant = compare.constant
     if isinstance(constant, str):
         return float(len(constant)), constant
+    number = constant if isinstance(constant, float) else constant.number
     is_from_above = compare.operator in (Operator.LT, Operator.LE)
     is_strict = compare.operator in (Operator.LT, Operator.GT)
-    return (-constant if is_from_above else constant), "strict" if is_strict else ""
+    return (-number if is_from_above else number), "strict" if is_strict else ""

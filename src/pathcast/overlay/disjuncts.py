@@ -30,9 +30,11 @@ from typing import Final
 
 from pathcast.customize.before_steps import paths_before
 from pathcast.customize.steps import Steps
-from pathcast.query import Namespaces, NormalQuery, canonical_text, compile_subscription, normalise
+from pathcast.model import QueryLanguage
+from pathcast.query import Namespaces, NormalQuery, canonical_text, compile_subscription
 from pathcast.query.containment import COVERED_MAX
 from pathcast.query.covering import Alternatives
+from pathcast.query.normaliser import of_canonical
 from pathcast.query.widening import linear_paths
 
 AND: Final = " and "
@@ -80,7 +82,7 @@ class Disjunct:
 
         Cost: 100 µs or more a path.
         """
-        return cls.all_of(normalise(part) for part in paths_of(text))
+        return cls.all_of(of_canonical(part) for part in paths_of(text))
 
     @classmethod
     def all_of(cls, paths: Iterable[NormalQuery]) -> Disjunct:
@@ -121,6 +123,7 @@ def disjuncts_of(
     profile: str,
     namespaces: Namespaces | None = None,
     deliver: str = "fragment",
+    language: QueryLanguage | None = None,
     *,
     form: Form = Form.LINEAR,
 ) -> tuple[str, ...]:
@@ -130,6 +133,7 @@ def disjuncts_of(
         profile: A subscription in XPath 1.0 or XQuery.
         namespaces: Prefix -> namespace URI; the key "" is the default element namespace.
         deliver: As a broker delivers it: "fragment", "message" or "ids".
+        language: As it was chosen.
         form: What an entry may say.
 
     Returns:
@@ -143,7 +147,7 @@ def disjuncts_of(
 
     Cost: a compilation, a few 100 µs, and a comparison for each two nested paths.
     """
-    compiled = compile_subscription(profile, namespaces, deliver)
+    compiled = compile_subscription(profile, namespaces, deliver, language)
     found = {}
     for paths in compiled.conjunctions:
         linear = (part for path in paths for part in linear_paths(path))

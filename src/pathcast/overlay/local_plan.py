@@ -117,12 +117,13 @@ def _paths(profile: DeliveryProfile) -> tuple[str, ...]:
     """
     from pathcast.kernel import canonical_form
 
-    text = canonical_form(profile.query, dict(profile.namespaces))
+    bound, language = dict(profile.namespaces), profile.language
+    text = None if language == "xquery" else canonical_form(profile.query, bound)
     if text is not None and is_linear(text):
         return (text,)
-    return disjuncts_of(profile.query, dict(profile.namespaces), profile.deliver)
+    return disjuncts_of(profile.query, bound, profile.deliver, language)
 
 
 def _asked(profile: DeliveryProfile, id: str = "") -> Subscription:
-    bound = dict(profile.namespaces)
-    return Subscription(id, id, profile.query, profile.deliver, bound, profile.steps)
+    bound, language = dict(profile.namespaces), profile.language
+    return Subscription(id, id, profile.query, profile.deliver, bound, profile.steps, language)

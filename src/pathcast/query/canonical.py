@@ -24,6 +24,7 @@ from pathcast.query.normal import (
     Comparison,
     Condition,
     Constant,
+    Double,
     NameTest,
     NormalQuery,
     Position,
@@ -35,6 +36,13 @@ from pathcast.query.normal import (
 
 _RUN: Final = re.compile(r"""[^'"]*(?:'[^"]*|"[^']*)""")
 """Characters up to a quote of the other kind than the first among them."""
+
+_NAME: Final = r"(?:Q\{[^}]*\})?[^()\[\]{}'\"]*"
+
+_CASTS: Final = re.compile(
+    rf"""'[^']*'|"[^"]*"|Q\{{[^}}]*\}}|\[double\((@{_NAME}|text\(\)|\.)\)([=!<>]+[-0-9.]+)\]"""
+)
+"""What may look like a cast, and casts: what is cast, and the comparison."""
 
 
 def canonical_text(query: NormalQuery) -> str:
@@ -49,6 +57,33 @@ def canonical_text(query: NormalQuery) -> str:
     Cost: linear in the text, times the depth of nested paths.
     """
     return "".join(_step(step) for step in query.steps)
+
+
+def without_casts(text: str) -> str:
+    """A canonical text as XPath 1.0, which has no casts: for existence is asked in their place.
+
+    Example:
+        >>> print(without_casts("//a[double(@b)=3]/c[.='[double(@b)=3]'][double(.)!=-1.5]"))
+        //a[@b]/c[.='[double(@b)=3]']
+    """
+
+    def existing(found: re.Match[str]) -> str:
+        what = found[1]
+        if what is None:
+            return found[0]
+        return "" if what == "." else f"[{what}]"
+
+    return _CASTS.sub(existing, text)
+
+
+def with_numbers_of_xpath(text: str) -> str:
+    """A canonical text as XPath 1.0, where fewer texts are numbers.
+
+    Example:
+        >>> with_numbers_of_xpath("//a[double(@b)=3]")
+        '//a[@b=3]'
+    """
+    return _CASTS.sub(lambda found: f"[{found[1]}{found[2]}]" if found[1] else found[0], text)
 
 
 def condition_text(condition: Condition) -> str:
@@ -137,6 +172,8 @@ def _stage(stage: Stage) -> str:
 def _compared(what: str, compare: Comparison | None) -> str:
     if compare is None:
         return what
+    if isinstance(compare.constant, Double):
+        return f"double({what}){compare.operator.value}{number_text(compare.constant.number)}"
     operator, constant = compare.operator, _constant(compare.constant)
     if operator.is_call:
         return f"{operator.value}({what},{constant})"

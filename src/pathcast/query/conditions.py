@@ -13,6 +13,7 @@ from pathcast.query.normal import (
     AnyName,
     Axis,
     Condition,
+    Double,
     NestedCondition,
     Position,
     Stage,
@@ -141,4 +142,4 @@ def _condition_depth(condition: Condition) -> int:
         return 0
     operator, constant = condition.compare.operator, condition.compare.constant
     is_joined = isinstance(constant, str) and not has_literal(constant)
-    return operator.is_call + is_joined
+    return (operator.is_call or isinstance(constant, Double)) + is_joined

@@ -33,6 +33,8 @@ from pathcast.query.normal import (
     AttributeCondition,
     Comparison,
     Condition,
+    Constant,
+    Double,
     Name,
     NameTest,
     NestedCondition,
@@ -42,7 +44,7 @@ from pathcast.query.normal import (
     TextCondition,
     ValueCondition,
 )
-from pathcast.query.values import number_of
+from pathcast.query.values import double_of
 
 COMPARISONS_MAX: Final = 300_000
 """Comparisons of two queries in one call; some tens of microseconds each, so some seconds."""
@@ -221,7 +223,7 @@ def _wanted(query: NormalQuery) -> Iterator[Token]:
                 yield from _name_tokens("attribute", condition.test)
             compare = _compare(condition)
             if compare is not None and compare.operator is Operator.EQ:
-                yield ("=", compare.constant, "")
+                yield ("=", _plain(compare.constant), "")
             elif compare is not None and compare.operator is Operator.STARTS_WITH:
                 yield ("begins", str(compare.constant)[:PREFIX_MAX], "")
 
@@ -241,12 +243,17 @@ def _offered(query: NormalQuery) -> Iterator[Token]:
 def _offered_constants(compare: Comparison) -> Iterator[Token]:
     constant = compare.constant
     if compare.operator in _PINNING:
-        yield ("=", constant, "")
-        if isinstance(constant, str) and not math.isnan(number := number_of(constant)):
+        yield ("=", _plain(constant), "")
+        if isinstance(constant, str) and not math.isnan(number := double_of(constant)):
             yield ("=", number, "")
     if compare.operator in _BEGINNING and isinstance(constant, str):
         for end in range(1, min(len(constant), PREFIX_MAX) + 1):
             yield ("begins", constant[:end], "")
+
+
+def _plain(constant: Constant | Double) -> Constant:
+    """A number that follows from both ways of reading it, or a string."""
+    return constant.number if isinstance(constant, Double) else constant
 
 
 _BEGINNING: Final = (Operator.EQ, Operator.STARTS_WITH)

@@ -24,8 +24,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pathcast.query.normal import Comparison, Operator
-from pathcast.query.values import number_of
+from pathcast.query.normal import Comparison, Double, Operator
+from pathcast.query.values import double_of, number_of
 
 _BEGINS_NUMBER: Final = re.compile(
     r"[ \t\r\n]*-?(?:[0-9]*(?:\.[0-9]*)?|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[ \t\r\n]*)"
@@ -51,6 +51,8 @@ def holds(value: str, compare: Comparison) -> bool:
                 return value.startswith(constant)
             case Operator.CONTAINS:
                 return constant in value
+    if isinstance(constant, Double):
+        return holds_for_number(double_of(value), operator, constant.number)
     return holds_for_number(number_of(value), operator, _as_number(constant))
 
 
@@ -190,6 +192,8 @@ class Facts:
             is one.
         is_number: Whether it must be a number.
         prefix: What it begins with.
+        cast: As `interval`, of the number that it is cast to.
+        is_cast: Whether it must be cast to a number.
     """
 
     known: tuple[Comparison, ...]
@@ -197,6 +201,8 @@ class Facts:
     interval: Interval
     is_number: bool
     prefix: str
+    cast: Interval = Interval()
+    is_cast: bool = False
 
     @staticmethod
     def of(known: Iterable[Comparison]) -> Facts | None:
@@ -204,8 +210,15 @@ class Facts:
         all_known = tuple(known)
         exact: str | None = None
         interval, is_number, prefix = Interval(), False, ""
+        cast, is_cast = Interval(), False
         for compare in all_known:
             operator, constant = compare.operator, compare.constant
+            if isinstance(constant, Double):
+                # What is a number is cast to that number.
+                interval = interval.cut(operator, constant.number)
+                cast = cast.cut(operator, constant.number)
+                is_cast = is_cast or operator is not Operator.NE
+                continue
             if operator is Operator.STARTS_WITH:
                 start = str(constant)
                 longer, shorter = (start, prefix) if len(start) > len(prefix) else (prefix, start)
@@ -233,7 +246,9 @@ class Facts:
             return None
         if is_number and (interval.is_empty or not _can_be_number(all_known, prefix)):
             return None
-        return Facts(all_known, exact, interval, is_number, prefix)
+        if is_cast and cast.is_empty:
+            return None
+        return Facts(all_known, exact, interval, is_number, prefix, cast, is_cast)
 
     def imply(self, wanted: Comparison) -> bool:
         """Whether another comparison follows."""
@@ -242,6 +257,12 @@ class Facts:
         if self.exact is not None:
             return holds(self.exact, wanted)
         operator, constant = wanted.operator, wanted.constant
+        if isinstance(constant, Double):
+            known, is_known = (self.cast, self.is_cast)
+            if self.is_number:
+                known, is_known = (self.interval, True)
+            inside = known.cut(_NEGATED[operator], constant.number)
+            return inside.is_empty and (is_known or operator is Operator.NE)
         if isinstance(constant, str):
             match operator:
                 case Operator.EQ:
@@ -279,7 +300,9 @@ _NEGATED: Final = {
 """The operator that holds for a number if and only if this one does not."""
 
 
-def _as_number(constant: float | str) -> float:
+def _as_number(constant: float | str | Double) -> float:
+    if isinstance(constant, Double):
+        return constant.number
     return constant if isinstance(constant, float) else number_of(constant)
 
 

@@ -90,9 +90,16 @@ FLIPPED = {
 }
 """The operator when the two sides change places."""
 
+
+@dataclass(frozen=True, slots=True)
+class Double:
+    """A finite number that values are cast for, as XQuery casts them to `xs:double`."""
+
+    number: float
+
+
 Constant: TypeAlias = float | str
-"""Right-hand side of a comparison, a finite number or a string; its type decides how values are
-compared (XPath 1.0, 3.4)."""
+"""A finite number or a string; its type decides how values are compared (XPath 1.0, 3.4)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +107,7 @@ class Comparison:
     """`op constant`."""
 
     operator: Operator
-    constant: Constant
+    constant: Constant | Double
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ It decides nothing: every number and tuple stands for one value of `pathcast.que
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from pathcast.query.normal import (
     AnyIn,
@@ -22,6 +22,7 @@ from pathcast.query.normal import (
     Axis,
     Comparison,
     Condition,
+    Double,
     Name,
     NameTest,
     NestedCondition,
@@ -36,6 +37,8 @@ from pathcast.query.normal import (
 
 _AXES: Final = tuple(Axis)
 _OPERATORS: Final = tuple(Operator)
+
+_Compare: TypeAlias = tuple[int, float | str | tuple[float]]
 
 
 def query_of(steps: Sequence[Any]) -> NormalQuery:
@@ -71,13 +74,19 @@ def _condition(kind: int, *parts: Any) -> Condition:
         case 1:
             return TextCondition(_comparison(parts[0]))
         case 2:
-            operator, constant = parts[0]
-            return ValueCondition(Comparison(_OPERATORS[operator], constant))
+            compare = _comparison(parts[0])
+            assert compare is not None
+            return ValueCondition(compare)
     return NestedCondition(_steps(parts[0]))
 
 
-def _comparison(compare: tuple[int, float | str] | None) -> Comparison | None:
-    return None if compare is None else Comparison(_OPERATORS[compare[0]], compare[1])
+def _comparison(compare: _Compare | None) -> Comparison | None:
+    if compare is None:
+        return None
+    operator, constant = compare
+    if isinstance(constant, tuple):
+        return Comparison(_OPERATORS[operator], Double(*constant))
+    return Comparison(_OPERATORS[operator], constant)
 
 
 def _name_test(test: tuple[str | None, str | None] | None) -> NameTest:

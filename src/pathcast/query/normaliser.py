@@ -10,11 +10,13 @@ comparisons throughout.
 
 from __future__ import annotations
 
+from pathcast.boundary import native
 from pathcast.errors import UnsupportedQueryError
 from pathcast.query.canonical import canonical_text
 from pathcast.query.compiled import compile_query
 from pathcast.query.names import Namespaces
 from pathcast.query.normal import NormalQuery
+from pathcast.query.normal_data import query_of
 
 
 def normalise(text: str, namespaces: Namespaces | None = None) -> NormalQuery:
@@ -53,6 +55,21 @@ def normalise(text: str, namespaces: Namespaces | None = None) -> NormalQuery:
     raise UnsupportedQueryError(
         "query.not_one_path", query=text, offset=offset, construct=reason, reason=reason
     )
+
+
+def of_canonical(text: str) -> NormalQuery:
+    """The normal form of a canonical text, which says more than XPath 1.0 can: XQuery's cast.
+
+    Raises:
+        QuerySyntaxError: It is none, and no other XPath either.
+        UnsupportedQueryError: As in `normalise`.
+
+    Example:
+        >>> canonical_text(of_canonical("//a[double(@b)=3]"))
+        '//a[double(@b)=3]'
+    """
+    steps = native.canonical_steps(text)
+    return normalise(text) if steps is None else query_of(steps)
 
 
 def canonical_form(text: str, namespaces: Namespaces | None = None) -> str:

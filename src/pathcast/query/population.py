@@ -31,7 +31,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from pathcast.query.normal import Constant, NormalQuery, Operator
+from pathcast.query.normal import Constant, Double, NormalQuery, Operator
 from pathcast.query.places import Place, end_place, predicates_of
 
 OPERATORS: Final[tuple[Operator, ...]] = tuple(Operator)
@@ -59,14 +59,15 @@ class Population:
     Attributes:
         query_ids: Number of a query -> its id.
         places: Number of a place -> the place; distinct.
-        constants: Number of a constant -> the constant; distinct, numbers apart from strings.
+        constants: Number of a constant -> the constant; distinct, numbers apart from strings and
+            from those that values are cast for.
         paths: `PATHS_SCHEMA` rows, ascending by query and alternative, one for each alternative.
         predicates: `PREDICATES_SCHEMA` rows, ascending by query and alternative.
     """
 
     query_ids: Sequence[str]
     places: Sequence[Place]
-    constants: Sequence[Constant]
+    constants: Sequence[Constant | Double]
     paths: pa.RecordBatch
     predicates: pa.RecordBatch
 
@@ -116,7 +117,7 @@ def population_of(
     """
     ids = list(query_ids)
     places: dict[Place, int] = {}
-    constants: dict[Constant, int] = {}
+    constants: dict[Constant | Double, int] = {}
     paths: list[tuple[int, int, int]] = []
     predicates: list[tuple[int, int, int, int, int]] = []
     numbers = {operator: number for number, operator in enumerate(OPERATORS)}

@@ -28,7 +28,7 @@ from pathcast.query.implication import (
     can_hold,
     can_hold_for_count,
 )
-from pathcast.query.normal import Comparison, Constant, Operator
+from pathcast.query.normal import Comparison, Constant, Double, Operator
 from pathcast.query.notation import Notation
 from pathcast.query.ordered_text import for_order_of_text
 from pathcast.query.static import Kind, kind_of
@@ -174,7 +174,9 @@ def _always_if(condition: bool) -> Truth:
     return "always" if condition else "never"
 
 
-def _number(constant: Constant) -> float:
+def _number(constant: Constant | Double) -> float:
+    if isinstance(constant, Double):
+        return constant.number
     return constant if isinstance(constant, float) else number_of(constant)
 
 

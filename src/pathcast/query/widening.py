@@ -47,6 +47,7 @@ from pathcast.query.normal import (
     Axis,
     Comparison,
     Condition,
+    Double,
     Name,
     NestedCondition,
     NormalQuery,
@@ -334,6 +335,8 @@ def _power(bound: float, rounded: Callable[[float], int]) -> float:
 def _bounds(compare: Comparison) -> tuple[float, float] | None:
     """Numbers that a value lies between, bounds included, if it compares as asked."""
     constant = compare.constant
+    if isinstance(constant, Double):
+        return None
     number = number_of(constant) if isinstance(constant, str) else constant
     if not math.isfinite(number):
         return None

@@ -70,8 +70,10 @@ impl Operator {
 /// Right-hand side of a comparison; decides how values are compared (XPath 1.0, 3.4).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Constant<'q> {
-    /// A number; finite.
+    /// A number; finite. The value is read as `number()` of XPath 1.0 reads it.
     Number(f64),
+    /// A number; finite. The value is cast to `xs:double`, as XQuery does it; what is no number is NaN.
+    Double(f64),
     /// A string literal.
     String(Cow<'q, str>),
 }
