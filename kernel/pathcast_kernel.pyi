@@ -5,7 +5,6 @@ from typing import Any, Literal, final
 
 __all__ = [
     "Chunker",
-    "DeliveryIds",
     "Dissemination",
     "IdTable",
     "Index",
@@ -240,7 +239,10 @@ class Dissemination:
         self, subscriptions: list[Any], namespaces: dict[str, str]
     ) -> list[tuple[int, bool]]: ...
     def unsubscribe(self, ids: list[str]) -> None: ...
-    def is_worn(self) -> bool: ...
+    def subscription(
+        self, id: str
+    ) -> tuple[str, str, str, dict[str, str], str | None] | None: ...
+    def memory(self) -> int: ...
     def explain(self, id: str) -> dict[str, Any] | None: ...
     def process(
         self,
@@ -253,7 +255,7 @@ class Dissemination:
         list[tuple[int, str, dict[str, Any]]],
         list[tuple[int, int, str, dict[str, Any]]],
         dict[str, int],
-        DeliveryIds,
+        IdTable,
         list[tuple[int, int, int, bool]],
     ]: ...
     def process_few(
@@ -262,16 +264,10 @@ class Dissemination:
         list[tuple[int, str, bytes | None]],
         list[tuple[int, str, dict[str, Any]]],
         list[tuple[int, int, str, dict[str, Any]]],
-        DeliveryIds,
+        IdTable,
         list[tuple[int, int, int, bool]],
     ]: ...
     def count_groups(self, messages: Any, visits: bool) -> dict[str, int]: ...
-
-@final
-class DeliveryIds:
-    def __len__(self) -> int: ...
-    def take(self, numbers: list[int]) -> list[str]: ...
-    def to_arrow(self) -> Any: ...
 
 @final
 class PathFinder:
