@@ -20,13 +20,14 @@ from functools import cache, lru_cache
 from importlib import metadata
 from secrets import token_hex
 
+from pathcast.boundary import native
 from pathcast.customize import Broker as LocalBroker
 from pathcast.customize.steps import parse_steps
 from pathcast.limits import Limits
-from pathcast.model import Subscription
+from pathcast.model import DeliverMode, Subscription
 from pathcast.overlay.content import DeliveryProfile, Results, Verdict
 from pathcast.overlay.cutting import WHOLE, cut_entry
-from pathcast.overlay.disjuncts import before_steps, disjuncts_of, is_linear
+from pathcast.overlay.disjuncts import before_steps, disjuncts_of
 
 __all__ = ["XmlProfiles"]
 
@@ -103,24 +104,22 @@ def _entries(profile: DeliveryProfile, projection: bool) -> tuple[str, ...]:
 
     Cost: as `_paths` and `before_steps`, and that of `cut_entry`.
     """
-    steps = parse_steps(profile.steps, dict(profile.namespaces))
-    paths = (before_steps(path, steps) for path in _paths(profile))
+    bound = dict(profile.namespaces)
+    steps = parse_steps(profile.steps, bound)
+    paths = (before_steps(path, steps) for path in _paths(profile.query, bound, profile.deliver))
     cut = cut_entry(_asked(profile), steps) if projection else WHOLE
     return (*dict.fromkeys(paths), cut)
 
 
-def _paths(profile: DeliveryProfile) -> tuple[str, ...]:
+def _paths(query: str, namespaces: dict[str, str], deliver: DeliverMode) -> tuple[str, ...]:
     """The routing entries, of messages after the steps.
 
-    Cost: some microseconds for a path whose conditions are about values, of which the kernel says
-    what `disjuncts_of` would; else as `disjuncts_of`.
+    Cost: some microseconds for a path whose conditions are about values; else as `disjuncts_of`.
     """
-    from pathcast.kernel import canonical_form
-
-    text = canonical_form(profile.query, dict(profile.namespaces))
-    if text is not None and is_linear(text):
+    text = native.canonical_form(query, namespaces)
+    if text is not None and native.NormalPath(text).is_linear:
         return (text,)
-    return disjuncts_of(profile.query, dict(profile.namespaces), profile.deliver)
+    return disjuncts_of(query, namespaces, deliver)
 
 
 def _asked(profile: DeliveryProfile, id: str = "") -> Subscription:
