@@ -25,7 +25,7 @@ def main() -> None:
         path = Path(directory) / "queries.snapshot"
         index.freeze().save(path)
         snapshot = Snapshot.open(path)
-        batch = snapshot.matcher(threads=1).match_arrow(messages)
+        batch = snapshot.matcher(threads=1).match(messages)
         for matches, error in zip(batch.matches, batch.errors, strict=True):
             ids = sorted(snapshot.query_ids[number.as_py()] for number in matches)
             print(ids, error["code"])

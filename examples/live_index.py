@@ -11,7 +11,7 @@ def main() -> None:
     matcher = index.matcher()
 
     def deliver() -> None:
-        [result] = matcher.match_batch([MESSAGE])
+        [result] = matcher.match([MESSAGE])
         print(list(result.query_ids))
 
     deliver()

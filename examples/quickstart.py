@@ -21,7 +21,7 @@ def main() -> None:
     for query_id, error in report.rejected.items():
         print(f"{query_id} was not registered: {error}")
     matcher = index.freeze().matcher()
-    for result in matcher.match_batch(MESSAGES):
+    for result in matcher.match(MESSAGES):
         print(result.error or list(result.query_ids))
 
 

@@ -103,7 +103,7 @@ class Content:
         """Asks for some messages, by number, with some of the queries registered."""
         wanted_ids = self.texts if ids is None else set(ids)
         numbers = range(len(self.messages)) if messages is None else messages
-        results = matcher.match_batch([self.messages[number] for number in numbers])
+        results = matcher.match([self.messages[number] for number in numbers])
         for number, result in zip(numbers, results, strict=True):
             assert result.error is None
             wanted = [query_id for query_id in wanted_ids if number in self.truth[query_id]]

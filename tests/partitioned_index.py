@@ -8,15 +8,14 @@ Example:
     >>> from pathcast.partition import HashPlacement
     >>> index = PartitionedIndex(HashPlacement(3), engine="reference")
     >>> report = index.register([Query("q1", "/a"), Query("q2", "//b"), Query("q3", "/a[")])
-    >>> report.accepted, index.match_batch([b"<a><b/></a>", b"<b/>"]).query_ids
+    >>> report.accepted, index.match([b"<a><b/></a>", b"<b/>"]).query_ids
     (2, [['q1', 'q2'], ['q2']])
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import pyarrow as pa
 
@@ -72,7 +71,9 @@ class PartitionedIndex:
         self._namespaces = usable_namespaces(namespaces)
         self._limits = limits
         self._placement = placement
-        self._new = partial(made_by, engine, QueryIndex, limits=limits, namespaces=namespaces)
+        self._new: Callable[[], QueryIndex] = lambda: made_by(
+            engine, QueryIndex, limits=limits, namespaces=namespaces
+        )
         self._indexes = [self._new() for _ in range(placement.partitions)]
         self._matchers = [index.matcher(threads=threads) for index in self._indexes]
         self._partition_of: dict[str, int] = {}
@@ -110,10 +111,10 @@ class PartitionedIndex:
         for name in ids:
             self._indexes[self._partition_of.pop(name)].remove([name])
 
-    def match_batch(self, messages: Messages) -> PartitionedResult:
-        """Matches every message, as for `Matcher.match_batch`, in the partitions it can match."""
+    def match(self, messages: Messages) -> PartitionedResult:
+        """Matches every message, as for `Matcher.match`, in the partitions it can match."""
         column = message_column(messages)
-        whole = joined(column.chunks)
+        whole = joined(column.arrays)
         touched = self._placement.touched(messages)
         count = len(whole)
         found: list[list[str]] = [[] for _ in range(count)]
@@ -127,7 +128,7 @@ class PartitionedIndex:
             rows = touched.rows_of(partition)
             if not len(rows):
                 continue
-            batch = matcher.match_batch(text.take(pa.array(rows)))
+            batch = matcher.match(text.take(pa.array(rows)))
             stats += batch.stats
             for row, result in zip(rows.tolist(), batch, strict=True):
                 if result.error is not None:

@@ -46,7 +46,7 @@ def load() -> Load:
 def test_answers_are_those_of_the_reference_engine(load: Load) -> None:
     index = made_by("reference", QueryIndex)
     index.register([Query(id, text) for id, text in load.queries.items()])
-    results = index.matcher(threads=1).match_batch(load.messages)
+    results = index.matcher(threads=1).match(load.messages)
     assert [frozenset(result.query_ids) for result in results] == load.answers
     assert len(load.queries) == QUICK.subscriptions
     assert any(load.answers)

@@ -67,7 +67,7 @@ def test_reference_that_differs_is_found() -> None:
 
 
 def test_refused_message_is_no_timing() -> None:
-    batch = frozen("/a").matcher(threads=1).match_arrow(binary_array([b"<a/>", b"<a"]))
+    batch = frozen("/a").matcher(threads=1).match(binary_array([b"<a/>", b"<a"]))
     with pytest.raises(WrongCountError, match="1 matches, 2 by the yardstick"):
         checking.counts(batch)
 

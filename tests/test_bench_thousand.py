@@ -287,7 +287,7 @@ def test_quotes_are_of_the_size_and_the_selectivity_that_the_paper_says() -> Non
         Query(f"q{n}", text.replace(symbol_of(text), "A001")) for n, text in enumerate(profiles)
     )
     aimed = [b'<quote symbol="A001"' + message[20:] for message in messages]
-    found = sum(len(result.query_ids) for result in index.matcher().match_batch(aimed))
+    found = sum(len(result.query_ids) for result in index.matcher().match(aimed))
     assert found / len(profiles) / len(messages) == pytest.approx(0.1, rel=0.2)
 
 

@@ -52,7 +52,7 @@ def check(chunking: Chunking, texts: list[str], messages: list[bytes], engine: E
     for message in messages:
         tasks = tasks_of(scheme, message, cut_both_ways(scheme, message))
         answers = [evaluator.evaluate(task) for task in tasks]
-        expected = index.matcher(threads=1).match_batch([message])[0]
+        expected = index.matcher(threads=1).match([message])[0]
         assert merged(answers).query_ids == tuple(expected.query_ids)
         found += sum(len(answer.query_ids) for answer in answers if answer.prefix)
     return found

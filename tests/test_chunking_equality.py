@@ -130,7 +130,7 @@ def test_engines_answer_the_same(engine: EngineName, seed: int) -> None:
             index.remove([leaving])
             chunking.remove(leaving)
         scheme, message = chunking.scheme(), case.message()
-        expected = index.matcher(threads=1).match_batch([message])[0]
+        expected = index.matcher(threads=1).match([message])[0]
         tasks = tasks_of(scheme, message, cut_plainly(scheme, message))
         answer = merged(evaluator.evaluate(task) for task in tasks)
         assert answer.query_ids == tuple(expected.query_ids)

@@ -112,7 +112,7 @@ def test_pairs_answer_what_one_process_answers(seed: int) -> None:
                 cut = Cut((), (), "not as the schema says")
             tasks = list(pair_tasks(plan, message, cut))
             answer = merged(map(evaluator.evaluate, tasks))
-            expected = index.matcher(threads=1).match_batch([message])[0]
+            expected = index.matcher(threads=1).match([message])[0]
             assert placed.ids_of(answer.query_ids) == expected.query_ids, (message, chosen)
             looked["matches"] += len(expected.query_ids)
             looked["pairs"] += len(tasks)

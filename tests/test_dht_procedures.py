@@ -59,7 +59,7 @@ def answers(queries: dict[str, str], messages: Sequence[bytes]) -> list[set[str]
     """Queries that each message satisfies, as one process says."""
     index = made_by("reference", QueryIndex, namespaces=ALPHABET.namespaces)
     index.register(Query(name, query) for name, query in queries.items())
-    return [set(found.query_ids) for found in index.matcher().match_batch(messages)]
+    return [set(found.query_ids) for found in index.matcher().match(messages)]
 
 
 def check(seed: int, peers: int, length: int, queries: int, messages: int) -> int:

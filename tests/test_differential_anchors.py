@@ -154,7 +154,7 @@ def test_nested_paths_that_hold_apart(engine: EngineName) -> None:
     }
     index = made_by(engine, QueryIndex)
     index.register([Query(query_id, text) for query_id, text in queries.items()])
-    results = index.matcher().match_batch([message.encode() for message in expected])
+    results = index.matcher().match([message.encode() for message in expected])
     for (message, wanted), result in zip(expected.items(), results, strict=True):
         assert_same_matches(result.query_ids, wanted, engine, "the case", queries, message.encode())
 

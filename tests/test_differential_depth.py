@@ -110,7 +110,7 @@ def test_deep_messages_are_answered_as_lxml_does(seed: int) -> None:
         index = made_by(engine, QueryIndex, limits=Limits())
         report = index.register([Query(name, query) for name, query in queries.items()])
         assert not report.rejected
-        found = index.matcher(threads=1).match_batch(messages)
+        found = index.matcher(threads=1).match(messages)
         for place, result in enumerate(found):
             assert not result.verdicts
             differing = set(result.query_ids) ^ set(expected[place])

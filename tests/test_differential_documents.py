@@ -61,7 +61,7 @@ def check(path: Path, seed: str, count: int, engine: EngineName) -> int:
     try:
         tree = parse(message, Limits())
     except MessageError:
-        (refused,) = made_by(engine, QueryIndex).matcher().match_batch([message])
+        (refused,) = made_by(engine, QueryIndex).matcher().match([message])
         assert isinstance(refused.error, MessageError), path.name
         return 0
     root = tree_by_lxml(message)
@@ -80,7 +80,7 @@ def check(path: Path, seed: str, count: int, engine: EngineName) -> int:
     index = made_by(engine, QueryIndex)
     report = index.register(queries)
     assert not report.rejected
-    (result,) = index.matcher().match_batch([message])
+    (result,) = index.matcher().match([message])
     assert result.error is None
     assert_same_matches(result.query_ids, by_oracle, f"{engine} on {path.name}", "oracle", texts)
     return len(by_oracle)
@@ -145,7 +145,7 @@ def test_queries_of_one_domain_among_messages_of_all(engine: EngineName) -> None
     compiled = {query.id: compile_query(query.text, query.namespaces) for query in queries}
     index = made_by(engine, QueryIndex)
     assert not index.register(queries).rejected
-    results = index.freeze().matcher(threads=2).match_batch(batch)
+    results = index.freeze().matcher(threads=2).match(batch)
     for message, result in zip(batch, results, strict=True):
         oracle = Oracle(parse(message, Limits()))
         wanted = [query_id for query_id, each in compiled.items() if oracle.satisfies(each)]

@@ -98,7 +98,7 @@ class Model:
             assert isinstance(report.rejected[query_id], QuerySyntaxError | DuplicateQueryError)
 
     def check(self, matcher: Matcher, registered: dict[str, str]) -> None:
-        results = matcher.match_batch(self.batch)
+        results = matcher.match(self.batch)
         for message, tree, result in zip(self.batch, self.trees, results, strict=True):
             wanted = []
             for query_id, text in registered.items():
@@ -152,7 +152,7 @@ def test_compact_gives_back_what_removal_left(engine: EngineName) -> None:
         index.compact()
         assert len(index) == 0
         assert list(index.freeze().query_ids) == []
-    results = index.matcher().match_batch([random_message(generator) for _ in range(5)])
+    results = index.matcher().match([random_message(generator) for _ in range(5)])
     assert all(not len(result.query_ids) for result in results)
 
 
@@ -161,7 +161,7 @@ def test_results_outlive_changes_of_the_index(engine: EngineName) -> None:
     """Ids are read lazily; what happens to the index in between must not show in them."""
     index = made_by(engine, QueryIndex)
     index.register([Query("gone", "//zzz"), Query("q1", "//a"), Query("q2", "//b")])
-    results = index.matcher().match_batch([b"<a/>", b"<b/>"])
+    results = index.matcher().match([b"<a/>", b"<b/>"])
     index.remove(["gone", "q1"])
     index.compact()
     index.register([Query("q9", "/a"), Query("q8", "/b")])

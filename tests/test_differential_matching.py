@@ -85,7 +85,7 @@ class Case:
         assert not report.rejected, {
             self.texts[query_id]: str(error) for query_id, error in report.rejected.items()
         }
-        results = index.matcher(threads=1).match_batch(self.messages)
+        results = index.matcher(threads=1).match(self.messages)
         for message, result in zip(self.messages, results, strict=True):
             assert result.error is None
             assert_same_matches(
@@ -159,9 +159,7 @@ def test_batches_threads_and_order_of_registration_change_nothing(engine: Engine
             matcher = index.freeze().matcher(threads=threads)
             for split in ([case.messages], *_splits(generator, case.messages)):
                 found = [
-                    list(result.query_ids)
-                    for batch in split
-                    for result in matcher.match_batch(batch)
+                    list(result.query_ids) for batch in split for result in matcher.match(batch)
                 ]
                 assert found == expected
 
@@ -178,7 +176,7 @@ def test_a_query_never_depends_on_its_neighbours(engine: EngineName) -> None:
     for query in case.queries[:10]:
         index = made_by(engine, QueryIndex)
         index.register([query])
-        results = index.matcher().match_batch(case.messages)
+        results = index.matcher().match(case.messages)
         for message, result in zip(case.messages, results, strict=True):
             wanted = [query.id] if query.id in case.by_oracle(message) else []
             assert_same_matches(result.query_ids, wanted, engine, "oracle", case.texts, message)
@@ -194,7 +192,7 @@ def test_generated_cases_that_shrink(
     index = made_by(engine, QueryIndex)
     report = index.register(queries)
     assert not report.rejected
-    for message, result in zip(batch, index.matcher().match_batch(batch), strict=True):
+    for message, result in zip(batch, index.matcher().match(batch), strict=True):
         tree = parse(message, Limits())
         wanted = [query.id for query in queries if holds(compile_query(query.text), tree)]
         assert_same_matches(
@@ -253,7 +251,7 @@ def test_snapshots_answer_alike_in_every_engine(engine: EngineName, tmp_path: Pa
     index.remove(["q3", "q5"])
     frozen = index.freeze()
     frozen.save(tmp_path / "queries.snapshot")
-    expected = frozen.matcher().match_batch(case.messages)
+    expected = frozen.matcher().match(case.messages)
     for other in ENGINES:
         if missing_reason(other) is not None:
             continue
@@ -261,7 +259,7 @@ def test_snapshots_answer_alike_in_every_engine(engine: EngineName, tmp_path: Pa
         assert {query_id: opened.query(query_id) for query_id in opened.query_ids} == {
             query_id: frozen.query(query_id) for query_id in frozen.query_ids
         }
-        found = opened.matcher().match_batch(case.messages)
+        found = opened.matcher().match(case.messages)
         assert [list(result.query_ids) for result in found] == [
             list(result.query_ids) for result in expected
         ]

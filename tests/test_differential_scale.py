@@ -65,7 +65,7 @@ def test_many_queries(engine: EngineName, scale: Scale) -> None:
     assert index.register(scale.queries).accepted == len(scale.queries)
     for matcher in (index.matcher(), index.freeze().matcher()):
         for _ in ("cold", "warm"):
-            results = matcher.match_batch(scale.messages)
+            results = matcher.match(scale.messages)
             scale.check(engine, [list(result.query_ids) for result in results])
 
 
@@ -80,7 +80,7 @@ def test_memory_bounds_change_nothing(
     index.register(scale.queries)
     matcher = index.freeze().matcher(cache_bytes_max=cache_bytes_max)
     for _ in range(3 if engine != "reference" else 1):
-        results = matcher.match_batch(scale.messages)
+        results = matcher.match(scale.messages)
         scale.check(engine, [list(result.query_ids) for result in results])
     stats = results.stats
     if engine == "kernel" and cache_bytes_max == 1:
@@ -96,19 +96,19 @@ def test_queries_that_come_and_go_among_many(engine: EngineName, scale: Scale) -
     matcher = index.matcher(threads=1)
     half = len(scale.queries) // 2
     index.register(scale.queries[:half])
-    matcher.match_batch(scale.messages[:6])
+    matcher.match(scale.messages[:6])
     index.register(scale.queries[half:])
     gone = scale.queries[::3]
     index.remove([query.id for query in gone])
     removed = {query.id for query in gone}
-    found = [list(result.query_ids) for result in matcher.match_batch(scale.messages)]
+    found = [list(result.query_ids) for result in matcher.match(scale.messages)]
     for actual, wanted in zip(found, scale.expected, strict=True):
         assert actual == [query_id for query_id in wanted if query_id not in removed]
     index.register(gone)
-    results = matcher.match_batch(scale.messages)
+    results = matcher.match(scale.messages)
     scale.check(engine, [list(result.query_ids) for result in results])
     index.compact()
-    results = matcher.match_batch(scale.messages)
+    results = matcher.match(scale.messages)
     scale.check(engine, [list(result.query_ids) for result in results])
 
 
@@ -121,7 +121,7 @@ def test_many_copies_of_one_query(engine: EngineName, copies: int) -> None:
     queries += [Query(f"r{number:04}", "//c") for number in range(copies)]
     index.register(queries)
     matcher = index.freeze().matcher()
-    results = matcher.match_batch([b"<a><b x='1'/></a>", b"<c/>", b"<a/>", b"<b x='1'><c/></b>"])
+    results = matcher.match([b"<a><b x='1'/></a>", b"<c/>", b"<a/>", b"<b x='1'><c/></b>"])
     names = [query.id for query in queries]
     assert [list(result.query_ids) for result in results] == [
         names[:copies],

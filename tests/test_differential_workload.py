@@ -96,7 +96,7 @@ def check(
     assert not index.register(queries).rejected
     texts = {query.id: query.text for query in queries}
     assert any(expected), "nothing matches, so nothing is proved"
-    for result, wanted in zip(index.matcher().match_batch(documents), expected, strict=True):
+    for result, wanted in zip(index.matcher().match(documents), expected, strict=True):
         assert_same_matches(result.query_ids, wanted, engine, "lxml", texts)
 
 
@@ -142,7 +142,7 @@ def test_all_linear_paths_on_some_documents(linear: list[Query], documents: list
     for engine in ("kernel", "nfa"):
         index = made_by(engine, QueryIndex)
         assert not index.register(linear).rejected
-        found = index.matcher().match_batch(chosen)
+        found = index.matcher().match(chosen)
         answers[engine] = [result.query_ids for result in found]
     assert answers["kernel"] == answers["nfa"]
     sample = linear[:: SAMPLE_STEP // 10]

@@ -42,7 +42,7 @@ def index_of(engine: EngineName, queries: list[Query]) -> QueryIndex:
 
 
 def answers(matcher: Matcher, batch: list[bytes]) -> list[set[str]]:
-    results = matcher.match_batch(batch)
+    results = matcher.match(batch)
     for result in results:
         assert result.error is None
         assert not result.verdicts
@@ -282,7 +282,7 @@ def test_over_budget_is_a_verdict_of_one_pair(engine: EngineName) -> None:
     index = made_by(engine, QueryIndex, limits=Limits(evaluation_steps_max=2000))
     assert not index.register(queries).rejected
     large = b"<r>" + b"<a><b/></a>" * 400 + b"</r>"
-    results = index.matcher().match_batch([b"<r><a><b/></a></r>", large, b"<r><a/></r>"])
+    results = index.matcher().match([b"<r><a><b/></a></r>", large, b"<r><a/></r>"])
     assert [list(result.query_ids) for result in results] == [
         ["cheap", "indexed"],
         ["cheap", "indexed"],
@@ -306,7 +306,7 @@ def test_verdicts_do_not_depend_on_batches_or_threads(engine: EngineName) -> Non
         results = [
             result
             for start in range(0, len(cases.messages), size)
-            for result in matcher.match_batch(cases.messages[start : start + size])
+            for result in matcher.match(cases.messages[start : start + size])
         ]
         found.append([(list(result.query_ids), sorted(result.verdicts)) for result in results])
     assert any(verdicts for _, verdicts in found[0]), "no pair went over the budget"

@@ -60,7 +60,7 @@ def truth() -> dict[str, list[bool]]:
     for text in TEXTS:
         index = made_by("reference", QueryIndex)
         assert not index.register([Query("only", text)]).rejected, text
-        batch = index.matcher().match_batch(MESSAGES)
+        batch = index.matcher().match(MESSAGES)
         table[text] = [len(result.query_ids) == 1 for result in batch]
     return table
 
@@ -82,7 +82,7 @@ def test_texts_are_of_every_kind() -> None:
 
 
 def check(matcher: Matcher, queries: dict[str, str], holds: dict[str, list[bool]]) -> None:
-    for position, result in enumerate(matcher.match_batch(MESSAGES)):
+    for position, result in enumerate(matcher.match(MESSAGES)):
         wanted = sorted(name for name, text in queries.items() if holds[text][position])
         assert list(result.query_ids) == wanted, MESSAGES[position]
         numbers = list(result.query_numbers)

@@ -49,7 +49,7 @@ def test_engine(engine: EngineName, case: dict[str, Any]) -> None:
         "rejected", {}
     )
     for matcher in (index.matcher(), index.freeze().matcher()):
-        (result,) = matcher.match_batch([case["message"].encode()])
+        (result,) = matcher.match([case["message"].encode()])
         assert isinstance(result.error, MessageError) == case.get("refused", False)
         assert_same_matches(result.query_ids, case["expected"], engine, "the case", case["queries"])
 

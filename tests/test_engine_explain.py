@@ -442,7 +442,7 @@ def agrees(
     assert not index.register(queries).rejected
     snapshot = index.freeze()
     matches = 0
-    for message, result in zip(batch, snapshot.matcher().match_batch(batch), strict=True):
+    for message, result in zip(batch, snapshot.matcher().match(batch), strict=True):
         matched = set(result.query_ids)
         matches += len(matched)
         for query in queries:
@@ -496,7 +496,7 @@ def test_a_tree_has_all_that_its_door_let_in() -> None:
         index = QueryIndex(namespaces={"p": "urn:p"})
         index.register([Query("q1", query)])
         message = "<a xmlns:p='urn:p'><!--x--><?q r?><p:Ͱb/></a>".encode()
-        assert list(index.matcher().match_batch([message])[0].query_ids) == ["q1"]
+        assert list(index.matcher().match([message])[0].query_ids) == ["q1"]
         found = index.explain("q1", message)
         assert found.is_match
         assert found.bug is None
@@ -535,7 +535,7 @@ def explained(engine: EngineName, seed: int) -> tuple[int, int, int]:
     counts = [0, 0, 0]
     for _ in range(3):
         message = in_some_encoding(generator, random_message(generator, alphabet, shape))
-        [answer] = snapshot.matcher().match_batch([message])
+        [answer] = snapshot.matcher().match([message])
         for query in queries:
             asked = generator.choice((index, snapshot))
             found = asked.explain(generator.choice((query.id, query)), message)

@@ -32,7 +32,7 @@ from pathcast.errors import (
     QuerySyntaxError,
     UnknownQueryError,
 )
-from pathcast.model import BatchStats
+from pathcast.model import BatchStats, MessageBytes, StoredAnswer
 
 MESSAGES: list[bytes | None] = [b"<a><b/></a>", b"<a", None, b"<c/>", b"", b"<a><b/><c/></a>"]
 EXPECTED = [["q1", "q3"], [], [], ["q2"], [], ["q1", "q2", "q3"]]
@@ -54,7 +54,7 @@ def test_the_kernel_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("PATHCAST_ENGINE", raising=False)
         if said is not None:
             monkeypatch.setenv("PATHCAST_ENGINE", said)
-        stats = index_of("kernel").matcher().match_batch(MESSAGES).stats
+        stats = index_of("kernel").matcher().match(MESSAGES).stats
         assert (stats.nfa_messages > 0) == is_plain, said
 
 
@@ -153,9 +153,9 @@ def test_namespaces_of_index_and_query(engine: EngineName) -> None:
         b"<a/>",
     ]
     expected = [["both", "default", "index"], ["own"], ["no-default"]]
-    assert [list(result.query_ids) for result in index.matcher().match_batch(batch)] == expected
+    assert [list(result.query_ids) for result in index.matcher().match(batch)] == expected
     snapshot = index.freeze()
-    assert [list(result.query_ids) for result in snapshot.matcher().match_batch(batch)] == expected
+    assert [list(result.query_ids) for result in snapshot.matcher().match(batch)] == expected
     assert snapshot.query("both").namespaces == {"p": "urn:1", "q": "urn:2", "": "urn:1"}
 
 
@@ -164,7 +164,7 @@ def test_namespaces_of_index_and_query(engine: EngineName) -> None:
 
 @engines
 def test_batch_results(engine: EngineName) -> None:
-    batch = index_of(engine).matcher().match_batch(MESSAGES)
+    batch = index_of(engine).matcher().match(MESSAGES)
     assert len(batch) == len(MESSAGES)
     assert [list(result.query_ids) for result in batch] == EXPECTED
     assert [isinstance(result.error, IllFormedMessageError) for result in batch] == [
@@ -182,7 +182,7 @@ def test_batch_results(engine: EngineName) -> None:
 @engines
 def test_numbers_and_ids_belong_together(engine: EngineName) -> None:
     snapshot = index_of(engine).freeze()
-    batch = snapshot.matcher().match_batch(MESSAGES)
+    batch = snapshot.matcher().match(MESSAGES)
     for result, expected in zip(batch, EXPECTED, strict=True):
         numbers = list(result.query_numbers)
         assert numbers == sorted(numbers)
@@ -194,8 +194,13 @@ def test_numbers_and_ids_belong_together(engine: EngineName) -> None:
         snapshot.query("q9")
 
 
+def answered(numbers: list[int], ids: list[str]) -> StoredAnswer:
+    """An engine's answer to one message."""
+    return StoredAnswer(pa.array([numbers], MATCHES_TYPE), (), None, BatchStats(), ids)
+
+
 def test_ids_are_sequences() -> None:
-    ids = QueryIds(pa.array([2, 0], pa.uint32()), ["b", "x", "a"])
+    ids = QueryIds(answered([2, 0], ["b", "x", "a"]), 0)
     assert len(ids) == 2
     assert list(ids) == ["a", "b"]
     assert ids[0] == "a"
@@ -216,7 +221,7 @@ def test_no_id_is_looked_up_before_it_is_asked_for() -> None:
         def __getitem__(self, index: object) -> str:  # type: ignore[override]
             raise AssertionError("an id was looked up")
 
-    ids = QueryIds(pa.array([0, 1], pa.uint32()), Untouchable(["a", "b"]))
+    ids = QueryIds(answered([0, 1], Untouchable(["a", "b"])), 0)
     assert len(ids) == 2
     with pytest.raises(AssertionError, match="looked up"):
         list(ids)
@@ -224,7 +229,7 @@ def test_no_id_is_looked_up_before_it_is_asked_for() -> None:
 
 @engines
 def test_stats(engine: EngineName) -> None:
-    stats = index_of(engine).matcher(threads=2).match_batch(MESSAGES).stats
+    stats = index_of(engine).matcher(threads=2).match(MESSAGES).stats
     assert stats.messages == 5
     assert stats.bytes == sum(len(message) for message in MESSAGES if message)
     assert stats.refused == 2
@@ -244,7 +249,7 @@ def test_stats(engine: EngineName) -> None:
 @pytest.mark.parametrize("type_", [pa.binary(), pa.large_binary()], ids=str)
 def test_arrow_arrays(engine: EngineName, type_: pa.DataType) -> None:
     snapshot = index_of(engine).freeze()
-    batch = snapshot.matcher().match_arrow(pa.array(MESSAGES, type_))
+    batch = snapshot.matcher().match(pa.array(MESSAGES, type_))
     assert batch.matches.type == MATCHES_TYPE
     assert batch.errors.type == ERROR_TYPE
     batch.matches.validate(full=True)
@@ -267,16 +272,16 @@ def test_arrow_slices_and_chunks(engine: EngineName) -> None:
     whole = pa.array([b"<zz/>", *MESSAGES, b"<zz/>"], pa.binary())
     snapshot = index_of(engine).freeze()
     for matcher in (snapshot.matcher(), index_of(engine).matcher()):
-        expected = matcher.match_arrow(pa.array(MESSAGES, pa.binary()))
-        sliced = matcher.match_arrow(whole.slice(1, 6))
+        expected = matcher.match(pa.array(MESSAGES, pa.binary()))
+        sliced = matcher.match(whole.slice(1, 6))
         assert sliced.matches.equals(expected.matches)
         assert sliced.errors.equals(expected.errors)
-        chunked = matcher.match_arrow(pa.chunked_array([whole.slice(1, 2), whole.slice(3, 4)]))
+        chunked = matcher.match(pa.chunked_array([whole.slice(1, 2), whole.slice(3, 4)]))
         assert isinstance(chunked.matches, pa.ChunkedArray)
         assert chunked.matches.to_pylist() == expected.matches.to_pylist()
         assert chunked.errors.to_pylist() == expected.errors.to_pylist()
         assert chunked.stats.messages == 5
-        results = matcher.match_batch(pa.chunked_array([whole.slice(1, 2), whole.slice(3, 4)]))
+        results = matcher.match(pa.chunked_array([whole.slice(1, 2), whole.slice(3, 4)]))
         assert [list(result.query_ids) for result in results] == EXPECTED
         assert isinstance(results[4].error, IllFormedMessageError)
 
@@ -284,10 +289,10 @@ def test_arrow_slices_and_chunks(engine: EngineName) -> None:
 @engines
 def test_empty_batches(engine: EngineName) -> None:
     matcher = index_of(engine).freeze().matcher()
-    assert list(matcher.match_batch([])) == []
-    assert len(matcher.match_arrow(pa.array([], pa.binary())).matches) == 0
-    assert len(matcher.match_arrow(pa.chunked_array([], pa.binary())).matches) == 0
-    nulls = matcher.match_arrow(pa.nulls(2))
+    assert list(matcher.match([])) == []
+    assert len(matcher.match(pa.array([], pa.binary())).matches) == 0
+    assert len(matcher.match(pa.chunked_array([], pa.binary())).matches) == 0
+    nulls = matcher.match(pa.nulls(2))
     assert nulls.matches.to_pylist() == [None, None]
     assert nulls.errors.to_pylist() == [None, None]
 
@@ -300,42 +305,49 @@ def test_text_is_utf_8_whatever_it_declares(engine: EngineName, type_: pa.DataTy
     index.register([Query("q1", "/a[.='é']")])
     text = "<?xml version='1.0' encoding='ISO-8859-1'?><a>é</a>"
     matcher = index.matcher()
-    assert [list(result.query_ids) for result in matcher.match_batch([text])] == [["q1"]]
-    assert matcher.match_arrow(pa.array([text], type_)).matches.to_pylist() == [[0]]
-    as_bytes = matcher.match_batch([text.encode(), text.encode("latin-1")])
+    assert [list(result.query_ids) for result in matcher.match([text])] == [["q1"]]
+    assert matcher.match(pa.array([text], type_)).matches.to_pylist() == [[0]]
+    as_bytes = matcher.match([text.encode(), text.encode("latin-1")])
     assert [list(result.query_ids) for result in as_bytes] == [[], ["q1"]]
 
 
 @pytest.mark.parametrize(
     "messages",
-    [b"<a/>", "<a/>", [b"<a/>", "<a/>"], pa.array([1]), 7],
-    ids=["bytes", "text", "mixed", "number array", "number"],
+    [[b"<a/>", "<a/>"], pa.array([1]), 7, None],
+    ids=["mixed", "number array", "number", "none"],
 )
 def test_what_is_no_message(messages: object) -> None:
     with pytest.raises(TypeError):
-        index_of("reference").matcher().match_batch(messages)
+        index_of("reference").matcher().match(messages)
 
 
-def test_lists_are_no_arrow_arrays() -> None:
-    with pytest.raises(TypeError):
-        index_of("reference").matcher().match_arrow([b"<a/>"])
+@engines
+@pytest.mark.parametrize("message", [b"<c/>", "<c/>", bytearray(b"<c/>"), memoryview(b"<c/>")])
+def test_one_message_has_one_result(engine: EngineName, message: MessageBytes | str) -> None:
+    result = index_of(engine).matcher().match(message)
+    assert list(result.query_ids) == ["q2"]
+    assert result.error is None
+    stored = pickle.loads(pickle.dumps(result))
+    assert (list(stored.query_ids), list(stored.query_numbers)) == (["q2"], [1])
 
 
 def test_bytes_like_messages() -> None:
     batch: list[bytes | bytearray | memoryview] = [
         b"<c/>", bytearray(b"<c/>"), memoryview(b"x<c/>y")[1:5],
     ]  # fmt: skip
-    results = index_of("reference").matcher().match_batch(batch)
+    results = index_of("reference").matcher().match(batch)
     assert [list(result.query_ids) for result in results] == [["q2"]] * 3
 
 
 def test_arrow_input_is_not_copied() -> None:
     array = pa.array([b"<a/>", b"<b/>"], pa.binary())
-    (chunk,), encoding, _ = message_column(array)
+    column = message_column(array)
+    (chunk,), encoding = column.arrays, column.encoding
     assert encoding is None
     assert chunk.buffers()[2].address == array.buffers()[2].address
     text = pa.array(["<a/>", "<b/>"], pa.string())
-    (chunk,), encoding, _ = message_column(text)
+    column = message_column(text)
+    (chunk,), encoding = column.arrays, column.encoding
     assert encoding == "UTF-8"
     assert chunk.buffers()[2].address == text.buffers()[2].address
 
@@ -346,13 +358,13 @@ def test_arrow_input_is_not_copied() -> None:
 @engines
 def test_limits_of_index_and_matcher(engine: EngineName) -> None:
     index = index_of(engine, Limits(depth_max=1))
-    (result,) = index.matcher().match_batch([b"<a><b/></a>"])
+    (result,) = index.matcher().match([b"<a><b/></a>"])
     assert isinstance(result.error, LimitExceededError)
     assert result.error.params["limit"] == "depth_max"
     assert "Limits(depth_max=...)" in str(result.error)
-    (result,) = index.freeze().matcher().match_batch([b"<a><b/></a>"])
+    (result,) = index.freeze().matcher().match([b"<a><b/></a>"])
     assert isinstance(result.error, LimitExceededError)
-    (result,) = index.freeze().matcher(limits=Limits()).match_batch([b"<a><b/></a>"])
+    (result,) = index.freeze().matcher(limits=Limits()).match([b"<a><b/></a>"])
     assert result.error is None
 
 
@@ -373,7 +385,7 @@ def test_errors_have_their_families_and_travel(engine: EngineName) -> None:
     batch = (
         index_of(engine)
         .matcher()
-        .match_batch([b"<a", b"<?xml version='1.0' encoding='nonsense'?><a/>", b"<a>\xff</a>"])
+        .match([b"<a", b"<?xml version='1.0' encoding='nonsense'?><a/>", b"<a>\xff</a>"])
     )
     kinds = [IllFormedMessageError, EncodingError, EncodingError]
     for result, kind in zip(batch, kinds, strict=True):
@@ -396,29 +408,29 @@ def test_snapshots_do_not_change(engine: EngineName, tmp_path: Path) -> None:
     index.remove(["q1"])
     index.register([Query("q4", "//*")])
     index.compact()
-    assert [list(result.query_ids) for result in matcher.match_batch(MESSAGES)] == EXPECTED
+    assert [list(result.query_ids) for result in matcher.match(MESSAGES)] == EXPECTED
     assert len(frozen) == 3
     assert frozen.version == version != index.freeze().version
     frozen.save(tmp_path / "a")
     frozen.save(str(tmp_path / "a"))
     opened = made_by(engine, Snapshot.open, str(tmp_path / "a"))
     assert opened.version == version
-    assert [list(result.query_ids) for result in opened.matcher().match_batch(MESSAGES)] == EXPECTED
+    assert [list(result.query_ids) for result in opened.matcher().match(MESSAGES)] == EXPECTED
 
 
 @engines
 def test_a_live_matcher_sees_changes_from_the_next_batch_on(engine: EngineName) -> None:
     index = made_by(engine, QueryIndex)
     matcher = index.matcher()
-    assert list(matcher.match_batch([b"<a/>"])[0].query_ids) == []
+    assert list(matcher.match([b"<a/>"])[0].query_ids) == []
     index.register([Query("q1", "/a")])
-    assert list(matcher.match_batch([b"<a/>"])[0].query_ids) == ["q1"]
+    assert list(matcher.match([b"<a/>"])[0].query_ids) == ["q1"]
     index.register([Query("q0", "/*")])
-    assert list(matcher.match_batch([b"<a/>"])[0].query_ids) == ["q0", "q1"]
+    assert list(matcher.match([b"<a/>"])[0].query_ids) == ["q0", "q1"]
     index.remove(["q1"])
-    assert list(matcher.match_batch([b"<a/>"])[0].query_ids) == ["q0"]
+    assert list(matcher.match([b"<a/>"])[0].query_ids) == ["q0"]
     index.register([Query("q1", "/b")])
-    assert list(matcher.match_batch([b"<a/>"])[0].query_ids) == ["q0"]
+    assert list(matcher.match([b"<a/>"])[0].query_ids) == ["q0"]
 
 
 @engines
@@ -432,7 +444,7 @@ def test_one_matcher_in_many_threads(engine: EngineName) -> None:
     def match() -> None:
         try:
             while not stop.is_set():
-                for result, expected in zip(matcher.match_batch(MESSAGES), EXPECTED, strict=True):
+                for result, expected in zip(matcher.match(MESSAGES), EXPECTED, strict=True):
                     assert [q for q in result.query_ids if not q.startswith("x")] == expected
         except BaseException as failure:
             failures.append(failure)

@@ -46,7 +46,7 @@ def index_of(engine: EngineName) -> QueryIndex:
 
 @kernel_engines
 def test_a_pair_over_budget_has_a_verdict_and_the_rest_is_answered(engine: EngineName) -> None:
-    batch = index_of(engine).matcher().match_batch([FEW, MANY, b"<order>", None, NONE])
+    batch = index_of(engine).matcher().match([FEW, MANY, b"<order>", None, NONE])
     rest = ["either", "plain", "union"]
     assert [list(result.query_ids) for result in batch] == [rest, rest, [], [], []]
     assert [list(result.verdicts) for result in batch] == [[], ["heavy", "heavy too"], [], [], []]
@@ -68,7 +68,7 @@ def test_a_pair_over_budget_has_a_verdict_and_the_rest_is_answered(engine: Engin
 
 @engines
 def test_a_larger_budget_decides(engine: EngineName) -> None:
-    batch = index_of(engine).freeze().matcher(limits=Limits()).match_batch([MANY, FEW])
+    batch = index_of(engine).freeze().matcher(limits=Limits()).match([MANY, FEW])
     assert [list(result.verdicts) for result in batch] == [[], []]
     assert [("heavy" in result.query_ids) for result in batch] == [True, False]
     assert batch.stats.verdicts == 0
@@ -78,8 +78,8 @@ def test_a_larger_budget_decides(engine: EngineName) -> None:
 def test_verdicts_do_not_depend_on_what_is_asked_beside(engine: EngineName) -> None:
     """Steps are counted, never timed: the same pair has the same verdict in any batch."""
     matcher = index_of(engine).freeze().matcher()
-    alone = [matcher.match_batch([message])[0] for message in (FEW, MANY, NONE)]
-    batch = matcher.match_batch([FEW, MANY, NONE] * 50)
+    alone = [matcher.match([message])[0] for message in (FEW, MANY, NONE)]
+    batch = matcher.match([FEW, MANY, NONE] * 50)
     for position, result in enumerate(batch):
         assert list(result.verdicts) == list(alone[position % 3].verdicts)
         assert list(result.query_ids) == list(alone[position % 3].query_ids)
@@ -105,10 +105,10 @@ def test_verdicts_do_not_depend_on_the_messages_before(engine: EngineName, seed:
     batch = [
         in_some_encoding(generator, random_message(generator, alphabet, shape)) for _ in range(12)
     ]
-    together = snapshot.matcher(threads=1).match_batch(batch)
+    together = snapshot.matcher(threads=1).match(batch)
     verdicts = 0
     for message, result in zip(batch, together, strict=True):
-        [alone] = snapshot.matcher(threads=1).match_batch([message])
+        [alone] = snapshot.matcher(threads=1).match([message])
         assert list(result.verdicts) == list(alone.verdicts), message
         assert list(result.query_ids) == list(alone.query_ids), message
         verdicts += len(alone.verdicts)
@@ -121,7 +121,7 @@ def test_verdicts_as_a_table(engine: EngineName, is_chunked: bool) -> None:
     snapshot = index_of(engine).freeze()
     messages = [NONE, MANY, FEW, MANY]
     array = pa.chunked_array([messages[:2], messages[2:]]) if is_chunked else pa.array(messages)
-    found = snapshot.matcher().match_arrow(array)
+    found = snapshot.matcher().match(array)
     assert found.verdicts.schema == VERDICTS_SCHEMA
     rows = found.verdicts.to_pylist()
     heavy = sorted(list(snapshot.query_ids).index(name) for name in ("heavy", "heavy too"))
@@ -135,7 +135,7 @@ def test_verdicts_as_a_table(engine: EngineName, is_chunked: bool) -> None:
 
 @engines
 def test_no_verdicts_is_an_empty_table(engine: EngineName) -> None:
-    found = index_of(engine).matcher().match_arrow(pa.array([FEW, NONE], pa.binary()))
+    found = index_of(engine).matcher().match(pa.array([FEW, NONE], pa.binary()))
     assert found.verdicts.num_rows == 0
     assert found.verdicts.schema == VERDICTS_SCHEMA
 
@@ -146,16 +146,16 @@ def test_a_removed_query_has_no_verdict(engine: EngineName) -> None:
     matcher = index.matcher()
     index.freeze()
     index.register([Query("heavy late", HEAVY)])
-    assert list(matcher.match_batch([MANY])[0].verdicts) == ["heavy", "heavy late", "heavy too"]
+    assert list(matcher.match([MANY])[0].verdicts) == ["heavy", "heavy late", "heavy too"]
     index.remove(["heavy", "heavy late"])
-    assert list(matcher.match_batch([MANY])[0].verdicts) == ["heavy too"]
+    assert list(matcher.match([MANY])[0].verdicts) == ["heavy too"]
     index.compact()
-    assert list(matcher.match_batch([MANY])[0].verdicts) == ["heavy too"]
+    assert list(matcher.match([MANY])[0].verdicts) == ["heavy too"]
 
 
 @engines
 def test_verdicts_travel_between_processes(engine: EngineName) -> None:
-    verdict = index_of(engine).matcher().match_batch([MANY])[0].verdicts["heavy"]
+    verdict = index_of(engine).matcher().match([MANY])[0].verdicts["heavy"]
     again = pickle.loads(pickle.dumps(verdict))
     assert (type(again), again.code, again.params) == (type(verdict), verdict.code, verdict.params)
 
@@ -182,7 +182,7 @@ def test_a_snapshot_of_the_other_engine_has_the_same_verdicts(tmp_path: Path) ->
         path = tmp_path / writer
         index_of(writer).freeze().save(path)
         matcher = Snapshot.open(path).matcher(limits=Limits(evaluation_steps_max=STEPS_MAX))
-        batch = matcher.match_batch([FEW, MANY])
+        batch = matcher.match([FEW, MANY])
         assert [list(result.verdicts) for result in batch] == [[], ["heavy", "heavy too"]]
         assert list(batch[0].query_ids) == ["either", "plain", "union"]
 
@@ -204,7 +204,7 @@ def test_what_a_message_has_no_steps_left_for_is_named(engine: EngineName) -> No
     limits = Limits(message_steps_max=STEPS_MAX)
     index = made_by(engine, QueryIndex, limits=limits)
     index.register(QUERIES)
-    batch = index.matcher().match_batch([FEW, MANY, NONE])
+    batch = index.matcher().match([FEW, MANY, NONE])
     assert [list(result.query_ids) for result in batch][1:] == [["either", "plain", "union"], []]
     assert not batch[0].verdicts
     verdicts = batch[1].verdicts
@@ -215,7 +215,7 @@ def test_what_a_message_has_no_steps_left_for_is_named(engine: EngineName) -> No
         "maximum": STEPS_MAX,
         "id": "heavy",
     }
-    rows = index.matcher().match_arrow(pa.array([FEW, MANY, NONE])).verdicts.to_pylist()
+    rows = index.matcher().match(pa.array([FEW, MANY, NONE])).verdicts.to_pylist()
     assert {(row["row"], row["code"]) for row in rows} == {(1, "limit.message_steps")}
     assert all("message_steps_max" in row["message"] for row in rows)
 
@@ -228,12 +228,12 @@ def test_conditions_are_decided_or_named(engine: EngineName, steps_max: int) -> 
     messages = [chains(1), chains(10), chains(40), b"<r><a/></r>"]
     index = made_by(engine, QueryIndex)
     index.register([*RECURSIVE, Query("bare", "//b")])
-    known = [set(result.query_ids) for result in index.matcher().match_batch(messages)]
+    known = [set(result.query_ids) for result in index.matcher().match(messages)]
     assert known[1] == {"bare", "q4", "q7", "q10", "q13", "q16", "q19"}
     limits = Limits(message_steps_max=steps_max)
     snapshot = index.freeze()
-    alone = [snapshot.matcher(limits=limits).match_batch([each])[0] for each in messages]
-    together = snapshot.matcher(limits=limits, threads=2).match_batch(messages * 3)
+    alone = [snapshot.matcher(limits=limits).match([each])[0] for each in messages]
+    together = snapshot.matcher(limits=limits, threads=2).match(messages * 3)
     for place, result in enumerate(together):
         found, undecided = set(result.query_ids), set(result.verdicts)
         assert found <= known[place % 4] <= found | undecided
@@ -260,7 +260,7 @@ def test_steps_grow_with_the_message_and_not_with_its_square(engine: EngineName)
     limits = Limits(depth_max=100_000)
 
     def steps(*shape: int) -> int:
-        return index.freeze().matcher(limits=limits).match_batch([chains(*shape)]).stats.steps
+        return index.freeze().matcher(limits=limits).match([chains(*shape)]).stats.steps
 
     assert 3.6 < steps(400) / steps(100) < 4.4
     assert 2.8 < steps(30, 6_000) / steps(30, 2_000) < 3.2

@@ -34,24 +34,22 @@ def test_few_messages_match_as_many_do(engine: str) -> None:
         texts += ["count(//*[count(.//*) > 1]) > 1"]
         index.register([Query(str(number), text) for number, text in enumerate(texts)])
         matcher, messages = index.matcher(threads=1), messages_of(chosen)
-        few = matcher.match_few(messages)
-        many = matcher.match_arrow(pa.array(messages, pa.binary()))
-        assert few.numbers == many.matches.to_pylist()
-        errors = {row: error.to_dict() for row, error in few.refusals}
-        assert [errors.get(row) for row in range(len(messages))] == many.errors.to_pylist()
-        pairs = [(row, number) for row, number, _ in few.over_budget]
-        assert pairs == list(
-            zip(
-                many.verdicts["row"].to_pylist(),
-                many.verdicts["query_number"].to_pylist(),
-                strict=True,
-            )
-        )
-        found += sum(map(len, few.numbers))
-        undecided += len(pairs)
+        few = matcher.match(messages)
+        many = matcher.match(pa.array(messages, pa.binary()))
+        one_by_one = list(map(matcher.match, messages))
+        for answer in (one_by_one, few, many):
+            numbers = [list(result.query_numbers) for result in answer]
+            assert numbers == few.matches.to_pylist() == list(many.lists())
+            errors = [result.error and result.error.to_dict() for result in answer]
+            assert errors == few.errors.to_pylist() == many.errors.to_pylist()
+            names = [sorted(result.verdicts) for result in answer]
+            assert names == [sorted(result.verdicts) for result in many]
+        assert few.verdicts == many.verdicts
+        found += sum(map(len, few.lists()))
+        undecided += len(few.verdicts)
     assert found > 20
     assert undecided > 5
-    assert matcher.match_few([]).numbers == []
+    assert list(matcher.match([]).lists()) == []
 
 
 @broker_engines

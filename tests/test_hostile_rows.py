@@ -87,7 +87,7 @@ def random_queries(random: Random, count: int) -> list[Query]:
 def answers(matcher: Any, messages: Sequence[Any]) -> list[tuple[list[str], str | None]]:
     return [
         (list(result.query_ids), None if result.error is None else result.error.code)
-        for result in matcher.match_batch(messages)
+        for result in matcher.match(messages)
     ]
 
 
@@ -233,7 +233,7 @@ def test_messages(engine: EngineName, seed: int, kind: str) -> None:
     matchers = (index.matcher(), index.freeze().matcher(), index.matcher(threads=3))
     for matcher in matchers:
         expected = answers(matcher, [rows[place] for place in fine])
-        batch = matcher.match_batch(rows)
+        batch = matcher.match(rows)
         check_errors(
             {place: result.error for place, result in enumerate(batch) if result.error},
             bad,
@@ -301,7 +301,7 @@ def test_engines_say_the_same() -> None:
         texts, _ = mixed(random, ["<a/>"] * 20, surrogate_text, count=40)
         index, broker = made_by(engine, QueryIndex), made_by(engine, Broker, threads=1)
         report = index.register(queries)
-        results = index.matcher().match_batch(texts)
+        results = index.matcher().match(texts)
         served = broker.process_batch(texts)
         assert [str(result.error) for result in results if result.error] == [
             str(served.deliveries(row).error) for row in served.errors.column("row").to_pylist()

@@ -52,15 +52,15 @@ PROGRAMS: Final = {
 index = QueryIndex(limits=limits)
 assert not index.register([Query("q", hostile)]).rejected
 matcher = index.freeze().matcher(threads=1)
-interrupted(lambda: matcher.match_batch([costly]))
-print(list(matcher.match_batch([few])[0].query_ids))
+interrupted(lambda: matcher.match([costly]))
+print(list(matcher.match([few])[0].query_ids))
 """,
     "messages on several threads": """
 index = QueryIndex(limits=limits)
 assert not index.register([Query("q", hostile)]).rejected
 matcher = index.matcher(threads=2)
-interrupted(lambda: matcher.match_batch([costly] * 2 + [b"<a>" + b"x" * 2_000_000 + b"</a>"]))
-print(list(matcher.match_batch([few])[0].query_ids))
+interrupted(lambda: matcher.match([costly] * 2 + [b"<a>" + b"x" * 2_000_000 + b"</a>"]))
+print(list(matcher.match([few])[0].query_ids))
 """,
     "a delivery": """
 broker = Broker(limits=limits)
@@ -99,12 +99,12 @@ def test_other_threads_go_on_while_a_call_waits_for_a_freeze() -> None:
     """
     index = native.Index("{}")
     count = 20_000
-    index.register([(f"q{n}", f"/a/b//c{n % 1_000}", None) for n in range(count)], {})
+    index.register([(f"q{n}", f"/a/b//c{n % 1_000}", None, None) for n in range(count)], {})
     added = iter(range(10**9))
 
     def replace() -> None:
         name = f"added{next(added)}"
-        assert index.register([(name, "/x[last()]", None)], {}) == []
+        assert index.register([(name, "/x[last()]", None, None)], {}) == []
         index.remove([name])
 
     calls: dict[str, Callable[[], object]] = {
@@ -122,7 +122,7 @@ def test_other_threads_go_on_while_a_call_waits_for_a_freeze() -> None:
         for number in range(10**9):
             if is_over.is_set():
                 break
-            index.register([(f"frozen{number}", "/y", None)], {})
+            index.register([(f"frozen{number}", "/y", None, None)], {})
             index.freeze()
 
     def look() -> None:

@@ -414,7 +414,7 @@ def assert_answered_alike(same: Sequence[tuple[str, str]], messages: Sequence[by
         for side, text in zip("ab", pair, strict=True)
     ]
     refused = {name.split()[0] for name in index.register(rows).rejected}
-    for result in index.matcher().match_batch(messages):
+    for result in index.matcher().match(messages):
         found = {name for name in result.query_ids if name.split()[0] not in refused}
         undecided = {name.split()[0] for name in result.verdicts}
         for at in range(len(same)):
@@ -455,7 +455,7 @@ def test_findings_are_true_of_all_of_xpath(seed: int) -> None:
     queries = [Query(str(at), random_expression(generator)) for at in range(80)]
     index = made_by("reference", QueryIndex)
     assert not index.register(queries).rejected
-    satisfied = [set(result.query_ids) for result in index.matcher().match_batch(batch)]
+    satisfied = [set(result.query_ids) for result in index.matcher().match(batch)]
     for finding in lint(queries).findings:
         for ids in satisfied:
             is_match, related = finding.query_id in ids, [str(at) in ids for at in finding.related]

@@ -38,7 +38,7 @@ def test_engines_follow_xpath(engine: EngineName, name: str) -> None:
         assert isinstance(report.rejected["q"], QuerySyntaxError)
         return
     assert not report.rejected
-    (result,) = index.matcher().match_batch([difference.message])
+    (result,) = index.matcher().match([difference.message])
     assert (list(result.query_ids) == ["q"]) is difference.by_xpath
 
 

@@ -88,7 +88,7 @@ def unpacked(version: str, kind: str, folder: Path) -> Path:
 def test_a_snapshot_of_queries_answers_as_it_did(version: str, tmp_path: Path) -> None:
     snapshot = Snapshot.open(unpacked(version, "queries", tmp_path) / "queries.snapshot")
     matcher: Matcher = snapshot.matcher()
-    found = [sorted(each.query_ids) for each in matcher.match_batch([DEAR, CHEAP])]
+    found = [sorted(each.query_ids) for each in matcher.match([DEAR, CHEAP])]
     assert found == [["all", "dear", "urgent"], ["all"]]
     assert snapshot.query("dear").text == "/order[total > 100]"
 
@@ -107,7 +107,7 @@ def test_a_snapshot_of_subscriptions_answers_as_it_did(version: str, tmp_path: P
 
 @pytest.mark.parametrize(
     ("kind", "open_it", "found", "expected"),
-    [("queries", Snapshot.open, 2, 3), ("subscriptions", SubscriptionSnapshot.open, 1, 4)],
+    [("queries", Snapshot.open, 2, 3), ("subscriptions", SubscriptionSnapshot.open, 1, 5)],
 )
 def test_a_snapshot_of_a_format_that_ended_is_refused_by_name(
     kind: str, open_it: Callable[[Path], object], found: int, expected: int, tmp_path: Path

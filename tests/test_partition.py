@@ -96,7 +96,7 @@ def whole_answers(
 ) -> list[list[str]]:
     index = made_by(engine, QueryIndex)
     index.register(queries)
-    return [list(result.query_ids) for result in index.matcher(threads=1).match_batch(messages)]
+    return [list(result.query_ids) for result in index.matcher(threads=1).match(messages)]
 
 
 @engines
@@ -113,7 +113,7 @@ def test_partitions_give_the_answers_of_one_index(engine: EngineName, kind: str,
     index = PartitionedIndex(PLACEMENTS[kind](known, engine), engine=engine, threads=1)
     rejected = index.register(queries).rejected
     whole = whole_answers(engine, queries, messages)
-    found = index.match_batch(messages)
+    found = index.match(messages)
     assert found.query_ids == whole
     assert sorted(found.errors) == [8, 9]
     assert any(whole)
@@ -121,7 +121,7 @@ def test_partitions_give_the_answers_of_one_index(engine: EngineName, kind: str,
     gone = [query.id for query in queries[::3] if query.id not in rejected]
     index.remove(gone)
     left = [query for query in queries if query.id not in gone]
-    assert index.match_batch(pa.array(messages)).query_ids == whole_answers(engine, left, messages)
+    assert index.match(pa.array(messages)).query_ids == whole_answers(engine, left, messages)
     assert len(index) == len(left) - len(set(rejected) - set(gone))
 
 

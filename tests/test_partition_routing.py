@@ -71,7 +71,7 @@ def test_every_partition_of_a_satisfied_query_is_marked(engine: EngineName) -> N
         messages = messages_for(chosen, 24)
         whole = made_by(engine, QueryIndex)
         whole.register([Query(row.id, row.query) for row in rows])
-        expected = whole.matcher().match_batch(messages)
+        expected = whole.matcher().match(messages)
         budget = BUDGETS[seed % len(BUDGETS)]
         index = made_by(
             engine,
@@ -141,7 +141,7 @@ def test_a_path_that_is_not_decided_marks_its_partitions(engine: EngineName) -> 
     message = b"<r>" + b"<a x='7'><b/></a>" * 60 + b"</r>"
     whole = made_by(engine, QueryIndex, limits=limits)
     whole.register([Query(row.id, row.query) for row in rows])
-    result = whole.matcher().match_batch([message])[0]
+    result = whole.matcher().match([message])[0]
     wanted = {of[name] for name in (*result.query_ids, *result.verdicts)}
     assert 7 in wanted
     assert wanted <= set(index.marker().mark(pa.array([message])).partitions[0].as_py())
@@ -278,7 +278,7 @@ def test_routes_of_columns_reach_every_partition_of_a_satisfied_query(engine: En
         )
         messages = messages_for(chosen, 16)
         marks = index.marker().mark(messages)
-        for at, result in enumerate(whole.matcher().match_batch(messages)):
+        for at, result in enumerate(whole.matcher().match(messages)):
             assert {of[name] for name in result.query_ids} <= set(marks.partitions[at].as_py())
     assert checked > 150
 

@@ -235,7 +235,7 @@ def test_a_string_of_many_quotes(engine: EngineName) -> None:
     assert not index.register([Query("q", text)]).rejected
     messages = [f"<a x={quoteattr(each)}/>".encode() for each in (value, value[1:])]
     for matcher in (index.matcher(), index.freeze().matcher()):
-        assert [list(each.query_ids) for each in matcher.match_batch(messages)] == [["q"], []]
+        assert [list(each.query_ids) for each in matcher.match(messages)] == [["q"], []]
 
 
 @engines

@@ -32,7 +32,7 @@ from pathcast.customize.subscription_engines import SubscriptionEngines
 from pathcast.customize.subscription_rows import SubscriptionRows
 from pathcast.limits import Limits
 from pathcast.lint import CODES
-from pathcast.model import QueryWarning
+from pathcast.model import QueryLanguage, QueryWarning
 from pathcast.partition import HashPlacement
 from pathcast.query import compile_query, query_warnings
 from pathcast.query.condition_issues import query_issues
@@ -120,7 +120,7 @@ def test_nothing_is_analysed_before_warnings_are_read(monkeypatch: pytest.Monkey
     """Registration must not become slower by what nobody reads."""
     asked: list[str] = []
 
-    def recorded(query_id: str, text: str, _: Mapping[str, str]) -> tuple[QueryWarning, ...]:
+    def recorded(query_id: str, text: str, *_: object) -> tuple[QueryWarning, ...]:
         asked.append(text)
         return warnings_of(query_id, text, {})
 
@@ -231,7 +231,7 @@ def test_no_message_satisfies_what_is_called_hopeless(seed: int) -> None:
     report = index.register([Query(str(at), text) for at, text in enumerate(texts)])
     hopeless = {each.query_id for each in report.warnings if each.is_hopeless}
     assert len(hopeless) > 10
-    for result in index.matcher().match_batch(messages):
+    for result in index.matcher().match(messages):
         assert not hopeless & set(result.query_ids)
     trees = [lxml_tree(message) for message in messages]
     for name in sorted(hopeless):
@@ -252,17 +252,24 @@ COMPARED: Mapping[str, Callable[[str, str], bool]] = {
 OPERANDS = ("@day", "value-date", ".", "*", "string(@day)", "number(value-date)")
 
 
-def recommended(text: str) -> list[str]:
+def recommended(text: str) -> list[tuple[str, QueryLanguage]]:
     """The queries that the warning of `//order[...]` says to write: XPath, if any, then XQuery."""
     [warning] = warnings_of("q", text, {})
     assert warning.fix is not None
     condition = text[text.index("[") + 1 : text.rindex("]")]
-    return [text.replace(condition, written) for written in re.findall(r"`([^`]+)`", warning.fix)]
+    found = re.findall(r"`([^`]+)`( with language=\"xquery\")?", warning.fix)
+    return [
+        (text.replace(condition, written), "xquery" if is_xquery else "xpath1")
+        for written, is_xquery in found
+    ]
 
 
-def satisfies(engine: EngineName, query: str, message: str) -> bool:
+def satisfies(
+    engine: EngineName, query: str, message: str, language: QueryLanguage | None = None
+) -> bool:
     broker = made_by(engine, Broker)
-    assert broker.subscribe([Subscription("q", "ann", query, "ids")]).accepted == 1
+    row = Subscription("q", "ann", query, "ids", language=language)
+    assert broker.subscribe([row]).accepted == 1
     return bool(list(broker.publish(message.encode())))
 
 
@@ -283,25 +290,26 @@ def test_what_is_recommended_for_an_order_of_text_works(
     for sign, holds in COMPARED.items():
         queries = recommended(f"//order[{operand} {sign} '{wanted}']")
         assert len(queries) == (1 if wanted == "b" else 2)
-        for query in queries:
-            assert not warnings_of("q", query, {})
+        for query, language in queries:
+            assert not warnings_of("q", query, {}, language)
             for value in values:
                 if "T" in wanted and "T" not in value and "translate" in query:
                     continue  # the digits of a day are no time of it
                 message = f"<order day='{value}'><value-date>{value}</value-date></order>"
-                assert satisfies(engine, query, message) == holds(value, wanted), (query, value)
+                found = satisfies(engine, query, message, language)
+                assert found == holds(value, wanted), (query, value)
 
 
 @broker_engines
 def test_each_of_several_dates_is_compared(engine: EngineName) -> None:
     message = "<order><day>2025-01-01</day><day>2026-07-01</day></order>"
-    for query in recommended("//order[day >= '2026-06-01']"):
-        assert satisfies(engine, query, message), query
+    for query, language in recommended("//order[day >= '2026-06-01']"):
+        assert satisfies(engine, query, message, language), query
 
 
 @broker_engines
 def test_a_date_is_compared_with_the_days_of_times(engine: EngineName) -> None:
-    [in_xpath, _] = recommended("//order[day >= '2026-06-01']")
+    [(in_xpath, _), _] = recommended("//order[day >= '2026-06-01']")
     assert satisfies(engine, in_xpath, "<order><day>2026-06-01T10:30:00.5+02:00</day></order>")
     index = made_by(engine, QueryIndex)
     assert index.register([Query("q", in_xpath)]).accepted == 1

@@ -246,10 +246,10 @@ def test_entries_hold_before_the_steps_and_between_them() -> None:
             index.register([Query(f"after{number}", entry)])
             index.register([Query(f"before{number}", before_steps(entry, steps))])
         matcher = index.matcher(threads=1)
-        after = matcher.match_batch(whole_ones(steps, messages))
+        after = matcher.match(whole_ones(steps, messages))
         for done in range(len(steps) + 1):
             now = whole_ones(steps[:done], messages)
-            for whole, early, last in zip(now, matcher.match_batch(now), after, strict=True):
+            for whole, early, last in zip(now, matcher.match(now), after, strict=True):
                 wanted = {each for each in last.query_ids if each.startswith("after")}
                 given = {each.replace("after", "before") for each in wanted}
                 assert given <= set(early.query_ids), (text, whole)

@@ -51,7 +51,7 @@ def united(
     index = made_by(engine, QueryIndex)
     assert not index.register([Query(path, path) for path in paths]).rejected
     found: list[list[int] | None] = []
-    for message, result in zip(messages, index.matcher().match_batch(messages), strict=True):
+    for message, result in zip(messages, index.matcher().match(messages), strict=True):
         held, reached = set(result.query_ids), 0
         for entry in entries:
             if held.issuperset(entry.paths):

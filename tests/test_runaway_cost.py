@@ -106,7 +106,7 @@ def answers(candidate: Candidate, message: bytes, engine: EngineName) -> tuple[l
     index = made_by(engine, QueryIndex)
     report = index.register(candidate.standing(4))
     asked = index if candidate.way == "live" else index.freeze()
-    [result] = asked.matcher(threads=1).match_batch([message])
+    [result] = asked.matcher(threads=1).match([message])
     assert result.error is None
     return sorted(report.rejected), sorted(result.verdicts), sorted(result.query_ids)
 

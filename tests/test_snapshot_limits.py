@@ -57,7 +57,7 @@ def broker_answer(matcher: Any, messages: list[bytes]) -> Answer:
 def query_answer(matcher: Any, messages: list[bytes]) -> Answer:
     """Matches, verdicts and refusals, likewise."""
     rows: Answer = []
-    for place, result in enumerate(matcher.match_batch(messages)):
+    for place, result in enumerate(matcher.match(messages)):
         error = str(result.error) if result.error is not None else None
         verdicts = sorted((name, str(fault)) for name, fault in result.verdicts.items())
         rows.append((place, sorted(result.query_ids), error, verdicts))

@@ -73,7 +73,7 @@ def test_workers_give_the_answer_of_one_process(engine: EngineName) -> None:
         message = case.message()
         scheme = chunking.scheme()
         cut = cut_plainly(scheme, message)
-        expected = tuple(index.matcher(threads=1).match_batch([message])[0].query_ids)
+        expected = tuple(index.matcher(threads=1).match([message])[0].query_ids)
         for workers in (InProcess(), Pickling()):
             answer = made_by(engine, evaluate_chunks, workers, scheme, message, cut)
             assert answer.query_ids == expected
@@ -90,7 +90,7 @@ def test_executors_of_a_session_give_it_too(spark: SparkSession) -> None:
     for number in index.freeze().query_ids:
         chunking.register(number, queries[int(number)], case.namespaces)
     message, scheme = case.message(), chunking.scheme()
-    expected = tuple(index.matcher(threads=1).match_batch([message])[0].query_ids)
+    expected = tuple(index.matcher(threads=1).match([message])[0].query_ids)
     answer = made_by(
         "reference",
         evaluate_chunks,

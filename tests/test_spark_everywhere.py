@@ -107,7 +107,7 @@ class World:
                 found["dead_letters"][message_id, deliveries.error.code] += 1
                 continue
             if ids:  # without a filter query there are no matches, empty ones neither
-                (result,) = matcher.match_batch([content])
+                (result,) = matcher.match([content])
                 found["matches"][message_id, tuple(sorted(result.query_ids))] += 1
             for one in deliveries:
                 fragment = None if one.fragment is None else bytes(one.fragment)

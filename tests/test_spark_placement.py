@@ -375,7 +375,7 @@ def test_every_delivery_is_one_that_a_process_of_its_own_makes(tmp_path: Path) -
     takers: dict[str, list[str]] = {}
     for row in rows:
         takers.setdefault(row["query_id"], []).append(row["subscriber"])
-    results = index.matcher().match_batch(messages)
+    results = index.matcher().match(messages)
     for at, result in enumerate(results):
         name = f"{at}.xml"
         if result.error is None:

@@ -168,7 +168,7 @@ def test_generations_of_a_changing_file_are_those_of_a_new_book(
             with taken.generation.files(place) as files:
                 assert files.notices is not None
                 opened = made_by(engine, Snapshot.open, files.notices)
-            (result,) = opened.matcher().match_batch([message])
+            (result,) = opened.matcher().match([message])
             found.append(list(result.query_ids))
         assert found[0] == found[1]
 

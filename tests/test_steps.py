@@ -185,7 +185,7 @@ def test_paths_of_a_population_are_of_messages_as_they_come(engine: EngineName) 
         index.register([Query(path, path) for path in paths])
         for message in messages_of(rng, 3):
             if len(bound.publish(message)):
-                assert index.matcher(threads=1).match_batch([message])[0].query_ids, asked
+                assert index.matcher(threads=1).match([message])[0].query_ids, asked
                 held += 1
     assert held > 5
 

@@ -43,7 +43,7 @@ def test_engine(engine: EngineName, section: dict[str, Any]) -> None:
     assert not report.rejected, {text: str(error) for text, error in report.rejected.items()}
     message = section["message"].encode()
     for matcher in (index.matcher(threads=1), index.freeze().matcher(threads=1)):
-        (result,) = matcher.match_batch([message])
+        (result,) = matcher.match([message])
         assert result.error is None
         assert not result.verdicts
         assert_same_matches(result.query_ids, section["holds"], engine, "the table")

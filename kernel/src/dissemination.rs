@@ -8,6 +8,7 @@ use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_pyarrow::FromPyArrow;
 use pathcast_core::engine::plans::run::ENTRIES_MAX;
+use pathcast_core::language::choice::Language;
 use pathcast_core::registry::batch::Messages;
 use pathcast_core::registry::delivery::batch::{Answer, Pool};
 use pathcast_core::registry::delivery::dissemination as core;
@@ -36,13 +37,14 @@ pub struct Dissemination {
     message_result_bytes_max: usize,
 }
 
-/// Id, subscriber, text, what is delivered, namespaces.
+/// Id, subscriber, text, what is delivered, namespaces, language.
 type PySubscription<'py> = (
     Bound<'py, PyString>,
     Bound<'py, PyAny>,
     Bound<'py, PyString>,
     Bound<'py, PyString>,
     Option<Bound<'py, PyAny>>,
+    Option<Bound<'py, PyString>>,
 );
 
 /// (messages, subscriptions, results, fragments), the bytes of the fragments, refusals, verdicts,
@@ -118,7 +120,7 @@ impl Dissemination {
         enter(py, || self.subscriptions.state().number(id).is_some())
     }
 
-    /// Takes (id, subscriber, text, deliver, namespaces or None) and gives back the rows that were not
+    /// Takes (id, subscriber, text, deliver, namespaces or None, language or None) and gives back the rows that were not
     /// taken, each with whether its id is taken; if not, its text is refused.
     fn subscribe(
         &self,
@@ -136,7 +138,7 @@ impl Dissemination {
             let mut rows = Vec::with_capacity(end - start);
             for row in start..end {
                 let row: PySubscription<'_> = subscriptions.get_item(row)?.extract()?;
-                let (id, _, text, deliver, own) = row;
+                let (id, _, text, deliver, own, language) = row;
                 let scope = match own {
                     None => 0,
                     Some(own) => match scope_of.get(&(own.as_ptr() as usize)) {
@@ -151,7 +153,10 @@ impl Dissemination {
                     },
                 };
                 let deliver = deliver_of(deliver.to_str()?)?;
-                rows.push((id.to_str()?.to_owned(), text.to_str()?.to_owned(), deliver, scope));
+                let language = language.as_ref().map(|name| name.to_str()).transpose()?;
+                let language = language_of(language)?;
+                let (id, text) = (id.to_str()?.to_owned(), text.to_str()?.to_owned());
+                rows.push((id, text, language, deliver, scope));
             }
             let scopes = &scopes;
             refused.extend(enter_whole(py, || self.take(start, &rows, scopes)));
@@ -227,10 +232,10 @@ impl Dissemination {
     fn process_few<'py>(
         &self,
         py: Python<'py>,
-        messages: Vec<PyBackedBytes>,
+        messages: Vec<Option<PyBackedBytes>>,
         budgets: Option<Budgets>,
     ) -> PyResult<PyFew<'py>> {
-        let (answer, ids) = self.run(py, &Bodies(messages, budgets))?;
+        let (answer, ids) = self.run(py, &Bodies { bodies: messages, encoding: None, budgets })?;
         let mut names = Vec::with_capacity(answer.messages.len());
         ids.for_each(answer.subscriptions.iter().copied(), |id| {
             names.push(PyString::new(py, id).into_any());
@@ -280,14 +285,14 @@ impl Dissemination {
     fn take(
         &self,
         start: usize,
-        rows: &[(String, String, Deliver, usize)],
+        rows: &[(String, String, Option<Language>, Deliver, usize)],
         scopes: &[Scope],
     ) -> Vec<(usize, bool)> {
         self.subscriptions.change(|state| {
             let mut refused = Vec::new();
-            for (row, (id, text, deliver, scope)) in rows.iter().enumerate() {
-                let subscription = Subscription { id, text, deliver: *deliver };
-                if let Err(why) = state.subscribe(subscription, &scopes[*scope]) {
+            for (row, &(ref id, ref text, language, deliver, scope)) in rows.iter().enumerate() {
+                let subscription = Subscription { id, text, language, deliver };
+                if let Err(why) = state.subscribe(subscription, &scopes[scope]) {
                     refused.push((start + row, why == NotTaken::Duplicate));
                 }
             }
@@ -385,6 +390,13 @@ pub fn deliver_of(name: &str) -> PyResult<Deliver> {
         "ids" => Deliver::Ids,
         _ => return Err(PyValueError::new_err(format!("nothing is delivered as {name}"))),
     })
+}
+
+/// The language of a name; none of no name.
+pub fn language_of(name: Option<&str>) -> PyResult<Option<Language>> {
+    let Some(name) = name else { return Ok(None) };
+    let found = Language::named(name);
+    found.map(Some).ok_or_else(|| PyValueError::new_err(format!("no language is called {name}")))
 }
 
 /// The ids behind numbers of subscriptions.

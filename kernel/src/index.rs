@@ -53,7 +53,7 @@ impl Index {
         enter(py, || self.0.state().find(id, |_, _| ()).is_some())
     }
 
-    /// Registers (id, text, namespaces or None) and gives back the rows that were not taken, each with a refusal as
+    /// Registers (id, text, namespaces or None, language, which is not looked at) and gives back the rows that were not taken, each with a refusal as
     /// `read_query` raises it. Its code is "query.duplicate" where the id is taken, "kernel.bug" where the evaluator
     /// does not take an expression of the compiler.
     fn register<'py>(
@@ -71,10 +71,11 @@ impl Index {
             let mut chunk = Chunk::default();
             for row in start..end {
                 let query = queries.get_item(row)?;
-                let (id, text, own): (
+                let (id, text, own, _): (
                     Bound<'_, PyString>,
                     Bound<'_, PyString>,
                     Option<Bound<'_, PyAny>>,
+                    Bound<'_, PyAny>,
                 ) = query.extract()?;
                 let number = match own {
                     None => match numbers.get(&0) {

@@ -38,7 +38,7 @@ mod pathcast_kernel {
     #[pymodule_export]
     use super::index::{IdTable, Index, Snapshot, SnapshotError, read_queries};
     #[pymodule_export]
-    use super::matcher::Matcher;
+    use super::matcher::{Answer, Matcher};
     #[pymodule_export]
     use super::path_finder::PathFinder;
     #[pymodule_export]

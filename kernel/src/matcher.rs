@@ -6,7 +6,7 @@ use arrow_array::{
     Array, ArrayRef, BinaryArray, BooleanArray, Int64Array, LargeBinaryArray, ListArray,
     UInt32Array, make_array,
 };
-use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_pyarrow::{FromPyArrow, ToPyArrow};
 use arrow_schema::{DataType, Field};
@@ -14,15 +14,15 @@ use pathcast_core::engine::counters::Stats;
 use pathcast_core::engine::options::Options;
 use pathcast_core::engine::routing::RoutingTable;
 use pathcast_core::engine::verdicts::UsedUp;
-use pathcast_core::registry::batch::{Answer, MessageBudget, Messages, Pool};
+use pathcast_core::registry::batch::{self as core, MessageBudget, Messages, Pool};
 use pathcast_core::registry::index::{IdTable, Index};
 use pathcast_core::registry::snapshot::Snapshot;
 use pathcast_core::registry::target::{Target, View};
 use pathcast_core::xml::parser::Refusal;
-use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -56,73 +56,36 @@ pub struct Matcher {
 /// Row, code and parameters of a refusal.
 pub type PyRefusal<'py> = (usize, &'static str, Bound<'py, PyDict>);
 
-/// The numbers of each message, refusals, and (row, number, whether for the message's steps) of what is
-/// undecided.
-type PyFew<'py> = (Vec<Vec<u32>>, Vec<PyRefusal<'py>>, Vec<(usize, u32, bool)>);
-
-/// (matches, refusals, rows and numbers of what is undecided and whether for the message's steps, counters, ids)
-/// of a batch.
-type PyAnswer<'py> = (
-    Bound<'py, PyAny>,
-    Vec<PyRefusal<'py>>,
-    [Bound<'py, PyAny>; 3],
-    Bound<'py, PyDict>,
-    crate::index::IdTable,
-);
-
 #[pymethods]
 impl Matcher {
-    /// Matches a binary or large_binary array.
-    ///
-    /// Returns a list<uint32> array, (row, code, params) of each refusal, an int64 array of rows, a
-    /// uint32 array of query numbers and a boolean array for the pairs that are undecided (true: the
-    /// message has used up its steps, false: the query has), counters by name, and the ids behind the numbers.
-    #[pyo3(signature = (messages, encoding = None))]
-    fn match_arrow<'py>(
+    /// Matches a binary or large_binary array, or a list of bytes objects and None, where they lie.
+    #[pyo3(name = "match", signature = (messages, encoding = None))]
+    fn match_messages(
         &self,
-        py: Python<'py>,
-        messages: &Bound<'py, PyAny>,
+        py: Python<'_>,
+        messages: &Bound<'_, PyAny>,
         encoding: Option<String>,
-    ) -> PyResult<PyAnswer<'py>> {
+    ) -> PyResult<Answer> {
+        if messages.is_instance_of::<PyList>() {
+            let bodies: Vec<Option<PyBackedBytes>> = messages.extract()?;
+            let nulls = bodies.iter().any(Option::is_none);
+            let nulls = nulls.then(|| bodies.iter().map(Option::is_some).collect());
+            return self.run(py, &Bodies { bodies, encoding, budgets: None }, nulls);
+        }
         let array = make_array(ArrayData::from_pyarrow_bound(messages)?);
-        let batch = Column::new(&array, encoding)?;
-        let (answer, ids) = self.run(py, &batch)?;
-        let stats = counters_of(py, &answer.stats)?;
-        let refusals = refusals_of(py, &answer.refusals)?;
-        let undecided = &answer.undecided;
-        let rows = Int64Array::from_iter_values(undecided.iter().map(|pair| pair.0 as i64));
-        let numbers = UInt32Array::from_iter_values(undecided.iter().map(|pair| pair.1));
-        let bounds = undecided.iter().map(|pair| Some(pair.2 == UsedUp::Message));
-        let bounds: BooleanArray = bounds.collect();
-        let undecided =
-            [to_pyarrow(py, &rows)?, to_pyarrow(py, &numbers)?, to_pyarrow(py, &bounds)?];
-        let matches = to_pyarrow(py, &list_array(answer, &array, &self.pool)?)?;
-        Ok((matches, refusals, undecided, stats, crate::index::IdTable(ids)))
-    }
-
-    /// Matches bytes objects, of which there are so few that arrays would take longer than the messages.
-    fn match_few<'py>(
-        &self,
-        py: Python<'py>,
-        messages: Vec<PyBackedBytes>,
-    ) -> PyResult<PyFew<'py>> {
-        let (answer, _) = self.run(py, &Bodies(messages, None))?;
-        let starts = std::iter::once(0).chain(answer.ends.iter().copied());
-        let rows =
-            starts.zip(&answer.ends).map(|(start, &end)| answer.numbers[start..end].to_vec());
-        let rows = rows.collect();
-        let undecided = answer.undecided.iter();
-        let undecided = undecided.map(|&(row, number, by)| (row, number, by == UsedUp::Message));
-        let few = (rows, refusals_of(py, &answer.refusals)?, undecided.collect());
-        self.pool.give_buffer(answer.numbers);
-        Ok(few)
+        self.run(py, &Column::new(&array, encoding)?, array.nulls().cloned())
     }
 }
 
 impl Matcher {
-    /// Matches a batch.
-    fn run(&self, py: Python<'_>, batch: &impl Messages) -> PyResult<(Answer, IdTable)> {
-        enter_long(py, || match &self.source {
+    /// Matches a batch, of which some messages may be missing.
+    fn run(
+        &self,
+        py: Python<'_>,
+        batch: &impl Messages,
+        nulls: Option<NullBuffer>,
+    ) -> PyResult<Answer> {
+        let (found, ids) = enter_long(py, || match &self.source {
             Source::Snapshot(snapshot) => {
                 let ids = IdTable::of_snapshot(Arc::clone(snapshot));
                 Ok((self.pool.run(&self.source, batch)?, ids))
@@ -135,7 +98,10 @@ impl Matcher {
             }
             // Targets have no ids.
             Source::Routes(_) => Ok((self.pool.run(&self.source, batch)?, IdTable::default())),
-        })
+        })?;
+        let core::Answer { numbers, ends, refusals, undecided, stats } = found;
+        let numbers = Arc::new(Loan { numbers, pool: Arc::clone(&self.pool) });
+        Ok(Answer { numbers, ends, nulls, refusals, undecided, stats, ids })
     }
 
     /// A matcher; `limits` has the attributes of `pathcast.limits.Limits`.
@@ -235,24 +201,35 @@ impl Messages for Column<'_> {
     }
 }
 
-/// Messages that are bytes objects, where they lie, and their budgets.
-pub struct Bodies(pub Vec<PyBackedBytes>, pub Option<Budgets>);
+/// Messages that are bytes objects, where they lie; none in a gap.
+pub struct Bodies {
+    /// The messages.
+    pub bodies: Vec<Option<PyBackedBytes>>,
+    /// Encoding of all messages, where the caller knows it.
+    pub encoding: Option<String>,
+    /// A budget each.
+    pub budgets: Option<Budgets>,
+}
 
 impl Messages for Bodies {
     fn len(&self) -> usize {
-        self.0.len()
+        self.bodies.len()
     }
 
     fn get(&self, at: usize) -> Option<&[u8]> {
-        Some(&self.0[at])
+        self.bodies[at].as_deref()
     }
 
     fn bytes(&self) -> usize {
-        self.0.iter().map(|body| body.len()).sum()
+        self.bodies.iter().flatten().map(|body| body.len()).sum()
+    }
+
+    fn encoding(&self) -> Option<&str> {
+        self.encoding.as_deref()
     }
 
     fn budget(&self, at: usize) -> Option<MessageBudget> {
-        budget(&self.1, at)
+        budget(&self.budgets, at)
     }
 }
 
@@ -267,40 +244,113 @@ pub fn refusals_of<'py>(
         .collect()
 }
 
-fn list_array(answer: Answer, messages: &ArrayRef, pool: &Arc<Pool>) -> PyResult<ListArray> {
-    let total = answer.numbers.len();
-    if i32::try_from(total).is_err() {
-        return Err(PyOverflowError::new_err(format!(
-            "{total} matches do not fit one list array (2147483647); match fewer messages in a batch"
-        )));
-    }
-    let ends = answer.ends.iter().map(|&end| end as i32);
-    let offsets: ScalarBuffer<i32> = std::iter::once(0).chain(ends).collect();
-    let field = Arc::new(Field::new("item", DataType::UInt32, true));
-    let numbers = Recycled::buffer(answer.numbers, Arc::clone(pool));
-    let numbers = Arc::new(UInt32Array::new(ScalarBuffer::new(numbers, 0, total), None));
-    let nulls = messages.nulls().cloned();
-    Ok(ListArray::new(field, OffsetBuffer::new(offsets), numbers, nulls))
+/// What came of a batch. Nothing of it becomes a Python object before it is asked for.
+#[pyclass(frozen)]
+pub struct Answer {
+    numbers: Arc<Loan>,
+    ends: Vec<usize>,
+    nulls: Option<NullBuffer>,
+    refusals: Vec<(usize, Refusal)>,
+    undecided: Vec<(usize, u32, UsedUp)>,
+    stats: Stats,
+    ids: IdTable,
 }
 
-/// Numbers on loan to Arrow; they go back to the pool when the last array over them is dropped.
-struct Recycled {
+#[pymethods]
+impl Answer {
+    fn __len__(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// How many queries a message satisfies.
+    fn count(&self, row: usize) -> PyResult<usize> {
+        Ok(self.row(row)?.len())
+    }
+
+    /// The numbers of the queries that a message satisfies, ascending.
+    fn numbers(&self, row: usize) -> PyResult<Vec<u32>> {
+        Ok(self.row(row)?.to_vec())
+    }
+
+    /// The numbers of all messages as a list<uint32> array, null where a message is missing.
+    fn matches<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let total = self.numbers.numbers.len();
+        if i32::try_from(total).is_err() {
+            return Err(PyOverflowError::new_err(format!(
+                "{total} matches do not fit one list array (2147483647); match fewer messages in a batch"
+            )));
+        }
+        let ends = self.ends.iter().map(|&end| end as i32);
+        let offsets: ScalarBuffer<i32> = std::iter::once(0).chain(ends).collect();
+        let field = Arc::new(Field::new("item", DataType::UInt32, true));
+        let numbers = ScalarBuffer::new(Loan::buffer(&self.numbers), 0, total);
+        let numbers = Arc::new(UInt32Array::new(numbers, None));
+        let nulls = self.nulls.clone();
+        to_pyarrow(py, &ListArray::new(field, OffsetBuffer::new(offsets), numbers, nulls))
+    }
+
+    /// Row, code and parameters of each refusal.
+    fn refusals<'py>(&self, py: Python<'py>) -> PyResult<Vec<PyRefusal<'py>>> {
+        refusals_of(py, &self.refusals)
+    }
+
+    /// How many pairs of message and query are undecided.
+    #[getter]
+    fn undecided_count(&self) -> usize {
+        self.undecided.len()
+    }
+
+    /// The undecided pairs as an int64 array of rows, a uint32 array of query numbers and a boolean array (true: the
+    /// message has used up its steps, false: the query has).
+    fn undecided<'py>(&self, py: Python<'py>) -> PyResult<[Bound<'py, PyAny>; 3]> {
+        let pairs = &self.undecided;
+        let rows = Int64Array::from_iter_values(pairs.iter().map(|pair| pair.0 as i64));
+        let numbers = UInt32Array::from_iter_values(pairs.iter().map(|pair| pair.1));
+        let bounds = pairs.iter().map(|pair| Some(pair.2 == UsedUp::Message));
+        let bounds: BooleanArray = bounds.collect();
+        Ok([to_pyarrow(py, &rows)?, to_pyarrow(py, &numbers)?, to_pyarrow(py, &bounds)?])
+    }
+
+    /// Counters by name.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        counters_of(py, &self.stats)
+    }
+
+    /// The ids behind the numbers.
+    fn ids(&self) -> crate::index::IdTable {
+        crate::index::IdTable(self.ids.clone())
+    }
+}
+
+impl Answer {
+    fn row(&self, row: usize) -> PyResult<&[u32]> {
+        let &end = self
+            .ends
+            .get(row)
+            .ok_or_else(|| PyIndexError::new_err(format!("no message {row} in this answer")))?;
+        let start = if row == 0 { 0 } else { self.ends[row - 1] };
+        Ok(&self.numbers.numbers[start..end])
+    }
+}
+
+/// Numbers on loan; they go back to the pool when nobody reads them any more.
+struct Loan {
     numbers: Vec<u32>,
     pool: Arc<Pool>,
 }
 
-impl Recycled {
-    fn buffer(numbers: Vec<u32>, pool: Arc<Pool>) -> Buffer {
-        let bytes = numbers.len() * size_of::<u32>();
-        let start = NonNull::from(numbers.as_slice()).cast::<u8>();
-        let owner = Arc::new(Recycled { numbers, pool });
-        // SAFETY: the bytes are those of `numbers`, whose heap memory stays where it is while
-        // `owner` lives: nobody can reach the vector to change it before it is dropped.
-        unsafe { Buffer::from_custom_allocation(start, bytes, owner) }
+impl Loan {
+    /// The numbers as an Arrow buffer, where they lie.
+    fn buffer(loan: &Arc<Loan>) -> Buffer {
+        let bytes = loan.numbers.len() * size_of::<u32>();
+        let start = NonNull::from(loan.numbers.as_slice()).cast::<u8>();
+        // SAFETY: the bytes are those of `numbers`, whose heap memory stays where it is while the
+        // loan lives: nobody can reach the vector to change it before it is dropped.
+        unsafe { Buffer::from_custom_allocation(start, bytes, Arc::clone(loan) as Arc<_>) }
     }
 }
 
-impl Drop for Recycled {
+impl Drop for Loan {
     fn drop(&mut self) {
         self.pool.give_buffer(std::mem::take(&mut self.numbers));
     }

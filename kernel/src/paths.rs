@@ -244,6 +244,9 @@ impl Conjunction {
     }
 }
 
+/// What [`coverings`] gives.
+type PyCoverings = (Vec<(usize, usize)>, usize, usize);
+
 /// Pairs (number of a query, number of one that covers it), comparisons made, and pairs left out at most.
 ///
 /// A query is the paths of which one must be there, and whether they say all of it.
@@ -254,7 +257,7 @@ pub fn coverings(
     queries: Vec<(Vec<PyRef<'_, NormalPath>>, bool)>,
     comparisons_max: usize,
     candidates_max: usize,
-) -> PyResult<(Vec<(usize, usize)>, usize, usize)> {
+) -> PyResult<PyCoverings> {
     let queries = queries.iter().filter(|(paths, _)| !paths.is_empty());
     let queries: Vec<Alternatives> = queries
         .map(|(paths, is_exact)| Alternatives {

@@ -1,6 +1,6 @@
 //! The compiler of subscriptions, as Python sees it: text in, data out.
 
-use crate::dissemination::deliver_of;
+use crate::dissemination::{deliver_of, language_of};
 use crate::query::paths_of;
 use pathcast_core::language::choice::without_comments;
 use pathcast_core::language::compile::{CostClass, compile_gate, compile_query, cost_of_evaluated};
@@ -12,20 +12,25 @@ use pathcast_core::registry::snapshot::NamespaceMap;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// A subscription as (kind, way, cost, alternatives, conjunctions, expression, reasons); None if its text is refused.
+/// A subscription in the language that was chosen, or in that of its text, as (kind, way, cost, alternatives, conjunctions, expression, reasons); None if its text is refused.
 ///
 /// The way is "shared", "gated", "selecting" or "filtering", as `Dissemination.explain` tells it. A reason is
 /// (clause, offset in characters).
 #[pyfunction]
+#[pyo3(signature = (text, namespaces, deliver, language=None))]
 pub fn compile_subscription<'py>(
     py: Python<'py>,
     text: &str,
     namespaces: NamespaceMap,
     deliver: &str,
+    language: Option<&str>,
 ) -> PyResult<Option<Bound<'py, PyTuple>>> {
     let (scope, deliver) = (Scope::new(namespaces), deliver_of(deliver)?);
+    let language = language_of(language)?;
     let is_condition = deliver != Deliver::Fragment;
-    let Ok(query) = SubscriptionQuery::read(text, &scope, deliver) else { return Ok(None) };
+    let Ok(query) = SubscriptionQuery::read(text, language, &scope, deliver) else {
+        return Ok(None);
+    };
     let is_shared = query.is_shared(text, &scope, deliver);
     let condition;
     let (kind, own_way, compiled) = match &query {

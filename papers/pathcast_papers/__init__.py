@@ -14,7 +14,7 @@ Example:
     >>> from pathcast import Query, QueryIndex
     >>> index = answered(instead_of_the_kernel, QueryIndex)
     >>> report = index.register([Query("q1", "//b[. > 1]")])
-    >>> list(index.matcher().match_batch([b"<a><b>2</b></a>"])[0].query_ids)
+    >>> list(index.matcher().match([b"<a><b>2</b></a>"])[0].query_ids)
     ['q1']
 
 It uses one thread, keeps no cache, and its snapshots hold the queries without an automaton.

@@ -5,8 +5,8 @@ Example:
     >>> index = QueryIndex()
     >>> report = index.register([Query("q1", "/order[total > 100]//item[@sku='a1']")])
     >>> message = b"<order><total>120</total><item sku='a1'/></order>"
-    >>> [list(result.query_ids) for result in index.matcher().match_batch([message])]
-    [['q1']]
+    >>> list(index.matcher().match(message).query_ids)
+    ['q1']
 
 The native kernel answers. `PATHCAST_ENGINE=nfa` has its plain NFA answer, for debugging.
 """
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         SubscriptionSnapshot,
     )
     from pathcast.engine import (
-        ArrowBatch,
         BatchResult,
         Explanation,
         Matcher,
@@ -33,7 +32,43 @@ if TYPE_CHECKING:
         QueryIndex,
         Snapshot,
     )
-    from pathcast.errors import PathcastError
+    from pathcast.errors import (
+        ConfigError,
+        ConstructionError,
+        DiskError,
+        DtdRefusedError,
+        DuplicateQueryError,
+        EncodingError,
+        EvaluationBudgetError,
+        ExplanationBugError,
+        FrameError,
+        IllFormedMessageError,
+        JavaMissingError,
+        KernelBugError,
+        KernelMissingError,
+        LimitExceededError,
+        MessageBudgetError,
+        MessageError,
+        MissingDependencyError,
+        NotPicklableError,
+        PathcastError,
+        PeerError,
+        PeerRefusedError,
+        PublicationError,
+        QuerySyntaxError,
+        RegistrationError,
+        ResultLimitError,
+        SchemaError,
+        SnapshotFormatError,
+        SourceError,
+        SparkLostError,
+        StoreError,
+        UnavailableError,
+        UnknownQueryError,
+        UnreadableMessageError,
+        UnsupportedQueryError,
+        UnusableRowError,
+    )
     from pathcast.limits import Limits
     from pathcast.model import (
         BatchStats,
@@ -46,28 +81,61 @@ if TYPE_CHECKING:
     from pathcast.query import CompiledQuery, CostClass
 
 __all__ = [
-    "ArrowBatch",
     "BatchResult",
     "BatchStats",
     "Broker",
     "CompiledQuery",
+    "ConfigError",
+    "ConstructionError",
     "CostClass",
     "Deliveries",
     "Delivery",
     "DeliveryBatch",
+    "DiskError",
+    "DtdRefusedError",
+    "DuplicateQueryError",
+    "EncodingError",
+    "EvaluationBudgetError",
     "Explanation",
+    "ExplanationBugError",
+    "FrameError",
+    "IllFormedMessageError",
+    "JavaMissingError",
+    "KernelBugError",
+    "KernelMissingError",
+    "LimitExceededError",
     "Limits",
     "MatchResult",
     "Matcher",
+    "MessageBudgetError",
+    "MessageError",
+    "MissingDependencyError",
+    "NotPicklableError",
     "PathcastError",
+    "PeerError",
+    "PeerRefusedError",
+    "PublicationError",
     "Query",
     "QueryIndex",
+    "QuerySyntaxError",
     "QueryWarning",
     "RegisterReport",
+    "RegistrationError",
+    "ResultLimitError",
+    "SchemaError",
     "Snapshot",
+    "SnapshotFormatError",
+    "SourceError",
+    "SparkLostError",
+    "StoreError",
     "Subscription",
     "SubscriptionPlan",
     "SubscriptionSnapshot",
+    "UnavailableError",
+    "UnknownQueryError",
+    "UnreadableMessageError",
+    "UnsupportedQueryError",
+    "UnusableRowError",
 ]
 
 _ROOMS = {
@@ -79,7 +147,6 @@ _ROOMS = {
         "SubscriptionSnapshot",
     ),
     "pathcast.engine": (
-        "ArrowBatch",
         "BatchResult",
         "Explanation",
         "Matcher",
@@ -87,7 +154,43 @@ _ROOMS = {
         "QueryIndex",
         "Snapshot",
     ),
-    "pathcast.errors": ("PathcastError",),
+    "pathcast.errors": (
+        "ConfigError",
+        "ConstructionError",
+        "DiskError",
+        "DtdRefusedError",
+        "DuplicateQueryError",
+        "EncodingError",
+        "EvaluationBudgetError",
+        "ExplanationBugError",
+        "FrameError",
+        "IllFormedMessageError",
+        "JavaMissingError",
+        "KernelBugError",
+        "KernelMissingError",
+        "LimitExceededError",
+        "MessageBudgetError",
+        "MessageError",
+        "MissingDependencyError",
+        "NotPicklableError",
+        "PathcastError",
+        "PeerError",
+        "PeerRefusedError",
+        "PublicationError",
+        "QuerySyntaxError",
+        "RegistrationError",
+        "ResultLimitError",
+        "SchemaError",
+        "SnapshotFormatError",
+        "SourceError",
+        "SparkLostError",
+        "StoreError",
+        "UnavailableError",
+        "UnknownQueryError",
+        "UnreadableMessageError",
+        "UnsupportedQueryError",
+        "UnusableRowError",
+    ),
     "pathcast.limits": ("Limits",),
     "pathcast.model": (
         "BatchStats",
@@ -104,6 +207,11 @@ _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 def __getattr__(name: str) -> Any:
     """Imports the room of a name when the name is asked for first."""
+    if name == "__version__":
+        # It takes longer to import than the rest of this package.
+        from importlib.metadata import version
+
+        return version("pathcast")
     if f"pathcast.{name}" in _ROOMS:
         return import_module(f"pathcast.{name}")
     if name not in _ROOM_OF:

@@ -441,6 +441,14 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "query.duplicate": CatalogueEntry(
         "DuplicateQueryError", "the id {id} is taken; remove it first or choose another"
     ),
+    "query.language": CatalogueEntry(
+        "UnsupportedQueryError", '{found!r} is not one of "xpath1" and "xquery"'
+    ),
+    "query.index_language": CatalogueEntry(
+        "UnsupportedQueryError",
+        "an index reads XPath 1.0 only; for XQuery subscribe to the query at a Broker, with "
+        'deliver="ids"',
+    ),
     # Subscriptions: refused at registration.
     "subscription.constant": CatalogueEntry(
         "UnsupportedQueryError",

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+QueryLanguage: TypeAlias = Literal["xpath1", "xquery"]
+"""A language that a subscriber chooses for a text."""
+
+QUERY_LANGUAGES: tuple[QueryLanguage, ...] = get_args(QueryLanguage)
+
+
 class Query(NamedTuple):
     """A standing query.
 
@@ -27,11 +33,14 @@ class Query(NamedTuple):
         text: An XPath 1.0 expression.
         namespaces: Prefix -> namespace URI for this query; the key "" is the default element
             namespace. Falls back to the namespaces of the index.
+        language: "xpath1" or None, which mean the same: an index reads no other language. With
+            "xpath1" no warning says that another one would read the text differently.
     """
 
     id: str
     text: str
     namespaces: Mapping[str, str] | None = None
+    language: QueryLanguage | None = None
 
 
 DeliverMode: TypeAlias = Literal["fragment", "message", "ids"]
@@ -65,6 +74,9 @@ class Subscription(NamedTuple):
         steps: What is done to a message before the query sees it, in order: `drop PATH`,
             `unwrap PATH`, `rename PATH NAME` (`pathcast.customize.steps`). What is delivered is of
             the message after them.
+        language: "xpath1" or "xquery", the only one that the query is read as; None leaves it to
+            the text: XPath 1.0 where its grammar takes it, XQuery otherwise. Falls back to the
+            language of the broker.
 
     Example:
         >>> Subscription("s1", "desk", "for $b in //book return <title>{$b/title}</title>").deliver
@@ -77,6 +89,7 @@ class Subscription(NamedTuple):
     deliver: DeliverMode = "fragment"
     namespaces: Mapping[str, str] | None = None
     steps: tuple[str, ...] = ()
+    language: QueryLanguage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,38 +336,59 @@ class OverBudget(NamedTuple):
     by_message: pa.Array
 
 
-@dataclass(frozen=True, slots=True)
-class BatchAnswer:
-    """An engine's answer to one batch.
+class BatchAnswer(Protocol):
+    """An engine's answer to one batch; nothing of it is made before it is asked for."""
 
-    Attributes:
-        matches: `list<uint32>` array: per message the numbers of the satisfied queries, ascending;
-            null for a message that was null, empty for one that was refused.
-        refusals: Position in the batch and error, ascending by position.
-        over_budget: Pairs that could not be decided; their queries are not in `matches`.
-        stats: Counters of the batch.
-        query_ids: Number of a query -> its id. Does not change after it was handed out.
-    """
+    def __len__(self) -> int:
+        """Number of messages."""
+
+    def count(self, row: int) -> int:
+        """How many queries a message satisfies."""
+
+    def numbers(self, row: int) -> list[int]:
+        """The numbers of the queries that a message satisfies, ascending."""
+
+    @property
+    def matches(self) -> pa.Array:
+        """`list<uint32>` array of these; null for a missing message, empty for a refused one."""
+
+    @property
+    def refusals(self) -> Sequence[tuple[int, PathcastError]]:
+        """Position in the batch and error, ascending by position."""
+
+    @property
+    def over_budget(self) -> OverBudget | None:
+        """Pairs that could not be decided; their queries are not in `matches`. None: no pair."""
+
+    @property
+    def stats(self) -> BatchStats:
+        """Counters of the batch."""
+
+    @property
+    def query_ids(self) -> IdsByNumber:
+        """Number of a query -> its id. Does not change after it was handed out."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """A `BatchAnswer` whose parts are there: it pickles, and needs no engine to be read."""
 
     matches: pa.Array
     refusals: Sequence[tuple[int, PathcastError]]
-    over_budget: OverBudget
+    over_budget: OverBudget | None
     stats: BatchStats
-    query_ids: Sequence[str]
+    query_ids: IdsByNumber
 
+    def __len__(self) -> int:
+        return len(self.matches)
 
-class FewMatches(NamedTuple):
-    """An engine's answer to few messages, without arrays, whose set-up would dominate.
+    def count(self, row: int) -> int:
+        """How many queries a message satisfies."""
+        return len(self.matches[row].values or ())
 
-    Attributes:
-        numbers: Per message the numbers of the satisfied queries, ascending.
-        refusals: Position and error, ascending by position.
-        over_budget: Position, number and whether by message, as `OverBudget` has them in columns.
-    """
-
-    numbers: list[list[int]]
-    refusals: list[tuple[int, PathcastError]]
-    over_budget: list[tuple[int, int, bool]]
+    def numbers(self, row: int) -> list[int]:
+        """The numbers of the queries that a message satisfies, ascending."""
+        return self.matches[row].as_py() or []
 
 
 class Spent(NamedTuple):

@@ -91,10 +91,10 @@ def answering(
     taken = index.register(candidate.standing(most)).accepted
     if candidate.way == "live":
         live = index.matcher(threads=1)
-        return taken, lambda message: live.match_arrow(pa.array([message])).stats
+        return taken, lambda message: live.match(pa.array([message])).stats
     snapshot = index.freeze()
     # A new matcher knows no label path.
-    return taken, lambda message: snapshot.matcher(threads=1).match_arrow(pa.array([message])).stats
+    return taken, lambda message: snapshot.matcher(threads=1).match(pa.array([message])).stats
 
 
 def measure(

@@ -220,7 +220,7 @@ def made_load(definition: BrokerNodeDefinition, chosen: BrokerNodeSet) -> Load:
     index = QueryIndex()
     index.register([Query(str(number), text) for number, text in enumerate(texts)])
     snapshot = index.freeze()
-    found = snapshot.matcher(threads=THREADS).match_arrow(pa.array(messages, pa.binary()))
+    found = snapshot.matcher(threads=THREADS).match(pa.array(messages, pa.binary()))
     hits = np.bincount(found.matches.values.to_numpy(), minlength=len(texts))
     total = definition.selectivity * wanted * len(messages)
     kept = selective(hits, wanted=wanted, total=total)

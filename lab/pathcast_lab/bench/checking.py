@@ -24,7 +24,7 @@ from itertools import accumulate
 
 import pyarrow as pa
 
-from pathcast.engine import ArrowBatch, QueryIndex, Snapshot
+from pathcast.engine import BatchResult, QueryIndex, Snapshot
 from pathcast.model import Query
 from pathcast_lab.bench.wrong_count import WrongCountError
 from pathcast_papers import answered, instead_of_the_kernel
@@ -91,7 +91,7 @@ class Truth:
             raise wrong_count(self.case, found, expected, "the checked pass")
 
 
-def lists(batch: ArrowBatch) -> list[list[int]]:
+def lists(batch: BatchResult) -> list[list[int]]:
     """Query numbers of each message.
 
     Raises:
@@ -109,7 +109,7 @@ def lists(batch: ArrowBatch) -> list[list[int]]:
     return found
 
 
-def counts(batch: ArrowBatch) -> list[int]:
+def counts(batch: BatchResult) -> list[int]:
     """Matches of each message, without a Python object a match."""
     if batch.stats.refused:
         lists(batch)
@@ -129,8 +129,8 @@ def check_nfa(case: str, snapshot: Snapshot, plain: Snapshot, messages: pa.Array
     Raises:
         WrongCountError: A message's lists differ.
     """
-    measured = snapshot.matcher(threads=THREADS).match_arrow(messages)
-    other = plain.matcher(threads=THREADS).match_arrow(messages)
+    measured = snapshot.matcher(threads=THREADS).match(messages)
+    other = plain.matcher(threads=THREADS).match(messages)
     if not measured.matches.equals(other.matches):
         raise _difference(case, lists(measured), lists(other), "the plain NFA")
     return sum(counts(measured))
@@ -148,11 +148,11 @@ def check_reference(
     report = index.register(sample)
     if report.rejected:
         raise next(iter(report.rejected.values()))
-    answers = index.matcher(threads=THREADS).match_batch(messages)
+    answers = index.matcher(threads=THREADS).match(messages)
     expected = [sorted(answer.query_ids) for answer in answers]
     wanted = {query.id for query in sample}
     ids = {number: id for number, id in enumerate(snapshot.query_ids) if id in wanted}
-    batch = snapshot.matcher(threads=THREADS).match_arrow(messages)
+    batch = snapshot.matcher(threads=THREADS).match(messages)
     found = [sorted(ids[n] for n in numbers if n in ids) for numbers in lists(batch)]
     if found != expected:
         raise _difference(case, found, expected, "the reference engine")

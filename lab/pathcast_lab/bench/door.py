@@ -127,7 +127,7 @@ def taken_by_both(messages: Sequence[bytes], matcher: Matcher) -> list[bytes]:
         from lxml.etree import LxmlError, fromstring
     except ModuleNotFoundError as error:
         raise missing_library("lxml") from error
-    errors = matcher.match_arrow(binary_array(messages)).errors
+    errors = matcher.match(binary_array(messages)).errors
     taken: list[bytes] = []
     for message, refusal in zip(messages, errors, strict=True):
         if not refusal.is_valid:

@@ -303,7 +303,7 @@ class FilterCase:
         matcher = snapshot.matcher(threads=THREADS)
         warm_up = binary_array(self._warm_up)
         for _ in range(2):
-            matcher.match_arrow(warm_up)
+            matcher.match(warm_up)
         first, size = len(self._warm_up), len(self._unseen) // QUARTERS
         parts = [self._unseen[start : start + size] for start in range(0, size * QUARTERS, size)]
         arrays = [binary_array(part) for part in parts]
@@ -318,14 +318,14 @@ class FilterCase:
                     start = first + number * size
                     truth.confirm(sum(counts(batch)), start + size, start)
                     rounds.append(one)
-                    matcher.match_arrow(array)
+                    matcher.match(array)
         return UnseenRound(tuple(quarters), tuple(seen))
 
     def _register_later(self, index: QueryIndex) -> Later:
         """Queries one by one into the frozen index, whose live matcher must see each at once."""
         message = binary_array(self._warm_up[:1])
         matcher = index.matcher(threads=THREADS)
-        matcher.match_arrow(binary_array(self._warm_up))
+        matcher.match(binary_array(self._warm_up))
         size = max(1, len(self._later) // 2 // CLOCKS)
         rest = self._later[size * CLOCKS :]
         in_a_row: list[int] = []
@@ -338,11 +338,11 @@ class FilterCase:
                 for query in self._later[first : first + size]:
                     index.register([query])
                 in_a_row.append(time.perf_counter_ns() - started)
-                matcher.match_arrow(message)
+                matcher.match(message)
             for query in rest:
-                before.append(elapsed_ns(lambda: matcher.match_arrow(message)))
+                before.append(elapsed_ns(lambda: matcher.match(message).matches))
                 between.append(elapsed_ns(lambda query=query: index.register([query])))  # type: ignore[misc]
-                after.append(elapsed_ns(lambda: matcher.match_arrow(message)))
+                after.append(elapsed_ns(lambda: matcher.match(message).matches))
         self._check_later(index)
         return Later(size, tuple(in_a_row), tuple(between), tuple(after), tuple(before))
 
@@ -350,12 +350,12 @@ class FilterCase:
         """A live matcher answers as a snapshot of its queries, and a new one counts at once."""
         messages = binary_array(self._warm_up)
         live = index.matcher(threads=THREADS)
-        found = sum(counts(live.match_arrow(messages)))
+        found = sum(counts(live.match(messages)))
         index.register([Query("anything", "/*")])
-        more = sum(counts(live.match_arrow(messages)))
+        more = sum(counts(live.match(messages)))
         if more != found + len(self._warm_up):
             raise wrong_count(self._case, more, found + len(self._warm_up), "a query added later")
-        frozen = sum(counts(index.freeze().matcher(threads=THREADS).match_arrow(messages)))
+        frozen = sum(counts(index.freeze().matcher(threads=THREADS).match(messages)))
         if frozen != more:
             raise wrong_count(self._case, more, frozen, "a snapshot of the changed index")
 
@@ -419,7 +419,7 @@ def check_case(
     some: pa.Array = binary_array(spread_messages(messages, chosen.check_sample))
     sample = reference_sample(snapshot, queries, some, chosen.check_queries)
     reference_matches = check_reference(case, snapshot, sample, some)
-    found = counts(snapshot.matcher(threads=THREADS).match_arrow(binary_array(messages)))
+    found = counts(snapshot.matcher(threads=THREADS).match(binary_array(messages)))
     truth = Truth(case, found)
     digest = inputs_digest([query.text for query in queries], messages)
     known = next((e for e in expected if e.case == case and e.inputs == digest), None)
@@ -442,7 +442,7 @@ def reference_sample(
     snapshot: Snapshot, queries: Sequence[Query], messages: pa.Array, count: int
 ) -> list[Query]:
     """Queries of all the list, and of those that match: where few do, the former say little."""
-    found = lists(snapshot.matcher(threads=THREADS).match_arrow(messages))
+    found = lists(snapshot.matcher(threads=THREADS).match(messages))
     ids = snapshot.query_ids
     matched = {ids[number] for numbers in found for number in numbers}
     some = spread_sample([query for query in queries if query.id in matched], count // 2)

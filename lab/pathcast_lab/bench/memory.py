@@ -108,11 +108,11 @@ def _grow_matcher(snapshot: str, array: pa.Array) -> int:
 
     index = QueryIndex()
     index.register([Query("nothing", "/no-message-has-this-root")])
-    index.matcher(threads=1).match_arrow(pa.array([first], pa.binary()))
+    index.matcher(threads=1).match(pa.array([first], pa.binary()))
     before = resident_bytes() or 0
     matcher = Snapshot.open(snapshot).matcher(threads=1)
     for _ in range(2):
-        matcher.match_arrow(array)
+        matcher.match(array)
     return (resident_bytes() or 0) - before
 
 

@@ -108,7 +108,7 @@ def _door_ns(matcher: Matcher, batches: Sequence[pa.RecordBatch], case: str, rec
     time_ns = taken = 0
     with undisturbed():
         for batch in batches:
-            answer = matcher.match_arrow(batch.column("message"))
+            answer = matcher.match(batch.column("message"))
             time_ns += answer.stats.parsing_ns
             taken += answer.errors.null_count
     if taken != records:

@@ -20,7 +20,7 @@ from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
-from pathcast.engine import ArrowBatch, Matcher
+from pathcast.engine import BatchResult, Matcher
 from pathcast_lab.bench.checking import Truth, counts
 from pathcast_lab.bench.timing import Spread, elapsed_ns, undisturbed
 
@@ -36,7 +36,7 @@ class Round:
     Attributes:
         messages: How many.
         bytes: Of them all.
-        total_ns: Wall time of `match_arrow`, from the Arrow array of messages to that of numbers.
+        total_ns: Wall time of `match`, from the Arrow array of messages to that of numbers.
         parsing_ns: The engine's own account of the door.
         matching_ns: Of path matching and conditions.
         collecting_ns: Of collecting and writing query numbers.
@@ -99,11 +99,13 @@ def timed_round(
     parse: Callable[[], None],
     *,
     parse_first: bool = False,
-) -> tuple[Round, ArrowBatch]:
+) -> tuple[Round, BatchResult]:
     """One pass of both, and what the matcher found. To be called while `undisturbed`."""
     before = elapsed_ns(parse) if parse_first else 0
     started = time.perf_counter_ns()
-    batch = matcher.match_arrow(messages)
+    batch = matcher.match(messages)
+    # The array of numbers is made when it is asked for.
+    assert len(batch.matches) == len(messages)
     total = time.perf_counter_ns() - started
     stats = batch.stats
     one = Round(
@@ -128,7 +130,7 @@ def warm_rounds(
         WrongCountError: A pass found another number of matches than was checked.
     """
     for _ in range(2):
-        matcher.match_arrow(messages)
+        matcher.match(messages)
         parse()
     timed: list[Round] = []
     with undisturbed():
@@ -165,5 +167,5 @@ def fresh_rounds(
 
 
 def binary_array(messages: Sequence[bytes]) -> pa.Array:
-    """Messages as the Arrow array that `match_arrow` takes."""
+    """Messages as the Arrow array that `match` takes."""
     return pa.array(messages, pa.binary())

@@ -303,7 +303,7 @@ class FilteringWorld:
         }
         index.register(Query(number, life.query) for number, life in lives.items())
         messages = [publication.message for publication in self.publications]
-        answers = index.matcher().match_batch(messages)
+        answers = index.matcher().match(messages)
         return sum(
             self._check(place, publication, [lives[number] for number in answer.query_ids])
             for place, (publication, answer) in enumerate(

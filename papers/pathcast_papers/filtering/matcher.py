@@ -14,7 +14,7 @@ import pyarrow as pa
 from pathcast.errors import MessageError, PathcastError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, parse_message
-from pathcast.model import BatchAnswer, BatchStats, FewMatches, OverBudget
+from pathcast.model import BatchStats, OverBudget, StoredAnswer
 from pathcast_papers.filtering.query_table import Satisfied
 
 
@@ -39,15 +39,9 @@ class ReferenceMatcher:
         self._filter = filter_
         self._limits = limits
 
-    def match_few(self, messages: list[bytes]) -> FewMatches:
-        """As `match`."""
-        answer = self.match(pa.array(messages, pa.binary()))
-        columns = (column.to_pylist() for column in answer.over_budget)
-        return FewMatches(
-            answer.matches.to_pylist(), list(answer.refusals), list(zip(*columns, strict=True))
-        )
-
-    def match(self, messages: pa.Array, *, encoding: str | None = None) -> BatchAnswer:
+    def match(
+        self, messages: pa.Array | list[bytes | None], *, encoding: str | None = None
+    ) -> StoredAnswer:
         """Matches every message."""
         started = time.perf_counter_ns()
         rows: list[list[int] | None] = [None] * len(messages)
@@ -55,8 +49,8 @@ class ReferenceMatcher:
         positions: list[int] = []
         refusals: list[tuple[int, PathcastError]] = []
         size = 0
-        for position, value in enumerate(messages):
-            message: bytes | None = value.as_py()
+        bodies = messages if isinstance(messages, list) else messages.to_pylist()
+        for position, message in enumerate(bodies):
             if message is None:
                 continue
             size += len(message)
@@ -95,4 +89,5 @@ class ReferenceMatcher:
             pa.array([number for _, number, _ in pairs], pa.uint32()),
             pa.array([by_message for _, _, by_message in pairs], pa.bool_()),
         )
-        return BatchAnswer(matches, refusals, over_budget, stats, query_ids)
+        undecided = over_budget if pairs else None
+        return StoredAnswer(matches, refusals, undecided, stats, query_ids)

@@ -100,7 +100,10 @@ class ReferenceDissemination:
         if subscription.id in self._by_id:
             raise DuplicateQueryError("query.duplicate", id=subscription.id)
         compiled = compile_subscription(
-            subscription.query, subscription.namespaces, subscription.deliver
+            subscription.query,
+            subscription.namespaces,
+            subscription.deliver,
+            subscription.language,
         )
         self._by_id[subscription.id] = StandingSubscription(subscription, compiled)
 

@@ -60,7 +60,7 @@ def encode(
     """Messages as they travel.
 
     Args:
-        messages: As for `Matcher.match_batch`. They are not checked: one that is not well-formed
+        messages: As for `Matcher.match`. They are not checked: one that is not well-formed
             travels, and is refused where it arrives.
         format: The format. A message that cannot be a stream, or would not be shorter, travels as
             text, compressed like the others.
@@ -80,7 +80,7 @@ def encode(
     column = message_column(messages)
     for place, error in column.refusals.items():
         raise ConfigError("config.invalid", key=f"messages[{place}]", reason=str(error))
-    array = joined(column.chunks).cast(pa.large_binary())
+    array = joined(column.arrays).cast(pa.large_binary())
     if format.encoding != "text":
         texts = array.to_pylist()
         streams = [one and (encode_stream(one, dictionary) or one) for one in texts]
@@ -114,7 +114,7 @@ def decode(
     bytes_max = (limits or Limits()).message_bytes_max
     messages: list[bytes | None] = []
     refusals: list[tuple[int, MessageError | WireFormatError]] = []
-    for place, each in enumerate(joined(message_column(packed).chunks).to_pylist()):
+    for place, each in enumerate(joined(message_column(packed).arrays).to_pylist()):
         try:
             messages.append(None if each is None else _read(each, format, dictionaries, bytes_max))
         except (MessageError, WireFormatError) as error:

@@ -249,9 +249,7 @@ class _Tables:
             return
         none = SubscriptionEngines(self._source.limits, {})
         matcher = none.index.freeze().matcher(threads=self._threads)
-        errors = (
-            error for batch in self._held.batches for error in matcher.match_arrow(batch).errors
-        )
+        errors = (error for batch in self._held.batches for error in matcher.match(batch).errors)
         named = zip(self._held.names, errors, strict=True)
         for name, error in islice((pair for pair in named if pair[1].is_valid), REFUSED_MAX):
             say_error(f"{shown(name)}: {error.as_py()['message']}")

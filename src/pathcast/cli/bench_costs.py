@@ -140,7 +140,7 @@ def pass_of(
         total = BatchStats()
         for batch in batches:
             if index is not None:
-                total += index.match_arrow(batch).stats
+                total += index.match(batch).stats
             if broker is not None:
                 total += broker.process_batch(batch).stats
         return total

@@ -94,7 +94,7 @@ class _Matcher:
         if self._index is not None:
             found = [
                 _Found(list(result.query_ids), dict(result.verdicts), result.error)
-                for result in self._index.match_batch(messages)
+                for result in self._index.match(messages)
             ]
         delivered = None if self._broker is None else self._broker.process_batch(messages)
         for row, (matches, undecided, error) in enumerate(found):

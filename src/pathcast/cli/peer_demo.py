@@ -125,7 +125,7 @@ def _found(rows: Mapping[str, str], stream: Mapping[str, bytes]) -> set[tuple[st
 
     index = QueryIndex()
     index.register([Query(id, text) for id, text in rows.items()])
-    results = index.freeze().matcher().match_batch(list(stream.values()))
+    results = index.freeze().matcher().match(list(stream.values()))
     return {
         (id, message)
         for message, result in zip(stream, results, strict=True)

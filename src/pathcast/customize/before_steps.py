@@ -28,7 +28,7 @@ from typing import TypeAlias
 
 from pathcast.boundary import native
 from pathcast.customize.steps import Edit, EditStep, Steps
-from pathcast.model import Subscription
+from pathcast.model import QueryLanguage, Subscription
 from pathcast.query import compile_subscription
 from pathcast.query.xquery import form_of_path
 
@@ -65,14 +65,19 @@ def conjunctions_before(subscription: Subscription, steps: Steps) -> tuple[nativ
     Cost: a compilation, and as `paths_before`; popular subscriptions are asked for again.
     """
     bound = tuple(sorted((subscription.namespaces or {}).items()))
-    return _conjunctions(subscription.query, bound, subscription.deliver, steps)
+    query, deliver, language = subscription.query, subscription.deliver, subscription.language
+    return _conjunctions(query, bound, deliver, language, steps)
 
 
 @lru_cache(maxsize=100_000)
 def _conjunctions(
-    query: str, namespaces: tuple[tuple[str, str], ...], deliver: str, steps: Steps
+    query: str,
+    namespaces: tuple[tuple[str, str], ...],
+    deliver: str,
+    language: QueryLanguage | None,
+    steps: Steps,
 ) -> tuple[native.Conjunction, ...]:
-    conjunctions = compile_subscription(query, dict(namespaces), deliver).conjunctions
+    conjunctions = compile_subscription(query, dict(namespaces), deliver, language).conjunctions
     found = (paths_before(paths, steps) for paths in conjunctions)
     return tuple(dict.fromkeys(found))
 
@@ -91,8 +96,8 @@ def gate_paths(subscription: Subscription, steps: Steps) -> list[native.NormalPa
     Cost: some 10 µs a distinct query.
     """
     if not steps:
-        query, deliver = subscription.query, subscription.deliver
-        return list(compile_subscription(query, subscription.namespaces, deliver).paths)
+        _, _, query, deliver, namespaces, _, language = subscription
+        return list(compile_subscription(query, namespaces, deliver, language).paths)
     # One of the paths that all hold is enough: the one that says most.
     return [
         max(found.paths, key=lambda path: (len(path.text), path.text))

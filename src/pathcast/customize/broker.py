@@ -46,8 +46,10 @@ from pathcast.engine.rows import (
     one_or_many,
     report_on,
     usable_ids,
+    usable_language,
     usable_namespaces,
     usable_rows,
+    with_language,
 )
 from pathcast.errors import NotPicklableError, UnknownQueryError
 from pathcast.kernel.delivery_ids import delivery_ids
@@ -56,6 +58,7 @@ from pathcast.model import (
     CACHE_BYTES_MAX,
     FewDeliveries,
     MessageBytes,
+    QueryLanguage,
     RegisterReport,
     Subscription,
 )
@@ -75,10 +78,12 @@ class Broker:
         threads: Threads of one batch; None for all processors.
         cache_bytes_max: Bytes that compiled label paths may take; those of messages after steps as
             many again, for each series.
+        language: Of subscriptions that choose none (`Subscription.language`).
 
     Raises:
         ConfigError: A value cannot be used, such as
             `namespaces` that are no bindings of prefixes.
+        UnsupportedQueryError: `language` does not exist.
         KernelMissingError: The kernel is not installed.
     """
 
@@ -89,8 +94,10 @@ class Broker:
         threads: int | None = None,
         *,
         cache_bytes_max: int = CACHE_BYTES_MAX,
+        language: QueryLanguage | None = None,
     ) -> None:
         self._namespaces = usable_namespaces(namespaces)
+        self._language = usable_language(language)
         self._options = matcher_options(limits or Limits(), threads, cache_bytes_max)
         self._backend = SteppedDissemination(self._options)
         self._recipients: dict[str, Recipient] = {}
@@ -116,8 +123,8 @@ class Broker:
         Returns:
             How many were accepted, and of many id -> error for those that were not. A rejected one
             leaves no trace and disturbs no other. So does a row that is no `Subscription`, or one
-            whose id, subscriber or query is not text, whose `deliver` does not exist, or whose
-            namespaces are no mapping: `RegisterReport.errors` has its place in the call.
+            whose id, subscriber or query is not text, whose `deliver` or `language` does not exist,
+            or whose namespaces are no mapping: `RegisterReport.errors` has its place in the call.
 
         Raises:
             QuerySyntaxError: One subscription was given by itself, and cannot be used.
@@ -132,6 +139,7 @@ class Broker:
         """
         rows, is_one = one_or_many(subscriptions)
         with self._turns.alone():
+            rows = with_language(rows, self._language)
             return self._subscribe(rows, self._namespaces, is_one=is_one)
 
     def unsubscribe(self, ids: str | Iterable[str]) -> None:
@@ -163,7 +171,7 @@ class Broker:
                         del self._recipients[subscription.id]
 
     def subscription(self, subscription_id: str) -> Subscription:
-        """The subscription of an id, with all namespaces it may use.
+        """The subscription of an id, with all namespaces it may use, in the language chosen for it.
 
         Raises:
             UnknownQueryError: No subscription has this id.
@@ -207,7 +215,7 @@ class Broker:
             ConfigError: There are not as many ids as messages.
         """
         column = message_column(messages)
-        array = joined(column.chunks)
+        array = joined(column.arrays)
         ids = MessageIds(array, message_ids)
         refusals = {**ids.errors, **column.refusals}
         array = without_messages(array, ids.errors)
@@ -285,7 +293,7 @@ class Broker:
             asked = [self._backend.subscription(name) for name in ids]
         for each in asked:
             bound = tuple(sorted((each.namespaces or {}).items()))
-            key = (each.query, each.deliver, bound, each.steps)
+            key = (each.query, each.language, each.deliver, bound, each.steps)
             if key not in known:
                 known[key] = gate_paths(each, parse_steps(each.steps, each.namespaces))
             found.append(known[key])
@@ -313,6 +321,7 @@ class Broker:
         threads: int | None = None,
         *,
         cache_bytes_max: int = CACHE_BYTES_MAX,
+        language: QueryLanguage | None = None,
     ) -> Broker:
         """A broker with the subscriptions of a snapshot, which goes on from there.
 
@@ -322,6 +331,7 @@ class Broker:
             namespaces: For subscriptions that come later.
             threads: As for `Broker`.
             cache_bytes_max: As for `Broker`.
+            language: For subscriptions that come later.
 
         Raises:
             SnapshotFormatError: It holds a subscription that this Pathcast refuses.
@@ -331,6 +341,7 @@ class Broker:
             namespaces,
             threads,
             cache_bytes_max=cache_bytes_max,
+            language=language,
         )
         report = broker._subscribe(snapshot.subscriptions, {})
         if report.rejected:

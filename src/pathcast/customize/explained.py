@@ -44,7 +44,7 @@ def explained(
     if isinstance(content, PathcastError):
         return str(content)
     index = QueryIndex(limits=limits, namespaces=asked.namespaces)
-    query = Query("query", asked.query)
+    query = Query("query", asked.query, language=asked.language)
     try:
         if not index.register([query]).rejected:
             return str(index.explain(query.id, content))

@@ -8,7 +8,8 @@ faster.
 
     field(text)          = number of its characters in decimal digits, ":", the text
     content              = field(id) field(subscriber) field(query) field(deliver)
-                           field(namespaces) and a field(step) for each step
+                           field(namespaces), field(language) where one was chosen, and a
+                           field(step) for each step
     subscription version = first 16 bytes of BLAKE2b-256 ( content as UTF-8 )
     delivery id          = BLAKE2b-128 ( subscription version, result number as u32, message id )
     message id           = the publisher's; hex BLAKE2b-128 ( bytes of the message ) without one
@@ -217,6 +218,8 @@ def _content_digest(subscription: Subscription) -> bytes:
         subscription.query,
         subscription.deliver,
         namespaces_text(subscription.namespaces),
+        # No step is the name of a language.
+        *filter(None, (subscription.language,)),
         *subscription.steps,
     )
     content = "".join([f"{len(part)}:{part}" for part in parts]).encode()

@@ -87,6 +87,8 @@ class SubscriptionPlan:
             shared: nothing
         """
         language = "XQuery" if self.kind == "xquery" else "XPath"
+        if self.subscription.language is not None:
+            language += " as chosen"
         payload = {"fragment": "fragments", "message": "the message", "ids": "a bare notice"}
         asked = self.subscription
         lines = [

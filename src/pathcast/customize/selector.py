@@ -160,7 +160,7 @@ class Selector:
         column = message_column(messages)
         budgets = None if steps_max is None else [(steps, self._bytes_max) for steps in steps_max]
         answer = self._native.process(
-            joined(column.chunks), encoding=encoding or column.encoding, budgets=budgets
+            joined(column.arrays), encoding=encoding or column.encoding, budgets=budgets
         )
         unknown: dict[int, PathcastError | None] = dict(answer.refusals)
         unknown |= column.refusals

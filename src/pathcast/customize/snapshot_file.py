@@ -41,11 +41,11 @@ import pyarrow.compute as pc
 from pathcast.customize.identity import namespaces_text
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
-from pathcast.model import DELIVER_MODES, Subscription
+from pathcast.model import DELIVER_MODES, QUERY_LANGUAGES, Subscription
 from pathcast.query.names import are_texts
 
 MAGIC: Final = b"PATHCUST"
-FORMAT: Final = 4
+FORMAT: Final = 5
 
 _HEADER: Final = struct.Struct("<8sIIQ16sI")
 _CHECKSUM: Final = struct.Struct("<I")
@@ -67,15 +67,19 @@ _GATE: Final = (
 )
 """Columns of older formats: the compiled form, which is not kept any more."""
 
-TABLE_SCHEMA: Final = pa.schema([*_PLAIN, _STEPS])
-"""One row a subscription. `namespaces` is JSON, empty for none."""
+_LANGUAGE: Final = pa.field("language", pa.dictionary(pa.int8(), pa.string()))
+
+TABLE_SCHEMA: Final = pa.schema([*_PLAIN, _STEPS, _LANGUAGE])
+"""One row a subscription. `namespaces` is JSON, empty for none; a language is null if none was
+chosen."""
 
 _SCHEMAS: Final = {
     2: pa.schema([*_PLAIN, *_GATE]),
     3: pa.schema([*_PLAIN, *_GATE, _STEPS]),
+    4: pa.schema([*_PLAIN, _STEPS]),
     FORMAT: TABLE_SCHEMA,
 }
-"""Format -> its columns; subscriptions of format 2 have no steps."""
+"""Format -> its columns; without steps in format 2, and without a language before 5."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,7 @@ def table_of(subscriptions: Sequence[Subscription]) -> pa.Table:
         "deliver": [subscription.deliver for subscription in subscriptions],
         "namespaces": [namespaces_text(subscription.namespaces) for subscription in subscriptions],
         "steps": [list(subscription.steps) for subscription in subscriptions],
+        "language": [subscription.language for subscription in subscriptions],
     }
     arrays = []
     for field in TABLE_SCHEMA:
@@ -118,11 +123,11 @@ def subscriptions_of(table: pa.Table) -> Iterator[Subscription]:
     bindings: dict[str, Mapping[str, str] | None] = {"": None}
     for batch in table.to_batches(max_chunksize=16_384):
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            name, subscriber, query, deliver, namespaces, steps = row
+            name, subscriber, query, deliver, namespaces, steps, language = row
             if namespaces not in bindings:
                 bindings[namespaces] = json.loads(namespaces)
             own = bindings[namespaces]
-            yield Subscription(name, subscriber, query, deliver, own, tuple(steps))
+            yield Subscription(name, subscriber, query, deliver, own, tuple(steps), language)
 
 
 def write_snapshot(path: Path, content: SnapshotContent) -> None:
@@ -160,7 +165,7 @@ def write_snapshot(path: Path, content: SnapshotContent) -> None:
 def read_snapshot(path: Path) -> SnapshotContent:
     """Reads a file. The table lies in the file's own pages, shared between processes.
 
-    Files of the formats 2 and 3 are read, too.
+    Files of the formats 2 to 4 are read, too.
 
     Raises:
         SnapshotFormatError: The file is not a snapshot of subscriptions, of another format, or
@@ -184,6 +189,8 @@ def read_snapshot(path: Path) -> SnapshotContent:
     limits = Limits.from_json(text, str(path))
     if _STEPS.name not in table.column_names:
         table = table.append_column(_STEPS, pa.repeat(pa.scalar([], _STEPS.type), len(table)))
+    if _LANGUAGE.name not in table.column_names:
+        table = table.append_column(_LANGUAGE, pa.nulls(len(table), _LANGUAGE.type))
     table = table.select(TABLE_SCHEMA.names)
     return SnapshotContent(_checked(path, table), version, limits)
 
@@ -221,9 +228,10 @@ def _checked(path: Path, table: pa.Table) -> pa.Table:
     names = table.column("id")
     if len(names.unique()) != len(names):
         raise _damaged(path, "an id occurs twice")
-    found = set(table.column("deliver").unique().to_pylist()) - set(DELIVER_MODES)
-    if found:
-        raise _damaged(path, f"deliver {found.pop()!r} does not exist")
+    for name, values in (("deliver", DELIVER_MODES), ("language", (None, *QUERY_LANGUAGES))):
+        found = set(table.column(name).unique().to_pylist()) - set(values)
+        if found:
+            raise _damaged(path, f"{name} {found.pop()!r} does not exist")
     for text in table.column("namespaces").unique().to_pylist():
         if not _is_bindings(text):
             raise _damaged(path, "its namespaces are no bindings of prefixes")

@@ -112,7 +112,7 @@ class StepGates:
         if encoding is not None:
             is_large = pa.types.is_large_binary(messages.type)
             messages = messages.view(pa.large_string() if is_large else pa.string())
-        found = self._matcher.match_arrow(messages)
+        found = self._matcher.match(messages)
         lists = found.matches
         lengths = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
         rows = np.repeat(np.arange(len(lists)), lengths)

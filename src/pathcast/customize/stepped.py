@@ -225,7 +225,7 @@ class SteppedDissemination:
         parts = []
         refused = {row for row, _ in answer.refusals}
         for asked in self._asked(messages, refused, (), encoding, budgets):
-            column = message_column(asked.messages).chunks[0]
+            column = message_column(asked.messages).arrays[0]
             left = budgets.left(asked.places)
             part = asked.engine.process(column, encoding=encoding, budgets=left)
             budgets.spend(part.spent, asked.places, asked.messages)

@@ -192,10 +192,12 @@ class SubscriptionEngines:
             self._warnings.pop(name, None)
         new = [row for name, row in wanted.items() if name not in self._held]
         # Of messages as they come: an index does no steps.
-        notices = [row for row in new if row.deliver == "ids" and not row.steps]
-        declined = self.index.register(
-            [Query(row.id, row.query, row.namespaces) for row in notices]
-        ).rejected
+        notices = [
+            Query(row.id, row.query, row.namespaces, row.language)
+            for row in new
+            if row.deliver == "ids" and not row.steps
+        ]
+        declined = self.index.register(notices).rejected
         # What is no XPath may be XQuery; the broker knows both, and says what is wrong.
         others = [row for row in new if row.deliver != "ids" or row.steps or row.id in declined]
         refused = dict(self.broker.subscribe(others).rejected)
@@ -205,10 +207,7 @@ class SubscriptionEngines:
 
 def _is_same(row: Subscription, other: Subscription | None) -> bool:
     """Whether two rows are one query, whoever takes it."""
-    if other is None or (row.query, row.deliver, row.steps) != (
-        other.query,
-        other.deliver,
-        other.steps,
-    ):
+    if other is None or (row.namespaces or {}) != (other.namespaces or {}):
         return False
-    return (row.namespaces or {}) == (other.namespaces or {})
+    asked = other._replace(subscriber=row.subscriber, namespaces=row.namespaces)
+    return row == asked

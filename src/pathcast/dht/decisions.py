@@ -52,7 +52,7 @@ class CandidateIndex:
                 report = self._index.register([Query(name, text, dict(bound))])
                 for error in report.rejected.values():
                     self._refused[name] = str(error)
-        [found] = self._matcher.match_batch([body])
+        [found] = self._matcher.match([body])
         if found.error is not None:
             return dict.fromkeys(queries, str(found.error))
         satisfied = set(found.query_ids)

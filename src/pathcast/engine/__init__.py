@@ -5,7 +5,7 @@ Example:
     >>> index = QueryIndex()
     >>> report = index.register([Query("q1", "/nitf/head//tobject[@type='news']")])
     >>> snapshot = index.freeze()
-    >>> for result in snapshot.matcher().match_batch([b"<nitf/>"]):
+    >>> for result in snapshot.matcher().match([b"<nitf/>"]):
     ...     print(list(result.query_ids), result.error)
     [] None
 
@@ -30,7 +30,6 @@ from pathcast.engine.path_finder import FoundPaths, PathFinder
 from pathcast.engine.results import (
     ERROR_TYPE,
     MATCHES_TYPE,
-    ArrowBatch,
     BatchResult,
     MatchResult,
     QueryIds,
@@ -44,7 +43,6 @@ __all__ = [
     "ERROR_TYPE",
     "MATCHES_TYPE",
     "VERDICTS_SCHEMA",
-    "ArrowBatch",
     "BatchResult",
     "Explanation",
     "ExpressionExplanation",

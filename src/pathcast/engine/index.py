@@ -26,15 +26,17 @@ from pathcast.engine.rows import (
     one_or_many,
     report_on,
     usable_ids,
+    usable_language,
     usable_namespaces,
     usable_row,
     usable_rows,
+    with_language,
 )
 from pathcast.engine.snapshot import Snapshot, plan_of
-from pathcast.errors import NotPicklableError
+from pathcast.errors import NotPicklableError, UnsupportedQueryError
 from pathcast.kernel import KernelIndex
 from pathcast.limits import Limits
-from pathcast.model import CACHE_BYTES_MAX, MessageBytes, Query, RegisterReport
+from pathcast.model import CACHE_BYTES_MAX, MessageBytes, Query, QueryLanguage, RegisterReport
 from pathcast.query import CompiledQuery, Population
 from pathcast.query.names import is_text
 
@@ -46,9 +48,12 @@ class QueryIndex:
         limits: What one message may cost.
         namespaces: Prefix -> namespace URI for all queries; the key "" is the default element
             namespace. A query's own bindings come first.
+        language: For queries that choose none: "xpath1", or None (`Query.language`).
 
     Raises:
         ConfigError: `namespaces` are no bindings of prefixes.
+        UnsupportedQueryError: `language` does not exist, or is "xquery", which an index does not
+            read.
         KernelMissingError: The kernel is not installed.
     """
 
@@ -57,9 +62,13 @@ class QueryIndex:
         *,
         limits: Limits | None = None,
         namespaces: Mapping[str, str] | None = None,
+        language: QueryLanguage | None = None,
     ) -> None:
         self._limits = limits or Limits()
         self._namespaces = usable_namespaces(namespaces)
+        self._language = usable_language(language)
+        if self._language == "xquery":
+            raise UnsupportedQueryError("query.index_language")
         self._backend = KernelIndex(self._limits)
 
     def register(self, queries: Query | Iterable[Query]) -> RegisterReport:
@@ -71,7 +80,7 @@ class QueryIndex:
         Returns:
             How many were accepted, and of many id -> error for those that were not. A rejected
             query leaves no trace and disturbs no other. So does a row that is no `Query`, or one
-            whose id or text is not text, or whose namespaces are no mapping:
+            whose id or text is not text, whose namespaces are no mapping, or which is in XQuery:
             `RegisterReport.errors` has its place in the call.
 
         Raises:
@@ -96,6 +105,7 @@ expected
               leave out the / at the end, or write /* for any child element
         """
         rows, is_one = one_or_many(queries)
+        rows = with_language(rows, self._language)
         usable, errors = usable_rows(rows, Query)
         taken = self._backend.register(usable, self._namespaces)
         return report_on(rows, errors, taken, self._namespaces, is_one=is_one)
@@ -117,7 +127,7 @@ expected
         self._backend.remove(usable_ids(list(ids)))
 
     def query(self, query_id: str) -> Query:
-        """The query of an id, as it was registered.
+        """The query of an id, as it was registered; its language, which is XPath 1.0, is not told.
 
         Raises:
             UnknownQueryError: No query has this id.

@@ -13,9 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import overload
+from typing import TypeAlias, overload
 
-from pathcast.model import Query, QueryWarning, Subscription
+from pathcast.model import Query, QueryLanguage, QueryWarning, Subscription
+
+_Asked: TypeAlias = tuple[str, int, QueryLanguage | None]
+"""Text, the object of the namespaces, and language."""
 
 
 class LazyWarnings(Sequence[QueryWarning]):
@@ -43,7 +46,7 @@ class LazyWarnings(Sequence[QueryWarning]):
 
     def _read(self) -> tuple[QueryWarning, ...]:
         if self._found is None:
-            known: dict[tuple[str, int], tuple[QueryWarning, ...]] = {}
+            known: dict[_Asked, tuple[QueryWarning, ...]] = {}
             found: list[QueryWarning] = []
             for place, row in enumerate(self._rows):
                 if place not in self._refused:
@@ -54,17 +57,17 @@ class LazyWarnings(Sequence[QueryWarning]):
         return self._found
 
     def _of(
-        self, row: Query | Subscription, known: dict[tuple[str, int], tuple[QueryWarning, ...]]
+        self, row: Query | Subscription, known: dict[_Asked, tuple[QueryWarning, ...]]
     ) -> tuple[QueryWarning, ...]:
         # Its patterns take longer to compile than all else that a registration needs.
         from pathcast.query.query_warnings import warnings_of
 
         text = row.text if isinstance(row, Query) else row.query
         # Rows that bind prefixes alike share the object, which outlives the call.
-        key = text, id(row.namespaces)
+        key = text, id(row.namespaces), row.language
         if key not in known:
             bound = {**self._namespaces, **(row.namespaces or {})}
-            known[key] = warnings_of(row.id, text, bound)
+            known[key] = warnings_of(row.id, text, bound, row.language)
         # Most queries have none; of those that have, one text may have several ids.
         return tuple(replace(warning, query_id=row.id) for warning in known[key])
 

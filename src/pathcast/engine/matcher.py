@@ -4,7 +4,7 @@ Example:
     >>> from pathcast import Query, QueryIndex
     >>> index = QueryIndex()
     >>> report = index.register([Query("q1", "/a/b"), Query("q2", "//c")])
-    >>> batch = index.matcher().match_batch([b"<a><b/></a>", b"<a", b"<b/>"])
+    >>> batch = index.matcher().match([b"<a><b/></a>", b"<a", b"<b/>"])
     >>> [list(result.query_ids) for result in batch]
     [['q1'], [], []]
     >>> batch[1].error.family
@@ -17,31 +17,21 @@ disturbs no other.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import NoReturn
+from typing import NoReturn, overload
 
 import pyarrow as pa
 
 from pathcast.engine.messages import Messages, joined, message_column, refused_rows
-from pathcast.engine.results import (
-    ERROR_TYPE,
-    MATCHES_TYPE,
-    ArrowBatch,
-    BatchResult,
-    error_array,
-    first_rows,
-    total_stats,
-)
-from pathcast.engine.verdicts import verdict_table
+from pathcast.engine.results import BatchResult, MatchResult, stored
 from pathcast.errors import ConfigError, NotPicklableError
 from pathcast.kernel.matcher import KernelMatcher
 from pathcast.limits import Limits
-from pathcast.model import BatchAnswer, FewMatches, MatcherOptions
+from pathcast.model import BatchAnswer, MatcherOptions, MessageBytes
 
 
 class Matcher:
-    """Matches batches of messages against the queries of an index or a snapshot.
+    """Matches messages against the queries of an index or a snapshot.
 
     May be called from several threads.
 
@@ -56,70 +46,47 @@ class Matcher:
         self._is_live = is_live
         self.options = options
 
-    def match_batch(self, messages: Messages) -> BatchResult:
-        """Matches every message.
+    @overload
+    def match(  # type: ignore[overload-overlap]  # str is an iterable of str
+        self, messages: MessageBytes | str
+    ) -> MatchResult: ...
+
+    @overload
+    def match(self, messages: Messages) -> BatchResult: ...
+
+    def match(self, messages: MessageBytes | str | Messages) -> MatchResult | BatchResult:
+        """Matches one message or many.
 
         Args:
-            messages: Bytes-like objects or str, or an Arrow array of binary or string; None or null
-                for a missing message, which has no matches and no error. Any other object is
-                refused in its own place, as a message is that is not well-formed.
+            messages: A message: a bytes-like object or str. Or many: such objects, or an Arrow
+                array of `binary`, `large_binary`, `string` or `large_string`, slices and chunked
+                arrays included; None or null for a missing message, which has no matches and no
+                error. Any other object is refused in its own place, as a message is that is not
+                well-formed. Bytes and arrays are read where they lie, except that a matcher over
+                an index first joins the chunks of a chunked array.
 
         Returns:
-            One result a message, in order, and the counters of the batch.
+            Of one message its result; of many one result a message, in order, which are columns
+            too.
 
         Raises:
-            TypeError: `messages` is nothing of this kind, a single message, or mixes bytes and str.
-        """
-        return BatchResult(self._answers(messages), self.options.limits)
-
-    def match_arrow(self, array: pa.Array | pa.ChunkedArray) -> ArrowBatch:
-        """Matches every message of an Arrow array; the answer is a column of the same length.
-
-        Args:
-            array: `binary`, `large_binary`, `string` or `large_string`; slices and chunked arrays
-                included. Its buffers are read where they lie, except that a matcher over an index
-                first joins the chunks of a chunked array.
-
-        Returns:
-            Numbers of the satisfied queries, errors, verdicts and counters; matches and errors are
-            chunked if the input was.
-
-        Raises:
-            TypeError: `array` is nothing of this kind.
-        """
-        if not isinstance(array, pa.Array | pa.ChunkedArray):
-            raise TypeError(f"match_arrow takes an Arrow array, not {type(array).__name__}")
-        answers = self._answers(array)
-        matches = [answer.matches for answer in answers]
-        errors = [error_array(len(answer.matches), answer.refusals) for answer in answers]
-        verdicts = verdict_table(
-            [answer.over_budget for answer in answers],
-            first_rows(answers),
-            self.options.limits,
-        )
-        is_chunked = isinstance(array, pa.ChunkedArray)
-        return ArrowBatch(
-            matches=pa.chunked_array(matches, MATCHES_TYPE) if is_chunked else matches[0],
-            errors=pa.chunked_array(errors, ERROR_TYPE) if is_chunked else errors[0],
-            verdicts=verdicts,
-            stats=total_stats(answers),
-            query_ids=answers[0].query_ids,
-        )
-
-    def match_few(self, messages: Sequence[bytes]) -> FewMatches:
-        """Matches a few messages at once: the answer is lists, and no counters are kept.
-
-        Args:
-            messages: So few that arrays would take longer than they do: some hundreds, of a KB.
+            TypeError: `messages` is nothing of this kind, or mixes bytes and str.
 
         Example:
             >>> from pathcast import Query, QueryIndex
             >>> index = QueryIndex()
             >>> report = index.register([Query("q1", "/a/b")])
-            >>> index.matcher().match_few([b"<a><b/></a>", b"<b/>"]).numbers
-            [[0], []]
+            >>> list(index.matcher().match("<a><b/></a>").query_ids)
+            ['q1']
+            >>> index.matcher().match(pa.array(["<a><b/></a>", None, "<b/>"])).matches.to_pylist()
+            [[0], None, []]
+
+        Cost: a call some microseconds beside what its messages cost.
         """
-        return self._backend.match_few(list(messages))
+        if isinstance(messages, bytes | str | bytearray | memoryview):
+            return BatchResult(self._answers([messages]), self.options.limits)[0]
+        is_chunked = isinstance(messages, pa.ChunkedArray)
+        return BatchResult(self._answers(messages), self.options.limits, is_chunked=is_chunked)
 
     def __reduce__(self) -> NoReturn:
         raise NotPicklableError(
@@ -134,13 +101,13 @@ class Matcher:
         if self._is_live and len(chunks) > 1:
             # An index may renumber its queries between two calls.
             chunks = [joined(chunks)]
-        answers = [
+        answers: list[BatchAnswer] = [
             self._backend.match(chunk, encoding=encoding)
             for chunk in chunks or [pa.array([], pa.binary())]
         ]
         if refusals:
             # Objects come in one chunk.
-            [answer] = answers
+            [answer] = map(stored, answers)
             answers = [replace(answer, refusals=refused_rows(answer.refusals, refusals))]
         return answers
 

@@ -1,11 +1,11 @@
 r"""Convert messages as callers pass them to messages as the engine takes them.
 
-Engines take one `binary` or `large_binary` array. Callers have lists of bytes, arrays, chunked
-arrays and text; arrays are passed on without a copy.
+Engines take one `binary` or `large_binary` array, or a list of bytes and None. Callers have
+these, chunked arrays, other objects and text; arrays and bytes are passed on without a copy.
 
 Example:
     >>> column = message_column([b"<a/>", None, 3.5])
-    >>> column.chunks[0].to_pylist(), column.encoding
+    >>> column.chunks[0], column.encoding
     ([b'<a/>', None, b''], None)
     >>> print(column.refusals[2])
     a message is bytes or text, not float; for a missing one give None
@@ -35,15 +35,20 @@ class MessageColumn(NamedTuple):
     """The messages of a batch as an engine takes them.
 
     Attributes:
-        chunks: Arrays of bytes. In the place of an object that is no message there are none; the
-            engine refuses them, as it refuses every message without an element.
+        chunks: Arrays or lists of bytes. In the place of an object that is no message there are
+            none; the engine refuses them, as it refuses every message without an element.
         encoding: Encoding of all messages where it is known.
         refusals: Place -> what has to be said instead, for these objects.
     """
 
-    chunks: Sequence[pa.Array]
+    chunks: Sequence[pa.Array | list[bytes | None]]
     encoding: str | None
     refusals: Mapping[int, PathcastError]
+
+    @property
+    def arrays(self) -> list[pa.Array]:
+        """The chunks as arrays."""
+        return [_array(chunk) if isinstance(chunk, list) else chunk for chunk in self.chunks]
 
 
 def message_column(messages: Messages) -> MessageColumn:
@@ -132,7 +137,7 @@ def _from_objects(messages: Iterable[object]) -> MessageColumn:
         raise TypeError("messages must be many: put a single message into a list")
     items = list(messages)
     if set(map(type, items)) <= {bytes, type(None)}:
-        return MessageColumn([_array(cast("list[bytes | None]", items))], None, {})
+        return MessageColumn([cast("list[bytes | None]", items)], None, {})
     raw: list[bytes | None] = []
     refusals: dict[int, PathcastError] = {}
     encodings: set[str | None] = set()
@@ -148,7 +153,7 @@ def _from_objects(messages: Iterable[object]) -> MessageColumn:
         raw.append(content)
     if len(encodings) > 1:
         raise TypeError("messages must be all bytes or all str, not a mixture")
-    return MessageColumn([_array(raw)], encodings.pop() if encodings else None, refusals)
+    return MessageColumn([raw], encodings.pop() if encodings else None, refusals)
 
 
 def _array(messages: list[bytes | None]) -> pa.Array:

@@ -1,13 +1,14 @@
-"""Results of a batch, as slices of Arrow arrays.
+"""Results of a batch, as views of what an engine answered.
 
-No Python object is made for a match unless somebody asks for it: a `MatchResult` knows where its
-numbers lie, its ids are looked up and sorted when they are first read.
+No Python object is made for a match unless somebody asks for it: a `MatchResult` knows its row, its
+ids are looked up and sorted when they are first read, columns are made when they are asked for.
 
 Results pickle without the engine that gave them: a process that has no kernel can read them. A
 result of one message pickles with the ids of its own queries only, however many others there are.
 
 Example:
-    >>> ids = QueryIds(pa.array([0, 1], pa.uint32()), ["q9", "q1"])
+    >>> matches = pa.array([[0, 1]], MATCHES_TYPE)
+    >>> ids = QueryIds(StoredAnswer(matches, (), None, BatchStats(), ["q9", "q1"]), 0)
     >>> len(ids), list(ids), "q9" in ids
     (2, ['q1', 'q9'], True)
 
@@ -17,17 +18,17 @@ It matches nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import overload
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.engine.verdicts import Verdicts, undecided_at
+from pathcast.engine.verdicts import Verdicts, undecided_at, verdict_table
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
-from pathcast.model import BatchAnswer, BatchStats, IdsByNumber
+from pathcast.model import BatchAnswer, BatchStats, IdsByNumber, StoredAnswer
 
 ERROR_TYPE = pa.struct(
     [
@@ -46,19 +47,22 @@ MATCHES_TYPE = pa.list_(pa.uint32())
 
 
 class QueryNumbers(Sequence[int]):
-    """The numbers of the queries that a message satisfies, ascending.
+    """The numbers of the queries that a message satisfies, ascending."""
 
-    Attributes:
-        array: The same as a `uint32` Arrow array.
-    """
+    __slots__ = ("_answer", "_found", "_row")
 
-    __slots__ = ("array",)
+    def __init__(self, answer: BatchAnswer, row: int) -> None:
+        self._answer = answer
+        self._row = row
+        self._found: list[int] | None = None
 
-    def __init__(self, array: pa.Array) -> None:
-        self.array = array
+    @property
+    def array(self) -> pa.Array:
+        """The same as a `uint32` Arrow array."""
+        return _numbers_at(self._answer, self._row)
 
     def __len__(self) -> int:
-        return len(self.array)
+        return self._answer.count(self._row)
 
     @overload
     def __getitem__(self, index: int) -> int: ...
@@ -67,14 +71,10 @@ class QueryNumbers(Sequence[int]):
     def __getitem__(self, index: slice) -> Sequence[int]: ...
 
     def __getitem__(self, index: int | slice) -> int | Sequence[int]:
-        if isinstance(index, slice):
-            numbers: list[int] = self.array.to_pylist()[index]
-            return numbers
-        number: int = self.array[index].as_py()
-        return number
+        return self._numbers()[index]
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self.array.to_pylist())
+        return iter(self._numbers())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
@@ -83,10 +83,15 @@ class QueryNumbers(Sequence[int]):
         return hash(tuple(self))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return QueryNumbers, (without_neighbours(self.array),)
+        return QueryNumbers, (stored_row(self._answer, self._row), 0)
 
     def __repr__(self) -> str:
         return f"QueryNumbers({list(self)!r})"
+
+    def _numbers(self) -> list[int]:
+        if self._found is None:
+            self._found = self._answer.numbers(self._row)
+        return self._found
 
 
 class QueryIds(Sequence[str]):
@@ -95,15 +100,15 @@ class QueryIds(Sequence[str]):
     Cost: nothing until the first read, then one look-up an id and a sort. The length costs nothing.
     """
 
-    __slots__ = ("_ids", "_names", "_numbers")
+    __slots__ = ("_answer", "_ids", "_row")
 
-    def __init__(self, numbers: pa.Array, names: IdsByNumber) -> None:
-        self._numbers = numbers
-        self._names = names
+    def __init__(self, answer: BatchAnswer, row: int) -> None:
+        self._answer = answer
+        self._row = row
         self._ids: list[str] | None = None
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return self._answer.count(self._row)
 
     @overload
     def __getitem__(self, index: int) -> str: ...
@@ -124,16 +129,15 @@ class QueryIds(Sequence[str]):
         return hash(tuple(self))
 
     def __reduce__(self) -> tuple[object, ...]:
-        numbers = without_neighbours(self._numbers)
-        return QueryIds, (numbers, some_ids(self._names, numbers))
+        return QueryIds, (stored_row(self._answer, self._row), 0)
 
     def __repr__(self) -> str:
         return f"QueryIds({list(self)!r})"
 
     def _sorted(self) -> list[str]:
         if self._ids is None:
-            names = self._names
-            self._ids = sorted(names[number] for number in self._numbers.to_pylist())
+            answer = self._answer
+            self._ids = sorted(take_ids(answer.query_ids, answer.numbers(self._row)))
         return self._ids
 
 
@@ -142,69 +146,115 @@ class MatchResult:
 
     Attributes:
         error: Why the door refused the message; None where it did not.
-        verdicts: Query id -> `EvaluationBudgetError`, for the queries that could not be decided on
-            this message within `Limits.evaluation_steps_max`, or (`MessageBudgetError`) were
-            undecided when the message had used up `Limits.message_steps_max`; they are not among
-            the satisfied ones. Empty as a rule.
     """
 
-    __slots__ = ("_names", "_numbers", "error", "verdicts")
+    __slots__ = ("_answer", "_limits", "_row", "error")
 
     def __init__(
-        self,
-        numbers: pa.Array,
-        names: IdsByNumber,
-        error: PathcastError | None,
-        verdicts: Verdicts,
+        self, answer: BatchAnswer, row: int, error: PathcastError | None, limits: Limits
     ) -> None:
-        self._numbers = numbers
-        self._names = names
+        self._answer = answer
+        self._row = row
+        self._limits = limits
         self.error = error
-        self.verdicts = verdicts
 
     @property
     def query_numbers(self) -> QueryNumbers:
         """Numbers of the satisfied queries, ascending; empty for a refused or missing message."""
-        return QueryNumbers(self._numbers)
+        return QueryNumbers(self._answer, self._row)
 
     @property
     def query_ids(self) -> QueryIds:
         """Ids of the satisfied queries, sorted; empty for a refused or missing message."""
-        return QueryIds(self._numbers, self._names)
+        return QueryIds(self._answer, self._row)
+
+    @property
+    def verdicts(self) -> Verdicts:
+        """Query id -> `EvaluationBudgetError`, for the queries that are undecided.
+
+        They could not be decided on this message within `Limits.evaluation_steps_max`, or
+        (`MessageBudgetError`) were undecided when the message had used up
+        `Limits.message_steps_max`; they are not among the satisfied ones. Empty as a rule.
+        """
+        found = self._answer.over_budget
+        if found is not None:
+            found = undecided_at(found, self._row)
+        return Verdicts(found, self._answer.query_ids, self._limits)
 
     def __reduce__(self) -> tuple[object, ...]:
-        numbers = without_neighbours(self._numbers)
-        names = some_ids(self._names, numbers)
-        return MatchResult, (numbers, names, self.error, self.verdicts)
+        return MatchResult, (stored_row(self._answer, self._row), 0, self.error, self._limits)
 
     def __repr__(self) -> str:
         if self.error is not None:
             return f"MatchResult(error={self.error!r})"
         undecided = f", {len(self.verdicts)} undecided" if self.verdicts else ""
-        return f"MatchResult({len(self._numbers)} queries{undecided})"
+        return f"MatchResult({self._answer.count(self._row)} queries{undecided})"
 
 
 class BatchResult(Sequence[MatchResult]):
-    """The results of a batch, in the order of its messages.
+    """The results of a batch, in the order of its messages: one by one, or as columns.
 
-    Attributes:
-        stats: Counters of the batch.
+    Args:
+        answers: Of an engine, one a chunk of the messages, at least one.
+        limits: Those of the matcher.
+        is_chunked: Whether columns are chunked as the messages were.
     """
 
     def __init__(
-        self,
-        answers: Sequence[BatchAnswer],
-        limits: Limits,
-        names: Sequence[IdsByNumber] | None = None,
+        self, answers: Sequence[BatchAnswer], limits: Limits, *, is_chunked: bool = False
     ) -> None:
         self._answers = answers
         self._limits = limits
-        self._names = [answer.query_ids for answer in answers] if names is None else names
-        self._errors = _errors_by_position(answers)
-        self.stats = total_stats(answers)
+        self._is_chunked = is_chunked
+
+    @cached_property
+    def stats(self) -> BatchStats:
+        """Counters of the batch."""
+        return sum((answer.stats for answer in self._answers), BatchStats())
+
+    @property
+    def matches(self) -> pa.Array | pa.ChunkedArray:
+        """`list<uint32>`, one row a message: numbers of the satisfied queries, ascending.
+
+        Empty for a message that was refused, null for a missing one. Chunked as the messages were.
+        """
+        matches = [answer.matches for answer in self._answers]
+        return pa.chunked_array(matches, MATCHES_TYPE) if self._is_chunked else matches[0]
+
+    @property
+    def errors(self) -> pa.Array | pa.ChunkedArray:
+        """`ERROR_TYPE` rows, null where the message was not refused. Chunked as `matches`."""
+        errors = [error_array(len(answer), answer.refusals) for answer in self._answers]
+        return pa.chunked_array(errors, ERROR_TYPE) if self._is_chunked else errors[0]
+
+    @property
+    def verdicts(self) -> pa.Table:
+        """`VERDICTS_SCHEMA` rows: the pairs of message and query that could not be decided.
+
+        Not within `Limits.evaluation_steps_max`, or not before the message had used up
+        `Limits.message_steps_max`. Empty as a rule.
+        """
+        found = [answer.over_budget for answer in self._answers]
+        return verdict_table(found, first_rows(self._answers), self._limits)
+
+    @property
+    def query_ids(self) -> IdsByNumber:
+        """Number of a query -> its id. Pickled, the ids of the satisfied queries alone."""
+        return self._answers[0].query_ids
+
+    @cached_property
+    def _errors(self) -> dict[int, PathcastError]:
+        errors: dict[int, PathcastError] = {}
+        for answer, first in zip(self._answers, first_rows(self._answers), strict=True):
+            errors |= {first + position: error for position, error in answer.refusals}
+        return errors
+
+    def lists(self) -> Iterator[list[int]]:
+        """The numbers of each message; none for one that is missing."""
+        return (answer.numbers(row) for answer in self._answers for row in range(len(answer)))
 
     def __len__(self) -> int:
-        return sum(len(answer.matches) for answer in self._answers)
+        return sum(map(len, self._answers))
 
     @overload
     def __getitem__(self, index: int) -> MatchResult: ...
@@ -216,55 +266,55 @@ class BatchResult(Sequence[MatchResult]):
         if isinstance(index, slice):
             return [self[position] for position in range(*index.indices(len(self)))]
         position = index + len(self) if index < 0 else index
-        local = position
-        for answer, names in zip(self._answers, self._names, strict=True):
-            if 0 <= local < len(answer.matches):
-                undecided = undecided_at(answer.over_budget, local)
-                return MatchResult(
-                    _numbers_at(answer.matches, local),
-                    names,
-                    self._errors.get(position),
-                    Verdicts(undecided, names, self._limits),
-                )
-            local -= len(answer.matches)
+        row = position
+        for answer in self._answers:
+            if 0 <= row < len(answer):
+                return MatchResult(answer, row, self._errors.get(position), self._limits)
+            row -= len(answer)
         raise IndexError(f"no message {index} in a batch of {len(self)}")
 
+    def __iter__(self) -> Iterator[MatchResult]:
+        position = 0
+        for answer in self._answers:
+            for row in range(len(answer)):
+                yield MatchResult(answer, row, self._errors.get(position), self._limits)
+                position += 1
+
     def __reduce__(self) -> tuple[object, ...]:
-        answers = [replace(answer, query_ids=()) for answer in self._answers]
-        names = [
-            some_ids(
-                known,
-                pa.concat_arrays([answer.matches.flatten(), answer.over_budget.query_numbers]),
-            )
-            for answer, known in zip(self._answers, self._names, strict=True)
-        ]
-        return BatchResult, (answers, self._limits, names)
+        ids: dict[int, str] = {}
+        for answer in self._answers:
+            ids |= _own_ids(answer)
+        answers = [stored(answer, ids) for answer in self._answers]
+        return partial(BatchResult, is_chunked=self._is_chunked), (answers, self._limits)
 
     def __repr__(self) -> str:
         return f"BatchResult({len(self)} messages, {self.stats.matches} matches)"
 
 
-@dataclass(frozen=True, slots=True)
-class ArrowBatch:
-    """The results of a batch as Arrow columns, one row a message.
+def stored(answer: BatchAnswer, ids: IdsByNumber | None = None) -> StoredAnswer:
+    """An answer without its engine; with the ids of its own queries, if no others are given."""
+    ids = _own_ids(answer) if ids is None else ids
+    return StoredAnswer(answer.matches, answer.refusals, answer.over_budget, answer.stats, ids)
 
-    Attributes:
-        matches: `list<uint32>`: numbers of the satisfied queries, ascending; empty for a message
-            that was refused, null for a missing one. Chunked as the messages were.
-        errors: `ERROR_TYPE` rows, null where the message was not refused. Chunked likewise.
-        verdicts: `VERDICTS_SCHEMA` rows: the pairs of message and query that could not be decided
-            within `Limits.evaluation_steps_max`, or before the message had used up
-            `Limits.message_steps_max`. Empty as a rule.
-        stats: Counters of the batch.
-        query_ids: Number of a query -> its id. Pickled, it is a tuple of all ids: send `matches`
-            alone where the receiver has the snapshot.
-    """
 
-    matches: pa.Array | pa.ChunkedArray
-    errors: pa.Array | pa.ChunkedArray
-    verdicts: pa.Table
-    stats: BatchStats
-    query_ids: Sequence[str]
+def _own_ids(answer: BatchAnswer) -> dict[int, str]:
+    """The ids of the queries that some message satisfies, or may satisfy."""
+    numbers = answer.matches.flatten()
+    if answer.over_budget is not None:
+        numbers = pa.concat_arrays([numbers, answer.over_budget.query_numbers])
+    return some_ids(answer.query_ids, numbers)
+
+
+def stored_row(answer: BatchAnswer, row: int) -> StoredAnswer:
+    """One message of an answer, by itself."""
+    over_budget = answer.over_budget
+    if over_budget is not None:
+        over_budget = undecided_at(over_budget, row)
+        rows = pa.array([0] * len(over_budget.rows), pa.int64())
+        over_budget = over_budget._replace(rows=rows) if len(rows) else None
+    matches = pa.array([answer.numbers(row)], MATCHES_TYPE)
+    one = StoredAnswer(matches, (), over_budget, BatchStats(), answer.query_ids)
+    return stored(one)
 
 
 def take_ids(ids: IdsByNumber, numbers: list[int]) -> list[str]:
@@ -280,16 +330,6 @@ def some_ids(ids: IdsByNumber, numbers: pa.Array) -> dict[int, str]:
     return dict(zip(distinct, take_ids(ids, distinct), strict=True))
 
 
-def without_neighbours(column: pa.Array) -> pa.Array:
-    """The same values in buffers of their own: Arrow pickles a slice with all that it is cut from.
-
-    Example:
-        >>> len(without_neighbours(pa.array(range(1000)).slice(0, 2)).buffers()[1]) < 1000
-        True
-    """
-    return column.take(pa.array(range(len(column)), pa.int64()))
-
-
 def error_array(length: int, refusals: Sequence[tuple[int, PathcastError]]) -> pa.StructArray:
     """Refusals as a column of `ERROR_TYPE`.
 
@@ -303,24 +343,12 @@ def error_array(length: int, refusals: Sequence[tuple[int, PathcastError]]) -> p
     return pa.array(rows, ERROR_TYPE)
 
 
-def total_stats(answers: Sequence[BatchAnswer]) -> BatchStats:
-    """The counters of several answers, added up."""
-    return sum((answer.stats for answer in answers), BatchStats())
-
-
 def first_rows(answers: Sequence[BatchAnswer]) -> list[int]:
     """Place in the batch of the first message of each answer."""
-    return list(accumulate((len(answer.matches) for answer in answers[:-1]), initial=0))
+    return list(accumulate(map(len, answers[:-1]), initial=0))
 
 
-def _numbers_at(matches: pa.ListArray, position: int) -> pa.Array:
+def _numbers_at(answer: BatchAnswer, row: int) -> pa.Array:
     """The numbers of one message; a slice, not a copy."""
-    numbers = matches[position].values
+    numbers = answer.matches[row].values
     return pa.array([], pa.uint32()) if numbers is None else numbers
-
-
-def _errors_by_position(answers: Sequence[BatchAnswer]) -> dict[int, PathcastError]:
-    errors: dict[int, PathcastError] = {}
-    for answer, first in zip(answers, first_rows(answers), strict=True):
-        errors |= {first + position: error for position, error in answer.refusals}
-    return errors

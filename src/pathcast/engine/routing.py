@@ -23,13 +23,14 @@ Source: Diao, Rizvi and Franklin, VLDB 2004, section 4.2.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from typing import NoReturn
 
 import pyarrow as pa
 
 from pathcast.engine.matcher import Matcher, matcher_options
+from pathcast.engine.messages import Messages
+from pathcast.engine.results import BatchResult
 from pathcast.errors import ConfigError, NotPicklableError
 from pathcast.kernel.routing import KernelRoutingStream, KernelRoutingTable
 from pathcast.limits import Limits, StreamBounds
@@ -39,21 +40,34 @@ TARGETS_MAX = 1 << 20
 """Targets of a table."""
 
 
-@dataclass(frozen=True, slots=True)
 class Routed:
-    """The targets of the messages of a batch.
+    """The targets of the messages of a batch."""
 
-    Attributes:
-        targets: `list<uint32>` by row, ascending; empty for a refused message, null for a missing
-            one. Chunked if the input was. What has not been decided within
-            `Limits.message_steps_max` counts as reached.
-        errors: `pathcast.engine.results.ERROR_TYPE` by row; null where nothing was refused.
-        stats: Counters of the pass; `matches` counts targets.
-    """
+    def __init__(self, found: BatchResult) -> None:
+        self._found = found
 
-    targets: pa.ListArray | pa.ChunkedArray
-    errors: pa.StructArray | pa.ChunkedArray
-    stats: BatchStats
+    @property
+    def targets(self) -> pa.ListArray | pa.ChunkedArray:
+        """`list<uint32>` by row, ascending; empty for a refused message, null for a missing one.
+
+        Chunked if the input was. What has not been decided within `Limits.message_steps_max`
+        counts as reached.
+        """
+        return self._found.matches
+
+    @property
+    def errors(self) -> pa.StructArray | pa.ChunkedArray:
+        """`pathcast.engine.results.ERROR_TYPE` by row; null where nothing was refused."""
+        return self._found.errors
+
+    @property
+    def stats(self) -> BatchStats:
+        """Counters of the pass; `matches` counts targets."""
+        return self._found.stats
+
+    def __iter__(self) -> Iterator[list[int]]:
+        """The targets of each message, ascending."""
+        return self._found.lists()
 
 
 class RoutingTable:
@@ -138,24 +152,16 @@ class Router:
     def __init__(self, matcher: Matcher) -> None:
         self._matcher = matcher
 
-    def route(self, messages: pa.Array | pa.ChunkedArray) -> Routed:
+    def route(self, messages: Messages) -> Routed:
         """The targets of every message.
 
         Args:
-            messages: As for `Matcher.match_arrow`.
+            messages: As for `Matcher.match`.
 
         Raises:
             TypeError: `messages` is nothing of this kind.
         """
-        found = self._matcher.match_arrow(messages)
-        return Routed(found.matches, found.errors, found.stats)
-
-    def route_few(self, messages: Sequence[bytes]) -> list[list[int]]:
-        """The targets of a few messages, ascending; see `Matcher.match_few`.
-
-        No target for a message that is refused. What has not been decided counts as reached.
-        """
-        return self._matcher.match_few(messages).numbers
+        return Routed(self._matcher.match(messages))
 
     def __reduce__(self) -> NoReturn:
         raise NotPicklableError(

@@ -31,7 +31,14 @@ from pathcast.errors import (
     UnsupportedQueryError,
     UnusableRowError,
 )
-from pathcast.model import DELIVER_MODES, Query, RegisterReport, Subscription
+from pathcast.model import (
+    DELIVER_MODES,
+    QUERY_LANGUAGES,
+    Query,
+    QueryLanguage,
+    RegisterReport,
+    Subscription,
+)
 from pathcast.query import check_length
 from pathcast.query.names import are_texts, is_text
 
@@ -114,7 +121,8 @@ def usable_row(
     Raises:
         UnusableRowError: It is none, or a field is not what it has to be.
         QuerySyntaxError: The text of its query has a lone surrogate.
-        UnsupportedQueryError: What it shall deliver does not exist.
+        UnsupportedQueryError: What it shall deliver or its language does not exist, or it is a
+            `Query` in XQuery.
     """
     if not isinstance(row, kind):
         raise UnusableRowError("row.type", expected=kind.__name__, found=type(row).__name__)
@@ -125,6 +133,8 @@ def usable_row(
         raise _wrong("text of the query", "text", text)
     if not is_text(text):
         check_length(text, text)
+    if usable_language(row.language) == "xquery" and isinstance(row, Query):
+        raise UnsupportedQueryError("query.index_language")
     if isinstance(row, Subscription):
         _check_deliver(row)
         row = row._replace(steps=_steps(row.steps))
@@ -199,6 +209,37 @@ def usable_namespaces(namespaces: object) -> dict[str, str]:
         raise ConfigError("config.invalid", key="namespaces", reason=error.message) from None
 
 
+def with_language(rows: list[object], language: QueryLanguage | None) -> list[object]:
+    """The rows, those that choose no language in this one.
+
+    Args:
+        rows: Anything; not changed.
+        language: None changes nothing.
+    """
+    if language is None:
+        return rows
+    return [
+        row._replace(language=language) if isinstance(row, _ROWS) and row.language is None else row
+        for row in rows
+    ]
+
+
+def usable_language(value: object) -> QueryLanguage | None:
+    """The language that a subscriber chose, or None.
+
+    Raises:
+        UnusableRowError: It is no text.
+        UnsupportedQueryError: It does not exist.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise _wrong("language", "text", value)
+    if value not in QUERY_LANGUAGES:
+        raise UnsupportedQueryError("query.language", found=value)
+    return value
+
+
 def check_text(value: object, field: str) -> None:
     """Refuses what is no text.
 
@@ -239,6 +280,11 @@ def _are_usable(rows: Sequence[object], kind: type) -> bool:
         return False
     if not all(steps == () or _are_steps(steps) for steps in columns.get("steps", ())):
         return False
+    languages = columns["language"]
+    if languages.count(None) < len(languages):
+        usable = (None, "xpath1") if kind is Query else (None, *QUERY_LANGUAGES)
+        if not all(language in usable for language in languages):
+            return False
     namespaces = columns["namespaces"]
     if namespaces.count(None) == len(namespaces):
         return True

@@ -46,14 +46,14 @@ class Verdicts(Mapping[str, EvaluationBudgetError]):
 
     __slots__ = ("_errors", "_found", "_limits", "_names")
 
-    def __init__(self, found: OverBudget, names: IdsByNumber, limits: Limits) -> None:
+    def __init__(self, found: OverBudget | None, names: IdsByNumber, limits: Limits) -> None:
         self._found = found
         self._names = names
         self._limits = limits
         self._errors: dict[str, EvaluationBudgetError] | None = None
 
     def __len__(self) -> int:
-        return len(self._found.query_numbers)
+        return 0 if self._found is None else len(self._found.query_numbers)
 
     def __getitem__(self, query_id: str) -> EvaluationBudgetError:
         return self._by_id()[query_id]
@@ -69,9 +69,10 @@ class Verdicts(Mapping[str, EvaluationBudgetError]):
 
     def _by_id(self) -> dict[str, EvaluationBudgetError]:
         if self._errors is None:
-            numbers = self._found.query_numbers.to_pylist()
-            ids = [self._names[number] for number in numbers]
-            pairs = sorted(zip(ids, self._found.by_message.to_pylist(), strict=True))
+            found = self._found
+            numbers = [] if found is None else found.query_numbers.to_pylist()
+            by_messages = [] if found is None else found.by_message.to_pylist()
+            pairs = sorted(zip(map(self._names.__getitem__, numbers), by_messages, strict=True))
             self._errors = {
                 query_id: _error(query_id, self._limits, by_message=by_message)
                 for query_id, by_message in pairs
@@ -81,17 +82,17 @@ class Verdicts(Mapping[str, EvaluationBudgetError]):
 
 def undecided_at(found: OverBudget, row: int) -> OverBudget:
     """The pairs of one message; slices, not copies."""
-    if not len(found.rows):
-        return found
     start, stop = np.searchsorted(found.rows.to_numpy(), [row, row + 1])
     return OverBudget(*(column.slice(start, stop - start) for column in found))
 
 
-def verdict_table(found: Sequence[OverBudget], firsts: Sequence[int], limits: Limits) -> pa.Table:
+def verdict_table(
+    found: Sequence[OverBudget | None], firsts: Sequence[int], limits: Limits
+) -> pa.Table:
     """Verdicts as a table of `VERDICTS_SCHEMA`.
 
     Args:
-        found: What each chunk of the batch gave.
+        found: What each chunk of the batch gave; None for nothing.
         firsts: Place in the batch of the first message of each chunk.
         limits: Those that were exceeded.
 
@@ -102,15 +103,15 @@ def verdict_table(found: Sequence[OverBudget], firsts: Sequence[int], limits: Li
     batches = [
         pa.record_batch(
             [
-                pc.add(rows, pa.scalar(first, pa.int64())),
-                queries,
-                _chosen(by_message, codes),
-                _chosen(by_message, messages),
+                pc.add(pairs.rows, pa.scalar(first, pa.int64())),
+                pairs.query_numbers,
+                _chosen(pairs.by_message, codes),
+                _chosen(pairs.by_message, messages),
             ],
             schema=VERDICTS_SCHEMA,
         )
-        for (rows, queries, by_message), first in zip(found, firsts, strict=True)
-        if len(rows)
+        for pairs, first in zip(found, firsts, strict=True)
+        if pairs is not None
     ]
     return pa.Table.from_batches(batches, VERDICTS_SCHEMA)
 

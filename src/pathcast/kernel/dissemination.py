@@ -42,11 +42,11 @@ from pathcast.model import (
     Spent,
     Subscription,
 )
-from pathcast.query import CostClass, compile_subscription
+from pathcast.query import CompiledSubscription, CostClass, compile_subscription
 from pathcast.query.xquery import refusal_of
 
-_FIELDS: Final = Subscription._fields.index("steps")
-"""Fields of a subscription that the kernel reads."""
+_STEPS: Final = Subscription._fields.index("steps")
+"""The field of a subscription that the kernel does not read."""
 
 _ROWS: Final = pa.schema(
     [
@@ -56,6 +56,11 @@ _ROWS: Final = pa.schema(
         pa.field("fragment", pa.uint32()),
     ]
 )
+
+
+def _compiled(subscription: Subscription) -> CompiledSubscription:
+    _, _, query, deliver, namespaces, _, language = subscription
+    return compile_subscription(query, namespaces, deliver, language)
 
 
 class KernelDissemination:
@@ -90,7 +95,8 @@ class KernelDissemination:
         bindings = dict(namespaces)
         with native_errors():
             # What it is asked is of messages after the steps, whoever does these.
-            refused = dict(self._native.subscribe([row[:_FIELDS] for row in rows], bindings))
+            read = [(*row[:_STEPS], *row[_STEPS + 1 :]) for row in rows]
+            refused = dict(self._native.subscribe(read, bindings))
         errors: dict[int, PathcastError] = {}
         for row, subscription in enumerate(rows):
             if row not in refused:
@@ -99,7 +105,9 @@ class KernelDissemination:
                 errors[row] = DuplicateQueryError("query.duplicate", id=subscription.id)
             else:
                 bound = {**bindings, **(subscription.namespaces or {})}
-                errors[row] = refusal_of(subscription.query, bound, subscription.deliver)
+                errors[row] = refusal_of(
+                    subscription.query, bound, subscription.deliver, subscription.language
+                )
         return RegisterReport.of(rows, errors)
 
     def _keep(self, subscription: Subscription, bindings: Mapping[str, str]) -> None:
@@ -219,9 +227,7 @@ class KernelDissemination:
     def explain(self, subscription_id: str) -> Mapping[str, object]:
         """The plan of a subscription and what it shares."""
         subscription = self.subscription(subscription_id)
-        compiled = compile_subscription(
-            subscription.query, subscription.namespaces, subscription.deliver
-        )
+        compiled = _compiled(subscription)
         told = self._told(subscription_id)
         lines, shared = plan_lines(subscription, compiled, told)
         return {
@@ -237,10 +243,7 @@ class KernelDissemination:
 
     def cost(self, subscription_id: str) -> CostClass:
         """The cost of a subscription for one message. Cost: as compiling it."""
-        subscription = self.subscription(subscription_id)
-        return compile_subscription(
-            subscription.query, subscription.namespaces, subscription.deliver
-        ).cost
+        return _compiled(self.subscription(subscription_id)).cost
 
     def _told(self, subscription_id: str) -> dict[str, Any]:
         """How the kernel serves a subscription.

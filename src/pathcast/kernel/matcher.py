@@ -7,11 +7,12 @@ and an id is decoded when somebody asks for it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, overload
 
 from pathcast.boundary import cache_bytes, native, native_errors
-from pathcast.errors import error_for
-from pathcast.model import BatchAnswer, BatchStats, FewMatches, MatcherOptions, OverBudget
+from pathcast.errors import PathcastError, error_for
+from pathcast.model import BatchStats, MatcherOptions, OverBudget
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,22 +29,50 @@ class KernelMatcher:
                 options.limits, options.threads, cache_bytes(options.cache_bytes_max)
             )
 
-    def match(self, messages: pa.Array, *, encoding: str | None = None) -> BatchAnswer:
-        """Matches every message of a `binary` or `large_binary` array, where it lies."""
+    def match(
+        self, messages: pa.Array | list[bytes | None], *, encoding: str | None = None
+    ) -> KernelAnswer:
+        """Matches every message of a `binary` or `large_binary` array or a list, where it lies."""
         with native_errors():
-            answer = self._matcher.match_arrow(messages, encoding)
-        matches, refusals, undecided, stats, ids = answer
-        errors = [(row, error_for(code, params)) for row, code, params in refusals]
-        return BatchAnswer(
-            matches, errors, OverBudget(*undecided), BatchStats(**stats), KernelIds(ids)
-        )
+            return KernelAnswer(self._matcher.match(messages, encoding))
 
-    def match_few(self, messages: list[bytes]) -> FewMatches:
-        """Matches bytes objects, where they lie."""
+
+class KernelAnswer:
+    """A `pathcast.model.BatchAnswer` of the kernel."""
+
+    def __init__(self, answer: native.Answer) -> None:
+        self._answer = answer
+        self.count = answer.count
+        self.numbers = answer.numbers
+
+    def __len__(self) -> int:
+        return len(self._answer)
+
+    @cached_property
+    def matches(self) -> pa.Array:
+        """See `pathcast.model.BatchAnswer`."""
         with native_errors():
-            numbers, refusals, undecided = self._matcher.match_few(messages)
-        errors = [(row, error_for(code, params)) for row, code, params in refusals]
-        return FewMatches(numbers, errors, undecided)
+            return self._answer.matches()
+
+    @cached_property
+    def refusals(self) -> list[tuple[int, PathcastError]]:
+        """See `pathcast.model.BatchAnswer`."""
+        return [(row, error_for(code, params)) for row, code, params in self._answer.refusals()]
+
+    @cached_property
+    def over_budget(self) -> OverBudget | None:
+        """See `pathcast.model.BatchAnswer`."""
+        return OverBudget(*self._answer.undecided()) if self._answer.undecided_count else None
+
+    @cached_property
+    def stats(self) -> BatchStats:
+        """See `pathcast.model.BatchAnswer`."""
+        return BatchStats(**self._answer.stats())
+
+    @cached_property
+    def query_ids(self) -> KernelIds:
+        """See `pathcast.model.BatchAnswer`."""
+        return KernelIds(self._answer.ids())
 
 
 class KernelIds(Sequence[str]):

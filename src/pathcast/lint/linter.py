@@ -196,11 +196,11 @@ class _Linter:
 
     def subscription(self, number: int, row: Subscription) -> _Subject:
         """Looks at one subscription by itself, in whichever language it is."""
-        subject = _Subject(number, Query(row.id, row.query, row.namespaces))
+        subject = _Subject(number, Query(row.id, row.query, row.namespaces, row.language))
         namespaces = {**self.namespaces, **(row.namespaces or {})}
         steps = parse_steps(row.steps, namespaces)
         subject.has_steps = bool(steps)
-        compiled = compile_subscription(row.query, namespaces, row.deliver)
+        compiled = compile_subscription(row.query, namespaces, row.deliver, row.language)
         if compiled.kind == "xpath":
             self.subject(subject, without_comments(row.query))
         else:
@@ -253,7 +253,7 @@ class _Linter:
         notation = Notation(namespaces)
         for issue in query_issues(resolved, compiled.alternatives, notation):
             self.say_condition(subject, issue)
-        for meaning in language_issues(resolved, notation):
+        for meaning in language_issues(resolved, notation) if query.language is None else ():
             self.say(meaning.code, subject, meaning.offset, meaning.reason, fix=meaning.fix)
         # A broken query is like those only that are broken in the same way: what it would be equal
         # to or cover as it stands is no finding about the others.

@@ -167,7 +167,7 @@ class Sample:
         for error in index.register(Query(entry, entry) for entry in new).rejected.values():
             raise error
         self._rows.update(dict.fromkeys(new, 0))
-        for at, result in enumerate(index.matcher().match_batch(self._messages)):
+        for at, result in enumerate(index.matcher().match(self._messages)):
             for entry in (*result.query_ids, *result.verdicts):
                 self._rows[entry] |= 1 << at
 

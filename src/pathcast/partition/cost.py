@@ -135,7 +135,7 @@ def measured_costs(
 def _cost(queries: Sequence[Query], messages: Messages) -> float:
     index = QueryIndex()
     index.register(queries)
-    stats = index.matcher(threads=1).match_batch(messages).stats
+    stats = index.matcher(threads=1).match(messages).stats
     work = stats.steps + MATCH * stats.matches + EVALUATION * stats.evaluations
     return HELD + work / (max(stats.messages - stats.refused, 1) * len(queries))
 

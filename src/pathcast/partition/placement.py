@@ -123,7 +123,7 @@ def check_partitions(partitions: int) -> None:
 
 def everywhere(messages: Messages, partitions: int) -> Touched:
     """All messages go to all partitions. No message is looked at."""
-    missing = missing_of(message_column(messages).chunks)
+    missing = missing_of(message_column(messages).arrays)
     every = np.arange(partitions, dtype=np.uint32)
     values = np.tile(every, int((~missing).sum()))
     return Touched(_lists(np.where(missing, 0, partitions), values, missing))

@@ -101,9 +101,9 @@ class PrefixPlacement:
 
     def touched(self, messages: Messages) -> Touched:
         """The partitions of the beginnings that a message has, and the don't-care partition."""
-        is_missing = missing_of(message_column(messages).chunks)
+        is_missing = missing_of(message_column(messages).arrays)
         matcher, targets = self._matcher
-        batch = matcher.match_batch(messages)
+        batch = matcher.match(messages)
         is_usable = ~is_missing
         errors = {row: each.error for row, each in enumerate(batch) if each.error is not None}
         is_usable[list(errors)] = False

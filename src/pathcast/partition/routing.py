@@ -193,7 +193,7 @@ class RoutingIndex:
         """
         limits = self._table.limits
         index = QueryIndex(limits=limits)
-        refused = index.matcher(threads=1).match_batch([message])[0].error
+        refused = index.matcher(threads=1).match([message])[0].error
         if refused is not None:
             raise refused
         entries = self._table.entries
@@ -281,7 +281,7 @@ def _frequency_in(sample: pa.Array) -> Frequency:
             [Query(name, path.text) for path, name in distinct.items()]
         ).rejected.values():
             raise error
-        matched = index.matcher().match_arrow(sample)
+        matched = index.matcher().match(sample)
         counts = np.bincount(matched.matches.flatten().to_numpy(), minlength=len(distinct))
         by_name = dict(zip(matched.query_ids, counts.tolist(), strict=True))
         return [by_name[distinct[path]] / max(1, len(sample)) for path in paths]

@@ -1,8 +1,8 @@
 """Parts of an XPath that XQuery would read in another way.
 
-The language of a text is chosen by what its grammar takes, so one more operator or function can
-make an XPath XQuery, where orders compare text, functions take one item, and `&amp;` in a string is
-`&`.
+Where the subscriber chooses no language, the grammar of XPath 1.0 decides, so one more operator or
+function can make an XPath XQuery, where orders compare text, functions take one item, and `&amp;`
+in a string is `&`.
 
 Example:
     >>> from pathcast.query.notation import Notation
@@ -84,6 +84,9 @@ _ONE_ITEM: Final = frozenset(
 _REFERENCE: Final = re.compile(r"&(?:#x[0-9a-fA-F]+|#[0-9]+|amp|apos|gt|lt|quot);")
 
 
+_CHOICE: Final = 'or choose: language="xpath1" or, of a Subscription, language="xquery"'
+
+
 @dataclass(frozen=True, slots=True)
 class LanguageIssue:
     """A part of a query whose meaning depends on the language.
@@ -134,7 +137,7 @@ def _issues(expr: Expr, notation: Notation) -> Iterator[LanguageIssue]:
                     offset,
                     f"`{reference}` in a string is {len(reference)} characters in XPath 1.0 and "
                     "one in XQuery",
-                    "write the character itself: an XPath is not escaped as XML is",
+                    "write the character itself, as an XPath is not escaped as XML is, " + _CHOICE,
                 )
 
 
@@ -157,16 +160,11 @@ def _order(
         ]
     else:
         numbers = [f"number({shown})" for shown in sides]
-    texts = [
-        shown if isinstance(side, Literal) else f"data({shown})"
-        for side, shown in zip((left, right), sides, strict=True)
-    ]
     sign = operator.value
     yield LanguageIssue(
         expr.offset,
         f"`{sign.join(sides)}` compares numbers in XPath 1.0 and text in XQuery",
-        f"write `{sign.join(numbers)}` for numbers in both; or, in a Subscription, "
-        f"`{sign.join(texts)}`, which is XQuery and compares text",
+        f"write `{sign.join(numbers)}` for numbers in both, {_CHOICE}",
     )
 
 
@@ -180,7 +178,7 @@ def _several(operand: Expr, reader: str, notation: Notation) -> Iterator[Languag
         f"`{shown}` may be several nodes: {reader} reads the first in XPath 1.0, and XQuery "
         "refuses them",
         f"write `({shown})[1]` for the first in both, or a predicate that asks each: "
-        f"`{shown}[...]`",
+        f"`{shown}[...]`, {_CHOICE}",
     )
 
 

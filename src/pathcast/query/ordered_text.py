@@ -1,7 +1,7 @@
 """Advice for queries that order dates or other texts, which XPath 1.0 cannot.
 
 An order (`<`, `<=`, `>`, `>=`) compares numbers in XPath 1.0. The digits of a date are a number,
-and order as dates do; other text is ordered by XQuery, and `data()` makes a text XQuery.
+and order as dates do; other text is ordered by XQuery, which a subscriber can choose.
 
 Example:
     >>> from pathcast.query.atoms import atom_of
@@ -9,9 +9,9 @@ Example:
     >>> for text in ("@day >= '2026-06-01'", "price > 'high'"):
     ...     print(for_order_of_text(atom_of(parse(text)), Notation()))
     write `translate(substring(@day,1,10),'-','')>=20260601`; or, in a Subscription, \
-`data(@day)>='2026-06-01'`, which is XQuery and compares text
-    XPath 1.0 orders numbers only; in a Subscription write `data(price)>'high'`, which is XQuery \
-and compares text
+`@day>='2026-06-01'` with language="xquery", which compares text
+    XPath 1.0 orders numbers only; in a Subscription write `price>'high'` with \
+language="xquery", which compares text
 
 It does not say whether a comparison is an order of text; `pathcast.query.truth` does.
 """
@@ -45,7 +45,8 @@ def for_order_of_text(atom: Atom, notation: Notation) -> str | None:
         return None
     sign, text = atom.compare.operator.value, str(atom.compare.constant)
     operand = notation.expr(compared)
-    in_xquery = f"`data({operand}){sign}{literal_text(text)}`, which is XQuery and compares text"
+    ordered = f"`{operand}{sign}{literal_text(text)}`"
+    in_xquery = f'{ordered} with language="xquery", which compares text'
     date = _DATE.fullmatch(text)
     if date is None:
         return f"XPath 1.0 orders numbers only; in a Subscription write {in_xquery}"

@@ -10,7 +10,7 @@ Example:
       //order[@day >= '2026-06-01']
               ^
       write `translate(substring(@day,1,10),'-','')>=20260601`; or, in a Subscription, \
-`data(@day)>='2026-06-01'`, which is XQuery and compares text
+`@day>='2026-06-01'` with language="xquery", which compares text
 
 Most queries are plain: paths whose conditions are about different values each. A pattern tells
 these by their text, and the others are analysed (`pathcast.query.condition_issues`).
@@ -24,7 +24,7 @@ import re
 from typing import Final
 
 from pathcast.errors import QuerySyntaxError
-from pathcast.model import QueryWarning
+from pathcast.model import QueryLanguage, QueryWarning
 from pathcast.query.compiled import compile_query
 from pathcast.query.condition_issues import query_issues
 from pathcast.query.language_issues import language_issues
@@ -83,17 +83,20 @@ _RANGE: Final = re.compile(
 """Comparisons of one value which are fine together."""
 
 
-def warnings_of(query_id: str, text: str, namespaces: Namespaces) -> tuple[QueryWarning, ...]:
+def warnings_of(
+    query_id: str, text: str, namespaces: Namespaces, language: QueryLanguage | None = None
+) -> tuple[QueryWarning, ...]:
     """The conditions of a query that never or always hold, and what depends on its language.
 
     Args:
         query_id: The query.
         text: A query that can be registered, or subscribed to in XPath or XQuery.
         namespaces: All prefixes that it may use, and under "" the default element namespace.
+        language: As it was chosen; nothing depends on it then.
 
     Cost: some microseconds for a plain query, 1 ms for any other.
     """
-    if is_plain(text):
+    if language == "xquery" or is_plain(text):
         return ()
     plain = without_comments(text)
     try:
@@ -118,7 +121,7 @@ def warnings_of(query_id: str, text: str, namespaces: Namespaces) -> tuple[Query
     ]
     meanings = [
         QueryWarning(query_id, text, issue.code, False, issue.offset, issue.reason, issue.fix)
-        for issue in language_issues(expr, notation)
+        for issue in (language_issues(expr, notation) if language is None else ())
     ]
     return (*truths, *meanings)
 

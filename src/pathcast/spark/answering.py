@@ -154,7 +154,7 @@ class Answerer:
         satisfied = 0
         refusals: pa.Table | None = None
         if self._matcher is not None:
-            matched = self._matcher.match_arrow(messages)
+            matched = self._matcher.match(messages)
             satisfied += matched.stats.matches
             refusals = refusals_of(matched.errors)
             numbers, rows = _flat(matched.matches)

@@ -431,10 +431,10 @@ class Doorkeeper:
                     refused[place] = _not_taken(each.message, error)
         if published:
             with self._turn:
-                refusals = self._matcher.match_few([each.body for _, each in published]).refusals
-            for row, refusal in refusals:
-                place, each = published[row]
-                refused[place] = _not_taken(each.message, refusal)
+                results = self._matcher.match([each.body for _, each in published])
+            for (place, each), result in zip(published, results, strict=True):
+                if result.error is not None:
+                    refused[place] = _not_taken(each.message, result.error)
         return dict(sorted(refused.items()))
 
 

@@ -1,7 +1,8 @@
 //! Which language the text of a subscription is in.
 //!
-//! The rule: XPath 1.0 where its grammar takes the text, comments left out; XQuery otherwise. Of a text that neither
-//! takes it says which of the two it is nearer to, so that the refusal is of the language that was meant.
+//! A subscriber may choose it. The rule for texts without a choice: XPath 1.0 where its grammar takes the text, comments
+//! left out; XQuery otherwise. Of a text that neither takes the rule says which of the two it is nearer to, so that the
+//! refusal is of the language that was meant.
 
 use super::reader::read;
 use super::xquery::{Arithmetic, Expr, Program, comment_end};
@@ -17,7 +18,24 @@ pub enum Language {
 }
 
 impl Language {
-    /// The language of a text.
+    /// The language that a subscriber chooses by a name.
+    ///
+    /// ```
+    /// use pathcast_core::language::choice::Language;
+    ///
+    /// assert_eq!(Language::named("xpath1"), Some(Language::XPath));
+    /// assert_eq!(Language::named("xquery"), Some(Language::XQuery));
+    /// assert_eq!(Language::named("xpath"), None);
+    /// ```
+    pub fn named(name: &str) -> Option<Language> {
+        match name {
+            "xpath1" => Some(Language::XPath),
+            "xquery" => Some(Language::XQuery),
+            _ => None,
+        }
+    }
+
+    /// The language of a text for which nobody chose one.
     ///
     /// ```
     /// use pathcast_core::language::choice::Language;

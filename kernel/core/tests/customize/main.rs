@@ -34,7 +34,7 @@ fn subscribe(
     text: &str,
     deliver: Deliver,
 ) -> Result<(), NotTaken> {
-    let subscription = Subscription { id, text, deliver };
+    let subscription = Subscription { id, text, language: None, deliver };
     target.change(|state| state.subscribe(subscription, &Scope::default()))
 }
 
@@ -295,7 +295,8 @@ fn gates_are_merged_without_losing_anybody() {
             for number in 0..9000 {
                 let id = format!("{round}-{number}");
                 let text = format!("/a[@k='{number}']");
-                let subscription = Subscription { id: &id, text: &text, deliver: Deliver::Ids };
+                let subscription =
+                    Subscription { id: &id, text: &text, language: None, deliver: Deliver::Ids };
                 state.subscribe(subscription, &Scope::default()).expect("new");
             }
         });

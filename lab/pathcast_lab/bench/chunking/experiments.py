@@ -262,7 +262,7 @@ def _kernel(ids: Mapping[str, tuple[str, ...]]) -> Callable[[bytes], Counts]:
     matcher = index.freeze().matcher(threads=1)
 
     def evaluate(message: bytes) -> Counts:
-        result = matcher.match_batch([message])[0]
+        result = matcher.match([message])[0]
         if result.error is not None:
             raise result.error
         held = set(result.query_ids)

@@ -47,7 +47,7 @@ def _match(
         numbers = range(start, min(count, start + AT_ONCE))
         bodies = [load.body(number) for number in numbers]
         began = time.monotonic()
-        results = matcher.match_batch(bodies)
+        results = matcher.match(bodies)
         answers = [result.query_ids for result in results]
         seconds += time.monotonic() - began
         for number, ids in zip(numbers, answers, strict=True):
@@ -55,7 +55,7 @@ def _match(
     latencies = []
     for number in range(single):
         began = time.monotonic()
-        matcher.match_batch([load.body(number)])
+        matcher.match([load.body(number)])
         latencies.append(time.monotonic() - began)
     peak = peak_bytes(os.getpid())
     measured = Measured(

@@ -69,7 +69,7 @@ def made_load(table: DeploymentTable, chosen: DeploymentSet, seed: int) -> Load:
     index = QueryIndex()
     index.register([Query(str(number), text) for number, text in enumerate(texts)])
     snapshot = index.freeze()
-    found = snapshot.matcher(threads=THREADS).match_arrow(pa.array(messages, pa.binary())).matches
+    found = snapshot.matcher(threads=THREADS).match(pa.array(messages, pa.binary())).matches
     hits = np.bincount(found.values.to_numpy(), minlength=len(texts))
     few = np.flatnonzero(hits <= table.share_max * len(messages))
     if len(few) < wanted:

@@ -118,7 +118,7 @@ def of_states(queries: Sequence[str], documents: Sequence[bytes], peers: int) ->
     executions = [
         ring.publish(names[number % peers], document) for number, document in enumerate(documents)
     ]
-    answers = index.freeze().matcher().match_batch(documents)
+    answers = index.freeze().matcher().match(documents)
     for execution, answer in zip(executions, answers, strict=True):
         if execution.matched != set(answer.query_ids):
             raise LostMatch(f"{execution.matched ^ set(answer.query_ids)}")

@@ -1,6 +1,6 @@
 """The kernel under the clock, at sizes where only a sample of its answers can be compared.
 
-MQPT is what `match_arrow` takes beyond parsing: matching, collecting, and making the Arrow result.
+MQPT is what `match` takes beyond parsing: matching, collecting, and making the Arrow result.
 It is measured on messages that the matcher has seen, and in the first pass of a matcher that has
 seen none, since a label path is compiled when it is first met.
 
@@ -59,7 +59,7 @@ def kernel_answers(texts: Sequence[str], messages: Sequence[bytes]) -> list[list
     """Numbers of the satisfied queries of each message, ascending, in the order of registration."""
     snapshot, _ = kernel_snapshot(standing_queries(texts))
     numbers = [int(query_id[1:]) for query_id in snapshot.query_ids]
-    batch = snapshot.matcher(threads=THREADS).match_arrow(binary_array(messages))
+    batch = snapshot.matcher(threads=THREADS).match(binary_array(messages))
     return [sorted(numbers[found] for found in row) for row in lists(batch)]
 
 
@@ -130,7 +130,7 @@ def measure_kernel(
         say(f"{case}: {affordable} instead of {rounds} rounds, a pass is slow")
     else:
         # One more pass that is not counted: the second builds what the first one only noted.
-        matcher.match_arrow(array)
+        matcher.match(array)
     with undisturbed():
         for number in range(affordable):
             one, batch = timed_round(matcher, array, parse, parse_first=bool(number % 2))

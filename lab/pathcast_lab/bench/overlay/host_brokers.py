@@ -86,7 +86,7 @@ def run_host_brokers(
             pattern_message(parameters, draw, repeats=repeats, is_each=True)
             for _ in range(chosen.messages)
         ]
-        matches = matcher.match_arrow(pa.array(messages)).matches
+        matches = matcher.match(pa.array(messages)).matches
         found = [each.values.to_numpy() for each in matches]
         yield list(_point(figure, tree, hosts, repeats, messages, found, draw))
 

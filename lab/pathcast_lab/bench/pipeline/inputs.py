@@ -103,7 +103,7 @@ def selective_queries(
     index = QueryIndex()
     index.register([Query(row.query_id, row.query) for row in rows])
     snapshot = index.freeze()
-    found = snapshot.matcher(threads=THREADS).match_arrow(_array(sample))
+    found = snapshot.matcher(threads=THREADS).match(_array(sample))
     hits = np.bincount(found.matches.values.to_numpy(), minlength=len(snapshot.query_ids))
     kept = selective(hits, wanted=count, total=deliveries * len(sample))
     ids = {snapshot.query_ids[number] for number in kept.tolist()}

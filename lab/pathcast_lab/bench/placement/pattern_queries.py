@@ -120,7 +120,7 @@ class Standing:
         messages: Sequence[bytes],
     ) -> list[Value]:
         """Both placements on the same messages."""
-        matches = self._matcher.match_arrow(pa.array(messages)).matches
+        matches = self._matcher.match(pa.array(messages)).matches
         values = []
         count = self._parameters.partitions
         for series, placement in self._placements.items():

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.engine import Matcher, QueryIndex, Snapshot
+from pathcast.engine import BatchResult, Matcher, QueryIndex, Snapshot
 from pathcast.model import Query
 from pathcast.partition import (
     CostPlacement,
@@ -123,7 +123,12 @@ class _Bench:
         self._bytes = sum(map(len, messages))
         self._parse = yardstick(messages)
         matcher = snapshot.matcher(threads=1)
-        self._whole = partial(matcher.match_arrow, self._messages)
+
+        def whole() -> BatchResult:
+            found: BatchResult = matcher.match(self._messages)
+            return found
+
+        self._whole = whole
         self._matches = np.diff(self._whole().matches.offsets.to_numpy())
 
     def together(self) -> list[Value]:
@@ -191,7 +196,7 @@ class _Bench:
         """The partitions have as many matches for each message as one index has."""
         found = np.zeros(len(self._messages), dtype=np.int64)
         for matcher, part, at in parts:
-            found[at] += np.diff(matcher.match_arrow(part).matches.offsets.to_numpy())
+            found[at] += np.diff(matcher.match(part).matches.offsets.to_numpy())
         if not np.array_equal(found, self._matches):
             raise WrongCountError(
                 case=f"{self._figure.caption}, {self._domain}, {name}: matches",
@@ -205,7 +210,7 @@ class _Bench:
         totals, slowest = [], []
         with undisturbed():
             for _ in range(self._rounds):
-                times = [elapsed_ns(partial(matcher.match_arrow, part)) for matcher, part in parts]
+                times = [elapsed_ns(partial(matcher.match, part)) for matcher, part in parts]
                 totals.append(sum(times) / 1e3 / len(self._messages))
                 slowest.append(max(times, default=0) / 1e3 / len(self._messages))
         return Spread.of(totals), Spread.of(slowest)

@@ -97,7 +97,7 @@ class _Visits:
             built = time.perf_counter()
             building += built - at
             if len(rows):
-                answer = snapshot.matcher().match_arrow(self._messages.take(pa.array(rows)))
+                answer = snapshot.matcher().match(self._messages.take(pa.array(rows)))
                 matches[rows] += np.diff(answer.matches.offsets.to_numpy())
             matching += time.perf_counter() - built
         self._check(placement)
@@ -158,7 +158,7 @@ class _Visits:
         index = QueryIndex()
         index.register(queries)
         sample = self._messages.slice(0, 50)
-        whole = index.matcher().match_arrow(sample).matches
+        whole = index.matcher().match(sample).matches
         expected = int(whole.offsets[-1].as_py())
         placed = _placed([query.text for query in queries], placement)
         touched = placement.touched(sample)
@@ -170,7 +170,7 @@ class _Visits:
             )
             rows = touched.rows_of(partition)
             if len(rows):
-                part = inside.matcher().match_arrow(sample.take(pa.array(rows))).matches
+                part = inside.matcher().match(sample.take(pa.array(rows))).matches
                 found += int(part.offsets[-1].as_py())
         if found != expected:
             raise WrongCountError(

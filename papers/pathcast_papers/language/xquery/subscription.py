@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from pathcast.errors import QuerySyntaxError, UnsupportedQueryError
+from pathcast.model import QueryLanguage
 from pathcast_papers.language.compiled import compile_query
 from pathcast_papers.language.names import Namespaces
 from pathcast_papers.language.parser import parse as parse_xpath
@@ -64,7 +65,10 @@ class CompiledSubscription:
 
 
 def compile_subscription(
-    text: str, namespaces: Namespaces | None = None, deliver: str = "fragment"
+    text: str,
+    namespaces: Namespaces | None = None,
+    deliver: str = "fragment",
+    language: QueryLanguage | None = None,
 ) -> CompiledSubscription:
     """Compiles the query of a subscription.
 
@@ -73,15 +77,17 @@ def compile_subscription(
         namespaces: Prefix -> namespace URI; the key "" is the default element namespace.
         deliver: "fragment", "message" or "ids". With "fragment", an XPath must select nodes, and no
             result of XQuery is a boolean; otherwise the effective boolean value decides.
+        language: "xpath1" or "xquery"; None leaves it to the text.
 
     Raises:
-        QuerySyntaxError: It is neither; the error is of the language that it looks like.
+        QuerySyntaxError: It is neither; the error is of the language that was chosen, or that it
+            looks like.
         UnsupportedQueryError: It holds a construct that is refused.
 
     Cost: linear in the text.
     """
     bound = namespaces or {}
-    if not is_xquery(text):
+    if language == "xpath1" or (language is None and not is_xquery(text)):
         return _compile_xpath(text, bound, deliver)
     return CompiledSubscription("xquery", parse(text, bound, deliver), None)
 

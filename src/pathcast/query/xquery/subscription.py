@@ -1,9 +1,9 @@
 """Subscription text -> what the kernel makes of it: a bare XPath, or a FLWR program and its gate.
 
-A text is a bare XPath if the grammar of XPath 1.0 takes it, comments left out, and XQuery
-otherwise; `is_xquery` alone decides that. So a path keeps the semantics of XPath 1.0 wherever it is
-registered, and what only XQuery can say (`for`, tags, `min()`, a prolog) is XQuery. `(//a)` is
-XPath; `(//a, //b)` is not.
+A subscriber may choose the language. Otherwise a text is a bare XPath if the grammar of XPath 1.0
+takes it, comments left out, and XQuery if not; `is_xquery` alone decides that. So a path keeps the
+semantics of XPath 1.0 wherever it is registered, and what only XQuery can say (`for`, tags,
+`min()`, a prolog) is XQuery. `(//a)` is XPath; `(//a, //b)` is not.
 
 Example:
     >>> compile_subscription("//story[@urgent]").kind
@@ -20,6 +20,7 @@ from typing import Literal
 
 from pathcast.boundary import native, native_errors
 from pathcast.errors import KernelBugError, PathcastError, UnsupportedQueryError
+from pathcast.model import QueryLanguage
 from pathcast.query.compiled import CostClass, Reason, compile_query
 from pathcast.query.names import Namespaces
 from pathcast.query.reader import read_query
@@ -73,7 +74,10 @@ class CompiledSubscription:
 
 
 def compile_subscription(
-    text: str, namespaces: Namespaces | None = None, deliver: str = "fragment"
+    text: str,
+    namespaces: Namespaces | None = None,
+    deliver: str = "fragment",
+    language: QueryLanguage | None = None,
 ) -> CompiledSubscription:
     """Compiles the query of a subscription.
 
@@ -82,25 +86,34 @@ def compile_subscription(
         namespaces: Prefix -> namespace URI; the key "" is the default element namespace.
         deliver: "fragment", "message" or "ids". With "fragment", an XPath must select nodes, and no
             result of XQuery is a boolean; otherwise the effective boolean value decides.
+        language: "xpath1" or "xquery"; None leaves it to the text.
 
     Returns:
         What it becomes, and the paths of which one must be there.
 
     Raises:
-        QuerySyntaxError: It is neither; the error is of the language that it looks like.
+        QuerySyntaxError: It is neither; the error is of the language that was chosen, or that it
+            looks like.
         UnsupportedQueryError: It holds a construct that is refused.
+
+    Example:
+        >>> text = "//alert[@sent > '2026-01-01']"
+        >>> for language in ("xpath1", "xquery"):
+        ...     compile_subscription(text, language=language).alternatives
+        ("//alert[@sent>'2026-01-01']",)
+        ('//alert[@sent]',)
 
     Cost: linear in the text, times the alternatives.
     """
     bound = dict(namespaces or {})
     with native_errors():
         try:
-            compiled = native.compile_subscription(text, bound, deliver)
+            compiled = native.compile_subscription(text, bound, deliver, language)
         except UnicodeEncodeError:
             # A lone surrogate is no character; the refusal says so.
             compiled = None
     if compiled is None:
-        raise refusal_of(text, bound, deliver)
+        raise refusal_of(text, bound, deliver, language)
     kind, way, cost, paths, conjunctions, expression, reasons = compiled
     return CompiledSubscription(
         kind,
@@ -115,10 +128,12 @@ def compile_subscription(
     )
 
 
-def refusal_of(text: str, namespaces: Namespaces, deliver: str) -> PathcastError:
+def refusal_of(
+    text: str, namespaces: Namespaces, deliver: str, language: QueryLanguage | None = None
+) -> PathcastError:
     """Why a text cannot be the query of a subscription: the error that its subscriber sees."""
     try:
-        if is_xquery(text):
+        if is_xquery(text, language):
             parse(text, namespaces, deliver)
         else:
             _check_xpath(text, namespaces, deliver)

@@ -14,10 +14,9 @@
 
 use super::query::{Refused, Scope, SubscriptionQuery, shared_plan_of_path};
 use crate::engine::interrupt::Interrupted;
-use crate::engine::plans::recognise::plan_of;
 use crate::engine::plans::shared::{Counts, PlanSpec, SharedPlans, Sharing, SubscriptionNumber};
 pub use crate::engine::plans::template::Deliver;
-use crate::language::choice::begins_as_xquery;
+use crate::language::choice::{Language, begins_as_xquery};
 use crate::language::compile::{CompiledQuery, compile_gate, compile_query, expression_text};
 use crate::language::gates::condition_of;
 use crate::language::query::ast::Step;
@@ -37,6 +36,8 @@ pub struct Subscription<'s> {
     pub id: &'s str,
     /// XPath or XQuery.
     pub text: &'s str,
+    /// Which of the two; none leaves it to the text.
+    pub language: Option<Language>,
     /// What is delivered.
     pub deliver: Deliver,
 }
@@ -192,12 +193,12 @@ impl State {
         subscription: Subscription<'_>,
         scope: &Scope,
     ) -> Result<(), NotTaken> {
-        let Subscription { id, text, deliver } = subscription;
+        let Subscription { id, text, language, deliver } = subscription;
         if self.by_id.contains_key(id) {
             return Err(NotTaken::Duplicate);
         }
-        // The usual notations of paths, which take less time.
-        if !begins_as_xquery(text) {
+        // The usual notations of paths, which take less time. A text of which XPath 1.0 was asked may be XQuery.
+        if language.is_none() && !begins_as_xquery(text) {
             if let Some(spec) = shared_plan_of_path(text, scope, deliver) {
                 self.add_shared(id, &spec);
                 return Ok(());
@@ -210,7 +211,13 @@ impl State {
                 return Ok(());
             }
         }
-        match SubscriptionQuery::read(text, scope, deliver).map_err(|Refused| NotTaken::Refused)? {
+        let query = SubscriptionQuery::read(text, language, scope, deliver)
+            .map_err(|Refused| NotTaken::Refused)?;
+        if let Some(spec) = query.shared_plan(text, scope, deliver) {
+            self.add_shared(id, &spec);
+            return Ok(());
+        }
+        match query {
             SubscriptionQuery::XQuery(program) => {
                 self.subscribe_program(subscription, scope, program)
             }
@@ -225,10 +232,6 @@ impl State {
         program: Arc<Program>,
     ) -> Result<(), NotTaken> {
         let deliver = subscription.deliver;
-        if let Some(spec) = plan_of(&program, deliver) {
-            self.add_shared(subscription.id, &spec);
-            return Ok(());
-        }
         let is_condition = deliver != Deliver::Fragment;
         if undeliverable_part(&program, is_condition).is_some() {
             return Err(NotTaken::Refused);

@@ -45,14 +45,19 @@ pub enum SubscriptionQuery {
 }
 
 impl SubscriptionQuery {
-    /// Reads a text.
+    /// Reads a text in the language that was chosen, or in that of the text.
     ///
     /// Cost: linear in the text.
     ///
     /// # Errors
-    /// It is neither, or what it gives cannot be delivered so.
-    pub fn read(text: &str, scope: &Scope, deliver: Deliver) -> Result<Self, Refused> {
-        if Language::of(text) == Language::XPath {
+    /// It is not of this language, or what it gives cannot be delivered so.
+    pub fn read(
+        text: &str,
+        language: Option<Language>,
+        scope: &Scope,
+        deliver: Deliver,
+    ) -> Result<Self, Refused> {
+        if language.unwrap_or_else(|| Language::of(text)) == Language::XPath {
             let tree = read_query(&without_comments(text), &scope.resolver).map_err(|_| Refused)?;
             if deliver == Deliver::Fragment && kind_of(&tree) != Kind::Nodes {
                 return Err(Refused);

@@ -1,0 +1,278 @@
+"""The language that a subscriber chooses for a text.
+
+If one of these fails, a text is read in a language that nobody meant: an alert is not delivered, or
+one that was not asked for is.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from every_engine import engines
+from generators import QueryShape, random_expression, random_message, random_query
+from oracles.engines import EngineName, made_by
+from pathcast import Broker, PathcastError, Query, QueryIndex, Subscription, SubscriptionSnapshot
+from pathcast.errors import QuerySyntaxError, UnsupportedQueryError
+from pathcast.message.canonical import canonical
+from pathcast.model import DELIVER_MODES, QUERY_LANGUAGES, DeliverMode, QueryLanguage
+from pathcast.query import compile_subscription
+
+TEXT = "//alert[@sent > '2026-01-01']"
+"""Compares numbers in XPath 1.0, of which none is greater than no number; and strings in XQuery."""
+
+OLD = "<as><alert sent='2025-12-31'/></as>"
+NEW = "<as><alert sent='2026-02-01'/><alert sent='x'/><alert sent='2025-01-01'/></as>"
+
+RESULTS = {
+    "fragment": [b"<alert sent='2026-02-01'/>", b"<alert sent='x'/>"],
+    "message": [NEW.encode()],
+    "ids": [None],
+}
+
+
+def asked(language: QueryLanguage | None, deliver: DeliverMode = "fragment") -> Subscription:
+    return Subscription(str(language), "desk", TEXT, deliver, language=language)
+
+
+def delivered(broker: Broker, message: str) -> dict[str, list[bytes | None]]:
+    """Id -> results, all of them in the quotes of `RESULTS`, which engines choose."""
+    found: dict[str, list[bytes | None]] = {}
+    for each in broker.publish(message, "m"):
+        fragment = each.fragment and each.fragment.replace(b'"', b"'")
+        found.setdefault(each.subscription_id, []).append(fragment)
+    return found
+
+
+@engines
+@pytest.mark.parametrize("deliver", DELIVER_MODES)
+def test_one_text_gives_the_answers_of_the_language_that_was_chosen(
+    engine: EngineName, deliver: DeliverMode
+) -> None:
+    broker = made_by(engine, Broker)
+    assert broker.subscribe(asked(each, deliver) for each in (None, *QUERY_LANGUAGES)).accepted == 3
+    assert delivered(broker, OLD) == {}
+    assert delivered(broker, NEW) == {"xquery": RESULTS[deliver]}
+
+
+@engines
+def test_a_broker_has_a_language_for_those_who_choose_none(engine: EngineName) -> None:
+    broker = made_by(engine, Broker, language="xquery")
+    broker.subscribe([asked(None), asked("xpath1")])
+    assert delivered(broker, NEW) == {"None": RESULTS["fragment"]}
+    assert broker.subscription("None").language == "xquery"
+
+
+def test_the_language_is_in_snapshots_and_versions(tmp_path: Path) -> None:
+    broker = Broker(language="xquery")
+    broker.subscribe([asked(None), asked("xpath1")])
+    broker.freeze().save(tmp_path / "s")
+    opened = SubscriptionSnapshot.open(tmp_path / "s")
+    assert [each.language for each in opened.subscriptions] == ["xquery", "xpath1"]
+    again = Broker.restored(opened)
+    assert again.version == broker.version == opened.version
+    assert delivered(again, NEW) == {"None": RESULTS["fragment"]}
+    # What comes later has no language, unless the restored broker has one.
+    again.subscribe(asked(None)._replace(id="late"))
+    assert delivered(again, NEW) == {"None": RESULTS["fragment"]}
+    versions = set()
+    for language in (None, *QUERY_LANGUAGES):
+        one = Broker()
+        one.subscribe(asked(language)._replace(id="s"))
+        versions.add(one.version)
+    assert len(versions) == 3
+
+
+def test_steps_come_before_the_query_in_either_language() -> None:
+    broker = Broker()
+    steps = ("rename //alarm alert",)
+    report = broker.subscribe(asked(each)._replace(steps=steps) for each in QUERY_LANGUAGES)
+    assert report.rejected == {}
+    found = delivered(broker, NEW.replace("<alert", "<alarm"))
+    assert found == {"xquery": RESULTS["fragment"]}
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "code"),
+    [
+        ("xpath1", "//a[b eq 1]", "XPST0003"),
+        ("xpath1", "<r>{//a}</r>", "XPST0003"),
+        ("xpath1", "ends-with(//a, 'x')", "XPST0017"),
+        ("xpath1", "count(//a)", "subscription.fragment"),
+        ("xquery", "//a/namespace::b", "query.unsupported"),
+        ("xquery", "//a[b = 'AT&T']", "XPST0003"),
+        ("xquery", "1 < 2 < 3", "XPST0003"),
+        ("xquery", "1 = 1", "subscription.constant"),
+        ("xquery", "//a = 1", "subscription.fragment"),
+        ("xpath3", "//a", "query.language"),
+        (1, "//a", "row.field"),
+    ],
+)
+@engines
+def test_a_text_is_refused_in_the_language_that_was_chosen(
+    engine: EngineName, language: QueryLanguage, text: str, code: str
+) -> None:
+    broker = made_by(engine, Broker)
+    with pytest.raises(PathcastError) as caught:
+        broker.subscribe(Subscription("s", "desk", text, language=language))
+    assert caught.value.code == code
+    # Among others as alone.
+    rows = [Subscription(name, "desk", "//a", language="xquery") for name in "ab"]
+    report = broker.subscribe([*rows, Subscription("s", "desk", text, language=language)])
+    assert report.accepted == 2
+    assert report.rejected["s"].code == code
+
+
+def test_literals_have_references_in_xquery_alone() -> None:
+    broker = Broker()
+    for language in QUERY_LANGUAGES:
+        row = Subscription(language, "desk", "//a[. = 'AT&amp;T']", language=language)
+        broker.subscribe(row)
+    assert [*delivered(broker, "<m><a>AT&amp;T</a></m>")] == ["xquery"]
+    assert [*delivered(broker, "<m><a>AT&amp;amp;T</a></m>")] == ["xpath1"]
+
+
+def test_arithmetic_on_nothing_is_that_of_the_language() -> None:
+    """It is NaN in XPath 1.0, which differs from any number, and nothing in XQuery."""
+    broker = Broker()
+    for language in QUERY_LANGUAGES:
+        broker.subscribe(Subscription(language, "d", "//a + 1 != 2", "ids", language=language))
+    assert [*delivered(broker, "<m><a>2</a></m>")] == ["xpath1", "xquery"]
+    assert [*delivered(broker, "<m/>")] == ["xpath1"]
+
+
+def test_explain_and_cost_tell_the_language() -> None:
+    broker = Broker()
+    broker.subscribe([asked(None), *map(asked, QUERY_LANGUAGES)])
+    plans = {name: broker.explain(name) for name in ("None", "xpath1", "xquery")}
+    assert {name: plan.kind for name, plan in plans.items()} == {
+        "None": "xpath",
+        "xpath1": "xpath",
+        "xquery": "xquery",
+    }
+    assert plans["xquery"].to_dict()["language"] == "xquery"
+    assert "XQuery as chosen" in plans["xquery"].to_text()
+    assert "XPath," in plans["None"].to_text()
+    for name, plan in plans.items():
+        chosen = plan.subscription.language
+        compiled = compile_subscription(TEXT, language=chosen)
+        assert plan.gate == compiled.alternatives
+        assert broker.cost(name) is compiled.cost
+
+
+def test_nothing_is_said_of_the_language_where_it_was_chosen() -> None:
+    text = "//a[@n > '5']"
+    broker = Broker()
+    rows = [Subscription(str(each), "d", text, language=each) for each in (None, *QUERY_LANGUAGES)]
+    assert [each.query_id for each in broker.subscribe(rows).warnings] == ["None"]
+    [warning] = Broker().subscribe(rows[0]).warnings
+    assert warning.fix is not None
+    assert 'language="xquery"' in warning.fix
+    index = QueryIndex(language="xpath1")
+    assert not index.register(Query("q", text)).warnings
+    assert not QueryIndex().register(Query("q", text, language="xpath1")).warnings
+
+
+def test_an_index_reads_xpath_alone() -> None:
+    index = QueryIndex()
+    rows = [Query(str(each), TEXT, language=each) for each in (None, *QUERY_LANGUAGES)]
+    report = index.register(rows)
+    assert {name: error.code for name, error in report.rejected.items()} == {
+        "xquery": "query.index_language"
+    }
+    assert len(index) == 2
+    with pytest.raises(UnsupportedQueryError, match="subscribe to the query at a Broker"):
+        QueryIndex(language="xquery")
+    with pytest.raises(UnsupportedQueryError, match="xpath1"):
+        QueryIndex(language="xpath3")  # type: ignore[arg-type]
+    with pytest.raises(UnsupportedQueryError):
+        index.explain(rows[2], OLD)
+
+
+EXAMPLES = 200
+MESSAGES = [random_message(random.Random(f"language {seed}")) for seed in range(40)]
+
+
+def _texts(seed: str) -> list[str]:
+    generator = random.Random(seed)
+    shape = QueryShape(predicate_odds=60)
+    texts = [random_query(generator, shape=shape) for _ in range(EXAMPLES)]
+    return texts + [random_expression(generator) for _ in range(EXAMPLES)]
+
+
+def _is_taken(text: str, deliver: DeliverMode, language: QueryLanguage | None) -> bool:
+    try:
+        compile_subscription(text, deliver=deliver, language=language)
+    except (QuerySyntaxError, UnsupportedQueryError):
+        return False
+    return True
+
+
+def _answers(engine: EngineName, rows: list[Subscription]) -> list[tuple[object, ...]]:
+    """Message, id, number and bytes of each result; then message, id and code of each verdict."""
+    broker = made_by(engine, Broker)
+    assert broker.subscribe(rows).rejected == {}
+    batch = broker.process_batch(MESSAGES, [str(at) for at in range(len(MESSAGES))])
+    found: list[tuple[object, ...]] = [
+        (
+            row["message_id"],
+            row["subscription_id"],
+            row["result_number"],
+            _alike(row, rows[0].deliver),
+        )
+        for row in batch.table.to_pylist()
+    ]
+    columns = ["row", "subscription_id", "code"]
+    found += [tuple(row.values()) for row in batch.verdicts.select(columns).to_pylist()]
+    return sorted(found, key=repr)
+
+
+def _alike(row: dict[str, Any], deliver: DeliverMode) -> bytes | None:
+    """What is delivered, in one notation."""
+    fragment: bytes | None = row["fragment"]
+    return canonical(fragment) if fragment is not None and deliver == "fragment" else fragment
+
+
+@pytest.mark.parametrize("deliver", DELIVER_MODES)
+def test_a_chosen_xquery_is_a_module_in_xquery(deliver: DeliverMode) -> None:
+    """The version declaration makes any text XQuery, whoever reads it."""
+    texts = [text for text in _texts(deliver) if _is_taken(text, deliver, "xquery")]
+    assert len(texts) > EXAMPLES // 2
+    declared = 'xquery version "1.0"; '
+    chosen = [
+        Subscription(str(at), "d", text, deliver, language="xquery")
+        for at, text in enumerate(texts)
+    ]
+    written = [Subscription(row.id, "d", declared + row.query, deliver) for row in chosen]
+    found = _answers("kernel", chosen)
+    assert found
+    # As one text, since the difference of long lists is slow to write.
+    assert repr(found) == repr(_answers("kernel", written))
+    assert repr(found) == repr(_answers("reference", chosen))
+
+
+_ORDER_OR_NUMBER = re.compile(r"[<>!]|=\s*-?[.\d]|\d\s*=|&")
+_POSITIONS = re.compile(r"position\(\)\s*(?:[<>!]?=|[<>])\s*[.\d]+|\[[.\d]+\]")
+
+
+@pytest.mark.parametrize("deliver", DELIVER_MODES)
+def test_both_languages_agree_on_equality_of_strings(deliver: DeliverMode) -> None:
+    generator = random.Random(f"agreement {deliver}")
+    shape = QueryShape(predicate_odds=25, steps_max=4)
+    texts = {random_query(generator, shape=shape) for _ in range(40 * EXAMPLES)}
+    texts = {text for text in texts if not _ORDER_OR_NUMBER.search(_POSITIONS.sub("", text))}
+    texts = {text for text in texts if _is_taken(text, deliver, "xquery")}
+    assert sum(re.search(r"=\s*['\"]", text) is not None for text in texts) > 40
+    answers = [
+        _answers(
+            "kernel",
+            [Subscription(text, "d", text, deliver, language=language) for text in sorted(texts)],
+        )
+        for language in QUERY_LANGUAGES
+    ]
+    assert answers[0] == answers[1]
+    assert len(answers[0]) > 100
