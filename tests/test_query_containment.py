@@ -26,8 +26,10 @@ from pathcast.query.implication import (
     holds,
     implies,
 )
+from pathcast.query.normal import Double
 from pathcast.query.syntax import BinaryOperator
 from pathcast.query.values import compare as compare_values
+from pathcast.query.values import double_of
 from pathcast_papers import language, parse
 
 
@@ -216,7 +218,27 @@ def test_brute_force_agrees_with_the_oracle() -> None:
         assert matches_chain(query, labels) == is_found(query, parse(chain(labels), Limits()))
 
 
-VALUES = ["", " ", "1", "2", "3", " 2 ", "2.0", "2.5", "-1", ".5", "u", "uv", "1u", "10", "é", "-"]
+VALUES = [
+    "",
+    " ",
+    "1",
+    "2",
+    "3",
+    " 2 ",
+    "2.0",
+    "2.5",
+    "-1",
+    ".5",
+    "u",
+    "uv",
+    "1u",
+    "10",
+    "é",
+    "-",
+    "+2",
+    "1e1",
+    "INF",
+]
 TEXTS = ["", "u", "uv", "1", "2", " ", "-", "1u", "2.5"]
 
 
@@ -228,8 +250,10 @@ def comparisons() -> st.SearchStrategy[Comparison]:
     texts = st.sampled_from(
         [Operator.EQ, Operator.NE, Operator.STARTS_WITH, Operator.CONTAINS, Operator.LT]
     )
-    return st.builds(Comparison, orders, numbers) | st.builds(
-        Comparison, texts, st.sampled_from(TEXTS)
+    return (
+        st.builds(Comparison, orders, numbers)
+        | st.builds(Comparison, orders, st.builds(Double, numbers))
+        | st.builds(Comparison, texts, st.sampled_from(TEXTS))
     )
 
 
@@ -273,7 +297,10 @@ def test_values_compare_as_in_the_recommendation(value: str, compare: Comparison
             assert holds(value, compare) == value.startswith(part)
         case Comparison(Operator.CONTAINS, str(part)):
             assert holds(value, compare) == (part in value)
-        case Comparison(operator, constant):
+        case Comparison(operator, Double(number)):
+            expected = compare_values(BinaryOperator(operator.value), double_of(value), number)
+            assert holds(value, compare) == expected
+        case Comparison(operator, (float() | str()) as constant):
             expected = compare_values(BinaryOperator(operator.value), value, constant)
             assert holds(value, compare) == expected
 

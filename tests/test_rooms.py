@@ -26,8 +26,8 @@ cli spark: sources storage subscription_places writing
 customize engine: lazy_warnings matcher messages results rows snapshot
 customize message: tags
 customize query: names xquery xquery.syntax
-engine query: atoms canonical names near_names notation query_warnings
-engine query: static syntax values
+engine query: atoms canonical names near_names normal notation
+engine query: query_warnings static syntax values
 evaluation query: names static syntax values
 kernel query: canonical refusals xquery xquery.paper xquery.syntax
 lint customize: steps

@@ -30,11 +30,12 @@ const CANDIDATES_MAX: usize = 3_000;
 #[derive(PartialEq, Eq, Hash)]
 pub struct NormalPath(pub Path);
 
-/// A number or a string.
+/// A number, a string, or (number,) for the cast of a value.
 #[derive(FromPyObject)]
 pub enum PyConstant {
     Number(f64),
     String(String),
+    Double((f64,)),
 }
 
 /// Number of an operator, and what is compared with.
@@ -44,6 +45,7 @@ fn compare_from((code, constant): PyCompare) -> PyResult<(Operator, Constant<'st
     let constant = match constant {
         PyConstant::Number(number) => Constant::Number(number),
         PyConstant::String(text) => Constant::String(text.into()),
+        PyConstant::Double((number,)) => Constant::Double(number),
     };
     Ok((Operator::of_code(code).ok_or_else(unknown_number)?, constant))
 }
@@ -123,6 +125,14 @@ impl NormalPath {
 
     fn begun(&self, length: usize) -> NormalPath {
         NormalPath(self.0.begun(length))
+    }
+
+    fn without_casts(&self) -> NormalPath {
+        NormalPath(self.0.without_casts())
+    }
+
+    fn with_numbers_of_xpath(&self) -> NormalPath {
+        NormalPath(self.0.with_numbers_of_xpath())
     }
 
     fn cut(&self, length: usize) -> NormalPath {
@@ -213,6 +223,11 @@ impl Conjunction {
 
     fn covers(&self, special: &Conjunction) -> bool {
         self.0.covers(&special.0)
+    }
+
+    fn without_casts(&self) -> Self {
+        let paths = self.0.paths().iter().map(Path::without_casts);
+        Conjunction(core::Conjunction::of(paths))
     }
 
     /// The tokens that what it covers must offer.

@@ -16,9 +16,10 @@ pub type PyTest = (Option<String>, Option<String>);
 /// Steps (axis, URI, local name), number of the end, and the test of an attribute.
 pub type PyPlace = (Vec<(u8, Option<String>, Option<String>)>, u8, PyTest);
 
-/// Places, constants (numbers, strings), columns of the paths, columns of the predicates.
+/// Places, constants (numbers, strings, numbers that values are cast for), columns of the paths, columns of the predicates.
 pub type PyPopulation<'py> = (
     Vec<PyPlace>,
+    Bound<'py, PyAny>,
     Bound<'py, PyAny>,
     Bound<'py, PyAny>,
     Vec<Bound<'py, PyAny>>,
@@ -42,17 +43,23 @@ pub fn population_of<'py>(
 }
 
 fn columns<'py>(py: Python<'py>, found: &Population) -> PyResult<PyPopulation<'py>> {
-    let number = |constant: &Constant<'_>| match constant {
-        Constant::Number(number) => Some(*number),
-        Constant::String(_) => None,
-    };
-    let numbers: Float64Array = found.constants.iter().map(number).collect();
-    let strings: LargeStringArray = found
-        .constants
-        .iter()
+    let constants = || found.constants.iter();
+    let numbers: Float64Array = constants()
         .map(|constant| match constant {
-            Constant::Number(_) => None,
+            Constant::Number(number) => Some(*number),
+            _ => None,
+        })
+        .collect();
+    let doubles: Float64Array = constants()
+        .map(|constant| match constant {
+            Constant::Double(number) => Some(*number),
+            _ => None,
+        })
+        .collect();
+    let strings: LargeStringArray = constants()
+        .map(|constant| match constant {
             Constant::String(text) => Some(&**text),
+            _ => None,
         })
         .collect();
     let whole = |column: Vec<u32>| to_pyarrow(py, &UInt32Array::from(column));
@@ -71,7 +78,9 @@ fn columns<'py>(py: Python<'py>, found: &Population) -> PyResult<PyPopulation<'p
         whole(rows.iter().map(|row| row.4).collect())?,
     ];
     let places = found.places.iter().map(place_of).collect();
-    Ok((places, to_pyarrow(py, &numbers)?, to_pyarrow(py, &strings)?, paths, predicates))
+    let [numbers, strings, doubles] =
+        [to_pyarrow(py, &numbers)?, to_pyarrow(py, &strings)?, to_pyarrow(py, &doubles)?];
+    Ok((places, numbers, strings, doubles, paths, predicates))
 }
 
 fn place_of(place: &Place) -> PyPlace {

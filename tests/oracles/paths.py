@@ -25,4 +25,4 @@ def is_found(path: native.NormalPath, tree: MessageTree) -> bool:
 @functools.lru_cache(maxsize=1 << 12)
 def of_papers(path: native.NormalPath) -> language.NormalQuery:
     """The same path, read by the papers."""
-    return language.normalise(path.text)
+    return language.normalise(path.text, has_casts=True)

@@ -9,6 +9,7 @@ use pathcast_core::language::query::{
     Operator, PREDICATES_MAX, Stage, Step, TEXT_BYTES_MAX, canonical_text, compile,
     compile_canonical,
 };
+use pathcast_core::language::reader::read_query;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 
@@ -96,6 +97,52 @@ fn strings_are_read_as_they_were_written() {
         assert!(texts.insert(text), "two strings have one text");
     }
     assert_eq!(texts.len(), (5_usize.pow(6) - 1) / 4);
+}
+
+/// XPath 1.0 has no function `double`: a cast has a text that is read back where canonical text is, and is refused where
+/// a subscriber writes it.
+#[test]
+fn casts_are_read_in_canonical_text_alone() {
+    let name = |local| NameTest::Name { uri: "".into(), local: Cow::Borrowed(local) };
+    let operators = ["=", "!=", "<", "<=", ">", ">="];
+    for operator in operators {
+        let text = format!(
+            "//double[double(.){operator}-0.5][double(@double){operator}3][double(@urn:*)=1]\
+             [double(text()){operator}1000][@a{operator}3]/b[double(.)=3]"
+        );
+        let text = text.replace("@urn:*", "@Q{urn}*");
+        let steps = compile_canonical(&text).expect("canonical");
+        let attribute = Condition::Attribute {
+            test: name("double"),
+            compare: Some((Operator::Compare(Comparison::Eq), Constant::Double(3.0))),
+        };
+        let conditions = &steps[0].stages[0].conditions;
+        assert_eq!(conditions.contains(&attribute), operator == "=");
+        let mut again = String::new();
+        canonical_text(&steps, &mut again);
+        assert_eq!(compile_canonical(&again), Ok(steps), "{again}");
+        assert_eq!(form(&again, Namespaces::NONE), Err(Declined), "{again}");
+        let refusal = read_query(&again, Namespaces::NONE).expect_err("no function of XPath");
+        assert_eq!(refusal.reason.code(), "XPST0017");
+    }
+    for wrong in [
+        "//a[double(.)]",
+        "//a[double(b)=3]",
+        "//a[double(b/@c)=3]",
+        "//a[double(.)='3']",
+        "//a[3=double(.)]",
+        "//a[double(.=3)]",
+        "//a[double()=3]",
+        "//a[starts-with(double(.),'3')]",
+    ] {
+        assert_eq!(compile_canonical(wrong), Err(Declined), "{wrong}");
+    }
+    // Calls nest, as brackets do.
+    let nested = |depth: usize| {
+        format!("/a{}[double(.)=1]{}", "[a".repeat(depth - 2), "]".repeat(depth - 2))
+    };
+    assert!(compile_canonical(&nested(DEPTH_MAX)).is_ok());
+    assert_eq!(compile_canonical(&nested(DEPTH_MAX + 1)), Err(Declined));
 }
 
 #[test]

@@ -20,8 +20,12 @@ from collections.abc import Callable
 from typing import Final
 
 from pathcast_papers.language import Comparison, Operator
+from pathcast_papers.language.normal import Double
 
 _NUMBER: Final = re.compile(r"[ \t\r\n]*(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))[ \t\r\n]*")
+_DOUBLE: Final = re.compile(
+    r"[ \t\r\n]*([+-]?(?:INF|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))[ \t\r\n]*"
+)
 
 _COMPARISONS: Final[dict[Operator, Callable[[float, float], bool]]] = {
     Operator.EQ: operator.eq,
@@ -39,6 +43,8 @@ def passes(value: str, compare: Comparison) -> bool:
     A number on the right makes both sides numbers; so does an order between strings.
     """
     operator_, constant = compare.operator, compare.constant
+    if isinstance(constant, Double):
+        return passes_number(double_of(value), operator_, constant.number)
     if isinstance(constant, float):
         return passes_number(number_of(value), operator_, constant)
     if operator_ is Operator.STARTS_WITH:
@@ -55,6 +61,17 @@ def passes(value: str, compare: Comparison) -> bool:
 def passes_number(value: float, operator_: Operator, constant: float) -> bool:
     """Whether a number compares with a number as asked (IEEE 754)."""
     return _COMPARISONS[operator_](value, constant)
+
+
+def double_of(value: str) -> float:
+    """The number that XQuery casts a text to; NaN if it is none.
+
+    Example:
+        >>> double_of(" +1e2 "), double_of("-INF"), double_of("inf"), double_of("1e")
+        (100.0, -inf, nan, nan)
+    """
+    match = _DOUBLE.fullmatch(value)
+    return float(match[1]) if match else math.nan
 
 
 def number_of(value: str) -> float:

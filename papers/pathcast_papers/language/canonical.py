@@ -24,6 +24,7 @@ from pathcast_papers.language.normal import (
     Comparison,
     Condition,
     Constant,
+    Double,
     NameTest,
     NormalQuery,
     Position,
@@ -137,6 +138,8 @@ def _stage(stage: Stage) -> str:
 def _compared(what: str, compare: Comparison | None) -> str:
     if compare is None:
         return what
+    if isinstance(compare.constant, Double):
+        return f"double({what}){compare.operator.value}{number_text(compare.constant.number)}"
     operator, constant = compare.operator, _constant(compare.constant)
     if operator.is_call:
         return f"{operator.value}({what},{constant})"

@@ -47,8 +47,12 @@ ARGUMENT_COUNTS: Final = MappingProxyType(
 """Name -> fewest and most arguments."""
 
 
+CAST: Final = "double"
+"""The cast of XQuery, which canonical text of the product has and XPath 1.0 has not."""
+
 RESULT_TYPES: Final = MappingProxyType(
     {
+        CAST: "number",
         "last": "number",
         "position": "number",
         "count": "number",

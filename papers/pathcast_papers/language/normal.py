@@ -96,11 +96,18 @@ compared (XPath 1.0, 3.4)."""
 
 
 @dataclass(frozen=True, slots=True)
+class Double:
+    """A number that values are cast for as XQuery does it; canonical text of the product has it."""
+
+    number: float
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """`op constant`."""
 
     operator: Operator
-    constant: Constant
+    constant: Constant | Double
 
 
 @dataclass(frozen=True, slots=True)

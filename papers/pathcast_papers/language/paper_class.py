@@ -26,6 +26,7 @@ from dataclasses import replace
 from typing import Final
 
 from pathcast_papers.language.canonical import condition_text, position_text
+from pathcast_papers.language.functions import CAST
 from pathcast_papers.language.normal import (
     FLIPPED,
     AnyIn,
@@ -36,6 +37,7 @@ from pathcast_papers.language.normal import (
     Comparison,
     Condition,
     Constant,
+    Double,
     Name,
     NameTest,
     NestedCondition,
@@ -218,12 +220,15 @@ def _conjunct(expr: Expr) -> Position | Condition:
             operator = _OPERATORS.get(written)
             if operator is None:
                 raise _NotOfTheClassError
-            if not isinstance(left, LocationPath) and not _is_position(left):
+            if not isinstance(left, LocationPath) and not _is_call(left, "position", CAST):
                 left, right, operator = right, left, FLIPPED[operator]
-            if _is_position(left):
+            if _is_call(left, "position"):
                 return Position(operator, _number(right))
             if isinstance(left, LocationPath):
                 return _nested(left, Comparison(operator, _constant(right)))
+            match left:
+                case FunctionCall(name=name, arguments=(LocationPath() as path,)) if name == CAST:
+                    return _nested(path, Comparison(operator, Double(_number(right))))
     raise _NotOfTheClassError
 
 
@@ -255,8 +260,8 @@ def _call(path: LocationPath, compare: Comparison) -> Condition:
     return condition
 
 
-def _is_position(expr: Expr) -> bool:
-    return isinstance(expr, FunctionCall) and expr.name == "position"
+def _is_call(expr: Expr, *names: str) -> bool:
+    return isinstance(expr, FunctionCall) and expr.name in names
 
 
 def _constant(expr: Expr) -> Constant:

@@ -26,7 +26,7 @@ from typing import Final
 
 from pathcast.errors import QuerySyntaxError, shown
 from pathcast_papers.language import suggestions
-from pathcast_papers.language.functions import ARGUMENT_COUNTS, arguments_expected
+from pathcast_papers.language.functions import ARGUMENT_COUNTS, CAST, arguments_expected
 from pathcast_papers.language.lexer import Token, TokenKind, tokenize
 from pathcast_papers.language.refused_functions import IN_XQUERY, for_function, for_type
 from pathcast_papers.language.syntax import (
@@ -68,13 +68,20 @@ _BINARY_OPERATORS: Final = frozenset(operator.value for operator in BinaryOperat
 _AXES: Final = {axis.value: axis for axis in Axis}
 
 
-def parse(text: str, *, bytes_max: int = TEXT_BYTES_MAX, nodes_max: int = NODES_MAX) -> Expr:
+def parse(
+    text: str,
+    *,
+    bytes_max: int = TEXT_BYTES_MAX,
+    nodes_max: int = NODES_MAX,
+    has_casts: bool = False,
+) -> Expr:
     """The syntax tree of a query.
 
     Args:
         text: The query.
         bytes_max: Most bytes that it may have in UTF-8.
         nodes_max: Most syntax nodes that it may have.
+        has_casts: Whether there is a function `double`, as in canonical text of the product.
 
     Returns:
         The tree, with offsets in characters.
@@ -87,7 +94,7 @@ def parse(text: str, *, bytes_max: int = TEXT_BYTES_MAX, nodes_max: int = NODES_
     Cost: linear in the text.
     """
     check_length(text, text, bytes_max)
-    return _Parser(text, nodes_max).query()
+    return _Parser(text, nodes_max, has_casts=has_casts).query()
 
 
 def check_length(text: str, query: str, bytes_max: int = TEXT_BYTES_MAX) -> None:
@@ -123,8 +130,9 @@ class _Parser:
     where the parser says what it found.
     """
 
-    def __init__(self, text: str, nodes_max: int) -> None:
+    def __init__(self, text: str, nodes_max: int, *, has_casts: bool = False) -> None:
         self.text = text
+        self.has_casts = has_casts
         self.nodes_max = nodes_max
         self.tokens = tokenize(text)
         self.at = 0
@@ -305,6 +313,8 @@ class _Parser:
         return FunctionCall(name.text, tuple(arguments), name.offset)
 
     def check_function(self, name: Token, given: int) -> None:
+        if self.has_casts and (name.text, given) == (CAST, 1):
+            return
         if name.text not in ARGUMENT_COUNTS:
             hint = _for_unknown_function(name.text)
             raise self.error("XPST0017", name.offset, f"there is no function {name.text}()", hint)

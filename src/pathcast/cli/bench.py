@@ -26,7 +26,7 @@ from pathcast.cli.columns import number, print_table
 from pathcast.cli.console import answers, notices, say, say_error, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.messages import MESSAGES_HELP, check_standard_input, read_batches
-from pathcast.cli.options import LimitOption, NamespaceOption, ThreadsOption
+from pathcast.cli.options import LanguageOption, LimitOption, NamespaceOption, ThreadsOption
 from pathcast.cli.queries import QueriesArgument, QuerySource, announce, read_queries
 from pathcast.customize.subscription_engines import SubscriptionEngines, TakenRows
 from pathcast.errors import PathcastError, shown
@@ -104,6 +104,7 @@ def bench(
     ] = False,
     threads: ThreadsOption = None,
     namespace: NamespaceOption = None,
+    language: LanguageOption = None,
     limit: LimitOption = None,
 ) -> ExitCode:
     """Measure what queries cost on messages, and name the dearest.
@@ -123,7 +124,7 @@ def bench(
     64 MiB of messages the first are measured.
     """
     check_standard_input(str(queries), *messages)
-    source = read_queries(queries, namespace=namespace, limit=limit)
+    source = read_queries(queries, namespace=namespace, limit=limit, language=language)
     started = time.perf_counter()
     engines, taken = source.take_up(threads)
     # It builds what registering has left to do, and is kept until the queries change.
@@ -357,7 +358,7 @@ class _Tables:
             f"{each.code}: {each.message}" + ("" if each.fix is None else f"; {each.fix}")
             for each in findings
         ]
-        reasons = compile_subscription(row.query, row.namespaces, row.deliver).reasons
+        reasons = compile_subscription(row.query, row.namespaces, row.deliver, row.language).reasons
         return {
             "id": row.id,
             "class": query.query_class.value,

@@ -9,7 +9,7 @@ import typer
 
 from pathcast.cli.console import answers, extra, say, say_warning
 from pathcast.cli.exits import ExitCode
-from pathcast.cli.options import NamespaceOption
+from pathcast.cli.options import LanguageOption, NamespaceOption
 from pathcast.cli.queries import QueriesArgument, read_queries, told
 
 
@@ -24,6 +24,7 @@ def check(
         ),
     ] = False,
     namespace: NamespaceOption = None,
+    language: LanguageOption = None,
 ) -> ExitCode:
     """Check queries; print every fault with its line, a caret and a suggestion.
 
@@ -39,7 +40,7 @@ def check(
     Where a pipeline may cut its queries into partitions, it is told what that
     costs on messages of its source, and what a run would do.
     """
-    source = read_queries(queries, namespace=namespace)
+    source = read_queries(queries, namespace=namespace, language=language)
     engines, taken = source.take_up()
     out = answers()
     for each in taken.rejected:

@@ -17,6 +17,7 @@ from pathcast.cli.messages import MESSAGES_HELP, read_batches
 from pathcast.customize import message_id
 from pathcast.errors import PeerError, shown
 from pathcast.limits import Limits
+from pathcast.model import QueryLanguage
 from pathcast.query.query_warnings import warnings_of
 
 if TYPE_CHECKING:
@@ -84,14 +85,15 @@ async def withdraw(nodes: Reached, request: object) -> ExitCode:
     return say_refused(answer.refused)
 
 
-def say_warnings(id: str, query: str) -> None:
+def say_warnings(id: str, query: str, language: QueryLanguage | None) -> None:
     """Says which conditions of a query that a node has taken never or always hold.
 
     Args:
         id: The client's id of it.
         query: XPath or XQuery; what it names is in no namespace, or bound in it.
+        language: As it was chosen.
     """
-    for warning in warnings_of(id, query, {}):
+    for warning in warnings_of(id, query, {}, language):
         say_warning(f"{id}: {warning}")
 
 

@@ -14,6 +14,7 @@ from pathcast.cli.messages import MESSAGES_HELP, check_standard_input, read_one
 from pathcast.cli.options import (
     Format,
     FormatOption,
+    LanguageOption,
     LimitOption,
     NamespaceOption,
     StepOption,
@@ -70,6 +71,7 @@ def explain(
     ] = None,
     step: StepOption = None,
     namespace: NamespaceOption = None,
+    language: LanguageOption = None,
     limit: LimitOption = None,
     format_: FormatOption = Format.TEXT,
 ) -> ExitCode:
@@ -97,10 +99,10 @@ def explain(
         return _explain_pipeline(Path(query), message, query_id or [], limit, format_)
     check_standard_input(query.removeprefix("@"), str(message))
     limits, namespaces = read_limits(limit), read_namespaces(namespace)
-    asked = read_query(query, step)._replace(deliver="fragment")
+    asked = read_query(query, step, language)._replace(deliver="fragment")
     text = asked.query
     content = None if message is None else read_one(message, limits)
-    if asked.steps or is_xquery(text):
+    if asked.steps or is_xquery(text, asked.language):
         return explain_subscription(
             asked,
             content,
@@ -114,7 +116,7 @@ def explain(
             "config.invalid", key="MESSAGE", reason="is missing; an XPath is explained on a message"
         )
     index = QueryIndex(limits=limits, namespaces=namespaces)
-    report = index.register(Query(QUERY_ID, without_comments(text)))
+    report = index.register(Query(QUERY_ID, without_comments(text), language=asked.language))
     for warning in report.warnings:
         say_warning(str(warning))
     explanation = index.explain(QUERY_ID, content)

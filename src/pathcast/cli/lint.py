@@ -15,6 +15,7 @@ from pathcast.cli.messages import MESSAGES_HELP, check_standard_input, read_batc
 from pathcast.cli.options import (
     Format,
     FormatOption,
+    LanguageOption,
     LimitOption,
     NamespaceOption,
 )
@@ -130,6 +131,7 @@ def lint_queries(
     fail_on: FailOnOption = FailOn.WARNING,
     comparisons: ComparisonsOption = COMPARISONS_MAX,
     namespace: NamespaceOption = None,
+    language: LanguageOption = None,
     limit: LimitOption = None,
 ) -> ExitCode:
     """Find what is likely wrong with queries, before a message is missed.
@@ -150,7 +152,7 @@ def lint_queries(
     """
     _check_codes(ignore or [])
     check_standard_input(str(queries), *(sample or ()))
-    source = read_queries(queries, namespace=namespace, limit=limit)
+    source = read_queries(queries, namespace=namespace, limit=limit, language=language)
     lines = _lines(source)
     structure = None
     if sample:

@@ -11,7 +11,13 @@ import typer
 from pathcast.cli.console import say, say_error, say_warning, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.messages import MESSAGES_HELP, InputMessage, check_standard_input, read_batches
-from pathcast.cli.options import LimitOption, NamespaceOption, ThreadsOption, existing
+from pathcast.cli.options import (
+    LanguageOption,
+    LimitOption,
+    NamespaceOption,
+    ThreadsOption,
+    existing,
+)
 from pathcast.cli.queries import QUERIES_HELP, announce, read_queries
 from pathcast.customize.subscription_engines import SubscriptionEngines
 from pathcast.errors import PathcastError, shown
@@ -31,6 +37,7 @@ def match(
     ],
     threads: ThreadsOption = None,
     namespace: NamespaceOption = None,
+    language: LanguageOption = None,
     limit: LimitOption = None,
 ) -> ExitCode:
     """Say for each message which of the standing queries it satisfies.
@@ -45,7 +52,7 @@ def match(
     of those that a run would deliver something of.
     """
     check_standard_input(str(queries), *messages)
-    source = read_queries(queries, namespace=namespace, limit=limit)
+    source = read_queries(queries, namespace=namespace, limit=limit, language=language)
     engines, taken = source.take_up(threads)
     announce(engines, taken)
     if not taken.takers:

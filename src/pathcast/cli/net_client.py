@@ -30,7 +30,7 @@ from pathcast.cli.clients import (
 )
 from pathcast.cli.console import extra, guarded, say, say_error, say_warning
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
-from pathcast.cli.options import StepOption
+from pathcast.cli.options import LanguageOption, StepOption
 from pathcast.cli.reach import CallOptions, Reached, reached, with_reach
 from pathcast.cli.transform import QueryArgument, read_query
 from pathcast.errors import ConfigError
@@ -94,6 +94,7 @@ def subscribe(
     reach: CallOptions,
     deliver: DeliverOption = None,
     step: StepOption = None,
+    language: LanguageOption = None,
 ) -> ExitCode:
     """Register a subscription at a broker, and wait until it is in force.
 
@@ -105,11 +106,12 @@ def subscribe(
         pathcast net subscribe books @cheap.xq --at bern
     """
     brokers = brokers_of(reach)
-    from pathcast.overlay.content import DeliveryProfile
+    from pathcast.overlay.content import DeliveryProfile, asked_query
 
-    asked = read_query(query, step)
+    asked = read_query(query, step, language)
     chosen = asked.deliver if deliver is None else deliver.value
-    profile = DeliveryProfile(asked.query, chosen, steps=asked.steps)
+    text = asked_query(asked.query, asked.language)
+    profile = DeliveryProfile(text, chosen, steps=asked.steps)
     return asyncio.run(_subscribe(brokers, id, profile))
 
 
@@ -136,7 +138,7 @@ async def _subscribe(brokers: Reached, id: str, profile: DeliveryProfile) -> Exi
             say_error(sentence)
         if answer.refused:
             return ExitCode.REFUSED
-        say_warnings(id, profile.query)
+        say_warnings(id, profile.query, profile.language)
         version = answer.versions[id]
         is_told = await until_told(client, name, after, is_awaited)
     if is_full:

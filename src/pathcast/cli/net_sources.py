@@ -95,6 +95,7 @@ async def _interests(brokers: Reached) -> ExitCode:
                     "deliver": profile.deliver,
                     "namespaces": dict(profile.namespaces),
                     "steps": list(profile.steps),
+                    "language": profile.language,
                     "version": row.version,
                 }
             )

@@ -11,6 +11,7 @@ import typer
 
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
+from pathcast.model import QueryLanguage
 
 
 class Format(StrEnum):
@@ -18,6 +19,13 @@ class Format(StrEnum):
 
     TEXT = "text"
     JSON = "json"
+
+
+class LanguageChoice(StrEnum):
+    """Choices of `--language`."""
+
+    XPATH1 = "xpath1"
+    XQUERY = "xquery"
 
 
 FormatOption = Annotated[
@@ -52,6 +60,15 @@ NamespaceOption = Annotated[
         "--namespace",
         metavar="PREFIX=URI",
         help="Binds a prefix of the queries; =URI sets the default element namespace. Repeatable.",
+        show_default=False,
+    ),
+]
+LanguageOption = Annotated[
+    LanguageChoice | None,
+    typer.Option(
+        "--language",
+        help="Of queries that do not say theirs. Default: XPath 1.0 where its grammar takes the "
+        "text, XQuery otherwise.",
         show_default=False,
     ),
 ]
@@ -108,6 +125,13 @@ def read_namespaces(pairs: list[str] | None) -> dict[str, str]:
             raise _refused("--namespace", f"{prefix!r} is bound twice")
         bound[prefix] = uri
     return bound
+
+
+def read_language(choice: LanguageChoice | None) -> QueryLanguage | None:
+    """The language of a choice."""
+    if choice is None:
+        return None
+    return "xquery" if choice is LanguageChoice.XQUERY else "xpath1"
 
 
 def read_limits(pairs: list[str] | None, base: Limits | None = None) -> Limits:

@@ -85,6 +85,9 @@ def subscribe(
     if asked.steps:
         reason = "a ring does no steps; net subscribe does"
         raise ConfigError("config.invalid", key=query, reason=reason)
+    if asked.language == "xquery":
+        reason = "a ring reads XPath 1.0 only; net subscribe takes XQuery"
+        raise ConfigError("config.invalid", key=query, reason=reason)
     return asyncio.run(_subscribe(peers_of(reach), id, asked.query))
 
 
@@ -100,7 +103,7 @@ async def _subscribe(peers: Reached, id: str, query: str) -> ExitCode:
         assert isinstance(answer, PeerAccepted)
         if say_refused(answer.refused) is ExitCode.REFUSED:
             return ExitCode.REFUSED
-        say_warnings(id, query)
+        say_warnings(id, query, "xpath1")
         if await until_told(
             client, name, after, lambda body: TOLD.decode(body) == Subscribed(own_id(name, id))
         ):

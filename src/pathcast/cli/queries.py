@@ -21,7 +21,13 @@ import typer
 
 from pathcast.cli.console import extra, say_error, say_warning
 from pathcast.cli.messages import STANDARD_INPUT
-from pathcast.cli.options import existing, read_limits, read_namespaces
+from pathcast.cli.options import (
+    LanguageChoice,
+    existing,
+    read_language,
+    read_limits,
+    read_namespaces,
+)
 from pathcast.cli.query_file import rows_of
 from pathcast.customize.subscription_engines import LastValid, SubscriptionEngines, TakenRows
 from pathcast.customize.subscription_files import SUFFIX
@@ -93,6 +99,7 @@ def read_queries(
     *,
     namespace: list[str] | None = None,
     limit: list[str] | None = None,
+    language: LanguageChoice | None = None,
 ) -> QuerySource:
     """The queries at a path.
 
@@ -100,6 +107,7 @@ def read_queries(
         path: See the module.
         namespace: `--namespace`.
         limit: `--limit`.
+        language: `--language`, over that of a pipeline.
 
     Raises:
         ConfigError: An option or a setting cannot be used, or a table cannot be read.
@@ -107,6 +115,7 @@ def read_queries(
         OSError: A file with a query a line cannot be read.
     """
     given = read_namespaces(namespace)
+    chosen = read_language(language)
     if path.suffix == PIPELINE_SUFFIX and path.is_file():
         with extra("spark", "the file of a pipeline"):
             from pathcast.spark import load_settings
@@ -114,6 +123,8 @@ def read_queries(
             from pathcast.spark.subscription_places import place_of
         settings = load_settings(path)
         wanted = settings.subscriptions
+        if chosen is not None:
+            wanted = wanted.model_copy(update={"language": chosen})
         with closing(place_of(wanted)) as place:
             name, rows = place.name, place.rows(wanted.deliver)
         return QuerySource(
@@ -125,9 +136,9 @@ def read_queries(
             last_valid=last_valid_of(settings),
         )
     if path.is_dir() or path.suffix in (SUFFIX, PARQUET):
-        rows, has_subscribers = read_rows(path, "ids"), True
+        rows, has_subscribers = read_rows(path, "ids", chosen), True
     else:
-        rows, has_subscribers = rows_of(read_bytes(path), path)
+        rows, has_subscribers = rows_of(read_bytes(path), path, chosen)
     limits = read_limits(limit)
     return QuerySource(str(path), rows, given, limits, has_subscribers)
 

@@ -27,15 +27,18 @@ from pathcast.customize.subscription_rows import (
     rows_of_table,
 )
 from pathcast.errors import ConfigError
-from pathcast.model import Subscription
+from pathcast.model import QueryLanguage, Subscription
 
 
-def query_lines(text: str, path: str = "") -> SubscriptionRows:
+def query_lines(
+    text: str, path: str = "", language: QueryLanguage | None = None
+) -> SubscriptionRows:
     """The queries of a file's text, in order, and the lines that have none.
 
     Args:
         text: The content of the file.
         path: Its name, for places.
+        language: Of the queries.
     """
     found = SubscriptionRows([], [], [])
     for record in records(text, fields_max=2):
@@ -46,7 +49,8 @@ def query_lines(text: str, path: str = "") -> SubscriptionRows:
         line, column = whole.at(told, len(told) - len(told.lstrip()))
         place = TextPlace(path, line, column, whole.is_quoted)
         query_id = record.fields[0].strip() if len(record.fields) == 2 else ""
-        row = Subscription(query_id or str(record.line), "", told.strip(), "ids")
+        named = query_id or str(record.line)
+        row = Subscription(named, "", told.strip(), "ids", language=language)
         fault = record.fault or (None if row.query else "there is no query")
         if fault is None:
             found.rows.append(row)
@@ -57,7 +61,9 @@ def query_lines(text: str, path: str = "") -> SubscriptionRows:
     return found
 
 
-def rows_of(content: bytes, path: Path) -> tuple[SubscriptionRows, bool]:
+def rows_of(
+    content: bytes, path: Path, language: QueryLanguage | None = None
+) -> tuple[SubscriptionRows, bool]:
     """The queries of a file, in order, and what has none; whether it is a table of subscriptions.
 
     Bytes that are not UTF-8 become lone surrogates, which no index takes in an id or a query: the
@@ -66,6 +72,7 @@ def rows_of(content: bytes, path: Path) -> tuple[SubscriptionRows, bool]:
     Args:
         content: Of the file, which may be a pipe: it is read once.
         path: Its name.
+        language: Of the queries that choose none.
 
     Raises:
         ConfigError: It is UTF-16, or a table that lacks a column.
@@ -73,5 +80,5 @@ def rows_of(content: bytes, path: Path) -> tuple[SubscriptionRows, bool]:
     name = str(path)
     text = decode(content, name, keep_bytes=True)
     if is_table(text, path):
-        return rows_of_table(text, path, "ids"), True
-    return query_lines(text, name), False
+        return rows_of_table(text, path, "ids", language), True
+    return query_lines(text, name, language), False

@@ -171,6 +171,7 @@ def list_interests(
                         "query": profile.query,
                         "deliver": profile.deliver,
                         "steps": list(profile.steps),
+                        "language": profile.language,
                         "labels": profile.labels,
                         "state": profile.state,
                         "host": profile.host,

@@ -16,7 +16,7 @@ from pathcast.cli.console import extra, guarded, say, write_json_line
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.net_client import DeliverOption
 from pathcast.cli.net_sources import SchemaOption, read_schema
-from pathcast.cli.options import StepOption
+from pathcast.cli.options import LanguageOption, StepOption
 from pathcast.cli.reach import CallOptions, with_reach
 from pathcast.cli.transform import QueryArgument, read_query
 from pathcast.errors import ConfigError
@@ -153,6 +153,7 @@ def register_interest(
     location: Location = "",
     label: LabelOption = None,
     step: StepOption = None,
+    language: LanguageOption = None,
 ) -> ExitCode:
     """Register an interest, and print its id and its host broker as JSON, when it is in force.
 
@@ -161,7 +162,7 @@ def register_interest(
         pathcast registry register-interest '/order[total > 100]' --location eu/ch/bern
         pathcast net inbox --broker HOST:PORT
     """
-    asked = read_query(query, step)
+    asked = read_query(query, step, language)
     labels = _labels(label)
 
     async def ask(client: RegistrationClient) -> None:
@@ -171,6 +172,7 @@ def register_interest(
             location=location,
             labels=labels,
             steps=asked.steps,
+            language=asked.language,
             seconds=ANSWER_SECONDS,
         )
         write_json_line({"interest": made.profile, "host": made.host, "address": made.address})
@@ -185,6 +187,7 @@ def change_interest(
     deliver: DeliverOption = None,
     label: LabelOption = None,
     step: StepOption = None,
+    language: LanguageOption = None,
     pause: Annotated[
         bool, typer.Option("--pause", help="Nothing is delivered until it is changed again.")
     ] = False,
@@ -193,7 +196,7 @@ def change_interest(
 
     When that is in force, a notice comes into the inbox.
     """
-    asked = read_query(query, step)
+    asked = read_query(query, step, language)
     labels = _labels(label)
 
     async def ask(client: RegistrationClient) -> None:
@@ -204,6 +207,7 @@ def change_interest(
             labels=labels,
             paused=pause,
             steps=asked.steps,
+            language=asked.language,
             seconds=ANSWER_SECONDS,
         )
         say(f"{interest} is changed")

@@ -37,7 +37,7 @@ from pathcast.customize.subscription_files import subscription_of
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.limits import Limits
 from pathcast.message.canonical import FragmentError, canonical
-from pathcast.model import Subscription
+from pathcast.model import QueryLanguage, Subscription
 
 CASE_ID = "case"
 
@@ -53,6 +53,7 @@ class Case(BaseModel):
     message: str | None = None
     message_file: str | None = None
     deliver: Literal["fragment", "message", "ids"] | None = None
+    language: QueryLanguage | None = None
     namespaces: dict[str, str] = Field(default_factory=dict)
     steps: list[str] | None = None
     expect: str | list[str] | None = None
@@ -186,10 +187,11 @@ def _is_miscounted(case: Case, came: int) -> bool:
 
 
 def _asked(path: Path, case: Case) -> Subscription:
-    """The query of a case, its steps and what it delivers: as the case says, else as the file."""
+    """The query of a case and what is with it: as the case says, else as the file."""
     steps = tuple(case.steps or ())
     if case.query is not None:
-        return Subscription(CASE_ID, CASE_ID, case.query, case.deliver or "fragment", None, steps)
+        mode = case.deliver or "fragment"
+        return Subscription(CASE_ID, CASE_ID, case.query, mode, None, steps, case.language)
     assert case.query_file is not None
     try:
         text = _file(path, case.query_file).decode()
@@ -201,6 +203,7 @@ def _asked(path: Path, case: Case) -> Subscription:
         subscriber=CASE_ID,
         deliver=case.deliver or said.deliver,
         steps=said.steps if case.steps is None else steps,
+        language=case.language or said.language,
     )
 
 

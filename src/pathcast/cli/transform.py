@@ -22,10 +22,13 @@ from pathcast.cli.messages import (
 from pathcast.cli.options import (
     Format,
     FormatOption,
+    LanguageChoice,
+    LanguageOption,
     LimitOption,
     NamespaceOption,
     StepOption,
     ThreadsOption,
+    read_language,
     read_limits,
     read_namespaces,
 )
@@ -72,6 +75,7 @@ def transform(
     step: StepOption = None,
     threads: ThreadsOption = None,
     namespace: NamespaceOption = None,
+    language: LanguageOption = None,
     limit: LimitOption = None,
     format_: FormatOption = Format.TEXT,
 ) -> ExitCode:
@@ -86,7 +90,7 @@ def transform(
     check_standard_input(query.removeprefix("@"), *messages)
     limits = read_limits(limit)
     broker = Broker(limits, read_namespaces(namespace), threads)
-    broker.subscribe(read_query(query, step)._replace(deliver="fragment"))
+    broker.subscribe(read_query(query, step, language)._replace(deliver="fragment"))
     writer = None if out is None else _ResultFiles(out)
     refused = undecided = results = 0
     for batch in read_batches(messages, limits):
@@ -105,12 +109,17 @@ def transform(
     return ExitCode.REFUSED if refused or undecided else ExitCode.OK
 
 
-def read_query(given: str, steps: Sequence[str] | None = None) -> Subscription:
+def read_query(
+    given: str,
+    steps: Sequence[str] | None = None,
+    language: LanguageChoice | None = None,
+) -> Subscription:
     """The query that an argument means: itself or, after an @, the content of a file.
 
     Args:
         given: The argument.
         steps: Steps that are done after those that the file says.
+        language: Its language where the file says none.
 
     Returns:
         With `QUERY_ID` for id and subscriber; delivered as the file says, else as fragments.
@@ -119,8 +128,9 @@ def read_query(given: str, steps: Sequence[str] | None = None) -> Subscription:
         ConfigError: The file is not UTF-8.
         OSError: The file cannot be read.
     """
+    chosen = read_language(language)
     if not given.startswith("@"):
-        return Subscription(QUERY_ID, QUERY_ID, given, steps=tuple(steps or ()))
+        return Subscription(QUERY_ID, QUERY_ID, given, steps=tuple(steps or ()), language=chosen)
     path = Path(given[1:])
     try:
         text = read_bytes(path).decode("utf-8")
@@ -128,7 +138,12 @@ def read_query(given: str, steps: Sequence[str] | None = None) -> Subscription:
         reason = f"not UTF-8: {error.reason} at byte {error.start}"
         raise ConfigError("config.invalid", key=str(path), reason=reason) from error
     said = subscription_of(text, Path(path.name))
-    return said._replace(id=QUERY_ID, subscriber=QUERY_ID, steps=(*said.steps, *(steps or ())))
+    return said._replace(
+        id=QUERY_ID,
+        subscriber=QUERY_ID,
+        steps=(*said.steps, *(steps or ())),
+        language=said.language or chosen,
+    )
 
 
 def _delivered(

@@ -3,7 +3,7 @@
 Example:
     >>> asked = Subscription("s1", "ann", "for $b in //b where $b/@n > 1 return <r>{$b}</r>")
     >>> print(explained(asked, b"<a><b n='1'/></a>"))
-    every result needs one of 5 paths, such as this one
+    every result needs this path
     query: no match
       //b[@n>1]
       //b[@n>1]   1 node, which does not pass [@n>1]
@@ -14,13 +14,14 @@ It delivers nothing.
 
 from __future__ import annotations
 
+from pathcast.boundary import native
 from pathcast.customize.broker import Broker
 from pathcast.customize.restructuring import Restructuring
 from pathcast.customize.steps import parse_steps
-from pathcast.engine import QueryIndex
+from pathcast.engine import QueryIndex, RoutingTable
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
-from pathcast.model import Query, Subscription
+from pathcast.model import Query, RoutingEntry, Subscription
 
 
 def explained(
@@ -53,7 +54,12 @@ def explained(
         if broker.subscribe([asked._replace(steps=())]).rejected:
             return None
         needed = broker.explain(asked.id).gate
-        found = [index.explain(Query(query.id, path), content) for path in needed]
+        entries = [RoutingEntry((path,), 1) for path in needed]
+        [targets] = RoutingTable(entries, 1, limits=limits).router(threads=1).route([content])
+        if targets:
+            return None
+        shown = [native.NormalPath(path).with_numbers_of_xpath().text for path in needed]
+        found = [index.explain(Query(query.id, path), content) for path in shown]
     except PathcastError as error:
         return str(error)
     if not found or any(each.is_match for each in found):

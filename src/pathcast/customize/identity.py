@@ -8,7 +8,7 @@ faster.
 
     field(text)          = number of its characters in decimal digits, ":", the text
     content              = field(id) field(subscriber) field(query) field(deliver)
-                           field(namespaces), field(language) where one was chosen, and a
+                           field(namespaces), field("xquery") where that was chosen, and a
                            field(step) for each step
     subscription version = first 16 bytes of BLAKE2b-256 ( content as UTF-8 )
     delivery id          = BLAKE2b-128 ( subscription version, result number as u32, message id )
@@ -218,8 +218,8 @@ def _content_digest(subscription: Subscription) -> bytes:
         subscription.query,
         subscription.deliver,
         namespaces_text(subscription.namespaces),
-        # No step is the name of a language.
-        *filter(None, (subscription.language,)),
+        # No step is called so; a text that is XPath 1.0 is so with or without a choice.
+        *(("xquery",) if subscription.language == "xquery" else ()),
         *subscription.steps,
     )
     content = "".join([f"{len(part)}:{part}" for part in parts]).encode()

@@ -51,7 +51,9 @@ def gate_texts(subscription: Subscription, steps: Steps) -> tuple[str, ...]:
 
     Cost: as `conjunctions_before`.
     """
-    return tuple(paths.text for paths in conjunctions_before(subscription, steps))
+    # The index reads XPath 1.0.
+    found = (paths.without_casts().text for paths in conjunctions_before(subscription, steps))
+    return tuple(dict.fromkeys(found))
 
 
 class StepGates:

@@ -29,6 +29,7 @@ from pathcast.customize.delimited import TextPlace
 from pathcast.customize.subscription_rows import (
     COLUMNS,
     DELIVER,
+    LANGUAGE,
     PARQUET,
     STEP_LISTS,
     STEPS,
@@ -43,7 +44,13 @@ from pathcast.customize.subscription_rows import (
     table_of,
     told_unusable,
 )
-from pathcast.model import DELIVER_MODES, DeliverMode, Subscription
+from pathcast.model import (
+    DELIVER_MODES,
+    QUERY_LANGUAGES,
+    DeliverMode,
+    QueryLanguage,
+    Subscription,
+)
 
 ROWS_AT_ONCE: Final = 100_000
 """Rows of one table of `read_row_tables`: some 10 MB."""
@@ -63,6 +70,7 @@ ROW_SCHEMA: Final = pa.schema(
         pa.field("is_quoted", pa.bool_()),
         pa.field("namespaces", NAMESPACES),
         pa.field(STEPS, STEP_LISTS),
+        pa.field(LANGUAGE, pa.string()),
     ]
 )
 """Rows as columns: a subscription, and its place, whose path is null for that of the file."""
@@ -80,7 +88,9 @@ class RowTable(NamedTuple):
     rejected: list[RejectedSubscription]
 
 
-def read_row_tables(path: Path, deliver: DeliverMode) -> Iterator[RowTable]:
+def read_row_tables(
+    path: Path, deliver: DeliverMode, language: QueryLanguage | None = None
+) -> Iterator[RowTable]:
     """The subscriptions at a path, some at a time, as `read_rows` would give them.
 
     Of Parquet no more is held than one table; other files are read as a whole.
@@ -88,6 +98,7 @@ def read_row_tables(path: Path, deliver: DeliverMode) -> Iterator[RowTable]:
     Args:
         path: As for `read_rows`.
         deliver: Likewise.
+        language: Likewise.
 
     Raises:
         ConfigError: Likewise.
@@ -95,9 +106,9 @@ def read_row_tables(path: Path, deliver: DeliverMode) -> Iterator[RowTable]:
     Cost: 0.5 µs a row of Parquet, 6 µs of other files.
     """
     if path.suffix == PARQUET and not path.is_dir():
-        yield from _parquet_tables(path, deliver)
+        yield from _parquet_tables(path, deliver, language)
         return
-    yield from row_tables(read_rows(path, deliver), str(path))
+    yield from row_tables(read_rows(path, deliver, language), str(path))
 
 
 def row_tables(found: SubscriptionRows, path: str) -> Iterator[RowTable]:
@@ -122,6 +133,7 @@ def row_tables(found: SubscriptionRows, path: str) -> Iterator[RowTable]:
             [place.is_quoted for place in places],
             namespace_column(rows),
             step_column(rows),
+            language_column(rows),
         ]
         yield RowTable(pa.table(columns, schema=ROW_SCHEMA), [])
 
@@ -135,11 +147,12 @@ def rows_of_table(table: pa.Table, path: str) -> SubscriptionRows:
     """
     columns = [table.column(name).to_pylist() for name in ROW_SCHEMA.names]
     found = SubscriptionRows([], [], [])
-    for subscriber, query_id, query, deliver, file, *place, own, steps in zip(
+    for subscriber, query_id, query, deliver, file, *place, own, steps, language in zip(
         *columns, strict=True
     ):
         namespaces = dict(own) if own else None
-        row = Subscription(query_id, subscriber, query, deliver, namespaces, tuple(steps or ()))
+        steps = tuple(steps or ())
+        row = Subscription(query_id, subscriber, query, deliver, namespaces, steps, language)
         found.rows.append(row)
         found.places.append(TextPlace(file or path, *place))
     return found
@@ -156,22 +169,35 @@ def step_column(rows: Sequence[Subscription]) -> pa.Array:
     return pa.array([list(row.steps) or None for row in rows], STEP_LISTS)
 
 
-def _parquet_tables(path: Path, deliver: DeliverMode) -> Iterator[RowTable]:
+def language_column(rows: Sequence[Subscription]) -> pa.Array:
+    """The languages of rows, null where none was chosen."""
+    return pa.array([row.language for row in rows], pa.string())
+
+
+def _parquet_tables(
+    path: Path, deliver: DeliverMode, language: QueryLanguage | None
+) -> Iterator[RowTable]:
     with told_unusable(path), path.open("rb") as handle:
         file = pq.ParquetFile(handle)
         names = columns_of(path, file.schema_arrow.names)
         line = 1
         for batch in file.iter_batches(ROWS_AT_ONCE, columns=names):
             try:
-                yield _row_table(batch.select(names), path, line, deliver)
+                yield _row_table(batch.select(names), path, line, deliver, language)
             except pa.ArrowInvalid:
                 # Some text is not UTF-8: each row by itself, since only that one is refused.
                 read = table_of(batch, names, path, line)
-                yield from row_tables(checked_rows(read, deliver), str(path))
+                yield from row_tables(checked_rows(read, deliver, language), str(path))
             line += len(batch)
 
 
-def _row_table(batch: pa.RecordBatch, path: Path, line: int, deliver: DeliverMode) -> RowTable:
+def _row_table(
+    batch: pa.RecordBatch,
+    path: Path,
+    line: int,
+    deliver: DeliverMode,
+    language: QueryLanguage | None,
+) -> RowTable:
     """The rows of a batch of Parquet, those that are none apart."""
     names = [name for name in batch.schema.names if name != STEPS]
     texts = {name: as_text(batch.column(name)) for name in names}
@@ -179,6 +205,11 @@ def _row_table(batch: pa.RecordBatch, path: Path, line: int, deliver: DeliverMod
     modes = texts.get(DELIVER, pa.nulls(len(batch), pa.string()))
     modes = pc.if_else(pc.fill_null(pc.equal(modes, ""), True), deliver, modes)
     is_usable = pc.is_in(modes, value_set=pa.array(DELIVER_MODES))
+    languages = texts.get(LANGUAGE, pa.nulls(len(batch), pa.string()))
+    is_chosen = pc.fill_null(pc.not_equal(languages, ""), False)
+    languages = pc.if_else(is_chosen, languages, pa.scalar(language, pa.string()))
+    usable = pa.array([None, *QUERY_LANGUAGES], pa.string())
+    is_usable = pc.and_(is_usable, pc.is_in(languages, value_set=usable))
     for name in COLUMNS:
         is_usable = pc.and_(is_usable, pc.fill_null(pc.not_equal(texts[name], ""), False))
     is_usable = pc.and_(is_usable, pa.array([each is not None for each in steps], pa.bool_()))
@@ -186,7 +217,7 @@ def _row_table(batch: pa.RecordBatch, path: Path, line: int, deliver: DeliverMod
     nothing = pa.nulls(len(batch), pa.int64())
     columns = [*(texts[name] for name in COLUMNS), modes, pa.nulls(len(batch), pa.string())]
     columns += [lines, nothing, pa.repeat(False, len(batch)), pa.nulls(len(batch), NAMESPACES)]
-    columns.append(pa.array([list(each or ()) or None for each in steps], STEP_LISTS))
+    columns += [pa.array([list(each or ()) or None for each in steps], STEP_LISTS), languages]
     table = pa.table(columns, schema=ROW_SCHEMA)
     if pc.all(is_usable).as_py() is not False:
         return RowTable(table, [])
@@ -201,4 +232,4 @@ def _row_table(batch: pa.RecordBatch, path: Path, line: int, deliver: DeliverMod
         places,
         [],
     )
-    return RowTable(table.filter(is_usable), checked_rows(told, deliver).rejected)
+    return RowTable(table.filter(is_usable), checked_rows(told, deliver, language).rejected)

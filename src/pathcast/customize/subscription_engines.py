@@ -195,11 +195,12 @@ class SubscriptionEngines:
         notices = [
             Query(row.id, row.query, row.namespaces, row.language)
             for row in new
-            if row.deliver == "ids" and not row.steps
+            if row.deliver == "ids" and not row.steps and row.language != "xquery"
         ]
         declined = self.index.register(notices).rejected
         # What is no XPath may be XQuery; the broker knows both, and says what is wrong.
-        others = [row for row in new if row.deliver != "ids" or row.steps or row.id in declined]
+        indexed = {query.id for query in notices} - declined.keys()
+        others = [row for row in new if row.id not in indexed]
         refused = dict(self.broker.subscribe(others).rejected)
         self._held |= {row.id: row for row in new if row.id not in refused}
         return refused

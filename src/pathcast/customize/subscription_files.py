@@ -7,6 +7,7 @@ follows from where it lies, and can be said in a comment at its beginning:
        @subscriber ann
        @deliver message
        @id cheap
+       @language xquery
        @step drop //cover
        @step rename //books bib :)
     for $b in //book where $b/price < 30 return <hit>{$b/title}</hit>
@@ -36,10 +37,10 @@ from typing import Final, NamedTuple
 
 from pathcast.customize.delimited import TextPlace, decode
 from pathcast.errors import ConfigError, PathcastError
-from pathcast.model import DELIVER_MODES, Subscription
+from pathcast.model import DELIVER_MODES, QUERY_LANGUAGES, Subscription
 
 SUFFIX: Final = ".xq"
-_KEYS: Final = ("id", "subscriber", "deliver", "step")
+_KEYS: Final = ("id", "subscriber", "deliver", "language", "step")
 _STEP: Final = "step"
 """The key that may be there several times."""
 _KEY: Final = re.compile(r"(?:^|\s)@([A-Za-z_-]+)[ \t]*([^\r\n]*)")
@@ -124,6 +125,9 @@ def subscription_of(text: str, place: Path) -> Subscription:
     deliver = told.get("deliver", "fragment")
     if deliver not in DELIVER_MODES:
         raise _unusable(place, f"@deliver {deliver} is not one of {', '.join(DELIVER_MODES)}")
+    language = told.get("language")
+    if language not in (None, *QUERY_LANGUAGES):
+        raise _unusable(place, f"@language {language} is not one of {', '.join(QUERY_LANGUAGES)}")
     return Subscription(
         told.get("id", path),
         told.get("subscriber", owner),
@@ -131,6 +135,7 @@ def subscription_of(text: str, place: Path) -> Subscription:
         deliver,
         None,
         tuple(header.get(_STEP, ())),
+        language,
     )
 
 

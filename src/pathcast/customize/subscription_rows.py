@@ -1,7 +1,8 @@
 r"""Subscriptions in files of any format: a table, a `.xq` file, or a folder of them, as rows.
 
-A table has the columns subscriber, query_id and query, and may have `deliver` and `steps`: text,
-separated by tabs or (`.csv`) commas and quoted as in CSV (`delimited`), or Parquet. Steps have
+A table has the columns subscriber, query_id and query, and may have `deliver`, `language` and
+`steps`: text, separated by tabs or (`.csv`) commas and quoted as in CSV (`delimited`), or Parquet.
+Steps have
 semicolons between them (`pathcast.customize.steps.split_steps`), or are a list in Parquet. What is
 no subscription is told with its reason and its place, and costs no other.
 
@@ -33,11 +34,20 @@ import pyarrow.parquet as pq
 from pathcast.customize.delimited import TextPlace, read_text, records
 from pathcast.customize.steps import split_steps
 from pathcast.customize.subscription_files import SUFFIX, read_subscriptions
+from pathcast.engine.rows import with_language
 from pathcast.errors import ConfigError, PathcastError, UnsupportedQueryError
-from pathcast.model import DELIVER_MODES, DeliverMode, QueryWarning, Subscription
+from pathcast.model import (
+    DELIVER_MODES,
+    QUERY_LANGUAGES,
+    DeliverMode,
+    QueryLanguage,
+    QueryWarning,
+    Subscription,
+)
 
 COLUMNS: Final = ("subscriber", "query_id", "query")
 DELIVER: Final = "deliver"
+LANGUAGE: Final = "language"
 STEPS: Final = "steps"
 """Columns that a table may have besides."""
 STEP_LISTS: Final = pa.list_(pa.string())
@@ -130,12 +140,15 @@ def is_table(text: str, path: Path) -> bool:
     return header is not None and len({*COLUMNS} & {*header.fields}) >= _COLUMNS_TELLING
 
 
-def read_rows(path: Path, deliver: DeliverMode) -> SubscriptionRows:
+def read_rows(
+    path: Path, deliver: DeliverMode, language: QueryLanguage | None = None
+) -> SubscriptionRows:
     """The subscriptions at a path, and what is none.
 
     Args:
         path: A table, a `.xq` file, or a folder of them.
         deliver: What is delivered where a row of a table does not say.
+        language: Of the rows and files that choose none.
 
     Raises:
         ConfigError: The file cannot be read or lacks a column, or a folder cannot be listed.
@@ -143,11 +156,11 @@ def read_rows(path: Path, deliver: DeliverMode) -> SubscriptionRows:
     Cost: about 5 µs a row.
     """
     if path.is_dir() or path.suffix == SUFFIX:
-        return _of_files(path)
-    return _of_table(path, deliver)
+        return _of_files(path, language)
+    return checked_rows(read_table(path), deliver, language)
 
 
-def _of_files(path: Path) -> SubscriptionRows:
+def _of_files(path: Path, language: QueryLanguage | None) -> SubscriptionRows:
     try:
         files = read_subscriptions(path)
     except OSError as error:
@@ -160,40 +173,43 @@ def _of_files(path: Path) -> SubscriptionRows:
         elif file.error is not None:
             row = Subscription(file.id, file.subscriber, "")
             found.rejected.append(RejectedSubscription(row, file.error, file.place))
-    return found
+    return found._replace(rows=with_language(found.rows, language))
 
 
-def _of_table(path: Path, deliver: DeliverMode) -> SubscriptionRows:
-    return checked_rows(read_table(path), deliver)
-
-
-def rows_of_table(text: str, path: Path, deliver: DeliverMode) -> SubscriptionRows:
+def rows_of_table(
+    text: str, path: Path, deliver: DeliverMode, language: QueryLanguage | None = None
+) -> SubscriptionRows:
     """As `read_rows`, of a table whose text was read.
 
     Raises:
         ConfigError: It lacks a column.
     """
-    return checked_rows(_text_table(text, path), deliver)
+    return checked_rows(_text_table(text, path), deliver, language)
 
 
-def checked_rows(table: SubscriptionTable, deliver: DeliverMode) -> SubscriptionRows:
+def checked_rows(
+    table: SubscriptionTable, deliver: DeliverMode, language: QueryLanguage | None = None
+) -> SubscriptionRows:
     """The rows of a table, and what is none.
 
     Args:
         table: As it was read; lines that are no rows come first among what is none.
         deliver: What is delivered where a row does not say.
+        language: Of the rows that choose none.
     """
     found = SubscriptionRows([], [], table.malformed)
-    modes = table.columns.get(DELIVER, [None] * len(table.places))
-    for place, subscriber, query_id, query, told, steps in zip(
+    unsaid = [None] * len(table.places)
+    for place, subscriber, query_id, query, told, chosen, steps in zip(
         table.places,
         *(table.columns[name] for name in COLUMNS),
-        modes,
+        table.columns.get(DELIVER, unsaid),
+        table.columns.get(LANGUAGE, unsaid),
         table.steps,
         strict=True,
     ):
         mode = told or deliver
         row = Subscription(query_id or "", subscriber or "", query or "", mode, None, steps or ())
+        row = row._replace(language=chosen or language)
         if not _are_text([*row[:4], *row.steps]):
             row = Subscription(_shown(row.id), _shown(row.subscriber), _shown(row.query))
             found.rejected.append(_malformed(row, NOT_TEXT, place))
@@ -204,6 +220,9 @@ def checked_rows(table: SubscriptionTable, deliver: DeliverMode) -> Subscription
         elif mode not in DELIVER_MODES:
             # Here, as in a file: a row that cannot be one takes its id from no other.
             error = UnsupportedQueryError("subscription.deliver", found=mode)
+            found.rejected.append(RejectedSubscription(row, error, place))
+        elif row.language not in (None, *QUERY_LANGUAGES):
+            error = UnsupportedQueryError("query.language", found=row.language)
             found.rejected.append(RejectedSubscription(row, error, place))
         else:
             found.rows.append(row)
@@ -233,7 +252,8 @@ class SubscriptionTable(NamedTuple):
     """A file of subscriptions as it was read.
 
     Attributes:
-        columns: `COLUMNS` and, where the file has it, `DELIVER`; all of one length.
+        columns: `COLUMNS` and, where the file has them, `DELIVER` and `LANGUAGE`; all of one
+            length.
         steps: Steps of each row; None where one of a list is missing.
         places: Where the query of each row stands; in Parquet the number of the row, from 1.
         malformed: The lines that are no rows.
@@ -383,7 +403,7 @@ def columns_of(path: Path, found: Sequence[str]) -> list[str]:
     Raises:
         ConfigError: One is missing, or there twice.
     """
-    wanted = [*COLUMNS, *(name for name in (DELIVER, STEPS) if name in found)]
+    wanted = [*COLUMNS, *(name for name in (DELIVER, LANGUAGE, STEPS) if name in found)]
     problems = {
         "no column": [name for name in wanted if name not in found],
         "more than one column": [name for name in wanted if found.count(name) > 1],

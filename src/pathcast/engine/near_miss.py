@@ -19,7 +19,8 @@ from typing import Final
 
 from pathcast.query import Comparison, Operator
 from pathcast.query.canonical import literal_text, number_text
-from pathcast.query.values import number_of
+from pathcast.query.normal import Double
+from pathcast.query.values import double_of, number_of
 
 SEEN_MAX: Final = 5
 """Values shown of a condition that failed."""
@@ -49,8 +50,11 @@ def nearness(value: str, compare: Comparison) -> float:
     if isinstance(constant, str) and compare.operator not in _WORDS:
         compared = value[:SEEN_LENGTH_MAX].lower()
         return difflib.SequenceMatcher(None, compared, constant.lower()).ratio()
-    wanted = constant if isinstance(constant, float) else number_of(constant)
-    number = number_of(value)
+    if isinstance(constant, Double):
+        wanted, number = constant.number, double_of(value)
+    else:
+        wanted = constant if isinstance(constant, float) else number_of(constant)
+        number = number_of(value)
     if math.isnan(number) or math.isnan(wanted):
         return 0.0
     return 1.0 / (1.0 + abs(number - wanted) / (1.0 + abs(wanted)))
@@ -86,6 +90,8 @@ def wanted(compare: Comparison) -> str:
         ('at least 300', "something that begins with '72'")
     """
     constant = compare.constant
+    if isinstance(constant, Double):
+        constant = constant.number
     text = number_text(constant) if isinstance(constant, float) else literal_text(constant)
     match compare.operator:
         case Operator.EQ:

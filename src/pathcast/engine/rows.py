@@ -43,6 +43,7 @@ from pathcast.query import check_length
 from pathcast.query.names import are_texts, is_text
 
 _Row = TypeVar("_Row", Query, Subscription)
+_Any = TypeVar("_Any")
 
 _TEXT_FIELDS: Final[dict[type, tuple[str, ...]]] = {
     Query: ("id",),
@@ -209,7 +210,7 @@ def usable_namespaces(namespaces: object) -> dict[str, str]:
         raise ConfigError("config.invalid", key="namespaces", reason=error.message) from None
 
 
-def with_language(rows: list[object], language: QueryLanguage | None) -> list[object]:
+def with_language(rows: list[_Any], language: QueryLanguage | None) -> list[_Any]:
     """The rows, those that choose no language in this one.
 
     Args:
@@ -219,7 +220,9 @@ def with_language(rows: list[object], language: QueryLanguage | None) -> list[ob
     if language is None:
         return rows
     return [
-        row._replace(language=language) if isinstance(row, _ROWS) and row.language is None else row
+        cast("_Any", row._replace(language=language))
+        if isinstance(row, _ROWS) and row.language is None
+        else row
         for row in rows
     ]
 

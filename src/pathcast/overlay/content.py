@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple, Protocol
+from typing import Annotated, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 from msgspec import Meta
 
-from pathcast.model import STEP_LENGTH_MAX, STEPS_MAX
+from pathcast.model import STEP_LENGTH_MAX, STEPS_MAX, QueryLanguage
 
 __all__ = [
     "LOCAL",
@@ -24,11 +24,14 @@ __all__ = [
     "DeliveryProfile",
     "InterestTables",
     "Profiles",
+    "QueryInLanguage",
     "Results",
     "RoutingDecision",
     "Sent",
     "TableChange",
     "Verdict",
+    "asked_query",
+    "text_and_language",
 ]
 
 StepText = Annotated[str, Meta(max_length=STEP_LENGTH_MAX)]
@@ -156,20 +159,58 @@ class Verdict:
     reason: str
 
 
+ProfileText: TypeAlias = Annotated[str, Meta(max_length=1_048_576)]
+
+
+class QueryInLanguage(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A text and the language that was chosen for it.
+
+    Stands in the place of a text, so that versions that know no languages refuse it, instead of
+    reading it in another one.
+
+    Attributes:
+        text: The query.
+        language: The one that it is read in.
+    """
+
+    text: ProfileText
+    language: QueryLanguage
+
+
+def asked_query(text: str, language: QueryLanguage | None) -> str | QueryInLanguage:
+    """A text, with its language if one was chosen."""
+    return text if language is None else QueryInLanguage(text, language)
+
+
+def text_and_language(asked: str | QueryInLanguage) -> tuple[str, QueryLanguage | None]:
+    """The text of a query, and its language if one was chosen."""
+    return (asked, None) if isinstance(asked, str) else (asked.text, asked.language)
+
+
 class DeliveryProfile(msgspec.Struct, frozen=True):
     """A subscriber's query and the form of its deliveries.
 
     Attributes:
-        query: Text in the language of the network.
+        asked: Text in the language of the network, or the text and the one that was chosen.
         deliver: "fragment": the results of the query. "message": the message. "ids": the fact.
         namespaces: Bindings of the query and of the steps, as (prefix, URI).
         steps: What is done to the message before the query sees it, in order.
     """
 
-    query: Annotated[str, Meta(max_length=1_048_576)]
+    asked: ProfileText | QueryInLanguage = msgspec.field(name="query")
     deliver: Literal["fragment", "message", "ids"] = "message"
     namespaces: Annotated[tuple[tuple[str, str], ...], Meta(max_length=1_024)] = ()
     steps: Annotated[tuple[StepText, ...], Meta(max_length=STEPS_MAX)] = ()
+
+    @property
+    def query(self) -> str:
+        """The text."""
+        return text_and_language(self.asked)[0]
+
+    @property
+    def language(self) -> QueryLanguage | None:
+        """The language that was chosen; None leaves it to the text."""
+        return text_and_language(self.asked)[1]
 
 
 class Profiles(Protocol):

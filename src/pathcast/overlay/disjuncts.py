@@ -26,6 +26,7 @@ from enum import Enum
 from pathcast.boundary import native
 from pathcast.customize.before_steps import paths_before
 from pathcast.customize.steps import Steps
+from pathcast.model import QueryLanguage
 from pathcast.query import Namespaces, compile_subscription, conjunction_of
 
 
@@ -42,6 +43,7 @@ def disjuncts_of(
     profile: str,
     namespaces: Namespaces | None = None,
     deliver: str = "fragment",
+    language: QueryLanguage | None = None,
     *,
     form: Form = Form.LINEAR,
 ) -> tuple[str, ...]:
@@ -51,6 +53,7 @@ def disjuncts_of(
         profile: A subscription in XPath 1.0 or XQuery.
         namespaces: Prefix -> namespace URI; the key "" is the default element namespace.
         deliver: As a broker delivers it: "fragment", "message" or "ids".
+        language: As it was chosen.
         form: What an entry may say.
 
     Returns:
@@ -64,7 +67,7 @@ def disjuncts_of(
 
     Cost: a compilation, some 10 µs, and a comparison for each two nested paths.
     """
-    compiled = compile_subscription(profile, namespaces, deliver)
+    compiled = compile_subscription(profile, namespaces, deliver, language)
     found = compiled.conjunctions
     if form is Form.LINEAR:
         found = tuple(paths.linear() for paths in found)

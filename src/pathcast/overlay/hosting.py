@@ -86,6 +86,7 @@ def version_of(profile: ProfileRecord) -> int:
     names = sorted(profile.namespaces.items())
     what: tuple[object, ...] = (profile.query, profile.deliver, names, subscriber_of(profile))
     what += (profile.steps,) if profile.steps else ()
+    what += ("xquery",) if profile.language == "xquery" else ()
     digest = blake2b(msgspec.msgpack.encode(what), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 11
 
@@ -253,6 +254,7 @@ class Hosting:
             labels=message.labels,
             state="paused" if message.paused else "active",
             steps=message.steps,
+            language=message.language,
         )
         parse_steps(changed.steps, changed.namespaces)
         population_of_one(changed.subscription())

@@ -24,7 +24,7 @@ from pathcast.boundary import native
 from pathcast.customize import Broker as LocalBroker
 from pathcast.customize.steps import parse_steps
 from pathcast.limits import Limits
-from pathcast.model import DeliverMode, Subscription
+from pathcast.model import Subscription
 from pathcast.overlay.content import DeliveryProfile, Results, Verdict
 from pathcast.overlay.cutting import WHOLE, cut_entry
 from pathcast.overlay.disjuncts import before_steps, disjuncts_of
@@ -104,24 +104,24 @@ def _entries(profile: DeliveryProfile, projection: bool) -> tuple[str, ...]:
 
     Cost: as `_paths` and `before_steps`, and that of `cut_entry`.
     """
-    bound = dict(profile.namespaces)
-    steps = parse_steps(profile.steps, bound)
-    paths = (before_steps(path, steps) for path in _paths(profile.query, bound, profile.deliver))
+    steps = parse_steps(profile.steps, dict(profile.namespaces))
+    paths = (before_steps(path, steps) for path in _paths(profile))
     cut = cut_entry(_asked(profile), steps) if projection else WHOLE
     return (*dict.fromkeys(paths), cut)
 
 
-def _paths(query: str, namespaces: dict[str, str], deliver: DeliverMode) -> tuple[str, ...]:
+def _paths(profile: DeliveryProfile) -> tuple[str, ...]:
     """The routing entries, of messages after the steps.
 
     Cost: some microseconds for a path whose conditions are about values; else as `disjuncts_of`.
     """
-    text = native.canonical_form(query, namespaces)
+    bound, language = dict(profile.namespaces), profile.language
+    text = None if language == "xquery" else native.canonical_form(profile.query, bound)
     if text is not None and native.NormalPath(text).is_linear:
         return (text,)
-    return disjuncts_of(query, namespaces, deliver)
+    return disjuncts_of(profile.query, bound, profile.deliver, language)
 
 
 def _asked(profile: DeliveryProfile, id: str = "") -> Subscription:
-    bound = dict(profile.namespaces)
-    return Subscription(id, id, profile.query, profile.deliver, bound, profile.steps)
+    bound, language = dict(profile.namespaces), profile.language
+    return Subscription(id, id, profile.query, profile.deliver, bound, profile.steps, language)

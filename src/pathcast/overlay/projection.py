@@ -101,7 +101,7 @@ def offer_of(subscription: Subscription) -> Offer | None:
         return None
     namespaces = dict(subscription.namespaces or {})
     query = without_comments(subscription.query)
-    if is_xquery(query):
+    if is_xquery(query, subscription.language):
         program = parse(query, namespaces, subscription.deliver)
         form = paper_form(program)
         select = Select(_selecting(program)) if form is not None else None

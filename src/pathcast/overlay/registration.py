@@ -251,6 +251,7 @@ class RegistrationNode:
             address=sender,
             pending=True,
             steps=message.steps,
+            language=message.language,
         )
         parse_steps(profile.steps, profile.namespaces)
         chosen = self._host(profile, message.location)

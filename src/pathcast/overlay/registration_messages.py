@@ -26,7 +26,8 @@ from typing import Annotated, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from pathcast.model import DeliverMode
+from pathcast.model import DeliverMode, QueryLanguage
+from pathcast.overlay.content import QueryInLanguage, text_and_language
 from pathcast.store import (
     ID_BYTES_MAX,
     LABELS_MAX,
@@ -86,7 +87,7 @@ class RegisterInterest(msgspec.Struct, frozen=True, tag=True):
     Attributes:
         request: Its name.
         owner: The user.
-        query: XPath or XQuery.
+        asked: XPath or XQuery, and the language if one was chosen.
         location: Where the user is; as for a source.
         deliver: As for `Subscription`.
         namespaces: Likewise.
@@ -96,12 +97,22 @@ class RegisterInterest(msgspec.Struct, frozen=True, tag=True):
 
     request: Request
     owner: Name
-    query: Text
+    asked: Text | QueryInLanguage = msgspec.field(name="query")
     location: Name = ""
     deliver: DeliverMode = "fragment"
     namespaces: Labels = {}
     labels: Labels = {}
     steps: StepTexts = ()
+
+    @property
+    def query(self) -> str:
+        """The text of the query."""
+        return text_and_language(self.asked)[0]
+
+    @property
+    def language(self) -> QueryLanguage | None:
+        """The language that was chosen; None leaves it to the text."""
+        return text_and_language(self.asked)[1]
 
 
 class TellHost(msgspec.Struct, frozen=True, tag=True):
@@ -131,12 +142,22 @@ class ChangeInterest(msgspec.Struct, frozen=True, tag=True):
 
     request: Request
     profile: Name
-    query: Text
+    asked: Text | QueryInLanguage = msgspec.field(name="query")
     deliver: DeliverMode = "fragment"
     namespaces: Labels = {}
     labels: Labels = {}
     paused: bool = False
     steps: StepTexts = ()
+
+    @property
+    def query(self) -> str:
+        """The text of the query."""
+        return text_and_language(self.asked)[0]
+
+    @property
+    def language(self) -> QueryLanguage | None:
+        """The language that was chosen; None leaves it to the text."""
+        return text_and_language(self.asked)[1]
 
 
 class DeleteInterest(msgspec.Struct, frozen=True, tag=True):

@@ -23,7 +23,7 @@ import msgspec
 
 from pathcast.errors import PathcastError
 from pathcast.overlay.broker_node import BrokerNode
-from pathcast.overlay.content import DeliveryProfile
+from pathcast.overlay.content import DeliveryProfile, asked_query
 from pathcast.overlay.deliveries import OPERATOR, InForce, NeighbourRefused
 from pathcast.overlay.hosting import Served, subscriber_of, version_of
 from pathcast.overlay.messages import TEXT_MAX, SourceEntry
@@ -152,7 +152,8 @@ class Planes:
 
 def _subscription(profile: RegisteredProfile) -> HostedSubscription:
     bound = tuple(sorted(profile.namespaces.items()))
-    asked = DeliveryProfile(profile.query, profile.deliver, bound, profile.steps)
+    query = asked_query(profile.query, profile.language)
+    asked = DeliveryProfile(query, profile.deliver, bound, profile.steps)
     return HostedSubscription(profile.id, subscriber_of(profile), asked, version_of(profile))
 
 

@@ -43,6 +43,7 @@ from pathcast.model import (
     BatchStats,
     DeliverMode,
     Query,
+    QueryLanguage,
     RoutingEntry,
     Subscription,
 )
@@ -248,7 +249,8 @@ def routes_of(subscriptions: Iterable[Subscription], partition_of: Mapping[str, 
     paths = lru_cache(maxsize=None)(_paths_of)
     for row in subscriptions:
         bound = tuple(sorted((row.namespaces or {}).items()))
-        routes.add(paths(row.query, bound, row.deliver, row.steps), partition_of[row.id])
+        found = paths(row.query, bound, row.deliver, row.steps, row.language)
+        routes.add(found, partition_of[row.id])
     return routes
 
 
@@ -258,9 +260,13 @@ def words_for(partitions: int) -> int:
 
 
 def _paths_of(
-    text: str, namespaces: tuple[tuple[str, str], ...], deliver: DeliverMode, steps: tuple[str, ...]
+    text: str,
+    namespaces: tuple[tuple[str, str], ...],
+    deliver: DeliverMode,
+    steps: tuple[str, ...],
+    language: QueryLanguage | None,
 ) -> Sequence[native.NormalPath]:
-    row = Subscription("", "", text, deliver, dict(namespaces), steps)
+    row = Subscription("", "", text, deliver, dict(namespaces), steps, language)
     return gate_paths(row, parse_steps(steps, row.namespaces))
 
 
@@ -278,7 +284,7 @@ def _frequency_in(sample: pa.Array) -> Frequency:
         distinct = {path: str(at) for at, path in enumerate(dict.fromkeys(paths))}
         index = QueryIndex()
         for error in index.register(
-            [Query(name, path.text) for path, name in distinct.items()]
+            [Query(name, path.without_casts().text) for path, name in distinct.items()]
         ).rejected.values():
             raise error
         matched = index.matcher().match(sample)

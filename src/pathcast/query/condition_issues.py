@@ -31,7 +31,7 @@ from pathcast.query.implication import (
     can_hold_for_count,
     implies,
 )
-from pathcast.query.normal import Comparison, Constant, Operator
+from pathcast.query.normal import Comparison, Constant, Double, Operator
 from pathcast.query.notation import Notation
 from pathcast.query.static import Kind, kind_of
 from pathcast.query.syntax import (
@@ -265,7 +265,7 @@ class _Walk:
             reason = f"`{self.notation.expr(expr)}`: none of this can hold"
             self.say("never", expr, reason, is_decisive)
         texts: dict[str, Expr] = {}
-        excluded: dict[str, Constant] = {}
+        excluded: dict[str, Constant | Double] = {}
         for operand in expr.operands:
             own = own_truth(operand, self.notation)
             if own is not None:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pathcast.boundary import native
-from pathcast.query.normal import Comparison
+from pathcast.query.normal import Comparison, Double
 from pathcast.query.values import number_of
 
 
@@ -81,5 +81,7 @@ def always_holds_for_count(compare: Comparison, *, least: int) -> bool:
 
 
 def _of_number(compare: Comparison) -> tuple[int, float]:
-    operator, constant = compare.to_native()
+    operator, constant = compare.to_native()[0], compare.constant
+    if isinstance(constant, Double):
+        return operator, constant.number
     return operator, constant if isinstance(constant, float) else number_of(constant)

@@ -86,9 +86,16 @@ FLIPPED = {
 }
 """The operator when the two sides change places."""
 
+
+@dataclass(frozen=True, slots=True)
+class Double:
+    """A finite number that values are cast for, as XQuery casts them to `xs:double`."""
+
+    number: float
+
+
 Constant: TypeAlias = float | str
-"""Right-hand side of a comparison, a finite number or a string; its type decides how values are
-compared (XPath 1.0, 3.4)."""
+"""A finite number or a string; its type decides how values are compared (XPath 1.0, 3.4)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +103,12 @@ class Comparison:
     """`op constant`."""
 
     operator: Operator
-    constant: Constant
+    constant: Constant | Double
 
-    def to_native(self) -> tuple[int, Constant]:
-        """The number of the operator, and the constant."""
-        return _NUMBERS[self.operator], self.constant
+    def to_native(self) -> tuple[int, Constant | tuple[float]]:
+        """The number of the operator, and the constant; (number,) where the value is cast."""
+        number, constant = _NUMBERS[self.operator], self.constant
+        return number, (constant.number,) if isinstance(constant, Double) else constant
 
 
 _NUMBERS: Final = {operator: number for number, operator in enumerate(Operator)}

@@ -32,14 +32,15 @@ import numpy as np
 import pyarrow as pa
 
 from pathcast.boundary import native
-from pathcast.query.normal import Constant, Operator
+from pathcast.query.normal import Constant, Double, Operator
 from pathcast.query.places import NativePlace, Place, place_of
 
 OPERATORS: Final[tuple[Operator, ...]] = tuple(Operator)
 """What the numbers in the column `operator` stand for."""
 
-NativePopulation: TypeAlias = tuple[list[NativePlace], Any, Any, list[Any], list[Any]]
-"""Places, constants (numbers, strings), columns of paths, columns of predicates."""
+NativePopulation: TypeAlias = tuple[list[NativePlace], Any, Any, Any, list[Any], list[Any]]
+"""Places, constants (numbers, strings, numbers that values are cast for), columns of paths, columns
+of predicates."""
 
 PATHS_SCHEMA: Final = pa.schema(
     [pa.field(name, pa.uint32(), nullable=False) for name in ("query", "alternative", "place")]
@@ -63,14 +64,15 @@ class Population:
     Attributes:
         query_ids: Number of a query -> its id.
         places: Number of a place -> the place; distinct.
-        constants: Number of a constant -> the constant; distinct, numbers apart from strings.
+        constants: Number of a constant -> the constant; distinct, numbers apart from strings and
+            from those that values are cast for.
         paths: `PATHS_SCHEMA` rows, ascending by query and alternative, one for each alternative.
         predicates: `PREDICATES_SCHEMA` rows, ascending by query and alternative.
     """
 
     query_ids: Sequence[str]
     places: Sequence[Place]
-    constants: Sequence[Constant]
+    constants: Sequence[Constant | Double]
     paths: pa.RecordBatch
     predicates: pa.RecordBatch
 
@@ -124,10 +126,12 @@ def population_of(
 
 def population_of_columns(query_ids: Sequence[str], columns: NativePopulation) -> Population:
     """The population that the kernel gives as columns."""
-    places, numbers, strings, paths, predicates = columns
-    constants: list[Constant] = [
-        text if number is None else number
-        for number, text in zip(numbers.to_pylist(), strings.to_pylist(), strict=True)
+    places, numbers, strings, doubles, paths, predicates = columns
+    constants: list[Constant | Double] = [
+        Double(cast) if cast is not None else text if number is None else number
+        for number, text, cast in zip(
+            numbers.to_pylist(), strings.to_pylist(), doubles.to_pylist(), strict=True
+        )
     ]
     return Population(
         query_ids,

@@ -28,6 +28,9 @@ Value: TypeAlias = str | float | bool
 """A value that is no node-set."""
 
 _NUMBER: Final = re.compile(r"[ \t\r\n]*(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))[ \t\r\n]*")
+_DOUBLE: Final = re.compile(
+    r"[ \t\r\n]*([-+]?(?:INF|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?))[ \t\r\n]*"
+)
 _BLANKS: Final = re.compile(r"[ \t\r\n]+")
 
 COMPARISONS: Final = MappingProxyType[BinaryOperator, Callable[[Any, Any], bool]](
@@ -49,6 +52,17 @@ def number_of(value: Value) -> float:
         match = _NUMBER.fullmatch(value)
         return float(match[1]) if match else math.nan
     return float(value)
+
+
+def double_of(text: str) -> float:
+    """The number that XQuery casts a text to: as `number_of`, and with `+`, exponent or `INF`.
+
+    Example:
+        >>> double_of(" +1e3 "), double_of("-INF"), double_of("inf")
+        (1000.0, -inf, nan)
+    """
+    match = _DOUBLE.fullmatch(text)
+    return float(match[1]) if match else math.nan
 
 
 def string_of(value: Value) -> str:

@@ -254,6 +254,12 @@ class SubscriptionSettings(BaseModel):
         description='What a row of a table gets that does not say it in a column deliver: "ids" a '
         'notice, "message" the message, "fragment" the results of the query.',
     )
+    language: Literal["xpath1", "xquery"] | None = Field(
+        default=None,
+        description="What a row of a table and a .xq file are read as that do not say it in a "
+        'column or key language: "xpath1" or "xquery"; by default XPath 1.0 where its grammar '
+        "takes the text, XQuery otherwise. Profiles of a store have their own.",
+    )
     namespaces: dict[str, str] = Field(
         default_factory=dict,
         description='Prefix -> namespace URI for all queries; the prefix "" is the default '

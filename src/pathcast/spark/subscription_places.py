@@ -29,7 +29,7 @@ from pathcast.customize.subscription_rows import SubscriptionRows, about_rows, r
 from pathcast.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
-    from pathcast.model import DeliverMode
+    from pathcast.model import DeliverMode, QueryLanguage
     from pathcast.spark.settings import SubscriptionSettings
     from pathcast.store import ChangeRecord, ProfileRecord, Store
 
@@ -80,12 +80,18 @@ class SubscriptionPlace(Protocol):
 
 
 class FilePlace:
-    """A table, a `.xq` file, or a folder of them."""
+    """A table, a `.xq` file, or a folder of them.
+
+    Args:
+        path: The file or folder.
+        language: Of subscriptions that choose none.
+    """
 
     position = 0
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, language: QueryLanguage | None = None) -> None:
         self._path = path
+        self._language = language
         self.name = str(path)
 
     def exists(self) -> bool:
@@ -108,12 +114,12 @@ class FilePlace:
     def rows(self, deliver: DeliverMode) -> SubscriptionRows:
         """Return the subscriptions of the file."""
         with self._named():
-            return read_rows(self._path, deliver)
+            return read_rows(self._path, deliver, self._language)
 
     def tables(self, deliver: DeliverMode) -> Iterator[RowTable]:
         """Yield the subscriptions as tables; of Parquet, one table is in memory at a time."""
         with self._named():
-            yield from read_row_tables(self._path, deliver)
+            yield from read_row_tables(self._path, deliver, self._language)
 
     def about(self) -> int:
         """Return about how many subscriptions the file has."""
@@ -257,7 +263,7 @@ def place_of(wanted: SubscriptionSettings) -> SubscriptionPlace:
     if wanted.store is not None:
         return StorePlace(wanted.store, labels=wanted.labels, host=wanted.host)
     assert wanted.path is not None, "settings have one of the two"
-    return FilePlace(wanted.path)
+    return FilePlace(wanted.path, wanted.language)
 
 
 def _unusable(key: str, reason: str) -> ConfigError:

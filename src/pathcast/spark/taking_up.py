@@ -18,8 +18,13 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from pathcast.customize.identity import SetVersion
-from pathcast.customize.subscription_columns import NAMESPACES, namespace_column, step_column
-from pathcast.customize.subscription_rows import STEP_LISTS, STEPS
+from pathcast.customize.subscription_columns import (
+    NAMESPACES,
+    language_column,
+    namespace_column,
+    step_column,
+)
+from pathcast.customize.subscription_rows import LANGUAGE, STEP_LISTS, STEPS
 from pathcast.model import Subscription
 from pathcast.spark.generations import (
     NOTICES,
@@ -45,6 +50,7 @@ QUERIES_SCHEMA: Final = pa.schema(
         pa.field("number", pa.uint32()),
         pa.field("namespaces", NAMESPACES),
         pa.field(STEPS, STEP_LISTS),
+        pa.field(LANGUAGE, pa.string()),
     ]
 )
 """Distinct queries; the number in the snapshot, null for those whose results are delivered."""
@@ -112,24 +118,28 @@ def write_queries(storage: Storage, folder: str, engines: SubscriptionEngines) -
         [*range(len(notices)), *(None for _ in results)],
         namespace_column([rows[name] for name in ids]),
         step_column([rows[name] for name in ids]),
+        language_column([rows[name] for name in ids]),
     ]
     write_ipc(storage, f"{folder}/{QUERIES}", pa.table(columns, schema=QUERIES_SCHEMA))
 
 
 def read_queries(path: Path) -> pa.Table:
-    """The texts of queries, mapped; of a generation from before there were steps, without any."""
+    """The texts of queries, mapped; none for steps and language in a generation from before."""
     table = read_ipc(path)
-    if STEPS in table.column_names:
-        return table
-    return table.append_column(QUERIES_SCHEMA.field(STEPS), pa.nulls(len(table), STEP_LISTS))
+    for name in (STEPS, LANGUAGE):
+        if name not in table.column_names:
+            field = QUERIES_SCHEMA.field(name)
+            table = table.append_column(field, pa.nulls(len(table), field.type))
+    return table
 
 
 def subscriptions_in(table: pa.Table) -> Iterator[Subscription]:
     """Queries of `QUERIES_SCHEMA` as subscriptions of nobody."""
-    names = ("id", "query", "deliver", "namespaces", STEPS)
+    names = ("id", "query", "deliver", "namespaces", STEPS, LANGUAGE)
     columns = [table.column(name).to_pylist() for name in names]
-    for name, text, mode, own, steps in zip(*columns, strict=True):
-        yield Subscription(name, "", text, mode, dict(own) if own else None, tuple(steps or ()))
+    for name, text, mode, own, steps, language in zip(*columns, strict=True):
+        namespaces = dict(own) if own else None
+        yield Subscription(name, "", text, mode, namespaces, tuple(steps or ()), language)
 
 
 def save_into(

@@ -25,7 +25,13 @@ import msgspec
 from pathcast.engine.rows import check_text
 from pathcast.errors import UnusableRowError
 from pathcast.limits import KIB, MIB
-from pathcast.model import DELIVER_MODES, DeliverMode, Subscription
+from pathcast.model import (
+    DELIVER_MODES,
+    QUERY_LANGUAGES,
+    DeliverMode,
+    QueryLanguage,
+    Subscription,
+)
 
 ID_BYTES_MAX: Final = 512
 """Bytes of an id, an address, a location, a name of a label."""
@@ -62,6 +68,7 @@ class ProfileRecord(msgspec.Struct, frozen=True, tag="profile"):
         address: Where deliveries go in the network; empty for none.
         version: Position of the change that made it; 0 before it is written.
         steps: What is done to a message before the query sees it, in order.
+        language: As `Subscription` has it.
     """
 
     id: str
@@ -76,11 +83,12 @@ class ProfileRecord(msgspec.Struct, frozen=True, tag="profile"):
     address: str = ""
     version: int = 0
     steps: tuple[str, ...] = ()
+    language: QueryLanguage | None = None
 
     def subscription(self) -> Subscription:
         """Convert the profile to a subscription for an engine."""
-        bound = dict(self.namespaces) or None
-        return Subscription(self.id, self.owner, self.query, self.deliver, bound, self.steps)
+        bound, rest = dict(self.namespaces) or None, (self.steps, self.language)
+        return Subscription(self.id, self.owner, self.query, self.deliver, bound, *rest)
 
 
 class SourceRecord(msgspec.Struct, frozen=True, tag="source"):
@@ -193,8 +201,12 @@ class ChangeRecord(msgspec.Struct, frozen=True):
 
 
 _MAXIMUM: Final = {"query": QUERY_BYTES_MAX, "schema": SCHEMA_BYTES_MAX}
-_CHOICES: Final[Mapping[type[Record], Mapping[str, tuple[str, ...]]]] = {
-    ProfileRecord: {"state": ("active", "paused"), "deliver": DELIVER_MODES},
+_CHOICES: Final[Mapping[type[Record], Mapping[str, tuple[str | None, ...]]]] = {
+    ProfileRecord: {
+        "state": ("active", "paused"),
+        "deliver": DELIVER_MODES,
+        "language": (None, *QUERY_LANGUAGES),
+    },
     SourceRecord: {},
     CatalogRecord: {},
     BrokerRecord: {"state": ("active", "gone")},
@@ -231,7 +243,7 @@ def check_record(record: object) -> None:
         declared = kind.__annotations__[name]
         if name in choices:
             if value not in choices[name]:
-                raise _wrong(name, f"one of {', '.join(choices[name])}", value)
+                raise _wrong(name, f"one of {', '.join(map(str, choices[name]))}", value)
         elif declared == "bool":
             if not isinstance(value, bool):
                 raise _wrong(name, "true or false", value)

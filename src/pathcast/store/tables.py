@@ -82,6 +82,7 @@ profiles: Final = Table(
     Column("address", String, nullable=False),
     Column("version", BigInteger, nullable=False),
     Column("steps", JSON, nullable=False),
+    Column("language", String),
 )
 
 sources: Final = Table(

@@ -27,7 +27,8 @@ from typing import Final, Self, TypeVar
 import msgspec
 
 from pathcast.errors import RegistrationError, UnavailableError
-from pathcast.model import DeliverMode
+from pathcast.model import DeliverMode, QueryLanguage
+from pathcast.overlay.content import asked_query
 from pathcast.overlay.deliveries import InboxDelivery, Told, Undecided
 from pathcast.overlay.registration_messages import (
     ChangeInterest,
@@ -130,6 +131,7 @@ class RegistrationClient:
         namespaces: Mapping[str, str] | None = None,
         labels: Mapping[str, str] | None = None,
         steps: Sequence[str] = (),
+        language: QueryLanguage | None = None,
         seconds: float = REQUEST_SECONDS,
     ) -> InterestRegistered:
         """(5) to (7): what is published from when it returns is delivered.
@@ -142,6 +144,7 @@ class RegistrationClient:
             labels: To find the profile by.
             steps: What is done to a message before the query sees it, in order: `drop PATH`,
                 `unwrap PATH`, `rename PATH NAME`.
+            language: As for `Subscription`.
             seconds: How long it is asked for.
 
         Raises:
@@ -152,7 +155,7 @@ class RegistrationClient:
         asked = RegisterInterest(
             "-",
             self._name,
-            query,
+            asked_query(query, language),
             location,
             deliver,
             dict(namespaces or {}),
@@ -173,6 +176,7 @@ class RegistrationClient:
         labels: Mapping[str, str] | None = None,
         paused: bool = False,
         steps: Sequence[str] = (),
+        language: QueryLanguage | None = None,
         seconds: float = REQUEST_SECONDS,
     ) -> None:
         """(8): the profile is another one. When that is in force, `InForce` comes to the inbox.
@@ -183,7 +187,8 @@ class RegistrationClient:
             UnavailableError: There was no answer; it may be changed all the same.
         """
         names, marks = dict(namespaces or {}), dict(labels or {})
-        asked = ChangeInterest("-", profile, query, deliver, names, marks, paused, tuple(steps))
+        text = asked_query(query, language)
+        asked = ChangeInterest("-", profile, text, deliver, names, marks, paused, tuple(steps))
         await self._ask(asked, InterestChanged, seconds)
 
     async def delete_interest(self, profile: str, seconds: float = REQUEST_SECONDS) -> None:

@@ -4,7 +4,7 @@
 //! strings to numbers. Each way of comparing is a variant of [`Ask`], whatever language or index asks.
 
 use crate::language::comparison::Comparison;
-use crate::language::numbers::{number, untyped_number};
+use crate::language::numbers::Notation;
 use memchr::memmem;
 
 /// A condition on a value; `T` is how its string is held.
@@ -38,14 +38,21 @@ impl<T> Ask<T> {
         }
     }
 
+    /// How the value is read, how it is compared and with what, if it is compared with a number.
+    #[inline]
+    pub(crate) fn numeric(&self) -> Option<(Notation, Comparison, f64)> {
+        match *self {
+            Ask::Number(comparison, constant) => Some((Notation::XPath, comparison, constant)),
+            Ask::Cast(comparison, constant) => Some((Notation::Double, comparison, constant)),
+            _ => None,
+        }
+    }
+
     /// Whether a number satisfies it; only for comparisons with numbers.
     pub(crate) fn holds_number(&self, value: f64) -> bool {
-        match *self {
-            Ask::Number(comparison, constant) | Ask::Cast(comparison, constant) => {
-                comparison.holds(value, constant)
-            }
-            _ => false,
-        }
+        let holds =
+            |(_, comparison, constant): (_, Comparison, f64)| comparison.holds(value, constant);
+        self.numeric().is_some_and(holds)
     }
 }
 
@@ -58,8 +65,12 @@ impl<T: AsRef<[u8]>> Ask<T> {
             Ask::Text(comparison, text) => comparison.holds_text(value, text.as_ref()),
             Ask::StartsWith(text) => value.starts_with(text.as_ref()),
             Ask::Contains(text) => memmem::find(value, text.as_ref()).is_some(),
-            Ask::Number(comparison, constant) => comparison.holds(number(value), *constant),
-            Ask::Cast(comparison, constant) => comparison.holds(untyped_number(value), *constant),
+            Ask::Number(comparison, constant) => {
+                comparison.holds(Notation::XPath.read(value), *constant)
+            }
+            Ask::Cast(comparison, constant) => {
+                comparison.holds(Notation::Double.read(value), *constant)
+            }
         }
     }
 }

@@ -5,6 +5,32 @@ pub(crate) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
+/// How a text is read as a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Notation {
+    /// As `number()` of XPath 1.0 (4.4) reads it: [`number`].
+    XPath,
+    /// As XQuery casts `xs:untypedAtomic` to `xs:double`: [`untyped_number`]. It reads all numbers of XPath, and more.
+    Double,
+}
+
+impl Notation {
+    /// The number; NaN if the text is none.
+    #[inline]
+    pub(crate) fn read(self, text: &[u8]) -> f64 {
+        match self {
+            Notation::XPath => number(text),
+            Notation::Double => untyped_number(text),
+        }
+    }
+
+    /// Whether a byte can be a part of a number.
+    pub(crate) fn has(self, byte: u8) -> bool {
+        let is_shared = byte.is_ascii_digit() || is_blank(byte) || b"-.".contains(&byte);
+        is_shared || (self == Notation::Double && b"+eEINF".contains(&byte))
+    }
+}
+
 /// Recognises a number that arrives in pieces, to turn away early what is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NumberScan {
@@ -161,6 +187,20 @@ mod tests {
             "12345678901234567890x",
         ] {
             assert!(number(text.as_bytes()).is_nan(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_double_has_all_numbers_of_xpath_and_the_bytes_of_both_are_known() {
+        for text in
+            ["5", "-.5", " 12. ", "1e3", "+5", "INF", "-INF", ".5E-1", "x", "NaN", "", "0x3"]
+        {
+            let [by_xpath, by_cast] =
+                [Notation::XPath, Notation::Double].map(|notation| notation.read(text.as_bytes()));
+            assert!(by_xpath.is_nan() || by_xpath == by_cast, "{text}");
+            for (notation, value) in [(Notation::XPath, by_xpath), (Notation::Double, by_cast)] {
+                assert!(value.is_nan() || text.bytes().all(|byte| notation.has(byte)), "{text}");
+            }
         }
     }
 

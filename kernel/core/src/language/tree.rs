@@ -81,6 +81,8 @@ pub enum Operator {
     And,
     /// A comparison.
     Compare(Comparison),
+    /// A comparison of some node with a number, as XQuery casts its value to `xs:double`. No text says it: gates do.
+    Cast(Comparison),
     /// `+`
     Plus,
     /// `-`
@@ -183,7 +185,7 @@ impl Operator {
         match self {
             Operator::Or => "or",
             Operator::And => "and",
-            Operator::Compare(comparison) => comparison.symbol(),
+            Operator::Compare(comparison) | Operator::Cast(comparison) => comparison.symbol(),
             Operator::Plus => "+",
             Operator::Minus => "-",
             Operator::Multiply => "*",

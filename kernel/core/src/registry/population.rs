@@ -86,7 +86,8 @@ pub struct Population {
     /// One row a predicate, ascending by query and alternative.
     pub predicates: Vec<PredicateRow>,
     place_numbers: FxHashMap<Box<str>, u32>,
-    numbers: FxHashMap<u64, u32>,
+    /// By whether the value is cast, and bits.
+    numbers: FxHashMap<(bool, u64), u32>,
     strings: FxHashMap<Box<str>, u32>,
 }
 
@@ -169,12 +170,14 @@ impl Population {
     fn constant(&mut self, constant: &Constant<'_>) -> u32 {
         let next = self.constants.len() as u32;
         match constant {
-            Constant::Number(number) => {
+            Constant::Number(number) | Constant::Double(number) => {
                 // The two zeros are equal.
                 let number = number + 0.0;
-                let found = *self.numbers.entry(number.to_bits()).or_insert(next);
+                let is_cast = matches!(constant, Constant::Double(_));
+                let found = *self.numbers.entry((is_cast, number.to_bits())).or_insert(next);
                 if found == next {
-                    self.constants.push(Constant::Number(number));
+                    let made = if is_cast { Constant::Double } else { Constant::Number };
+                    self.constants.push(made(number));
                 }
                 found
             }

@@ -78,7 +78,7 @@ fn store_check_refuses_only_what_fails() {
     let mut document = Document::default();
     let root = document.element(None, "", "a");
     let leaf = document.element(Some(root), "urn:u", "b");
-    for (name, value) in [("x", " 007.0 "), ("y", "-0"), ("z", long.as_str())] {
+    for (name, value) in [("w", "+1e1"), ("x", " 007.0 "), ("y", "-0"), ("z", long.as_str())] {
         document.attribute(leaf, name, value);
     }
     let mut crowd = document.clone();
@@ -98,6 +98,10 @@ fn store_check_refuses_only_what_fails() {
                 ("x", Operator::Compare(Comparison::Eq), Constant::String(" 007.0 ".into()), true),
                 ("x", Operator::Compare(Comparison::Eq), Constant::String("7".into()), false),
                 ("x", Operator::Compare(Comparison::Ne), Constant::Number(8.0), true),
+                ("x", Operator::Compare(Comparison::Eq), Constant::Double(7.0), true),
+                ("x", Operator::Compare(Comparison::Eq), Constant::Double(8.0), false),
+                ("w", Operator::Compare(Comparison::Eq), Constant::Double(10.0), true),
+                ("w", Operator::Compare(Comparison::Eq), Constant::Number(10.0), false),
                 ("y", Operator::Compare(Comparison::Eq), Constant::Number(0.0), true),
                 ("y", Operator::Compare(Comparison::Ge), Constant::String("0".into()), true),
                 (

@@ -143,7 +143,12 @@ fn compare_value(value: &str, compare: Option<&(Operator, Constant<'_>)>) -> boo
         Some((Operator::Compare(comparison), Constant::Number(constant))) => {
             numbers(*comparison, number(value), *constant)
         }
-        Some((_, Constant::Number(_))) => unreachable!("functions compare strings"),
+        Some((Operator::Compare(comparison), Constant::Double(constant))) => {
+            numbers(*comparison, double(value), *constant)
+        }
+        Some((_, Constant::Number(_) | Constant::Double(_))) => {
+            unreachable!("functions compare strings")
+        }
     }
 }
 
@@ -165,4 +170,26 @@ fn number(text: &str) -> f64 {
         && digits.chars().filter(|&c| c == '.').count() <= 1
         && digits.chars().any(|c| c.is_ascii_digit());
     if is_number { text.parse().expect("a decimal number") } else { f64::NAN }
+}
+
+/// The lexical form of `xs:double` (XML Schema, part 2, 3.2.5), and what it stands for; NaN for other texts.
+fn double(text: &str) -> f64 {
+    let text = text.trim_matches([' ', '\t', '\r', '\n']);
+    let (sign, rest) = match text.chars().next() {
+        Some('-') => (-1.0, &text[1..]),
+        Some('+') => (1.0, &text[1..]),
+        _ => (1.0, text),
+    };
+    if rest == "INF" {
+        return sign * f64::INFINITY;
+    }
+    let (mantissa, exponent) = rest.split_once(['e', 'E']).unwrap_or((rest, "0"));
+    let exponent_digits = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
+    let is_exponent =
+        !exponent_digits.is_empty() && exponent_digits.chars().all(|c| c.is_ascii_digit());
+    let has_inner_blank = mantissa.contains([' ', '\t', '\r', '\n']);
+    if has_inner_blank || mantissa.starts_with('-') || number(mantissa).is_nan() || !is_exponent {
+        return f64::NAN;
+    }
+    sign * format!("{mantissa}e{exponent}").parse::<f64>().expect("a number with an exponent")
 }

@@ -33,9 +33,12 @@ impl Random {
 
 const LOCALS: [&str; 4] = ["a", "b", "c", "d"];
 const URIS: [&str; 3] = ["", "", "urn:u"];
-const VALUES: [&str; 16] =
-    ["0", "-0", "1", "2", "3", "10", "-1", "2.5", " 2 ", "", "x", "y", "xy", "1e1", "0.5", "+1"];
-const TEXTS: [&str; 10] = ["1", "2", "3", "x", "y", "xy", " ", "\n ", "2.", "-"];
+const VALUES: [&str; 20] = [
+    "0", "-0", "1", "2", "3", "10", "-1", "2.5", " 2 ", "", "x", "y", "xy", "1e1", "0.5", "+1",
+    "INF", "-INF", "NaN", "0x1",
+];
+const TEXTS: [&str; 14] =
+    ["1", "2", "3", "x", "y", "xy", " ", "\n ", "2.", "-", "+", "e1", "INF", "1E0"];
 
 /// A document of up to `elements_max` elements; shapes vary from chains to flat lists.
 pub fn document(random: &mut Random, elements_max: usize) -> Document {
@@ -158,7 +161,8 @@ fn comparison(random: &mut Random) -> Comparison {
 
 fn constant(random: &mut Random) -> Constant<'static> {
     if random.chance(50) {
-        Constant::Number(random.pick(&[1.0, 2.0, 2.5, 10.0, -1.0, 0.0, 12.0]))
+        let number = random.pick(&[1.0, 2.0, 2.5, 10.0, -1.0, 0.0, 12.0]);
+        if random.chance(50) { Constant::Number(number) } else { Constant::Double(number) }
     } else {
         Constant::String(random.pick(&["1", "2", "x", "xy", "", " 2 ", "12", "x1"]).into())
     }

@@ -179,7 +179,13 @@ impl Compiler {
             (Operator::Compare(comparison), Constant::Number(constant)) => {
                 Ask::Number(comparison, *constant)
             }
-            (Operator::StartsWith | Operator::Contains, Constant::Number(_)) => {
+            (Operator::Compare(comparison), Constant::Double(constant)) => {
+                Ask::Cast(comparison, *constant)
+            }
+            (
+                Operator::StartsWith | Operator::Contains,
+                Constant::Number(_) | Constant::Double(_),
+            ) => {
                 unreachable!("functions compare strings")
             }
         }
@@ -306,6 +312,9 @@ fn write_comparison_key(operator: Operator, constant: &Constant<'_>, key: &mut S
         Constant::Number(number) => {
             // Writing to a String cannot fail.
             let _ = write!(key, "{:x};", number.to_bits());
+        }
+        Constant::Double(number) => {
+            let _ = write!(key, "x{:x};", number.to_bits());
         }
         Constant::String(literal) => {
             key.push('s');

@@ -498,13 +498,13 @@ impl<'a> Evaluation<'a> {
                 }
                 self.post.texts.contains(self.message, start..end, literal)
             }
-            Ask::Number(comparison, constant) => {
-                let value = self.post.numbers.of_texts(self.message, start, end);
-                comparison.holds(value, constant)
-            }
-            ask @ (Ask::Text(..) | Ask::Cast(..)) => {
-                ask.holds(self.post.texts.value(self.message, start..end))
-            }
+            ask => match ask.numeric() {
+                Some((notation, comparison, constant)) => {
+                    let value = self.post.numbers.of_texts(self.message, start..end, notation);
+                    comparison.holds(value, constant)
+                }
+                None => ask.holds(self.post.texts.value(self.message, start..end)),
+            },
         }
     }
 

@@ -1,13 +1,14 @@
-//! `number()` of long string-values in time that does not depend on their length.
+//! Long string-values as numbers, in time that does not depend on their length.
 //!
 //! Elements inside one another share their text. Where a million of them hold digits only, reading
 //! each string-value from its beginning would take the square of the message. Here each text node is
-//! read once and cut into runs of blanks, digits, minus signs and points; a string-value that is a
+//! read once and cut into runs of blanks, digits, signs, points and letters; a string-value that is a
 //! number then consists of a few stretches of runs of one kind, which are stepped over whole. Of the
 //! digits, those that can influence the nearest f64 are looked at: fewer than 1,200.
 
-use crate::language::numbers::{is_blank, number};
+use crate::language::numbers::{Notation, is_blank};
 use crate::xml::tree::Message;
+use std::io::Write;
 use std::ops::Range;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,11 @@ enum Kind {
     Digits,
     Minus,
     Point,
+    Plus,
+    /// `e` or `E`
+    Exponent,
+    /// Letters of `INF`.
+    Letters,
     /// Something that no number contains.
     Foreign,
 }
@@ -40,14 +46,14 @@ impl Run {
     }
 }
 
-/// More runs than a number can have in one text node: blanks, minus, digits, point, digits, blanks.
-const RUNS_MAX: usize = 6;
+/// More runs than a number can have in one text node: blanks, sign, digits, point, digits, `e`, sign, digits, blanks.
+const RUNS_MAX: usize = 9;
 
 /// Runs whose memory is kept for the next message.
 const RUNS_KEPT: usize = 1 << 16;
 
-/// Digits before the point from which on a number is infinite, zeros after it from which on it is 0.
-const MAGNITUDE_MAX: u64 = 400;
+/// Power of ten of the first digit from which on a number is infinite; negative, from which on it is 0.
+const MAGNITUDE_MAX: i64 = 400;
 
 /// Digits that are handed to the conversion; 767 and whether more follow decide the nearest f64.
 const DIGITS_MAX: usize = 1_200;
@@ -77,26 +83,49 @@ impl LongNumbers {
         self.is_known = false;
     }
 
-    /// `number()` of the concatenated text nodes `start..end`. Cost: constant, after the text of
-    /// the message has been read once.
-    pub(crate) fn of_texts(&mut self, message: Message<'_>, start: u32, end: u32) -> f64 {
+    /// The concatenation of some text nodes as a number. Cost: constant, after the text of the message has been read
+    /// once.
+    pub(crate) fn of_texts(
+        &mut self,
+        message: Message<'_>,
+        texts: Range<u32>,
+        notation: Notation,
+    ) -> f64 {
         if !self.is_known {
             self.is_known = true;
             self.find_runs(message);
             self.link_runs();
         }
-        let end = self.first_run[end as usize];
-        let mut at = self.first_run[start as usize];
+        let end = self.first_run[texts.end as usize];
+        let mut at = self.first_run[texts.start as usize];
+        let is_double = notation == Notation::Double;
         self.stretch(Kind::Blanks, &mut at, end);
-        let is_negative = self.single(Kind::Minus, &mut at, end);
+        let is_negative = self.sign(is_double, &mut at, end);
         let whole = self.stretch(Kind::Digits, &mut at, end);
         let has_point = self.single(Kind::Point, &mut at, end);
         let decimals = if has_point { self.stretch(Kind::Digits, &mut at, end) } else { at..at };
+        let has_digits = !whole.is_empty() || !decimals.is_empty();
+        let (mut exponent, mut is_infinite) = (0, false);
+        if is_double && has_digits && self.single(Kind::Exponent, &mut at, end) {
+            let is_negative = self.sign(true, &mut at, end);
+            let digits = self.stretch(Kind::Digits, &mut at, end);
+            if digits.is_empty() {
+                return f64::NAN;
+            }
+            let size = self.exponent(message, digits);
+            exponent = if is_negative { -size } else { size };
+        } else if is_double && !has_digits && !has_point {
+            let letters = self.stretch(Kind::Letters, &mut at, end);
+            is_infinite = self.is_inf(message, letters);
+        }
         self.stretch(Kind::Blanks, &mut at, end);
-        if at != end || (whole.is_empty() && decimals.is_empty()) {
+        if at != end || !(has_digits || is_infinite) {
             return f64::NAN;
         }
-        let magnitude = self.magnitude(message, whole, decimals);
+        let magnitude = match is_infinite {
+            true => f64::INFINITY,
+            false => self.magnitude(message, whole, decimals, exponent),
+        };
         if is_negative { -magnitude } else { magnitude }
     }
 
@@ -123,10 +152,13 @@ impl LongNumbers {
             b'0'..=b'9' => Kind::Digits,
             b'-' => Kind::Minus,
             b'.' => Kind::Point,
+            b'+' => Kind::Plus,
+            b'e' | b'E' => Kind::Exponent,
+            b'I' | b'N' | b'F' => Kind::Letters,
             byte if is_blank(byte) => Kind::Blanks,
             _ => return false,
         };
-        let can_grow = matches!(kind, Kind::Blanks | Kind::Digits);
+        let can_grow = matches!(kind, Kind::Blanks | Kind::Digits | Kind::Letters);
         let grows = can_grow && self.runs[first..].last().is_some_and(|run| run.kind == kind);
         if !grows {
             if self.runs.len() - first == RUNS_MAX {
@@ -183,33 +215,88 @@ impl LongNumbers {
         is_there
     }
 
-    /// The number with these digits before and after the point.
-    fn magnitude(&mut self, message: Message<'_>, whole: Range<u32>, decimals: Range<u32>) -> f64 {
+    /// Steps over a sign, if one is here; whether it is a minus. `is_double`: it may be a plus.
+    fn sign(&self, is_double: bool, at: &mut u32, end: u32) -> bool {
+        let is_negative = self.single(Kind::Minus, at, end);
+        if !is_negative && is_double {
+            self.single(Kind::Plus, at, end);
+        }
+        is_negative
+    }
+
+    /// Whether some letters are `INF`.
+    fn is_inf(&self, message: Message<'_>, letters: Range<u32>) -> bool {
+        let bytes = letters.flat_map(|at| {
+            let run = self.runs[at as usize];
+            let bytes = message.bytes(message.tree.text_value[run.text as usize]);
+            bytes[run.start as usize..run.end as usize].iter().copied()
+        });
+        bytes.take(4).eq(*b"INF")
+    }
+
+    /// The number of some digits; one that is beyond all exponents where there are many.
+    fn exponent(&mut self, message: Message<'_>, digits: Range<u32>) -> i64 {
+        const DIGITS_MAX: u64 = 18;
+        let first = self.nonzero[digits.start as usize];
+        if first >= digits.end {
+            return 0;
+        }
+        let leading = self.runs[first as usize].first_nonzero;
+        if self.distance(first, leading, digits.end) > DIGITS_MAX {
+            return i64::MAX / 4;
+        }
         self.digits.clear();
+        self.append(message, first, leading, digits.end);
+        self.digits.iter().fold(0, |number, &digit| number * 10 + i64::from(digit - b'0'))
+    }
+
+    /// The number with these digits before and after the point, times a power of ten.
+    fn magnitude(
+        &mut self,
+        message: Message<'_>,
+        whole: Range<u32>,
+        decimals: Range<u32>,
+        exponent: i64,
+    ) -> f64 {
+        // It is read as 0.digits, from the first that is not 0 on, times a power of ten.
+        self.digits.clear();
+        self.digits.extend_from_slice(b"0.");
+        let mut scale = 0;
         let first = self.nonzero[whole.start as usize];
         if first < whole.end {
             let leading = self.runs[first as usize].first_nonzero;
-            if self.distance(first, leading, whole.end) > MAGNITUDE_MAX {
-                return f64::INFINITY;
-            }
+            scale = self.distance(first, leading, whole.end) as i64;
             self.append(message, first, leading, whole.end);
         }
-        if self.digits.is_empty() {
-            self.digits.push(b'0');
-        }
-        self.digits.push(b'.');
-        let first = self.nonzero[decimals.start as usize];
+        let is_fraction = scale == 0;
+        let first =
+            if is_fraction { self.nonzero[decimals.start as usize] } else { decimals.start };
         if first < decimals.end {
-            let leading = self.runs[first as usize].first_nonzero;
-            let start = self.runs[decimals.start as usize].start;
-            let zeros = self.distance(decimals.start, start, first)
-                + u64::from(leading - self.runs[first as usize].start);
-            if self.digits == b"0." && zeros > MAGNITUDE_MAX {
-                return 0.0;
+            let run = self.runs[first as usize];
+            let leading = if is_fraction { run.first_nonzero } else { run.start };
+            if is_fraction {
+                let start = self.runs[decimals.start as usize].start;
+                let zeros =
+                    self.distance(decimals.start, start, first) + u64::from(leading - run.start);
+                scale = -(zeros as i64);
             }
-            self.append(message, decimals.start, start, decimals.end);
+            self.append(message, first, leading, decimals.end);
         }
-        number(&self.digits)
+        if self.digits.len() == 2 {
+            return 0.0;
+        }
+        scale += exponent;
+        match scale {
+            _ if scale > MAGNITUDE_MAX => return f64::INFINITY,
+            _ if scale < -MAGNITUDE_MAX => return 0.0,
+            _ => {}
+        }
+        // Writing to a vector does not fail.
+        let _ = write!(self.digits, "e{scale}");
+        std::str::from_utf8(&self.digits)
+            .ok()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(f64::NAN)
     }
 
     /// Bytes from a place in a run to the beginning of a later run.
@@ -227,10 +314,10 @@ impl LongNumbers {
         for at in first..end {
             let run = self.runs[at as usize];
             let bytes = message.bytes(message.tree.text_value[run.text as usize]);
-            let room = DIGITS_MAX - self.digits.len();
+            let room = DIGITS_MAX.saturating_sub(self.digits.len());
             let until = run.end.min(from.saturating_add(room as u32));
             self.digits.extend_from_slice(&bytes[from as usize..until as usize]);
-            if until < run.end || self.digits.len() == DIGITS_MAX {
+            if until < run.end || self.digits.len() >= DIGITS_MAX {
                 let here = run.last_nonzero != NOWHERE && run.last_nonzero >= until;
                 if here || self.nonzero[at as usize + 1] < end {
                     self.digits.push(b'1');
@@ -259,11 +346,13 @@ mod tests {
         let mut numbers = LongNumbers::default();
         for start in 0..pieces.len() {
             for end in start..=pieces.len() {
-                let expected = number(pieces[start..end].concat().as_bytes());
-                let given = numbers.of_texts(message, start as u32, end as u32);
-                let is_same =
-                    given.to_bits() == expected.to_bits() || (given.is_nan() && expected.is_nan());
-                assert!(is_same, "{given} is not {expected}: {:?}", &pieces[start..end]);
+                for notation in [Notation::XPath, Notation::Double] {
+                    let expected = notation.read(pieces[start..end].concat().as_bytes());
+                    let given = numbers.of_texts(message, start as u32..end as u32, notation);
+                    let is_same = given.to_bits() == expected.to_bits()
+                        || (given.is_nan() && expected.is_nan());
+                    assert!(is_same, "{given} is not {expected}: {:?}", &pieces[start..end]);
+                }
             }
         }
     }
@@ -272,7 +361,7 @@ mod tests {
     fn agrees_with_reading_the_concatenation() {
         let alphabet = [
             "0", "00", "5", "10", "007", "12", ".", "-", " ", "\n\t", "1.5", "-3", " 4", "6 ", "x",
-            "1 2",
+            "1 2", "+", "e", "E", "1e2", "E-3", "+4", "INF", "IN", "F", "NaN",
         ];
         let mut state = 1_u64;
         let mut next = |bound: usize| {
@@ -281,9 +370,9 @@ mod tests {
                 .wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) as usize % bound
         };
-        for _ in 0..20_000 {
+        for _ in 0..40_000 {
             let kinds = 1 + next(alphabet.len());
-            let pieces: Vec<&str> = (0..next(7)).map(|_| alphabet[next(kinds)]).collect();
+            let pieces: Vec<&str> = (0..next(9)).map(|_| alphabet[next(kinds)]).collect();
             check(&pieces);
         }
     }
@@ -305,6 +394,12 @@ mod tests {
         let nines = "9".repeat(1_000);
         check(&[&zeros, "-", &zeros, "7", &zeros[..300], ".25"]);
         check(&["1", &zeros, ".", "5"]);
+        check(&["1", &zeros, "e-", &zeros, "3000", " "]);
+        check(&["0.", &zeros, "25E", "+300", "1"]);
+        check(&["-1e", &nines]);
+        check(&["1e-", &nines, &zeros]);
+        check(&[&zeros, "e", &nines]);
+        check(&["-", "I", "N", "F", " "]);
         check(&["-", &nines, &nines, " "]);
         check(&["-.", &zeros, "1"]);
         check(&[".", &zeros[..320], "7", &nines, &nines]);

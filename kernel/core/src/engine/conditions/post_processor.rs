@@ -5,9 +5,10 @@ use super::message_index::MessageIndex;
 use super::nested_sets::NestedSets;
 use super::store_check::Presence;
 use super::text_search::TextSearch;
-use crate::language::numbers::{NumberScan, number};
+use crate::language::numbers::{Notation, NumberScan};
 use crate::xml::names::NameId;
 use crate::xml::tree::Message;
+use std::ops::Range;
 
 /// Scratch memory for [`Plan::holds`](super::Plan::holds) and what is known about the message at
 /// hand. [`PostProcessor::begin_message`] must be called before the first plan of each message.
@@ -90,7 +91,7 @@ impl Marks {
     }
 }
 
-/// `number()` of string-values.
+/// String-values as numbers.
 #[derive(Debug, Default)]
 pub(crate) struct StringValueNumbers {
     long: LongNumbers,
@@ -101,28 +102,36 @@ pub(crate) struct StringValueNumbers {
 const READ_MAX: usize = 256;
 
 impl StringValueNumbers {
-    /// `number()` of the concatenated text nodes `start..end`.
-    pub(crate) fn of_texts(&mut self, message: Message<'_>, start: u32, end: u32) -> f64 {
-        let spans = &message.tree.text_value[start as usize..end as usize];
+    /// The concatenation of some text nodes as a number.
+    pub(crate) fn of_texts(
+        &mut self,
+        message: Message<'_>,
+        texts: Range<u32>,
+        notation: Notation,
+    ) -> f64 {
+        let spans = &message.tree.text_value[texts.start as usize..texts.end as usize];
         if let [span] = spans
             && span.len() <= READ_MAX
         {
-            return number(message.bytes(*span));
+            return notation.read(message.bytes(*span));
         }
         self.pieces.clear();
         let mut scan = NumberScan::Start;
         for &span in spans {
             let piece = message.bytes(span);
             let within = &piece[..piece.len().min(READ_MAX - self.pieces.len())];
-            match scan.read(within) {
-                Some(after) => scan = after,
-                None => return f64::NAN,
+            let may_go_on = match notation {
+                Notation::XPath => scan.read(within).map(|after| scan = after).is_some(),
+                Notation::Double => within.iter().all(|&byte| notation.has(byte)),
+            };
+            if !may_go_on {
+                return f64::NAN;
             }
             if within.len() < piece.len() {
-                return self.long.of_texts(message, start, end);
+                return self.long.of_texts(message, texts, notation);
             }
             self.pieces.extend_from_slice(within);
         }
-        number(&self.pieces)
+        notation.read(&self.pieces)
     }
 }

@@ -11,7 +11,7 @@
 use super::plan::{ANY, Arrays, Named, Operation, Slice, Test};
 use crate::engine::ask::Ask;
 use crate::language::comparison::Comparison;
-use crate::language::numbers::number;
+use crate::language::numbers::untyped_number;
 use crate::xml::names::NameTable;
 use crate::xml::tree::Message;
 use rustc_hash::FxHasher;
@@ -86,7 +86,8 @@ impl Presence {
             if value.len() <= VALUE_BYTES_MAX {
                 self.set(of_string(hash, value));
             }
-            let number = number(value);
+            // A number of XPath is cast to the same number.
+            let number = untyped_number(value);
             if !number.is_nan() {
                 self.set(of_number(hash, number));
             }
@@ -116,7 +117,9 @@ pub(super) fn needs_of(arrays: &Arrays, main: Slice) -> Needs {
                 let literal = &arrays.text[literal.start as usize..literal.end as usize];
                 (0, of_string(hash, literal.as_bytes()))
             }
-            Ask::Number(Comparison::Eq, constant) => (0, of_number(hash, constant)),
+            Ask::Number(Comparison::Eq, constant) | Ask::Cast(Comparison::Eq, constant) => {
+                (0, of_number(hash, constant))
+            }
             _ => (1, of_attribute(hash)),
         });
     }

@@ -10,7 +10,7 @@
 use super::contained::Contained;
 use crate::engine::ask::Ask;
 use crate::language::comparison::Comparison;
-use crate::language::numbers::number;
+use crate::language::numbers::Notation;
 use crate::xml::names::{NameTable, hash_name};
 use hashbrown::HashTable;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -65,8 +65,9 @@ pub(crate) fn kind_of(subject: SubjectId) -> Kind {
 pub(crate) fn is_found(ask: &Ask) -> bool {
     match ask {
         Ask::Exists | Ask::StartsWith(_) | Ask::Contains(_) => true,
-        Ask::Text(comparison, _) | Ask::Number(comparison, _) => *comparison == Comparison::Eq,
-        Ask::Cast(..) => false,
+        Ask::Text(comparison, _) | Ask::Number(comparison, _) | Ask::Cast(comparison, _) => {
+            *comparison == Comparison::Eq
+        }
     }
 }
 
@@ -79,13 +80,17 @@ pub(crate) struct Atom {
     pub(crate) ask: Ask,
 }
 
+/// The ways of reading numbers, each at its number.
+const NOTATIONS: [Notation; 2] = [Notation::XPath, Notation::Double];
+
 /// What the atoms of one subject are found by.
 #[derive(Debug, Default)]
 struct Found {
     exists: Option<AtomId>,
     strings: HashTable<AtomId>,
     string_len_max: usize,
-    numbers: FxHashMap<u64, AtomId>,
+    /// By how values are read as numbers.
+    numbers: [FxHashMap<u64, AtomId>; NOTATIONS.len()],
     prefixes: HashTable<AtomId>,
     /// Lengths of the prefixes, ascending.
     prefix_lens: Vec<usize>,
@@ -221,10 +226,12 @@ impl Atoms {
                 found.contained.add(id);
                 self.memory += literal.len() + 4;
             }
-            Ask::Number(Comparison::Eq, constant) => {
-                found.numbers.insert(positive_zero(*constant).to_bits(), id);
+            ask => {
+                if let Some((notation, Comparison::Eq, constant)) = ask.numeric() {
+                    let bits = positive_zero(constant).to_bits();
+                    found.numbers[notation as usize].insert(bits, id);
+                }
             }
-            _ => {}
         }
     }
 
@@ -255,10 +262,8 @@ impl Atoms {
     /// look-up by string, one by number, one a length of prefix, a pass over the value for contained strings.
     pub(crate) fn satisfied(&mut self, subject: SubjectId, value: &[u8], out: &mut Vec<AtomId>) {
         self.satisfied_by_text(subject, value, out);
+        self.satisfied_by_number(subject, |notation| notation.read(value), out);
         let found = &mut self.found[subject as usize];
-        if !found.numbers.is_empty() {
-            out.extend(equal_to(&found.numbers, number(value)));
-        }
         if !found.contained.is_empty() {
             self.searched += found.contained.find(value, &self.atoms, out);
         }
@@ -314,19 +319,19 @@ impl Atoms {
         }
     }
 
-    /// Adds the atom that asks for exactly this number.
+    /// Adds the atoms that ask for exactly a number; `read` reads the value.
     pub(crate) fn satisfied_by_number(
         &self,
         subject: SubjectId,
-        value: f64,
+        mut read: impl FnMut(Notation) -> f64,
         out: &mut Vec<AtomId>,
     ) {
-        out.extend(equal_to(&self.found[subject as usize].numbers, value));
-    }
-
-    /// Whether some atom of the subject asks for exactly a number.
-    pub(crate) fn has_numbers(&self, subject: SubjectId) -> bool {
-        !self.found[subject as usize].numbers.is_empty()
+        for notation in NOTATIONS {
+            let numbers = &self.found[subject as usize].numbers[notation as usize];
+            if !numbers.is_empty() {
+                out.extend(equal_to(numbers, read(notation)));
+            }
+        }
     }
 
     /// Bytes of a value that are compared with literals, at most.

@@ -5,17 +5,20 @@ use super::block_index::{
     Answer, BlockIndex, Check, FREE, IS_RUN, NestedAnswer, NestedWord, PlaceEntry, Slot, Thresholds,
 };
 use super::program::{Need, Packed, Place};
-use crate::engine::ask::Ask;
 use crate::engine::ids::{PlanId, QueryNumber};
 use crate::language::comparison::Comparison;
+use crate::language::numbers::Notation;
 use std::ops::Range;
+
+/// What is compared with limits, and how it is read as a number.
+type Compared = (SubjectId, Notation);
 
 /// How an access condition is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 enum Access {
     Found(AtomId),
-    Above(SubjectId, f64, bool),
-    Below(SubjectId, f64, bool),
+    Above(Compared, f64, bool),
+    Below(Compared, f64, bool),
     Tried(AtomId),
     Nested(QueryNumber),
 }
@@ -152,12 +155,14 @@ fn access_of(need: Need, atoms: &Atoms) -> Access {
         Need::Tried(id) => id,
     };
     let atom = atoms.get(id);
-    match atom.ask {
-        Ask::Number(Comparison::Gt, limit) => Access::Above(atom.subject, limit, false),
-        Ask::Number(Comparison::Ge, limit) => Access::Above(atom.subject, limit, true),
-        Ask::Number(Comparison::Lt, limit) => Access::Below(atom.subject, limit, false),
-        Ask::Number(Comparison::Le, limit) => Access::Below(atom.subject, limit, true),
-        _ => Access::Tried(id),
+    let Some((notation, comparison, limit)) = atom.ask.numeric() else { return Access::Tried(id) };
+    let compared = (atom.subject, notation);
+    match comparison {
+        Comparison::Gt => Access::Above(compared, limit, false),
+        Comparison::Ge => Access::Above(compared, limit, true),
+        Comparison::Lt => Access::Below(compared, limit, false),
+        Comparison::Le => Access::Below(compared, limit, true),
+        Comparison::Eq | Comparison::Ne => Access::Tried(id),
     }
 }
 
@@ -255,12 +260,12 @@ impl Parts {
 
     fn add_thresholds(&mut self, entries: &[Entry], counts: &mut Counts) {
         let side_of = |entry: &Entry| match entry.access {
-            Access::Above(subject, ..) => Some((subject, true)),
-            Access::Below(subject, ..) => Some((subject, false)),
+            Access::Above(compared, ..) => Some((compared, true)),
+            Access::Below(compared, ..) => Some((compared, false)),
             _ => None,
         };
         for same in entries.chunk_by(|a, b| side_of(a) == side_of(b)) {
-            let Some((subject, is_above)) = side_of(&same[0]) else { continue };
+            let Some(((subject, notation), is_above)) = side_of(&same[0]) else { continue };
             for is_exact in [true, false] {
                 let list = same.iter().filter(|entry| entry.answer.is_exact() == is_exact);
                 let (limits, answers): (Vec<(f64, bool)>, Vec<Answer>) = list
@@ -276,6 +281,7 @@ impl Parts {
                     self.thresholds.push(Thresholds {
                         number: counts.thresholds - 1,
                         subject,
+                        notation,
                         is_above,
                         is_exact,
                         limits: limits.into(),
@@ -326,6 +332,7 @@ mod tests {
     use super::super::level::NO_QUERY;
     use super::super::program::Conjunct;
     use super::*;
+    use crate::engine::ask::Ask;
 
     fn built(asks: &[Ask]) -> (BlockIndex, Atoms) {
         let (mut atoms, mut builder) = (Atoms::default(), BlockIndexBuilder::default());
@@ -346,8 +353,10 @@ mod tests {
     #[test]
     fn limits_are_satisfied_up_to_the_value_and_no_further() {
         let limits = [3.0, 1.0, 2.0, f64::INFINITY, f64::NEG_INFINITY, 2.0];
-        for order in [Comparison::Gt, Comparison::Ge, Comparison::Lt, Comparison::Le] {
-            let asks: Vec<Ask> = limits.iter().map(|&limit| Ask::Number(order, limit)).collect();
+        let orders = [Comparison::Gt, Comparison::Ge, Comparison::Lt, Comparison::Le];
+        let made: [fn(Comparison, f64) -> Ask; 2] = [Ask::Number, Ask::Cast];
+        for (order, made) in orders.into_iter().flat_map(|order| made.map(|made| (order, made))) {
+            let asks: Vec<Ask> = limits.iter().map(|&limit| made(order, limit)).collect();
             let (index, _) = built(&asks);
             let list = &index.thresholds[0];
             for value in [f64::NEG_INFINITY, 0.0, 1.0, 1.5, 2.0, 3.0, 4.0, f64::INFINITY] {

@@ -13,6 +13,7 @@
 use super::atoms::{AtomId, KINDS, Kind, SubjectId};
 use super::program::Place;
 use crate::engine::ids::{PlanId, QueryNumber};
+use crate::language::numbers::Notation;
 use std::ops::Range;
 
 /// What follows from an access condition: queries that hold, or a plan to be checked.
@@ -162,6 +163,8 @@ pub(crate) struct Thresholds {
     pub(crate) number: u32,
     /// What is compared.
     pub(crate) subject: SubjectId,
+    /// How it is read.
+    pub(crate) notation: Notation,
     /// Whether what is greater satisfies more of them.
     pub(crate) is_above: bool,
     /// No plan of the list has to be checked.

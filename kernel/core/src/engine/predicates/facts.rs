@@ -5,9 +5,8 @@ use super::atoms::{
     AtomId, Atoms, KINDS, Kind, NO_SUBJECT, ORDINAL_OF_ANY, ORDINAL_OF_NAME, SubjectId, TEXT,
     VALUE, keep_distinct, kind_of,
 };
-use crate::engine::ask::Ask;
 use crate::engine::conditions::PostProcessor;
-use crate::language::numbers::number;
+use crate::language::numbers::Notation;
 use crate::xml::names::NameTable;
 use crate::xml::tree::{Message, Span};
 use std::ops::Range;
@@ -123,7 +122,7 @@ impl Look<'_, '_> {
             Kind::Ordinal => {
                 for subject in [ORDINAL_OF_ANY, ORDINAL_OF_NAME] {
                     let ordinal = f64::from(self.ordinal(subject, element));
-                    self.atoms.satisfied_by_number(subject, ordinal, &mut list);
+                    self.atoms.satisfied_by_number(subject, |_| ordinal, &mut list);
                 }
             }
         }
@@ -152,10 +151,9 @@ impl Look<'_, '_> {
         let length = value.len();
         self.atoms.satisfied_by_text(VALUE, value, list);
         self.facts.read += (length.min(self.atoms.compared_bytes(VALUE)) / BYTES_A_STEP) as u64;
-        if self.atoms.has_numbers(VALUE) {
-            let number = self.post.numbers.of_texts(self.message, texts.start, texts.end);
-            self.atoms.satisfied_by_number(VALUE, number, list);
-        }
+        let (message, numbers) = (self.message, &mut self.post.numbers);
+        let read = |notation| numbers.of_texts(message, texts.clone(), notation);
+        self.atoms.satisfied_by_number(VALUE, read, list);
         if length <= LONG {
             let value = self.post.texts.value(self.message, texts);
             self.atoms.satisfied_by_containing(VALUE, value, list);
@@ -222,8 +220,8 @@ impl Look<'_, '_> {
                 let tree = message.tree;
                 let texts = tree.text_start[element as usize]..tree.text_end[element as usize];
                 let ask = &self.atoms.get(atom).ask;
-                if let Ask::Number(comparison, constant) = *ask {
-                    let value = self.post.numbers.of_texts(message, texts.start, texts.end);
+                if let Some((notation, comparison, constant)) = ask.numeric() {
+                    let value = self.post.numbers.of_texts(message, texts, notation);
                     return comparison.holds(value, constant);
                 }
                 let spans = &tree.text_value[texts.start as usize..texts.end as usize];
@@ -252,13 +250,18 @@ impl Look<'_, '_> {
     }
 
     /// The least and the greatest number among the values of a subject at an element.
-    pub(crate) fn numbers(&mut self, subject: SubjectId, element: u32) -> Option<(f64, f64)> {
+    pub(crate) fn numbers(
+        &mut self,
+        subject: SubjectId,
+        notation: Notation,
+        element: u32,
+    ) -> Option<(f64, f64)> {
         let message = self.message;
         let value = match subject {
             TEXT => {
                 let mut range: Option<(f64, f64)> = None;
                 each_text(message, element, |span| {
-                    let value = number(message.bytes(span));
+                    let value = notation.read(message.bytes(span));
                     if !value.is_nan() {
                         let (low, high) = range.unwrap_or((value, value));
                         range = Some((low.min(value), high.max(value)));
@@ -268,12 +271,11 @@ impl Look<'_, '_> {
             }
             VALUE => {
                 let tree = message.tree;
-                let (start, end) =
-                    (tree.text_start[element as usize], tree.text_end[element as usize]);
-                self.post.numbers.of_texts(message, start, end)
+                let texts = tree.text_start[element as usize]..tree.text_end[element as usize];
+                self.post.numbers.of_texts(message, texts, notation)
             }
             ORDINAL_OF_ANY | ORDINAL_OF_NAME => f64::from(self.ordinal(subject, element)),
-            _ => number(self.attribute(subject, element)?),
+            _ => notation.read(self.attribute(subject, element)?),
         };
         (!value.is_nan()).then_some((value, value))
     }
@@ -299,6 +301,7 @@ fn each_text(message: Message<'_>, element: u32, mut f: impl FnMut(Span)) {
 mod tests {
     use super::super::atoms::{Atom, is_found};
     use super::*;
+    use crate::engine::ask::Ask;
     use crate::language::comparison::Comparison;
     use crate::xml::parser::{Door, Limits};
 

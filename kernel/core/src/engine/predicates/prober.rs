@@ -242,7 +242,7 @@ impl<'a> Prober<'a> {
     ) {
         let range = entry.thresholds.start as usize..entry.thresholds.end as usize;
         for list in &index.thresholds[range] {
-            let Some((low, high)) = look.numbers(list.subject, element) else {
+            let Some((low, high)) = look.numbers(list.subject, list.notation, element) else {
                 continue;
             };
             let satisfied = list.satisfied(low, high);

@@ -226,11 +226,8 @@ impl Reader<'_, '_> {
                 return Outcome::Never;
             }
             // Adding 0 makes 0 of -0: limits that are equal must be the same.
-            Ask::Number(comparison, constant)
-                if !matches!(comparison, Comparison::Eq | Comparison::Ne) =>
-            {
-                Ask::Number(comparison, constant + 0.0)
-            }
+            Ask::Number(comparison, constant) => Ask::Number(comparison, constant + 0.0),
+            Ask::Cast(comparison, constant) => Ask::Cast(comparison, constant + 0.0),
             other => other,
         };
         let ask = ask.map(|range| Box::from(plan.text(range)));

@@ -1,11 +1,12 @@
 //! What comparisons of one value with constants say together: can they hold, what do they imply?
 //!
-//! A value is a string, read as a number where XPath 1.0 does (3.4). Every answer is sound: what is said to be
-//! impossible is impossible, what is said to be implied is implied.
+//! A value is a string, read as a number where XPath 1.0 does (3.4), or cast to one as XQuery does, which reads the
+//! numbers of XPath alike and more texts besides. Every answer is sound: what is said to be impossible is impossible,
+//! what is said to be implied is implied.
 
 use super::spine::Compare;
 use crate::language::comparison::Comparison;
-use crate::language::numbers::{is_blank, number};
+use crate::language::numbers::{Notation, is_blank, number};
 use crate::language::query::{Constant, Operator};
 
 /// Whether a whole number from `least` on passes all comparisons: from 1 on for a position, from 0 on for a count.
@@ -98,6 +99,10 @@ pub struct Facts<'t> {
     interval: Interval,
     /// It must be a number.
     is_number: bool,
+    /// The same of the number that it is cast to; a part of it is `interval`.
+    cast: Interval,
+    /// It must be cast to a number.
+    is_cast: bool,
     /// What it begins with.
     prefix: String,
 }
@@ -145,6 +150,12 @@ impl<'t> Facts<'t> {
                     facts.interval = facts.interval.cut(comparison, value);
                     facts.is_number |= comparison != Comparison::Ne;
                 }
+                (&Operator::Compare(comparison), &Constant::Double(value)) => {
+                    // What is a number is cast to that number.
+                    facts.interval = facts.interval.cut(comparison, value);
+                    facts.cast = facts.cast.cut(comparison, value);
+                    facts.is_cast |= comparison != Comparison::Ne;
+                }
                 _ => {}
             }
         }
@@ -152,7 +163,11 @@ impl<'t> Facts<'t> {
         if facts.exact.as_ref().is_some_and(is_other) {
             return None;
         }
-        let is_possible = !facts.is_number || (!facts.interval.is_empty() && facts.can_be_number());
+        let can_be = |must_be: bool, interval: &Interval, notation| {
+            !must_be || (!interval.is_empty() && facts.can_be_number(notation))
+        };
+        let is_possible = can_be(facts.is_number, &facts.interval, Notation::XPath)
+            && can_be(facts.is_cast, &facts.cast, Notation::Double);
         is_possible.then_some(facts)
     }
 
@@ -164,7 +179,7 @@ impl<'t> Facts<'t> {
         if let Some(exact) = &self.exact {
             return holds(exact, wanted);
         }
-        let (operator, constant) = match wanted {
+        let (operator, constant, notation) = match wanted {
             (Operator::StartsWith, Constant::String(text)) => {
                 return self.prefix.starts_with(&**text);
             }
@@ -180,25 +195,39 @@ impl<'t> Facts<'t> {
                 return !self.known.iter().all(|compare| holds(text, compare));
             }
             (Operator::Compare(comparison), Constant::String(text)) => {
-                (*comparison, number(text.as_bytes()))
+                (*comparison, number(text.as_bytes()), Notation::XPath)
             }
-            (Operator::Compare(comparison), Constant::Number(value)) => (*comparison, *value),
+            (Operator::Compare(comparison), Constant::Number(value)) => {
+                (*comparison, *value, Notation::XPath)
+            }
+            (Operator::Compare(comparison), Constant::Double(value)) => {
+                (*comparison, *value, Notation::Double)
+            }
             _ => return false,
         };
-        let inside = self.interval.cut(operator.opposite(), constant);
+        // What must be a number is cast to that number.
+        let (interval, is_number) = match notation {
+            Notation::Double if !self.is_number => (&self.cast, self.is_cast),
+            _ => (&self.interval, self.is_number),
+        };
+        let inside = interval.cut(operator.opposite(), constant);
         if operator == Comparison::Ne {
             // What is no number differs from every number.
-            return inside.is_empty() || !self.can_be_number();
+            return inside.is_empty() || !self.can_be_number(notation);
         }
-        self.is_number && inside.is_empty()
+        is_number && inside.is_empty()
     }
 
     /// Whether a value that has these parts can be a number; true where that is not clear.
-    fn can_be_number(&self) -> bool {
-        let is_part = |byte: &u8| byte.is_ascii_digit() || is_blank(*byte) || b"-.".contains(byte);
-        begins_number(self.prefix.as_bytes())
+    fn can_be_number(&self, notation: Notation) -> bool {
+        let is_part = |text: &str| text.bytes().all(|byte| notation.has(byte));
+        let begins = match notation {
+            Notation::XPath => begins_number(self.prefix.as_bytes()),
+            Notation::Double => is_part(&self.prefix),
+        };
+        begins
             && self.known.iter().all(|known| match known {
-                (Operator::Contains, Constant::String(part)) => part.as_bytes().iter().all(is_part),
+                (Operator::Contains, Constant::String(part)) => is_part(part),
                 _ => true,
             })
     }
@@ -216,6 +245,9 @@ pub fn holds(value: &str, (operator, constant): &(Operator, Constant<'_>)) -> bo
         }
         (Operator::Compare(comparison), Constant::Number(wanted)) => {
             comparison.holds(number(value.as_bytes()), *wanted)
+        }
+        (Operator::Compare(comparison), Constant::Double(wanted)) => {
+            comparison.holds(Notation::Double.read(value.as_bytes()), *wanted)
         }
         _ => false,
     }
@@ -236,4 +268,92 @@ fn begins_number(text: &[u8]) -> bool {
         rest = &after[decimals..];
     }
     rest.is_empty() || (digits > 0 && rest.iter().all(|&byte| is_blank(byte)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VALUES: [&str; 31] = [
+        "", " ", "x", "3", " 3 ", "3.0", "+3", "3e0", "30e-1", "+3x", "5", "5.", "+5", "0.5e1",
+        "-5", "4", "4e0", "1e3", "1000", "INF", "-INF", "+INF", "NaN", "0", "-0", "+0", "1e999",
+        "e", "INFx", "0x3", "3 3",
+    ];
+
+    fn all_compares() -> Vec<Compare<'static>> {
+        let mut compares = Vec::new();
+        for operator in Comparison::ALL {
+            for number in [3.0, 5.0, -5.0, 0.0, 4.0] {
+                compares.push((Operator::Compare(operator), Constant::Number(number)));
+                compares.push((Operator::Compare(operator), Constant::Double(number)));
+            }
+            for text in ["3", "+3", "3e0", "x", "INF", ""] {
+                compares.push((Operator::Compare(operator), Constant::String(text.into())));
+            }
+        }
+        for text in ["+", "e", "3", "IN", "x", "-"] {
+            compares.push((Operator::StartsWith, Constant::String(text.into())));
+            compares.push((Operator::Contains, Constant::String(text.into())));
+        }
+        compares
+    }
+
+    /// The values among [`VALUES`] that pass.
+    fn passing(compare: &Compare<'_>) -> u64 {
+        let bits = VALUES.iter().enumerate();
+        bits.fold(0, |bits, (at, value)| bits | u64::from(holds(value, compare)) << at)
+    }
+
+    #[test]
+    fn what_is_implied_holds_and_what_is_impossible_has_no_value() {
+        let compares = all_compares();
+        let passing: Vec<u64> = compares.iter().map(passing).collect();
+        let (mut implied, mut impossible) = (0, 0);
+        for (first, one) in compares.iter().enumerate() {
+            for (second, other) in compares.iter().enumerate().skip(first) {
+                let left = passing[first] & passing[second];
+                let Some(facts) = Facts::of([one.clone(), other.clone()]) else {
+                    assert_eq!(left, 0, "{one:?} {other:?}");
+                    impossible += 1;
+                    continue;
+                };
+                for (wanted, holding) in compares.iter().zip(&passing) {
+                    if facts.imply(wanted) {
+                        assert_eq!(left & !holding, 0, "{one:?} {other:?} imply {wanted:?}");
+                        implied += 1;
+                    }
+                }
+            }
+        }
+        assert!(implied > 10_000 && impossible > 400, "{implied} {impossible}");
+    }
+
+    #[test]
+    fn casts_follow_from_numbers_of_xpath_and_from_narrower_casts() {
+        let compare = |comparison, constant| (Operator::Compare(comparison), constant);
+        let (number, double) = (Constant::Number, Constant::Double);
+        use Comparison::{Eq, Ge, Gt, Le, Lt, Ne};
+        for (known, wanted, follows) in [
+            (compare(Eq, number(3.0)), compare(Eq, double(3.0)), true),
+            (compare(Eq, double(3.0)), compare(Eq, number(3.0)), false),
+            (compare(Gt, number(3.0)), compare(Ge, double(3.0)), true),
+            (compare(Gt, double(5.0)), compare(Gt, double(3.0)), true),
+            (compare(Gt, double(3.0)), compare(Gt, double(5.0)), false),
+            (compare(Le, double(3.0)), compare(Lt, double(5.0)), true),
+            (compare(Eq, double(3.0)), compare(Ne, double(5.0)), true),
+            (compare(Eq, double(3.0)), compare(Ne, number(5.0)), true),
+            (compare(Ne, double(3.0)), compare(Ne, number(3.0)), true),
+            (compare(Ne, number(3.0)), compare(Ne, double(3.0)), false),
+            (compare(Eq, Constant::String("+3".into())), compare(Eq, double(3.0)), true),
+            (compare(Eq, Constant::String("+3".into())), compare(Eq, number(3.0)), false),
+            (compare(Eq, Constant::String("x".into())), compare(Ne, double(3.0)), true),
+            ((Operator::StartsWith, Constant::String("x".into())), compare(Ne, double(3.0)), true),
+        ] {
+            let facts = Facts::of([known.clone()]).expect("it can hold");
+            assert_eq!(facts.imply(&wanted), follows, "{known:?} {wanted:?}");
+        }
+        assert!(Facts::of([compare(Lt, double(3.0)), compare(Gt, double(3.0))]).is_none());
+        assert!(Facts::of([compare(Eq, double(3.0)), compare(Eq, number(5.0))]).is_none());
+        assert!(Facts::of([compare(Ne, double(3.0)), compare(Eq, number(3.0))]).is_none());
+    }
 }

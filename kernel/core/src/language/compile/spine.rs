@@ -228,6 +228,7 @@ impl<'t> Spine<'t> {
                 operator.hash(&mut hasher);
                 match constant {
                     Constant::Number(number) => number.to_bits().hash(&mut hasher),
+                    Constant::Double(number) => (!number.to_bits()).hash(&mut hasher),
                     Constant::String(text) => text.hash(&mut hasher),
                 }
             }

@@ -23,6 +23,7 @@
 //! - `count(p) > n` needs a node, and if `p` is one step from the node to its children, a node in position n+1. A number
 //!   that is compared, other than by `!=`, is not NaN: so no operand of the arithmetic is, and no node-set in it is
 //!   empty.
+//! - A cast of XQuery is a comparison of some node, with an opposite as that of numbers: what is no number is unequal.
 //! - A name compared with a constant is a node test.
 //! - Positions: see [`super::walking`]. `last()`, `lang()`, `id()` say nothing, or little.
 //! - A query has as many alternatives as it writes disjuncts, and some more (`alternatives_max`). Where a conjunction
@@ -69,6 +70,9 @@ impl<'t> Weakener<'t> {
             }
             View::Call { name, arguments, offset } => {
                 self.call(name, arguments, offset, spine, counts)
+            }
+            View::Binary { operators: &[Operator::Cast(operator)], operands, .. } => {
+                self.cast(operator, operands, spine)
             }
             _ => match compared_sides(expr) {
                 Some((operator, left, right)) => {
@@ -188,6 +192,11 @@ impl<'t> Weakener<'t> {
             View::Call { name: "boolean", arguments: [argument], .. } => {
                 return self.fails(argument.into(), spine, counts);
             }
+            View::Binary { operators: &[Operator::Cast(operator)], operands, .. }
+                if is_equality(operator) && View::from(&operands[0]).is_here() =>
+            {
+                return self.cast(operator.opposite(), operands, spine);
+            }
             _ => {}
         }
         if let Some((operator, left, right)) = compared_sides(expr)
@@ -200,6 +209,25 @@ impl<'t> Weakener<'t> {
     }
 
     // Comparisons.
+
+    /// Some node, cast to a number, compares so with a number.
+    fn cast(
+        &mut self,
+        operator: Comparison,
+        operands: &'t [Expr],
+        spine: &Spine<'t>,
+    ) -> Vec<Spine<'t>> {
+        let nodes = View::from(&operands[0]);
+        let number = constant_of(&operands[1]).map(|constant| constant.number());
+        let goal = number.filter(|number| number.is_finite()).map(|number| {
+            // Adding 0 makes 0 of -0.
+            (NormalOperator::Compare(operator), Constant::Double(number + 0.0))
+        });
+        if goal.is_none() {
+            self.lose_construct("casts and compares with what is no finite number", nodes.offset());
+        }
+        self.exists(nodes, spine, goal.as_ref())
+    }
 
     /// A comparison, by the types of its sides (3.4).
     pub(super) fn comparison(

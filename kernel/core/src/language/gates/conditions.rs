@@ -4,10 +4,8 @@
 //!
 //! - A comparison of a node with a string by `=` or `!=` is the same in XPath. By `<` it is of strings in XQuery and of
 //!   numbers in XPath: nothing is said of it but that both sides have an item.
-//! - A comparison of a node with a number casts to `xs:double`, which takes exponents, a plus sign and `INF`; XPath's
-//!   `number()` takes none of them. So `. > 5` becomes `. > 5`, or one of the letters without which no such number is
-//!   written. That makes five alternatives of one, and is done for so many comparisons; the others ask for the node
-//!   only.
+//! - A comparison of a node with a number casts the value of the node to `xs:double`, which reads more texts than XPath's
+//!   `number()`. The tree has an operator for it.
 
 use super::formula::{Formula, call};
 use super::necessary::{Item, Necessary, Scope, is_empty_if_empty};
@@ -15,9 +13,6 @@ use super::steps::{binary, compared, context_node, literal, number};
 use crate::language::comparison::Comparison;
 use crate::language::tree::{Expr as Condition, Operator};
 use crate::language::xquery::{Clause, Expr, ExprId, Function, Number, Program};
-
-/// The letters without which XPath's `number()` and the cast to `xs:double` give the same.
-const LETTERS_OF_DOUBLES: [&str; 4] = ["e", "E", "I", "+"];
 
 impl Necessary<'_> {
     /// What must hold if the effective boolean value of an expression is true.
@@ -244,17 +239,10 @@ impl Necessary<'_> {
                 let condition = compared(context_node(), operator, text);
                 Formula::Atom { variable, condition, is_exact: true }
             }
-            Item::Number(value) if value.is_finite() && self.casts_left > 0 => {
-                if self.is_casting_equalities && operator != Comparison::Eq {
-                    self.has_left_out = true;
-                    return Formula::Unknown;
-                }
-                self.casts_left -= 1;
-                let mut ways = vec![compared(context_node(), operator, number(value))];
-                let letters = LETTERS_OF_DOUBLES.map(literal).into_iter();
-                ways.extend(letters.map(|letter| call("contains", vec![context_node(), letter])));
-                let condition = binary(Operator::Or, ways);
-                Formula::Atom { variable, condition, is_exact: false }
+            Item::Number(value) if value.is_finite() => {
+                let operands = vec![context_node(), number(value)];
+                let condition = binary(Operator::Cast(operator), operands);
+                Formula::Atom { variable, condition, is_exact: true }
             }
             _ => Formula::Unknown,
         }

@@ -78,29 +78,15 @@ pub(super) type Then<'t, 'p> = &'t dyn Fn(&mut Necessary<'p>, Item) -> Formula;
 pub(super) struct Necessary<'p> {
     /// The program.
     pub(super) program: &'p Program,
-    /// Comparisons with a number that may still be carried over.
-    pub(super) casts_left: u32,
-    /// Equalities alone are carried over.
-    pub(super) is_casting_equalities: bool,
-    /// A comparison was left out for being no equality.
-    pub(super) has_left_out: bool,
     steps_left: i32,
     depth: u32,
     variables: Variable,
 }
 
 impl<'p> Necessary<'p> {
-    /// A walk that carries over so many comparisons with a number, those that are no equalities only if told so.
-    pub(super) fn new(program: &'p Program, casts_max: u32, is_casting_equalities: bool) -> Self {
-        Necessary {
-            program,
-            casts_left: casts_max,
-            is_casting_equalities,
-            has_left_out: false,
-            steps_left: STEPS_MAX,
-            depth: 0,
-            variables: ROOT,
-        }
+    /// A walk at its beginning.
+    pub(super) fn new(program: &'p Program) -> Self {
+        Necessary { program, steps_left: STEPS_MAX, depth: 0, variables: ROOT }
     }
 
     /// A new variable of the formula.

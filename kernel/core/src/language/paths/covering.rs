@@ -9,7 +9,7 @@
 use super::Path;
 use crate::language::comparison::Comparison;
 use crate::language::compile::Pattern;
-use crate::language::numbers::number;
+use crate::language::numbers::Notation;
 use crate::language::query::{Condition, Constant, NameTest, Operator, Step};
 use std::collections::HashMap;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -189,7 +189,9 @@ impl Path {
                 if matches!(operator, Operator::Compare(Eq | Le | Ge)) {
                     tokens.push(equality(constant));
                     if let Constant::String(text) = constant {
-                        tokens.push(equality(&Constant::Number(number(text.as_bytes()))));
+                        tokens.push(equality(&Constant::Double(
+                            Notation::Double.read(text.as_bytes()),
+                        )));
                     }
                 }
                 if let (Operator::Compare(Eq) | Operator::StartsWith, Constant::String(text)) =
@@ -241,7 +243,10 @@ fn name_tokens(is_attribute: bool, test: &NameTest<'_>) -> impl Iterator<Item = 
 
 fn equality(constant: &Constant<'_>) -> Token {
     let hash = match constant {
-        Constant::Number(value) => xxh3_64_with_seed(&(value + 0.0).to_bits().to_le_bytes(), 1),
+        // A number follows from both ways of reading it.
+        Constant::Number(value) | Constant::Double(value) => {
+            xxh3_64_with_seed(&(value + 0.0).to_bits().to_le_bytes(), 1)
+        }
         Constant::String(text) => xxh3_64_with_seed(text.as_bytes(), 2),
     };
     hash & !KIND | EQUALITY

@@ -81,6 +81,24 @@ impl Path {
         self.with_leaves(&|leaf| begun(leaf, length))
     }
 
+    /// The path as XPath 1.0 says it, which has no casts: existence in their place.
+    pub fn without_casts(&self) -> Path {
+        self.with_leaves(&|leaf| match leaf.compare() {
+            Some((_, Constant::Double(_))) => existing(leaf),
+            _ => Some(leaf.clone()),
+        })
+    }
+
+    /// The path with comparisons of XPath 1.0 in place of casts, to be explained: for it fewer texts are numbers.
+    pub fn with_numbers_of_xpath(&self) -> Path {
+        self.with_leaves(&|leaf| match leaf.compare() {
+            Some((operator, Constant::Double(number))) => {
+                with_compare(leaf, operator, Constant::Number(*number))
+            }
+            _ => Some(leaf.clone()),
+        })
+    }
+
     /// The first steps of the main path, at least one.
     pub fn cut(&self, length: usize) -> Path {
         Path::arranged(self.steps()[..length.clamp(1, self.steps().len())].to_vec())
@@ -179,14 +197,7 @@ impl Path {
         let stage = steps.last_mut()?.stages.last_mut()?;
         let leaf = stage.conditions.pop()?;
         for (operator, constant) in compares.iter().cloned() {
-            stage.conditions.push(match &leaf {
-                Condition::Attribute { test, .. } => {
-                    Condition::Attribute { test: test.clone(), compare: Some((operator, constant)) }
-                }
-                Condition::Text(_) => Condition::Text(Some((operator, constant))),
-                Condition::Value(..) => Condition::Value(operator, constant),
-                Condition::Nested(_) => return None,
-            });
+            stage.conditions.push(with_compare(&leaf, operator, constant)?);
         }
         Some(Path::arranged(steps))
     }
@@ -386,22 +397,28 @@ fn begun(leaf: &Leaf, length: usize) -> Option<Leaf> {
     else {
         return Some(leaf.clone());
     };
-    let begins =
-        |end: usize| (Operator::StartsWith, Constant::String(Cow::Owned(text[..end].to_owned())));
     let end = text.char_indices().nth(length.max(1)).map(|(end, _)| end);
     match (leaf, end) {
         _ if text.is_empty() => existing(leaf),
-        (Condition::Attribute { test: NameTest::Name { .. }, .. } | Condition::Value(..), None) => {
-            Some(leaf.clone())
-        }
-        (Condition::Attribute { test: test @ NameTest::Name { .. }, .. }, Some(end)) => {
-            Some(Condition::Attribute { test: test.clone(), compare: Some(begins(end)) })
-        }
-        (Condition::Value(..), Some(end)) => {
-            let (operator, constant) = begins(end);
-            Some(Condition::Value(operator, constant))
+        (Condition::Attribute { test: NameTest::Name { .. }, .. } | Condition::Value(..), end) => {
+            let Some(end) = end else { return Some(leaf.clone()) };
+            let beginning = Constant::String(Cow::Owned(text[..end].to_owned()));
+            with_compare(leaf, Operator::StartsWith, beginning)
         }
         _ => existing(leaf),
+    }
+}
+
+/// A condition on a value with another comparison.
+fn with_compare(leaf: &Leaf, operator: Operator, constant: Constant<'static>) -> Option<Leaf> {
+    let compare = Some((operator, constant.clone()));
+    match leaf {
+        Condition::Attribute { test, .. } => {
+            Some(Condition::Attribute { test: test.clone(), compare })
+        }
+        Condition::Text(_) => Some(Condition::Text(compare)),
+        Condition::Value(..) => Some(Condition::Value(operator, constant)),
+        Condition::Nested(_) => None,
     }
 }
 
@@ -410,6 +427,8 @@ fn bounds(operator: Operator, constant: &Constant<'_>) -> Option<(f64, f64)> {
     let value = match constant {
         Constant::Number(value) => *value,
         Constant::String(text) => number(text.as_bytes()),
+        // No range says how a value is read that is cast.
+        Constant::Double(_) => return None,
     };
     let Operator::Compare(comparison) = operator else { return None };
     match comparison {
@@ -479,13 +498,13 @@ fn widths(steps: &[Step<'static>], found: &mut Vec<(f64, String)>) {
         let Some((operator, constant)) = condition.compare() else { continue };
         found.push(match (constant, operator) {
             (Constant::String(text), _) => (text.chars().count() as f64, text.clone().into_owned()),
-            (Constant::Number(bound), Operator::Compare(comparison)) => {
+            (Constant::Number(bound) | Constant::Double(bound), Operator::Compare(comparison)) => {
                 let is_from_above = matches!(comparison, Comparison::Lt | Comparison::Le);
                 let is_strict = matches!(comparison, Comparison::Lt | Comparison::Gt);
                 let kind = if is_strict { "strict" } else { "" };
                 (if is_from_above { -bound } else { *bound }, kind.to_owned())
             }
-            (Constant::Number(bound), _) => (*bound, String::new()),
+            (Constant::Number(bound) | Constant::Double(bound), _) => (*bound, String::new()),
         });
     }
 }

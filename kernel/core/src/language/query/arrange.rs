@@ -189,7 +189,7 @@ pub(super) fn condition_depth(condition: &Condition<'_>) -> usize {
         Condition::Attribute { compare: None, .. } | Condition::Text(None) => return 0,
     };
     let is_joined = matches!(constant, Constant::String(text) if !has_literal(text));
-    usize::from(is_call(operator)) + usize::from(is_joined)
+    usize::from(is_call(operator, constant)) + usize::from(is_joined)
 }
 
 /// Whether a nested path could lead on from a step: predicates of earlier stages stand before
@@ -231,7 +231,11 @@ fn attribute_order(a: &Condition<'_>, b: &Condition<'_>) -> Option<Ordering> {
 
 fn plain_attribute<'a>(condition: &'a Condition<'_>) -> Option<&'a str> {
     match condition {
-        Condition::Attribute { compare: Some((operator, _)), .. } if is_call(*operator) => None,
+        Condition::Attribute { compare: Some((operator, constant)), .. }
+            if is_call(*operator, constant) =>
+        {
+            None
+        }
         Condition::Attribute { test: NameTest::Name { uri, local }, .. } if uri.is_empty() => {
             Some(local)
         }

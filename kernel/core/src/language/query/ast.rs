@@ -79,8 +79,10 @@ impl Operator {
 /// Right-hand side of a comparison; decides how values are compared (XPath 1.0, 3.4).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Constant<'q> {
-    /// A number; finite.
+    /// A number; finite. The value is read as `number()` of XPath 1.0 reads it.
     Number(f64),
+    /// A number; finite. The value is cast to `xs:double`, as XQuery does it; what is no number is NaN.
+    Double(f64),
     /// A string literal.
     String(Cow<'q, str>),
 }
@@ -144,6 +146,7 @@ impl Constant<'_> {
     pub fn into_owned(self) -> Constant<'static> {
         match self {
             Constant::Number(number) => Constant::Number(number),
+            Constant::Double(number) => Constant::Double(number),
             Constant::String(text) => Constant::String(Cow::Owned(text.into_owned())),
         }
     }

@@ -15,56 +15,23 @@ pub fn canonical_text(steps: &[Step<'_>], out: &mut String) {
 
 /// Appends a condition as it stands between the brackets; conditions are sorted by it.
 pub fn condition_text(condition: &Condition<'_>, out: &mut String) {
-    let function = match condition {
-        Condition::Attribute { compare: Some((operator, constant)), .. }
-        | Condition::Value(operator, constant)
-            if is_call(*operator) =>
-        {
-            Some((*operator, constant))
-        }
-        _ => None,
-    };
-    if let Some((operator, constant)) = function {
-        out.push_str(operator_text(operator));
-        match condition {
-            Condition::Attribute { test, .. } => {
-                out.push_str("(@");
-                push_name_test(test, out);
-            }
-            _ => out.push_str("(."),
-        }
-        out.push(',');
-        push_constant(constant, out);
-        out.push(')');
-        return;
-    }
     match condition {
-        Condition::Attribute { test, compare: Some((operator, constant)) }
-            if is_call(*operator) =>
-        {
-            push_call(*operator, out);
-            out.push('@');
-            push_name_test(test, out);
-            push_argument(constant, out);
-        }
         Condition::Attribute { test, compare } => {
-            out.push('@');
-            push_name_test(test, out);
-            push_comparison(compare.as_ref(), out);
+            push_compared(
+                compare.as_ref().map(|(operator, constant)| (*operator, constant)),
+                out,
+                |out| {
+                    out.push('@');
+                    push_name_test(test, out);
+                },
+            );
         }
         Condition::Text(compare) => {
-            out.push_str("text()");
-            push_comparison(compare.as_ref(), out);
-        }
-        Condition::Value(operator, constant) if is_call(*operator) => {
-            push_call(*operator, out);
-            out.push('.');
-            push_argument(constant, out);
+            let compare = compare.as_ref().map(|(operator, constant)| (*operator, constant));
+            push_compared(compare, out, |out| out.push_str("text()"));
         }
         Condition::Value(operator, constant) => {
-            out.push('.');
-            out.push_str(operator_text(*operator));
-            push_constant(constant, out);
+            push_compared(Some((*operator, constant)), out, |out| out.push('.'));
         }
         Condition::Nested(steps) => nested_text(steps, out),
     }
@@ -148,32 +115,51 @@ fn push_uri(uri: &str, out: &mut String) {
     out.push('}');
 }
 
-fn push_comparison(compare: Option<&(Operator, Constant<'_>)>, out: &mut String) {
-    if let Some((operator, constant)) = compare {
-        out.push_str(operator_text(*operator));
-        push_constant(constant, out);
+/// The name of the cast to `xs:double` in canonical text. XPath 1.0 has no function of that name.
+pub(super) const CAST: &str = "double";
+
+/// Appends a comparison of what `push_value` appends, or that alone.
+fn push_compared(
+    compare: Option<(Operator, &Constant<'_>)>,
+    out: &mut String,
+    push_value: impl FnOnce(&mut String),
+) {
+    let Some((operator, constant)) = compare else { return push_value(out) };
+    let name = operator_text(operator);
+    match (operator, constant) {
+        (Operator::StartsWith | Operator::Contains, _) => {
+            out.push_str(name);
+            out.push('(');
+            push_value(out);
+            out.push(',');
+            push_constant(constant, out);
+            out.push(')');
+        }
+        (Operator::Compare(_), Constant::Double(_)) => {
+            out.push_str(CAST);
+            out.push('(');
+            push_value(out);
+            out.push(')');
+            out.push_str(name);
+            push_constant(constant, out);
+        }
+        (Operator::Compare(_), _) => {
+            push_value(out);
+            out.push_str(name);
+            push_constant(constant, out);
+        }
     }
 }
 
-/// Whether the operator is written as a function.
-pub(super) fn is_call(operator: Operator) -> bool {
-    matches!(operator, Operator::StartsWith | Operator::Contains)
-}
-
-fn push_call(operator: Operator, out: &mut String) {
-    out.push_str(operator_text(operator));
-    out.push('(');
-}
-
-fn push_argument(constant: &Constant<'_>, out: &mut String) {
-    out.push(',');
-    push_constant(constant, out);
-    out.push(')');
+/// Whether a comparison is written as a call, or with one.
+pub(super) fn is_call(operator: Operator, constant: &Constant<'_>) -> bool {
+    let is_function = matches!(operator, Operator::StartsWith | Operator::Contains);
+    is_function || matches!(constant, Constant::Double(_))
 }
 
 fn push_constant(constant: &Constant<'_>, out: &mut String) {
     match constant {
-        Constant::Number(number) => push_number(*number, out),
+        Constant::Number(number) | Constant::Double(number) => push_number(*number, out),
         Constant::String(text) => push_string(text, out),
     }
 }

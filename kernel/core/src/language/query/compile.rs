@@ -64,7 +64,7 @@ pub fn compile<'q>(text: &'q str, namespaces: &'q Namespaces) -> Result<NormalPa
 /// [`Declined`] when the text is not canonical.
 pub fn compile_canonical(text: &str) -> Result<NormalPath<'_>, Declined> {
     let mut compiler = Compiler::default();
-    compiler.compile_within(text, Namespaces::NONE, usize::MAX)?;
+    compiler.compile_within(text, Namespaces::NONE, true)?;
     Ok(compiler.steps)
 }
 
@@ -84,26 +84,24 @@ impl<'q> Compiler<'q> {
         text: &'q str,
         namespaces: &'q Namespaces,
     ) -> Result<&[Step<'q>], Declined> {
-        self.compile_within(text, namespaces, NODES_MAX)
+        self.compile_within(text, namespaces, false)
     }
 
-    /// The normal form of a query of so many syntax nodes at most; [`usize::MAX`] for canonical
-    /// text, whose predicates are not counted either.
+    /// The normal form of a query or of canonical text, whose syntax nodes and predicates are not counted.
     fn compile_within(
         &mut self,
         text: &'q str,
         namespaces: &'q Namespaces,
-        nodes_max: usize,
+        is_canonical: bool,
     ) -> Result<&[Step<'q>], Declined> {
         self.steps.clear();
         if text.len() > TEXT_BYTES_MAX {
             return Err(Declined);
         }
-        let predicates_max = if nodes_max == NODES_MAX { PREDICATES_MAX } else { usize::MAX };
         let scanner = Scanner::new(text);
-        let mut parser = Parser { scanner, namespaces, uri_bytes: 0, nodes: 0, predicates_max };
+        let mut parser = Parser { scanner, namespaces, uri_bytes: 0, nodes: 0, is_canonical };
         parser.query(&mut self.steps)?;
-        if parser.nodes > nodes_max {
+        if parser.nodes > NODES_MAX && !is_canonical {
             return Err(Declined);
         }
         let bound = text.len() * GROWTH_MAX + parser.uri_bytes;
@@ -158,8 +156,8 @@ pub(super) struct Parser<'q> {
     uri_bytes: usize,
     /// Syntax nodes so far.
     pub(super) nodes: usize,
-    /// Predicates that a step may have.
-    predicates_max: usize,
+    /// The text is canonical: it may cast, and predicates are not counted.
+    pub(super) is_canonical: bool,
 }
 
 impl<'q> Parser<'q> {
@@ -443,7 +441,7 @@ impl<'q> Parser<'q> {
     ) -> Result<Vec<Stage<'q>>, Declined> {
         while self.scanner.peek() == b'[' {
             *written += 1;
-            if *written > self.predicates_max {
+            if *written > PREDICATES_MAX && !self.is_canonical {
                 return Err(Declined);
             }
             self.predicate(&mut stages, depth + 1)?;

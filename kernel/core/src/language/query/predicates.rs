@@ -2,6 +2,7 @@
 
 use super::arrange::{add_predicate, comparison, condition_depth};
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+use super::canonical::CAST;
 use super::compile::{DEPTH_MAX, Declined, End, Parser, finish};
 use crate::language::comparison::Comparison;
 use std::borrow::Cow;
@@ -99,6 +100,10 @@ impl<'q> Parser<'q> {
             push(conditions, condition);
             return Ok(());
         }
+        if self.is_canonical && self.open_call(CAST) {
+            push(conditions, Some(self.cast(depth + 1)?));
+            return Ok(());
+        }
         let mut steps = Vec::new();
         let mut is_pending = false;
         let end = self.path(&mut steps, &mut is_pending, depth)?;
@@ -115,18 +120,45 @@ impl<'q> Parser<'q> {
 
     /// `starts-with(` or `contains(`.
     fn call_operator(&mut self) -> Option<Operator> {
+        match self.scanner.peek() {
+            b's' => self.open_call("starts-with").then_some(Operator::StartsWith),
+            b'c' => self.open_call("contains").then_some(Operator::Contains),
+            _ => None,
+        }
+    }
+
+    /// Moves over `name(`.
+    fn open_call(&mut self, name: &str) -> bool {
         let start = self.scanner.mark();
-        let operator = match self.scanner.peek() {
-            b's' if self.scanner.word("starts-with") => Operator::StartsWith,
-            b'c' if self.scanner.word("contains") => Operator::Contains,
-            _ => return None,
-        };
-        self.scanner.blanks();
-        if self.scanner.take(b'(') {
-            return Some(operator);
+        if self.scanner.word(name) {
+            self.scanner.blanks();
+            if self.scanner.take(b'(') {
+                return true;
+            }
         }
         self.scanner.reset(start);
-        None
+        false
+    }
+
+    /// What stands after `double(`, which only canonical text has: an attribute, `text()` or `.`, and a comparison with
+    /// a number.
+    fn cast(&mut self, depth: usize) -> Result<Condition<'q>, Declined> {
+        if depth > DEPTH_MAX {
+            return Err(Declined);
+        }
+        self.nodes += 1;
+        let mut steps = Vec::new();
+        let mut is_pending = false;
+        let end = self.path(&mut steps, &mut is_pending, depth)?;
+        self.scanner.blanks();
+        if is_pending || !steps.is_empty() || !self.scanner.take(b')') {
+            return Err(Declined);
+        }
+        self.scanner.blanks();
+        let operator = Operator::Compare(self.operator().ok_or(Declined)?);
+        self.scanner.blanks();
+        let constant = Constant::Double(self.scanner.number().ok_or(Declined)?);
+        end.condition(Some((operator, constant))).ok_or(Declined)
     }
 
     /// What stands after `starts-with(`: one attribute or `.`, and a string. For other paths the
@@ -203,7 +235,9 @@ impl<'q> Parser<'q> {
     fn string(&mut self, depth: usize) -> Result<Option<Cow<'q, str>>, Declined> {
         match self.scanner.peek() {
             b'\'' | b'"' => Ok(Some(Cow::Borrowed(self.literal()?))),
-            b'c' if self.concat() => self.joined(depth + 1).map(|text| Some(Cow::Owned(text))),
+            b'c' if self.open_call("concat") => {
+                self.joined(depth + 1).map(|text| Some(Cow::Owned(text)))
+            }
             _ => Ok(None),
         }
     }
@@ -211,19 +245,6 @@ impl<'q> Parser<'q> {
     fn literal(&mut self) -> Result<&'q str, Declined> {
         self.nodes += 1;
         self.scanner.literal().ok_or(Declined)
-    }
-
-    /// Moves over `concat(`.
-    fn concat(&mut self) -> bool {
-        let start = self.scanner.mark();
-        if self.scanner.word("concat") {
-            self.scanner.blanks();
-            if self.scanner.take(b'(') {
-                return true;
-            }
-        }
-        self.scanner.reset(start);
-        false
     }
 
     /// What stands after `concat(`: two literals or more.
