@@ -27,8 +27,8 @@ from pathcast.errors import QuerySyntaxError
 from pathcast.kernel.dissemination import KernelDissemination
 from pathcast.limits import Limits
 from pathcast.model import Query, RoutingEntry, Subscription
-from pathcast.overlay.disjuncts import Disjunct, Form, disjuncts_of
-from pathcast.query import compile_query, compile_subscription
+from pathcast.overlay.disjuncts import Form, disjuncts_of
+from pathcast.query import compile_query, compile_subscription, conjunction_of
 
 pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
 
@@ -222,7 +222,7 @@ def test_what_covers_another_entry_holds_wherever_that_holds() -> None:
     draw = random.Random(1)
     pairs = ["".join(sorted(draw.sample(alone, 2))) for _ in range(60)]
     texts = [f"//a{condition}" for condition in dict.fromkeys((*alone, *pairs))]
-    entries = [Disjunct.of(text) for text in texts]
+    entries = [conjunction_of(text) for text in texts]
     values = (*VALUES, "3x", "+3x", "4", "4e0", "30")
     messages = [message_of((value, "", [])) for value in values]
     holding: list[set[int]] = [set() for _ in texts]
@@ -242,7 +242,7 @@ def test_what_covers_another_entry_holds_wherever_that_holds() -> None:
         ("[double(@x)=3]", "[@x='+3']"),
         ("[@x]", "[double(@x)<=3]"),
     ):
-        wide, narrow = Disjunct.of(f"//a{one}"), Disjunct.of(f"//a{other}")
+        wide, narrow = conjunction_of(f"//a{one}"), conjunction_of(f"//a{other}")
         assert wide.covers(narrow), (one, other)
         assert not narrow.covers(wide), (one, other)
 

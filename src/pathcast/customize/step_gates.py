@@ -30,7 +30,6 @@ from pathcast.customize.steps import Steps
 from pathcast.engine import QueryIndex
 from pathcast.engine.results import take_ids
 from pathcast.model import MatcherOptions, Subscription
-from pathcast.query import canonical_text
 
 _GONE_MAX: Final = 1_024
 """Queries that have gone, before their room is given back once they are as many as those there."""
@@ -52,8 +51,8 @@ def gate_texts(subscription: Subscription, steps: Steps) -> tuple[str, ...]:
 
     Cost: as `conjunctions_before`.
     """
-    found = conjunctions_before(subscription, steps)
-    return tuple(" and ".join(map(canonical_text, paths)) for paths in found)
+    found = (paths.text for paths in conjunctions_before(subscription, steps))
+    return tuple(dict.fromkeys(found))
 
 
 class StepGates:

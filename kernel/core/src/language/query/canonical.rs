@@ -1,6 +1,6 @@
 //! Normal form to canonical text.
 //!
-//! Equal normal forms have equal canonical texts; `pathcast.query.canonical` writes the same text.
+//! Equal normal forms have equal canonical texts, and a canonical text is read as its normal form.
 
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use crate::language::comparison::Comparison;
