@@ -32,7 +32,7 @@ mod pathcast_kernel {
     #[pymodule_export]
     use super::delivery_ids::delivery_ids;
     #[pymodule_export]
-    use super::dissemination::{DeliveryIds, Dissemination};
+    use super::dissemination::Dissemination;
     #[pymodule_export]
     use super::door::{door_error_codes, parse};
     #[pymodule_export]

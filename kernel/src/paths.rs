@@ -127,10 +127,6 @@ impl NormalPath {
         NormalPath(self.0.begun(length))
     }
 
-    fn without_casts(&self) -> NormalPath {
-        NormalPath(self.0.without_casts())
-    }
-
     fn with_numbers_of_xpath(&self) -> NormalPath {
         NormalPath(self.0.with_numbers_of_xpath())
     }
@@ -223,11 +219,6 @@ impl Conjunction {
 
     fn covers(&self, special: &Conjunction) -> bool {
         self.0.covers(&special.0)
-    }
-
-    fn without_casts(&self) -> Self {
-        let paths = self.0.paths().iter().map(Path::without_casts);
-        Conjunction(core::Conjunction::of(paths))
     }
 
     /// The tokens that what it covers must offer.

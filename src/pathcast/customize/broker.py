@@ -152,9 +152,9 @@ class Broker:
             UnknownQueryError: No subscription has one of the ids.
 
         Cost: a few µs each, after the batches that run. Shared paths that nobody uses any more stay
-        until they outnumber those in use; the call that finds that builds everything again, which
-        takes as long as subscribing all that stay: a tenth of a second for 10,000, a second for
-        100,000. Many ids in one call are rebuilt for once.
+        until they outnumber those in use; then the next batch begins to build everything anew on a
+        thread of its own, which takes as long as subscribing all that stay, and until it is done as
+        much memory again.
         """
         wanted = list(dict.fromkeys(usable_ids([ids] if isinstance(ids, str) else list(ids))))
         with self._turns.alone():

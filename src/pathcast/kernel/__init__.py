@@ -112,6 +112,14 @@ class KernelIndex:
         errors = {row: _error_of(rows[row], namespaces, Refusal(*why)) for row, why in refused}
         return RegisterReport.of(rows, errors)
 
+    def register_gates(self, texts: Sequence[str]) -> RegisterReport:
+        """Adds gates: paths in canonical text, with "and" between them; the id is the text."""
+        rows = [Query(text, text) for text in texts]
+        with native_errors():
+            refused = self._index.register_gates(list(texts))
+        errors = {row: _error_of(rows[row], {}, Refusal(*why)) for row, why in refused}
+        return RegisterReport.of(rows, errors)
+
     def remove(self, ids: Sequence[str]) -> None:
         """Takes queries out: a bit each; what they occupy goes with the next freeze or compact."""
         wanted = list(ids)

@@ -81,7 +81,7 @@ class KernelIds(Sequence[str]):
     Pickled and copied as a tuple of all ids.
     """
 
-    def __init__(self, ids: native.IdTable | native.DeliveryIds) -> None:
+    def __init__(self, ids: native.IdTable) -> None:
         self._ids = ids
 
     def __len__(self) -> int:

@@ -42,7 +42,6 @@ from pathcast.limits import Limits
 from pathcast.model import (
     BatchStats,
     DeliverMode,
-    Query,
     QueryLanguage,
     RoutingEntry,
     Subscription,
@@ -281,12 +280,9 @@ def _frequency_in(sample: pa.Array) -> Frequency:
     """Shares of the messages of a sample."""
 
     def shares(paths: Sequence[native.NormalPath]) -> list[float]:
-        distinct = {path: str(at) for at, path in enumerate(dict.fromkeys(paths))}
+        distinct = {path: path.text for path in paths}
         index = QueryIndex()
-        for error in index.register(
-            [Query(name, path.without_casts().text) for path, name in distinct.items()]
-        ).rejected.values():
-            raise error
+        index.register_gates(dict.fromkeys(distinct.values()))
         matched = index.matcher().match(sample)
         counts = np.bincount(matched.matches.flatten().to_numpy(), minlength=len(distinct))
         by_name = dict(zip(matched.query_ids, counts.tolist(), strict=True))

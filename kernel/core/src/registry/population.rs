@@ -104,7 +104,7 @@ impl Population {
                 population.add(&steps, &accepted);
             }
             for plan in arrays.plans_at(state) {
-                let text = snapshot.plan_text(plan);
+                let text = snapshot.automaton().plan_text(plan);
                 let steps = compile_canonical(text).expect("plans are kept in canonical text");
                 let record = &arrays.plans[plan as usize];
                 let mut alternatives = vec![(record.first_query, record.query_count, 0)];
@@ -297,7 +297,7 @@ fn steps_to<'s>(snapshot: &'s Snapshot, parents: &[StateId], state: StateId) -> 
                 continue;
             }
             STAR => NameTest::Any,
-            _ => test_of(snapshot.symbols().notation(symbol)),
+            _ => test_of(snapshot.automaton().symbols().notation(symbol)),
         };
         steps.push(Step { axis, test, stages: vec![] });
         axis = Axis::Child;

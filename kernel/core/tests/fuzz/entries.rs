@@ -64,7 +64,7 @@ pub fn entry_text(data: &[u8]) {
     for path in entry.paths() {
         let mut made = path.linear_paths();
         made.extend(path.conjuncts());
-        made.extend([path.structure(), path.existing(), path.begun(2), path.without_casts()]);
+        made.extend([path.structure(), path.existing(), path.begun(2)]);
         made.extend([path.cut(2), path.any_parent(), path.without_parents(), path.last_name()]);
         made.push(path.in_powers());
         for wide in made {

@@ -81,14 +81,6 @@ impl Path {
         self.with_leaves(&|leaf| begun(leaf, length))
     }
 
-    /// The path as XPath 1.0 says it, which has no casts: existence in their place.
-    pub fn without_casts(&self) -> Path {
-        self.with_leaves(&|leaf| match leaf.compare() {
-            Some((_, Constant::Double(_))) => existing(leaf),
-            _ => Some(leaf.clone()),
-        })
-    }
-
     /// The path with comparisons of XPath 1.0 in place of casts, to be explained: for it fewer texts are numbers.
     pub fn with_numbers_of_xpath(&self) -> Path {
         self.with_leaves(&|leaf| match leaf.compare() {
