@@ -51,8 +51,7 @@ def gate_texts(subscription: Subscription, steps: Steps) -> tuple[str, ...]:
 
     Cost: as `conjunctions_before`.
     """
-    found = (paths.text for paths in conjunctions_before(subscription, steps))
-    return tuple(dict.fromkeys(found))
+    return tuple(paths.text for paths in conjunctions_before(subscription, steps))
 
 
 class StepGates:

@@ -21,11 +21,12 @@ Source: Diao, Rizvi and Franklin, VLDB 2004, section 4.2.1 (one combined network
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from pathcast.engine import Router, RoutingTable
+from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.model import RoutingEntry
 from pathcast.overlay.arriving_routes import MessageDecisions, Streams
@@ -169,12 +170,18 @@ class Table:
         Raises:
             QuerySyntaxError: One is no entry.
         """
-        rows = [
-            RoutingEntry(tuple(path.text for path in conjunction_of(entry).paths), mask)
-            for entry, mask in targets.items()
-        ]
-        made = RoutingTable(rows, len(self._targets), limits=self._limits)
+        try:
+            made = self._routing_table(targets, _paths_as_written)
+        except ConfigError:
+            made = self._routing_table(targets, _paths_of)
         return _Part(tuple(targets), made.router(threads=1), Streams(made))
+
+    def _routing_table(
+        self, targets: Mapping[str, int], paths_of: Callable[[str], tuple[str, ...]]
+    ) -> RoutingTable:
+        """Raises ConfigError if a path is not in canonical text."""
+        rows = [RoutingEntry(paths_of(entry), mask) for entry, mask in targets.items()]
+        return RoutingTable(rows, len(self._targets), limits=self._limits)
 
     def _join(self, *, is_whole: bool) -> None:
         """Joins routing tables until each is large beside the next, or all of them."""
@@ -206,3 +213,17 @@ class Table:
         further = max(0, len(self._parts) - 1)
         self._paid += messages * (FURTHER * further + IN_VAIN * (self._gone > 0))
         return (further > 0 or self._gone > 0) and self._paid >= BUILD * len(self._entries)
+
+
+def _paths_as_written(entry: str) -> tuple[str, ...]:
+    """The paths of an entry; of one path in canonical text it is the text."""
+    return _paths_of(entry) if " and " in entry else (entry,)
+
+
+def _paths_of(entry: str) -> tuple[str, ...]:
+    """The paths of an entry in canonical text.
+
+    Raises:
+        QuerySyntaxError: It is no entry.
+    """
+    return tuple(path.text for path in conjunction_of(entry).paths)
