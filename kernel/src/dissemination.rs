@@ -40,13 +40,14 @@ pub struct Dissemination {
     message_result_bytes_max: usize,
 }
 
-/// Id, subscriber, text, what is delivered, namespaces, language.
+/// Id, subscriber, text, what is delivered, namespaces, steps, language.
 type PySubscription<'py> = (
     Bound<'py, PyString>,
     Bound<'py, PyString>,
     Bound<'py, PyString>,
     Bound<'py, PyString>,
     Option<Bound<'py, PyAny>>,
+    Bound<'py, PyAny>,
     Option<Bound<'py, PyString>>,
 );
 
@@ -137,7 +138,7 @@ impl Dissemination {
         enter(py, || self.subscriptions.state().number(id).is_some())
     }
 
-    /// Takes (id, subscriber, text, deliver, namespaces or None, language or None) and gives back the rows that were not
+    /// Takes rows of `pathcast.model.Subscription`, whose steps are done elsewhere, and gives back those that were not
     /// taken, each with whether its id is taken; if not, its text is refused.
     fn subscribe(
         &self,
@@ -155,7 +156,7 @@ impl Dissemination {
             let mut rows = Vec::with_capacity(end - start);
             for row in start..end {
                 let row: PySubscription<'_> = subscriptions.get_item(row)?.extract()?;
-                let (id, subscriber, text, deliver, own, language) = row;
+                let (id, subscriber, text, deliver, own, _, language) = row;
                 let scope = match own {
                     None => 0,
                     Some(own) => match scope_of.get(&(own.as_ptr() as usize)) {

@@ -53,6 +53,28 @@ impl Index {
         enter(py, || self.0.state().find(id, |_, _| ()).is_some())
     }
 
+    /// Registers gates (`pathcast_core::language::reader::read_gate`), each with its text as its id, and gives back the
+    /// rows that were not taken, as `register` does.
+    fn register_gates<'py>(
+        &self,
+        py: Python<'py>,
+        texts: Vec<String>,
+    ) -> PyResult<Vec<(usize, Bound<'py, PyTuple>)>> {
+        let not_added = enter_whole(py, || {
+            self.0.change(|state| {
+                let namespaces = state.namespace_number(&NamespaceMap::new());
+                let mut not_added = Vec::new();
+                for (row, text) in texts.iter().enumerate() {
+                    let record = QueryRecord { id: text, text, namespaces };
+                    not_added.extend(state.add_gate(record).err().map(|why| (row, why)));
+                }
+                not_added
+            })
+        });
+        let told = |(row, why): (usize, core::NotAdded)| Ok((row, why_of(py, &why, &texts[row])?));
+        not_added.into_iter().map(told).collect()
+    }
+
     /// Registers (id, text, namespaces or None, language, which is not looked at) and gives back the rows that were not taken, each with a refusal as
     /// `read_query` raises it. Its code is "query.duplicate" where the id is taken, "kernel.bug" where the evaluator
     /// does not take an expression of the compiler.

@@ -110,6 +110,22 @@ expected
         taken = self._backend.register(usable, self._namespaces)
         return report_on(rows, errors, taken, self._namespaces, is_one=is_one)
 
+    def register_gates(self, texts: Iterable[str]) -> None:
+        """Adds gates that the product has written; each has its text as its id.
+
+        A gate is paths in canonical text, which may cast a value as XQuery does, with " and "
+        between them. Where they cannot be told together, messages that have not all pass too.
+
+        Args:
+            texts: Gates that are not there.
+
+        Raises:
+            DuplicateQueryError: One is there.
+            QuerySyntaxError: One is no canonical text.
+        """
+        for error in self._backend.register_gates(list(texts)).errors.values():
+            raise error
+
     def remove(self, ids: Iterable[str]) -> None:
         """Takes queries out; from the next batch on they are not reported.
 

@@ -46,9 +46,6 @@ from pathcast.model import (
 from pathcast.query import CompiledSubscription, CostClass, compile_subscription
 from pathcast.query.xquery import refusal_of
 
-_STEPS: Final = Subscription._fields.index("steps")
-"""The field of a subscription that the kernel does not read."""
-
 _ROWS: Final = pa.schema(
     [
         pa.field("message", pa.uint32(), nullable=False),
@@ -92,8 +89,7 @@ class KernelDissemination:
         bindings = dict(namespaces)
         with native_errors():
             # What it is asked is of messages after the steps, whoever does these.
-            read = [(*row[:_STEPS], *row[_STEPS + 1 :]) for row in rows]
-            refused = dict(self._native.subscribe(read, bindings))
+            refused = dict(self._native.subscribe(rows, bindings))
         errors: dict[int, PathcastError] = {}
         for row, subscription in enumerate(rows):
             if row not in refused:

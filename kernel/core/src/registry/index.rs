@@ -11,10 +11,10 @@
 use crate::engine::conditions::Plan;
 use crate::engine::ids::QueryNumber;
 use crate::engine::interrupt::Interrupted;
-use crate::language::compile::compile_query;
+use crate::language::compile::{compile_gate, compile_query};
 use crate::language::query::ast::Step;
 use crate::language::query::{Compiler, Namespaces};
-use crate::language::reader::{Refusal, read_query};
+use crate::language::reader::{Refusal, read_gate, read_query};
 use crate::language::xpath::Expression;
 use crate::registry::automaton::{Automaton, Merge, Merged};
 use crate::registry::catalogue::{Catalogue, Deliver, Entry, IdTable};
@@ -262,6 +262,18 @@ impl IndexState {
         self.register(record, &paths, query.expression.as_deref())
             .map_err(NotAdded::NotRegistered)?;
         Ok(false)
+    }
+
+    /// Inserts a gate ([`read_gate`]): where its paths cannot be told together, it holds of messages that have not all.
+    ///
+    /// # Errors
+    /// As [`IndexState::add`].
+    pub fn add_gate(&mut self, record: QueryRecord<'_>) -> Result<(), NotAdded> {
+        let tree = read_gate(record.text).map_err(NotAdded::Refused)?;
+        let gate = compile_gate(&tree, true);
+        let paths: Vec<&[Step<'_>]> =
+            gate.alternatives.iter().map(|path| path.steps.as_slice()).collect();
+        self.register(record, &paths, None).map_err(NotAdded::NotRegistered)
     }
 
     /// Removes queries, all or none. Cost: a bit each; what they used goes with the next merge.

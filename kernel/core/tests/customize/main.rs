@@ -5,6 +5,7 @@ mod generated;
 use generated::{Random, message, subscription};
 use pathcast_core::engine::plans::run::ENTRIES_MAX;
 use pathcast_core::engine::programs::{Bounds, Results, Scratch};
+use pathcast_core::language::choice::Language;
 use pathcast_core::language::xquery::Program;
 use pathcast_core::registry::delivery::dissemination::{
     Deliver, Dissemination, NotTaken, Subscription,
@@ -130,6 +131,33 @@ fn check(
     }
     assert!(found.keys().all(|id| texts.contains_key(id)), "somebody who has left was served");
     delivered
+}
+
+#[test]
+fn a_text_is_read_in_the_language_that_was_chosen() {
+    let target = Dissemination::default();
+    let chosen = |id: &str, text: &str, language: &str, deliver: Deliver| {
+        let language = Some(Language::named(language).expect("a language"));
+        let subscription = Subscription { id, text, language, deliver };
+        target.change(|state| state.subscribe(subscription, &Scope::default()))
+    };
+    let text = "//a[@day > '2026-01-01']";
+    for (number, deliver) in [Deliver::Fragment, Deliver::Message, Deliver::Ids].iter().enumerate()
+    {
+        for language in ["xpath1", "xquery"] {
+            let id = format!("{language} {number}");
+            assert_eq!(chosen(&id, text, language, *deliver), Ok(()));
+        }
+    }
+    for refused in ["//a[b eq 1]", "(//a, //b)", "<r>{//a}</r>", "//element()"] {
+        let found = chosen("refused", refused, "xpath1", Deliver::Fragment);
+        assert_eq!(found, Err(NotTaken::Refused), "{refused}");
+    }
+    assert_eq!(chosen("s", "//a[. = 'AT&T']", "xquery", Deliver::Fragment), Err(NotTaken::Refused));
+    let mut worker = Worker::new(options());
+    let found = served(&mut worker, &target, "<r><a day='2025-01-01'/><a day='2026-02-01'/></r>");
+    let names: Vec<&str> = found.keys().map(|name| name.as_ref()).collect();
+    assert_eq!(names, ["xquery 0", "xquery 1", "xquery 2"]);
 }
 
 #[test]

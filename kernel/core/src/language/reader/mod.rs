@@ -22,6 +22,13 @@ pub use resolver::resolve;
 use crate::language::query::Namespaces;
 use crate::language::tree::Expr;
 
+/// The syntax tree of a gate: paths in canonical text, which may cast, with `and` between them.
+pub fn read_gate(text: &str) -> Result<Expr, Refusal> {
+    let expr = parser::read_text(text, true)?;
+    check_nesting(&expr)?;
+    resolve(expr, Namespaces::NONE)
+}
+
 /// The syntax tree of a standing query, names resolved: [`read`], [`check_nesting`], [`resolve`].
 pub fn read_query(text: &str, namespaces: &Namespaces) -> Result<Expr, Refusal> {
     let expr = read(text)?;

@@ -9,6 +9,7 @@
 use super::lexer::{Lexer, Token};
 use super::refusal::{Bracket, Expected, Reason, Refusal};
 use crate::language::comparison::Comparison;
+use crate::language::query::CAST;
 use crate::language::query::{DEPTH_MAX, NODES_MAX, PREDICATES_MAX, TEXT_BYTES_MAX};
 use crate::language::tree::{
     Expr, NameTest, NodeTest, NodeType, Offset, Operator, Predicate, Step,
@@ -20,13 +21,19 @@ use crate::language::xpath::{Axis, functions};
 /// It has at most [`TEXT_BYTES_MAX`] bytes and [`NODES_MAX`] syntax nodes: steps (`//` stands for one), predicates,
 /// literals, numbers, variables, calls, binary operators and minuses.
 pub fn read(text: &str) -> Result<Expr, Refusal> {
+    read_text(text, false)
+}
+
+/// The same of a text that may be canonical: then `double(path)` may be compared with a number, and syntax nodes and
+/// predicates are not counted.
+pub(super) fn read_text(text: &str, is_canonical: bool) -> Result<Expr, Refusal> {
     if text.len() > TEXT_BYTES_MAX {
         let reason = Reason::TooLong { given: text.len(), maximum: TEXT_BYTES_MAX };
         return Err(Refusal::new(reason, 0));
     }
     let mut lexer = Lexer::new(text);
     let (token, offset) = lexer.next();
-    Parser { text, lexer, token, offset, brackets: Vec::new(), nodes: 0 }.query()
+    Parser { text, lexer, token, offset, brackets: Vec::new(), nodes: 0, is_canonical }.query()
 }
 
 /// White space between tokens.
@@ -45,6 +52,7 @@ struct Parser<'q> {
     offset: usize,
     brackets: Vec<Bracket>,
     nodes: usize,
+    is_canonical: bool,
 }
 
 impl<'q> Parser<'q> {
@@ -78,7 +86,7 @@ impl<'q> Parser<'q> {
     /// Counts the syntax node that begins here.
     fn count(&mut self) -> Parsed<()> {
         self.nodes += 1;
-        if self.nodes > NODES_MAX {
+        if self.nodes > NODES_MAX && !self.is_canonical {
             return Err(Refusal::new(Reason::TooLarge { maximum: NODES_MAX }, self.offset));
         }
         Ok(())
@@ -220,6 +228,7 @@ impl<'q> Parser<'q> {
             Token::Number(written) => {
                 Expr::Number { value: written.parse().unwrap_or(f64::NAN), offset }
             }
+            Token::Function(name) if self.is_canonical && name == CAST => return self.cast(offset),
             Token::Function(name) => return self.function_call(name),
             _ => return Err(self.unexpected(Expected::Expression)),
         };
@@ -244,6 +253,27 @@ impl<'q> Parser<'q> {
         }
         check_function(name, arguments.len()).map_err(|reason| Refusal::new(reason, offset))?;
         Ok(Expr::Call { name: name.to_owned(), arguments, offset: offset as Offset })
+    }
+
+    /// `double(path) = 3`, which only canonical text has.
+    fn cast(&mut self, offset: Offset) -> Parsed<Expr> {
+        self.advance();
+        self.open(Bracket::Round, self.offset)?;
+        self.advance();
+        let nodes = self.unary()?;
+        self.close(&Token::CloseRound, Expected::OperatorOrClosing)?;
+        let Token::Operator(Operator::Compare(operator)) = self.token else {
+            return Err(self.unexpected(Expected::Expression));
+        };
+        let operator_offset = self.offset as Offset;
+        self.advance();
+        let operands = vec![nodes, self.unary()?];
+        Ok(Expr::Binary {
+            operators: vec![Operator::Cast(operator)],
+            operands,
+            offset,
+            operator_offset,
+        })
     }
 
     // Location paths.
@@ -375,7 +405,7 @@ impl<'q> Parser<'q> {
         while self.token == Token::OpenSquare {
             let offset = self.offset;
             self.count()?;
-            if predicates.len() == PREDICATES_MAX {
+            if predicates.len() == PREDICATES_MAX && !self.is_canonical {
                 let reason = Reason::TooManyPredicates { maximum: PREDICATES_MAX };
                 return Err(Refusal::new(reason, offset));
             }
