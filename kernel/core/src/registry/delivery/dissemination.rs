@@ -159,11 +159,11 @@ impl Dissemination {
     pub fn rebuild(&self) {
         let _merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rebuilt = Rebuilt::default();
-        while !rebuilt.catch_up(&self.state(), TAKEN_OVER) {}
+        while !rebuilt.catch_up(&self.state(), SUBSCRIBED) {}
         if let Ok(merged) = rebuilt.state.gates.merge().run() {
             rebuilt.state.gates = merged.finish(&rebuilt.state.gates);
         }
-        while !rebuilt.catch_up(&self.state(), TAKEN_OVER) {}
+        while !rebuilt.catch_up(&self.state(), SUBSCRIBED) {}
         let renumbering = write(&self.renumbering);
         let mut state = write(&self.state);
         rebuilt.catch_up(&state, usize::MAX);
@@ -184,9 +184,32 @@ struct Rebuilt {
 }
 
 impl Rebuilt {
-    /// Takes over at most so many of the subscriptions that are not there, and takes out those that have left; whether
-    /// that was all.
+    /// Takes over at most so many of the subscriptions that are not there; whether that was all, and those that have
+    /// left are taken out.
     fn catch_up(&mut self, old: &State, most: usize) -> bool {
+        let until = old.ways.len().min(self.is_there.len().saturating_add(most));
+        for number in self.is_there.len()..until {
+            let is_live = !matches!(old.ways[number], Way::Gone);
+            if is_live {
+                old.catalogue.with(number as u32, |entry| {
+                    if self.state.number(entry.id).is_some() {
+                        // That of somebody who has left meanwhile.
+                        self.take_out(old);
+                    }
+                    self.take_over(old, entry);
+                });
+            }
+            self.is_there.push(is_live);
+        }
+        let is_all = until == old.ways.len();
+        if is_all {
+            self.take_out(old);
+        }
+        is_all
+    }
+
+    /// Takes out the subscriptions that have left since they were taken over.
+    fn take_out(&mut self, old: &State) {
         for (number, is_there) in self.is_there.iter_mut().enumerate() {
             if *is_there && matches!(old.ways[number], Way::Gone) {
                 *is_there = false;
@@ -196,15 +219,6 @@ impl Rebuilt {
                 debug_assert!(left.is_ok(), "it was taken over");
             }
         }
-        let until = old.ways.len().min(self.is_there.len().saturating_add(most));
-        for number in self.is_there.len()..until {
-            let is_live = !matches!(old.ways[number], Way::Gone);
-            self.is_there.push(is_live);
-            if is_live {
-                old.catalogue.with(number as u32, |entry| self.take_over(old, entry));
-            }
-        }
-        until == old.ways.len()
     }
 
     fn take_over(&mut self, old: &State, entry: Entry<'_>) {
@@ -434,6 +448,9 @@ impl Way {
         }
     }
 }
+
+/// Subscriptions that are subscribed again under one lock.
+const SUBSCRIBED: usize = 64;
 
 /// Unused paths or numbers that are always let be.
 const WORN_MIN: usize = 1 << 14;
