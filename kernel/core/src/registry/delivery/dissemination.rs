@@ -18,7 +18,7 @@ use super::gates::Gates;
 use super::query::{Refused, Scope, SubscriptionQuery, shared_plan_of_path};
 use crate::engine::plans::shared::{Counts, PlanSpec, SharedPlans, Sharing, SubscriptionNumber};
 use crate::language::choice::{Language, begins_as_xquery};
-use crate::language::compile::{CompiledQuery, compile_gate, compile_query, expression_text};
+use crate::language::compile::{CompiledQuery, Evaluated, compile_gate, compile_query};
 use crate::language::gates::condition_of;
 use crate::language::query::ast::Step;
 use crate::language::query::compile;
@@ -299,7 +299,7 @@ impl State {
             if deliver != Deliver::Fragment
                 && let Ok(steps) = compile(text, &scope.resolver)
             {
-                self.add_gate(&[&steps], None)?;
+                self.add_gate(&[&steps], None);
                 self.add(subscription, scope, Way::Filter(deliver));
                 return Ok(());
             }
@@ -330,7 +330,7 @@ impl State {
             return Err(NotTaken::Refused);
         }
         let condition = condition_of(&program, is_condition);
-        self.add_compiled_gate(&compile_gate(&condition, is_condition))?;
+        self.add_compiled_gate(&compile_gate(&condition, is_condition));
         self.add(subscription, scope, Way::Program(program, deliver));
         Ok(())
     }
@@ -343,15 +343,10 @@ impl State {
     ) -> Result<(), NotTaken> {
         let compiled = compile_query(tree).map_err(|_| NotTaken::Refused)?;
         let way = match subscription.deliver {
-            Deliver::Fragment => {
-                let mut text = String::new();
-                expression_text(tree, &mut text);
-                let expression = Expression::parse(&text).map_err(|_| NotTaken::Refused)?;
-                Way::Selection(Arc::new(expression))
-            }
+            Deliver::Fragment => Way::Selection(Arc::new(Expression::of(tree))),
             deliver => Way::Filter(deliver),
         };
-        self.add_compiled_gate(&compiled)?;
+        self.add_compiled_gate(&compiled);
         self.add(subscription, scope, way);
         Ok(())
     }
@@ -422,20 +417,16 @@ impl State {
         self.catalogue.push(Entry { id, text, language, namespaces, subscriber, deliver })
     }
 
-    fn add_compiled_gate(&mut self, compiled: &CompiledQuery<'_>) -> Result<(), NotTaken> {
+    fn add_compiled_gate(&mut self, compiled: &CompiledQuery<'_>) {
         let paths: Vec<&[Step<'_>]> =
             compiled.alternatives.iter().map(|path| path.steps.as_slice()).collect();
-        self.add_gate(&paths, compiled.expression.as_deref())
+        self.add_gate(&paths, compiled.expression.as_ref());
     }
 
     /// Adds the gate of the subscription that is added next.
-    fn add_gate(
-        &mut self,
-        alternatives: &[&[Step<'_>]],
-        expression: Option<&str>,
-    ) -> Result<(), NotTaken> {
+    fn add_gate(&mut self, alternatives: &[&[Step<'_>]], expression: Option<&Evaluated>) {
         let number = self.ways.len() as SubscriptionNumber;
-        self.gates.add(number, alternatives, expression).map_err(|_| NotTaken::Refused)
+        self.gates.add(number, alternatives, expression);
     }
 }
 
