@@ -34,11 +34,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from oracles.paths import is_found, of_papers
+from pathcast.boundary import native
 from pathcast.message import MessageTree
-from pathcast.overlay.disjuncts import AND
-from pathcast.query import NormalQuery, canonical_text, compile_subscription, normalise
-from pathcast.query.normal import ANY_MESSAGE, NO_MESSAGE
-from pathcast.query.widening import linear_paths
+from pathcast.query import compile_subscription
 from pathcast_papers.filtering.execution import Execution, StackEntry, exists_path_match
 from pathcast_papers.filtering.nfa import CombinedNFA, State
 from pathcast_papers.filtering.predicate import ElementTests
@@ -49,10 +47,10 @@ from pathcast_papers.filtering.query_plan import QueryPlan
 class Select:
     """A linear path: an accepting state, and the selection below it for its predicates."""
 
-    path: NormalQuery
+    path: native.NormalPath
 
     def __str__(self) -> str:
-        return canonical_text(self.path)
+        return self.path.text
 
 
 @dataclass(frozen=True)
@@ -62,18 +60,18 @@ class And:
     inputs: tuple[Select, ...]
 
     def __str__(self) -> str:
-        return AND.join(map(str, self.inputs))
+        return " and ".join(map(str, self.inputs))
 
 
 @dataclass(frozen=True)
 class Join:
     """Holds if its inputs hold in the same elements: if the path with its nested paths holds."""
 
-    path: NormalQuery
+    path: native.NormalPath
     inputs: tuple[Select, ...]
 
     def __str__(self) -> str:
-        return f"join {canonical_text(self.path)}"
+        return f"join {self.path.text}"
 
 
 @dataclass(frozen=True)
@@ -129,9 +127,8 @@ class Network:
         found: dict[Operator, frozenset[str]] = {}
         for name, profile in profiles.items():
             compiled = compile_subscription(profile, None, deliver)
-            for text in compiled.alternatives:
-                path = normalise(text)
-                if path.steps == NO_MESSAGE:
+            for path in compiled.paths:
+                if path.text == "/*[position()=2]":
                     continue
                 matching = _matching(path)
                 is_returned = compiled.program is not None
@@ -158,7 +155,7 @@ class Network:
                 paths.setdefault(target, set(inputs_of(operator))).intersection_update(
                     inputs_of(operator)
                 )
-        anything = Select(NormalQuery(ANY_MESSAGE))
+        anything = Select(native.NormalPath("/*"))
         return collect(
             Network({_all_of(found or {anything}): frozenset({target})})
             for target, found in paths.items()
@@ -218,8 +215,8 @@ def inputs_of(operator: Operator) -> tuple[Select, ...]:
             return inputs
 
 
-def _matching(path: NormalQuery) -> Select | Join:
-    inputs = tuple(Select(each) for each in linear_paths(path))
+def _matching(path: native.NormalPath) -> Select | Join:
+    inputs = tuple(Select(each) for each in path.linear_paths())
     return Select(path) if inputs == (Select(path),) else Join(path, inputs)
 
 

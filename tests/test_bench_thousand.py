@@ -21,13 +21,14 @@ if missing_reason("kernel") is not None:
 
 from pathcast.engine import QueryIndex
 from pathcast.model import Query
-from pathcast.overlay.disjuncts import Disjunct, disjuncts_of
+from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.overlay.generalisation import at_level
 from pathcast.overlay.generalisation import table_bytes as entries_bytes
 from pathcast.overlay.host_choice import ByContent, HostChoice, Nearest
 from pathcast.overlay.interest import Policy
 from pathcast.overlay.table import Table
 from pathcast.partition import PepPlacement, candidate_patterns
+from pathcast.query import conjunction_of
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.overlay.capacity import (
     Costs,
@@ -201,7 +202,7 @@ def test_tables_within_a_budget_are_those_of_interests() -> None:
     for at in range(len(tree)):
         network.change(at, names_of(classes, own[at]), [])
     common = [
-        entries_bytes([common_entry(map(Disjunct.of, behind)).text])
+        entries_bytes([common_entry(map(conjunction_of, behind)).text])
         for at in range(len(tree))
         for other in tree.neighbours[at]
         if (behind := network.told_to(at, other))

@@ -17,13 +17,18 @@ import pyarrow as pa
 import pytest
 from lxml import etree
 
-from pathcast.engine import RoutingTable
+from oracles import ENGINES
+from oracles.engines import EngineName, made_by
+from pathcast.customize.step_gates import StepGates, gate_texts
+from pathcast.customize.steps import parse_steps
+from pathcast.engine import QueryIndex, RoutingTable
+from pathcast.engine.matcher import matcher_options
 from pathcast.errors import QuerySyntaxError
 from pathcast.kernel.dissemination import KernelDissemination
 from pathcast.limits import Limits
-from pathcast.model import RoutingEntry, Subscription
-from pathcast.overlay.disjuncts import Disjunct, Form, disjuncts_of
-from pathcast.query import compile_query, compile_subscription
+from pathcast.model import Query, RoutingEntry, Subscription
+from pathcast.overlay.disjuncts import Form, disjuncts_of
+from pathcast.query import compile_query, compile_subscription, conjunction_of
 
 pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
 
@@ -217,7 +222,7 @@ def test_what_covers_another_entry_holds_wherever_that_holds() -> None:
     draw = random.Random(1)
     pairs = ["".join(sorted(draw.sample(alone, 2))) for _ in range(60)]
     texts = [f"//a{condition}" for condition in dict.fromkeys((*alone, *pairs))]
-    entries = [Disjunct.of(text) for text in texts]
+    entries = [conjunction_of(text) for text in texts]
     values = (*VALUES, "3x", "+3x", "4", "4e0", "30")
     messages = [message_of((value, "", [])) for value in values]
     holding: list[set[int]] = [set() for _ in texts]
@@ -237,7 +242,7 @@ def test_what_covers_another_entry_holds_wherever_that_holds() -> None:
         ("[double(@x)=3]", "[@x='+3']"),
         ("[@x]", "[double(@x)<=3]"),
     ):
-        wide, narrow = Disjunct.of(f"//a{one}"), Disjunct.of(f"//a{other}")
+        wide, narrow = conjunction_of(f"//a{one}"), conjunction_of(f"//a{other}")
         assert wide.covers(narrow), (one, other)
         assert not narrow.covers(wide), (one, other)
 
@@ -249,3 +254,32 @@ def test_no_query_calls_a_function_of_that_name(text: str) -> None:
     assert refused.value.code == "XPST0017"
     with pytest.raises(QuerySyntaxError):
         compile_subscription(f"for $a in //a where {text} return $a")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_index_of_gates_reads_casts_with_other_paths_beside_them(engine: EngineName) -> None:
+    index = made_by(engine, QueryIndex)
+    gate = "//a[double(@x)=3][double(text())>1] and //b[double(.)!=2]"
+    index.register_gates([gate, "//a[@x='3']"])
+    messages = {
+        b"<r><a x='+3'>2<c/>0</a><b>2</b><b/></r>": {gate},
+        b"<r><a x='3'>1e1</a><b>x</b></r>": {gate, "//a[@x='3']"},
+        b"<r><a x='3'>1e0</a><b>x</b></r>": {"//a[@x='3']"},
+        b"<r><a x='3e'>5</a><b>x</b></r>": set(),
+        b"<r><a x='3.0'>5</a><b>+2</b></r>": set(),
+    }
+    found = index.matcher().match(list(messages))
+    assert [set(each.query_ids) for each in found] == list(messages.values())
+    with pytest.raises(QuerySyntaxError):
+        index.register_gates(["//a[double(@x)=3"])
+    assert index.register([Query("q", "//a[double(@x)=3]")]).rejected
+
+
+def test_gates_before_steps_keep_the_cast() -> None:
+    asked = Subscription("s", "ann", "for $l in //list where $l/@n = 3 return $l")
+    steps = parse_steps(["rename //ol list"])
+    gates = StepGates(matcher_options(Limits(), 1, 1 << 20))
+    gates.add(asked.id, steps, gate_texts(asked, steps))
+    values = ("3", "+3", "3e0", "4", "x", "")
+    found = gates.match(pa.array([f"<ol n='{value}'/>".encode() for value in values]))
+    assert [values[row] for row in found.rows(steps)] == ["3", "+3", "3e0"]

@@ -35,10 +35,10 @@ from oracles.engines import EngineName, made_by
 from pathcast.engine import QueryIndex, Snapshot
 from pathcast.limits import Limits
 from pathcast.model import Query
-from pathcast.query import canonical_form, normalise
+from pathcast.query import canonical_form
 from pathcast_papers import ReferenceIndex, Selection, parse
 from pathcast_papers.filtering.oracle import holds
-from pathcast_papers.language import compile_query
+from pathcast_papers.language import compile_query, normalise
 
 NIGHTLY_EXAMPLES = int(os.environ.get("PATHCAST_NIGHTLY", "20000"))
 

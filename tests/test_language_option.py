@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from customised_cases import agree, by_broker, by_saxon
 from every_engine import engines
 from generators import QueryShape, random_expression, random_message, random_query
+from oracles import saxon_missing_reason
 from oracles.engines import EngineName, made_by
 from pathcast import Broker, PathcastError, Query, QueryIndex, Subscription, SubscriptionSnapshot
 from pathcast.errors import QuerySyntaxError, UnsupportedQueryError
@@ -276,3 +279,24 @@ def test_both_languages_agree_on_equality_of_strings(deliver: DeliverMode) -> No
     ]
     assert answers[0] == answers[1]
     assert len(answers[0]) > 100
+
+
+@pytest.mark.skipif(saxon_missing_reason() is not None, reason=str(saxon_missing_reason()))
+def test_a_bare_path_in_xquery_gives_what_saxon_gives() -> None:
+    generator = random.Random("saxon")
+    shape = QueryShape(predicate_odds=60, steps_max=3)
+    texts = [random_query(generator, shape=shape) for _ in range(3 * EXAMPLES)]
+    texts = [text for text in texts if _is_taken(text, "fragment", "xquery")]
+    broker = Broker(language="xquery")
+    assert not broker.subscribe(
+        Subscription(str(at), "d", text) for at, text in enumerate(texts)
+    ).rejected
+    counted: Counter[str] = Counter()
+    for message, ours in zip(MESSAGES[:8], by_broker(broker, MESSAGES[:8]), strict=True):
+        for at, text in enumerate(texts):
+            saxons = by_saxon(text, message, {})
+            difference = agree(ours.get(str(at)), None if saxons == () else saxons)
+            assert difference is not None, (text, message, saxons, ours.get(str(at)))
+            counted[difference or ("delivered" if saxons else "not delivered")] += 1
+    assert counted["delivered"] > EXAMPLES
+    assert counted["delivered"] + counted["not delivered"] > 0.8 * counted.total(), counted

@@ -11,7 +11,7 @@ from every_engine import engines
 from generators import FamilyShape, random_family, random_message, random_valued_message
 from oracles.engines import made_by
 from overlay_reference import Network, collect
-from pathcast.overlay.disjuncts import Disjunct, disjuncts_of
+from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.overlay.generalisation import (
     LEVELS,
     Generalisation,
@@ -23,6 +23,7 @@ from pathcast.overlay.generalisation import (
 )
 from pathcast.overlay.interest import LOCAL, Interests, Policy
 from pathcast.overlay.table import Table
+from pathcast.query import conjunction_of
 from pathcast_lab.bench.overlay.common_paths import common_entry
 from pathcast_lab.sim.from_scratch import from_scratch
 
@@ -37,11 +38,11 @@ def test_a_level_covers_and_is_canonical() -> None:
     changed = dict.fromkeys(LEVELS, 0)
     for seed in range(4):
         for entry in _entries(seed):
-            special = Disjunct.of(entry)
+            special = conjunction_of(entry)
             for level in LEVELS:
                 general = at_level(entry, level)
-                assert Disjunct.of(general).text == general
-                assert Disjunct.of(general).covers(special), (level, entry, general)
+                assert conjunction_of(general).text == general
+                assert conjunction_of(general).covers(special), (level, entry, general)
                 changed[level] += general != entry
     assert [level for level, count in changed.items() if not count] == ["linear"]
 
@@ -67,8 +68,8 @@ def test_whoever_wanted_a_message_still_gets_it(engine: str) -> None:
 
 def test_the_common_paths_of_all_disjuncts_are_the_paper_s_method() -> None:
     entries = ["/a/b and /c", "/a/b and /d", "/a/b and /c and /e"]
-    assert common_entry(map(Disjunct.of, entries)).text == "/a/b"
-    assert common_entry(map(Disjunct.of, ["/a", "/b"])).text == "/*"
+    assert common_entry(map(conjunction_of, entries)).text == "/a/b"
+    assert common_entry(map(conjunction_of, ["/a", "/b"])).text == "/*"
     # Figure 6, (c) to (d), as the operator network does it.
     profiles = [
         f"/nitf[head/pubdata[@edition.area='SF']]//{each}"
@@ -76,7 +77,7 @@ def test_the_common_paths_of_all_disjuncts_are_the_paper_s_method() -> None:
     ]
     (line,) = collect(Network.of({"q": each}).map() for each in profiles).common().describe()
     entries = [entry for profile in profiles for entry in disjuncts_of(profile)]
-    assert line == f"{common_entry(map(Disjunct.of, entries)).text} -> q"
+    assert line == f"{common_entry(map(conjunction_of, entries)).text} -> q"
     assert line == "/nitf/head/pubdata[@edition.area='SF'] -> q"
 
 
@@ -125,6 +126,6 @@ def test_levels_are_a_policy_and_new_shapes_stay_as_they_are() -> None:
 def test_levels_cover_on_many_populations() -> None:
     for seed in range(100, 400):
         for entry in _entries(seed):
-            special = Disjunct.of(entry)
+            special = conjunction_of(entry)
             for level in LEVELS:
-                assert Disjunct.of(at_level(entry, level)).covers(special), (level, entry)
+                assert conjunction_of(at_level(entry, level)).covers(special), (level, entry)

@@ -16,13 +16,11 @@ from hypothesis.stateful import (
 )
 
 from pathcast.errors import QuerySyntaxError, UnknownQueryError
-from pathcast.overlay.disjuncts import Disjunct
 from pathcast.overlay.interest import EXACT, LOCAL, Delta, Interests, Policy
-from pathcast.query import canonical_text
-from pathcast.query.widening import existing
+from pathcast.query import conjunction_of
 from pathcast_lab.sim.from_scratch import from_scratch
 
-_read = functools.cache(Disjunct.of)
+_read = functools.cache(conjunction_of)
 
 NEIGHBOURS = ["a", "b", "c", "d"]
 
@@ -30,8 +28,8 @@ NEIGHBOURS = ["a", "b", "c", "d"]
 @functools.cache
 def _existing(entry: str) -> str:
     """Existence in place of every comparison."""
-    paths = [canonical_text(existing(path)) for path in Disjunct.of(entry).paths]
-    return Disjunct.of(" and ".join(sorted(set(paths)))).text
+    paths = [path.existing().text for path in conjunction_of(entry).paths]
+    return conjunction_of(" and ".join(sorted(set(paths)))).text
 
 
 ENTRIES = [

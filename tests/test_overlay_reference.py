@@ -11,8 +11,8 @@ from oracles.paths import is_found
 from overlay_reference import And, Join, Network, Transform, collect
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
-from pathcast.overlay.disjuncts import Disjunct, disjuncts_of
-from pathcast.query import compile_query
+from pathcast.overlay.disjuncts import disjuncts_of
+from pathcast.query import compile_query, conjunction_of
 from pathcast_papers import parse
 
 Q1 = "/nitf[head/pubdata[@edition.area='SF']][.//tobject.subject[@tobject.subject.type='Stock']]"
@@ -131,7 +131,7 @@ def test_no_broker_is_missed_that_holds_a_profile() -> None:
                 target
                 for operator, targets in table.targets.items()
                 for target in targets
-                if all(is_found(p, tree) for p in Disjunct.of(str(operator)).paths)
+                if all(is_found(p, tree) for p in conjunction_of(str(operator)).paths)
             }
             assert table.route(tree).targets == by_entries
             assert loose.route(tree).targets >= by_entries

@@ -34,7 +34,6 @@ from pathcast.partition.population_routes import routes_of_population
 from pathcast.partition.routes import Routes, bits_of, fitted, route_bytes
 from pathcast.partition.routing import FILE, RoutingIndex, routes_of, words_for
 from pathcast.query import normalise
-from pathcast.query.containment import covers
 
 BUDGETS = (1, 600, 2_000, 6_000, 1 << 30)
 
@@ -166,7 +165,7 @@ def test_routes_fit_their_budget_and_cover_what_they_stand_for() -> None:
         for exact in routes:
             for target in bits_of(exact.targets):
                 assert any(
-                    each.targets >> target & 1 and covers(each.path, exact.path) for each in found
+                    each.targets >> target & 1 and each.path.covers(exact.path) for each in found
                 ), (seed, str(exact))
     assert fits > 5
 
@@ -271,7 +270,7 @@ def test_routes_of_columns_reach_every_partition_of_a_satisfied_query(engine: En
         for exact in routes_of(rows, of):
             for target in bits_of(exact.targets):
                 assert any(
-                    each.targets >> target & 1 and covers(each.path, exact.path) for each in routes
+                    each.targets >> target & 1 and each.path.covers(exact.path) for each in routes
                 ), (seed, str(exact))
                 checked += 1
         index = made_by(

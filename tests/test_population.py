@@ -16,21 +16,21 @@ from generators.strategies import queries
 from oracles.engines import EngineName, made_by
 from oracles.paths import is_found
 from pathcast import Broker, Query, QueryIndex, Subscription
+from pathcast.boundary import native
 from pathcast.limits import Limits
 from pathcast.message import parse_message
 from pathcast.query import (
     OPERATORS,
     Comparison,
-    NormalQuery,
     Operator,
     Place,
     Population,
     compile_query,
     normalise,
+    path_to,
     population_of,
 )
 from pathcast.query.canonical import literal_text, number_text
-from pathcast.query.places import predicates_of
 
 
 def rows(population: Population) -> dict[str, tuple[int, list[tuple[Place, str, object]]]]:
@@ -105,12 +105,21 @@ def test_every_predicate_is_necessary(text: str) -> None:
         parse_message(random_message(random, ALPHABET_WITH_NAMESPACES), Limits()) for _ in range(8)
     ]
     satisfied = [tree for tree in trees if is_found(query, tree)]
-    for place, compare in predicates_of(query):
+    found = population_of([text], [[query]])
+    columns = (
+        found.predicates.column(name).to_pylist() for name in ("place", "operator", "constant")
+    )
+    for at, operator, constant in zip(*columns, strict=True):
+        place, compare = (
+            found.places[at],
+            Comparison(OPERATORS[operator], found.constants[constant]),
+        )
         one = predicate_query(place, compare)
         assert all(is_found(one, tree) for tree in satisfied), (text, str(place))
+        assert path_to(place, compare).covers(query)
 
 
-def predicate_query(place: Place, compare: Comparison) -> NormalQuery:
+def predicate_query(place: Place, compare: Comparison) -> native.NormalPath:
     """The query that asks for one predicate alone."""
     path, namespaces = Place(place.steps, place.end, place.attribute).to_query()
     if compare.operator.is_call:

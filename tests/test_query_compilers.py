@@ -16,8 +16,8 @@ import pytest
 from expression_cases import ALPHABETS
 from generators import random_expression, random_family, random_query
 from pathcast import query
+from pathcast.boundary import native
 from pathcast.errors import QuerySyntaxError
-from pathcast.kernel import canonical_form as shortcut
 from pathcast.query import compile_query
 from pathcast_papers import language
 
@@ -98,7 +98,7 @@ def test_generated_queries_are_compiled_as_they_are_read_at_length() -> None:
 def test_the_shortcut_gives_what_the_long_way_gives() -> None:
     taken = 0
     for text, namespaces in generated(2, 3_000):
-        canonical = shortcut(text, namespaces)
+        canonical = native.canonical_form(text, dict(namespaces))
         if canonical is not None:
             taken += 1
             compiled = compile_query(text, namespaces)

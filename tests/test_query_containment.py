@@ -15,36 +15,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generators import QueryShape, random_message, random_query
-from oracles.paths import is_found
+from oracles.paths import is_found, of_papers
+from pathcast.boundary import native
 from pathcast.limits import Limits
-from pathcast.query import (
-    AnyName,
-    Axis,
-    Comparison,
-    Name,
-    NestedCondition,
-    NormalQuery,
-    Operator,
-    Step,
-    canonical_text,
-    normalise,
-)
-from pathcast.query.containment import Pattern, can_match, covers, pattern_covers
-from pathcast.query.covering import Alternatives, coverings
+from pathcast.query import AnyName, Axis, Comparison, Name, Operator, normalise, steps_of
 from pathcast.query.implication import (
-    always_holds,
     always_holds_for_count,
     can_hold,
     can_hold_for_count,
     holds,
-    holds_for_number,
     implies,
 )
-from pathcast_papers import parse
+from pathcast.query.normal import Double
+from pathcast.query.syntax import BinaryOperator
+from pathcast.query.values import compare as compare_values
+from pathcast.query.values import double_of
+from pathcast_papers import language, parse
 
 
 def is_covered(general: str, special: str) -> bool:
-    return covers(normalise(general), normalise(special))
+    return normalise(general).covers(normalise(special))
 
 
 COVERED = [
@@ -130,24 +120,23 @@ def test_every_match_of_a_covered_query_is_one_of_the_covering(shape: QueryShape
     queries = {}
     for _ in range(110):
         query = normalise(random_query(generator, shape=shape))
-        queries[canonical_text(query)] = query
+        queries[query.text] = query
     matched = {
         text: {number for number, tree in enumerate(trees) if is_found(query, tree)}
         for text, query in queries.items()
     }
-    patterns = {text: Pattern(query) for text, query in queries.items()}
     covered = 0
-    for general, special in itertools.permutations(patterns, 2):
-        if pattern_covers(patterns[general], patterns[special]):
+    for general, special in itertools.permutations(queries, 2):
+        if queries[general].covers(queries[special]):
             covered += 1
             assert matched[special] <= matched[general], (general, special)
     # A test that found nothing to check proves nothing.
     assert covered > 100
-    for text, pattern in patterns.items():
-        assert pattern.can_match or not matched[text], text
+    for text, query in queries.items():
+        assert query.can_match or not matched[text], text
 
 
-def linear(random_: random.Random, length: int) -> NormalQuery:
+def linear(random_: random.Random, length: int) -> native.NormalPath:
     """A path of names and wildcards, brought to canonical form."""
     text = "".join(
         random_.choice(("/", "//")) + random_.choice(("a", "b", "*", "*"))
@@ -163,30 +152,29 @@ def chain(labels: tuple[str, ...]) -> bytes:
     ).encode()
 
 
-def canonical_models(special: NormalQuery, gap_max: int) -> list[tuple[str, ...]]:
+def canonical_models(special: native.NormalPath, gap_max: int) -> list[tuple[str, ...]]:
     """The chains that decide: every `//` of every length up to a bound, wildcards fresh names."""
-    gaps = [
-        range(gap_max + 1) if step.axis is Axis.DESCENDANT else range(1) for step in special.steps
-    ]
+    steps = steps_of(special)
+    gaps = [range(gap_max + 1) if axis is Axis.DESCENDANT else range(1) for axis, _ in steps]
     found = []
     for lengths in itertools.product(*gaps):
         labels: list[str] = []
-        for step, length in zip(special.steps, lengths, strict=True):
+        for (_, test), length in zip(steps, lengths, strict=True):
             labels += ["z"] * length
-            labels.append(step.test.local if isinstance(step.test, Name) else "z")
+            labels.append(test.local if isinstance(test, Name) else "z")
         found.append(tuple(labels))
     return found
 
 
-def matches_chain(query: NormalQuery, labels: tuple[str, ...]) -> bool:
+def matches_chain(query: native.NormalPath, labels: tuple[str, ...]) -> bool:
     """Brute force: all depths at which the path may stand after each step."""
     at = {0}
-    for step in query.steps:
+    for axis, test in steps_of(query):
         reached = set()
         for depth in at:
             ends = range(depth + 1, len(labels) + 1)
-            for end in ends if step.axis is Axis.DESCENDANT else ends[:1]:
-                if isinstance(step.test, AnyName) or step.test == Name("", labels[end - 1]):
+            for end in ends if axis is Axis.DESCENDANT else ends[:1]:
+                if isinstance(test, AnyName) or test == Name("", labels[end - 1]):
                     reached.add(end)
         at = reached
     return bool(at)
@@ -199,12 +187,12 @@ def test_linear_containment_is_complete() -> None:
     for _ in range(4000):
         general, special = linear(generator, 4), linear(generator, 4)
         # A gap longer than the wildcards of `general` in a row says no more than that.
-        models = canonical_models(special, len(general.steps) + 1)
+        models = canonical_models(special, len(steps_of(general)) + 1)
         expected = all(matches_chain(general, model) for model in models)
         verdicts[expected] += 1
-        assert covers(general, special) == expected, (
-            canonical_text(general),
-            canonical_text(special),
+        assert general.covers(special) == expected, (
+            general.text,
+            special.text,
         )
     assert min(verdicts.values()) > 300
 
@@ -217,7 +205,7 @@ def test_linear_containment_on_all_small_documents() -> None:
     ]
     for _ in range(60):
         general, special = linear(generator, 3), linear(generator, 3)
-        if covers(general, special):
+        if general.covers(special):
             for labels in chains:
                 assert not matches_chain(special, labels) or matches_chain(general, labels)
 
@@ -230,7 +218,27 @@ def test_brute_force_agrees_with_the_oracle() -> None:
         assert matches_chain(query, labels) == is_found(query, parse(chain(labels), Limits()))
 
 
-VALUES = ["", " ", "1", "2", "3", " 2 ", "2.0", "2.5", "-1", ".5", "u", "uv", "1u", "10", "é", "-"]
+VALUES = [
+    "",
+    " ",
+    "1",
+    "2",
+    "3",
+    " 2 ",
+    "2.0",
+    "2.5",
+    "-1",
+    ".5",
+    "u",
+    "uv",
+    "1u",
+    "10",
+    "é",
+    "-",
+    "+2",
+    "1e1",
+    "INF",
+]
 TEXTS = ["", "u", "uv", "1", "2", " ", "-", "1u", "2.5"]
 
 
@@ -242,8 +250,10 @@ def comparisons() -> st.SearchStrategy[Comparison]:
     texts = st.sampled_from(
         [Operator.EQ, Operator.NE, Operator.STARTS_WITH, Operator.CONTAINS, Operator.LT]
     )
-    return st.builds(Comparison, orders, numbers) | st.builds(
-        Comparison, texts, st.sampled_from(TEXTS)
+    return (
+        st.builds(Comparison, orders, numbers)
+        | st.builds(Comparison, orders, st.builds(Double, numbers))
+        | st.builds(Comparison, texts, st.sampled_from(TEXTS))
     )
 
 
@@ -258,30 +268,41 @@ def test_what_is_implied_holds(known: list[Comparison], wanted: Comparison) -> N
     assert implies(known, replace(wanted)) or wanted not in known
 
 
+def counts() -> st.SearchStrategy[Comparison]:
+    orders = [Operator.EQ, Operator.NE, Operator.LT, Operator.LE, Operator.GT, Operator.GE]
+    numbers = [-2.0, 0.0, 0.5, 1.0, 2.0, 2.5, 3.0, 4.0]
+    return st.builds(Comparison, st.sampled_from(orders), st.sampled_from(numbers))
+
+
 @settings(max_examples=500, deadline=None)
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(
-                [Operator.EQ, Operator.NE, Operator.LT, Operator.LE, Operator.GT, Operator.GE]
-            ),
-            st.sampled_from([-2.0, 0.0, 0.5, 1.0, 2.0, 2.5, 3.0, 4.0]),
-        ),
-        max_size=4,
-    ),
-    st.integers(0, 1),
-)
-def test_counts_are_decided_exactly(known: list[tuple[Operator, float]], least: int) -> None:
+@given(st.lists(counts(), max_size=4), st.integers(0, 1))
+def test_counts_are_decided_exactly(known: list[Comparison], least: int) -> None:
     passing = [
         number
         for number in range(least, 20)
-        if all(holds_for_number(float(number), operator, at) for operator, at in known)
+        if all(holds(str(number), compare) for compare in known)
     ]
     assert can_hold_for_count(known, least=least) == bool(passing)
     if known:
-        operator, at = known[0]
-        always = all(holds_for_number(float(n), operator, at) for n in range(least, 20))
-        assert always_holds_for_count(operator, at, least=least) == always
+        always = all(holds(str(number), known[0]) for number in range(least, 20))
+        assert always_holds_for_count(known[0], least=least) == always
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.sampled_from(VALUES), comparisons())
+def test_values_compare_as_in_the_recommendation(value: str, compare: Comparison) -> None:
+    """By the evaluator's comparison of values, and Python's of strings."""
+    match compare:
+        case Comparison(Operator.STARTS_WITH, str(part)):
+            assert holds(value, compare) == value.startswith(part)
+        case Comparison(Operator.CONTAINS, str(part)):
+            assert holds(value, compare) == (part in value)
+        case Comparison(operator, Double(number)):
+            expected = compare_values(BinaryOperator(operator.value), double_of(value), number)
+            assert holds(value, compare) == expected
+        case Comparison(operator, (float() | str()) as constant):
+            expected = compare_values(BinaryOperator(operator.value), value, constant)
+            assert holds(value, compare) == expected
 
 
 def test_conditions_that_exclude_each_other() -> None:
@@ -298,16 +319,16 @@ def test_conditions_that_exclude_each_other() -> None:
         "/a[. < 'b']",
         "/a[1.5]",
     ):
-        assert not can_match(normalise(text)), text
+        assert not normalise(text).can_match, text
     for text in ("/a[b='1' and b='2']", "/a[@*='1'][@*='2']", "/a[text()='1'][text()='2']"):
-        assert can_match(normalise(text)), text
+        assert normalise(text).can_match, text
 
 
 def test_long_queries_are_compared_without_a_deep_stack() -> None:
-    long = NormalQuery(tuple(Step(Axis.CHILD, Name("", "a")) for _ in range(4000)))
-    assert covers(long, long)
-    assert covers(normalise("//a/*/a"), long)
-    assert not covers(long, normalise("//a"))
+    long = native.NormalPath("/a" * 4000)
+    assert long.covers(long)
+    assert normalise("//a/*/a").covers(long)
+    assert not long.covers(normalise("//a"))
 
 
 def tree_query(random_: random.Random, names: str, separators: str, depth: int = 3) -> str:
@@ -325,21 +346,21 @@ def tree_query(random_: random.Random, names: str, separators: str, depth: int =
     return path(depth)
 
 
-def canonical_document(query: NormalQuery, gap: str) -> bytes:
+def canonical_document(query: language.NormalQuery, gap: str) -> bytes:
     """The document that has what a query asks for and nothing else; `//` is one level of `z`."""
 
-    def element(step: Step, after: tuple[Step, ...]) -> str:
-        name = step.test.local if isinstance(step.test, Name) else "z"
+    def element(step: language.Step, after: tuple[language.Step, ...]) -> str:
+        name = step.test.local if isinstance(step.test, language.Name) else "z"
         inside = [
             condition.steps
             for stage in step.stages
             for condition in stage.conditions
-            if isinstance(condition, NestedCondition)
+            if isinstance(condition, language.NestedCondition)
         ]
         inside += [after] if after else []
         content = "".join(element(steps[0], steps[1:]) for steps in inside)
         text = f"<{name}>{content}</{name}>"
-        return f"<{gap}>{text}</{gap}>" if step.axis is Axis.DESCENDANT else text
+        return f"<{gap}>{text}</{gap}>" if step.axis is language.Axis.DESCENDANT else text
 
     return element(query.steps[0], query.steps[1:]).encode()
 
@@ -354,58 +375,51 @@ def test_containment_of_trees_is_complete_without_wildcards_or_without_descendan
     for _ in range(1500):
         general = normalise(tree_query(generator, names, separators, 2))
         special = normalise(tree_query(generator, names, separators, 2))
-        document = parse(canonical_document(special, "z"), Limits())
+        document = parse(canonical_document(of_papers(special), "z"), Limits())
         assert is_found(special, document)
         expected = is_found(general, document)
         verdicts[expected] += 1
-        assert covers(general, special) == expected, (
-            canonical_text(general),
-            canonical_text(special),
+        assert general.covers(special) == expected, (
+            general.text,
+            special.text,
         )
     assert min(verdicts.values()) > 100
 
 
 def test_coverings_find_what_comparing_all_pairs_finds() -> None:
     generator = random.Random(37)
-    queries = {}
-    for _ in range(150):
-        query = normalise(random_query(generator))
-        queries[canonical_text(query)] = query
-    subjects = [Alternatives((query,)) for query in queries.values()]
-    found = coverings(subjects)
-    assert found.left_out == 0
-    for number, special in enumerate(subjects):
-        if not special.can_match:
+    queries = [
+        [normalise(random_query(generator)) for _ in range(generator.choice((1, 1, 2)))]
+        for _ in range(150)
+    ]
+    asked = [(paths, number % 7 != 0) for number, paths in enumerate(queries)]
+    found, _, left_out = native.coverings(asked)
+    covered_by = dict(found)
+    assert left_out == 0
+    for number, special in enumerate(queries):
+        if not any(path.can_match for path in special):
             continue
         others = [
             other
-            for other, general in enumerate(subjects)
-            if other != number and general.can_match and general.covers(special)
+            for other, (general, is_exact) in enumerate(asked)
+            if other != number
+            and is_exact
+            and any(path.can_match for path in general)
+            and all(any(mine.covers(theirs) for mine in general) for theirs in special)
         ]
-        by = found.covered_by.get(number)
-        assert (by in others) == bool(others), (list(queries)[number], others)
-    assert len(found.covered_by) > 30
-
-
-def test_alternatives_cover_alternatives() -> None:
-    def query(*texts: str, is_exact: bool = True) -> Alternatives:
-        return Alternatives(tuple(normalise(text) for text in texts), is_exact)
-
-    assert query("//a", "//b").covers(query("/x/a", "/b"))
-    assert not query("//a").covers(query("/x/a", "/b"))
-    assert query("//a").covers(query("/x/a", is_exact=False))
-    assert not query("//a", is_exact=False).covers(query("/x/a"))
+        assert (covered_by.get(number) in others) == bool(others), (special, others)
+    assert len(covered_by) > 30
 
 
 def test_the_bounds_of_coverings_are_kept_and_counted() -> None:
-    queries = [Alternatives((normalise(f"//a[@x > {at} and @y < {at}]"),)) for at in range(1, 40)]
-    bounded = coverings(queries, comparisons_max=100, candidates_max=10)
-    assert bounded.comparisons == 100
-    assert bounded.left_out >= 39 * 38 - 100
-    assert coverings(queries).left_out == 0
+    queries = [([normalise(f"//a[@x > {at} and @y < {at}]")], True) for at in range(1, 40)]
+    _, comparisons, left_out = native.coverings(queries, 100, 10)
+    assert comparisons == 100
+    assert left_out >= 39 * 38 - 100
+    assert native.coverings(queries)[2] == 0
 
 
 @given(comparisons())
 def test_what_always_holds_holds_of_every_value(compare: Comparison) -> None:
-    if always_holds(compare):
+    if implies((), compare):
         assert all(holds(value, compare) for value in VALUES)

@@ -36,7 +36,6 @@ from pathcast.model import QueryLanguage, QueryWarning
 from pathcast.partition import HashPlacement
 from pathcast.query import compile_query, query_warnings
 from pathcast.query.condition_issues import query_issues
-from pathcast.query.covering import Alternatives
 from pathcast.query.notation import Notation
 from pathcast.query.query_warnings import is_plain, warnings_of
 from pathcast.query.reader import read_query
@@ -211,8 +210,7 @@ def test_the_analysis_finds_nothing_in_what_is_taken_for_plain(
         if not is_plain(text):
             continue
         plain += 1
-        compiled = compile_query(text, NAMESPACES)
-        alternatives = Alternatives(compiled.alternatives, compiled.expression is None)
+        alternatives = compile_query(text, NAMESPACES).alternatives
         expr = read_query(text, NAMESPACES)
         issues = query_issues(expr, alternatives, Notation(NAMESPACES))
         assert [issue for issue in issues if issue.truth != "implied"] == [], text

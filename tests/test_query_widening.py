@@ -20,47 +20,33 @@ from generators import (
     random_valued_message,
 )
 from oracles.paths import is_found
+from pathcast.boundary import native
 from pathcast.limits import Limits
-from pathcast.query import NormalQuery, canonical_text, compile_query, normalise
-from pathcast.query.containment import covers
-from pathcast.query.widening import (
-    any_name,
-    anywhere,
-    begun,
-    conjuncts,
-    cut,
-    existing,
-    hull,
-    in_powers,
-    last_name,
-    leaf_of,
-    linear_paths,
-    structure,
-)
+from pathcast.query import compile_query, normalise
 from pathcast_papers import parse
 
 POPULATIONS = 24
 
 
-def widened(path: NormalQuery) -> Iterator[tuple[str, NormalQuery]]:
+def widened(path: native.NormalPath) -> Iterator[tuple[str, native.NormalPath]]:
     """Everything that is made of one path, by name."""
-    for part in conjuncts(path):
+    for part in path.conjuncts():
         yield "conjuncts", part
-    for part in linear_paths(path):
+    for part in path.linear_paths():
         yield "linear_paths", part
-        yield "in_powers", in_powers(part)
-    yield "structure", structure(path)
-    yield "existing", existing(path)
-    yield "last_name", last_name(path)
+        yield "in_powers", part.in_powers()
+    yield "structure", path.structure()
+    yield "existing", path.existing()
+    yield "last_name", path.last_name()
+    yield "any_parent", path.any_parent()
+    yield "without_parents", path.without_parents()
     for length in (1, 2, 5):
-        yield "begun", begun(path, length)
-    for at in range(len(path.steps)):
-        yield "cut", cut(path, at)
-        yield "any_name", any_name(path, at)
-        yield "anywhere", anywhere(path, at)
+        yield "begun", path.begun(length)
+    for at in range(len(path.steps())):
+        yield "cut", path.cut(at)
 
 
-def population(seed: int) -> list[NormalQuery]:
+def population(seed: int) -> list[native.NormalPath]:
     """Paths of one structure and of many."""
     chosen = random.Random(seed)
     shape = FamilyShape(has_alternatives=seed % 2 == 0)
@@ -79,9 +65,9 @@ def test_what_satisfies_a_path_satisfies_what_is_made_of_it(part: int) -> None:
         for path in population(seed):
             satisfying = [tree for tree in trees if is_found(path, tree)]
             for name, general in widened(path):
-                told = f"{name}: {canonical_text(path)} -> {canonical_text(general)}"
-                assert normalise(canonical_text(general)) == general, told
-                assert covers(general, path), told
+                told = f"{name}: {path.text} -> {general.text}"
+                assert normalise(general.text) == general, told
+                assert general.covers(path), told
                 assert all(is_found(general, tree) for tree in satisfying), told
                 seen[name] += len(satisfying)
     assert len(seen) == 10
@@ -100,15 +86,15 @@ def test_one_range_stands_for_all_comparisons_of_a_value() -> None:
             for _ in range(chosen.randrange(1, 5))
         }
         members = [normalise(text) for text in sorted(texts)]
-        general = hull(members)
+        general = native.NormalPath.hull(members)
         if general is None:
             continue
         made += 1
-        with_bounds += general != existing(members[0])
+        with_bounds += general != members[0].existing()
         trees = [parse(random_valued_message(chosen), Limits()) for _ in range(10)]
         for member in members:
-            told = f"{canonical_text(member)} -> {canonical_text(general)}"
-            assert covers(general, member), told
+            told = f"{member.text} -> {general.text}"
+            assert general.covers(member), told
             assert all(is_found(general, tree) for tree in trees if is_found(member, tree))
     assert made > 50
     assert with_bounds > 40
@@ -122,8 +108,8 @@ def test_a_number_lies_within_its_powers_of_two() -> None:
     for number in [*numbers, *(-number for number in numbers), 0.0]:
         for operator in ("=", "<", "<=", ">", ">="):
             path = normalise(f"//a[@x {operator} {number:.40f}]")
-            assert covers(in_powers(path), path), (number, operator)
-            assert in_powers(in_powers(path)) == in_powers(path)
+            assert path.in_powers().covers(path), (number, operator)
+            assert path.in_powers().in_powers() == path.in_powers()
 
 
 @pytest.mark.parametrize(
@@ -141,22 +127,40 @@ def test_a_number_lies_within_its_powers_of_two() -> None:
     ],
 )
 def test_ranges(texts: list[str], expected: str | None) -> None:
-    found = hull([normalise(text) for text in texts])
-    assert (None if found is None else canonical_text(found)) == expected
+    found = native.NormalPath.hull([normalise(text) for text in texts])
+    assert (None if found is None else found.text) == expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["//a[double(@x)=3]", "//a[double(@x)=5]"], "//a[double(@x)<=5][double(@x)>=3]"),
+        (["//a[double(.)>3]", "//a[double(.)>=1]"], "//a[double(.)>=1]"),
+        # What is a number is cast to that number, not the other way round.
+        (["//a[@x=3]", "//a[double(@x)=3]"], "//a[double(@x)=3]"),
+        (["//a[double(@x)=3]", "//a[@x<5]"], "//a[double(@x)<=5]"),
+        (["//a[double(@x)!=3]"], None),
+    ],
+)
+def test_ranges_of_casts(texts: list[str], expected: str | None) -> None:
+    members = [native.NormalPath(text) for text in texts]
+    found = native.NormalPath.hull(members)
+    assert (None if found is None else found.text) == expected
+    assert found is None or all(found.covers(member) for member in members)
 
 
 def test_what_is_compared_is_told_apart() -> None:
     """Ranges are only made of comparisons of one value."""
-    texts = ("//a[@x=1]", "//a[@y=1]", "//a[.=1]", "//a[text()=1]")
-    shapes = [leaf_of(normalise(text)) for text in texts]
+    texts = ("//a[@x=1]", "//a[@y=1]", "//a[.=1]", "//a[text()=1]", "//a[double(@x)=1]")
+    shapes = [native.NormalPath(text).leaf() for text in texts]
     assert None not in shapes
-    assert len({found[0] for found in shapes if found is not None}) == 4
-    assert leaf_of(normalise("//a[@x=1]")) != leaf_of(normalise("//a[@x=2]"))
-    assert leaf_of(normalise("//a[b][@x=1]")) is None
+    assert len({found[0] for found in shapes if found is not None}) == 5
+    assert normalise("//a[@x=1]").leaf() != normalise("//a[@x>1]").leaf()
+    assert normalise("//a[b][@x=1]").leaf() is None
 
 
 def test_a_position_that_counts_what_is_dropped_is_dropped() -> None:
-    assert canonical_text(existing(normalise("//a[@x = 1][2]"))) == "//a[@x]"
-    assert canonical_text(any_name(normalise("/a/b[2]"), 1)) == "/a/*"
+    assert normalise("//a[@x = 1][2]").existing().text == "//a[@x]"
+    assert normalise("/a/b[2]/c").any_parent().text == "/a/*/c"
     # It counts what is left as it was.
-    assert canonical_text(anywhere(normalise("/a/b[2]"), 1)) == "/a//b[position()=2]"
+    assert normalise("/a/b[2]").without_parents().text == "//a/b[position()=2]"

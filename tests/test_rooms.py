@@ -19,30 +19,27 @@ chunking query: names notation static syntax
 cli customize: delimited explained subscription_engines
 cli customize: subscription_files subscription_rows
 cli message: canonical
-cli query: covering names near_names query_warnings xquery
+cli query: names near_names query_warnings xquery
 cli spark: dead_letters files generations last_valid listing lookup
 cli spark: outputs placement_explained progress reasons session settings
 cli spark: sources storage subscription_places writing
 customize engine: lazy_warnings matcher messages results rows snapshot
 customize message: tags
-customize query: names normal widening xquery xquery.syntax
-engine query: atoms canonical names near_names notation query_warnings
-engine query: static syntax values
+customize query: names xquery xquery.syntax
+engine query: atoms canonical names near_names normal notation
+engine query: query_warnings static syntax values
 evaluation query: names static syntax values
-kernel query: canonical normal places population refusals xquery
-kernel query: xquery.paper xquery.syntax
+kernel query: canonical refusals xquery xquery.paper xquery.syntax
 lint customize: steps
 lint engine: rows
-lint query: atoms canonical condition_issues covering implication
-lint query: language_issues names near_names normal notation static
-lint query: syntax values xquery.language xquery.subscription
-lint query: xquery.syntax
+lint query: atoms canonical condition_issues implication language_issues
+lint query: names near_names normal notation static syntax values
+lint query: xquery.language xquery.subscription xquery.syntax
 overlay customize: before_steps restructuring selector steps
-overlay query: containment covering names normal syntax widening xquery
-overlay query: xquery.syntax
+overlay query: names syntax xquery xquery.syntax
 partition customize: before_steps steps
 partition engine: messages
-partition query: canonical conditions covering normal values widening
+partition query: normal values
 records query: names syntax
 spark customize: delimited explained identity subscription_columns
 spark customize: subscription_engines subscription_files

@@ -17,6 +17,7 @@ from pathcast.spark import assigning, sections
 from pathcast.spark.last_valid import subscriptions_of
 from pathcast.spark.outputs import read_output
 from pathcast.spark.pipeline import run
+from pathcast.spark.reasons import why
 from pathcast.spark.settings import PipelineSettings, load_settings
 from pathcast.spark.storage import Storage
 from pathcast.spark.workers import InProcess
@@ -102,6 +103,8 @@ def test_a_language_that_changes_is_another_subscription(tmp_path: Path) -> None
     put(tmp_path, [row._replace(language="xquery")], {"later.xml": MESSAGES["new.xml"]})
     summary = run(settings(tmp_path), workers=InProcess())
     assert {name for name, _ in delivered(tmp_path)} == {"later.xml"}
+    told = why(tmp_path / "out", "ann", "later.xml")
+    assert f"{TEXT} (xquery)" in told.to_text()
     assert summary.messages == 1
 
 

@@ -15,8 +15,7 @@ from expression_cases import ALTERNATIVES_MAX
 from oracles.paths import is_found
 from pathcast.errors import PathcastError, UnsupportedQueryError
 from pathcast.message import MessageTree, parse_message
-from pathcast.query import CompiledSubscription, canonical_text, compile_subscription
-from pathcast.query.normaliser import of_canonical
+from pathcast.query import CompiledSubscription, compile_subscription, conjunction_of
 from pathcast.query.xquery import is_xquery
 from pathcast_papers.language.xquery import parse as read
 from pathcast_papers.message_broker.xquery import evaluate, holds
@@ -154,7 +153,7 @@ def test_gates_are_paths_and_few(text: str) -> None:
     assert 1 <= len(paths) <= ALTERNATIVES_MAX
     assert list(paths) == sorted(set(paths))
     for path in paths:
-        assert canonical_text(of_canonical(path)) == path
+        assert conjunction_of(path).text == path
     assert len(reasons) == 2
 
 

@@ -2,6 +2,7 @@
 
 use crate::door::{limit, limits_of};
 use crate::enter::{enter, enter_long, enter_whole};
+use crate::index::IdTable as PyIds;
 use crate::matcher::{Bodies, Budgets, Column, PyRefusal, counters_of, refusals_of, to_pyarrow};
 use arrow_array::{Array, LargeBinaryArray, UInt32Array, make_array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
@@ -10,19 +11,21 @@ use arrow_pyarrow::FromPyArrow;
 use pathcast_core::engine::plans::run::ENTRIES_MAX;
 use pathcast_core::language::choice::Language;
 use pathcast_core::registry::batch::Messages;
+use pathcast_core::registry::catalogue::{Entry, IdTable};
 use pathcast_core::registry::delivery::batch::{Answer, Pool};
 use pathcast_core::registry::delivery::dissemination as core;
 use pathcast_core::registry::delivery::dissemination::{
-    Deliver, Explained, NotTaken, Subscription, SubscriptionIds,
+    Deliver, Explained, NotTaken, Subscription,
 };
 use pathcast_core::registry::delivery::query::Scope;
 use pathcast_core::registry::delivery::worker::{NO_FRAGMENT, Options, Verdict};
 use pathcast_core::registry::snapshot::NamespaceMap;
-use pyo3::exceptions::{PyIndexError, PyKeyError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Subscriptions taken under one lock, between two looks for signals.
 const CHUNK: usize = 1 << 13;
@@ -30,20 +33,21 @@ const CHUNK: usize = 1 << 13;
 /// Subscriptions that come and go, and the workers that serve messages to them.
 #[pyclass(frozen)]
 pub struct Dissemination {
-    subscriptions: core::Dissemination,
+    subscriptions: Arc<core::Dissemination>,
     pool: Pool,
     result_bytes_max: usize,
     result_ratio_max: u32,
     message_result_bytes_max: usize,
 }
 
-/// Id, subscriber, text, what is delivered, namespaces, language.
+/// Id, subscriber, text, what is delivered, namespaces, steps, language.
 type PySubscription<'py> = (
     Bound<'py, PyString>,
-    Bound<'py, PyAny>,
+    Bound<'py, PyString>,
     Bound<'py, PyString>,
     Bound<'py, PyString>,
     Option<Bound<'py, PyAny>>,
+    Bound<'py, PyAny>,
     Option<Bound<'py, PyString>>,
 );
 
@@ -55,9 +59,23 @@ type PyAnswer<'py> = (
     Vec<PyRefusal<'py>>,
     Vec<PyVerdict<'py>>,
     Bound<'py, PyDict>,
-    DeliveryIds,
+    PyIds,
     Vec<PySpent>,
 );
+
+/// Subscriber, text, what is delivered, namespaces, language.
+type PyEntry = (String, String, &'static str, NamespaceMap, Option<&'static str>);
+
+/// A subscription copied out of Python.
+struct Row {
+    id: String,
+    subscriber: String,
+    text: String,
+    language: Option<Language>,
+    deliver: Deliver,
+    /// Place of its namespaces.
+    scope: usize,
+}
 
 /// Message, steps, bytes of results, and whether the message itself is delivered.
 type PySpent = (usize, u64, usize, bool);
@@ -71,7 +89,7 @@ type PyFew<'py> = (
     Vec<(u32, Bound<'py, PyAny>, Option<Bound<'py, PyBytes>>)>,
     Vec<PyRefusal<'py>>,
     Vec<PyVerdict<'py>>,
-    DeliveryIds,
+    PyIds,
     Vec<PySpent>,
 );
 
@@ -102,7 +120,7 @@ impl Dissemination {
             puts_spans: spans,
         };
         let pool = Pool::new(options, threads);
-        let subscriptions = core::Dissemination::default();
+        let subscriptions = Arc::default();
         Ok(Dissemination {
             subscriptions,
             pool,
@@ -120,7 +138,7 @@ impl Dissemination {
         enter(py, || self.subscriptions.state().number(id).is_some())
     }
 
-    /// Takes (id, subscriber, text, deliver, namespaces or None, language or None) and gives back the rows that were not
+    /// Takes rows of `pathcast.model.Subscription`, whose steps are done elsewhere, and gives back those that were not
     /// taken, each with whether its id is taken; if not, its text is refused.
     fn subscribe(
         &self,
@@ -138,7 +156,7 @@ impl Dissemination {
             let mut rows = Vec::with_capacity(end - start);
             for row in start..end {
                 let row: PySubscription<'_> = subscriptions.get_item(row)?.extract()?;
-                let (id, _, text, deliver, own, language) = row;
+                let (id, subscriber, text, deliver, own, _, language) = row;
                 let scope = match own {
                     None => 0,
                     Some(own) => match scope_of.get(&(own.as_ptr() as usize)) {
@@ -154,9 +172,15 @@ impl Dissemination {
                 };
                 let deliver = deliver_of(deliver.to_str()?)?;
                 let language = language.as_ref().map(|name| name.to_str()).transpose()?;
-                let language = language_of(language)?;
-                let (id, text) = (id.to_str()?.to_owned(), text.to_str()?.to_owned());
-                rows.push((id, text, language, deliver, scope));
+                let owned = |text: &Bound<'_, PyString>| text.to_str().map(str::to_owned);
+                rows.push(Row {
+                    id: owned(&id)?,
+                    subscriber: owned(&subscriber)?,
+                    text: owned(&text)?,
+                    language: language_of(language)?,
+                    deliver,
+                    scope,
+                });
             }
             let scopes = &scopes;
             refused.extend(enter_whole(py, || self.take(start, &rows, scopes)));
@@ -176,9 +200,19 @@ impl Dissemination {
         left.map_err(PyKeyError::new_err)
     }
 
-    /// Whether so much is unused that building everything again pays.
-    fn is_worn(&self, py: Python<'_>) -> PyResult<bool> {
-        enter(py, || self.subscriptions.state().is_worn())
+    /// (subscriber, text, deliver, namespaces, language) of an id.
+    fn subscription(&self, py: Python<'_>, id: &str) -> PyResult<Option<PyEntry>> {
+        let copied = |entry: Entry<'_>, namespaces: &NamespaceMap| {
+            let Entry { text, language, subscriber, deliver, .. } = entry;
+            let language = language.map(Language::name);
+            (subscriber.to_owned(), text.to_owned(), name_of(deliver), namespaces.clone(), language)
+        };
+        enter(py, || self.subscriptions.state().find(id, copied))
+    }
+
+    /// Bytes held, shared plans and programs not counted.
+    fn memory(&self, py: Python<'_>) -> PyResult<usize> {
+        enter(py, || self.subscriptions.state().memory())
     }
 
     /// How a subscription is done: "way", and what it shares with how many.
@@ -251,7 +285,7 @@ impl Dissemination {
         let deliveries = deliveries.collect();
         let refusals = refusals_of(py, &answer.refusals)?;
         let spent = spent_of(&answer);
-        Ok((deliveries, refusals, self.verdicts(py, &answer)?, DeliveryIds(ids), spent))
+        Ok((deliveries, refusals, self.verdicts(py, &answer)?, PyIds(ids), spent))
     }
 
     /// Runs the shared plans over messages to groupSequence-listSequence, writes nothing, and counts:
@@ -282,17 +316,14 @@ impl Dissemination {
 
 impl Dissemination {
     /// Takes rows under one lock.
-    fn take(
-        &self,
-        start: usize,
-        rows: &[(String, String, Option<Language>, Deliver, usize)],
-        scopes: &[Scope],
-    ) -> Vec<(usize, bool)> {
+    fn take(&self, start: usize, rows: &[Row], scopes: &[Scope]) -> Vec<(usize, bool)> {
         self.subscriptions.change(|state| {
             let mut refused = Vec::new();
-            for (row, &(ref id, ref text, language, deliver, scope)) in rows.iter().enumerate() {
-                let subscription = Subscription { id, text, language, deliver };
-                if let Err(why) = state.subscribe(subscription, &scopes[scope]) {
+            for (row, one) in rows.iter().enumerate() {
+                let Row { id, subscriber, text, language, deliver, scope } = one;
+                let (language, deliver) = (*language, *deliver);
+                let subscription = Subscription { id, subscriber, text, language, deliver };
+                if let Err(why) = state.subscribe(subscription, &scopes[*scope]) {
                     refused.push((start + row, why == NotTaken::Duplicate));
                 }
             }
@@ -304,7 +335,7 @@ impl Dissemination {
         &self,
         py: Python<'py>,
         answer: Answer,
-        ids: SubscriptionIds,
+        ids: IdTable,
     ) -> PyResult<PyAnswer<'py>> {
         let stats = counters_of(py, &answer.stats)?;
         let refusals = refusals_of(py, &answer.refusals)?;
@@ -327,12 +358,14 @@ impl Dissemination {
         let offsets = OffsetBuffer::new(ends.collect::<ScalarBuffer<i64>>());
         let fragments = LargeBinaryArray::new(offsets, Buffer::from_vec(answer.bytes), None);
         let fragments = to_pyarrow(py, &fragments as &dyn Array)?;
-        Ok((columns, fragments, refusals, verdicts, stats, DeliveryIds(ids), spent))
+        Ok((columns, fragments, refusals, verdicts, stats, PyIds(ids), spent))
     }
 
     /// Serves a batch.
-    fn run(&self, py: Python<'_>, batch: &impl Messages) -> PyResult<(Answer, SubscriptionIds)> {
+    fn run(&self, py: Python<'_>, batch: &impl Messages) -> PyResult<(Answer, IdTable)> {
         enter_long(py, || {
+            self.subscriptions.settle();
+            let _numbers = self.subscriptions.pin_numbers();
             let answer = self.pool.run(&self.subscriptions, batch)?;
             Ok((answer, self.subscriptions.state().ids()))
         })
@@ -383,6 +416,14 @@ fn spent_of(answer: &Answer) -> Vec<PySpent> {
     spent.map(|spent| (spent.message, spent.steps, spent.result_bytes, spent.has_message)).collect()
 }
 
+fn name_of(deliver: Deliver) -> &'static str {
+    match deliver {
+        Deliver::Fragment => "fragment",
+        Deliver::Message => "message",
+        Deliver::Ids => "ids",
+    }
+}
+
 pub fn deliver_of(name: &str) -> PyResult<Deliver> {
     Ok(match name {
         "fragment" => Deliver::Fragment,
@@ -397,38 +438,4 @@ pub fn language_of(name: Option<&str>) -> PyResult<Option<Language>> {
     let Some(name) = name else { return Ok(None) };
     let found = Language::named(name);
     found.map(Some).ok_or_else(|| PyValueError::new_err(format!("no language is called {name}")))
-}
-
-/// The ids behind numbers of subscriptions.
-#[pyclass(frozen)]
-pub struct DeliveryIds(SubscriptionIds);
-
-#[pymethods]
-impl DeliveryIds {
-    fn __len__(&self) -> usize {
-        self.0.len()
-    }
-
-    /// The ids of these numbers.
-    fn take<'py>(&self, py: Python<'py>, numbers: Vec<u32>) -> PyResult<Bound<'py, PyList>> {
-        let count = self.0.len();
-        if let Some(number) = numbers.iter().find(|&&n| n as usize >= count) {
-            return Err(PyIndexError::new_err(format!("no subscription has the number {number}")));
-        }
-        let ids = PyList::empty(py);
-        let mut appended = Ok(());
-        self.0.for_each(numbers.into_iter(), |id| {
-            if appended.is_ok() {
-                appended = ids.append(id);
-            }
-        });
-        appended.map(|()| ids)
-    }
-
-    /// All ids as a large_string array.
-    fn to_arrow<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let mut builder = arrow_array::builder::LargeStringBuilder::new();
-        self.0.for_each(0..self.0.len() as u32, |id| builder.append_value(id));
-        to_pyarrow(py, &builder.finish())
-    }
 }

@@ -9,7 +9,7 @@ use pathcast_core::registry::snapshot::format::{
     FORMAT, FormatError, KIND_QUERIES, SnapshotFile, Tag,
 };
 use pathcast_core::registry::snapshot::{NamespaceMap, QueryRecord, queries_of};
-use pathcast_core::registry::{index as core, snapshot};
+use pathcast_core::registry::{catalogue, index as core, snapshot};
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
@@ -51,6 +51,28 @@ impl Index {
 
     fn __contains__(&self, py: Python<'_>, id: &str) -> PyResult<bool> {
         enter(py, || self.0.state().find(id, |_, _| ()).is_some())
+    }
+
+    /// Registers gates (`pathcast_core::language::reader::read_gate`), each with its text as its id, and gives back the
+    /// rows that were not taken, as `register` does.
+    fn register_gates<'py>(
+        &self,
+        py: Python<'py>,
+        texts: Vec<String>,
+    ) -> PyResult<Vec<(usize, Bound<'py, PyTuple>)>> {
+        let not_added = enter_whole(py, || {
+            self.0.change(|state| {
+                let namespaces = state.namespace_number(&NamespaceMap::new());
+                let mut not_added = Vec::new();
+                for (row, text) in texts.iter().enumerate() {
+                    let record = QueryRecord { id: text, text, namespaces };
+                    not_added.extend(state.add_gate(record).err().map(|why| (row, why)));
+                }
+                not_added
+            })
+        });
+        let told = |(row, why): (usize, core::NotAdded)| Ok((row, why_of(py, &why, &texts[row])?));
+        not_added.into_iter().map(told).collect()
     }
 
     /// Registers (id, text, namespaces or None, language, which is not looked at) and gives back the rows that were not
@@ -253,7 +275,7 @@ impl Snapshot {
     /// The ids by number.
     #[getter]
     fn ids(&self) -> IdTable {
-        IdTable(core::IdTable::of_snapshot(Arc::clone(&self.0)))
+        IdTable(catalogue::IdTable::of_snapshot(Arc::clone(&self.0)))
     }
 
     /// JSON object: what a message may cost, as agreed where it was frozen.
@@ -333,7 +355,7 @@ fn to_python(error: FormatError) -> PyErr {
 
 /// The ids behind query numbers.
 #[pyclass(frozen)]
-pub struct IdTable(pub core::IdTable);
+pub struct IdTable(pub catalogue::IdTable);
 
 #[pymethods]
 impl IdTable {
@@ -345,7 +367,7 @@ impl IdTable {
     fn take<'py>(&self, py: Python<'py>, numbers: Vec<u32>) -> PyResult<Bound<'py, PyList>> {
         let count = self.0.len();
         if let Some(number) = numbers.iter().find(|&&n| n as usize >= count) {
-            return Err(PyIndexError::new_err(format!("no query has the number {number}")));
+            return Err(PyIndexError::new_err(format!("nothing has the number {number}")));
         }
         let ids = PyList::empty(py);
         let mut appended = Ok(());

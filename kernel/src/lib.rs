@@ -14,6 +14,7 @@ mod enter;
 mod index;
 mod matcher;
 mod path_finder;
+mod paths;
 mod population;
 mod program;
 mod push;
@@ -31,7 +32,7 @@ mod pathcast_kernel {
     #[pymodule_export]
     use super::delivery_ids::delivery_ids;
     #[pymodule_export]
-    use super::dissemination::{DeliveryIds, Dissemination};
+    use super::dissemination::Dissemination;
     #[pymodule_export]
     use super::door::{door_error_codes, parse};
     #[pymodule_export]
@@ -41,11 +42,18 @@ mod pathcast_kernel {
     #[pymodule_export]
     use super::path_finder::PathFinder;
     #[pymodule_export]
+    use super::paths::{
+        Conjunction, NormalPath, can_be_count, can_hold, coverings, holds, implies, is_any_count,
+        paths_before,
+    };
+    #[pymodule_export]
+    use super::population::population_of;
+    #[pymodule_export]
     use super::program::{is_xquery, without_comments, xquery_program, xquery_reasons};
     #[pymodule_export]
     use super::push::PushParser;
     #[pymodule_export]
-    use super::query::{canonical_form, canonical_steps, compile_query};
+    use super::query::{canonical_form, compile_query};
     #[pymodule_export]
     use super::reader::{QueryRefusal, read_query};
     #[pymodule_export]

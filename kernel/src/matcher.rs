@@ -15,7 +15,8 @@ use pathcast_core::engine::options::Options;
 use pathcast_core::engine::routing::RoutingTable;
 use pathcast_core::engine::verdicts::UsedUp;
 use pathcast_core::registry::batch::{self as core, MessageBudget, Messages, Pool};
-use pathcast_core::registry::index::{IdTable, Index};
+use pathcast_core::registry::catalogue::IdTable;
+use pathcast_core::registry::index::Index;
 use pathcast_core::registry::snapshot::Snapshot;
 use pathcast_core::registry::target::{Target, View};
 use pathcast_core::xml::parser::Refusal;
@@ -91,7 +92,7 @@ impl Matcher {
                 Ok((self.pool.run(&self.source, batch)?, ids))
             }
             Source::Index(index) => {
-                index.settle()?;
+                index.settle();
                 let _numbers = index.pin_numbers();
                 let answer = self.pool.run(&self.source, batch)?;
                 Ok((answer, index.state().ids()))

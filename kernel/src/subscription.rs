@@ -1,7 +1,7 @@
 //! The compiler of subscriptions, as Python sees it: text in, data out.
 
 use crate::dissemination::{deliver_of, language_of};
-use crate::query::{list, steps_of};
+use crate::query::paths_of;
 use pathcast_core::language::choice::without_comments;
 use pathcast_core::language::compile::{CostClass, compile_gate, compile_query, cost_of_evaluated};
 use pathcast_core::language::gates::condition_of;
@@ -14,8 +14,8 @@ use pyo3::types::PyTuple;
 
 /// A subscription in the language that was chosen, or in that of its text, as (kind, way, cost, alternatives, conjunctions, expression, reasons); None if its text is refused.
 ///
-/// The way is "shared", "gated", "selecting" or "filtering", as `Dissemination.explain` tells it. A path is a
-/// list of steps, a reason (clause, offset in characters).
+/// The way is "shared", "gated", "selecting" or "filtering", as `Dissemination.explain` tells it. A reason is
+/// (clause, offset in characters).
 #[pyfunction]
 #[pyo3(signature = (text, namespaces, deliver, language=None))]
 pub fn compile_subscription<'py>(
@@ -50,15 +50,13 @@ pub fn compile_subscription<'py>(
     let is_evaluated = !is_shared && (own_way != "filtering" || compiled.expression.is_some());
     let paths = &compiled.alternatives;
     let cost = if is_evaluated { cost_of_evaluated(paths) } else { CostClass::Indexed };
-    let alternatives = list(py, paths, |path| steps_of(py, &path.steps))?;
-    let conjunctions = compiled.conjunctions();
-    let conjunctions =
-        list(py, &conjunctions, |paths| list(py, paths, |path| steps_of(py, &path.steps)))?;
+    let (alternatives, conjunctions) = paths_of(&compiled);
     let plain = without_comments(text);
-    let reasons = list(py, &compiled.reasons, |why| {
+    let reasons = compiled.reasons.iter().map(|why| {
         let before = plain.get(..why.offset as usize).unwrap_or_default();
-        (&why.text, before.chars().count()).into_pyobject(py)
-    })?;
+        (&why.text, before.chars().count())
+    });
+    let reasons: Vec<_> = reasons.collect();
     let expression = compiled.expression.as_ref().map(|expression| &expression.text);
     let found = (kind, way, cost.name(), alternatives, conjunctions, expression, reasons);
     found.into_pyobject(py).map(Some)

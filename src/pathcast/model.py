@@ -97,7 +97,7 @@ class RoutingEntry:
     """Paths that must all hold, and where a message of which they do is to go.
 
     Attributes:
-        paths: Location paths in canonical text (`pathcast.query.canonical_text`), one at least.
+        paths: Location paths in canonical text (`pathcast.query.canonical_form`), one at least.
         targets: A bit for each target: a link of a broker, a partition.
 
     Example:

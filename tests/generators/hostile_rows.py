@@ -90,6 +90,12 @@ def hostile_namespaces(random: Random) -> object:
     return random.choice(things)
 
 
+def hostile_language(random: Random) -> object:
+    """What is no language, and not None, which chooses none."""
+    things: list[object] = ["", "XQuery", "xpath", surrogate_text(random, "xquery"), 1, ["xquery"]]
+    return random.choice(things)
+
+
 def hostile_query(random: Random, query: Query) -> object:
     """A query with a field that cannot be used, or what is no query; its id may be in use.
 
@@ -101,6 +107,8 @@ def hostile_query(random: Random, query: Query) -> object:
         lambda: query._replace(id=_any(hostile_text(random, query.id))),
         lambda: query._replace(text=_any(hostile_text(random, query.text))),
         lambda: query._replace(namespaces=_any(hostile_namespaces(random))),
+        lambda: query._replace(language=_any(hostile_language(random))),
+        lambda: query._replace(language="xquery"),
         lambda: Query(_any(not_text(random)), _any(not_text(random)), _any(5)),
         lambda: tuple(query),
         lambda: Subscription(query.id, "desk", query.text),
@@ -124,6 +132,7 @@ def hostile_subscription(random: Random, subscription: Subscription) -> object:
         lambda: row._replace(query=_any(hostile_text(random, row.query))),
         lambda: row._replace(deliver=_any(random.choice(["", "Ids", "all", text]))),
         lambda: row._replace(deliver=_any(not_text(random))),
+        lambda: row._replace(language=_any(hostile_language(random))),
         lambda: row._replace(namespaces=_any(hostile_namespaces(random))),
         lambda: row._replace(steps=_any(random.choice([None, 5, "drop //a"]))),
         lambda: row._replace(steps=_any((random.choice([None, 5, text, "move //a"]),))),

@@ -2,7 +2,8 @@
 
 Example:
     >>> import random
-    >>> from pathcast.query import canonical_form, normalise
+    >>> from pathcast.query import canonical_form
+    >>> from pathcast_papers.language import normalise
     >>> text = random_query(random.Random(1))
     >>> other = rewritten(random.Random(2), normalise(text))
     >>> canonical_form(other) == canonical_form(text)
@@ -18,7 +19,7 @@ from random import Random
 
 from generators.alphabet import ALPHABET, Alphabet
 from generators.string_text import written_string
-from pathcast.query import (
+from pathcast_papers.language import (
     AttributeCondition,
     Axis,
     Comparison,
@@ -26,12 +27,13 @@ from pathcast.query import (
     NestedCondition,
     NormalQuery,
     Operator,
+    Stage,
     Step,
     TextCondition,
     ValueCondition,
 )
-from pathcast.query.canonical import name_test_text, number_text
-from pathcast.query.normal import Double, Stage
+from pathcast_papers.language.canonical import name_test_text, number_text
+from pathcast_papers.language.normal import Double
 
 _OPERATORS = ("=", "=", "!=", "<", "<=", ">", ">=")
 

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from random import Random
 
 from pathcast.model import RoutingEntry
-from pathcast.query import canonical_text, compile_query, normalise
-from pathcast.query.widening import conjuncts
+from pathcast.query import compile_query, normalise
 
 
 def random_routing_entries(
@@ -35,7 +34,7 @@ def random_routing_entries(
         path = random.choice(paths)
         kind = random.randrange(4)
         if kind == 0:
-            chosen = [canonical_text(each) for each in conjuncts(normalise(path))]
+            chosen = [each.text for each in normalise(path).conjuncts()]
         elif kind == 1:
             chosen = random.choices(paths, k=random.randint(1, 4))
         else:

@@ -21,7 +21,7 @@ from generators.expression_text import ExpressionShape, random_expression
 from generators.histories import HistoryStep, random_history
 from generators.message_text import MessageShape, random_message
 from generators.query_text import QueryShape, random_query, rewritten
-from pathcast.query import normalise
+from pathcast_papers.language import normalise
 
 
 def element_names(alphabet: Alphabet = ALPHABET) -> st.SearchStrategy[str]:

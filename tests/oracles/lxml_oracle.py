@@ -22,8 +22,10 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from oracles.paths import of_papers
 from pathcast.model import Query
-from pathcast.query import (
+from pathcast.query import compile_query
+from pathcast_papers.language import (
     AnyIn,
     AnyName,
     AnyNamespace,
@@ -33,13 +35,13 @@ from pathcast.query import (
     Condition,
     NameTest,
     NestedCondition,
+    Stage,
     Step,
     TextCondition,
     ValueCondition,
-    compile_query,
 )
-from pathcast.query.canonical import literal_text, number_text, position_text
-from pathcast.query.normal import Double, Stage
+from pathcast_papers.language.canonical import literal_text, number_text, position_text
+from pathcast_papers.language.normal import Double
 
 if TYPE_CHECKING:
     from lxml import etree
@@ -130,7 +132,7 @@ class LxmlQuery:
         if has_default or _BEYOND_XPATH_1.search(_LITERAL.sub("''", self.text)):
             compiled = compile_query(query.text, query.namespaces)
             self.text = in_xpath_1_names(compiled.expression or "") or " | ".join(
-                xpath_1_text(path.steps) for path in compiled.alternatives
+                xpath_1_text(of_papers(path).steps) for path in compiled.alternatives
             )
         self._evaluator = etree.XPath(
             f"boolean(/self::node()[boolean({self.text})])",
@@ -176,7 +178,7 @@ def xpath_1_text(steps: Sequence[Step]) -> str:
     """A normal form in the words of XPath 1.0, with no prefix to bind.
 
     Example:
-        >>> from pathcast.query import normalise
+        >>> from pathcast_papers.language import normalise
         >>> xpath_1_text(normalise("//*:a[2]/Q{u}b").steps)
         "//*[local-name()='a'][position()=2]/*[local-name()='b' and namespace-uri()='u']"
     """

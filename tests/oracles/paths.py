@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import functools
 
+from pathcast.boundary import native
 from pathcast.message import MessageTree
-from pathcast.query import NormalQuery, canonical_text
 from pathcast_papers import language
 from pathcast_papers.filtering.oracle import is_satisfied
 
 
-def is_found(path: NormalQuery, tree: MessageTree) -> bool:
+def is_found(path: native.NormalPath, tree: MessageTree) -> bool:
     """Whether a path selects something in a message, by the papers' oracle."""
     return is_satisfied(of_papers(path), tree)
 
 
 @functools.lru_cache(maxsize=1 << 12)
-def of_papers(path: NormalQuery) -> language.NormalQuery:
+def of_papers(path: native.NormalPath) -> language.NormalQuery:
     """The same path, read by the papers."""
-    return language.normalise(canonical_text(path), has_casts=True)
+    return language.normalise(path.text, has_casts=True)

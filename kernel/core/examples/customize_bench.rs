@@ -41,8 +41,13 @@ fn main() {
         target.change(|state| {
             for (at, text) in queries.iter().take(count).enumerate() {
                 let id = format!("{prefix}{at}");
-                let subscription =
-                    Subscription { id: &id, text, language: None, deliver: Deliver::Fragment };
+                let subscription = Subscription {
+                    id: &id,
+                    subscriber: "",
+                    text,
+                    language: None,
+                    deliver: Deliver::Fragment,
+                };
                 refused += usize::from(state.subscribe(subscription, &scope).is_err());
             }
         });

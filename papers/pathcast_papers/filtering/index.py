@@ -80,11 +80,20 @@ class ReferenceIndex:
                     errors[place] = error
         return RegisterReport.of(queries, errors)
 
-    def _register(self, query: Query) -> None:
+    def register_gates(self, texts: Sequence[str]) -> RegisterReport:
+        """Adds gates of the product, which may cast; the id is the text."""
+        queries = [Query(text, text) for text in texts]
+        with self._lock:
+            for query in queries:
+                self._register(query, has_casts=True)
+        return RegisterReport.of(queries, {})
+
+    def _register(self, query: Query, *, has_casts: bool = False) -> None:
         if query.id in self._numbers:
             raise DuplicateQueryError("query.duplicate", id=query.id)
         number = len(self._ids)
-        self._table.insert(compile_query(query.text, query.namespaces), number)
+        compiled = compile_query(query.text, query.namespaces, has_casts=has_casts)
+        self._table.insert(compiled, number)
         self._queries.append(query)
         self._ids.append(query.id)
         self._numbers[query.id] = number

@@ -115,21 +115,11 @@ def _class_of_results(row: Subscription, broker: Broker) -> QueryClass:
 def _filter_query(row: Subscription, engines: SubscriptionEngines) -> MeasuredQuery:
     query = engines.index.query(row.id)
     bound = row._replace(namespaces=query.namespaces)
-    text = _indexed_path(query)
-    if text is not None:
-        return MeasuredQuery(bound, _class_of_paths([text]))
     plan = engines.index.plan(row.id)
     if plan.cost is CostClass.INDEXED:
         return MeasuredQuery(bound, _class_of_paths(plan.texts))
     is_scan = plan.cost is CostClass.SCAN
     return MeasuredQuery(bound, QueryClass.SCAN if is_scan else QueryClass.CHECKED)
-
-
-def _indexed_path(query: Query) -> str | None:
-    """The canonical text of a query that is one indexed path, where the kernel says so."""
-    from pathcast.kernel import canonical_form
-
-    return canonical_form(query.text, query.namespaces or {})
 
 
 def _class_of_paths(texts: Iterable[str]) -> QueryClass:

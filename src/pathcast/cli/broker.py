@@ -207,7 +207,8 @@ def choose_levels(
     entries: set[str] = set()
     for row in read_queries(queries).rows.rows:
         try:
-            entries.update(disjuncts_of(row.query, dict(row.namespaces or {})))
+            bound = dict(row.namespaces or {})
+            entries.update(disjuncts_of(row.query, bound, language=row.language))
         except PathcastError as error:
             say_warning(f"{row.id} is left out: {error}")
     bodies = [

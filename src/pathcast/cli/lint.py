@@ -24,10 +24,17 @@ from pathcast.customize.delimited import TextPlace
 from pathcast.errors import ConfigError, PathcastError, caret, shown
 from pathcast.kernel import parse
 from pathcast.limits import Limits
-from pathcast.lint import CODES, Finding, LintReport, Structure, lint, structure_of_sample
+from pathcast.lint import (
+    CODES,
+    COMPARISONS_MAX,
+    Finding,
+    LintReport,
+    Structure,
+    lint,
+    structure_of_sample,
+)
 from pathcast.message import MessageTree
 from pathcast.model import Subscription
-from pathcast.query.covering import COMPARISONS_MAX
 from pathcast.schema import read_dtd
 
 

@@ -14,6 +14,7 @@ It delivers nothing.
 
 from __future__ import annotations
 
+from pathcast.boundary import native
 from pathcast.customize.broker import Broker
 from pathcast.customize.restructuring import Restructuring
 from pathcast.customize.steps import parse_steps
@@ -21,7 +22,6 @@ from pathcast.engine import QueryIndex, RoutingTable
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
 from pathcast.model import Query, RoutingEntry, Subscription
-from pathcast.query.canonical import with_numbers_of_xpath
 
 
 def explained(
@@ -58,7 +58,7 @@ def explained(
         [targets] = RoutingTable(entries, 1, limits=limits).router(threads=1).route([content])
         if targets:
             return None
-        shown = map(with_numbers_of_xpath, needed)
+        shown = [native.NormalPath(path).with_numbers_of_xpath().text for path in needed]
         found = [index.explain(Query(query.id, path), content) for path in shown]
     except PathcastError as error:
         return str(error)

@@ -29,9 +29,7 @@ from pathcast.customize.before_steps import conjunctions_before
 from pathcast.customize.steps import Steps
 from pathcast.engine import QueryIndex
 from pathcast.engine.results import take_ids
-from pathcast.model import MatcherOptions, Query, Subscription
-from pathcast.query import canonical_text
-from pathcast.query.canonical import without_casts
+from pathcast.model import MatcherOptions, Subscription
 
 _GONE_MAX: Final = 1_024
 """Queries that have gone, before their room is given back once they are as many as those there."""
@@ -53,10 +51,7 @@ def gate_texts(subscription: Subscription, steps: Steps) -> tuple[str, ...]:
 
     Cost: as `conjunctions_before`.
     """
-    found = conjunctions_before(subscription, steps)
-    # The index reads XPath 1.0.
-    texts = (" and ".join(map(canonical_text, paths)) for paths in found)
-    return tuple(dict.fromkeys(map(without_casts, texts)))
+    return tuple(paths.text for paths in conjunctions_before(subscription, steps))
 
 
 class StepGates:
@@ -85,9 +80,7 @@ class StepGates:
 
         Cost: 10 µs a text that is new.
         """
-        new = [text for text in texts if text not in self._users]
-        for error in self._index.register([Query(text, text) for text in new]).errors.values():
-            raise error
+        self._index.register_gates(text for text in texts if text not in self._users)
         for text in texts:
             users = self._users.setdefault(text, {}).setdefault(steps, {})
             users[subscription_id] = None

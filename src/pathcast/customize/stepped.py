@@ -110,6 +110,7 @@ class SteppedDissemination:
         self._plain = _new_engine(options)
         self._series: dict[Steps, KernelDissemination] = {}
         self._steps: dict[str, Steps] = {}
+        self._step_texts: dict[str, tuple[str, ...]] = {}
         # Subscriptions with steps, numbered as they came.
         self._numbers: dict[str, int] = {}
         self._next = count()
@@ -165,6 +166,7 @@ class SteppedDissemination:
         steps = parse_steps(row.steps, row.namespaces)
         texts = gate_texts(row, steps)
         self._steps[row.id], self._numbers[row.id] = steps, next(self._next)
+        self._step_texts[row.id] = row.steps
         try:
             if steps not in self._series:
                 if len(self._series) >= STEP_SERIES_MAX:
@@ -192,7 +194,8 @@ class SteppedDissemination:
                 engine.unsubscribe([subscription_id])
             if not len(engine):
                 self._set_series({key: one for key, one in self._series.items() if key != steps})
-        del self._steps[subscription_id], self._numbers[subscription_id]
+        del self._steps[subscription_id], self._step_texts[subscription_id]
+        del self._numbers[subscription_id]
 
     def _set_series(self, series: dict[Steps, KernelDissemination]) -> None:
         self._restructurings.set(series)
@@ -211,7 +214,8 @@ class SteppedDissemination:
 
     def subscription(self, subscription_id: str) -> Subscription:
         """The subscription as it was made, with all namespaces it may use."""
-        return self._engine_of(subscription_id).subscription(subscription_id)
+        found = self._engine_of(subscription_id).subscription(subscription_id)
+        return found._replace(steps=self._step_texts.get(subscription_id, ()))
 
     def process(self, messages: pa.Array, *, encoding: str | None = None) -> DeliveryAnswer:
         """The results of every message of a batch."""

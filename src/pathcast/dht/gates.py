@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from pathcast.evaluation.fragment import Symbol, fragment
-from pathcast.query import CompiledQuery, NormalQuery
+from pathcast.query import CompiledQuery, steps_of
 
 __all__ = ["LinearGate", "Path", "gates_of"]
 
@@ -53,11 +53,8 @@ def gates_of(compiled: CompiledQuery) -> tuple[LinearGate, ...]:
     """
     found: dict[Path, bool] = {}
     for alternative in compiled.alternatives:
-        labels = _labels(alternative)
-        is_exact = compiled.expression is None and not any(s.stages for s in alternative.steps)
+        steps = steps_of(alternative)
+        labels = tuple(label for axis, test in steps for label in fragment(axis, test))
+        is_exact = compiled.expression is None and alternative.is_bare
         found[labels] = found.get(labels, False) or is_exact
     return tuple(LinearGate(labels, is_exact) for labels, is_exact in found.items())
-
-
-def _labels(query: NormalQuery) -> Path:
-    return tuple(label for step in query.steps for label in fragment(step.axis, step.test))

@@ -26,14 +26,13 @@ from pathcast.errors import (
     error_for,
 )
 from pathcast.kernel.matcher import KernelIds, KernelMatcher
-from pathcast.kernel.population import population_of_columns
 from pathcast.kernel.streams import PushParser as PushParser
 from pathcast.kernel.streams import StreamSummary as StreamSummary
 from pathcast.kernel.streams import check_stream as check_stream
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, TreeDetails
 from pathcast.model import MatcherOptions, Query, RegisterReport
-from pathcast.query import Population
+from pathcast.query import Population, population_of_columns
 from pathcast.query.refusals import Refusal, error_of
 
 
@@ -69,15 +68,6 @@ def _rebuilt(path: Path) -> KernelSnapshot:
         reason = f"its query {query_id} is refused ({error})"
         raise SnapshotFormatError("snapshot.damaged", path=str(path), reason=reason)
     return index.freeze()
-
-
-def canonical_form(text: str, namespaces: Mapping[str, str]) -> str | None:
-    """The canonical text of a query in the usual notation; None for any other.
-
-    Cost: about 1 µs.
-    """
-    with native_errors():
-        return native.canonical_form(text, dict(namespaces))
 
 
 def parse(message: bytes, limits: Limits, encoding: str | None = None) -> MessageTree:
@@ -116,6 +106,14 @@ class KernelIndex:
         with native_errors():
             refused = self._index.register(rows, dict(namespaces))
         errors = {row: _error_of(rows[row], namespaces, Refusal(*why)) for row, why in refused}
+        return RegisterReport.of(rows, errors)
+
+    def register_gates(self, texts: Sequence[str]) -> RegisterReport:
+        """Adds gates: paths in canonical text, with "and" between them; the id is the text."""
+        rows = [Query(text, text) for text in texts]
+        with native_errors():
+            refused = self._index.register_gates(list(texts))
+        errors = {row: _error_of(rows[row], {}, Refusal(*why)) for row, why in refused}
         return RegisterReport.of(rows, errors)
 
     def remove(self, ids: Sequence[str]) -> None:

@@ -27,11 +27,12 @@ from pathcast.lint.findings import (
     Replacement,
     Severity,
 )
-from pathcast.lint.linter import lint
+from pathcast.lint.linter import COMPARISONS_MAX, lint
 from pathcast.lint.structure import Structure, structure_of_dtd, structure_of_sample
 
 __all__ = [
     "CODES",
+    "COMPARISONS_MAX",
     "SEVERITIES",
     "Code",
     "Finding",

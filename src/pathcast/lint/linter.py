@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from pathcast.boundary import native
 from pathcast.customize.steps import parse_steps
 from pathcast.engine.rows import one_or_many, usable_namespaces, usable_row
 from pathcast.errors import PathcastError, QuerySyntaxError
@@ -29,15 +30,20 @@ from pathcast.lint.programs import program_issues
 from pathcast.lint.structure import Structure, structure_of_dtd, structure_of_sample
 from pathcast.message import MessageTree
 from pathcast.model import Query, Subscription
-from pathcast.query import CompiledQuery, CostClass, compile_query, normalise, read_query
+from pathcast.query import CompiledQuery, CostClass, compile_query, read_query
 from pathcast.query.condition_issues import EXCLUDING, ConditionIssue, query_issues
-from pathcast.query.covering import CANDIDATES_MAX, COMPARISONS_MAX, Alternatives, coverings
 from pathcast.query.language_issues import language_issues
 from pathcast.query.names import NCNAME, is_text
 from pathcast.query.notation import Notation
 from pathcast.query.xquery.language import without_comments
 from pathcast.query.xquery.subscription import CompiledSubscription, compile_subscription
 from pathcast.schema import ElementGraph
+
+COMPARISONS_MAX: Final = 300_000
+"""Comparisons of two queries in one call; some microseconds each, so a second or two."""
+
+CANDIDATES_MAX: Final = 3_000
+"""Queries that one query is compared with; leaves something of the bound to the others."""
 
 _ANY_MESSAGE: Final = ("/*",)
 """The paths of a program of which nothing is known."""
@@ -79,7 +85,7 @@ def lint(
         ConfigError: `namespaces` are no bindings of prefixes.
         TypeError: `queries` are neither one nor many.
 
-    Cost: some 0.2 ms a query, plus `comparisons_max` comparisons at most (about 20 µs each).
+    Cost: some 0.2 ms a query, plus `comparisons_max` comparisons at most (some µs each).
     """
     structures = []
     if isinstance(sample, Structure):
@@ -108,8 +114,8 @@ class _Subject:
     Attributes:
         number: Its position.
         query: The query.
-        alternatives: The paths it becomes; None if it cannot be registered, and for XQuery and what
-            has steps, which are not compared with others.
+        alternatives: The paths it becomes, and whether they say all of it; None if it cannot be
+            registered, and for XQuery and what has steps, which are not compared with others.
         key: Equal for queries whose equality is seen without comparing; "" if not compiled.
         is_hopeless: Whether it can match nothing, so that comparing it says nothing.
         is_trivial: Whether it matches everything, which says as little.
@@ -120,7 +126,7 @@ class _Subject:
 
     number: int
     query: Query
-    alternatives: Alternatives | None = None
+    alternatives: tuple[list[native.NormalPath], bool] | None = None
     key: str = ""
     is_hopeless: bool = False
     is_trivial: bool = False
@@ -134,7 +140,6 @@ class _Linter:
     namespaces: dict[str, str]
     findings: list[Finding] = field(default_factory=list)
     checkers: dict[tuple[tuple[str, str], ...], list[PathChecker]] = field(default_factory=dict)
-    every: Alternatives = field(default_factory=lambda: Alternatives((normalise("/*"),)))
 
     def say(
         self,
@@ -224,8 +229,7 @@ class _Linter:
 
     def check_gate(self, subject: _Subject, compiled: CompiledSubscription) -> None:
         """Check the conditions under which a program delivers anything."""
-        gate = Alternatives(compiled.paths, False)
-        if not gate.can_match:
+        if not any(path.can_match for path in compiled.paths):
             self.say("PL201", subject, 0, EXCLUDING)
         if compiled.alternatives == _ANY_MESSAGE:
             message = "the query is evaluated for every message: nothing must be there for it"
@@ -245,9 +249,9 @@ class _Linter:
         namespaces = {**self.namespaces, **(query.namespaces or {})}
         resolved = read_query(text, namespaces)
         compiled = compile_query(text, namespaces)
-        subject.alternatives = Alternatives(compiled.alternatives, compiled.expression is None)
+        subject.alternatives = (list(compiled.alternatives), compiled.expression is None)
         notation = Notation(namespaces)
-        for issue in query_issues(resolved, subject.alternatives, notation):
+        for issue in query_issues(resolved, compiled.alternatives, notation):
             self.say_condition(subject, issue)
         for meaning in language_issues(resolved, notation) if query.language is None else ():
             self.say(meaning.code, subject, meaning.offset, meaning.reason, fix=meaning.fix)
@@ -257,7 +261,7 @@ class _Linter:
         subject.key = f"{text}\n{plan}" if subject.is_broken else plan
         for checker in self.checkers_of(subject, namespaces):
             self.say_paths(subject, checker.issues(resolved))
-        self.check_whole(subject, subject.alternatives, compiled)
+        self.check_whole(subject, compiled)
         return subject
 
     def say_refused(self, subject: _Subject, error: PathcastError) -> None:
@@ -326,11 +330,10 @@ class _Linter:
                 fix += ", or make that the default element namespace"
         self.say("PL103", subject, first.offset, message, fix=fix, replacement=replacement)
 
-    def check_whole(
-        self, subject: _Subject, alternatives: Alternatives, compiled: CompiledQuery
-    ) -> None:
+    def check_whole(self, subject: _Subject, compiled: CompiledQuery) -> None:
         """Check a query as a whole."""
-        if alternatives.covers(self.every):
+        every = native.NormalPath("/*")
+        if compiled.expression is None and any(p.covers(every) for p in compiled.alternatives):
             subject.is_trivial = True
             self.say("PL203", subject, 0, "every message satisfies this query")
         if compiled.cost is CostClass.SCAN:
@@ -358,21 +361,22 @@ class _Linter:
             if each.alternatives is not None
             and not (each.is_hopeless or each.is_trivial or each.is_broken)
         ]
-        found = coverings(
+        covered, comparisons, left_out = native.coverings(
             [each.alternatives for each in distinct if each.alternatives is not None],
-            comparisons_max=comparisons_max,
-            candidates_max=max(CANDIDATES_MAX, comparisons_max // 100),
+            comparisons_max,
+            max(CANDIDATES_MAX, comparisons_max // 100),
         )
-        for special, general in sorted(found.covered_by.items()):
-            if found.covered_by.get(general) == special:
+        covered_by = dict(covered)
+        for special, general in sorted(covered):
+            if covered_by.get(general) == special:
                 if general < special:
                     self.say_equal(distinct[special], distinct[general])
             else:
                 self.say_covered(distinct[special], distinct[general])
-        if found.left_out:
+        if left_out:
             message = (
-                f"up to {found.left_out} pairs of queries were not compared, "
-                f"{found.comparisons} were: some that are covered may be missing here"
+                f"up to {left_out} pairs of queries were not compared, "
+                f"{comparisons} were: some that are covered may be missing here"
             )
             self.say("PL303", None, 0, message, fix="compare more: comparisons_max, --comparisons")
 

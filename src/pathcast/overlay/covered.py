@@ -16,35 +16,24 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import Final, TypeAlias, TypeVar
 
-from pathcast.overlay.disjuncts import Disjunct
-from pathcast.query import (
-    AnyName,
-    AttributeCondition,
-    Axis,
-    Comparison,
-    Condition,
-    Name,
-    NameTest,
-    NestedCondition,
-    Operator,
-    Step,
-)
-from pathcast.query.covering import Token
+from pathcast.query import conjunction_of
+
+Token: TypeAlias = int
+"""A name or constant that entries ask for; its lowest bits tell the kind."""
 
 _Key = TypeVar("_Key", bound=Token | None)
 
-Rank: TypeAlias = tuple[int, tuple[tuple[float, str], ...], str]
+Rank: TypeAlias = tuple[int, list[tuple[float, str]], str]
 
 _IsWanted: TypeAlias = Callable[[str], bool]
 
-_FEW: Final = ("=", "begins")
-"""Kinds of tokens that few entries have."""
+_KIND: Final = 3
+"""Bits of a token that tell its kind."""
 
-_WEIGHTS: Final = {Operator.EQ: 5, Operator.STARTS_WITH: 3}
-"""What a comparison weighs besides existence; two orders make a range, which an equality is in."""
+_NAME: Final = 0
+_BEGINNING: Final = 2
 
 
 class RankedEntry:
@@ -56,26 +45,18 @@ class RankedEntry:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.disjunct = Disjunct.of(text)
-        parts = self.disjunct.parts
-        self.wanted: frozenset[Token] = frozenset().union(*(part.wanted[0] for part in parts))
-        self.offered: frozenset[Token] = frozenset().union(*(part.offered[0] for part in parts))
-
-    @cached_property
-    def rank(self) -> Rank:
-        """Lower for what asks for less."""
-        weight = 0
-        constants: list[tuple[float, str]] = []
-        for path in self.disjunct.paths:
-            weight += weigh(path.steps, constants)
-        return weight, tuple(constants), self.text
+        self._paths = conjunction_of(text)
+        self.wanted = frozenset(self._paths.wanted())
+        self.offered = frozenset(self._paths.offered())
+        weight, constants = self._paths.rank()
+        self.rank: Rank = (weight, constants, text)
 
     def stands_before(self, other: RankedEntry) -> bool:
         """Whether it covers another entry and ranks lower."""
         return (
             self.wanted <= other.offered
             and self.rank < other.rank
-            and self.disjunct.covers(other.disjunct)
+            and self._paths.covers(other._paths)
         )
 
 
@@ -108,10 +89,11 @@ class CoveredEntries:
             text: The entry.
             is_wanted: Asked of each candidate, before it is compared.
 
-        Cost: 20 µs or more a comparison, of which there are few where names and constants differ.
+        Cost: some microseconds a comparison, few of which are made where names and constants
+        differ.
         """
         special = self._entries[text]
-        for token in (None, *sorted(special.offered, key=repr)):
+        for token in (None, *sorted(special.offered)):
             for general in list(self._filed.get(token, ())):
                 if is_wanted(general) and self._entries[general].stands_before(special):
                     yield general
@@ -127,12 +109,12 @@ class CoveredEntries:
 
 def _drawer(entry: RankedEntry) -> Token | None:
     """The token of an entry that fewest entries likely have; every entry it covers offers it."""
-    return min(entry.wanted, key=lambda token: (token[0] not in _FEW, repr(token)), default=None)
+    return min(entry.wanted, key=lambda token: (token & _KIND == _NAME, token), default=None)
 
 
 def _names(tokens: frozenset[Token]) -> list[Token]:
     """The tokens but for beginnings, of which there are too many to file each."""
-    return [token for token in tokens if token[0] != "begins"]
+    return [token for token in tokens if token & _KIND != _BEGINNING]
 
 
 def _take_out(drawers: dict[_Key, dict[str, None]], token: _Key, text: str) -> None:
@@ -140,43 +122,3 @@ def _take_out(drawers: dict[_Key, dict[str, None]], token: _Key, text: str) -> N
     del drawer[text]
     if not drawer:
         del drawers[token]
-
-
-def weigh(steps: tuple[Step, ...], constants: list[tuple[float, str]]) -> int:
-    """How much a path asks for; its constants are added to a list, the wider ones lower."""
-    weight = 0
-    for step in steps:
-        weight += 1 + _name_weight(step.test) + (step.axis is Axis.CHILD)
-        for part in step.stages:
-            weight += 3 * len(part.positions)
-            weight += sum(_weigh_condition(each, constants) for each in part.conditions)
-    return weight
-
-
-def _weigh_condition(condition: Condition, constants: list[tuple[float, str]]) -> int:
-    if isinstance(condition, NestedCondition):
-        return weigh(condition.steps, constants)
-    weight = 1
-    if isinstance(condition, AttributeCondition):
-        weight += _name_weight(condition.test)
-    if condition.compare is not None:
-        constants.append(_width(condition.compare))
-        weight += _WEIGHTS.get(condition.compare.operator, 2)
-    return weight
-
-
-def _name_weight(test: NameTest) -> int:
-    if isinstance(test, AnyName):
-        return 0
-    return 2 if isinstance(test, Name) else 1
-
-
-def _width(compare: Comparison) -> tuple[float, str]:
-    """Lower for a comparison that more values pass, among comparisons of one kind."""
-    constant = compare.constant
-    if isinstance(constant, str):
-        return float(len(constant)), constant
-    number = constant if isinstance(constant, float) else constant.number
-    is_from_above = compare.operator in (Operator.LT, Operator.LE)
-    is_strict = compare.operator in (Operator.LT, Operator.GT)
-    return (-number if is_from_above else number), "strict" if is_strict else ""

@@ -4,7 +4,7 @@ A message that satisfies a profile satisfies one of its disjuncts, so a table of
 keeps a message from who wants it. The converse does not hold: linear paths say that a `b` and a `c`
 are there, not that they are in the same `a`, and what no path can say (an expression, a program) is
 left to the host. To a protocol an entry is its text, which is XPath and is read back by
-`Disjunct.of`.
+`pathcast.query.conjunction_of`.
 
 Example:
     >>> disjuncts_of("//order[item/@sku = 'A7'][to = 'Bern'] | //recall")
@@ -21,33 +21,13 @@ Differs: `Form.PATTERNS` keeps joins, the alternative that the paper leaves to l
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
-from typing import Final
 
+from pathcast.boundary import native
 from pathcast.customize.before_steps import paths_before
 from pathcast.customize.steps import Steps
 from pathcast.model import QueryLanguage
-from pathcast.query import Namespaces, NormalQuery, canonical_text, compile_subscription
-from pathcast.query.containment import COVERED_MAX
-from pathcast.query.covering import Alternatives
-from pathcast.query.normaliser import of_canonical
-from pathcast.query.widening import linear_paths
-
-AND: Final = " and "
-"""What stands between the paths of an entry."""
-
-_PARTS: Final = re.compile(r"'[^']*'|\"[^\"]*\"|Q\{[^}]*\}|[\[\]()]| and ")
-
-_VALUE: Final = r"(?:'[^']*'|\"[^\"]*\")"
-_LEAF: Final = (
-    r"\[(?:(?:@[\w.-]+|\.)(?:(?:=|!=|<=|>=|<|>)(?:" + _VALUE + r"|-?[\d.]+))?"
-    r"|(?:contains|starts-with)\((?:@[\w.-]+|\.)," + _VALUE + r"\))\]"
-)
-_LINEAR: Final = re.compile(r"(?://?(?:[\w.-]+|\*)(?:" + _LEAF + r")*)+")
+from pathcast.query import Namespaces, compile_subscription, conjunction_of
 
 
 class Form(Enum):
@@ -57,66 +37,6 @@ class Form(Enum):
     """A conjunction of absolute linear paths: the paper's disjunctive normal form."""
     PATTERNS = "patterns"
     """One path with its nested paths: nothing of the structure is lost."""
-
-
-@dataclass(frozen=True)
-class Disjunct:
-    """An entry: paths that must all be in a message.
-
-    Attributes:
-        paths: One or more, sorted by canonical text.
-    """
-
-    paths: tuple[NormalQuery, ...]
-
-    @classmethod
-    def of(cls, text: str) -> Disjunct:
-        """Reads an entry.
-
-        Raises:
-            QuerySyntaxError: A part of it is no path.
-
-        Example:
-            >>> [canonical_text(path) for path in Disjunct.of("//b[.='x and y'] and /a").paths]
-            ["//b[.='x and y']", '/a']
-
-        Cost: 100 µs or more a path.
-        """
-        return cls.all_of(of_canonical(part) for part in paths_of(text))
-
-    @classmethod
-    def all_of(cls, paths: Iterable[NormalQuery]) -> Disjunct:
-        """The entry that asks for some paths; one or more."""
-        by_text = {canonical_text(path): path for path in paths}
-        return cls(tuple(by_text[text] for text in sorted(by_text)))
-
-    @cached_property
-    def text(self) -> str:
-        """The canonical text."""
-        return AND.join(map(canonical_text, self.paths))
-
-    @cached_property
-    def parts(self) -> tuple[Alternatives, ...]:
-        """The paths, made ready to be compared."""
-        return tuple(Alternatives((path,)) for path in self.paths)
-
-    def covers(self, special: Disjunct) -> bool:
-        """Whether every message that satisfies another entry satisfies this one; sound.
-
-        Example:
-            >>> general, special = Disjunct.of("//a and //b"), Disjunct.of("/a/b[@x] and /a/c")
-            >>> general.covers(special), special.covers(general)
-            (True, False)
-
-        Cost: a comparison for each path of the one and path of the other.
-        """
-        return all(
-            any(mine.may_cover(theirs) and mine.covers(theirs) for theirs in special.parts)
-            for mine in self.parts
-        )
-
-    def __str__(self) -> str:
-        return self.text
 
 
 def disjuncts_of(
@@ -145,25 +65,13 @@ def disjuncts_of(
         QuerySyntaxError: It is neither XPath nor XQuery.
         UnsupportedQueryError: It holds a construct that is refused.
 
-    Cost: a compilation, a few 100 µs, and a comparison for each two nested paths.
+    Cost: a compilation, some 10 µs, and a comparison for each two nested paths.
     """
     compiled = compile_subscription(profile, namespaces, deliver, language)
-    found = {}
-    for paths in compiled.conjunctions:
-        linear = (part for path in paths for part in linear_paths(path))
-        entry = Disjunct.all_of(linear if form is Form.LINEAR else paths)
-        found[entry.text] = entry
-    return _general(found)
-
-
-def _general(entries: Mapping[str, Disjunct]) -> tuple[str, ...]:
-    """The texts of entries without those that another entry covers, sorted."""
-    kept = dict(sorted(entries.items()))
-    if len(kept) <= COVERED_MAX:
-        for text, entry in list(kept.items()):
-            if any(other is not entry and other.covers(entry) for other in kept.values()):
-                del kept[text]
-    return tuple(kept)
+    found = compiled.conjunctions
+    if form is Form.LINEAR:
+        found = tuple(paths.linear() for paths in found)
+    return tuple(entry.text for entry in native.Conjunction.uncovered(list(found)))
 
 
 def before_steps(entry: str, steps: Steps) -> str:
@@ -183,41 +91,6 @@ def before_steps(entry: str, steps: Steps) -> str:
     Raises:
         QuerySyntaxError: It is no entry.
 
-    Cost: 100 µs a path.
+    Cost: some microseconds a path.
     """
-    return Disjunct(paths_before(Disjunct.of(entry).paths, steps)).text if steps else entry
-
-
-def is_linear(canonical: str) -> bool:
-    """Whether a path in canonical text is an entry by itself, as far as a look at it tells.
-
-    All its conditions are on attributes or on elements' own values. Conditions that exclude each
-    other make an entry as well, which no message satisfies.
-
-    Example:
-        >>> [is_linear(text) for text in ("/a//b[.='x']", "/a[@n<3][@x]/*", "/a[b]", "/a[@x][2]")]
-        [True, True, False, False]
-    """
-    return _LINEAR.fullmatch(canonical) is not None
-
-
-def paths_of(text: str) -> tuple[str, ...]:
-    """The texts of the paths of an entry: " and " in brackets, literals and URIs is theirs.
-
-    Example:
-        >>> paths_of("//b[.='x and y'] and /a")
-        ("//b[.='x and y']", '/a')
-    """
-    if AND not in text:
-        return (text,)
-    parts, depth, start = [], 0, 0
-    for found in _PARTS.finditer(text):
-        match found[0]:
-            case "[" | "(":
-                depth += 1
-            case "]" | ")":
-                depth -= 1
-            case " and " if depth == 0:
-                parts.append(text[start : found.start()])
-                start = found.end()
-    return (*parts, text[start:])
+    return paths_before(conjunction_of(entry), steps).text if steps else entry

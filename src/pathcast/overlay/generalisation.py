@@ -30,77 +30,49 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+from pathcast.boundary import native
 from pathcast.engine import QueryIndex
 from pathcast.model import Query
-from pathcast.overlay.covered import weigh
-from pathcast.overlay.disjuncts import Disjunct
-from pathcast.query import NormalQuery
-from pathcast.query.normal import ANY_MESSAGE
-from pathcast.query.widening import (
-    any_name,
-    anywhere,
-    begun,
-    cut,
-    existing,
-    in_powers,
-    last_name,
-    linear_paths,
-    structure,
-)
+from pathcast.query import conjunction_of
 
 ENTRY_BYTES: Final = 24
 """Bytes of an entry in a table besides its text: where it lies, and whom it leads to."""
 
-Level: TypeAlias = Callable[[Disjunct], Disjunct]
+Level: TypeAlias = Callable[[native.Conjunction], native.Conjunction]
 
 
-def _each(change: Callable[[NormalQuery], NormalQuery]) -> Level:
-    return lambda entry: Disjunct.all_of(map(change, entry.paths))
+def _each(change: Callable[[native.NormalPath], native.NormalPath]) -> Level:
+    return lambda entry: native.Conjunction([change(path) for path in entry.paths])
 
 
-def _one(entry: Disjunct) -> Disjunct:
-    """The path that asks most; of several, the one that compares, then the first by text."""
-    return Disjunct.all_of([max(entry.paths, key=lambda path: weigh(path.steps, []))])
+def _one(entry: native.Conjunction) -> native.Conjunction:
+    """The path that asks most; of several, the first by text."""
+    return native.Conjunction([max(entry.paths, key=lambda path: path.weight)])
 
 
-def _one_then(change: Callable[[NormalQuery], NormalQuery]) -> Level:
-    return lambda entry: Disjunct.all_of(map(change, _one(entry).paths))
-
-
-def _without_parents(path: NormalQuery) -> NormalQuery:
-    """The path from its last two steps on, wherever they are."""
-    at = max(0, len(path.steps) - 2)
-    return NormalQuery(anywhere(NormalQuery(path.steps[at:]), 0).steps)
-
-
-def _any_parent(path: NormalQuery) -> NormalQuery:
-    """The path with any name in the place of the one before its last step."""
-    return any_name(path, len(path.steps) - 2) if len(path.steps) > 1 else path
-
-
-def _linear(entry: Disjunct) -> Disjunct:
-    return Disjunct.all_of(part for path in entry.paths for part in linear_paths(path))
+def _one_then(change: Callable[[native.NormalPath], native.NormalPath]) -> Level:
+    return lambda entry: _each(change)(_one(entry))
 
 
 LEVELS: Final[Mapping[str, Level]] = MappingProxyType(
     {
-        "linear": _linear,
+        "linear": lambda entry: entry.linear(),
         "one path": _one,
-        "powers": _each(in_powers),
-        "one path, powers": _one_then(in_powers),
-        "begins 4": _each(lambda path: begun(path, 4)),
-        "begins 2": _each(lambda path: begun(path, 2)),
-        "begins 1": _each(lambda path: begun(path, 1)),
-        "one path, begins 2": _one_then(lambda path: begun(path, 2)),
-        "existence": _each(existing),
-        "one path, existence": _one_then(existing),
-        "any parent": _each(_any_parent),
-        "no parents": _each(_without_parents),
-        "structure": _each(structure),
-        "first 3": _one_then(lambda path: cut(structure(path), 3)),
-        "first 2": _one_then(lambda path: cut(structure(path), 2)),
-        "last name": _one_then(last_name),
-        "anything": lambda _: Disjunct((NormalQuery(ANY_MESSAGE),)),
+        "powers": _each(lambda path: path.in_powers()),
+        "one path, powers": _one_then(lambda path: path.in_powers()),
+        "begins 4": _each(lambda path: path.begun(4)),
+        "begins 2": _each(lambda path: path.begun(2)),
+        "begins 1": _each(lambda path: path.begun(1)),
+        "one path, begins 2": _one_then(lambda path: path.begun(2)),
+        "existence": _each(lambda path: path.existing()),
+        "one path, existence": _one_then(lambda path: path.existing()),
+        "any parent": _each(lambda path: path.any_parent()),
+        "no parents": _each(lambda path: path.without_parents()),
+        "structure": _each(lambda path: path.structure()),
+        "first 3": _one_then(lambda path: path.structure().cut(3)),
+        "first 2": _one_then(lambda path: path.structure().cut(2)),
+        "last name": _one_then(lambda path: path.last_name()),
+        "anything": lambda _: native.Conjunction([]),
     }
 )
 """Name -> a function from an entry to an entry that covers it."""
@@ -116,7 +88,7 @@ def shape_of(entry: str) -> str:
     Raises:
         QuerySyntaxError: It is no entry.
     """
-    return _each(existing)(_read(entry)).text
+    return LEVELS["existence"](conjunction_of(entry)).text
 
 
 @functools.lru_cache(maxsize=1 << 18)
@@ -126,13 +98,7 @@ def at_level(entry: str, level: str) -> str:
     Raises:
         QuerySyntaxError: It is no entry.
     """
-    return entry if level == EXACTLY else LEVELS[level](_read(entry)).text
-
-
-@functools.lru_cache(maxsize=1 << 16)
-def _read(entry: str) -> Disjunct:
-    """An entry, read once for all levels."""
-    return Disjunct.of(entry)
+    return entry if level == EXACTLY else LEVELS[level](conjunction_of(entry)).text
 
 
 @dataclass(frozen=True)
@@ -235,7 +201,8 @@ class Optimiser:
         sample: Messages of the stream.
         levels: The levels that may be chosen.
 
-    Cost: every entry at every level, some 100 µs each, and one pass of the sample over all of them.
+    Cost: every entry at every level, some microseconds each, and one pass of the sample over all
+    of them.
     """
 
     def __init__(

@@ -20,13 +20,14 @@ from functools import cache, lru_cache
 from importlib import metadata
 from secrets import token_hex
 
+from pathcast.boundary import native
 from pathcast.customize import Broker as LocalBroker
 from pathcast.customize.steps import parse_steps
 from pathcast.limits import Limits
 from pathcast.model import Subscription
 from pathcast.overlay.content import DeliveryProfile, Results, Verdict
 from pathcast.overlay.cutting import WHOLE, cut_entry
-from pathcast.overlay.disjuncts import before_steps, disjuncts_of, is_linear
+from pathcast.overlay.disjuncts import before_steps, disjuncts_of
 
 __all__ = ["XmlProfiles"]
 
@@ -112,14 +113,11 @@ def _entries(profile: DeliveryProfile, projection: bool) -> tuple[str, ...]:
 def _paths(profile: DeliveryProfile) -> tuple[str, ...]:
     """The routing entries, of messages after the steps.
 
-    Cost: some microseconds for a path whose conditions are about values, of which the kernel says
-    what `disjuncts_of` would; else as `disjuncts_of`.
+    Cost: some microseconds for a path whose conditions are about values; else as `disjuncts_of`.
     """
-    from pathcast.kernel import canonical_form
-
     bound, language = dict(profile.namespaces), profile.language
-    text = None if language == "xquery" else canonical_form(profile.query, bound)
-    if text is not None and is_linear(text):
+    text = None if language == "xquery" else native.canonical_form(profile.query, bound)
+    if text is not None and native.NormalPath(text).is_linear:
         return (text,)
     return disjuncts_of(profile.query, bound, profile.deliver, language)
 

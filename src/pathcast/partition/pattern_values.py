@@ -1,9 +1,8 @@
 r"""The values that messages have at places, found by the engine in one pass.
 
 Example:
-    >>> from pathcast.query import normalise
-    >>> from pathcast.query.places import predicates_of
-    >>> [(place, _)] = predicates_of(normalise("/a/b[@c = 1]"))
+    >>> from pathcast.query import normalise, population_of
+    >>> [place, _] = population_of(["q"], [[normalise("/a/b[@c = 1]")]]).places
     >>> values = PatternValues([place])
     >>> found = values.of([b"<a><b c='7'/><b c='&lt;'/></a>", b"<a"])
     >>> [(row, place, found.keys[key]) for row, place, key in zip(*found.columns())]
@@ -130,9 +129,8 @@ def measured_rates(places: Sequence[Place], messages: Messages) -> dict[Place, f
         messages: The sample; refused and missing ones do not count.
 
     Example:
-        >>> from pathcast.query import normalise
-        >>> from pathcast.query.places import predicates_of
-        >>> places = [place for place, _ in predicates_of(normalise("/a[@x = 1]/b[. = 2]"))]
+        >>> from pathcast.query import normalise, population_of
+        >>> [*places, _] = population_of(["q"], [[normalise("/a[@x = 1]/b[. = 2]")]]).places
         >>> sample = [b"<a x='1'><b>1</b><b>2</b></a>", b"<a><b>3</b><b>3</b></a>"]
         >>> list(measured_rates(places, sample).values())
         [0.5, 1.5]

@@ -25,23 +25,9 @@ from typing import Final
 
 import numpy as np
 
+from pathcast.boundary import native
 from pathcast.partition.routes import ROUTE_BYTES, Routes
-from pathcast.query import (
-    OPERATORS,
-    AttributeCondition,
-    Axis,
-    Comparison,
-    End,
-    NormalQuery,
-    Operator,
-    Place,
-    Population,
-    Step,
-    TextCondition,
-    ValueCondition,
-)
-from pathcast.query.conditions import simplified, stage
-from pathcast.query.normal import AnyName
+from pathcast.query import OPERATORS, Comparison, Operator, Population, path_to
 
 _BARE: Final = len(OPERATORS)
 """Stands for no operator: the path itself."""
@@ -68,7 +54,7 @@ def routes_of_population(
     Returns:
         Linear paths with one comparison or none.
 
-    Cost: sorts of the predicates, about 1 µs each; 20 µs for each distinct route.
+    Cost: sorts of the predicates, about 1 µs each; some microseconds for each distinct route.
     """
     parts = _parts(population)
     if not len(parts):
@@ -86,7 +72,7 @@ def routes_of_population(
         if is_given_up.any():
             routes.lead_everything_to(1 << dont_care)
         pairs = pairs[~is_given_up]
-    paths: dict[int, NormalQuery] = {}
+    paths: dict[int, native.NormalPath] = {}
     for number, target in pairs.tolist():
         if number not in paths:
             paths[number] = _path(population, *asked[number].tolist())
@@ -131,24 +117,9 @@ def _best(
     return kept
 
 
-def _path(population: Population, place: int, operator: int, constant: int) -> NormalQuery:
+def _path(population: Population, place: int, operator: int, constant: int) -> native.NormalPath:
     """A place and what is compared there as a path."""
-    where = population.places[place]
-    steps = [Step(axis, test) for axis, test in where.steps]
-    if operator != _BARE:
-        compare = Comparison(OPERATORS[operator], population.constants[constant])
-        steps[-1] = Step(steps[-1].axis, steps[-1].test, (stage((), (_leaf(where, compare),)),))
-    elif steps[-1].axis is Axis.DESCENDANT_OR_SELF:
-        # Without its condition, "itself or below" asks for nothing.
-        steps = steps[:-1] or [Step(Axis.CHILD, AnyName())]
-    return NormalQuery(simplified(steps, is_main=True))
-
-
-def _leaf(place: Place, compare: Comparison) -> AttributeCondition | TextCondition | ValueCondition:
-    match place.end:
-        case End.ATTRIBUTE:
-            return AttributeCondition(place.attribute or AnyName(), compare)
-        case End.TEXT:
-            return TextCondition(compare)
-        case _:
-            return ValueCondition(compare)
+    if operator == _BARE:
+        return path_to(population.places[place])
+    compare = Comparison(OPERATORS[operator], population.constants[constant])
+    return path_to(population.places[place], compare)

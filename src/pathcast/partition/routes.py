@@ -41,19 +41,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from pathcast.query.canonical import canonical_text
-from pathcast.query.covering import Alternatives, coverings
-from pathcast.query.normal import ANY_MESSAGE, NormalQuery, Operator
-from pathcast.query.widening import (
-    begun,
-    conjuncts,
-    cut,
-    existing,
-    hull,
-    last_name,
-    leaf_of,
-    structure,
-)
+from pathcast.boundary import native
+from pathcast.query import OPERATORS, Operator
 
 ROUTE_BYTES: Final = 96
 """Bytes of a route besides its text and its targets: what a snapshot file holds for a query."""
@@ -62,11 +51,9 @@ TEXT_BYTES: Final = 2
 """Bytes for each character of a path: its text, its id, its states and its plan."""
 
 COVERING_MAX: Final = 4_000
-"""Routes up to which those that others cover are looked for, some seconds at most."""
+"""Routes up to which those that others cover are looked for, a second or two at most."""
 
-_ANYTHING: Final = NormalQuery(ANY_MESSAGE)
-
-Frequency: TypeAlias = Callable[[Sequence[NormalQuery]], Sequence[float]]
+Frequency: TypeAlias = "Callable[[Sequence[native.NormalPath]], Sequence[float]]"
 """Which share of the messages satisfies each of some paths."""
 
 
@@ -79,36 +66,36 @@ class Route:
         targets: A bit for each target.
     """
 
-    path: NormalQuery
+    path: native.NormalPath
     targets: int
 
     def __str__(self) -> str:
-        return f"{canonical_text(self.path)} -> {' '.join(map(str, bits_of(self.targets)))}"
+        return f"{self.path.text} -> {' '.join(map(str, bits_of(self.targets)))}"
 
 
 class Routes:
     """Routes on their way into an index; each path once."""
 
-    def __init__(self, found: Mapping[NormalQuery, int] | None = None) -> None:
-        self._targets: dict[NormalQuery, int] = dict(found or {})
+    def __init__(self, found: Mapping[native.NormalPath, int] | None = None) -> None:
+        self._targets: dict[native.NormalPath, int] = dict(found or {})
 
-    def add(self, paths: Iterable[NormalQuery], target: int) -> None:
+    def add(self, paths: Iterable[native.NormalPath], target: int) -> None:
         """Takes paths of which one must hold if a target is to be reached."""
         for path in paths:
             self.add_targets(path, 1 << target)
 
-    def add_targets(self, path: NormalQuery, targets: int) -> None:
+    def add_targets(self, path: native.NormalPath, targets: int) -> None:
         """Has a path lead to some targets, a bit each."""
         self._targets[path] = self._targets.get(path, 0) | targets
 
-    def replace(self, members: Sequence[NormalQuery], general: NormalQuery) -> None:
+    def replace(self, members: Sequence[native.NormalPath], general: native.NormalPath) -> None:
         """Puts one path in the place of several that it covers."""
         targets = 0
         for path in members:
             targets |= self._targets.pop(path)
         self.add_targets(general, targets)
 
-    def drop(self, path: NormalQuery, targets: int) -> None:
+    def drop(self, path: native.NormalPath, targets: int) -> None:
         """Takes targets from a path, and the path if none is left."""
         left = self._targets[path] & ~targets
         if left:
@@ -118,15 +105,15 @@ class Routes:
 
     def lead_everything_to(self, targets: int) -> None:
         """Has any message reach some targets."""
-        self.add_targets(_ANYTHING, targets)
+        self.add_targets(_anything(), targets)
 
     def drop_what_anything_leads_to(self) -> None:
         """Takes targets that any message reaches from all other paths."""
-        for path in self.paths() if self.targets(_ANYTHING) else ():
-            if path != _ANYTHING:
-                self.drop(path, self.targets(_ANYTHING))
+        for path in self.paths() if self.targets(_anything()) else ():
+            if path != _anything():
+                self.drop(path, self.targets(_anything()))
 
-    def targets(self, path: NormalQuery) -> int:
+    def targets(self, path: native.NormalPath) -> int:
         """The targets of a path; none of a path that is not there."""
         return self._targets.get(path, 0)
 
@@ -146,7 +133,7 @@ class Routes:
         """
         return sum(route_bytes(path, words) for path in self._targets)
 
-    def paths(self) -> list[NormalQuery]:
+    def paths(self) -> list[native.NormalPath]:
         """The paths."""
         return list(self._targets)
 
@@ -157,14 +144,20 @@ class Routes:
         return (Route(path, targets) for path, targets in self._targets.items())
 
 
+@functools.cache
+def _anything() -> native.NormalPath:
+    """The path of any message."""
+    return native.NormalPath("/*")
+
+
 def bits_of(targets: int) -> list[int]:
     """The targets of a set, ascending."""
     return [at for at in range(targets.bit_length()) if targets >> at & 1]
 
 
-def route_bytes(path: NormalQuery, words: int) -> int:
+def route_bytes(path: native.NormalPath, words: int) -> int:
     """About how many bytes one route takes."""
-    return ROUTE_BYTES + TEXT_BYTES * len(canonical_text(path)) + 8 * words
+    return ROUTE_BYTES + TEXT_BYTES * len(path.text) + 8 * words
 
 
 def fitted(
@@ -190,7 +183,7 @@ def fitted(
         Routes that fit or, where the budget is below that, the one route of any message.
 
     Cost:
-        About 50 µs a route and step. Coverings are looked for where few are left.
+        Some microseconds a route and step. Coverings are looked for where few are left.
     """
     found = routes.copy()
     given_up &= found.all_targets()
@@ -237,8 +230,8 @@ def _generalise(
 class _Group:
     """Paths that one path is put in the place of."""
 
-    general: NormalQuery
-    members: tuple[NormalQuery, ...]
+    general: native.NormalPath
+    members: tuple[native.NormalPath, ...]
 
     def saved(self, words: int) -> int:
         """Bytes that it saves."""
@@ -269,10 +262,10 @@ def _losses(routes: Routes, groups: Sequence[_Group], frequency: Frequency) -> l
 
 
 def _grouped(
-    routes: Routes, general_of: Callable[[NormalQuery], NormalQuery | None]
+    routes: Routes, general_of: Callable[[native.NormalPath], native.NormalPath | None]
 ) -> list[_Group]:
     """Paths by what is made of each; those that nothing is made of are left out."""
-    groups: dict[NormalQuery, list[NormalQuery]] = defaultdict(list)
+    groups: dict[native.NormalPath, list[native.NormalPath]] = defaultdict(list)
     for path in routes.paths():
         general = general_of(path)
         if general is not None:
@@ -286,13 +279,13 @@ def _to_conjuncts(routes: Routes) -> list[_Group]:
     What one query alone asks tells targets apart as well, and saves nothing: so what is weighed is
     the share of a linear path that is of the same targets, times the logarithm of how many are.
     """
-    parts = {route.path: (conjuncts(route.path), route.targets) for route in routes}
+    parts = {route.path: (route.path.conjuncts(), route.targets) for route in routes}
     everywhere = Counter(part for found, _ in parts.values() for part in found)
     here = Counter((part, targets) for found, targets in parts.values() for part in found)
-    groups: dict[NormalQuery, list[NormalQuery]] = defaultdict(list)
+    groups: dict[native.NormalPath, list[native.NormalPath]] = defaultdict(list)
     for path, (found, targets) in parts.items():
 
-        def worth(part: NormalQuery, targets: int = targets) -> tuple[int, float]:
+        def worth(part: native.NormalPath, targets: int = targets) -> tuple[int, float]:
             count = here[part, targets]
             return _selects(part), math.log1p(count) * count / everywhere[part]
 
@@ -300,51 +293,51 @@ def _to_conjuncts(routes: Routes) -> list[_Group]:
     return [_Group(general, tuple(members)) for general, members in groups.items()]
 
 
-def _selects(path: NormalQuery) -> int:
+def _selects(path: native.NormalPath) -> int:
     """How much a linear path asks: a value, a comparison, existence."""
-    found = leaf_of(path)
+    found = path.leaf()
     if found is None:
         return 0
-    return 2 if found[1].operator in (Operator.EQ, Operator.STARTS_WITH) else 1
+    return 2 if OPERATORS[found[1]] in (Operator.EQ, Operator.STARTS_WITH) else 1
 
 
 def _to_ranges(routes: Routes) -> list[_Group]:
     """The numbers that one value is compared with for the same targets, as a range."""
-    alike: dict[tuple[NormalQuery, int], list[NormalQuery]] = defaultdict(list)
+    alike: dict[tuple[native.NormalPath, int], list[native.NormalPath]] = defaultdict(list)
     for route in routes:
-        found = leaf_of(route.path)
+        found = route.path.leaf()
         if found is not None:
             alike[found[0], route.targets].append(route.path)
     groups = []
     for members in alike.values():
-        if len(members) > 1 and (general := hull(members)) is not None:
+        if len(members) > 1 and (general := native.NormalPath.hull(members)) is not None:
             groups.append(_Group(general, tuple(members)))
     return groups
 
 
 def _to_beginnings(length: int) -> _Step:
-    return lambda routes: _grouped(routes, lambda path: begun(path, length))
+    return lambda routes: _grouped(routes, lambda path: path.begun(length))
 
 
 def _to_existence(routes: Routes) -> list[_Group]:
-    return _grouped(routes, existing)
+    return _grouped(routes, lambda path: path.existing())
 
 
 def _to_structure(routes: Routes) -> list[_Group]:
-    return _grouped(routes, structure)
+    return _grouped(routes, lambda path: path.structure())
 
 
 def _to_length(length: int) -> _Step:
-    return lambda routes: _grouped(routes, lambda path: cut(path, length))
+    return lambda routes: _grouped(routes, lambda path: path.cut(length))
 
 
 def _to_last_name(routes: Routes) -> list[_Group]:
-    return _grouped(routes, last_name)
+    return _grouped(routes, lambda path: path.last_name())
 
 
 def _to_anything(routes: Routes) -> list[_Group]:
     """All paths as one, the path of any message."""
-    return [_Group(_ANYTHING, tuple(routes.paths()))]
+    return [_Group(_anything(), tuple(routes.paths()))]
 
 
 _STEPS: Final[tuple[_Step, ...]] = (
@@ -368,8 +361,8 @@ def _drop_covered(routes: Routes) -> None:
     paths = routes.paths()
     if len(paths) > COVERING_MAX:
         return
-    found = coverings([Alternatives((path,)) for path in paths])
-    for special, general in found.covered_by.items():
+    found, _, _ = native.coverings([([path], True) for path in paths])
+    for special, general in found:
         # The target stays with what covers, or with what covers that.
         if shared := routes.targets(paths[special]) & routes.targets(paths[general]):
             routes.drop(paths[special], shared)

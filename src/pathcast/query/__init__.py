@@ -1,4 +1,4 @@
-"""Queries as values: syntax trees, normal forms, canonical texts, refusals in words.
+"""Queries as values: syntax trees, paths in normal form, refusals in words.
 
 The kernel reads the whole of XPath 1.0, variables excepted, which are refused by name.
 `compile_query` gives the parts that it splits a query into at registration: paths in normal form,
@@ -14,7 +14,6 @@ Example:
 
 from __future__ import annotations
 
-from pathcast.query.canonical import canonical_text
 from pathcast.query.compiled import (
     CompiledQuery,
     CostClass,
@@ -25,22 +24,15 @@ from pathcast.query.normal import (
     AnyIn,
     AnyName,
     AnyNamespace,
-    AttributeCondition,
     Axis,
     Comparison,
-    Condition,
     Name,
     NameTest,
-    NestedCondition,
-    NormalQuery,
     Operator,
-    Step,
-    TextCondition,
-    ValueCondition,
 )
-from pathcast.query.normaliser import canonical_form, normalise
-from pathcast.query.places import End, Place
-from pathcast.query.population import OPERATORS, Population, population_of
+from pathcast.query.normaliser import canonical_form, conjunction_of, normalise
+from pathcast.query.places import End, Place, path_to, steps_of
+from pathcast.query.population import OPERATORS, Population, population_of, population_of_columns
 from pathcast.query.reader import (
     NODES_MAX,
     PREDICATES_MAX,
@@ -57,32 +49,28 @@ __all__ = [
     "AnyIn",
     "AnyName",
     "AnyNamespace",
-    "AttributeCondition",
     "Axis",
     "Comparison",
     "CompiledQuery",
     "CompiledSubscription",
-    "Condition",
     "CostClass",
     "End",
     "Name",
     "NameTest",
     "Namespaces",
-    "NestedCondition",
-    "NormalQuery",
     "Operator",
     "Place",
     "Population",
-    "Step",
-    "TextCondition",
-    "ValueCondition",
     "canonical_form",
-    "canonical_text",
     "check_length",
     "compile_query",
     "compile_subscription",
+    "conjunction_of",
     "normalise",
     "parse",
+    "path_to",
     "population_of",
+    "population_of_columns",
     "read_query",
+    "steps_of",
 ]

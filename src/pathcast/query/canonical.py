@@ -1,12 +1,11 @@
-"""Normal form -> canonical text.
+"""Parts of canonical text: name tests, numbers, strings.
 
-Equal normal forms have equal canonical texts, and a canonical text parses back to its normal form
-with no namespaces bound. The kernel writes the same text, byte for byte.
+The kernel writes the same, byte for byte, in the canonical text of a path.
 
 Example:
-    >>> from pathcast.query.normaliser import normalise
-    >>> canonical_text(normalise("/child::a[ 3 < b/@c ]//*/text()"))
-    '/a[b[@c>3]]//*[text()]'
+    >>> from pathcast.query.normal import Name
+    >>> name_test_text(Name("urn:n", "a")), number_text(2.0), literal_text("x")
+    ('Q{urn:n}a', '2', "'x'")
 """
 
 from __future__ import annotations
@@ -15,93 +14,10 @@ import re
 from decimal import Decimal
 from typing import Final
 
-from pathcast.query.normal import (
-    AnyIn,
-    AnyName,
-    AnyNamespace,
-    AttributeCondition,
-    Axis,
-    Comparison,
-    Condition,
-    Constant,
-    Double,
-    NameTest,
-    NormalQuery,
-    Position,
-    Stage,
-    Step,
-    TextCondition,
-    ValueCondition,
-)
+from pathcast.query.normal import AnyIn, AnyName, AnyNamespace, NameTest
 
 _RUN: Final = re.compile(r"""[^'"]*(?:'[^"]*|"[^']*)""")
 """Characters up to a quote of the other kind than the first among them."""
-
-_NAME: Final = r"(?:Q\{[^}]*\})?[^()\[\]{}'\"]*"
-
-_CASTS: Final = re.compile(
-    rf"""'[^']*'|"[^"]*"|Q\{{[^}}]*\}}|\[double\((@{_NAME}|text\(\)|\.)\)([=!<>]+[-0-9.]+)\]"""
-)
-"""What may look like a cast, and casts: what is cast, and the comparison."""
-
-
-def canonical_text(query: NormalQuery) -> str:
-    """The canonical text of a query.
-
-    Args:
-        query: The normal form.
-
-    Returns:
-        The text. It is XPath 1.0 except for `Q{uri}name`, `*:name` and `//.[...]`.
-
-    Cost: linear in the text, times the depth of nested paths.
-    """
-    return "".join(_step(step) for step in query.steps)
-
-
-def without_casts(text: str) -> str:
-    """A canonical text as XPath 1.0, which has no casts: for existence is asked in their place.
-
-    Example:
-        >>> print(without_casts("//a[double(@b)=3]/c[.='[double(@b)=3]'][double(.)!=-1.5]"))
-        //a[@b]/c[.='[double(@b)=3]']
-    """
-
-    def existing(found: re.Match[str]) -> str:
-        what = found[1]
-        if what is None:
-            return found[0]
-        return "" if what == "." else f"[{what}]"
-
-    return _CASTS.sub(existing, text)
-
-
-def with_numbers_of_xpath(text: str) -> str:
-    """A canonical text as XPath 1.0, where fewer texts are numbers.
-
-    Example:
-        >>> with_numbers_of_xpath("//a[double(@b)=3]")
-        '//a[@b=3]'
-    """
-    return _CASTS.sub(lambda found: f"[{found[1]}{found[2]}]" if found[1] else found[0], text)
-
-
-def condition_text(condition: Condition) -> str:
-    """A condition as it stands between the brackets; conditions are sorted by it."""
-    if isinstance(condition, AttributeCondition):
-        return _compared("@" + name_test_text(condition.test), condition.compare)
-    if isinstance(condition, TextCondition):
-        return _compared("text()", condition.compare)
-    if isinstance(condition, ValueCondition):
-        return _compared(".", condition.compare)
-    first, *others = condition.steps
-    start = "" if first.axis is Axis.CHILD else "." + _separator(first)
-    return start + _from_test(first) + "".join(_step(step) for step in others)
-
-
-def position_text(position: Position) -> str:
-    """A position as it stands between the brackets; positions are sorted by it."""
-    return f"position(){position.operator.value}{number_text(position.number)}"
 
 
 def name_test_text(test: NameTest) -> str:
@@ -147,38 +63,3 @@ def literal_text(value: str) -> str:
 def has_literal(value: str) -> bool:
     """Whether a string can stand in quotes: XPath 1.0 cannot quote one with both kinds."""
     return "'" not in value or '"' not in value
-
-
-def _separator(step: Step) -> str:
-    return "/" if step.axis is Axis.CHILD else "//"
-
-
-def _step(step: Step) -> str:
-    return _separator(step) + _from_test(step)
-
-
-def _from_test(step: Step) -> str:
-    is_or_self = step.axis is Axis.DESCENDANT_OR_SELF
-    test = "." if is_or_self else name_test_text(step.test)
-    return test + "".join(_stage(stage) for stage in step.stages)
-
-
-def _stage(stage: Stage) -> str:
-    positions = " and ".join(position_text(position) for position in stage.positions)
-    conditions = "".join(f"[{condition_text(condition)}]" for condition in stage.conditions)
-    return (f"[{positions}]" if positions else "") + conditions
-
-
-def _compared(what: str, compare: Comparison | None) -> str:
-    if compare is None:
-        return what
-    if isinstance(compare.constant, Double):
-        return f"double({what}){compare.operator.value}{number_text(compare.constant.number)}"
-    operator, constant = compare.operator, _constant(compare.constant)
-    if operator.is_call:
-        return f"{operator.value}({what},{constant})"
-    return what + operator.value + constant
-
-
-def _constant(constant: Constant) -> str:
-    return number_text(constant) if isinstance(constant, float) else literal_text(constant)

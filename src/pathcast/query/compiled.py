@@ -14,15 +14,13 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 from pathcast.boundary import native, native_errors
-from pathcast.query.canonical import canonical_text
 from pathcast.query.names import Namespaces
-from pathcast.query.normal import NormalQuery
-from pathcast.query.normal_data import query_of
 from pathcast.query.refusals import Refusal, error_of, no_character
 
 
@@ -63,28 +61,21 @@ class CompiledQuery:
         expression: Canonical expression text; None where the alternatives say all of the query.
         cost: What it costs a message.
         reasons: Why there is an expression; empty if there is none.
+        conjunctions: Paths that must all be in a message: if the query holds, one of the
+            conjunctions does. They say what `alternatives` say of one path each, without putting
+            paths together at the root element; none where the query never holds.
     """
 
-    alternatives: tuple[NormalQuery, ...]
+    alternatives: tuple[native.NormalPath, ...]
     expression: str | None
     cost: CostClass
     reasons: tuple[Reason, ...]
-    _conjunctions: list[list[Any]] = field(default_factory=list, repr=False, compare=False)
-
-    @property
-    def conjunctions(self) -> tuple[tuple[NormalQuery, ...], ...]:
-        """Paths that must all be in a message, one conjunction or more.
-
-        If the query holds, one of the conjunctions does. They say what `alternatives` say of one
-        path each, without putting paths together at the root element; none where the query never
-        holds.
-        """
-        return tuple(tuple(map(query_of, paths)) for paths in self._conjunctions)
+    conjunctions: tuple[native.Conjunction, ...]
 
     @property
     def texts(self) -> list[str]:
         """The canonical texts of the alternatives."""
-        return [canonical_text(alternative) for alternative in self.alternatives]
+        return [alternative.text for alternative in self.alternatives]
 
 
 def compile_query(text: str, namespaces: Namespaces | None = None) -> CompiledQuery:
@@ -101,7 +92,7 @@ def compile_query(text: str, namespaces: Namespaces | None = None) -> CompiledQu
         QuerySyntaxError: It is not XPath 1.0, names something that is not declared, has a type
             error, or is over a limit.
 
-    Cost: some microseconds, and about one for each step of what it returns.
+    Cost: some microseconds.
     """
     bindings = dict(namespaces or {})
     try:
@@ -113,9 +104,21 @@ def compile_query(text: str, namespaces: Namespaces | None = None) -> CompiledQu
         raise no_character(text, error.start) from None
     alternatives, conjunctions, expression, cost, reasons = answer
     return CompiledQuery(
-        tuple(map(query_of, alternatives)),
+        tuple(alternatives),
         expression,
         CostClass(cost),
         tuple(Reason(*reason) for reason in reasons),
-        conjunctions,
+        tuple(conjunctions),
     )
+
+
+@contextmanager
+def query_errors(text: str, namespaces: Namespaces) -> Iterator[None]:
+    """Calls that read a query run in this: a refusal becomes an error."""
+    try:
+        with native_errors():
+            yield
+    except native.QueryRefusal as error:
+        raise error_of(Refusal(*error.args), text, namespaces) from None
+    except UnicodeEncodeError as error:
+        raise no_character(text, error.start) from None

@@ -19,13 +19,13 @@ Several nodes are not one value: `[b='x' and b='y']` holds where there are two `
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from pathcast.boundary import native
 from pathcast.query.atoms import COMPARISONS, Atom, atom_of, is_single
 from pathcast.query.constants import constant_of
-from pathcast.query.covering import Alternatives
 from pathcast.query.implication import (
     can_hold,
     can_hold_for_count,
@@ -49,7 +49,6 @@ from pathcast.query.syntax import (
 from pathcast.query.truth import (
     OPPOSITE,
     Truth,
-    for_counts,
     known_truth,
     least_of,
     meant,
@@ -100,7 +99,7 @@ def condition_issues(expr: Expr, notation: Notation) -> list[ConditionIssue]:
 
 
 def query_issues(
-    expr: Expr, alternatives: Alternatives, notation: Notation
+    expr: Expr, alternatives: Iterable[native.NormalPath], notation: Notation
 ) -> list[ConditionIssue]:
     """The conditions whose truth is known, and the query as a whole where it cannot hold.
 
@@ -111,7 +110,7 @@ def query_issues(
     """
     issues = condition_issues(expr, notation)
     is_told = any(issue.truth == "never" and issue.is_decisive for issue in issues)
-    if not is_told and not alternatives.can_match:
+    if not is_told and not any(path.can_match for path in alternatives):
         issues.insert(0, ConditionIssue("never", expr, EXCLUDING, is_decisive=True))
     return issues
 
@@ -212,7 +211,7 @@ class _Walk:
         if not isinstance(constant, float):
             self.inside(expr, is_decisive=False)
             return
-        at = [(Operator.EQ, constant)]
+        at = [Comparison(Operator.EQ, constant)]
         if not math.isfinite(constant) or not can_hold_for_count(at, least=1):
             reason = f"`[{self.notation.expr(expr)}]`: positions are whole numbers from 1 on"
             self.say("never", expr, reason, is_decisive)
@@ -340,7 +339,7 @@ class _Walk:
                 atom,
                 same,
                 is_decisive,
-                lambda compares: can_hold_for_count(for_counts(compares), least=least),
+                lambda compares: can_hold_for_count(compares, least=least),
             )
             if is_position and atom.compare.operator is Operator.EQ:
                 found.single_from = found.single_from or scope
@@ -357,7 +356,7 @@ class _Walk:
 
     def after_position(self, atom: Atom, is_decisive: bool) -> None:
         compares = [Comparison(Operator.EQ, 1.0), atom.compare]
-        if not can_hold_for_count(for_counts(compares), least=1):
+        if not can_hold_for_count(compares, least=1):
             shown = self.notation.expr(atom.expr)
             reason = f"`{shown}`: the position before leaves one node at most"
             self.say("never", atom.expr, reason, is_decisive)

@@ -1,11 +1,7 @@
-"""The normal form of a standing query: what the engines evaluate.
+"""Words of queries: axes, name tests, operators and comparisons.
 
-The Python face of `kernel/core/src/language/query/ast.rs`, class by class. A query is a main path
-of location steps, true of a message if the path selects an element. Comparisons on the end of a
-path are conditions of its last step (`/a/b[@c=3]` stands for a path to `@c` too), so a nested path
-asks for existence only. Of the nested paths of a step's last stage and the steps after it, which
-ask the same, a rule chooses the one that leads on. `pathcast.query.canonical` writes a normal form
-as text.
+Paths in normal form are the kernel's (`pathcast_kernel.NormalPath`); these are what analysis and
+placement say of parts of them.
 """
 
 from __future__ import annotations
@@ -109,92 +105,10 @@ class Comparison:
     operator: Operator
     constant: Constant | Double
 
-
-@dataclass(frozen=True, slots=True)
-class AttributeCondition:
-    """`[@name]`, `[@name op constant]`: some attribute that passes the test."""
-
-    test: NameTest
-    compare: Comparison | None = None
+    def to_native(self) -> tuple[int, Constant | tuple[float]]:
+        """The number of the operator, and the constant; (number,) where the value is cast."""
+        number, constant = _NUMBERS[self.operator], self.constant
+        return number, (constant.number,) if isinstance(constant, Double) else constant
 
 
-@dataclass(frozen=True, slots=True)
-class TextCondition:
-    """`[text()]`, `[text() op constant]`: some text node child."""
-
-    compare: Comparison | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ValueCondition:
-    """`[. op constant]`: the string-value of the element."""
-
-    compare: Comparison
-
-
-@dataclass(frozen=True, slots=True)
-class NestedCondition:
-    """`[a//b]`: a nested path, relative to the element; true if it selects something."""
-
-    steps: tuple[Step, ...]
-
-
-Condition: TypeAlias = AttributeCondition | TextCondition | ValueCondition | NestedCondition
-"""A condition on the element of one step."""
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """`position() op number`."""
-
-    operator: Operator
-    number: float
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """A run of predicates of one step.
-
-    The positions of a stage count in the list that the stages before it have left; its conditions
-    then filter further.
-
-    Attributes:
-        positions: All must hold; empty only in a first stage.
-        conditions: All must hold; sorted by canonical text, without duplicates.
-    """
-
-    positions: tuple[Position, ...] = ()
-    conditions: tuple[Condition, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A location step.
-
-    Attributes:
-        axis: How it leads on from the step before.
-        test: The node test.
-        stages: The predicates; empty for a bare step.
-    """
-
-    axis: Axis
-    test: NameTest
-    stages: tuple[Stage, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class NormalQuery:
-    """A standing query in normal form.
-
-    Attributes:
-        steps: The main path, read from the document node; one step or more.
-    """
-
-    steps: tuple[Step, ...]
-
-
-ANY_MESSAGE: Final = (Step(Axis.CHILD, AnyName()),)
-"""The path of any message: `/*`."""
-
-NO_MESSAGE: Final = (Step(Axis.CHILD, AnyName(), (Stage((Position(Operator.EQ, 2.0),)),)),)
-"""A path of no message: `/*[position()=2]`."""
+_NUMBERS: Final = {operator: number for number, operator in enumerate(Operator)}

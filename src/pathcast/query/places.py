@@ -1,45 +1,33 @@
-"""The places of a message that a query asks about: where its paths lead, and its comparisons there.
+"""Places of a message that queries ask about: where paths lead, and what is compared there.
 
 A *place* is a path without predicates and what of its nodes is meant: the elements themselves, an
 attribute, text, or the string-value. Two comparisons are of the same place exactly if they have the
 same structure and compare the same thing, as the exclusiveness patterns of the paper have it.
 
 Example:
-    >>> from pathcast.query.normaliser import normalise
-    >>> found = predicates_of(normalise("/a[b/@id = 7][c = 'x']//d[text() > 3]"))
-    >>> for place, compare in found:
-    ...     print(place, compare.operator.value, compare.constant)
-    /a/b/@id = 7.0
-    /a/c/. = x
-    /a//d/text() > 3.0
-
-All of them are necessary: a message that has the path has, at each of these places, some value that
-compares as asked. What predicates say together (of the same element, at a position) is not kept.
+    >>> from pathcast.query.normal import Operator
+    >>> place = Place(((Axis.CHILD, Name("", "a")), (Axis.DESCENDANT, AnyName())), End.TEXT)
+    >>> print(place, path_to(place, Comparison(Operator.GT, 3.0)))
+    /a//*/text() /a//*[text()>3]
 
 Source: 001, 4.4 (exclusiveness patterns).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import Enum
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
+from pathcast.boundary import native
 from pathcast.query.canonical import name_test_text
 from pathcast.query.normal import (
     AnyIn,
     AnyName,
-    AttributeCondition,
+    AnyNamespace,
     Axis,
     Comparison,
-    Condition,
     Name,
     NameTest,
-    NestedCondition,
-    NormalQuery,
-    Step,
-    TextCondition,
-    ValueCondition,
 )
 
 BareStep: TypeAlias = tuple[Axis, NameTest]
@@ -77,8 +65,8 @@ class Place(NamedTuple):
         """An expression that selects the attributes, text nodes or elements, and its namespaces.
 
         Example:
-            >>> from pathcast.query.normaliser import normalise
-            >>> [(place, _)] = predicates_of(normalise("/n:a//@b[. = 1]", {"n": "urn:n"}))
+            >>> steps = (Axis.CHILD, Name("urn:n", "a")), (Axis.DESCENDANT_OR_SELF, AnyName())
+            >>> place = Place(steps, End.ATTRIBUTE, Name("", "b"))
             >>> print(place, *place.to_query())
             /Q{urn:n}a//./@b /n0:a//@b {'n0': 'urn:n'}
         """
@@ -118,49 +106,55 @@ class _Prefixes:
         return self.prefixes.setdefault(uri, f"n{len(self.prefixes)}")
 
 
-def end_place(path: NormalQuery) -> Place:
-    """Where the main path of a query ends."""
-    return Place(tuple((step.axis, step.test) for step in path.steps), End.ELEMENT)
-
-
-def predicates_of(path: NormalQuery) -> list[tuple[Place, Comparison]]:
-    """The comparisons of a path and of its nested paths, each with its place.
-
-    Args:
-        path: The path in normal form.
-
-    Returns:
-        In the order of the path; equal ones once.
-
-    Cost: linear in the path, times its length.
-    """
-    return list(dict.fromkeys(_walked((), path.steps)))
-
-
-def _walked(
-    above: tuple[BareStep, ...], steps: tuple[Step, ...]
-) -> Iterator[tuple[Place, Comparison]]:
-    for step in steps:
-        above = (*above, (step.axis, step.test))
-        for stage in step.stages:
-            for condition in stage.conditions:
-                if isinstance(condition, NestedCondition):
-                    yield from _walked(above, condition.steps)
-                elif condition.compare is not None:
-                    yield _place(above, condition), condition.compare
-
-
-def _place(steps: tuple[BareStep, ...], condition: Condition) -> Place:
-    match condition:
-        case AttributeCondition(test):
-            return Place(steps, End.ATTRIBUTE, test)
-        case TextCondition():
-            return Place(steps, End.TEXT)
-        case ValueCondition() | NestedCondition():
-            return Place(steps, End.VALUE)
-
-
 def _step_text(axis: Axis, test: NameTest) -> str:
     if axis is Axis.DESCENDANT_OR_SELF:
         return str(axis.value)
     return f"{axis.value}{name_test_text(test)}"
+
+
+NativeTest: TypeAlias = tuple[str | None, str | None]
+"""Namespace URI and local name; None for any."""
+
+NativePlace: TypeAlias = tuple[list[tuple[int, str | None, str | None]], int, NativeTest]
+"""Steps (number of the axis, name test), number of the end, and the test of an attribute."""
+
+_AXES: Final = tuple(Axis)
+_ENDS: Final = tuple(End)
+
+
+def place_of(place: NativePlace) -> Place:
+    """The place that the kernel tells of."""
+    steps, end, attribute = place
+    named = tuple((_AXES[axis], _test(*test)) for axis, *test in steps)
+    is_attribute = _ENDS[end] is End.ATTRIBUTE
+    return Place(named, _ENDS[end], _test(*attribute) if is_attribute else None)
+
+
+def steps_of(path: native.NormalPath) -> tuple[BareStep, ...]:
+    """The steps of the main path without their predicates."""
+    return tuple((_AXES[axis], _test(*test)) for axis, *test in path.steps())
+
+
+def path_to(place: Place, compare: Comparison | None = None) -> native.NormalPath:
+    """The path to a place, with a comparison there if there is one."""
+    steps = [(_AXES.index(axis), *_native(test)) for axis, test in place.steps]
+    told = (steps, _ENDS.index(place.end), _native(place.attribute or AnyName()))
+    return native.NormalPath.at(told, None if compare is None else compare.to_native())
+
+
+def _test(uri: str | None, local: str | None) -> NameTest:
+    if uri is None:
+        return AnyName() if local is None else AnyNamespace(local)
+    return AnyIn(uri) if local is None else Name(uri, local)
+
+
+def _native(test: NameTest) -> NativeTest:
+    match test:
+        case AnyName():
+            return None, None
+        case AnyNamespace(local):
+            return None, local
+        case AnyIn(uri):
+            return uri, None
+        case Name(uri, local):
+            return uri, local

@@ -27,7 +27,6 @@ from pathcast.errors import QuerySyntaxError
 from pathcast.model import QueryLanguage, QueryWarning
 from pathcast.query.compiled import compile_query
 from pathcast.query.condition_issues import query_issues
-from pathcast.query.covering import Alternatives
 from pathcast.query.language_issues import language_issues
 from pathcast.query.names import Namespaces
 from pathcast.query.notation import Notation
@@ -105,10 +104,8 @@ def warnings_of(
     except QuerySyntaxError:
         # It is XQuery, as it can be registered.
         return ()
-    compiled = compile_query(plain, namespaces)
-    alternatives = Alternatives(compiled.alternatives, compiled.expression is None)
     notation = Notation(namespaces)
-    issues = query_issues(expr, alternatives, notation)
+    issues = query_issues(expr, compile_query(plain, namespaces).alternatives, notation)
     truths = [
         QueryWarning(
             query_id,

@@ -23,12 +23,12 @@ from pathcast.query.atoms import COMPARISONS, Atom, atom_of, is_single
 from pathcast.query.canonical import literal_text
 from pathcast.query.constants import constant_of
 from pathcast.query.implication import (
-    always_holds,
     always_holds_for_count,
     can_hold,
     can_hold_for_count,
+    implies,
 )
-from pathcast.query.normal import Comparison, Constant, Double, Operator
+from pathcast.query.normal import Operator
 from pathcast.query.notation import Notation
 from pathcast.query.ordered_text import for_order_of_text
 from pathcast.query.static import Kind, kind_of
@@ -135,14 +135,13 @@ def _truth_of_atom(atom: Atom, notation: Notation) -> tuple[Truth, str] | None:
     least = least_of(atom.operand)
     if least is not None:
         name = notation.expr(atom.operand)
-        [(_, number)] = for_counts([compare])
-        if not can_hold_for_count([(operator, number)], least=least):
+        if not can_hold_for_count([compare], least=least):
             return "never", f"`{shown}`: `{name}` is a whole number from {least} on"
-        if always_holds_for_count(operator, number, least=least):
+        if always_holds_for_count(compare, least=least):
             return "always", f"`{shown}`: `{name}` is a whole number from {least} on"
     if kind_of(atom.operand) is Kind.STRING and not can_hold([compare]):
         return "never", f"`{shown}` holds for no string"
-    if atom.is_call and always_holds(compare):
+    if atom.is_call and implies((), compare):
         return "always", f"`{shown}`: every string has the empty one in it"
     return None
 
@@ -172,17 +171,6 @@ def _truth_of_comparison(expr: BinaryExpr, notation: Notation) -> tuple[Truth, s
 
 def _always_if(condition: bool) -> Truth:
     return "always" if condition else "never"
-
-
-def _number(constant: Constant | Double) -> float:
-    if isinstance(constant, Double):
-        return constant.number
-    return constant if isinstance(constant, float) else number_of(constant)
-
-
-def for_counts(compares: Sequence[Comparison]) -> list[tuple[Operator, float]]:
-    """Comparisons of a whole number: with text, too, it compares as a number."""
-    return [(compare.operator, _number(compare.constant)) for compare in compares]
 
 
 def least_of(operand: Expr) -> int | None:

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from pathcast.customize.explained import explained
 from pathcast.limits import Limits
-from pathcast.model import Subscription
+from pathcast.model import QueryLanguage, Subscription
 from pathcast.spark.generations import Generation
 from pathcast.spark.last_valid import subscriptions_of
 from pathcast.spark.ledger import Commit, committed_batches
@@ -46,6 +46,7 @@ class SubscriptionReason:
         explanation: Where the query fails or how it holds; None where the message is not at hand.
         steps: What is done to the message first.
         kept: Why this version, the last valid one, stays in force; None where its row is valid.
+        language: That was chosen; None where none was, and of filter queries in XPath 1.0.
     """
 
     subscription_id: str
@@ -57,6 +58,7 @@ class SubscriptionReason:
     explanation: str | None = None
     steps: tuple[str, ...] = ()
     kept: str | None = None
+    language: QueryLanguage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,8 @@ class Why:
             if reason.kept is not None:
                 lines.append(f"  {KEPT}: {reason.kept}")
             lines += [f"  {step}" for step in reason.steps]
-            lines.append(f"  {reason.query}")
+            chosen = "" if reason.language is None else f" ({reason.language})"
+            lines.append(f"  {reason.query}{chosen}")
             if reason.message is not None:
                 lines.append(f"  {reason.message}")
             if reason.explanation is not None:
@@ -212,6 +215,7 @@ def _reason(
         undecided.get(name),
         explanation,
         row.steps,
+        language=row.language,
     )
 
 

@@ -41,6 +41,8 @@ type ClassId = u32;
 /// Blocks of one kind that a DFA state may hold before they are merged. More of them make a miss
 /// a little cheaper and every message dearer, which has to visit each; 1 to 32 were measured.
 const BLOCKS_MAX: usize = 4;
+/// Blocks, and states, up to which a change is worked in.
+const GROWING_MAX: usize = 1 << 11;
 /// The block without states.
 const EMPTY: BlockId = 0;
 const UNKNOWN: u32 = u32::MAX;
@@ -174,6 +176,12 @@ impl LazyDfa {
     /// Bytes held, as counted when entries were made.
     pub(crate) fn memory(&self) -> usize {
         self.memory + self.states_memory
+    }
+
+    /// Whether there is so much that it is cheaper to begin anew than to work a change in: every change looks through
+    /// all blocks and states, and leaves blocks that no state will hold again and states that nothing leads to.
+    pub(crate) fn is_outgrown(&self) -> bool {
+        self.blocks.len().max(self.states.len()) > GROWING_MAX
     }
 
     /// Number of DFA states.
@@ -365,7 +373,7 @@ impl LazyDfa {
                     for &block in &holders {
                         self.blocks[block as usize].below = UNKNOWN;
                     }
-                    self.drop_states();
+                    self.forget_states(&holders);
                 }
                 Growth::Child(_, symbol) => self.forget_steps(&holders, symbol),
                 Growth::Accept(_, query) => {
@@ -405,24 +413,44 @@ impl LazyDfa {
 
     /// Forgets the steps of blocks, which ascend, over a symbol.
     fn forget_steps(&mut self, blocks: &[BlockId], symbol: Symbol) {
-        if symbol == STAR {
-            let known = self.block_steps.len();
-            self.block_steps.retain(|(block, _), _| blocks.binary_search(block).is_err());
-            self.memory -= (known - self.block_steps.len()) * TRANSITION_BYTES;
-            return self.drop_states();
-        }
-        for (class, names) in self.classes.iter().enumerate() {
-            if ![names.exact, names.in_namespace, names.any_namespace].contains(&symbol) {
+        for class in 0..self.classes.len() {
+            let names = self.classes[class];
+            let is_over = symbol == STAR
+                || [names.exact, names.in_namespace, names.any_namespace].contains(&symbol);
+            if !is_over {
                 continue;
             }
             for &block in blocks {
                 let was_known = self.block_steps.remove(&(block, class as ClassId)).is_some();
                 self.memory -= if was_known { TRANSITION_BYTES } else { 0 };
             }
-            self.states_memory -= self.transitions[class].len() * TRANSITION_BYTES;
-            self.transition_count -= self.transitions[class].len();
-            self.transitions[class].clear();
+            self.forget_transitions(class, |from, _| {
+                has_any(&from.reached, blocks) || has_any(&from.looping, blocks)
+            });
         }
+    }
+
+    /// Forgets the states that blocks, which ascend, were reached in, since others loop below them now: they keep
+    /// their numbers, and nothing leads to them.
+    fn forget_states(&mut self, blocks: &[BlockId]) {
+        let is_forgotten = |state: &Active| has_any(&state.reached, blocks);
+        if self.states.first().is_some_and(is_forgotten) {
+            return self.drop_states();
+        }
+        let states = &self.states;
+        self.state_index.retain(|state| !is_forgotten(&states[*state as usize]));
+        for class in 0..self.classes.len() {
+            self.forget_transitions(class, |from, to| is_forgotten(from) || is_forgotten(to));
+        }
+    }
+
+    fn forget_transitions(&mut self, class: usize, is_old: impl Fn(&Active, &Active) -> bool) {
+        let (states, transitions) = (&self.states, &mut self.transitions[class]);
+        let known = transitions.len();
+        transitions.retain(|&from, &mut to| !is_old(&states[from as usize], &states[to as usize]));
+        let forgotten = known - transitions.len();
+        self.transition_count -= forgotten;
+        self.states_memory -= forgotten * TRANSITION_BYTES;
     }
 
     /// Changes what a block accepts or its plans.
@@ -436,11 +464,22 @@ impl LazyDfa {
         self.memory -= block.memory();
         change(block);
         self.memory += block.memory();
-        let is_listed = (accepts, is_planned) == (!block.words.is_empty(), !block.plans.is_empty());
+        let (now_accepts, now_is_planned) = (!block.words.is_empty(), !block.plans.is_empty());
         let (key, blocks) = (block.key(), &self.blocks);
         self.block_index.insert_unique(key, id, |&b| blocks[b as usize].key());
-        if !is_listed {
-            self.drop_states();
+        if (accepts, is_planned) == (now_accepts, now_is_planned) {
+            return;
+        }
+        for active in &mut self.states {
+            if !active.reached.contains(&id) && !active.looping.contains(&id) {
+                continue;
+            }
+            if accepts != now_accepts {
+                active.accepting = with_block(&active.accepting, id);
+            }
+            if is_planned != now_is_planned {
+                active.planned = with_block(&active.planned, id);
+            }
         }
     }
 
@@ -657,6 +696,19 @@ impl LazyDfa {
 const TRANSITION_BYTES: usize = 24;
 const BLOCK_BYTES: usize = 120;
 const STATE_BYTES: usize = 120;
+
+/// Whether a few blocks are among some that ascend.
+fn has_any(few: &[BlockId], blocks: &[BlockId]) -> bool {
+    few.iter().any(|block| blocks.binary_search(block).is_ok())
+}
+
+/// A list of blocks, which ascend, and one more.
+fn with_block(blocks: &[BlockId], more: BlockId) -> Box<[BlockId]> {
+    let mut blocks = blocks.to_vec();
+    blocks.push(more);
+    normalise(&mut blocks);
+    blocks.into()
+}
 
 fn normalise(ids: &mut Vec<u32>) {
     ids.sort_unstable();

@@ -49,6 +49,7 @@ impl PathSet {
         &mut self,
         labels: impl IntoIterator<Item = Option<&'l NameTest<'q>>>,
     ) -> PathId {
+        self.nfa.begin_growth();
         let mut state = 0;
         for label in labels {
             let symbol = match label {
@@ -97,7 +98,8 @@ impl PathSet {
 #[derive(Debug, Default)]
 pub(crate) struct PathRun {
     dfa: LazyDfa,
-    /// Number of paths that the cache was compiled from.
+    /// How far the automaton had grown when the cache was compiled.
+    growth: u64,
     path_count: usize,
     /// Per DFA state: the paths that end there, ascending; none where it was not asked for.
     accepted: Vec<Option<Box<[PathId]>>>,
@@ -105,18 +107,26 @@ pub(crate) struct PathRun {
 }
 
 impl PathRun {
-    /// Makes ready for a message. True if the cache was dropped, and all states with it: because it
-    /// misses a path or has grown too large.
+    /// Makes ready for a message. True if a state may not be what it was: paths have come, which are worked into what
+    /// was compiled, or the cache has grown too large and was dropped.
     pub(crate) fn begin(&mut self, paths: &PathSet, names: &NameTable, bytes_max: usize) -> bool {
-        let is_dropped = self.path_count != paths.len() || self.memory() > bytes_max;
-        if is_dropped {
-            self.dfa.reset(0);
+        let before = std::mem::replace(&mut self.growth, paths.nfa.growth());
+        let has_grown = self.path_count != paths.len();
+        self.path_count = paths.len();
+        let is_too_large = self.memory() > bytes_max;
+        let is_changed = has_grown || is_too_large;
+        let growth = paths.nfa.growth_since(before);
+        match growth.filter(|_| !is_too_large && !self.dfa.is_outgrown()) {
+            Some(growth) if has_grown => self.dfa.grow(&paths.nfa, growth, &mut Vec::new()),
+            None if is_changed => self.dfa.reset(0),
+            _ => {}
+        }
+        if is_changed {
             self.accepted.clear();
             self.memory = 0;
-            self.path_count = paths.len();
         }
         self.dfa.prepare(&paths.nfa, names);
-        is_dropped
+        is_changed
     }
 
     /// The state after an element of this name.

@@ -51,10 +51,6 @@ const CANDIDATES_MAX: usize = 1 << 21;
 /// Pairs of plan and element up to which the plain NFA has plans checked one by one.
 const PAIRS_ONE_BY_ONE: usize = 1 << 18;
 
-/// Blocks up to which a change is worked into a cache. Every change looks through all of them, and leaves some
-/// that no DFA state will hold again; beyond that it is cheaper to begin anew.
-const GROWING_BLOCKS_MAX: usize = 1 << 11;
-
 /// One automaton's caches and marks.
 #[derive(Debug, Default)]
 pub(crate) struct Runner {
@@ -263,7 +259,7 @@ impl Runner {
         // Names may mean more to it than before.
         self.stack = RunTimeStack::default();
         let growth = nfa.growth_since(before);
-        match growth.filter(|_| self.dfa.block_count() <= GROWING_BLOCKS_MAX) {
+        match growth.filter(|_| !self.dfa.is_outgrown()) {
             _ if self.dfa.block_count() == 0 => {}
             Some(growth) => {
                 self.stale.clear();

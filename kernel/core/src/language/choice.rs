@@ -37,6 +37,14 @@ impl Language {
         }
     }
 
+    /// The name that [`Language::named`] knows.
+    pub fn name(self) -> &'static str {
+        match self {
+            Language::XPath => "xpath1",
+            Language::XQuery => "xquery",
+        }
+    }
+
     /// The language of a text for which nobody chose one.
     ///
     /// ```

@@ -12,7 +12,7 @@ use crate::engine::ids::QueryNumber;
 use crate::engine::options::Options;
 use crate::engine::runner::{Run, Runner};
 use crate::engine::verdicts::Undecided;
-use crate::registry::snapshot::Snapshot;
+use crate::registry::snapshot::automaton::FrozenAutomaton;
 use crate::registry::target::{Target, View};
 use crate::xml::parser::{Door, Parsed, Refusal};
 use std::time::Instant;
@@ -164,7 +164,7 @@ impl Engine {
             used_nfa |= self.base.run(&base.nfa(), &mut run);
         }
         if let Some(delta) = view.delta {
-            let offset = view.base.map_or(0, Snapshot::len) as QueryNumber;
+            let offset = view.base.map_or(0, FrozenAutomaton::len) as QueryNumber;
             self.delta.follow_growing(delta, view.generation, offset);
             used_nfa |= self.delta.run(delta, &mut run);
         }

@@ -11,11 +11,11 @@
 
 use crate::engine::ids::{QueryNumber, StateId};
 use crate::engine::symbols::{EPSILON, STAR, write_test};
-use crate::language::query::ast::{Axis, Condition, Constant, NameTest, Operator, Step};
+use crate::language::paths::Path;
+use crate::language::query::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use crate::language::query::compile_canonical;
 use crate::registry::snapshot::Snapshot;
 use rustc_hash::FxHashMap;
-use std::borrow::Cow;
 
 /// What of the elements at a path is meant.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +37,35 @@ pub struct Place {
     pub steps: Vec<(Axis, NameTest<'static>)>,
     /// What of the elements there.
     pub end: End,
+}
+
+impl Place {
+    /// The path to the place, with a comparison there if there is one.
+    pub fn path(&self, compare: Option<(Operator, Constant<'static>)>) -> Path {
+        let bare = |(axis, test): &(Axis, NameTest<'static>)| Step {
+            axis: *axis,
+            test: test.clone(),
+            stages: Vec::new(),
+        };
+        let mut steps: Vec<_> = self.steps.iter().map(bare).collect();
+        let condition = match (&self.end, compare) {
+            (End::Attribute(test), compare @ Some(_)) => {
+                Some(Condition::Attribute { test: test.clone(), compare })
+            }
+            (End::Text, compare @ Some(_)) => Some(Condition::Text(compare)),
+            (_, Some((operator, constant))) => Some(Condition::Value(operator, constant)),
+            (_, None) => None,
+        };
+        match (steps.last_mut(), condition) {
+            (Some(last), Some(condition)) => {
+                last.stages.push(Stage { positions: Vec::new(), conditions: vec![condition] });
+            }
+            // Without its condition, "itself or below" asks for nothing.
+            (Some(last), None) if last.axis == Axis::DescendantOrSelf => drop(steps.pop()),
+            _ => {}
+        }
+        Path::arranged(steps)
+    }
 }
 
 /// Where the path of an alternative ends: query, alternative, place.
@@ -75,7 +104,7 @@ impl Population {
                 population.add(&steps, &accepted);
             }
             for plan in arrays.plans_at(state) {
-                let text = snapshot.plan_text(plan);
+                let text = snapshot.automaton().plan_text(plan);
                 let steps = compile_canonical(text).expect("plans are kept in canonical text");
                 let record = &arrays.plans[plan as usize];
                 let mut alternatives = vec![(record.first_query, record.query_count, 0)];
@@ -86,6 +115,17 @@ impl Population {
         }
         population.paths.sort_unstable();
         population.predicates.sort_by_key(|row| (row.0, row.1));
+        population
+    }
+
+    /// What queries ask for, each as the paths of which one must be there.
+    pub fn of_paths(queries: &[Vec<&Path>]) -> Population {
+        let mut population = Population::default();
+        for (query, paths) in queries.iter().enumerate() {
+            for (alternative, path) in paths.iter().enumerate() {
+                population.add(path.steps(), &[(query as QueryNumber, 1, alternative as u32)]);
+            }
+        }
         population
     }
 
@@ -120,7 +160,8 @@ impl Population {
             return known;
         }
         let number = self.places.len() as u32;
-        let steps = above.steps.iter().map(|(axis, test)| (*axis, owned(test))).collect();
+        let steps =
+            above.steps.iter().map(|(axis, test)| (*axis, (*test).clone().into_owned())).collect();
         self.places.push(Place { steps, end });
         self.place_numbers.insert(key.into(), number);
         number
@@ -145,7 +186,7 @@ impl Population {
                     return known;
                 }
                 self.strings.insert((&**text).into(), next);
-                self.constants.push(Constant::String(Cow::Owned(text.clone().into_owned())));
+                self.constants.push(constant.clone().into_owned());
                 next
             }
         }
@@ -201,7 +242,7 @@ impl<'s, 'q> Walk<'s, 'q> {
             }
             Condition::Attribute { compare: None, .. } | Condition::Text(None) => return,
             Condition::Attribute { test, compare: Some((operator, constant)) } => {
-                (End::Attribute(owned(test)), *operator, constant)
+                (End::Attribute(test.clone().into_owned()), *operator, constant)
             }
             Condition::Text(Some((operator, constant))) => (End::Text, *operator, constant),
             Condition::Value(operator, constant) => (End::Value, *operator, constant),
@@ -256,7 +297,7 @@ fn steps_to<'s>(snapshot: &'s Snapshot, parents: &[StateId], state: StateId) -> 
                 continue;
             }
             STAR => NameTest::Any,
-            _ => test_of(snapshot.symbols().notation(symbol)),
+            _ => test_of(snapshot.automaton().symbols().notation(symbol)),
         };
         steps.push(Step { axis, test, stages: vec![] });
         axis = Axis::Child;
@@ -279,16 +320,6 @@ fn test_of(notation: &str) -> NameTest<'_> {
     match local {
         "*" => NameTest::AnyIn { uri: uri.into() },
         _ => NameTest::Name { uri: uri.into(), local: local.into() },
-    }
-}
-
-fn owned(test: &NameTest<'_>) -> NameTest<'static> {
-    let own = |text: &Cow<'_, str>| Cow::Owned(text.clone().into_owned());
-    match test {
-        NameTest::Any => NameTest::Any,
-        NameTest::Name { uri, local } => NameTest::Name { uri: own(uri), local: own(local) },
-        NameTest::AnyIn { uri } => NameTest::AnyIn { uri: own(uri) },
-        NameTest::AnyNamespace { local } => NameTest::AnyNamespace { local: own(local) },
     }
 }
 

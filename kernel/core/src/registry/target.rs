@@ -3,8 +3,10 @@
 use crate::engine::nfa::Nfa;
 use crate::engine::nfa::growing::GrowingNfa;
 use crate::engine::routing::RoutingTable;
-use crate::registry::index::{Index, IndexState};
+use crate::registry::automaton::Automaton;
+use crate::registry::index::Index;
 use crate::registry::snapshot::Snapshot;
+use crate::registry::snapshot::automaton::FrozenAutomaton;
 
 /// What a message is matched against.
 pub trait Target {
@@ -15,7 +17,7 @@ pub trait Target {
 /// The automata of one moment.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'v> {
-    pub(crate) base: Option<&'v Snapshot>,
+    pub(crate) base: Option<&'v FrozenAutomaton>,
     pub(crate) delta: Option<&'v GrowingNfa>,
     pub(crate) removed: Option<&'v [u64]>,
     pub(crate) routes: Option<&'v RoutingTable>,
@@ -27,25 +29,25 @@ impl<'v> View<'v> {
     const EMPTY: View<'static> =
         View { base: None, delta: None, removed: None, routes: None, generation: 1 };
 
-    /// A changing index.
-    pub(crate) fn of_index(state: &'v IndexState) -> Self {
+    /// Queries that come and go.
+    pub(crate) fn of(automaton: &'v Automaton) -> Self {
         View {
-            base: state.base().map(|base| &**base),
-            delta: (!state.delta().is_empty()).then(|| state.delta()),
-            removed: state.removed(),
+            base: automaton.base().map(|base| &**base),
+            delta: (!automaton.delta().is_empty()).then(|| automaton.delta()),
+            removed: automaton.removed(),
             routes: None,
-            generation: state.generation,
+            generation: automaton.generation(),
         }
     }
 
     /// Whether some expression needs more of a message than elements, attributes and text.
     pub(crate) fn needs_full_tree(&self) -> bool {
-        self.base.is_some_and(Snapshot::needs_full_tree)
+        self.base.is_some_and(FrozenAutomaton::needs_full_tree)
             || self.delta.is_some_and(Nfa::needs_full_tree)
     }
 
     pub(crate) fn number_count(&self) -> usize {
-        self.base.map_or(0, Snapshot::len)
+        self.base.map_or(0, FrozenAutomaton::len)
             + self.delta.map_or(0, |delta| delta.len())
             + self.routes.map_or(0, Nfa::query_count)
     }
@@ -53,13 +55,13 @@ impl<'v> View<'v> {
 
 impl Target for Snapshot {
     fn with<T>(&self, f: impl FnOnce(View<'_>) -> T) -> T {
-        f(View { base: Some(self), ..View::EMPTY })
+        f(View { base: Some(self.automaton()), ..View::EMPTY })
     }
 }
 
 impl Target for Index {
     fn with<T>(&self, f: impl FnOnce(View<'_>) -> T) -> T {
-        f(View::of_index(&self.state()))
+        f(View::of(self.state().automaton()))
     }
 }
 

@@ -5,6 +5,7 @@ mod generated;
 use generated::{Random, message, subscription};
 use pathcast_core::engine::plans::run::ENTRIES_MAX;
 use pathcast_core::engine::programs::{Bounds, Results, Scratch};
+use pathcast_core::language::choice::Language;
 use pathcast_core::language::xquery::Program;
 use pathcast_core::registry::delivery::dissemination::{
     Deliver, Dissemination, NotTaken, Subscription,
@@ -13,6 +14,9 @@ use pathcast_core::registry::delivery::query::Scope;
 use pathcast_core::registry::delivery::worker::{NO_FRAGMENT, Options, Output, Verdict, Worker};
 use pathcast_core::xml::parser::{Door, Limits};
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 fn options() -> Options {
     Options {
@@ -34,7 +38,7 @@ fn subscribe(
     text: &str,
     deliver: Deliver,
 ) -> Result<(), NotTaken> {
-    let subscription = Subscription { id, text, language: None, deliver };
+    let subscription = Subscription { id, subscriber: "", text, language: None, deliver };
     target.change(|state| state.subscribe(subscription, &Scope::default()))
 }
 
@@ -130,6 +134,33 @@ fn check(
 }
 
 #[test]
+fn a_text_is_read_in_the_language_that_was_chosen() {
+    let target = Dissemination::default();
+    let chosen = |id: &str, text: &str, language: &str, deliver: Deliver| {
+        let language = Some(Language::named(language).expect("a language"));
+        let subscription = Subscription { id, subscriber: "", text, language, deliver };
+        target.change(|state| state.subscribe(subscription, &Scope::default()))
+    };
+    let text = "//a[@day > '2026-01-01']";
+    for (number, deliver) in [Deliver::Fragment, Deliver::Message, Deliver::Ids].iter().enumerate()
+    {
+        for language in ["xpath1", "xquery"] {
+            let id = format!("{language} {number}");
+            assert_eq!(chosen(&id, text, language, *deliver), Ok(()));
+        }
+    }
+    for refused in ["//a[b eq 1]", "(//a, //b)", "<r>{//a}</r>", "//element()"] {
+        let found = chosen("refused", refused, "xpath1", Deliver::Fragment);
+        assert_eq!(found, Err(NotTaken::Refused), "{refused}");
+    }
+    assert_eq!(chosen("s", "//a[. = 'AT&T']", "xquery", Deliver::Fragment), Err(NotTaken::Refused));
+    let mut worker = Worker::new(options());
+    let found = served(&mut worker, &target, "<r><a day='2025-01-01'/><a day='2026-02-01'/></r>");
+    let names: Vec<&str> = found.keys().map(|name| name.as_ref()).collect();
+    assert_eq!(names, ["xquery 0", "xquery 1", "xquery 2"]);
+}
+
+#[test]
 fn shared_plans_give_what_the_evaluator_gives() {
     let mut delivered = 0;
     for seed in 0..40 {
@@ -167,6 +198,11 @@ fn subscriptions_come_and_go_without_disturbing_others() {
                 let id = texts.keys().nth(at).expect("one of them").clone();
                 target.change(|state| state.unsubscribe([&*id].into_iter())).expect("it is there");
                 texts.remove(&id);
+            }
+            match random.below(40) {
+                0 => target.rebuild(),
+                1 => target.merge_gates(),
+                _ => {}
             }
             if step % 10 == 0 {
                 check(&target, &mut worker, &texts, &message(&mut random));
@@ -269,45 +305,132 @@ fn what_is_delivered_is_a_fragment_the_message_or_the_fact() {
     assert_eq!(left, ["fact", "fragment", "message", "nodes"]);
 }
 
+/// A filter query of the gates: who wants to know whether `@k` has this value.
+fn ask(target: &Dissemination, id: &str, value: usize) {
+    let text = format!("/a[@k='{value}']");
+    subscribe(target, id, &text, Deliver::Ids).expect("new");
+}
+
+/// The ids whose query a message with this value satisfies.
+fn asked(target: &Dissemination, worker: &mut Worker, value: usize) -> Vec<String> {
+    served(worker, target, &format!("<a k='{value}'/>")).into_keys().collect()
+}
+
 #[test]
 fn gates_are_merged_without_losing_anybody() {
-    use pathcast_core::registry::batch::Messages;
-    use pathcast_core::registry::delivery::batch::Pool;
-
-    struct One(Vec<u8>);
-    impl Messages for One {
-        fn len(&self) -> usize {
-            1
-        }
-        fn get(&self, _: usize) -> Option<&[u8]> {
-            Some(&self.0)
-        }
-        fn bytes(&self) -> usize {
-            self.0.len()
-        }
-    }
-
     let target = Dissemination::default();
-    let pool = Pool::new(options(), 1);
-    // More than an index keeps beside its base, so that the second batch works on merged gates.
+    let mut worker = Worker::new(options());
     for round in 0..3 {
-        target.change(|state| {
-            for number in 0..9000 {
-                let id = format!("{round}-{number}");
-                let text = format!("/a[@k='{number}']");
-                let subscription =
-                    Subscription { id: &id, text: &text, language: None, deliver: Deliver::Ids };
-                state.subscribe(subscription, &Scope::default()).expect("new");
-            }
-        });
+        (0..900).for_each(|value| ask(&target, &format!("{round}-{value}"), value));
         let gone = [format!("{round}-7")];
         target.change(|state| state.unsubscribe(gone.iter().map(String::as_str))).expect("known");
-        for (value, expected) in [("8", round + 1), ("7", 0), ("x", 0)] {
-            let message = One(format!("<a k='{value}'/>").into_bytes());
-            let answer = pool.run(&target, &message).expect("nothing interrupts");
-            assert_eq!(answer.subscriptions.len(), expected, "round {round}, value {value}");
-            let ids = target.state().ids();
-            ids.for_each(answer.subscriptions.iter().copied(), |id| assert!(id.ends_with("-8")));
+        for merges in [false, true] {
+            if merges {
+                target.merge_gates();
+            }
+            let expected: Vec<String> = (0..=round).map(|round| format!("{round}-8")).collect();
+            assert_eq!(asked(&target, &mut worker, 8), expected);
+            assert_eq!(asked(&target, &mut worker, 7), [""; 0]);
         }
+        let first = format!("{round}-9");
+        target.change(|state| state.unsubscribe([&*first].into_iter())).expect("known");
+        assert_eq!(asked(&target, &mut worker, 9), [""; 0], "its gate has a new number");
+    }
+}
+
+/// Whoever comes or leaves while everything is built anew would be lost, or served after he has left, if that
+/// worked on what was there when it began.
+#[test]
+fn what_changes_while_all_is_built_anew_is_kept() {
+    let target = Arc::new(Dissemination::default());
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let builds = scope.spawn(|| {
+            let mut builds = 0;
+            while !is_done.load(Ordering::Relaxed) {
+                if builds % 2 == 0 {
+                    target.rebuild()
+                } else {
+                    target.merge_gates()
+                }
+                builds += 1;
+            }
+            builds
+        });
+        let mut random = Random::new(7);
+        let mut worker = Worker::new(options());
+        let (mut gated, mut shared) = (BTreeMap::new(), BTreeMap::new());
+        for step in 0..600 {
+            let id = format!("s{}", random.below(60));
+            match random.below(4) {
+                0 | 1 if target.state().number(&id).is_none() => {
+                    if random.below(2) == 0 {
+                        let value = random.below(5);
+                        ask(&target, &id, value);
+                        gated.insert(id, value);
+                    } else {
+                        let text = subscription(&mut random);
+                        subscribe(&target, &id, &text, Deliver::Fragment).expect("new");
+                        shared.insert(id, text);
+                    }
+                }
+                2 if target.state().number(&id).is_some() => {
+                    target.change(|state| state.unsubscribe([&*id].into_iter())).expect("known");
+                    gated.remove(&id);
+                    shared.remove(&id);
+                }
+                _ => {
+                    let value = random.below(5);
+                    let expected: Vec<&String> = gated
+                        .iter()
+                        .filter(|(_, asked)| **asked == value)
+                        .map(|(id, _)| id)
+                        .collect();
+                    let _numbers = target.pin_numbers();
+                    let found = served(&mut worker, &target, &format!("<z><a k='{value}'/></z>"));
+                    assert!(found.keys().all(|id| shared.contains_key(id)), "step {step}");
+                    let found = asked(&target, &mut worker, value);
+                    assert!(
+                        expected.into_iter().eq(found.iter().filter(|id| gated.contains_key(*id)))
+                    );
+                    if random.below(3) == 0 {
+                        let message = message(&mut random);
+                        let found = served(&mut worker, &target, &message);
+                        for (id, text) in &shared {
+                            let expected =
+                                evaluated(text, &message).map(|results| normal(&results));
+                            assert_eq!(found.get(id).map(|results| normal(results)), expected);
+                        }
+                    }
+                }
+            }
+            let state = target.state();
+            assert_eq!(state.len(), gated.len() + shared.len());
+            for (id, text) in &shared {
+                assert_eq!(state.find(id, |entry, _| entry.text == text), Some(true));
+            }
+        }
+        is_done.store(true, Ordering::Relaxed);
+        assert!(builds.join().expect("it builds") > 10, "it was hardly ever built anew");
+    });
+}
+
+/// Subscriptions that leave must not stay in memory for ever.
+#[test]
+fn what_subscriptions_leave_behind_goes_in_the_background() {
+    let target = Arc::new(Dissemination::default());
+    let mut most = 0;
+    for round in 0..120 {
+        let ids: Vec<String> = (0..1000).map(|at| format!("{round}.{at}")).collect();
+        ids.iter().enumerate().for_each(|(at, id)| ask(&target, id, at));
+        most = most.max(target.state().ids().len());
+        target.change(|state| state.unsubscribe(ids.iter().map(String::as_str))).expect("known");
+        target.settle();
+    }
+    let patience = Instant::now();
+    while target.state().ids().len() > 20_000 {
+        target.settle();
+        assert!(patience.elapsed() < Duration::from_secs(60), "{most} numbers, and they stay");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -1,6 +1,7 @@
 //! Snapshot files: the way out and back, and files that lie.
 
 use crate::world::{Batch, Random, answers, pool, register, register_all};
+use pathcast_core::engine::nfa::Nfa;
 use pathcast_core::registry::index::Index;
 use pathcast_core::registry::snapshot::Snapshot;
 use pathcast_core::registry::snapshot::format::{FORMAT, FormatError, Tag};
@@ -60,8 +61,8 @@ fn a_saved_snapshot_answers_and_grows_like_the_index() {
     let expected = answers(&pool(1 << 24, 1), &index, &messages());
     index.freeze().expect("nothing interrupts").file().save(&file.0).expect("saved");
     let opened = Arc::new(Snapshot::open(&file.0).expect("opened"));
-    assert_eq!(opened.expression_count(), 2);
-    assert!(opened.needs_full_tree());
+    assert_eq!(opened.nfa().expression_count(), 2);
+    assert!(opened.nfa().needs_full_tree());
     let again = Index::from_snapshot(Arc::clone(&opened));
     assert_eq!(answers(&pool(1 << 24, 1), &again, &messages()), expected);
     // What is merged is read back from the arrays; nothing of it may be lost on the way.

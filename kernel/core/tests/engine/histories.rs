@@ -8,7 +8,9 @@ use pathcast_core::registry::index::{Index, Unknown};
 use pathcast_core::registry::snapshot::{NamespaceMap, QueryRecord};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 #[test]
 fn histories_answer_like_a_map_of_queries() {
@@ -69,6 +71,80 @@ fn histories_answer_like_a_map_of_queries() {
         assert_eq!(index.state().len(), model.len());
     }
     assert!(interruptions > 20, "only {interruptions} freezes were interrupted");
+}
+
+/// A query that comes or leaves while a merge runs would be lost, or answered after it has left, if the merge
+/// kept to what was there when it began.
+#[test]
+fn what_changes_during_a_merge_is_kept() {
+    let index = Index::default();
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let merges = scope.spawn(|| {
+            let mut merges = 0;
+            while !is_done.load(Ordering::Relaxed) {
+                index.freeze().expect("nobody interrupts");
+                merges += 1;
+            }
+            merges
+        });
+        let mut random = Random(11);
+        let mut model: BTreeMap<String, String> = BTreeMap::new();
+        let pools = [pool(1 << 24, 1), pool(0, 1), pool(1 << 24, 2)];
+        for step in 0..400 {
+            for _ in 0..random.below(40) {
+                let (id, text) = (format!("q{}", random.below(400)), random.query());
+                assert_eq!(register(&index, &id, &text), !model.contains_key(&id), "{step}");
+                model.entry(id).or_insert(text);
+            }
+            let gone: Vec<String> =
+                model.keys().filter(|_| random.below(12) == 0).cloned().collect();
+            let removed = index.change(|state| state.remove(gone.iter().map(String::as_str)));
+            assert_eq!(removed, Ok(()));
+            gone.iter().for_each(|id| drop(model.remove(id)));
+            let message = random.message();
+            let paths = label_paths(&message);
+            let satisfied =
+                model.iter().filter(|(_, query)| paths.iter().any(|path| matches(query, path)));
+            let expected: BTreeSet<String> = satisfied.map(|(id, _)| id.clone()).collect();
+            let _numbers = index.pin_numbers();
+            let pool = &pools[step % pools.len()];
+            assert_eq!(answers(pool, &index, &Batch(vec![message])), [expected], "step {step}");
+            assert_eq!(index.state().len(), model.len());
+        }
+        is_done.store(true, Ordering::Relaxed);
+        assert!(merges.join().expect("it merges") > 10, "hardly ever was something merged");
+    });
+}
+
+/// Neither new nor removed queries may pile up, though nobody freezes.
+#[test]
+fn what_has_changed_is_merged_in_the_background() {
+    let index = Arc::new(Index::default());
+    let register_many = |round: u32| {
+        for at in 0..20_000 {
+            assert!(register(&index, &format!("{round}.{at}"), &format!("/a/b{at}")));
+        }
+    };
+    let merged = |is_merged: &dyn Fn(usize) -> bool| {
+        let patience = Instant::now();
+        loop {
+            index.settle();
+            if is_merged(index.state().base().map_or(0, |base| base.len())) {
+                break;
+            }
+            assert!(patience.elapsed() < Duration::from_secs(60), "nothing is merged");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    register_many(0);
+    merged(&|base| base == 20_000);
+    register_many(1);
+    merged(&|base| base == 40_000);
+    let ids: Vec<String> = (0..20_000).map(|at| format!("0.{at}")).collect();
+    index.change(|state| state.remove(ids.iter().map(String::as_str))).expect("they are there");
+    merged(&|base| base == 20_000);
+    assert_eq!(index.state().len(), 20_000);
 }
 
 /// A map of its own for every query: registration must not compare it with all others.

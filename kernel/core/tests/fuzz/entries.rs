@@ -13,6 +13,7 @@ use pathcast_core::engine::programs;
 use pathcast_core::engine::programs::{Bounds, Results, Session};
 use pathcast_core::files::records::{Cut, Cutter, Fault, NameTest, Place, Rows, Survey, tag_end};
 use pathcast_core::language::compile::{CompiledQuery, Evaluated, compile_query};
+use pathcast_core::language::paths::{Conjunction, Path};
 use pathcast_core::language::query::{
     Declined, Namespaces, TEXT_BYTES_MAX, canonical_text, compile,
 };
@@ -50,6 +51,29 @@ pub fn query_text(data: &[u8]) {
         if first.len() <= TEXT_BYTES_MAX {
             let again = canonical(&first, Namespaces::NONE);
             assert_eq!(again.as_deref(), Ok(&*first), "{text:?}");
+        }
+    }
+}
+
+/// An entry of a routing table is read or refused; it is read from its own text again, and what is made of its paths covers
+/// them and is in normal form.
+pub fn entry_text(data: &[u8]) {
+    let Some(text) = text_of(data) else { return };
+    let Ok(Some(entry)) = Conjunction::read(text) else { return };
+    if entry.text().len() <= TEXT_BYTES_MAX {
+        assert_eq!(Conjunction::read(entry.text()), Ok(Some(entry.clone())), "{text:?}");
+    }
+    for path in entry.paths() {
+        let mut made = path.linear_paths();
+        made.extend(path.conjuncts());
+        made.extend([path.structure(), path.existing(), path.begun(2)]);
+        made.extend([path.cut(2), path.any_parent(), path.without_parents(), path.last_name()]);
+        made.push(path.in_powers());
+        for wide in made {
+            assert!(wide.covers(path), "{} {}", wide.text(), path.text());
+            if wide.text().len() <= TEXT_BYTES_MAX {
+                assert_eq!(Path::read(wide.text()).as_ref(), Ok(&wide), "{}", path.text());
+            }
         }
     }
 }

@@ -49,6 +49,11 @@ fn query_text() {
 }
 
 #[test]
+fn entry_text() {
+    run(entries::entry_text, Seeds::query);
+}
+
+#[test]
 fn expression_text() {
     run(entries::expression_text, Seeds::expression);
 }

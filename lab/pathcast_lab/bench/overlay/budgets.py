@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from pathcast.overlay.disjuncts import Disjunct, disjuncts_of
+from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.overlay.generalisation import (
     LEVELS,
     Optimiser,
@@ -18,6 +18,7 @@ from pathcast.overlay.generalisation import (
     table_bytes,
 )
 from pathcast.overlay.interest import LOCAL, Interests, Policy
+from pathcast.query import conjunction_of
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.overlay.common_paths import common_entry
 from pathcast_lab.bench.overlay.definition import OverlayFigure, OverlaySet
@@ -57,7 +58,7 @@ def run_budgets(
             optimiser = Optimiser([entries], learnt)
             for share, made in zip(chosen.budgets, optimiser.within(*budgets), strict=True):
                 tables.setdefault((OPTIMISED, share), []).append(set(map(made, entries)))
-            common = common_entry(map(Disjunct.of, entries)).text
+            common = common_entry(map(conjunction_of, entries)).text
             tables.setdefault((COMMON, 0.0), []).append({common})
             tables.setdefault((COVERING, 0.0), []).append(_uncovered(entries))
             for level in LEVELS:

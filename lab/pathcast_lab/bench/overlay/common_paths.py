@@ -1,7 +1,8 @@
 """Content generalisation by the paths that all disjuncts have in common.
 
 Example:
-    >>> common_entry([Disjunct.of(entry) for entry in ("/a/b and /c[@x]", "/a/b and /d")]).text
+    >>> from pathcast.query import conjunction_of
+    >>> common_entry([conjunction_of(entry) for entry in ("/a/b and /c[@x]", "/a/b and /d")]).text
     '/a/b'
 
 Source: Diao, Rizvi and Franklin, VLDB 2004, section 4.2.1, Figure 6 (d).
@@ -11,13 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pathcast.overlay.disjuncts import Disjunct
-from pathcast.query import NormalQuery
-from pathcast.query.normal import ANY_MESSAGE
+from pathcast.boundary import native
 
 
-def common_entry(disjuncts: Iterable[Disjunct]) -> Disjunct:
+def common_entry(disjuncts: Iterable[native.Conjunction]) -> native.Conjunction:
     """The paths that all disjuncts have, which is the paper's method; any message, if none."""
     paths = [frozenset(each.paths) for each in disjuncts]
-    shared = frozenset.intersection(*paths) if paths else frozenset()
-    return Disjunct.all_of(shared or (NormalQuery(ANY_MESSAGE),))
+    return native.Conjunction(list(frozenset.intersection(*paths) if paths else ()))

@@ -16,9 +16,9 @@ from random import Random
 import numpy as np
 
 from pathcast.overlay.covered import CoveredEntries, RankedEntry
-from pathcast.overlay.disjuncts import Disjunct
 from pathcast.overlay.generalisation import ENTRY_BYTES, Optimiser, Sample
 from pathcast.overlay.generalisation import table_bytes as entries_bytes
+from pathcast.query import conjunction_of
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.overlay.budgets import (
     COMMON,
@@ -135,7 +135,7 @@ class NetworkTables:
         paths: dict[str, int] = {}
         per_entry = []
         for entry in self._classes.entries:
-            texts = [Disjunct((path,)).text for path in Disjunct.of(entry).paths]
+            texts = [path.text for path in conjunction_of(entry).paths]
             per_entry.append(
                 reduce(or_, (1 << paths.setdefault(each, len(paths)) for each in texts))
             )

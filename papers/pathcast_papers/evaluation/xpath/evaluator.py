@@ -28,9 +28,11 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from pathcast.message import MessageTree
+from pathcast_papers.evaluation.comparison import double_of
 from pathcast_papers.evaluation.xpath.axes import axis_nodes, passes
 from pathcast_papers.evaluation.xpath.dependence import Dependence, dependence_of
 from pathcast_papers.evaluation.xpath.document import DOCUMENT_NODE, Document, Node
+from pathcast_papers.language.functions import CAST
 from pathcast_papers.language.names import XML_NAMESPACE
 from pathcast_papers.language.static import Kind, kind_of
 from pathcast_papers.language.syntax import (
@@ -213,6 +215,11 @@ class Evaluator:
         if expr.operators[0] is BinaryOperator.UNION:
             united = {node for each in expr.operands for node in self.nodes(each, context)}
             return tuple(sorted(united))
+        if isinstance(first, FunctionCall) and first.name == CAST:
+            nodes = self.nodes(first.arguments[0], context)
+            number = self.as_number(self.value(others[0], context))
+            casts = (double_of(self.string_value(node)) for node in nodes)
+            return any(compare(expr.operators[0], one, number) for one in casts)
         result = self.value(first, context)
         for operator, operand in zip(expr.operators, others, strict=True):
             right = self.value(operand, context)

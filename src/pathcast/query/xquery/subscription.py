@@ -21,11 +21,8 @@ from typing import Literal
 from pathcast.boundary import native, native_errors
 from pathcast.errors import KernelBugError, PathcastError, UnsupportedQueryError
 from pathcast.model import QueryLanguage
-from pathcast.query.canonical import canonical_text
 from pathcast.query.compiled import CostClass, Reason, compile_query
 from pathcast.query.names import Namespaces
-from pathcast.query.normal import NormalQuery
-from pathcast.query.normal_data import query_of
 from pathcast.query.reader import read_query
 from pathcast.query.static import Kind, kind_of
 from pathcast.query.xquery.language import is_xquery, without_comments
@@ -58,17 +55,17 @@ class CompiledSubscription:
     kind: Literal["xpath", "xquery"]
     way: Literal["shared", "gated", "selecting", "filtering"]
     cost: CostClass
-    paths: tuple[NormalQuery, ...]
+    paths: tuple[native.NormalPath, ...]
     expression: str | None
     reasons: tuple[Reason, ...]
-    conjunctions: tuple[tuple[NormalQuery, ...], ...]
+    conjunctions: tuple[native.Conjunction, ...]
     query: str = field(repr=False, compare=False)
     namespaces: Namespaces = field(repr=False, compare=False)
 
     @property
     def alternatives(self) -> tuple[str, ...]:
         """The canonical texts of the paths."""
-        return tuple(map(canonical_text, self.paths))
+        return tuple(path.text for path in self.paths)
 
     @property
     def program(self) -> Program | None:
@@ -122,10 +119,10 @@ def compile_subscription(
         kind,
         way,
         CostClass(cost),
-        tuple(map(query_of, paths)),
+        tuple(paths),
         expression,
         tuple(Reason(clause, offset) for clause, offset in reasons),
-        tuple(tuple(map(query_of, paths)) for paths in conjunctions),
+        tuple(conjunctions),
         text,
         bound,
     )

@@ -11,8 +11,8 @@ use crate::language::xpath::Expression;
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Bytes of text whose expressions are kept compiled.
 const KEPT_TEXT_MAX: usize = 4 << 20;
@@ -24,9 +24,9 @@ pub(crate) struct Room {
 }
 
 /// An expression that is compiled when it is asked for.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Slot {
-    kept: OnceLock<Box<Expression>>,
+    kept: OnceLock<Arc<Expression>>,
 }
 
 impl Slot {
@@ -41,13 +41,13 @@ impl Slot {
             return f(&expression_of(text));
         }
         room.used.fetch_add(text.len(), Ordering::Relaxed);
-        f(self.kept.get_or_init(|| Box::new(expression_of(text))))
+        f(self.kept.get_or_init(|| Arc::new(expression_of(text))))
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Entry {
-    text: Box<str>,
+    text: Arc<str>,
     needs_full_tree: bool,
     compiled: Slot,
 }
@@ -62,6 +62,16 @@ pub(crate) struct ExpressionTable {
 }
 
 impl ExpressionTable {
+    /// The same expressions; room for compiled ones is counted anew.
+    pub(crate) fn copy(&self) -> ExpressionTable {
+        ExpressionTable {
+            entries: self.entries.clone(),
+            index: self.index.clone(),
+            needs_full_tree: self.needs_full_tree,
+            room: Room::default(),
+        }
+    }
+
     /// Number of expressions.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()

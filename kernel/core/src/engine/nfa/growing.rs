@@ -12,16 +12,16 @@ use super::{Nfa, plan_of};
 use crate::engine::conditions::Plan;
 use crate::engine::ids::{ExpressionId, PlanId, QueryNumber, StateId};
 use crate::engine::nfa::nested_paths::NestedPaths;
-use crate::engine::symbols::{Class, EPSILON, STAR, Symbol, SymbolTable};
+use crate::engine::symbols::{Class, EPSILON, FIRST_NAME, STAR, Symbol, SymbolTable};
 use crate::language::query::anchoring::anchored_len;
 use crate::language::query::ast::{Axis, Step};
-use crate::language::query::canonical_text;
+use crate::language::query::{canonical_text, compile_canonical};
 use crate::language::xpath::Expression;
 use hashbrown::HashTable;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// End of a linked list.
 const END: u32 = u32::MAX;
@@ -40,12 +40,12 @@ struct State {
     first_plan: PlanId,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct PlanEntry {
     state: StateId,
-    text: Box<str>,
+    text: Arc<str>,
     expression: Option<ExpressionId>,
-    compiled: OnceLock<Plan>,
+    compiled: OnceLock<Arc<Plan>>,
     first_accept: u32,
     next: PlanId,
 }
@@ -220,6 +220,81 @@ impl GrowingNfa {
     pub(crate) fn growth_since(&self, growth: u64) -> Option<&[Growth]> {
         let from = growth.checked_sub(self.growth.forgotten)?;
         self.growth.latest.get(from as usize..)
+    }
+
+    /// Inserts a query of another automaton, which has its number there, and returns its number here.
+    ///
+    /// Cost: as [`GrowingNfa::insert`].
+    pub(crate) fn insert_of(&mut self, other: &GrowingNfa, number: QueryNumber) -> QueryNumber {
+        self.begin_growth();
+        let Ending { first, others } = other.ending(number);
+        let first = self.terminal_of(other, first);
+        let others: Vec<Terminal> = others
+            .map_or(&[][..], |id| other.ends(id))
+            .iter()
+            .map(|&terminal| self.terminal_of(other, terminal))
+            .collect();
+        let others = self.intern_ends(&others);
+        self.push_query(Ending { first, others })
+    }
+
+    /// Where an alternative ends here that ends so in another automaton.
+    fn terminal_of(&mut self, other: &GrowingNfa, terminal: Terminal) -> Terminal {
+        let mut from = match terminal {
+            Terminal::State(state) => state,
+            Terminal::Plan(plan) => other.plan_entry(plan).0,
+        };
+        let mut symbols = Vec::new();
+        while from != 0 {
+            let (parent, symbol) = other.origin(from);
+            symbols.push(symbol);
+            from = parent;
+        }
+        let mut state = 0;
+        for symbol in symbols.into_iter().rev() {
+            let symbol = match symbol {
+                0..FIRST_NAME => symbol,
+                _ => self.symbols.intern(other.symbols.notation(symbol)),
+            };
+            state = self.child(state, symbol);
+        }
+        let Terminal::Plan(plan) = terminal else { return Terminal::State(state) };
+        let expression = other.plan_expression(plan).map(|id| {
+            let (text, needs_full_tree) = other.expressions.entry(id);
+            self.expressions.intern(text, needs_full_tree)
+        });
+        let text = other.plan_entry(plan).1;
+        let known = self.plans.len();
+        let plan = self.intern_plan(state, text, expression);
+        if known < self.plans.len()
+            && let Some(nested) = &mut self.nested
+        {
+            let steps = compile_canonical(text).expect("plans are kept in canonical text");
+            nested.add_query(&steps, anchored_len(&steps));
+        }
+        Terminal::Plan(plan)
+    }
+
+    /// The same automaton, to be frozen: without nested paths, and without a memory of its changes.
+    ///
+    /// Cost: a copy of its arrays; some ten nanoseconds a query.
+    pub(crate) fn copy(&self) -> GrowingNfa {
+        GrowingNfa {
+            symbols: self.symbols.clone(),
+            states: self.states.clone(),
+            transitions: self.transitions.clone(),
+            plans: self.plans.clone(),
+            plan_index: self.plan_index.clone(),
+            expressions: self.expressions.copy(),
+            accepts: self.accepts.clone(),
+            first: self.first.clone(),
+            others: self.others.clone(),
+            ends: self.ends.clone(),
+            ends_index: self.ends_index.clone(),
+            nested: None,
+            growth: GrowthLog::default(),
+            buffer: String::new(),
+        }
     }
 
     /// Where a path ends. What an expression has still to decide is never accepted outright.
@@ -482,7 +557,7 @@ impl Nfa for GrowingNfa {
 
     fn plan(&self, plan: PlanId) -> &Plan {
         let entry = &self.plans[plan as usize];
-        entry.compiled.get_or_init(|| plan_of(&entry.text))
+        entry.compiled.get_or_init(|| Arc::new(plan_of(&entry.text)))
     }
 
     fn nested_paths(&self) -> Option<&NestedPaths> {

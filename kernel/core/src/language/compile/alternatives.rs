@@ -14,7 +14,7 @@ use crate::language::query::{Axis, Condition, NameTest, NormalPath, Stage, Step,
 use std::collections::BTreeMap;
 
 /// Paths up to which those that others cover are looked for; each pair is compared.
-const COVERED_MAX: usize = 64;
+pub(crate) const COVERED_MAX: usize = 64;
 
 /// Bytes within which most canonical texts are.
 const USUAL_BYTES: usize = 64;

@@ -3,13 +3,17 @@
 //! Sound: if [`Pattern::covers`] says true, whatever matches the other path matches this one. It looks for a mapping of
 //! the steps of one path to steps of the other that keeps names, distances, conditions and branches. Bare wildcards are
 //! no steps to be mapped but distances: `/a/*//b` is an `a` and a `b` two levels or more below.
-//! `pathcast.query.containment` answers the same, and says for which paths the answer is complete.
+//!
+//! The test is complete (false means that some message tells the two apart) for linear paths without predicates; for `/`,
+//! `//` and nested paths without `*`; and for `/`, `*` and nested paths without `//`. Beyond these it is sound: a comparison
+//! is implied by comparisons of the same value, positions by positions in the same list. It speaks of messages, not of a
+//! schema: nothing that a DTD excludes is taken into account.
 //!
 //! Source: Miklau and Suciu, "Containment and equivalence for a fragment of XPath", JACM 2004, for homomorphisms of
 //! tree patterns and their limits. Differs: distances instead of wildcards, which makes the test complete for linear
 //! paths.
 
-use super::implication::{Facts, can_be_position, is_any_position};
+use super::implication::{Facts, can_be_count, is_any_count};
 use super::spine::Compare;
 use crate::language::comparison::Comparison;
 use crate::language::query::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
@@ -55,7 +59,7 @@ struct Target<'q, 't> {
 }
 
 /// A path to be compared with many others, in both roles.
-pub(super) struct Pattern<'q, 't> {
+pub(crate) struct Pattern<'q, 't> {
     steps: &'q [Step<'t>],
     marks: Marks,
     /// No two of its conditions are of one value, so that none excludes another.
@@ -131,10 +135,15 @@ impl Marks {
 }
 
 impl<'q, 't> Pattern<'q, 't> {
-    pub(super) fn new(steps: &'q [Step<'t>]) -> Self {
+    pub(crate) fn new(steps: &'q [Step<'t>]) -> Self {
         let mut marks = Marks::default();
         let is_plain = marks.add_path(steps);
         Pattern { steps, marks, is_plain, parts: OnceCell::new() }
+    }
+
+    /// Whether some message may have the path; false only if its conditions exclude each other.
+    pub(crate) fn can_match(&self) -> bool {
+        self.parts().can_match
     }
 
     fn parts(&self) -> &Parts<'q, 't> {
@@ -145,7 +154,7 @@ impl<'q, 't> Pattern<'q, 't> {
     ///
     /// Cost: most pairs differ in a name or a constant, or else in what one step asks for; else steps of the one times
     /// steps of the other, times the wildcards between two names.
-    pub(super) fn covers(&self, special: &Pattern<'_, 't>) -> bool {
+    pub(crate) fn covers(&self, special: &Pattern<'_, 't>) -> bool {
         let is_marked = special.marks.has_all(self.marks);
         if !is_marked && special.is_plain {
             return false;
@@ -326,7 +335,7 @@ impl<'q, 't> Target<'q, 't> {
         }
         let value = Facts::of(values);
         let mut can_be =
-            value.is_some() && step.stages.iter().all(|stage| can_be_position(&stage.positions));
+            value.is_some() && step.stages.iter().all(|stage| can_be_count(&stage.positions, 1.0));
         let (mut by_attribute, mut texts) = (Vec::new(), Vec::new());
         for (test, compares) in named {
             match Facts::of(compares) {
@@ -426,7 +435,7 @@ fn position_is_implied(known: &[(Comparison, f64)], wanted: (Comparison, f64)) -
             return wanted.0.holds(position.1, wanted.1);
         }
     }
-    if is_any_position(wanted.0, wanted.1) {
+    if is_any_count(wanted.0, wanted.1, 1.0) {
         return true;
     }
     let as_compare = |(comparison, number): (Comparison, f64)| {

@@ -2,15 +2,15 @@
 //!
 //! A value is a string, read as a number where XPath 1.0 does (3.4), or cast to one as XQuery does, which reads the
 //! numbers of XPath alike and more texts besides. Every answer is sound: what is said to be impossible is impossible,
-//! what is said to be implied is implied. `pathcast.query.implication` answers the same.
+//! what is said to be implied is implied.
 
 use super::spine::Compare;
 use crate::language::comparison::Comparison;
 use crate::language::numbers::{Notation, is_blank, number};
 use crate::language::query::{Constant, Operator};
 
-/// Whether a whole number from 1 on passes all comparisons.
-pub(super) fn can_be_position(known: &[(Comparison, f64)]) -> bool {
+/// Whether a whole number from `least` on passes all comparisons: from 1 on for a position, from 0 on for a count.
+pub fn can_be_count(known: &[(Comparison, f64)], least: f64) -> bool {
     if known.is_empty() {
         return true;
     }
@@ -18,8 +18,8 @@ pub(super) fn can_be_position(known: &[(Comparison, f64)]) -> bool {
     for &(operator, constant) in known {
         interval = interval.cut(operator, constant);
     }
-    if interval.low < 1.0 {
-        interval = interval.cut(Comparison::Ge, 1.0);
+    if interval.low < least {
+        interval = interval.cut(Comparison::Ge, least);
     }
     let first = if interval.low_open { interval.low.floor() } else { interval.low.ceil() };
     let skipped = usize::from(interval.low_open);
@@ -27,18 +27,18 @@ pub(super) fn can_be_position(known: &[(Comparison, f64)]) -> bool {
     (0..=interval.holes.len()).any(|at| interval.has(first + (at + skipped) as f64))
 }
 
-/// Whether every whole number from 1 on compares as asked.
-pub(super) fn is_any_position(operator: Comparison, constant: f64) -> bool {
+/// Whether every whole number from `least` on compares as asked.
+pub fn is_any_count(operator: Comparison, constant: f64, least: f64) -> bool {
     match operator {
-        Comparison::Gt | Comparison::Ge => operator.holds(1.0, constant),
-        Comparison::Ne => constant.fract() != 0.0 || constant < 1.0,
+        Comparison::Gt | Comparison::Ge => operator.holds(least, constant),
+        Comparison::Ne => constant.fract() != 0.0 || constant < least,
         _ => false,
     }
 }
 
 /// Numbers between two bounds but for some; NaN is never among them.
 #[derive(Clone, Debug)]
-pub(super) struct Interval {
+struct Interval {
     low: f64,
     /// The bound itself is outside.
     low_open: bool,
@@ -91,7 +91,7 @@ impl Interval {
 
 /// What is known of a value that exists.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Facts<'t> {
+pub struct Facts<'t> {
     known: Vec<Compare<'t>>,
     /// The string that it is, if that is known.
     exact: Option<String>,
@@ -109,7 +109,7 @@ pub(super) struct Facts<'t> {
 
 impl<'t> Facts<'t> {
     /// The facts of a value that passes some comparisons; none if no value can.
-    pub(super) fn of(known: impl IntoIterator<Item = Compare<'t>>) -> Option<Facts<'t>> {
+    pub fn of(known: impl IntoIterator<Item = (Operator, Constant<'t>)>) -> Option<Facts<'t>> {
         let mut facts = Facts::default();
         for (operator, constant) in known {
             // An order compares numbers, and a text that is none has no order.
@@ -172,7 +172,7 @@ impl<'t> Facts<'t> {
     }
 
     /// Whether another comparison follows.
-    pub(super) fn imply(&self, wanted: &Compare<'t>) -> bool {
+    pub fn imply(&self, wanted: &(Operator, Constant<'t>)) -> bool {
         if self.known.contains(wanted) {
             return true;
         }
@@ -234,7 +234,7 @@ impl<'t> Facts<'t> {
 }
 
 /// Whether a string compares with a constant as asked.
-fn holds(value: &str, (operator, constant): &Compare<'_>) -> bool {
+pub fn holds(value: &str, (operator, constant): &(Operator, Constant<'_>)) -> bool {
     match (operator, constant) {
         (Operator::Compare(Comparison::Eq), Constant::String(text)) => value == text,
         (Operator::Compare(Comparison::Ne), Constant::String(text)) => value != text,

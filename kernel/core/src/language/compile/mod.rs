@@ -35,7 +35,10 @@ mod walking;
 mod weakening;
 
 pub use alternatives::Alternative;
+pub(crate) use alternatives::COVERED_MAX;
+pub(crate) use containment::Pattern;
 use expression::expression_text;
+pub use implication::{Facts, can_be_count, holds, is_any_count};
 
 use crate::language::query::arrange::depth;
 use crate::language::query::{DEPTH_MAX, NormalPath, TEXT_BYTES_MAX};

@@ -65,6 +65,15 @@ impl Operator {
             Operator::Contains => 7,
         }
     }
+
+    /// The operator of a number.
+    pub fn of_code(code: u8) -> Option<Operator> {
+        match code {
+            6 => Some(Operator::StartsWith),
+            7 => Some(Operator::Contains),
+            _ => Comparison::ALL.get(usize::from(code)).copied().map(Operator::Compare),
+        }
+    }
 }
 
 /// Right-hand side of a comparison; decides how values are compared (XPath 1.0, 3.4).
@@ -115,4 +124,81 @@ pub struct Step<'q> {
     pub test: NameTest<'q>,
     /// The predicates; empty for a bare step.
     pub stages: Vec<Stage<'q>>,
+}
+
+impl NameTest<'_> {
+    /// With texts of its own.
+    pub fn into_owned(self) -> NameTest<'static> {
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        match self {
+            NameTest::Any => NameTest::Any,
+            NameTest::Name { uri, local } => {
+                NameTest::Name { uri: owned(uri), local: owned(local) }
+            }
+            NameTest::AnyIn { uri } => NameTest::AnyIn { uri: owned(uri) },
+            NameTest::AnyNamespace { local } => NameTest::AnyNamespace { local: owned(local) },
+        }
+    }
+}
+
+impl Constant<'_> {
+    /// With a text of its own.
+    pub fn into_owned(self) -> Constant<'static> {
+        match self {
+            Constant::Number(number) => Constant::Number(number),
+            Constant::Double(number) => Constant::Double(number),
+            Constant::String(text) => Constant::String(Cow::Owned(text.into_owned())),
+        }
+    }
+}
+
+impl Condition<'_> {
+    /// With texts of its own.
+    pub fn into_owned(self) -> Condition<'static> {
+        let owned =
+            |(operator, constant): (Operator, Constant<'_>)| (operator, constant.into_owned());
+        match self {
+            Condition::Attribute { test, compare } => {
+                Condition::Attribute { test: test.into_owned(), compare: compare.map(owned) }
+            }
+            Condition::Text(compare) => Condition::Text(compare.map(owned)),
+            Condition::Value(operator, constant) => {
+                Condition::Value(operator, constant.into_owned())
+            }
+            Condition::Nested(steps) => {
+                Condition::Nested(steps.into_iter().map(Step::into_owned).collect())
+            }
+        }
+    }
+}
+
+impl<'q> Condition<'q> {
+    /// What it compares with, if it compares.
+    pub(crate) fn compare(&self) -> Option<(Operator, &Constant<'q>)> {
+        match self {
+            Condition::Attribute { compare, .. } | Condition::Text(compare) => {
+                compare.as_ref().map(|(operator, constant)| (*operator, constant))
+            }
+            Condition::Value(operator, constant) => Some((*operator, constant)),
+            Condition::Nested(_) => None,
+        }
+    }
+}
+
+impl Step<'_> {
+    /// With texts of its own.
+    pub fn into_owned(self) -> Step<'static> {
+        let stages = self.stages.into_iter().map(|Stage { positions, conditions }| Stage {
+            positions,
+            conditions: conditions.into_iter().map(Condition::into_owned).collect(),
+        });
+        Step { axis: self.axis, test: self.test.into_owned(), stages: stages.collect() }
+    }
+}
+
+impl<'q> Step<'q> {
+    /// The conditions of all its stages.
+    pub(crate) fn conditions(&self) -> impl Iterator<Item = &Condition<'q>> {
+        self.stages.iter().flat_map(|stage| &stage.conditions)
+    }
 }

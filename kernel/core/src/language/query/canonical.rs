@@ -1,6 +1,6 @@
 //! Normal form to canonical text.
 //!
-//! Equal normal forms have equal canonical texts; `pathcast.query.canonical` writes the same text.
+//! Equal normal forms have equal canonical texts, and a canonical text is read as its normal form.
 
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use crate::language::comparison::Comparison;
@@ -151,7 +151,7 @@ fn push_uri(uri: &str, out: &mut String) {
 }
 
 /// The name of the cast to `xs:double` in canonical text. XPath 1.0 has no function of that name.
-pub(super) const CAST: &str = "double";
+pub(crate) const CAST: &str = "double";
 
 /// Appends a comparison of what `push_value` appends, or that alone.
 fn push_compared(

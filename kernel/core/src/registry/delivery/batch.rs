@@ -135,7 +135,6 @@ impl Pool {
         target: &Dissemination,
         messages: &impl Messages,
     ) -> Result<Answer, Interrupted> {
-        target.settle()?;
         let make = || Worker::new(self.options.clone());
         let is_small = self.workers.is_one() && messages.bytes() <= INLINE_BYTES_MAX;
         if is_small || messages.len() <= INLINE_MESSAGES_MAX {

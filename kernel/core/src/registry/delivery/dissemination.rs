@@ -8,14 +8,15 @@
 //!   query of the index, so that a hundred thousand of them cost what a hundred thousand queries cost;
 //! - *filtering*: a bare XPath whose messages are delivered as they are; a query of the index.
 //!
-//! A message holds `state` shared, so that a subscription counts from the next message on. Numbers of
-//! subscriptions are never used again, so those of a batch mean the same for ever; gates are known to the
-//! index by the number of their subscription.
+//! What they were registered as is in a [`Catalogue`]. Locks: a batch holds `renumbering` shared, so that numbers of
+//! subscriptions mean the same for its whole length; a message holds `state` shared, so that a subscription counts
+//! from the next message on. What subscriptions that have left leave behind goes in the background
+//! ([`Dissemination::settle`]): new gates, or all subscriptions anew, are built beside the old ones and take their
+//! place.
 
+use super::gates::Gates;
 use super::query::{Refused, Scope, SubscriptionQuery, shared_plan_of_path};
-use crate::engine::interrupt::Interrupted;
 use crate::engine::plans::shared::{Counts, PlanSpec, SharedPlans, Sharing, SubscriptionNumber};
-pub use crate::engine::plans::template::Deliver;
 use crate::language::choice::{Language, begins_as_xquery};
 use crate::language::compile::{CompiledQuery, Evaluated, compile_gate, compile_query};
 use crate::language::gates::condition_of;
@@ -24,16 +25,20 @@ use crate::language::query::compile;
 use crate::language::tree;
 use crate::language::xpath::Expression;
 use crate::language::xquery::{Program, undeliverable_part};
-use crate::registry::index::{Duplicate, Index, Texts};
-use crate::registry::snapshot::QueryRecord;
-use hashbrown::{DefaultHashBuilder, HashMap};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+pub use crate::registry::catalogue::Deliver;
+use crate::registry::catalogue::{Catalogue, Entry, IdTable};
+use crate::registry::merging::{Background, TAKEN_OVER, read, write};
+use crate::registry::snapshot::NamespaceMap;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 /// A subscription as it is registered.
 #[derive(Clone, Copy, Debug)]
 pub struct Subscription<'s> {
     /// Chosen by the caller.
     pub id: &'s str,
+    /// Whom its results go to.
+    pub subscriber: &'s str,
     /// XPath or XQuery.
     pub text: &'s str,
     /// Which of the two; none leaves it to the text.
@@ -71,46 +76,22 @@ pub(super) enum Way {
 pub struct State {
     pub(super) plans: SharedPlans,
     pub(super) ways: Vec<Way>,
-    pub(super) gate: Index,
-    ids: Arc<RwLock<Texts>>,
-    by_id: HashMap<Box<str>, SubscriptionNumber, DefaultHashBuilder>,
+    pub(super) gates: Gates,
+    catalogue: Catalogue,
     /// Programs that need comments, instructions or prefixes.
     full_tree_users: usize,
     gated: usize,
+    /// Changes when subscriptions get new numbers, and everything was compiled anew.
+    pub(super) generation: u64,
 }
 
 /// Subscriptions shared by threads.
 #[derive(Debug, Default)]
 pub struct Dissemination {
+    renumbering: RwLock<()>,
     state: RwLock<State>,
-}
-
-/// The ids behind numbers of subscriptions. Grows with the subscriptions; a number keeps its id.
-#[derive(Clone, Debug)]
-pub struct SubscriptionIds(Arc<RwLock<Texts>>);
-
-impl SubscriptionIds {
-    /// Number of subscriptions, those that have left counted.
-    pub fn len(&self) -> usize {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).len()
-    }
-
-    /// Sorts what belongs to subscriptions by their ids, in the order of code points.
-    pub(super) fn sort<T>(&self, items: &mut [T], number: impl Fn(&T) -> SubscriptionNumber) {
-        let ids = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let id = |item: &T| ids.get(number(item) as usize);
-        items.sort_unstable_by(|a, b| id(a).cmp(id(b)));
-    }
-
-    /// Calls `f` with the id of each number.
-    pub fn for_each(
-        &self,
-        numbers: impl Iterator<Item = SubscriptionNumber>,
-        mut f: impl FnMut(&str),
-    ) {
-        let ids = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        numbers.for_each(|number| f(ids.get(number as usize)));
-    }
+    merging: Mutex<()>,
+    background: Background,
 }
 
 /// How a subscription is done, for `explain`.
@@ -127,44 +108,156 @@ pub enum Explained {
 }
 
 impl Dissemination {
-    /// The state, for one message or one look.
-    pub fn state(&self) -> RwLockReadGuard<'_, State> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    /// Keeps numbers of subscriptions as they are while the guard lives.
+    pub fn pin_numbers(&self) -> RwLockReadGuard<'_, ()> {
+        read(&self.renumbering)
     }
 
-    /// Merges the gates that have come lately if they have become many; called before a batch.
-    ///
-    /// # Errors
-    /// It was interrupted.
-    pub(super) fn settle(&self) -> Result<(), Interrupted> {
-        self.state().gate.settle()
+    /// The state, for one message or one look.
+    pub fn state(&self) -> RwLockReadGuard<'_, State> {
+        read(&self.state)
     }
 
     /// Changes many subscriptions under one lock.
     pub fn change<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
-        f(&mut self.state.write().unwrap_or_else(PoisonError::into_inner))
+        f(&mut write(&self.state))
+    }
+
+    /// Begins in the background what pays: to merge the gates that came or left, or to build everything anew without
+    /// what subscriptions that have left have left behind. Called before a batch.
+    pub fn settle(self: &Arc<Self>) {
+        let state = self.state();
+        let (is_worn, are_gates_worn) = (state.is_worn(), state.gates.automaton().is_worn());
+        drop(state);
+        let subscriptions = Arc::clone(self);
+        // A thread that nobody watches is not interrupted.
+        if is_worn {
+            self.background.begin(move || subscriptions.rebuild());
+        } else if are_gates_worn {
+            self.background.begin(move || subscriptions.merge_gates());
+        }
+    }
+
+    /// Merges the gates. Messages and changes go on meanwhile.
+    pub fn merge_gates(&self) {
+        let _merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
+        let merge = self.state().gates.merge();
+        let Ok(mut merged) = merge.run() else { return };
+        while !merged.catch_up(&self.state().gates, TAKEN_OVER) {}
+        let mut state = write(&self.state);
+        let gates = merged.finish(&state.gates);
+        let old = std::mem::replace(&mut state.gates, gates);
+        drop(state);
+        // It takes a while, for which nobody has to wait.
+        drop(old);
+    }
+
+    /// Subscribes all that are there to a new state, under new numbers, which then takes the place of the old one.
+    /// Messages and changes go on meanwhile.
+    ///
+    /// Cost: as to subscribe them all. Memory: the new state beside the old one.
+    pub fn rebuild(&self) {
+        let _merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rebuilt = Rebuilt::default();
+        while !rebuilt.catch_up(&self.state(), SUBSCRIBED) {}
+        if let Ok(merged) = rebuilt.state.gates.merge().run() {
+            rebuilt.state.gates = merged.finish(&rebuilt.state.gates);
+        }
+        while !rebuilt.catch_up(&self.state(), SUBSCRIBED) {}
+        let renumbering = write(&self.renumbering);
+        let mut state = write(&self.state);
+        rebuilt.catch_up(&state, usize::MAX);
+        rebuilt.state.generation = state.generation + 1;
+        let old = std::mem::replace(&mut *state, rebuilt.state);
+        drop((state, renumbering));
+        drop(old);
+    }
+}
+
+/// A new state that is to take the place of the one it is made from.
+#[derive(Debug, Default)]
+struct Rebuilt {
+    state: State,
+    /// By number in the old state: whether it is in the new one.
+    is_there: Vec<bool>,
+    scopes: HashMap<u32, Scope>,
+}
+
+impl Rebuilt {
+    /// Takes over at most so many of the subscriptions that are not there; whether that was all, and those that have
+    /// left are taken out.
+    fn catch_up(&mut self, old: &State, most: usize) -> bool {
+        let until = old.ways.len().min(self.is_there.len().saturating_add(most));
+        for number in self.is_there.len()..until {
+            let is_live = !matches!(old.ways[number], Way::Gone);
+            if is_live {
+                old.catalogue.with(number as u32, |entry| {
+                    if self.state.number(entry.id).is_some() {
+                        // That of somebody who has left meanwhile.
+                        self.take_out(old);
+                    }
+                    self.take_over(old, entry);
+                });
+            }
+            self.is_there.push(is_live);
+        }
+        let is_all = until == old.ways.len();
+        if is_all {
+            self.take_out(old);
+        }
+        is_all
+    }
+
+    /// Takes out the subscriptions that have left since they were taken over.
+    fn take_out(&mut self, old: &State) {
+        for (number, is_there) in self.is_there.iter_mut().enumerate() {
+            if *is_there && matches!(old.ways[number], Way::Gone) {
+                *is_there = false;
+                let left = old
+                    .catalogue
+                    .with(number as u32, |entry| self.state.unsubscribe(std::iter::once(entry.id)));
+                debug_assert!(left.is_ok(), "it was taken over");
+            }
+        }
+    }
+
+    fn take_over(&mut self, old: &State, entry: Entry<'_>) {
+        let Entry { id, text, language, namespaces, subscriber, deliver } = entry;
+        let map = || Scope::new(old.catalogue.namespaces()[namespaces as usize].clone());
+        let scope = self.scopes.entry(namespaces).or_insert_with(map);
+        let subscription = Subscription { id, subscriber, text, language, deliver };
+        let taken = self.state.subscribe(subscription, scope);
+        debug_assert!(taken.is_ok(), "it was taken before");
     }
 }
 
 impl State {
     /// Number of subscriptions.
     pub fn len(&self) -> usize {
-        self.by_id.len()
+        self.catalogue.live_len()
     }
 
     /// Whether there is no subscription.
     pub fn is_empty(&self) -> bool {
-        self.by_id.is_empty()
+        self.len() == 0
     }
 
     /// The ids of the numbers of now and of those to come.
-    pub fn ids(&self) -> SubscriptionIds {
-        SubscriptionIds(Arc::clone(&self.ids))
+    pub fn ids(&self) -> IdTable {
+        self.catalogue.ids(None)
     }
 
     /// The number of an id.
     pub fn number(&self, id: &str) -> Option<SubscriptionNumber> {
-        self.by_id.get(id).copied()
+        self.catalogue.number_of(id)
+    }
+
+    /// The subscription of an id, and its namespaces.
+    pub fn find<T>(&self, id: &str, f: impl FnOnce(Entry<'_>, &NamespaceMap) -> T) -> Option<T> {
+        let number = self.number(id)?;
+        Some(self.catalogue.with(number, |entry| {
+            f(entry, &self.catalogue.namespaces()[entry.namespaces as usize])
+        }))
     }
 
     /// How many are in the shared plans.
@@ -193,28 +286,28 @@ impl State {
         subscription: Subscription<'_>,
         scope: &Scope,
     ) -> Result<(), NotTaken> {
-        let Subscription { id, text, language, deliver } = subscription;
-        if self.by_id.contains_key(id) {
+        let Subscription { id, text, language, deliver, .. } = subscription;
+        if self.number(id).is_some() {
             return Err(NotTaken::Duplicate);
         }
         // The usual notations of paths, which take less time. A text of which XPath 1.0 was asked may be XQuery.
         if language.is_none() && !begins_as_xquery(text) {
             if let Some(spec) = shared_plan_of_path(text, scope, deliver) {
-                self.add_shared(id, &spec);
+                self.add_shared(subscription, scope, &spec);
                 return Ok(());
             }
             if deliver != Deliver::Fragment
                 && let Ok(steps) = compile(text, &scope.resolver)
             {
-                self.add_gate(subscription, scope, &[&steps], None)?;
-                self.add(id, Way::Filter(deliver));
+                self.add_gate(&[&steps], None);
+                self.add(subscription, scope, Way::Filter(deliver));
                 return Ok(());
             }
         }
         let query = SubscriptionQuery::read(text, language, scope, deliver)
             .map_err(|Refused| NotTaken::Refused)?;
         if let Some(spec) = query.shared_plan(text, scope, deliver) {
-            self.add_shared(id, &spec);
+            self.add_shared(subscription, scope, &spec);
             return Ok(());
         }
         match query {
@@ -237,8 +330,8 @@ impl State {
             return Err(NotTaken::Refused);
         }
         let condition = condition_of(&program, is_condition);
-        self.add_compiled_gate(subscription, scope, &compile_gate(&condition, is_condition))?;
-        self.add(subscription.id, Way::Program(program, deliver));
+        self.add_compiled_gate(&compile_gate(&condition, is_condition));
+        self.add(subscription, scope, Way::Program(program, deliver));
         Ok(())
     }
 
@@ -253,29 +346,28 @@ impl State {
             Deliver::Fragment => Way::Selection(Arc::new(Expression::of(tree))),
             deliver => Way::Filter(deliver),
         };
-        self.add_compiled_gate(subscription, scope, &compiled)?;
-        self.add(subscription.id, way);
+        self.add_compiled_gate(&compiled);
+        self.add(subscription, scope, way);
         Ok(())
     }
 
     /// Takes subscriptions out, all or, if an id is unknown, none; gives its place in the list then.
     pub fn unsubscribe<'i>(&mut self, ids: impl Iterator<Item = &'i str>) -> Result<(), usize> {
         let ids: Vec<&str> = ids.collect();
-        if let Some(at) = ids.iter().position(|id| !self.by_id.contains_key(*id)) {
+        if let Some(at) = ids.iter().position(|id| self.number(id).is_none()) {
             return Err(at);
         }
         for id in ids {
             // An id may stand in the list twice.
-            let Some(number) = self.by_id.remove(id) else { continue };
+            let Some(number) = self.number(id) else { continue };
+            self.catalogue.remove(number);
             match std::mem::replace(&mut self.ways[number as usize], Way::Gone) {
                 Way::Gone => {}
                 Way::Shared => drop(self.plans.leave(number)),
                 way => {
                     self.gated -= 1;
                     self.full_tree_users -= usize::from(way.needs_full_tree());
-                    let gate = number.to_string();
-                    let removed = self.gate.change(|gates| gates.remove([&*gate].into_iter()));
-                    debug_assert!(removed.is_ok(), "a gated subscription has a gate");
+                    self.gates.remove(number);
                 }
             }
         }
@@ -294,55 +386,47 @@ impl State {
         })
     }
 
-    /// Whether so much of the automata is unused, or so many numbers are, that building everything
-    /// again pays; see [`Dissemination`].
-    pub fn is_worn(&self) -> bool {
-        let (unused, used) = self.plans.unused_and_used();
-        unused > WORN_MIN.max(used)
-            || self.ways.len() - self.by_id.len() > WORN_MIN.max(8 * self.len())
+    /// Bytes held, shared plans and programs not counted.
+    pub fn memory(&self) -> usize {
+        self.catalogue.memory() + self.gates.memory() + self.ways.capacity() * size_of::<Way>()
     }
 
-    fn add_shared(&mut self, id: &str, spec: &PlanSpec) {
-        let number = self.add(id, Way::Shared);
+    /// Whether so much of the shared plans is unused, or so many numbers are, that building everything
+    /// again pays.
+    fn is_worn(&self) -> bool {
+        let (unused, used) = self.plans.unused_and_used();
+        unused > WORN_MIN.max(used) || self.ways.len() - self.len() > WORN_MIN.max(8 * self.len())
+    }
+
+    fn add_shared(&mut self, subscription: Subscription<'_>, scope: &Scope, spec: &PlanSpec) {
+        let number = self.add(subscription, scope, Way::Shared);
         self.plans.enter(number, spec);
     }
 
-    fn add(&mut self, id: &str, way: Way) -> SubscriptionNumber {
-        let number = self.ways.len() as SubscriptionNumber;
+    fn add(
+        &mut self,
+        subscription: Subscription<'_>,
+        scope: &Scope,
+        way: Way,
+    ) -> SubscriptionNumber {
         self.full_tree_users += usize::from(way.needs_full_tree());
         self.gated += usize::from(!matches!(way, Way::Shared));
         self.ways.push(way);
-        self.ids.write().unwrap_or_else(PoisonError::into_inner).push(id);
-        self.by_id.insert(id.into(), number);
-        number
+        let Subscription { id, subscriber, text, language, deliver } = subscription;
+        let namespaces = self.catalogue.namespace_number(&scope.map);
+        self.catalogue.push(Entry { id, text, language, namespaces, subscriber, deliver })
     }
 
-    fn add_compiled_gate(
-        &mut self,
-        subscription: Subscription<'_>,
-        scope: &Scope,
-        compiled: &CompiledQuery<'_>,
-    ) -> Result<(), NotTaken> {
+    fn add_compiled_gate(&mut self, compiled: &CompiledQuery<'_>) {
         let paths: Vec<&[Step<'_>]> =
             compiled.alternatives.iter().map(|path| path.steps.as_slice()).collect();
-        self.add_gate(subscription, scope, &paths, compiled.expression.as_ref())
+        self.add_gate(&paths, compiled.expression.as_ref());
     }
 
-    /// Registers the gate of the subscription that is added next, under its number.
-    fn add_gate(
-        &mut self,
-        subscription: Subscription<'_>,
-        scope: &Scope,
-        alternatives: &[&[Step<'_>]],
-        expression: Option<&Evaluated>,
-    ) -> Result<(), NotTaken> {
-        let id = self.ways.len().to_string();
-        let registered = self.gate.change(|gates| {
-            let namespaces = gates.namespace_number(&scope.map);
-            let record = QueryRecord { id: &id, text: subscription.text, namespaces };
-            gates.register(record, alternatives, expression)
-        });
-        registered.map_err(|Duplicate| NotTaken::Refused)
+    /// Adds the gate of the subscription that is added next.
+    fn add_gate(&mut self, alternatives: &[&[Step<'_>]], expression: Option<&Evaluated>) {
+        let number = self.ways.len() as SubscriptionNumber;
+        self.gates.add(number, alternatives, expression);
     }
 }
 
@@ -355,6 +439,9 @@ impl Way {
         }
     }
 }
+
+/// Subscriptions that are subscribed again under one lock.
+const SUBSCRIBED: usize = 64;
 
 /// Unused paths or numbers that are always let be.
 const WORN_MIN: usize = 1 << 14;

@@ -1,6 +1,6 @@
 //! Customised delivery: subscriptions that say how what they get must look.
 //!
-//! Reading order: [`dissemination`] (subscriptions of all kinds; [`query`]: what their texts are), [`worker`] (a message; `ordered`: where its results
+//! Reading order: [`dissemination`] (subscriptions of all kinds; [`query`]: what their texts are; `gates`), [`worker`] (a message; `ordered`: where its results
 //! are too many, or take too many steps, which `steps` counts), [`batch`] (many messages).
 //!
 //! It does not evaluate programs that have no shared plan ([`crate::engine::programs`]) nor find the messages that could
@@ -12,6 +12,7 @@
 
 pub mod batch;
 pub mod dissemination;
+mod gates;
 mod ordered;
 pub mod query;
 mod steps;

@@ -134,6 +134,8 @@ pub struct Worker {
     options: Options,
     door: Door,
     serving: Serving,
+    /// That of the state that the caches belong to.
+    generation: u64,
     budget: Option<MessageBudget>,
     /// Counters since they were last taken.
     pub stats: Stats,
@@ -160,23 +162,12 @@ struct NotAll;
 impl Worker {
     /// A worker with empty caches.
     pub fn new(options: Options) -> Self {
-        // Half for the automaton of the gates, half for those of the shared plans.
-        let half = options.cache_bytes_max / 2;
-        let gate = Engine::new(half, options.steps_max, options.message_steps_max);
         let mut door = Door::new(options.limits.clone());
         door.keep_source_spans(true);
         Worker {
             door,
-            serving: Serving {
-                gate,
-                shared: SharedRun::new(options.entries_max),
-                factory: Factory::default(),
-                programs: programs::Scratch::default(),
-                gate_numbers: Vec::new(),
-                undecided: Undecided::default(),
-                candidates: Vec::new(),
-                ordered: Ordered::default(),
-            },
+            serving: Serving::new(&options),
+            generation: 0,
             budget: None,
             stats: Stats::default(),
             options,
@@ -243,10 +234,12 @@ impl Worker {
             let parsed = parsed.inspect_err(|_| self.stats.refused += 1)?;
             let is_full = parsed.message.tree.is_full;
             let state = target.state();
-            let gates = state.gate.state();
+            if self.generation != state.generation {
+                // What was compiled goes by numbers that mean something else now.
+                (self.serving, self.generation) = (Serving::new(&self.options), state.generation);
+            }
             let needs_full_tree =
-                state.needs_full_tree() || View::of_index(&gates).needs_full_tree();
-            drop(gates);
+                state.needs_full_tree() || View::of(state.gates.automaton()).needs_full_tree();
             let is_ready = is_full || !needs_full_tree;
             if is_ready {
                 let (mut steps, mut room) =
@@ -340,6 +333,21 @@ impl Whole<'_> {
 }
 
 impl Serving {
+    /// Empty caches: half of the room for the automaton of the gates, half for those of the shared plans.
+    fn new(options: &Options) -> Self {
+        let half = options.cache_bytes_max / 2;
+        Serving {
+            gate: Engine::new(half, options.steps_max, options.message_steps_max),
+            shared: SharedRun::new(options.entries_max),
+            factory: Factory::default(),
+            programs: programs::Scratch::default(),
+            gate_numbers: Vec::new(),
+            undecided: Undecided::default(),
+            candidates: Vec::new(),
+            ordered: Ordered::default(),
+        }
+    }
+
     fn put(&mut self, put: Put) {
         self.factory.put(put);
         self.programs.put(put);
@@ -481,21 +489,18 @@ impl Serving {
         out: &mut Output,
         stats: &mut Stats,
     ) {
-        let gates = state.gate.state();
         self.gate_numbers.clear();
         self.undecided.clear();
-        let view = View::of_index(&gates);
+        let view = View::of(state.gates.automaton());
         self.gate.run(view, parsed, &mut self.gate_numbers, &mut self.undecided, stats);
-        let ids = gates.ids();
-        drop(gates);
-        let number_of = |id: &str| id.parse().expect("gates are registered under numbers");
+        let owner = |&gate: &QueryNumber| state.gates.subscription_of(gate);
         let candidates = &mut self.candidates;
-        ids.for_each(self.gate_numbers.iter().copied(), |id| candidates.push(number_of(id)));
+        candidates.extend(self.gate_numbers.iter().map(owner));
         for (numbers, verdict) in [
             (&self.undecided.by_query, Verdict::OverBudget),
             (&self.undecided.by_message, Verdict::MessageOverBudget),
         ] {
-            ids.for_each(numbers.iter().copied(), |id| out.verdicts.push((number_of(id), verdict)));
+            out.verdicts.extend(numbers.iter().map(|gate| (owner(gate), verdict)));
         }
         candidates.sort_unstable();
         stats.evaluations += candidates.len() as u64;

@@ -1,6 +1,6 @@
 //! Thawing: the automaton of a snapshot back into one that grows.
 
-use super::Snapshot;
+use super::automaton::FrozenAutomaton;
 use crate::engine::ids::{ExpressionId, QueryNumber};
 use crate::engine::interrupt::{Interrupted, did};
 use crate::engine::nfa::Nfa;
@@ -10,12 +10,15 @@ use crate::engine::symbols::FIRST_NAME;
 /// Work of a state with its plans, as [`did`] counts it.
 const STATE_WORK: u64 = 32;
 
-/// Adds the states, plans and expressions of a snapshot to an NFA and says where its queries end
+/// Adds the states, plans and expressions of a frozen automaton to an NFA and says where its queries end
 /// there. Cost: about a microsecond a state or plan.
 ///
 /// # Errors
 /// It was interrupted; what has been added leads to no query.
-pub(crate) fn import(base: &Snapshot, nfa: &mut GrowingNfa) -> Result<Vec<Ending>, Interrupted> {
+pub(crate) fn import(
+    base: &FrozenAutomaton,
+    nfa: &mut GrowingNfa,
+) -> Result<Vec<Ending>, Interrupted> {
     let from = base.nfa();
     let arrays = from.arrays;
     let names = base.symbols();

@@ -10,6 +10,7 @@ use super::symbol_ranks::Ranking;
 use crate::engine::ids::{ExpressionId, PlanId, QueryNumber, StateId};
 use crate::engine::nfa::frozen::{EndRecord, NO_EXPRESSION, PlanRecord, RangeRecord};
 use crate::engine::nfa::growing::{EndsId, GrowingNfa, Terminal};
+use std::cmp::Ordering;
 
 /// What ends at one state.
 #[derive(Clone, Default)]
@@ -44,15 +45,16 @@ impl Numbering {
     /// Sorts the queries into the order of their numbers and says what ends where.
     pub(crate) fn sort(
         nfa: &GrowingNfa,
-        queries: &mut [LiveQuery<'_>],
+        queries: &mut [LiveQuery],
         symbols: &Ranking,
+        of_equal: impl Fn(QueryNumber, QueryNumber) -> Ordering,
     ) -> Numbering {
         let order = Order::of(nfa, queries, symbols);
         queries.sort_unstable_by(|a, b| {
-            let key = |query: &LiveQuery<'_>| {
+            let key = |query: &LiveQuery| {
                 (order.key(query.ending.first), order.rank_of_ends(query.ending.others))
             };
-            key(a).cmp(&key(b)).then_with(|| a.record.id.cmp(b.record.id))
+            key(a).cmp(&key(b)).then_with(|| of_equal(a.number, b.number))
         });
         let mut ends = first_ends(queries);
         let is_sorted = ends.len();
@@ -120,7 +122,7 @@ impl Numbering {
 }
 
 /// Where the first alternatives end; queries that share an end are neighbours.
-fn first_ends(queries: &[LiveQuery<'_>]) -> Vec<End> {
+fn first_ends(queries: &[LiveQuery]) -> Vec<End> {
     let mut ends: Vec<End> = Vec::new();
     for (number, query) in queries.iter().enumerate() {
         match ends.last_mut() {
@@ -137,7 +139,7 @@ fn first_ends(queries: &[LiveQuery<'_>]) -> Vec<End> {
 }
 
 /// Adds where the other alternatives end; queries that share all their ends are neighbours.
-fn further_ends(nfa: &GrowingNfa, queries: &[LiveQuery<'_>], ends: &mut Vec<End>) {
+fn further_ends(nfa: &GrowingNfa, queries: &[LiveQuery], ends: &mut Vec<End>) {
     let mut first_query = 0;
     for alike in queries.chunk_by(|a, b| a.ending == b.ending) {
         let query_count = alike.len() as u32;
@@ -168,7 +170,7 @@ struct Order<'n> {
 }
 
 impl<'n> Order<'n> {
-    fn of(nfa: &'n GrowingNfa, queries: &[LiveQuery<'_>], symbols: &Ranking) -> Order<'n> {
+    fn of(nfa: &'n GrowingNfa, queries: &[LiveQuery], symbols: &Ranking) -> Order<'n> {
         let mut uses_ends = vec![false; nfa.ends_count()];
         let mut is_end = vec![false; nfa.state_count()];
         let mut uses_expression = vec![false; nfa.expressions().len()];
@@ -288,7 +290,7 @@ fn compare_reversed(
     symbols: &Ranking,
     mut a: StateId,
     mut b: StateId,
-) -> std::cmp::Ordering {
+) -> Ordering {
     while a != b {
         if a == 0 || b == 0 {
             return (a != 0).cmp(&(b != 0));
@@ -300,5 +302,5 @@ fn compare_reversed(
         }
         (a, b) = (up_a, up_b);
     }
-    std::cmp::Ordering::Equal
+    Ordering::Equal
 }

@@ -1,0 +1,99 @@
+//! The records of the queries of a snapshot, as sections of its file.
+
+use super::format::{FORMAT, FileBuilder, Tag};
+use super::{NamespaceMap, QueryRecord};
+use xxhash_rust::xxh3::Xxh3;
+
+/// What was registered, in the order of the query numbers.
+pub(crate) struct RecordColumns {
+    id_offsets: Vec<u64>,
+    ids: String,
+    text_offsets: Vec<u64>,
+    texts: String,
+    namespace_of: Vec<u32>,
+    /// JSON.
+    namespaces: Vec<u8>,
+    /// The numbers in the order of their ids.
+    order: Vec<u32>,
+}
+
+impl RecordColumns {
+    /// The columns of the records that `fill` pushes; their namespaces are numbered by the list.
+    pub(crate) fn of(
+        namespaces: &[NamespaceMap],
+        fill: impl FnOnce(&mut dyn FnMut(QueryRecord<'_>)),
+    ) -> RecordColumns {
+        let mut columns = RecordColumns {
+            id_offsets: vec![0],
+            ids: String::new(),
+            text_offsets: vec![0],
+            texts: String::new(),
+            namespace_of: Vec::new(),
+            namespaces: serde_json::to_vec(namespaces).expect("maps of strings are JSON"),
+            order: Vec::new(),
+        };
+        fill(&mut |record| {
+            columns.ids.push_str(record.id);
+            columns.id_offsets.push(columns.ids.len() as u64);
+            columns.texts.push_str(record.text);
+            columns.text_offsets.push(columns.texts.len() as u64);
+            columns.namespace_of.push(record.namespaces);
+        });
+        columns.order = columns.order_of_ids();
+        columns
+    }
+
+    /// Number of queries.
+    pub(crate) fn len(&self) -> usize {
+        self.namespace_of.len()
+    }
+
+    /// Adds the columns to a file.
+    pub(crate) fn add_to<'a>(&'a self, file: &mut FileBuilder<'a>) {
+        file.section(Tag::IdOffsets, &self.id_offsets)
+            .section(Tag::Ids, self.ids.as_bytes())
+            .section(Tag::TextOffsets, &self.text_offsets)
+            .section(Tag::Texts, self.texts.as_bytes())
+            .section(Tag::NamespaceOf, &self.namespace_of)
+            .section(Tag::Namespaces, &self.namespaces)
+            .section(Tag::IdOrder, &self.order);
+    }
+
+    /// A digest of what decides the answers: equal sets of queries under equal limits have equal
+    /// versions. That of another format is another one, so that whoever names files by it finds none
+    /// that cannot be read.
+    pub(crate) fn version(&self, limits: &str) -> u64 {
+        let mut digest = Xxh3::new();
+        digest.update(&FORMAT.to_le_bytes());
+        for part in [
+            bytemuck::cast_slice(&self.id_offsets),
+            self.ids.as_bytes(),
+            bytemuck::cast_slice(&self.text_offsets),
+            self.texts.as_bytes(),
+            bytemuck::cast_slice(&self.namespace_of),
+            &self.namespaces,
+            limits.as_bytes(),
+        ] {
+            digest.update(part);
+        }
+        digest.digest()
+    }
+
+    fn id(&self, number: u32) -> &[u8] {
+        let (start, end) = (self.id_offsets[number as usize], self.id_offsets[number as usize + 1]);
+        &self.ids.as_bytes()[start as usize..end as usize]
+    }
+
+    fn order_of_ids(&self) -> Vec<u32> {
+        let prefix = |number: u32| {
+            let (id, mut bytes) = (self.id(number), [0u8; 8]);
+            let count = id.len().min(8);
+            bytes[..count].copy_from_slice(&id[..count]);
+            u64::from_be_bytes(bytes)
+        };
+        let mut order: Vec<(u64, u32)> =
+            (0..self.len() as u32).map(|number| (prefix(number), number)).collect();
+        order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.id(a.1).cmp(self.id(b.1))));
+        order.into_iter().map(|(_, number)| number).collect()
+    }
+}
