@@ -131,12 +131,30 @@ def test_ranges(texts: list[str], expected: str | None) -> None:
     assert (None if found is None else found.text) == expected
 
 
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["//a[double(@x)=3]", "//a[double(@x)=5]"], "//a[double(@x)<=5][double(@x)>=3]"),
+        (["//a[double(.)>3]", "//a[double(.)>=1]"], "//a[double(.)>=1]"),
+        # What is a number is cast to that number, not the other way round.
+        (["//a[@x=3]", "//a[double(@x)=3]"], "//a[double(@x)=3]"),
+        (["//a[double(@x)=3]", "//a[@x<5]"], "//a[double(@x)<=5]"),
+        (["//a[double(@x)!=3]"], None),
+    ],
+)
+def test_ranges_of_casts(texts: list[str], expected: str | None) -> None:
+    members = [native.NormalPath(text) for text in texts]
+    found = native.NormalPath.hull(members)
+    assert (None if found is None else found.text) == expected
+    assert found is None or all(found.covers(member) for member in members)
+
+
 def test_what_is_compared_is_told_apart() -> None:
     """Ranges are only made of comparisons of one value."""
-    texts = ("//a[@x=1]", "//a[@y=1]", "//a[.=1]", "//a[text()=1]")
-    shapes = [normalise(text).leaf() for text in texts]
+    texts = ("//a[@x=1]", "//a[@y=1]", "//a[.=1]", "//a[text()=1]", "//a[double(@x)=1]")
+    shapes = [native.NormalPath(text).leaf() for text in texts]
     assert None not in shapes
-    assert len({found[0] for found in shapes if found is not None}) == 4
+    assert len({found[0] for found in shapes if found is not None}) == 5
     assert normalise("//a[@x=1]").leaf() != normalise("//a[@x>1]").leaf()
     assert normalise("//a[b][@x=1]").leaf() is None
 

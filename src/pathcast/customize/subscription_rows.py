@@ -179,7 +179,7 @@ def _of_files(path: Path, language: QueryLanguage | None) -> SubscriptionRows:
 def rows_of_table(
     text: str, path: Path, deliver: DeliverMode, language: QueryLanguage | None = None
 ) -> SubscriptionRows:
-    """As `read_rows`, of a table whose text was read.
+    """Reads the rows of a table whose text was read (`read_rows`).
 
     Raises:
         ConfigError: It lacks a column.

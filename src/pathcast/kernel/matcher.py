@@ -50,28 +50,28 @@ class KernelAnswer:
 
     @cached_property
     def matches(self) -> pa.Array:
-        """See `pathcast.model.BatchAnswer`."""
+        """The numbers of the queries by message (`BatchAnswer.matches`)."""
         with native_errors():
             return self._answer.matches()
 
     @cached_property
     def refusals(self) -> list[tuple[int, PathcastError]]:
-        """See `pathcast.model.BatchAnswer`."""
+        """Position and error of each refusal (`BatchAnswer.refusals`)."""
         return [(row, error_for(code, params)) for row, code, params in self._answer.refusals()]
 
     @cached_property
     def over_budget(self) -> OverBudget | None:
-        """See `pathcast.model.BatchAnswer`."""
+        """The undecided pairs (`BatchAnswer.over_budget`)."""
         return OverBudget(*self._answer.undecided()) if self._answer.undecided_count else None
 
     @cached_property
     def stats(self) -> BatchStats:
-        """See `pathcast.model.BatchAnswer`."""
+        """The counters of the batch (`BatchAnswer.stats`)."""
         return BatchStats(**self._answer.stats())
 
     @cached_property
     def query_ids(self) -> KernelIds:
-        """See `pathcast.model.BatchAnswer`."""
+        """The ids by number (`BatchAnswer.query_ids`)."""
         return KernelIds(self._answer.ids())
 
 

@@ -119,10 +119,11 @@ impl Path {
         Path::arranged(last.into_iter().collect())
     }
 
-    /// Of a linear path that compares one value, at its end: what is compared, as the path with `= 0`, and how.
+    /// Of a linear path that compares one value, at its end: what is compared, cast or not, as the path with `= 0`, and
+    /// how.
     pub fn leaf(&self) -> Option<(Path, Operator)> {
-        let (operator, _) = self.ending()?;
-        let zero = (Operator::Compare(Comparison::Eq), Constant::Number(0.0));
+        let (operator, constant) = self.ending()?;
+        let zero = (Operator::Compare(Comparison::Eq), number_like(constant)(0.0));
         Some((self.compared(&[zero])?, operator))
     }
 
@@ -146,7 +147,9 @@ impl Path {
             let (least, most) = bounds(operator, constant)?;
             (low, high) = (low.min(least), high.max(most));
         }
-        paths.first()?.ranged(low, high)
+        // What is a number is cast to that number, not the other way round.
+        let is_cast = |path: &&&Path| matches!(path.ending(), Some((_, Constant::Double(_))));
+        paths.iter().find(is_cast).or(paths.first())?.ranged(low, high)
     }
 
     /// A linear path that compares one number, with bounds at powers of two; others as they are.
@@ -170,15 +173,16 @@ impl Path {
 
     /// A path between bounds, in place of the comparison of a linear path.
     fn ranged(&self, low: f64, high: f64) -> Option<Path> {
+        let made = number_like(self.ending()?.1);
         let compare = |comparison, bound: f64| {
             // Minus zero is written like zero.
-            (Operator::Compare(comparison), Constant::Number(bound + 0.0))
+            (Operator::Compare(comparison), made(bound + 0.0))
         };
         if low == high {
             return self.compared(&[compare(Comparison::Eq, low)]);
         }
         let ends = [compare(Comparison::Ge, low), compare(Comparison::Le, high)];
-        let is_bound = |end: &(Operator, Constant<'static>)| matches!(end.1, Constant::Number(bound) if bound.is_finite());
+        let is_bound = |(_, constant): &(Operator, Constant<'static>)| matches!(constant, Constant::Number(bound) | Constant::Double(bound) if bound.is_finite());
         let ends: Vec<_> = ends.into_iter().filter(is_bound).collect();
         if ends.is_empty() { Some(self.existing()) } else { self.compared(&ends) }
     }
@@ -414,13 +418,19 @@ fn with_compare(leaf: &Leaf, operator: Operator, constant: Constant<'static>) ->
     }
 }
 
+/// How a number is compared with a value that is read as for another constant.
+fn number_like(constant: &Constant<'_>) -> fn(f64) -> Constant<'static> {
+    match constant {
+        Constant::Double(_) => Constant::Double,
+        Constant::Number(_) | Constant::String(_) => Constant::Number,
+    }
+}
+
 /// Numbers that a value lies between, bounds included, if it compares as asked.
 fn bounds(operator: Operator, constant: &Constant<'_>) -> Option<(f64, f64)> {
     let value = match constant {
-        Constant::Number(value) => *value,
+        Constant::Number(value) | Constant::Double(value) => *value,
         Constant::String(text) => number(text.as_bytes()),
-        // No range says how a value is read that is cast.
-        Constant::Double(_) => return None,
     };
     let Operator::Compare(comparison) = operator else { return None };
     match comparison {
