@@ -4,7 +4,7 @@ use crate::enter::{enter, enter_long, enter_whole};
 use crate::matcher::{Matcher, Source};
 use crate::reader::{Places, refusal_of};
 use pathcast_core::language::query::{Compiler, Namespaces};
-use pathcast_core::registry::index::{NotRegistered, Unknown};
+use pathcast_core::registry::index::Unknown;
 use pathcast_core::registry::snapshot::format::{
     FORMAT, FormatError, KIND_QUERIES, SnapshotFile, Tag,
 };
@@ -75,9 +75,8 @@ impl Index {
         not_added.into_iter().map(told).collect()
     }
 
-    /// Registers (id, text, namespaces or None, language, which is not looked at) and gives back the rows that were not taken, each with a refusal as
-    /// `read_query` raises it. Its code is "query.duplicate" where the id is taken, "kernel.bug" where the evaluator
-    /// does not take an expression of the compiler.
+    /// Registers (id, text, namespaces or None, language, which is not looked at) and gives back the rows that were not
+    /// taken, each with a refusal as `read_query` raises it. Its code is "query.duplicate" where the id is taken.
     fn register<'py>(
         &self,
         py: Python<'py>,
@@ -239,8 +238,7 @@ impl Chunk {
 fn why_of<'py>(py: Python<'py>, why: &core::NotAdded, text: &str) -> PyResult<Bound<'py, PyTuple>> {
     let code = match why {
         core::NotAdded::Refused(refusal) => return refusal_of(py, refusal, &Places::new(text)),
-        core::NotAdded::NotRegistered(NotRegistered::Duplicate) => "query.duplicate",
-        core::NotAdded::NotRegistered(NotRegistered::Expression) => "kernel.bug",
+        core::NotAdded::Duplicate => "query.duplicate",
     };
     (code, "", 0, PyDict::new(py)).into_pyobject(py)
 }

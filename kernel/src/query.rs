@@ -45,7 +45,8 @@ pub fn compile_query<'py>(
     let reason = |why: &Why| (why.text.clone(), places.characters(why.offset));
     let reasons: Vec<(String, u32)> = query.reasons.iter().map(reason).collect();
     let (alternatives, conjunctions) = paths_of(&query);
-    (alternatives, conjunctions, &query.expression, query.cost.name(), reasons).into_pyobject(py)
+    let expression = query.expression.as_ref().map(|expression| &expression.text);
+    (alternatives, conjunctions, expression, query.cost.name(), reasons).into_pyobject(py)
 }
 
 /// The alternatives and the conjunctions of a query.

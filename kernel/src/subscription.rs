@@ -57,7 +57,7 @@ pub fn compile_subscription<'py>(
         (&why.text, before.chars().count())
     });
     let reasons: Vec<_> = reasons.collect();
-    let expression = &compiled.expression;
+    let expression = compiled.expression.as_ref().map(|expression| &expression.text);
     let found = (kind, way, cost.name(), alternatives, conjunctions, expression, reasons);
     found.into_pyobject(py).map(Some)
 }

@@ -20,7 +20,6 @@ from pathlib import Path
 from pathcast.boundary import native, native_errors
 from pathcast.errors import (
     DuplicateQueryError,
-    KernelBugError,
     PathcastError,
     SnapshotFormatError,
     UnknownQueryError,
@@ -88,9 +87,6 @@ def parse(message: bytes, limits: Limits, encoding: str | None = None) -> Messag
 def _error_of(query: Query, namespaces: Mapping[str, str], refusal: Refusal) -> PathcastError:
     if refusal.code == "query.duplicate":
         return DuplicateQueryError("query.duplicate", id=query.id)
-    if refusal.code == "kernel.bug":
-        reason = f"the evaluator does not take the expression of {query.text!r}"
-        return KernelBugError("kernel.bug", reason=reason)
     return error_of(refusal, query.text, {**namespaces, **(query.namespaces or {})})
 
 

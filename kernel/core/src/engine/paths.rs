@@ -115,11 +115,10 @@ impl PathRun {
         self.path_count = paths.len();
         let is_too_large = self.memory() > bytes_max;
         let is_changed = has_grown || is_too_large;
-        match paths.nfa.growth_since(before) {
-            Some(growth) if !is_too_large && !(has_grown && self.dfa.is_outgrown()) => {
-                self.dfa.grow(&paths.nfa, growth, &mut Vec::new());
-            }
-            _ if is_changed => self.dfa.reset(0),
+        let growth = paths.nfa.growth_since(before);
+        match growth.filter(|_| !is_too_large && !self.dfa.is_outgrown()) {
+            Some(growth) if has_grown => self.dfa.grow(&paths.nfa, growth, &mut Vec::new()),
+            None if is_changed => self.dfa.reset(0),
             _ => {}
         }
         if is_changed {

@@ -5,8 +5,10 @@
 //! refusal is of the language that was meant.
 
 use super::reader::read;
+use super::tree;
 use super::xquery::{Arithmetic, Expr, Program, comment_end};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// A language of subscriptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,18 +57,38 @@ impl Language {
     /// Cost: linear in the text; that of reading it, but for texts that begin with a tag or with a variable that is
     /// bound.
     pub fn of(text: &str) -> Language {
+        match Reading::of(text) {
+            Reading::XPath(_) => Language::XPath,
+            Reading::XQuery(_) => Language::XQuery,
+            Reading::Unread(language) => language,
+        }
+    }
+}
+
+/// A text and what it was read as to find its language.
+pub(crate) enum Reading {
+    /// An XPath, comments left out, names as written.
+    XPath(tree::Expr),
+    /// An XQuery, read with no prefixes bound.
+    XQuery(Arc<Program>),
+    /// A text in a language that has not read it.
+    Unread(Language),
+}
+
+impl Reading {
+    /// That of a text for which nobody chose a language.
+    pub(crate) fn of(text: &str) -> Reading {
         let plain = without_comments(text);
         if begins_as_xquery(&plain) {
-            return Language::XQuery;
+            return Reading::Unread(Language::XQuery);
         }
-        let Err(refusal) = read(&plain) else {
-            return Language::XPath;
-        };
-        let place = plain[..refusal.offset as usize].chars().count();
-        if is_nearer_to_xquery(text, refusal.reason.code(), place) {
-            Language::XQuery
-        } else {
-            Language::XPath
+        match read(&plain) {
+            Ok(tree) => Reading::XPath(tree),
+            Err(refusal) => {
+                let place = plain[..refusal.offset as usize].chars().count();
+                xquery_reading(text, refusal.reason.code(), place)
+                    .unwrap_or(Reading::Unread(Language::XPath))
+            }
         }
     }
 }
@@ -118,34 +140,33 @@ pub(crate) fn begins_as_xquery<'t>(text: &'t str) -> bool {
     text.starts_with('<') || ["for", "let", "some", "every"].into_iter().any(is_bound)
 }
 
-/// Whether a text that is no XPath, for a reason of some code at a character, is an XQuery, or is one for longer.
-fn is_nearer_to_xquery(text: &str, code: &str, place: usize) -> bool {
+/// A text that is no XPath, for a reason of some code at a character, if it is an XQuery, or is one for longer.
+fn xquery_reading(text: &str, code: &str, place: usize) -> Option<Reading> {
     let is_limit = |code: &str| {
         matches!(
             code,
             "query.too_long" | "query.too_deep" | "query.too_large" | "query.too_many_predicates"
         )
     };
-    let read = Program::parse(text, &[]);
-    if is_limit(code) {
-        return match read {
-            Ok(program) => has_what_xpath_lacks(&program),
-            // A prefix that is not bound here may be bound where it is compiled.
-            Err(refusal) => {
-                let found = refusal.reason.code();
-                !is_limit(found) && !matches!(found, "XPST0003" | "XPST0081")
-            }
-        };
-    }
-    match read {
-        Ok(_) => true,
+    let is_over = is_limit(code);
+    let is_nearer = match Program::parse(text, &[]) {
+        Ok(program) => {
+            let is_needed = !is_over || has_what_xpath_lacks(&program);
+            return is_needed.then(|| Reading::XQuery(Arc::new(program)));
+        }
         Err(refusal) => {
             let found = refusal.reason.code();
-            refusal.reason.is_unsupported()
-                || (found != "XPST0003" && found != code)
-                || text[..refusal.offset].chars().count() > place
+            if is_over {
+                // A prefix that is not bound here may be bound where it is compiled.
+                !is_limit(found) && !matches!(found, "XPST0003" | "XPST0081")
+            } else {
+                refusal.reason.is_unsupported()
+                    || (found != "XPST0003" && found != code)
+                    || text[..refusal.offset].chars().count() > place
+            }
         }
-    }
+    };
+    is_nearer.then_some(Reading::Unread(Language::XQuery))
 }
 
 /// Whether a program says what XPath 1.0 has no words for.

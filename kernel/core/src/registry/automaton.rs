@@ -12,8 +12,8 @@
 use crate::engine::ids::QueryNumber;
 use crate::engine::interrupt::Interrupted;
 use crate::engine::nfa::growing::GrowingNfa;
+use crate::language::compile::Evaluated;
 use crate::language::query::ast::Step;
-use crate::language::xpath::ParseError;
 use crate::registry::snapshot::automaton::FrozenAutomaton;
 use crate::registry::snapshot::build::{FrozenArrays, LiveQuery};
 use crate::registry::snapshot::import::import;
@@ -137,17 +137,16 @@ impl Automaton {
 
     /// Inserts a query and returns its number: it holds where one of its alternatives (normal form, one at
     /// least) holds and the expression, if there is one, is true. See [`GrowingNfa::insert`].
-    ///
-    /// # Errors
-    /// The expression is not one; nothing has changed then.
     pub(crate) fn insert(
         &mut self,
         alternatives: &[&[Step<'_>]],
-        expression: Option<&str>,
-    ) -> Result<QueryNumber, ParseError> {
-        let expression = expression.map(|text| self.delta.expressions_mut().intern(text));
-        let number = self.delta.insert(alternatives, expression.transpose()?);
-        Ok(self.base_len() as QueryNumber + number)
+        expression: Option<&Evaluated>,
+    ) -> QueryNumber {
+        let expression = expression.map(|Evaluated { text, needs_full_tree }| {
+            self.delta.expressions_mut().intern(text, *needs_full_tree)
+        });
+        let number = self.delta.insert(alternatives, expression);
+        self.base_len() as QueryNumber + number
     }
 
     /// Removes a query. Cost: a bit; what it used goes with the next merge.

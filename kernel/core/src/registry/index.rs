@@ -11,7 +11,7 @@
 use crate::engine::conditions::Plan;
 use crate::engine::ids::QueryNumber;
 use crate::engine::interrupt::Interrupted;
-use crate::language::compile::{compile_gate, compile_query};
+use crate::language::compile::{Evaluated, compile_gate, compile_query};
 use crate::language::query::ast::Step;
 use crate::language::query::{Compiler, Namespaces};
 use crate::language::reader::{Refusal, read_gate, read_query};
@@ -43,22 +43,17 @@ pub struct Index {
     background: Background,
 }
 
-/// Why a query was not registered.
+/// The id of a query is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NotRegistered {
-    /// The id is taken.
-    Duplicate,
-    /// The expression is not one in canonical text.
-    Expression,
-}
+pub struct Duplicate;
 
 /// Why the text of a query was not registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotAdded {
     /// The text is no query.
     Refused(Refusal),
-    /// The id is taken, or the evaluator does not take the expression that the query was compiled to.
-    NotRegistered(NotRegistered),
+    /// The id is taken.
+    Duplicate,
 }
 
 /// No query has the id at this place of the list.
@@ -225,18 +220,17 @@ impl IndexState {
     /// and the expression, if there is one, is true.
     ///
     /// # Errors
-    /// The id is taken, or the expression is not one; nothing has changed then.
+    /// The id is taken; nothing has changed then.
     pub fn register(
         &mut self,
         record: QueryRecord<'_>,
         alternatives: &[&[Step<'_>]],
-        expression: Option<&str>,
-    ) -> Result<(), NotRegistered> {
+        expression: Option<&Evaluated>,
+    ) -> Result<(), Duplicate> {
         if self.number_of(record.id).is_some() {
-            return Err(NotRegistered::Duplicate);
+            return Err(Duplicate);
         }
-        let inserted = self.automaton.insert(alternatives, expression);
-        inserted.map_err(|_| NotRegistered::Expression)?;
+        self.automaton.insert(alternatives, expression);
         self.catalogue.push(entry_of(record));
         Ok(())
     }
@@ -252,15 +246,15 @@ impl IndexState {
         compiler: &mut Compiler<'q>,
     ) -> Result<bool, NotAdded> {
         if let Ok(steps) = compiler.compile(record.text, namespaces) {
-            self.register(record, &[steps], None).map_err(NotAdded::NotRegistered)?;
+            self.register(record, &[steps], None).map_err(|Duplicate| NotAdded::Duplicate)?;
             return Ok(true);
         }
         let tree = read_query(record.text, namespaces).map_err(NotAdded::Refused)?;
         let query = compile_query(&tree).map_err(NotAdded::Refused)?;
         let paths: Vec<&[Step<'_>]> =
             query.alternatives.iter().map(|path| path.steps.as_slice()).collect();
-        self.register(record, &paths, query.expression.as_deref())
-            .map_err(NotAdded::NotRegistered)?;
+        self.register(record, &paths, query.expression.as_ref())
+            .map_err(|Duplicate| NotAdded::Duplicate)?;
         Ok(false)
     }
 
@@ -273,7 +267,7 @@ impl IndexState {
         let gate = compile_gate(&tree, true);
         let paths: Vec<&[Step<'_>]> =
             gate.alternatives.iter().map(|path| path.steps.as_slice()).collect();
-        self.register(record, &paths, None).map_err(NotAdded::NotRegistered)
+        self.register(record, &paths, None).map_err(|Duplicate| NotAdded::Duplicate)
     }
 
     /// Removes queries, all or none. Cost: a bit each; what they used goes with the next merge.

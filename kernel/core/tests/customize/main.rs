@@ -138,7 +138,7 @@ fn a_text_is_read_in_the_language_that_was_chosen() {
     let target = Dissemination::default();
     let chosen = |id: &str, text: &str, language: &str, deliver: Deliver| {
         let language = Some(Language::named(language).expect("a language"));
-        let subscription = Subscription { id, text, language, deliver };
+        let subscription = Subscription { id, subscriber: "", text, language, deliver };
         target.change(|state| state.subscribe(subscription, &Scope::default()))
     };
     let text = "//a[@day > '2026-01-01']";

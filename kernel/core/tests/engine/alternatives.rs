@@ -5,7 +5,7 @@ use crate::world::{
     register, register_all,
 };
 use pathcast_core::engine::nfa::Nfa;
-use pathcast_core::registry::index::{Index, NotRegistered};
+use pathcast_core::registry::index::{Duplicate, Index};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A query of the model: paths of which one must match, and a bound on the number of `b`.
@@ -210,11 +210,10 @@ fn what_an_expression_needs_of_the_tree_is_kept_while_a_query_needs_it() {
 }
 
 #[test]
-fn a_text_that_is_no_expression_leaves_no_trace() {
+fn an_id_is_taken_once() {
     let index = Index::default();
-    let refused = register_all(&index, "q", &["/a", "/b[c]"], Some("(1 +"));
-    assert_eq!(refused, Err(NotRegistered::Expression));
-    assert!(index.state().is_empty());
     assert_eq!(register_all(&index, "q", &["/a"], None), Ok(()));
-    assert_eq!(register_all(&index, "q", &["/a"], None), Err(NotRegistered::Duplicate));
+    let expression = Some("count(child::a)");
+    assert_eq!(register_all(&index, "q", &["/a", "/b[c]"], expression), Err(Duplicate));
+    assert_eq!(index.state().len(), 1);
 }

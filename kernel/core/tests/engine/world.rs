@@ -2,9 +2,11 @@
 //! ways to register and match.
 
 use pathcast_core::engine::options::Options;
+use pathcast_core::language::compile::Evaluated;
 use pathcast_core::language::query::{Namespaces, compile};
+use pathcast_core::language::reader::read_canonical;
 use pathcast_core::registry::batch::{Messages, Pool};
-use pathcast_core::registry::index::{Index, NotRegistered};
+use pathcast_core::registry::index::{Duplicate, Index};
 use pathcast_core::registry::snapshot::{NamespaceMap, QueryRecord};
 use pathcast_core::xml::parser::Limits;
 use std::collections::BTreeSet;
@@ -104,16 +106,17 @@ pub fn register_all(
     id: &str,
     paths: &[&str],
     expression: Option<&str>,
-) -> Result<(), NotRegistered> {
+) -> Result<(), Duplicate> {
     let paths: Vec<_> = paths
         .iter()
         .map(|text| compile(text, Namespaces::NONE).expect("a query in the usual notation"))
         .collect();
     let paths: Vec<_> = paths.iter().map(Vec::as_slice).collect();
+    let expression = expression.map(|text| Evaluated::of(&read_canonical(text).expect(text)));
     index.change(|state| {
         let namespaces = state.namespace_number(&NamespaceMap::new());
         let record = QueryRecord { id, text: id, namespaces };
-        state.register(record, &paths, expression)
+        state.register(record, &paths, expression.as_ref())
     })
 }
 

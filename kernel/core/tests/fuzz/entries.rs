@@ -12,10 +12,12 @@ use pathcast_core::engine::options::Options;
 use pathcast_core::engine::programs;
 use pathcast_core::engine::programs::{Bounds, Results, Session};
 use pathcast_core::files::records::{Cut, Cutter, Fault, NameTest, Place, Rows, Survey, tag_end};
+use pathcast_core::language::compile::{CompiledQuery, Evaluated, compile_query};
 use pathcast_core::language::paths::{Conjunction, Path};
 use pathcast_core::language::query::{
     Declined, Namespaces, TEXT_BYTES_MAX, canonical_text, compile,
 };
+use pathcast_core::language::reader::{read_canonical, read_query};
 use pathcast_core::language::xpath::Expression;
 use pathcast_core::language::xquery::Program;
 use pathcast_core::registry::index::{Index, IndexState};
@@ -76,9 +78,15 @@ pub fn entry_text(data: &[u8]) {
     }
 }
 
-/// An expression is read or refused with a place in it.
+/// An expression is read or refused with a place in it, and what is stored of a query is read again.
 pub fn expression_text(data: &[u8]) {
     let Some(text) = text_of(data) else { return };
+    if let Ok(tree) = read_query(text, Namespaces::NONE)
+        && let Ok(CompiledQuery { expression: Some(stored), .. }) = compile_query(&tree)
+    {
+        let again = read_canonical(&stored.text).expect("what is stored is canonical");
+        assert_eq!(Evaluated::of(&again), stored, "{text:?}");
+    }
     if let Ok(expression) = Expression::parse(text) {
         let mut door = Door::new(Limits::default());
         door.keep_full_tree(true);
@@ -285,7 +293,7 @@ pub fn engine(data: &[u8]) {
         let holds = expression.as_ref().map(|expression| {
             expression.holds(parsed.message, parsed.names, &mut Scratch::default(), STEPS_MAX)
         });
-        if !index.change(|state| register(state, count, text, expression.is_ok())) {
+        if !index.change(|state| register(state, count, text)) {
             continue;
         }
         if let Ok(Ok(holds)) = holds {
@@ -306,14 +314,15 @@ pub fn engine(data: &[u8]) {
     assert_eq!(found(&*snapshot, &index, message, 1 << 20), live, "frozen, {head:?}");
 }
 
-fn register(state: &mut IndexState, number: usize, text: &str, is_expression: bool) -> bool {
+fn register(state: &mut IndexState, number: usize, text: &str) -> bool {
     let namespaces = state.namespace_number(&NamespaceMap::new());
     let record = QueryRecord { id: &number.to_string(), text, namespaces };
     if let Ok(steps) = compile(text, Namespaces::NONE) {
         return state.register(record, &[&steps], None).is_ok();
     }
     let any = compile("/*", Namespaces::NONE).expect("a query");
-    is_expression && state.register(record, &[&any], Some(text)).is_ok()
+    let Ok(expression) = read_canonical(text) else { return false };
+    state.register(record, &[&any], Some(&Evaluated::of(&expression))).is_ok()
 }
 
 /// Ids of the queries that a message satisfies; asked twice, with cold and with warm caches.

@@ -1,14 +1,13 @@
 //! The expressions of an index that grows: each distinct text once.
 //!
-//! An expression is parsed when it comes, so that a text that is none is refused at once; what is
-//! kept is the text. It is compiled again when a message asks for it: most expressions of a large
+//! What is kept is the text. It is compiled when a message asks for it: most expressions of a large
 //! index are never reached by the messages of one process, and a compiled one takes about ten times
 //! the bytes of its text. So many are kept as there is room for; the others are compiled each time,
 //! which costs less than to evaluate them.
 
 use super::expression_of;
 use crate::engine::ids::ExpressionId;
-use crate::language::xpath::{Expression, ParseError};
+use crate::language::xpath::Expression;
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
@@ -79,21 +78,7 @@ impl ExpressionTable {
     }
 
     /// The number of an expression in canonical text, new or known.
-    ///
-    /// # Errors
-    /// The text is not an expression.
-    pub(crate) fn intern(&mut self, text: &str) -> Result<ExpressionId, ParseError> {
-        match self.find(text) {
-            Some(known) => Ok(known),
-            None => {
-                let needs_full_tree = Expression::parse(text)?.needs_full_tree();
-                Ok(self.push(text, needs_full_tree))
-            }
-        }
-    }
-
-    /// The number of an expression that a snapshot holds, new or known.
-    pub(crate) fn import(&mut self, text: &str, needs_full_tree: bool) -> ExpressionId {
+    pub(crate) fn intern(&mut self, text: &str, needs_full_tree: bool) -> ExpressionId {
         self.find(text).unwrap_or_else(|| self.push(text, needs_full_tree))
     }
 

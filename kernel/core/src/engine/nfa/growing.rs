@@ -261,7 +261,7 @@ impl GrowingNfa {
         let Terminal::Plan(plan) = terminal else { return Terminal::State(state) };
         let expression = other.plan_expression(plan).map(|id| {
             let (text, needs_full_tree) = other.expressions.entry(id);
-            self.expressions.import(text, needs_full_tree)
+            self.expressions.intern(text, needs_full_tree)
         });
         let text = other.plan_entry(plan).1;
         let known = self.plans.len();

@@ -16,6 +16,9 @@ use std::collections::BTreeMap;
 /// Paths up to which those that others cover are looked for; each pair is compared.
 pub(crate) const COVERED_MAX: usize = 64;
 
+/// Bytes within which most canonical texts are.
+const USUAL_BYTES: usize = 64;
+
 /// A path in normal form and its canonical text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alternative<'t> {
@@ -28,7 +31,7 @@ pub struct Alternative<'t> {
 impl<'t> Alternative<'t> {
     /// With its text written.
     pub(super) fn of(steps: NormalPath<'t>) -> Self {
-        let mut text = String::new();
+        let mut text = String::with_capacity(USUAL_BYTES);
         canonical_text(&steps, &mut text);
         Alternative { steps, text }
     }

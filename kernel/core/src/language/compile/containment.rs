@@ -16,7 +16,10 @@
 use super::implication::{Facts, can_be_count, is_any_count};
 use super::spine::Compare;
 use crate::language::comparison::Comparison;
-use crate::language::query::{Axis, Condition, NameTest, Operator, Stage, Step};
+use crate::language::query::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+use rustc_hash::FxHasher;
+use std::cell::OnceCell;
+use std::hash::Hasher;
 
 /// What must be found below an element: an anchor at a distance, or mere depth.
 struct Branch {
@@ -55,9 +58,18 @@ struct Target<'q, 't> {
     can_be: bool,
 }
 
-/// A path made ready to be compared with many others, in both roles.
+/// A path to be compared with many others, in both roles.
 pub(crate) struct Pattern<'q, 't> {
     steps: &'q [Step<'t>],
+    marks: Marks,
+    /// No two of its conditions are of one value, so that none excludes another.
+    is_plain: bool,
+    /// Made when a comparison needs them, which few do.
+    parts: OnceCell<Parts<'q, 't>>,
+}
+
+/// The steps of a path, ready to be compared.
+struct Parts<'q, 't> {
     /// The document node, then the steps that are more than bare wildcards, parents first.
     anchors: Vec<Anchor<'q, 't>>,
     /// The document node, then all steps, parents first.
@@ -66,8 +78,96 @@ pub(crate) struct Pattern<'q, 't> {
     can_match: bool,
 }
 
+/// The names and the strings that a path asks for, two bits each: a path covers none that does not ask for all that
+/// it asks for itself. Others may have the same bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Marks([u128; 2]);
+
+impl Marks {
+    fn add(&mut self, kind: u8, text: &str) {
+        let mut hasher = FxHasher::default();
+        hasher.write_u8(kind);
+        hasher.write(text.as_bytes());
+        let hash = hasher.finish();
+        self.0[0] |= 1 << (hash >> 57);
+        self.0[1] |= 1 << (hash >> 50 & 127);
+    }
+
+    fn add_test(&mut self, kind: u8, test: &NameTest<'_>) {
+        if let NameTest::Name { local, .. } | NameTest::AnyNamespace { local } = test {
+            self.add(kind, local);
+        }
+    }
+
+    /// All of a path; whether it is clear at a glance that no step has conditions that exclude each other.
+    fn add_path(&mut self, steps: &[Step<'_>]) -> bool {
+        let mut is_plain = true;
+        for step in steps {
+            self.add_test(b'/', &step.test);
+            is_plain &= is_plain_step(step);
+            for condition in conditions(&step.stages) {
+                match condition {
+                    Condition::Attribute { test, compare } => {
+                        self.add_test(b'@', test);
+                        compare.iter().for_each(|(operator, text)| self.add_equal(*operator, text));
+                    }
+                    Condition::Text(compare) => {
+                        compare.iter().for_each(|(operator, text)| self.add_equal(*operator, text));
+                    }
+                    Condition::Value(operator, text) => self.add_equal(*operator, text),
+                    Condition::Nested(nested) => is_plain &= self.add_path(nested),
+                }
+            }
+        }
+        is_plain
+    }
+
+    /// Nothing but itself implies that a value is a string.
+    fn add_equal(&mut self, operator: Operator, constant: &Constant<'_>) {
+        if let (Operator::Compare(Comparison::Eq), Constant::String(text)) = (operator, constant) {
+            self.add(b'=', text);
+        }
+    }
+
+    fn has_all(self, asked: Marks) -> bool {
+        asked.0[0] & !self.0[0] == 0 && asked.0[1] & !self.0[1] == 0
+    }
+}
+
 impl<'q, 't> Pattern<'q, 't> {
     pub(crate) fn new(steps: &'q [Step<'t>]) -> Self {
+        let mut marks = Marks::default();
+        let is_plain = marks.add_path(steps);
+        Pattern { steps, marks, is_plain, parts: OnceCell::new() }
+    }
+
+    /// Whether some message may have the path; false only if its conditions exclude each other.
+    pub(crate) fn can_match(&self) -> bool {
+        self.parts().can_match
+    }
+
+    fn parts(&self) -> &Parts<'q, 't> {
+        self.parts.get_or_init(|| Parts::of(self.steps))
+    }
+
+    /// Whether every message that satisfies another path satisfies this one.
+    ///
+    /// Cost: most pairs differ in a name or a constant, or else in what one step asks for; else steps of the one times
+    /// steps of the other, times the wildcards between two names.
+    pub(crate) fn covers(&self, special: &Pattern<'_, 't>) -> bool {
+        let is_marked = special.marks.has_all(self.marks);
+        if !is_marked && special.is_plain {
+            return false;
+        }
+        if !special.parts().can_match {
+            return true;
+        }
+        is_marked && (self.steps == special.steps || self.parts().cover(special.parts()))
+    }
+}
+
+impl<'q, 't> Parts<'q, 't> {
+    fn of(steps: &'q [Step<'t>]) -> Self {
         let document = Target {
             step: None,
             parent: 0,
@@ -80,16 +180,16 @@ impl<'q, 't> Pattern<'q, 't> {
             can_be: true,
         };
         let (anchors, targets) = (vec![Anchor::of(None)], vec![document]);
-        let mut pattern = Pattern { steps, anchors, targets, can_match: true };
-        pattern.add(steps);
-        for at in (1..pattern.targets.len()).rev() {
-            let target = &pattern.targets[at];
+        let mut parts = Parts { anchors, targets, can_match: true };
+        parts.add(steps);
+        for at in (1..parts.targets.len()).rev() {
+            let target = &parts.targets[at];
             let (parent, below) = (target.parent, target.distance + target.below);
-            let parent = &mut pattern.targets[parent];
+            let parent = &mut parts.targets[parent];
             parent.below = parent.below.max(below);
         }
-        pattern.can_match = pattern.targets.iter().all(|target| target.can_be);
-        pattern
+        parts.can_match = parts.targets.iter().all(|target| target.can_be);
+        parts
     }
 
     fn add(&mut self, steps: &'q [Step<'t>]) {
@@ -123,19 +223,7 @@ impl<'q, 't> Pattern<'q, 't> {
         }
     }
 
-    /// Whether some message may have the path; false only if its conditions exclude each other.
-    pub(crate) fn can_match(&self) -> bool {
-        self.can_match
-    }
-
-    /// Whether every message that satisfies another path satisfies this one.
-    ///
-    /// Cost: steps of the one times steps of the other, times the wildcards between two names.
-    pub(crate) fn covers(&self, special: &Pattern<'_, 't>) -> bool {
-        if !special.can_match || self.steps == special.steps {
-            return true;
-        }
-        // Most pairs differ in what one step asks for, which costs no memory to see.
+    fn cover(&self, special: &Parts<'_, 't>) -> bool {
         let is_met = |anchor| special.targets.iter().any(|target| target.passes(anchor));
         if !self.anchors.iter().rev().all(is_met) {
             return false;
@@ -355,6 +443,44 @@ fn position_is_implied(known: &[(Comparison, f64)], wanted: (Comparison, f64)) -
     };
     let facts = Facts::of(known.iter().copied().map(as_compare));
     facts.is_none_or(|facts| facts.imply(&as_compare(wanted)))
+}
+
+/// Conditions of a step up to which each is looked for among the others.
+const PLAIN_MAX: usize = 8;
+
+/// Whether it is clear at a glance that a step has no conditions that exclude each other.
+fn is_plain_step(step: &Step<'_>) -> bool {
+    let can_be = |operator: Operator, constant: &Constant<'_>| match (operator, constant) {
+        (Operator::Compare(comparison), Constant::String(_)) => {
+            matches!(comparison, Comparison::Eq | Comparison::Ne)
+        }
+        (_, Constant::String(_)) => true,
+        (_, Constant::Number(number)) => number.is_finite(),
+        (_, Constant::Double(_)) => false,
+    };
+    let is_sure = |compare: &Option<Compare<'_>>| {
+        compare.as_ref().is_none_or(|(operator, constant)| can_be(*operator, constant))
+    };
+    let all = || conditions(&step.stages);
+    step.stages.iter().all(|stage| stage.positions.is_empty())
+        && all().enumerate().all(|(at, condition)| {
+            at < PLAIN_MAX
+                && match condition {
+                    Condition::Attribute { test, compare } => {
+                        is_sure(compare)
+                            && !all().take(at).any(|before| {
+                                matches!(before, Condition::Attribute { test: known, .. }
+                                    if known == test)
+                            })
+                    }
+                    Condition::Text(compare) => is_sure(compare),
+                    Condition::Value(operator, constant) => {
+                        can_be(*operator, constant)
+                            && !all().take(at).any(|before| matches!(before, Condition::Value(..)))
+                    }
+                    Condition::Nested(_) => true,
+                }
+        })
 }
 
 fn conditions<'q, 't>(stages: &'q [Stage<'t>]) -> impl Iterator<Item = &'q Condition<'t>> {

@@ -10,7 +10,7 @@ use crate::language::query::push_string;
 use crate::language::tree::{Expr, NameTest, NodeTest, NodeType, Predicate, Step};
 
 /// Appends the canonical text of a resolved expression. Cost: linear in the text.
-pub fn expression_text(expr: &Expr, out: &mut String) {
+pub(super) fn expression_text(expr: &Expr, out: &mut String) {
     match expr {
         // Bare, a name or * after it would be its first step.
         Expr::Path { is_absolute: true, steps, .. } if steps.is_empty() => out.push_str("(/)"),

@@ -37,20 +37,18 @@ mod weakening;
 pub use alternatives::Alternative;
 pub(crate) use alternatives::COVERED_MAX;
 pub(crate) use containment::Pattern;
-pub use expression::expression_text;
+use expression::expression_text;
 pub use implication::{Facts, can_be_count, holds, is_any_count};
 
 use crate::language::query::arrange::depth;
 use crate::language::query::{DEPTH_MAX, NormalPath, TEXT_BYTES_MAX};
-use crate::language::reader::{Reason as Refused, Refusal, disjuncts};
+use crate::language::reader::{EXPRESSION_BYTES_MAX, Reason as Refused, Refusal, disjuncts};
 use crate::language::tree::{Expr, Offset};
+use crate::language::xpath::Expression;
 use alternatives::{alternatives_of, conjunction_of, in_order};
 use losses::Loss;
 use moving::Weakener;
 use spine::Spine;
-
-/// Bytes of a canonical expression text: axes and namespace URIs are written out, so it may be longer than the query.
-pub const EXPRESSION_BYTES_MAX: usize = 64 * 1024;
 
 /// Alternatives that a reason shows.
 const SHOWN_MAX: usize = 3;
@@ -86,14 +84,32 @@ pub struct Why {
     pub offset: Offset,
 }
 
+/// An expression as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evaluated {
+    /// Canonical expression text.
+    pub text: String,
+    /// See [`Expression::needs_full_tree`].
+    pub needs_full_tree: bool,
+}
+
+impl Evaluated {
+    /// A resolved expression.
+    pub fn of(resolved: &Expr) -> Self {
+        let mut text = String::with_capacity(256);
+        expression_text(resolved, &mut text);
+        Evaluated { text, needs_full_tree: Expression::of(resolved).needs_full_tree() }
+    }
+}
+
 /// A query, split into what is indexed and what is evaluated.
 #[derive(Debug)]
 pub struct CompiledQuery<'t> {
     /// Paths in normal form, one or more, sorted by canonical text, without duplicates. If the query holds, one of them
     /// does.
     pub alternatives: Vec<Alternative<'t>>,
-    /// Canonical expression text; none where the alternatives say all of the query.
-    pub expression: Option<String>,
+    /// What is evaluated; none where the alternatives say all of the query.
+    pub expression: Option<Evaluated>,
     /// What it costs a message.
     pub cost: CostClass,
     /// Why there is an expression; empty if there is none.
@@ -136,14 +152,13 @@ pub fn compile_query(resolved: &Expr) -> Result<CompiledQuery<'_>, Refusal> {
         let (cost, reasons) = (CostClass::Indexed, Vec::new());
         return Ok(CompiledQuery { alternatives, expression: None, cost, reasons, patterns });
     }
-    let mut text = String::new();
-    expression_text(resolved, &mut text);
-    check_length(&text, EXPRESSION_BYTES_MAX)?;
-    check_nesting(&text)?;
+    let expression = Evaluated::of(resolved);
+    check_length(&expression.text, EXPRESSION_BYTES_MAX)?;
+    check_nesting(&expression.text)?;
     let alternatives = within_limits(alternatives);
     let cost = cost_of_evaluated(&alternatives);
     let reasons = reasons(&weakener.losses, &alternatives);
-    Ok(CompiledQuery { alternatives, expression: Some(text), cost, reasons, patterns })
+    Ok(CompiledQuery { alternatives, expression: Some(expression), cost, reasons, patterns })
 }
 
 /// Compiles the condition of the document node that a program implies, of which the paths are kept alone: the program

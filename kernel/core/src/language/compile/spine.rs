@@ -9,9 +9,10 @@
 
 use crate::language::comparison::Comparison;
 use crate::language::query::arrange::arrange;
-use crate::language::query::condition_text;
 use crate::language::query::{self as normal, Condition, Constant, NameTest, Operator, Step};
+use rustc_hash::FxHasher;
 use std::cell::OnceCell;
+use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 /// `op constant`
@@ -30,7 +31,7 @@ pub(super) enum NodeKind {
 
 /// A condition that many spines share.
 #[derive(Clone, Debug)]
-pub(super) struct Shared<'t>(Rc<(Condition<'t>, OnceCell<String>)>);
+pub(super) struct Shared<'t>(Rc<(Condition<'t>, OnceCell<u64>)>);
 
 impl<'t> Shared<'t> {
     pub(super) fn new(condition: Condition<'t>) -> Self {
@@ -41,12 +42,12 @@ impl<'t> Shared<'t> {
         &self.0.0
     }
 
-    /// Its canonical text, written once.
-    pub(super) fn text(&self) -> &str {
-        self.0.1.get_or_init(|| {
-            let mut text = String::new();
-            condition_text(&self.0.0, &mut text);
-            text
+    /// A number that equal conditions share, computed once.
+    fn fingerprint(&self) -> u64 {
+        *self.0.1.get_or_init(|| {
+            let mut hasher = FxHasher::default();
+            hash_condition(&self.0.0, &mut hasher);
+            hasher.finish()
         })
     }
 
@@ -210,30 +211,59 @@ impl<'t> Spine<'t> {
 
     /// A number that equal spines share.
     pub(super) fn fingerprint(&self) -> u64 {
-        use std::hash::{Hash, Hasher};
-        let mut hasher = std::hash::DefaultHasher::new();
+        let mut hasher = FxHasher::default();
         for node in self.nodes() {
             node.key.hash(&mut hasher);
             node.test.hash(&mut hasher);
             for stage in &node.stages {
-                stage.positions.len().hash(&mut hasher);
-                for (_, number) in &stage.positions {
-                    number.to_bits().hash(&mut hasher);
-                }
+                hash_positions(&stage.positions, &mut hasher);
                 for condition in &stage.conditions {
-                    condition.text().hash(&mut hasher);
+                    condition.fingerprint().hash(&mut hasher);
                 }
             }
-            for (operator, constant) in &node.compares {
-                operator.hash(&mut hasher);
-                match constant {
-                    Constant::Number(number) => number.to_bits().hash(&mut hasher),
-                    Constant::Double(number) => (!number.to_bits()).hash(&mut hasher),
-                    Constant::String(text) => text.hash(&mut hasher),
+            node.compares.iter().for_each(|compare| hash_compare(compare, &mut hasher));
+        }
+        hasher.finish()
+    }
+}
+
+fn hash_condition(condition: &Condition<'_>, hasher: &mut FxHasher) {
+    match condition {
+        Condition::Attribute { test, compare } => {
+            test.hash(hasher);
+            compare.iter().for_each(|compare| hash_compare(compare, hasher));
+        }
+        Condition::Text(compare) => {
+            compare.iter().for_each(|compare| hash_compare(compare, hasher))
+        }
+        Condition::Value(operator, constant) => hash_constant(*operator, constant, hasher),
+        Condition::Nested(steps) => {
+            for step in steps {
+                (step.axis, &step.test).hash(hasher);
+                for stage in &step.stages {
+                    hash_positions(&stage.positions, hasher);
+                    stage.conditions.iter().for_each(|inner| hash_condition(inner, hasher));
                 }
             }
         }
-        hasher.finish()
+    }
+}
+
+fn hash_positions(positions: &[(Comparison, f64)], hasher: &mut FxHasher) {
+    positions.iter().for_each(|(_, number)| (number + 0.0).to_bits().hash(hasher));
+}
+
+fn hash_compare((operator, constant): &Compare<'_>, hasher: &mut FxHasher) {
+    hash_constant(*operator, constant, hasher);
+}
+
+fn hash_constant(operator: Operator, constant: &Constant<'_>, hasher: &mut FxHasher) {
+    operator.hash(hasher);
+    match constant {
+        // 0 and -0 are equal.
+        Constant::Number(number) => (number + 0.0).to_bits().hash(hasher),
+        Constant::Double(number) => (!(number + 0.0).to_bits()).hash(hasher),
+        Constant::String(text) => text.hash(hasher),
     }
 }
 

@@ -14,8 +14,9 @@ use crate::language::strings;
 use crate::language::tree::{Expr, Offset};
 use crate::language::xpath::ast::Kind;
 use crate::xml::parser::{is_ncname_char, is_ncname_start};
+use hashbrown::HashTable;
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// A test of a string. Nothing that is asked holds for an empty one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -368,11 +369,11 @@ pub(super) fn distinct(found: Vec<Spine<'_>>) -> Vec<Spine<'_>> {
         }
         return kept;
     }
-    let mut places: HashMap<u64, Vec<usize>> = HashMap::with_capacity(found.len());
+    let mut places: HashTable<(u64, usize)> = HashTable::with_capacity(found.len());
     for spine in found {
-        let places = places.entry(spine.fingerprint()).or_default();
-        if !places.iter().any(|&at| kept[at] == spine) {
-            places.push(kept.len());
+        let hash = spine.fingerprint();
+        if places.find(hash, |&(known, at)| known == hash && kept[at] == spine).is_none() {
+            places.insert_unique(hash, (hash, kept.len()), |&(hash, _)| hash);
             kept.push(spine);
         }
     }

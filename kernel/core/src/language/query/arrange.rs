@@ -4,7 +4,7 @@
 //! Each function keeps the answer to "does the path select something".
 
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
-use super::canonical::{condition_text, has_literal, is_call, nested_text, position_text};
+use super::canonical::{condition_text, has_literal, is_call, nested_text, opening, position_text};
 use super::scan::number_of;
 use crate::language::comparison::Comparison;
 use std::cmp::Ordering;
@@ -71,7 +71,7 @@ pub(crate) fn arrange(steps: &mut Vec<Step<'_>>, is_main: bool) {
 
 pub(crate) fn sort_stage(stage: &mut Stage<'_>) {
     sort_by_text(&mut stage.positions, position_text, |_, _| None);
-    sort_by_text(&mut stage.conditions, condition_text, attribute_order);
+    sort_by_text(&mut stage.conditions, condition_text, order_at_a_glance);
 }
 
 /// Goes from the end of the path to its start, so that every choice among branches is one among
@@ -148,7 +148,7 @@ fn continue_by_branch(steps: &mut Vec<Step<'_>>, index: usize, tail: &mut TailDe
     let Condition::Nested(mut branch) = last.conditions.remove(at) else { return false };
     if !continuation.is_empty() && !is_same {
         last.conditions.push(Condition::Nested(continuation));
-        sort_by_text(&mut last.conditions, condition_text, attribute_order);
+        sort_by_text(&mut last.conditions, condition_text, order_at_a_glance);
     }
     if last.positions.is_empty() && last.conditions.is_empty() {
         stages.pop();
@@ -222,25 +222,11 @@ fn sort_by_text<T>(
     items.dedup_by(|later, earlier| order(later, earlier).is_eq());
 }
 
-/// The order of two attribute conditions when their names alone tell, which is most often.
-fn attribute_order(a: &Condition<'_>, b: &Condition<'_>) -> Option<Ordering> {
-    let (a, b) = (plain_attribute(a)?.as_bytes(), plain_attribute(b)?.as_bytes());
-    let shared = a.len().min(b.len());
-    Some(a[..shared].cmp(&b[..shared])).filter(|order| order.is_ne())
-}
-
-fn plain_attribute<'a>(condition: &'a Condition<'_>) -> Option<&'a str> {
-    match condition {
-        Condition::Attribute { compare: Some((operator, constant)), .. }
-            if is_call(*operator, constant) =>
-        {
-            None
-        }
-        Condition::Attribute { test: NameTest::Name { uri, local }, .. } if uri.is_empty() => {
-            Some(local)
-        }
-        _ => None,
-    }
+/// The order of two conditions when the beginnings of their texts tell, which is most often.
+fn order_at_a_glance(a: &Condition<'_>, b: &Condition<'_>) -> Option<Ordering> {
+    let (a, b) = (opening(a), opening(b));
+    let mut pairs = a.0.bytes().chain(a.1.bytes()).zip(b.0.bytes().chain(b.1.bytes()));
+    pairs.find(|(a, b)| a != b).map(|(a, b)| a.cmp(&b))
 }
 
 fn is_bare(step: &Step<'_>) -> bool {

@@ -37,6 +37,41 @@ pub fn condition_text(condition: &Condition<'_>, out: &mut String) {
     }
 }
 
+/// How the text of a condition begins, in two pieces.
+pub(super) fn opening<'c>(condition: &'c Condition<'_>) -> (&'c str, &'c str) {
+    match condition {
+        Condition::Attribute { compare: Some((operator, constant)), .. }
+        | Condition::Text(Some((operator, constant)))
+        | Condition::Value(operator, constant)
+            if is_call(*operator, constant) =>
+        {
+            (
+                if matches!(operator, Operator::Compare(_)) {
+                    CAST
+                } else {
+                    operator_text(*operator)
+                },
+                "(",
+            )
+        }
+        Condition::Attribute { test: NameTest::Name { uri, local }, .. } if uri.is_empty() => {
+            ("@", local)
+        }
+        Condition::Attribute { .. } => ("@", ""),
+        Condition::Text(_) => ("text()", ""),
+        Condition::Value(..) => (".", ""),
+        Condition::Nested(steps) => match steps.first() {
+            Some(Step { axis: Axis::Child, test: NameTest::Name { uri, local }, .. })
+                if uri.is_empty() =>
+            {
+                (local, "")
+            }
+            Some(Step { axis: Axis::Child, .. }) | None => ("", ""),
+            Some(_) => ("./", "/"),
+        },
+    }
+}
+
 /// Appends a position as it stands between the brackets; positions are sorted by it.
 pub(super) fn position_text(&(comparison, number): &(Comparison, f64), out: &mut String) {
     out.push_str("position()");

@@ -6,6 +6,7 @@
 //!
 //! The parser knows functions and their argument counts, not namespaces or variables.
 
+use super::EXPRESSION_BYTES_MAX;
 use super::lexer::{Lexer, Token};
 use super::refusal::{Bracket, Expected, Reason, Refusal};
 use crate::language::comparison::Comparison;
@@ -21,19 +22,52 @@ use crate::language::xpath::{Axis, functions};
 /// It has at most [`TEXT_BYTES_MAX`] bytes and [`NODES_MAX`] syntax nodes: steps (`//` stands for one), predicates,
 /// literals, numbers, variables, calls, binary operators and minuses.
 pub fn read(text: &str) -> Result<Expr, Refusal> {
-    read_text(text, false)
+    read_within(text, &Limits::QUERY)
 }
 
-/// The same of a text that may be canonical: then `double(path)` may be compared with a number, and syntax nodes and
-/// predicates are not counted.
-pub(super) fn read_text(text: &str, is_canonical: bool) -> Result<Expr, Refusal> {
-    if text.len() > TEXT_BYTES_MAX {
-        let reason = Reason::TooLong { given: text.len(), maximum: TEXT_BYTES_MAX };
+/// The syntax tree of a text within limits.
+pub(super) fn read_within(text: &str, limits: &'static Limits) -> Result<Expr, Refusal> {
+    if text.len() > limits.text_bytes {
+        let reason = Reason::TooLong { given: text.len(), maximum: limits.text_bytes };
         return Err(Refusal::new(reason, 0));
     }
     let mut lexer = Lexer::new(text);
     let (token, offset) = lexer.next();
-    Parser { text, lexer, token, offset, brackets: Vec::new(), nodes: 0, is_canonical }.query()
+    Parser { text, limits, lexer, token, offset, brackets: Vec::new(), nodes: 0 }.query()
+}
+
+/// How large a text may be, and what it may say.
+pub(super) struct Limits {
+    text_bytes: usize,
+    /// Syntax nodes.
+    nodes: usize,
+    /// Of one step.
+    predicates: usize,
+    /// Whether `double(path)` may be compared with a number.
+    has_casts: bool,
+}
+
+impl Limits {
+    const QUERY: Limits = Limits {
+        text_bytes: TEXT_BYTES_MAX,
+        nodes: NODES_MAX,
+        predicates: PREDICATES_MAX,
+        has_casts: false,
+    };
+    /// A number without a literal is written as two, and filters within one another as one.
+    pub(super) const CANONICAL: Limits = Limits {
+        text_bytes: EXPRESSION_BYTES_MAX,
+        nodes: 2 * NODES_MAX,
+        predicates: 2 * NODES_MAX,
+        has_casts: false,
+    };
+    /// Of a path in normal form, which may have more of both than the query that it is of.
+    pub(super) const GATE: Limits = Limits {
+        text_bytes: TEXT_BYTES_MAX,
+        nodes: usize::MAX,
+        predicates: usize::MAX,
+        has_casts: true,
+    };
 }
 
 /// White space between tokens.
@@ -47,12 +81,12 @@ type Parsed<T> = Result<T, Refusal>;
 /// what it found.
 struct Parser<'q> {
     text: &'q str,
+    limits: &'static Limits,
     lexer: Lexer<'q>,
     token: Token<'q>,
     offset: usize,
     brackets: Vec<Bracket>,
     nodes: usize,
-    is_canonical: bool,
 }
 
 impl<'q> Parser<'q> {
@@ -86,8 +120,9 @@ impl<'q> Parser<'q> {
     /// Counts the syntax node that begins here.
     fn count(&mut self) -> Parsed<()> {
         self.nodes += 1;
-        if self.nodes > NODES_MAX && !self.is_canonical {
-            return Err(Refusal::new(Reason::TooLarge { maximum: NODES_MAX }, self.offset));
+        let maximum = self.limits.nodes;
+        if self.nodes > maximum {
+            return Err(Refusal::new(Reason::TooLarge { maximum }, self.offset));
         }
         Ok(())
     }
@@ -228,7 +263,9 @@ impl<'q> Parser<'q> {
             Token::Number(written) => {
                 Expr::Number { value: written.parse().unwrap_or(f64::NAN), offset }
             }
-            Token::Function(name) if self.is_canonical && name == CAST => return self.cast(offset),
+            Token::Function(name) if self.limits.has_casts && name == CAST => {
+                return self.cast(offset);
+            }
             Token::Function(name) => return self.function_call(name),
             _ => return Err(self.unexpected(Expected::Expression)),
         };
@@ -405,8 +442,9 @@ impl<'q> Parser<'q> {
         while self.token == Token::OpenSquare {
             let offset = self.offset;
             self.count()?;
-            if predicates.len() == PREDICATES_MAX && !self.is_canonical {
-                let reason = Reason::TooManyPredicates { maximum: PREDICATES_MAX };
+            let maximum = self.limits.predicates;
+            if predicates.len() == maximum {
+                let reason = Reason::TooManyPredicates { maximum };
                 return Err(Refusal::new(reason, offset));
             }
             self.open(Bracket::Square, offset)?;

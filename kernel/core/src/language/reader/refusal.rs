@@ -2,6 +2,7 @@
 
 use crate::language::tree::{NodeType, Offset};
 use crate::language::xpath::Kind;
+use std::fmt;
 
 /// What makes a text no query.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,6 +187,14 @@ pub enum Param {
     /// A number.
     Number(usize),
 }
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "byte {}: {}", self.offset, self.reason.code())
+    }
+}
+
+impl std::error::Error for Refusal {}
 
 impl Refusal {
     pub(super) fn new(reason: Reason, offset: usize) -> Self {

@@ -1,20 +1,20 @@
 //! XPath 1.0 as syntax trees.
 //!
-//! An expression is read into an arena, simplified and analysed: what each part depends on, where an evaluator
-//! keeps values, whether a full tree is needed. [`crate::engine::evaluate`] evaluates it.
+//! A tree is laid out in an arena, simplified and analysed: what each part depends on, where an evaluator keeps values,
+//! whether a full tree is needed. [`crate::engine::evaluate`] evaluates it.
 
 #![forbid(unsafe_code)]
 
 pub(crate) mod analyse;
 pub(crate) mod ast;
+mod build;
 pub(crate) mod functions;
-mod parse;
 pub(crate) mod simplify;
-pub mod tokens;
 
 pub use ast::{Axis, ExprId, Kind, List, NodeTest, Step, TextRange};
-pub(crate) use tokens::ParseError;
 
+use super::reader::{Refusal, read_canonical};
+use super::tree;
 use ast::Arena;
 
 /// An XPath 1.0 expression, ready to be evaluated.
@@ -26,12 +26,19 @@ pub struct Expression {
 }
 
 impl Expression {
-    /// Reads canonical expression text: XPath 1.0 with names resolved (`Q{uri}local`, `Q{uri}*`,
-    /// `*:local`). Abbreviations and precedence are understood too.
-    pub fn parse(text: &str) -> Result<Expression, ParseError> {
-        let (arena, root) = parse::parse(text)?;
+    /// The expression of a tree whose names are resolved.
+    pub fn of(resolved: &tree::Expr) -> Expression {
+        let (arena, root) = build::build(resolved);
         let needs_full_tree = analyse::needs_full_tree(&arena);
-        Ok(Expression { arena, root, needs_full_tree })
+        Expression { arena, root, needs_full_tree }
+    }
+
+    /// The expression of a canonical text.
+    ///
+    /// # Errors
+    /// It is no expression, or over a limit.
+    pub fn parse(text: &str) -> Result<Expression, Refusal> {
+        read_canonical(text).map(|resolved| Expression::of(&resolved))
     }
 
     /// Whether the message must have been parsed with [`crate::xml::parser::Door::keep_full_tree`]:

@@ -18,7 +18,7 @@ use super::gates::Gates;
 use super::query::{Refused, Scope, SubscriptionQuery, shared_plan_of_path};
 use crate::engine::plans::shared::{Counts, PlanSpec, SharedPlans, Sharing, SubscriptionNumber};
 use crate::language::choice::{Language, begins_as_xquery};
-use crate::language::compile::{CompiledQuery, compile_gate, compile_query, expression_text};
+use crate::language::compile::{CompiledQuery, Evaluated, compile_gate, compile_query};
 use crate::language::gates::condition_of;
 use crate::language::query::ast::Step;
 use crate::language::query::compile;
@@ -159,11 +159,11 @@ impl Dissemination {
     pub fn rebuild(&self) {
         let _merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rebuilt = Rebuilt::default();
-        while !rebuilt.catch_up(&self.state(), TAKEN_OVER) {}
+        while !rebuilt.catch_up(&self.state(), SUBSCRIBED) {}
         if let Ok(merged) = rebuilt.state.gates.merge().run() {
             rebuilt.state.gates = merged.finish(&rebuilt.state.gates);
         }
-        while !rebuilt.catch_up(&self.state(), TAKEN_OVER) {}
+        while !rebuilt.catch_up(&self.state(), SUBSCRIBED) {}
         let renumbering = write(&self.renumbering);
         let mut state = write(&self.state);
         rebuilt.catch_up(&state, usize::MAX);
@@ -184,9 +184,32 @@ struct Rebuilt {
 }
 
 impl Rebuilt {
-    /// Takes over at most so many of the subscriptions that are not there, and takes out those that have left; whether
-    /// that was all.
+    /// Takes over at most so many of the subscriptions that are not there; whether that was all, and those that have
+    /// left are taken out.
     fn catch_up(&mut self, old: &State, most: usize) -> bool {
+        let until = old.ways.len().min(self.is_there.len().saturating_add(most));
+        for number in self.is_there.len()..until {
+            let is_live = !matches!(old.ways[number], Way::Gone);
+            if is_live {
+                old.catalogue.with(number as u32, |entry| {
+                    if self.state.number(entry.id).is_some() {
+                        // That of somebody who has left meanwhile.
+                        self.take_out(old);
+                    }
+                    self.take_over(old, entry);
+                });
+            }
+            self.is_there.push(is_live);
+        }
+        let is_all = until == old.ways.len();
+        if is_all {
+            self.take_out(old);
+        }
+        is_all
+    }
+
+    /// Takes out the subscriptions that have left since they were taken over.
+    fn take_out(&mut self, old: &State) {
         for (number, is_there) in self.is_there.iter_mut().enumerate() {
             if *is_there && matches!(old.ways[number], Way::Gone) {
                 *is_there = false;
@@ -196,15 +219,6 @@ impl Rebuilt {
                 debug_assert!(left.is_ok(), "it was taken over");
             }
         }
-        let until = old.ways.len().min(self.is_there.len().saturating_add(most));
-        for number in self.is_there.len()..until {
-            let is_live = !matches!(old.ways[number], Way::Gone);
-            self.is_there.push(is_live);
-            if is_live {
-                old.catalogue.with(number as u32, |entry| self.take_over(old, entry));
-            }
-        }
-        until == old.ways.len()
     }
 
     fn take_over(&mut self, old: &State, entry: Entry<'_>) {
@@ -285,7 +299,7 @@ impl State {
             if deliver != Deliver::Fragment
                 && let Ok(steps) = compile(text, &scope.resolver)
             {
-                self.add_gate(&[&steps], None)?;
+                self.add_gate(&[&steps], None);
                 self.add(subscription, scope, Way::Filter(deliver));
                 return Ok(());
             }
@@ -316,7 +330,7 @@ impl State {
             return Err(NotTaken::Refused);
         }
         let condition = condition_of(&program, is_condition);
-        self.add_compiled_gate(&compile_gate(&condition, is_condition))?;
+        self.add_compiled_gate(&compile_gate(&condition, is_condition));
         self.add(subscription, scope, Way::Program(program, deliver));
         Ok(())
     }
@@ -329,15 +343,10 @@ impl State {
     ) -> Result<(), NotTaken> {
         let compiled = compile_query(tree).map_err(|_| NotTaken::Refused)?;
         let way = match subscription.deliver {
-            Deliver::Fragment => {
-                let mut text = String::new();
-                expression_text(tree, &mut text);
-                let expression = Expression::parse(&text).map_err(|_| NotTaken::Refused)?;
-                Way::Selection(Arc::new(expression))
-            }
+            Deliver::Fragment => Way::Selection(Arc::new(Expression::of(tree))),
             deliver => Way::Filter(deliver),
         };
-        self.add_compiled_gate(&compiled)?;
+        self.add_compiled_gate(&compiled);
         self.add(subscription, scope, way);
         Ok(())
     }
@@ -408,20 +417,16 @@ impl State {
         self.catalogue.push(Entry { id, text, language, namespaces, subscriber, deliver })
     }
 
-    fn add_compiled_gate(&mut self, compiled: &CompiledQuery<'_>) -> Result<(), NotTaken> {
+    fn add_compiled_gate(&mut self, compiled: &CompiledQuery<'_>) {
         let paths: Vec<&[Step<'_>]> =
             compiled.alternatives.iter().map(|path| path.steps.as_slice()).collect();
-        self.add_gate(&paths, compiled.expression.as_deref())
+        self.add_gate(&paths, compiled.expression.as_ref());
     }
 
     /// Adds the gate of the subscription that is added next.
-    fn add_gate(
-        &mut self,
-        alternatives: &[&[Step<'_>]],
-        expression: Option<&str>,
-    ) -> Result<(), NotTaken> {
+    fn add_gate(&mut self, alternatives: &[&[Step<'_>]], expression: Option<&Evaluated>) {
         let number = self.ways.len() as SubscriptionNumber;
-        self.gates.add(number, alternatives, expression).map_err(|_| NotTaken::Refused)
+        self.gates.add(number, alternatives, expression);
     }
 }
 
@@ -434,6 +439,9 @@ impl Way {
         }
     }
 }
+
+/// Subscriptions that are subscribed again under one lock.
+const SUBSCRIBED: usize = 64;
 
 /// Unused paths or numbers that are always let be.
 const WORN_MIN: usize = 1 << 14;

@@ -3,8 +3,8 @@
 use crate::engine::ids::QueryNumber;
 use crate::engine::interrupt::Interrupted;
 use crate::engine::plans::shared::SubscriptionNumber;
+use crate::language::compile::Evaluated;
 use crate::language::query::ast::Step;
-use crate::language::xpath::ParseError;
 use crate::registry::automaton::{Automaton, Merge, Merged};
 use crate::registry::snapshot::automaton::FrozenAutomaton;
 use crate::registry::snapshot::format::{FileBuilder, KIND_AUTOMATON};
@@ -59,18 +59,14 @@ impl Gates {
     }
 
     /// Adds the gate of a subscription that is younger than all others; see [`Automaton::insert`].
-    ///
-    /// # Errors
-    /// The expression is not one; nothing has changed then.
     pub(super) fn add(
         &mut self,
         subscription: SubscriptionNumber,
         alternatives: &[&[Step<'_>]],
-        expression: Option<&str>,
-    ) -> Result<(), ParseError> {
-        self.automaton.insert(alternatives, expression)?;
+        expression: Option<&Evaluated>,
+    ) {
+        self.automaton.insert(alternatives, expression);
         self.later.push(subscription);
-        Ok(())
     }
 
     /// Removes the gate of a subscription. Cost: a binary search.

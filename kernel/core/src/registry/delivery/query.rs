@@ -5,9 +5,9 @@
 use super::dissemination::Deliver;
 use crate::engine::plans::recognise::{plan_of, plan_of_path};
 use crate::engine::plans::shared::PlanSpec;
-use crate::language::choice::{Language, without_comments};
+use crate::language::choice::{Language, Reading, without_comments};
 use crate::language::query::Namespaces;
-use crate::language::reader::{Kind, kind_of, read_query};
+use crate::language::reader::{Kind, kind_of, read_query, resolve_query};
 use crate::language::tree;
 use crate::language::xquery::{Expr, Program};
 use crate::registry::snapshot::NamespaceMap;
@@ -57,15 +57,24 @@ impl SubscriptionQuery {
         scope: &Scope,
         deliver: Deliver,
     ) -> Result<Self, Refused> {
-        if language.unwrap_or_else(|| Language::of(text)) == Language::XPath {
-            let tree = read_query(&without_comments(text), &scope.resolver).map_err(|_| Refused)?;
-            if deliver == Deliver::Fragment && kind_of(&tree) != Kind::Nodes {
-                return Err(Refused);
+        let tree = match language.map_or_else(|| Reading::of(text), Reading::Unread) {
+            Reading::XQuery(program) if scope.bindings.is_empty() => {
+                return Ok(SubscriptionQuery::XQuery(program));
             }
-            return Ok(SubscriptionQuery::XPath(tree));
+            Reading::XQuery(_) | Reading::Unread(Language::XQuery) => {
+                let program = Program::parse(text, &scope.bindings).map_err(|_| Refused)?;
+                return Ok(SubscriptionQuery::XQuery(Arc::new(program)));
+            }
+            Reading::XPath(tree) => resolve_query(tree, &scope.resolver),
+            Reading::Unread(Language::XPath) => {
+                read_query(&without_comments(text), &scope.resolver)
+            }
+        };
+        let tree = tree.map_err(|_| Refused)?;
+        if deliver == Deliver::Fragment && kind_of(&tree) != Kind::Nodes {
+            return Err(Refused);
         }
-        let program = Program::parse(text, &scope.bindings).map_err(|_| Refused)?;
-        Ok(SubscriptionQuery::XQuery(Arc::new(program)))
+        Ok(SubscriptionQuery::XPath(tree))
     }
 
     /// The plan of a query of the shared class; none if it is not of it.

@@ -32,7 +32,7 @@ pub(crate) fn import(
     let expression_of: Vec<ExpressionId> = (0..base.expression_count() as u32)
         .map(|id| {
             let (text, needs_full_tree) = base.expression_entry(id);
-            nfa.expressions_mut().import(text, needs_full_tree)
+            nfa.expressions_mut().intern(text, needs_full_tree)
         })
         .collect();
     let mut state_of = vec![0; arrays.symbol.len()];
