@@ -91,15 +91,15 @@ def test_one_costly_message_is_interrupted(program: str) -> None:
     assert (ran.stdout, ran.stderr) == ("interrupted\n[]\n", "")
 
 
-def test_other_threads_go_on_while_a_call_waits_for_a_freeze() -> None:
+def test_other_threads_go_on_while_a_call_waits_for_a_registration() -> None:
     """A call that waits with the interpreter in its hands would stop every thread.
 
     No thread is made to give the interpreter up here: the one that looks runs during a call only if
     the call itself has let it go.
     """
     index = native.Index("{}")
-    count = 20_000
-    index.register([(f"q{n}", f"/a/b//c{n % 1_000}", None, None) for n in range(count)], {})
+    index.register([("q5", "/a/b", None, None)], {})
+    many = [(f"many{n}", f"/a/b//c{n % 1_000}", None, None) for n in range(16_000)]
     added = iter(range(10**9))
 
     def replace() -> None:
@@ -118,11 +118,11 @@ def test_other_threads_go_on_while_a_call_waits_for_a_freeze() -> None:
     seen: set[str | None] = set()
     is_over = threading.Event()
 
-    def freeze() -> None:
-        for number in range(10**9):
-            if is_over.is_set():
-                break
-            index.register([(f"frozen{number}", "/y", None, None)], {})
+    def register_many() -> None:
+        while not is_over.is_set():
+            # All of them under one lock, for which the other calls wait.
+            assert index.register(many, {}) == []
+            index.remove([name for name, *_ in many])
             index.freeze()
 
     def look() -> None:
@@ -130,7 +130,7 @@ def test_other_threads_go_on_while_a_call_waits_for_a_freeze() -> None:
             seen.add(asked)
             time.sleep(0)
 
-    threads = [threading.Thread(target=freeze), threading.Thread(target=look)]
+    threads = [threading.Thread(target=register_many), threading.Thread(target=look)]
     interval = sys.getswitchinterval()
     try:
         sys.setswitchinterval(10_000)
