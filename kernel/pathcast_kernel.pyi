@@ -4,6 +4,7 @@ from os import PathLike
 from typing import Any, Literal, TypeAlias, final
 
 __all__ = [
+    "Answer",
     "Chunker",
     "Conjunction",
     "Dissemination",
@@ -103,8 +104,8 @@ def can_be_count(known: list[tuple[int, float]], least: int) -> bool: ...
 def is_any_count(compare: tuple[int, float], least: int) -> bool: ...
 def coverings(
     queries: list[tuple[list[NormalPath], bool]],
-    comparisons_max: int = 300_000,
-    candidates_max: int = 3_000,
+    comparisons_max: int = ...,
+    candidates_max: int = ...,
 ) -> tuple[list[tuple[int, int]], int, int]: ...
 def paths_before(
     conjunction: Conjunction,
