@@ -18,48 +18,49 @@ from pathcast.boundary import native
 from pathcast.errors import QuerySyntaxError
 from pathcast.limits import Limits
 from pathcast.overlay.content import DeliveryProfile
-from pathcast.overlay.disjuncts import Form, disjuncts_of
+from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.overlay.xml_content import xml_content
 from pathcast.query import compile_query, conjunction_of
 from pathcast.workload.subscriptions import SubscriptionParameters, generate_subscriptions
 from pathcast_papers import parse
 
 STOCK = "$n//tobject.subject/@tobject.subject.type = 'Stock'"
+OF_STOCK = "[.//tobject.subject[@tobject.subject.type='Stock']]"
+Q1 = "/nitf[head/pubdata[@edition.area='SF']]//tobject.subject[@tobject.subject.type='Stock']"
+LINEAR_Q1 = (
+    "/nitf//tobject.subject[@tobject.subject.type='Stock'] and "
+    "/nitf/head/pubdata[@edition.area='SF']"
+)
+A1, A2 = "//a[@x='1']/b", "//a[@x='2']/b"
 
 
 @pytest.mark.parametrize(
-    ("profile", "linear"),
+    ("profile", "entries", "linear"),
     [
         # Figure 5: Q1, and Q1 as a FLWR.
-        (
-            "/nitf[head/pubdata[@edition.area='SF']]"
-            "[.//tobject.subject[@tobject.subject.type='Stock']]",
-            (
-                "/nitf//tobject.subject[@tobject.subject.type='Stock'] and "
-                "/nitf/head/pubdata[@edition.area='SF']",
-            ),
-        ),
+        ("/nitf[head/pubdata[@edition.area='SF']]" + OF_STOCK, (Q1,), (LINEAR_Q1,)),
         (
             f"for $n in $msg/nitf where $n/head/pubdata/@edition.area = 'SF' and {STOCK} "
             "return <stock>{$n/body/body.head/hedline}</stock>",
-            (
-                "/nitf//tobject.subject[@tobject.subject.type='Stock'] and "
-                "/nitf/head/pubdata[@edition.area='SF']",
-            ),
+            (Q1,),
+            (LINEAR_Q1,),
         ),
-        ("//*", ("/*",)),
-        ("/*[2]", ()),
-        ("//a[last()]", ("//a",)),
-        ("/a[b][c/d[e]]/f", ("/a/b and /a/c/d/e and /a/f",)),
-        ("/a[b/c]/b/c/d", ("/a/b/c/d",)),
-        ("//a[@x='1' or @x='2'][b]", ("//a[@x='1']/b", "//a[@x='2']/b")),
-        ("//a[b][3]/c", ("//a/b and //a/c",)),
-        ("//a[b = ' and '][c]", ("//a/b[.=' and '] and //a/c",)),
+        ("//*", ("/*",), ("/*",)),
+        ("/*[2]", (), ()),
+        ("//a[last()]", ("//a",), ("//a",)),
+        ("/a[b][c/d[e]]/f", ("/a[c/d/e][f]/b",), ("/a/b and /a/c/d/e and /a/f",)),
+        ("/a[b/c]/b/c/d", ("/a[b/c/d]/b/c",), ("/a/b/c/d",)),
+        ("//a[@x='1' or @x='2'][b]", (A1, A2), (A1, A2)),
+        ("//a[b][3]/c", ("//a[b][position()=3]/c",), ("//a/b and //a/c",)),
+        ("//a[b = ' and '][c]", ("//a[c]/b[.=' and ']",), ("//a/b[.=' and '] and //a/c",)),
     ],
 )
-def test_a_profile_is_a_disjunction_of_conjunctions(profile: str, linear: tuple[str]) -> None:
-    assert disjuncts_of(profile) == linear
-    for entry in linear:
+def test_a_profile_is_a_disjunction_of_conjunctions(
+    profile: str, entries: tuple[str, ...], linear: tuple[str, ...]
+) -> None:
+    assert disjuncts_of(profile) == entries
+    assert tuple(conjunction_of(entry).linear().text for entry in entries) == linear
+    for entry in entries + linear:
         assert conjunction_of(entry).text == entry
 
 
@@ -77,7 +78,8 @@ def test_linear_paths_may_be_found_apart() -> None:
     """That is what linear paths lose, and patterns do not."""
     apart = parse(b"<r><a><b/></a><a><c/></a></r>", Limits())
     together = parse(b"<r><a><b/><c/></a></r>", Limits())
-    (linear,), (pattern,) = (_entries("//a[b]/c", form) for form in Form)
+    (pattern,) = _entries("//a[b]/c")
+    linear = pattern.linear()
     assert [all(is_found(p, m) for p in linear.paths) for m in (apart, together)] == [True] * 2
     assert [is_found(pattern.paths[0], m) for m in (apart, together)] == [False, True]
 
@@ -92,22 +94,20 @@ def test_what_satisfies_a_profile_satisfies_an_entry() -> None:
         shape = FamilyShape(has_alternatives=seed % 4 == 0)
         for text in random_family(chosen, 8, shape) + [random_query(chosen) for _ in range(8)]:
             paths = compile_query(text).alternatives
-            entries = {form: _entries(text, form) for form in Form}
+            entries = _entries(text)
             for tree in trees:
                 holds = any(is_found(path, tree) for path in paths)
-                found = {
-                    form: any(all(is_found(p, tree) for p in e.paths) for e in entries[form])
-                    for form in Form
-                }
-                assert found[Form.PATTERNS] == holds, text
-                assert found[Form.LINEAR] >= holds, text
+                found = any(all(is_found(p, tree) for p in e.paths) for e in entries)
+                wide = any(all(is_found(p, tree) for p in e.linear().paths) for e in entries)
+                assert found == holds, text
+                assert wide >= holds, text
                 satisfied += holds
     assert satisfied > 200
 
 
-def _entries(text: str, form: Form) -> list[native.Conjunction]:
-    entries = [conjunction_of(entry) for entry in disjuncts_of(text, deliver="ids", form=form)]
-    assert [entry.text for entry in entries] == list(disjuncts_of(text, deliver="ids", form=form))
+def _entries(text: str) -> list[native.Conjunction]:
+    entries = [conjunction_of(entry) for entry in disjuncts_of(text, deliver="ids")]
+    assert [entry.text for entry in entries] == list(disjuncts_of(text, deliver="ids"))
     return entries
 
 

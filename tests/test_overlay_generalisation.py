@@ -44,7 +44,7 @@ def test_a_level_covers_and_is_canonical() -> None:
                 assert conjunction_of(general).text == general
                 assert conjunction_of(general).covers(special), (level, entry, general)
                 changed[level] += general != entry
-    assert [level for level, count in changed.items() if not count] == ["linear"]
+    assert all(changed.values())
 
 
 @engines

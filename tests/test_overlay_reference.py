@@ -70,7 +70,9 @@ def test_figure_6() -> None:
 def test_entries_are_the_operators_of_the_mapped_network() -> None:
     mapped = Network.of({"Q1": Q1, "Q2": Q2, "Q3": Q3}).map()
     assert {str(each) for each in mapped.targets} == {
-        entry for profile in (Q1, Q2, Q3) for entry in disjuncts_of(profile)
+        conjunction_of(entry).linear().text
+        for profile in (Q1, Q2, Q3)
+        for entry in disjuncts_of(profile)
     }
 
 

@@ -88,11 +88,6 @@ impl NormalPath {
     }
 
     #[getter]
-    fn is_linear(&self) -> bool {
-        self.0.is_linear()
-    }
-
-    #[getter]
     fn can_match(&self) -> bool {
         self.0.can_match()
     }

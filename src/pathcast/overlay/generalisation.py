@@ -42,12 +42,12 @@ Level: TypeAlias = Callable[[native.Conjunction], native.Conjunction]
 
 
 def _each(change: Callable[[native.NormalPath], native.NormalPath]) -> Level:
-    return lambda entry: native.Conjunction([change(path) for path in entry.paths])
+    return lambda entry: native.Conjunction([change(path) for path in entry.linear().paths])
 
 
 def _one(entry: native.Conjunction) -> native.Conjunction:
     """The path that asks most; of several, the first by text."""
-    return native.Conjunction([max(entry.paths, key=lambda path: path.weight)])
+    return native.Conjunction([max(entry.linear().paths, key=lambda path: path.weight)])
 
 
 def _one_then(change: Callable[[native.NormalPath], native.NormalPath]) -> Level:

@@ -113,11 +113,11 @@ def _entries(profile: DeliveryProfile, projection: bool) -> tuple[str, ...]:
 def _paths(profile: DeliveryProfile) -> tuple[str, ...]:
     """The routing entries, of messages after the steps.
 
-    Cost: some microseconds for a path whose conditions are about values; else as `disjuncts_of`.
+    Cost: some microseconds for a path in the usual notation; else as `disjuncts_of`.
     """
     bound, language = dict(profile.namespaces), profile.language
     text = None if language == "xquery" else native.canonical_form(profile.query, bound)
-    if text is not None and native.NormalPath(text).is_linear:
+    if text is not None and native.NormalPath(text).can_match:
         return (text,)
     return disjuncts_of(profile.query, bound, profile.deliver, language)
 

@@ -16,6 +16,6 @@ from pathcast.boundary import native
 
 
 def common_entry(disjuncts: Iterable[native.Conjunction]) -> native.Conjunction:
-    """The paths that all disjuncts have, which is the paper's method; any message, if none."""
-    paths = [frozenset(each.paths) for each in disjuncts]
+    """The linear paths that all disjuncts have, the paper's method; any message, if none."""
+    paths = [frozenset(each.linear().paths) for each in disjuncts]
     return native.Conjunction(list(frozenset.intersection(*paths) if paths else ()))

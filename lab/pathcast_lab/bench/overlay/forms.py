@@ -6,14 +6,34 @@ the host by both forms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
 
-from pathcast.overlay.disjuncts import Form, disjuncts_of
+from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.overlay.generalisation import Sample, table_bytes
+from pathcast.query import conjunction_of
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.overlay.definition import OverlayFigure, OverlaySet
 from pathcast_lab.bench.overlay.inputs import behind_links, messages_of, profiles_of
 from pathcast_lab.bench.wrong_count import WrongCountError
+
+
+def patterns_of(profile: str) -> tuple[str, ...]:
+    """The entries of a profile as brokers have them: nothing of the structure is lost."""
+    return disjuncts_of(profile, deliver="ids")
+
+
+def linear_of(profile: str) -> tuple[str, ...]:
+    """The entries of a profile in the paper's form: conjunctions of absolute linear paths."""
+    linear = (conjunction_of(entry).linear().text for entry in patterns_of(profile))
+    return tuple(dict.fromkeys(linear))
+
+
+FORMS: Final[Mapping[str, Callable[[str], tuple[str, ...]]]] = MappingProxyType(
+    {"linear": linear_of, "patterns": patterns_of}
+)
+"""The forms in which an entry can state a profile."""
 
 
 def run_forms(
@@ -34,14 +54,14 @@ def run_forms(
         wanted = [sample.union(texts) for texts in links]
         right = sum(sample.rows(text).bit_count() for text in profiles)
         say(f"{workload}: {len(profiles):,} profiles, {right:,} matches")
-        for form in Form:
-            entries = {text: disjuncts_of(text, deliver="ids", form=form) for text in profiles}
+        for form, entries_of in FORMS.items():
+            entries = {text: entries_of(text) for text in profiles}
             sample.read(entry for each in entries.values() for entry in each)
             rows = {text: sample.union(each) for text, each in entries.items()}
             kept = sum((sample.rows(text) & found).bit_count() for text, found in rows.items())
             if kept != right:
                 raise WrongCountError(
-                    case=f"{workload}, {form.value}",
+                    case=f"{workload}, {form}",
                     found=kept,
                     expected=right,
                     oracle="profiles",
@@ -52,7 +72,7 @@ def run_forms(
                 for texts, own in zip(links, wanted, strict=True)
             )
             distinct = {entry for each in entries.values() for entry in each}
-            place = Place(figure.name, workload, form.value, 0.0, len(profiles))
+            place = Place(figure.name, workload, form, 0.0, len(profiles))
             yield [
                 place.value("entries", "", float(len(distinct))),
                 place.value("table", "KiB", table_bytes(distinct) / 1024),

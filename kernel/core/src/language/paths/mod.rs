@@ -18,7 +18,7 @@ pub mod widening;
 use crate::language::compile::{COVERED_MAX, Pattern, compile_query};
 use crate::language::query::arrange::arrange;
 use crate::language::query::{
-    Axis, Condition, Declined, NameTest, Namespaces, NormalPath, Step, canonical_text,
+    Axis, Declined, NameTest, Namespaces, NormalPath, Step, canonical_text,
     compile_canonical,
 };
 use crate::language::reader::{Refusal, read_query};
@@ -77,13 +77,6 @@ impl Path {
     /// The canonical text.
     pub fn text(&self) -> &str {
         &self.text
-    }
-
-    /// Whether it has neither nested paths nor positions: it is the one linear path that it asks for.
-    pub fn is_linear(&self) -> bool {
-        let is_leaf = |condition: &Condition<'_>| !matches!(condition, Condition::Nested(_));
-        let mut stages = self.steps.iter().flat_map(|step| &step.stages);
-        stages.all(|stage| stage.positions.is_empty() && stage.conditions.iter().all(is_leaf))
     }
 
     /// Whether some message may have it; false only if its steps or conditions exclude each other.
