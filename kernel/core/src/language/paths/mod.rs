@@ -18,8 +18,7 @@ pub mod widening;
 use crate::language::compile::{COVERED_MAX, Pattern, compile_query};
 use crate::language::query::arrange::arrange;
 use crate::language::query::{
-    Axis, Declined, NameTest, Namespaces, NormalPath, Step, canonical_text,
-    compile_canonical,
+    Axis, Declined, NameTest, Namespaces, NormalPath, Step, canonical_text, compile_canonical,
 };
 use crate::language::reader::{Refusal, read_query};
 use crate::language::tree::{Expr, Operator};
