@@ -29,6 +29,7 @@ from generators import (
     random_split,
     rewritten,
 )
+from generators.query_text import tree_of
 from generators.strategies import messages, notations, query_sets
 from oracles import ENGINES, LxmlQuery, assert_same_matches, lxml_tree, missing_reason
 from oracles.engines import EngineName, made_by
@@ -38,7 +39,7 @@ from pathcast.model import Query
 from pathcast.query import canonical_form
 from pathcast_papers import ReferenceIndex, Selection, parse
 from pathcast_papers.filtering.oracle import holds
-from pathcast_papers.language import compile_query, normalise
+from pathcast_papers.language import compile_query
 
 NIGHTLY_EXAMPLES = int(os.environ.get("PATHCAST_NIGHTLY", "20000"))
 
@@ -63,7 +64,7 @@ class Case:
         message_shape = MessageShape(has_odd_values=has_odd_values)
         namespaces = dict(alphabet.namespaces)
         texts = [random_query(generator, alphabet, shape) for _ in range(24)]
-        texts += [rewritten(generator, normalise(text, namespaces)) for text in texts[:6]]
+        texts += [rewritten(generator, tree_of(text, namespaces)) for text in texts[:6]]
         texts += generator.sample(texts, 3)
         self.queries = [Query(f"q{number}", text, namespaces) for number, text in enumerate(texts)]
         self.texts = {query.id: query.text for query in self.queries}
@@ -141,7 +142,7 @@ def test_notations_of_a_query_share_one_canonical_text(workload: str) -> None:
         generator = random.Random(f"notation {seed}")
         text = random_query(generator, alphabet, shape)
         canonical = canonical_form(text, namespaces)
-        other = rewritten(generator, normalise(text, namespaces))
+        other = rewritten(generator, tree_of(text, namespaces))
         assert canonical_form(other) == canonical, (text, other)
         assert canonical_form(canonical) == canonical
 

@@ -90,8 +90,8 @@ FAULTS: Final = (
         "gate",
         "the gate of a subscription knows the first of its alternatives only",
         "registry/delivery/dissemination.rs",
-        "self.add_gate(subscription, scope, &paths, compiled.expression.as_deref())",
-        "self.add_gate(subscription, scope, &paths[..1], compiled.expression.as_deref())",
+        "self.add_gate(&paths, compiled.expression.as_ref());",
+        "self.add_gate(&paths[..1], compiled.expression.as_ref());",
         (f"{DELIVERIES}::test_many_subscriptions_at_once",),
     ),
     Fault(

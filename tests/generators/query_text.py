@@ -14,9 +14,11 @@ Every random choice comes from the given generator, so a seed, or Hypothesis, re
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
+import pathcast.query
 from generators.alphabet import ALPHABET, Alphabet
 from generators.string_text import written_string
 from pathcast_papers.language import (
@@ -31,6 +33,7 @@ from pathcast_papers.language import (
     Step,
     TextCondition,
     ValueCondition,
+    normalise,
 )
 from pathcast_papers.language.canonical import name_test_text, number_text
 from pathcast_papers.language.normal import Double
@@ -181,6 +184,11 @@ class _Writer:
         if random.randrange(6) == 0:
             return f"{right} {operator} {left}"
         return f"{left} {operator} {right}"
+
+
+def tree_of(text: str, namespaces: Mapping[str, str] | None = None) -> NormalQuery:
+    """The path of a query, whose constants may be computed, as the papers' normal form."""
+    return normalise(pathcast.query.normalise(text, namespaces).text)
 
 
 def rewritten(random: Random, query: NormalQuery) -> str:

@@ -20,8 +20,7 @@ from generators.batches import random_split
 from generators.expression_text import ExpressionShape, random_expression
 from generators.histories import HistoryStep, random_history
 from generators.message_text import MessageShape, random_message
-from generators.query_text import QueryShape, random_query, rewritten
-from pathcast_papers.language import normalise
+from generators.query_text import QueryShape, random_query, rewritten, tree_of
 
 
 def element_names(alphabet: Alphabet = ALPHABET) -> st.SearchStrategy[str]:
@@ -62,7 +61,7 @@ def notations(
     return st.tuples(queries(alphabet, shape), st.randoms()).map(
         lambda pair: (
             pair[0],
-            rewritten(pair[1], normalise(pair[0], alphabet.namespaces)),
+            rewritten(pair[1], tree_of(pair[0], alphabet.namespaces)),
         )
     )
 
@@ -84,7 +83,7 @@ def query_sets(
             if random.randrange(6) == 0:
                 texts.append(text)
             elif random.randrange(6) == 0:
-                texts.append(rewritten(random, normalise(text, alphabet.namespaces)))
+                texts.append(rewritten(random, tree_of(text, alphabet.namespaces)))
         return texts
 
     return drawn()

@@ -5,9 +5,27 @@
 //! back to itself with no namespaces bound. It is XPath 1.0 but for `Q{...}` and `*:local`, and for the predicates of
 //! `self::node()`.
 
+use super::layout::build;
 use crate::language::number_text::number_text;
 use crate::language::query::push_string;
+use crate::language::reader::{Refusal, read_canonical};
 use crate::language::tree::{Expr, NameTest, NodeTest, NodeType, Predicate, Step};
+use crate::language::xpath::Expression;
+
+impl Expression {
+    /// The expression of a tree whose names are resolved.
+    pub fn of(resolved: &Expr) -> Expression {
+        Expression::laid_out(build(resolved))
+    }
+
+    /// The expression of a canonical text.
+    ///
+    /// # Errors
+    /// It is no expression, or over a limit.
+    pub fn parse(text: &str) -> Result<Expression, Refusal> {
+        read_canonical(text).map(|resolved| Expression::of(&resolved))
+    }
+}
 
 /// Appends the canonical text of a resolved expression. Cost: linear in the text.
 pub(super) fn expression_text(expr: &Expr, out: &mut String) {

@@ -4,7 +4,7 @@
 //!
 //! Reading order: [`spine`] (tree patterns in the making), [`moving`] and [`walking`] (location paths over them),
 //! [`string_conditions`], [`number_conditions`], [`weakening`] (what must be there if an expression is true),
-//! [`alternatives`] (patterns to paths in normal form), [`expression`] (text for the evaluators). [`losses`] tells why
+//! [`alternatives`] (patterns to paths in normal form), [`expression`] (text for the evaluators), [`layout`] (the arena that they run). [`losses`] tells why
 //! there is an expression.
 //!
 //! ```
@@ -25,6 +25,7 @@ mod containment;
 mod expression;
 mod generalising;
 mod implication;
+mod layout;
 mod losses;
 mod moving;
 mod number_conditions;

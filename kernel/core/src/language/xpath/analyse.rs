@@ -14,7 +14,7 @@ use super::functions::Function;
 use crate::language::comparison::Comparison;
 
 /// Adds a sub-expression whose parts are in the arena.
-pub(super) fn push(arena: &mut Arena, expr: Expr) -> ExprId {
+pub(crate) fn push(arena: &mut Arena, expr: Expr) -> ExprId {
     let facts = Facts { kind: kind(expr), depends: dependence(arena, expr), memo: Memo::No };
     arena.exprs.push(expr);
     arena.facts.push(facts);
@@ -56,12 +56,12 @@ fn dependence(arena: &Arena, expr: Expr) -> u8 {
 }
 
 /// Whether a predicate asks for position or size.
-pub(super) fn is_positional(arena: &Arena, id: ExprId) -> bool {
+pub(crate) fn is_positional(arena: &Arena, id: ExprId) -> bool {
     arena.depends(id) & depends::PLACE != 0
 }
 
 /// The n of `[n]`, where n is a whole number from 1 on.
-pub(super) fn nth(arena: &Arena, id: ExprId) -> Option<u32> {
+pub(crate) fn nth(arena: &Arena, id: ExprId) -> Option<u32> {
     let Expr::Compare(Comparison::Eq, left, right) = arena.exprs[id as usize] else {
         return None;
     };
@@ -88,7 +88,7 @@ enum Times {
 }
 
 /// Decides what is kept, from the root down.
-pub(super) fn choose_memos(arena: &mut Arena, root: ExprId) {
+pub(crate) fn choose_memos(arena: &mut Arena, root: ExprId) {
     let mut todo = vec![(root, Times::Once)];
     while let Some((id, asked)) = todo.pop() {
         let computed = choose(arena, id, asked);
@@ -160,7 +160,7 @@ fn is_simple(arena: &Arena, id: ExprId) -> bool {
 
 /// Whether the tree must have been kept in full: comments, instructions, prefixes, namespace
 /// declarations, declared ids.
-pub(super) fn needs_full_tree(arena: &Arena) -> bool {
+pub(crate) fn needs_full_tree(arena: &Arena) -> bool {
     let calls =
         arena.exprs.iter().any(|expr| matches!(expr, Expr::Call(Function::Name | Function::Id, _)));
     let paths = arena.exprs.iter().any(|expr| match *expr {

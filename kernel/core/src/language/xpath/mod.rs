@@ -1,20 +1,17 @@
 //! XPath 1.0 as syntax trees.
 //!
-//! A tree is laid out in an arena, simplified and analysed: what each part depends on, where an evaluator keeps values,
+//! A tree lies in an arena, simplified and analysed: what each part depends on, where an evaluator keeps values,
 //! whether a full tree is needed. [`crate::engine::evaluate`] evaluates it.
 
 #![forbid(unsafe_code)]
 
 pub(crate) mod analyse;
 pub(crate) mod ast;
-mod build;
 pub(crate) mod functions;
 pub(crate) mod simplify;
 
 pub use ast::{Axis, ExprId, Kind, List, NodeTest, Step, TextRange};
 
-use super::reader::{Refusal, read_canonical};
-use super::tree;
 use ast::Arena;
 
 /// An XPath 1.0 expression, ready to be evaluated.
@@ -26,19 +23,10 @@ pub struct Expression {
 }
 
 impl Expression {
-    /// The expression of a tree whose names are resolved.
-    pub fn of(resolved: &tree::Expr) -> Expression {
-        let (arena, root) = build::build(resolved);
+    /// An expression that is laid out.
+    pub(crate) fn laid_out((arena, root): (Arena, ExprId)) -> Expression {
         let needs_full_tree = analyse::needs_full_tree(&arena);
         Expression { arena, root, needs_full_tree }
-    }
-
-    /// The expression of a canonical text.
-    ///
-    /// # Errors
-    /// It is no expression, or over a limit.
-    pub fn parse(text: &str) -> Result<Expression, Refusal> {
-        read_canonical(text).map(|resolved| Expression::of(&resolved))
     }
 
     /// Whether the message must have been parsed with [`crate::xml::parser::Door::keep_full_tree`]:

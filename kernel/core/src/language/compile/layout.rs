@@ -2,12 +2,14 @@
 //!
 //! The tree is resolved: functions, argument counts and types are right, and it nests no deeper than a query may.
 
-use super::analyse;
-use super::ast::{Arena, Arithmetic, Expr, ExprId, Kind, List, NodeTest, Start, Step, TextRange};
-use super::functions::{self, Function};
-use super::simplify::simplify_steps;
 use crate::language::comparison::Comparison;
 use crate::language::tree::{self, NodeType, Operator, Predicate};
+use crate::language::xpath::analyse;
+use crate::language::xpath::ast::{
+    Arena, Arithmetic, Expr, ExprId, Kind, List, NodeTest, Start, Step, TextRange,
+};
+use crate::language::xpath::functions::{self, Function};
+use crate::language::xpath::simplify::simplify_steps;
 use crate::xml::names::hash_name;
 
 /// The arena of a resolved expression, and its root. Cost: linear in the tree.
