@@ -1,5 +1,6 @@
 """Native kernel of Pathcast. Use it through `pathcast`; this is its bare boundary."""
 
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any, Literal, TypeAlias, final
 
@@ -11,6 +12,7 @@ __all__ = [
     "IdTable",
     "Index",
     "Matcher",
+    "MessageNodes",
     "NormalPath",
     "PathFinder",
     "PushParser",
@@ -360,6 +362,17 @@ class Dissemination:
         list[tuple[int, int, int, bool]],
     ]: ...
     def count_groups(self, messages: Any, visits: bool) -> dict[str, int]: ...
+
+@final
+class MessageNodes:
+    @staticmethod
+    def of(
+        message: bytes, limits: object, encoding: str | None, steps_max: int
+    ) -> MessageNodes | tuple[str, dict[str, Any]]: ...
+    def values(
+        self, expression: str, contexts: Sequence[tuple[int, int, int]]
+    ) -> list[str | float | bool | tuple[int, ...]] | None: ...
+    def node(self, node: int) -> tuple[str, str, str, int, int | None]: ...
 
 @final
 class PathFinder:
