@@ -35,7 +35,7 @@ pytestmark = [
 ]
 
 ROOMS: Final = {
-    "base": ("cli", "customize", "engine", "kernel", "lint", "query", "records", "evaluation"),
+    "base": ("cli", "customize", "engine", "kernel", "lint", "query", "records"),
     "workload": ("workload",),
     "xsd": ("schema",),
     "spark": ("spark",),
