@@ -31,6 +31,7 @@ from pathcast_papers.language.normal import (
     Stage,
     Step,
     TextCondition,
+    TypedText,
     ValueCondition,
 )
 
@@ -140,6 +141,9 @@ def _compared(what: str, compare: Comparison | None) -> str:
         return what
     if isinstance(compare.constant, Double):
         return f"double({what}){compare.operator.value}{number_text(compare.constant.number)}"
+    if isinstance(compare.constant, TypedText):
+        to, text = compare.constant.to, literal_text(compare.constant.text)
+        return f"{to}({what}){compare.operator.value}{text}"
     operator, constant = compare.operator, _constant(compare.constant)
     if operator.is_call:
         return f"{operator.value}({what},{constant})"

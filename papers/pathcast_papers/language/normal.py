@@ -103,11 +103,24 @@ class Double:
 
 
 @dataclass(frozen=True, slots=True)
+class TypedText:
+    """A date or time that values are compared with as XQuery does it.
+
+    Attributes:
+        to: The type: date, dateTime or time.
+        text: The value, as the type writes it.
+    """
+
+    to: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """`op constant`."""
 
     operator: Operator
-    constant: Constant | Double
+    constant: Constant | Double | TypedText
 
 
 @dataclass(frozen=True, slots=True)

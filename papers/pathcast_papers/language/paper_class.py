@@ -26,7 +26,7 @@ from dataclasses import replace
 from typing import Final
 
 from pathcast_papers.language.canonical import condition_text, position_text
-from pathcast_papers.language.functions import CAST
+from pathcast_papers.language.functions import CAST, MOMENT_CASTS
 from pathcast_papers.language.normal import (
     FLIPPED,
     AnyIn,
@@ -47,6 +47,7 @@ from pathcast_papers.language.normal import (
     Stage,
     Step,
     TextCondition,
+    TypedText,
     ValueCondition,
 )
 from pathcast_papers.language.syntax import Axis as WrittenAxis
@@ -220,7 +221,8 @@ def _conjunct(expr: Expr) -> Position | Condition:
             operator = _OPERATORS.get(written)
             if operator is None:
                 raise _NotOfTheClassError
-            if not isinstance(left, LocationPath) and not _is_call(left, "position", CAST):
+            casts = (CAST, *MOMENT_CASTS)
+            if not isinstance(left, LocationPath) and not _is_call(left, "position", *casts):
                 left, right, operator = right, left, FLIPPED[operator]
             if _is_call(left, "position"):
                 return Position(operator, _number(right))
@@ -229,6 +231,8 @@ def _conjunct(expr: Expr) -> Position | Condition:
             match left:
                 case FunctionCall(name=name, arguments=(LocationPath() as path,)) if name == CAST:
                     return _nested(path, Comparison(operator, Double(_number(right))))
+                case FunctionCall(name=to, arguments=(LocationPath() as path,)) if to in casts:
+                    return _nested(path, Comparison(operator, TypedText(to, _text(right))))
     raise _NotOfTheClassError
 
 

@@ -22,6 +22,8 @@ pub(crate) enum Ask<T = Box<[u8]>> {
     Number(Comparison, f64),
     /// A comparison of it as `xs:double` (XQuery 1.0, 3.5.2) with a number; what is no number is NaN.
     Cast(Comparison, f64),
+    /// A comparison of it as a date or time with a bound ([`crate::language::moments::Moment::bound`]).
+    Moment(Notation, Comparison, f64),
 }
 
 impl<T> Ask<T> {
@@ -35,6 +37,7 @@ impl<T> Ask<T> {
             Ask::Contains(text) => Ask::Contains(form(text)),
             Ask::Number(comparison, constant) => Ask::Number(comparison, constant),
             Ask::Cast(comparison, constant) => Ask::Cast(comparison, constant),
+            Ask::Moment(notation, comparison, bound) => Ask::Moment(notation, comparison, bound),
         }
     }
 
@@ -44,6 +47,7 @@ impl<T> Ask<T> {
         match *self {
             Ask::Number(comparison, constant) => Some((Notation::XPath, comparison, constant)),
             Ask::Cast(comparison, constant) => Some((Notation::Double, comparison, constant)),
+            Ask::Moment(notation, comparison, bound) => Some((notation, comparison, bound)),
             _ => None,
         }
     }
@@ -71,6 +75,9 @@ impl<T: AsRef<[u8]>> Ask<T> {
             Ask::Cast(comparison, constant) => {
                 comparison.holds(Notation::Double.read(value), *constant)
             }
+            Ask::Moment(notation, comparison, bound) => {
+                comparison.holds(notation.read(value), *bound)
+            }
         }
     }
 }
@@ -82,7 +89,7 @@ mod tests {
 
     #[test]
     fn each_way_of_comparing_has_values_that_satisfy_it_and_others() {
-        let cases: [(Ask<&str>, &[&str], &[&str]); 15] = [
+        let cases: [(Ask<&str>, &[&str], &[&str]); 16] = [
             (Ask::Exists, &["", "x"], &[]),
             (Ask::Text(Eq, "10"), &["10"], &["", "10.0", "1"]),
             (Ask::Text(Ne, "10"), &["", "10.0", "1"], &["10"]),
@@ -95,6 +102,11 @@ mod tests {
             (Ask::Contains(""), &["", "a"], &[]),
             (Ask::Number(Eq, 10.0), &["10", " 10.0 "], &["+10", "1e1", "x", ""]),
             (Ask::Number(Ne, 10.0), &["9", "1e1", "x", "INF"], &["10"]),
+            (
+                Ask::Moment(Notation::Date, Ge, 86_400e6),
+                &["1970-01-02", " 1970-01-02Z", "1970-01-02-14:00"],
+                &["1970-01-01", "1970-01-02+00:01", "1970-01-02T00:00:00", "2", ""],
+            ),
             (Ask::Cast(Eq, 10.0), &["10", " 10.0 ", "+10", "1e1"], &["x", "", "11"]),
             (Ask::Cast(Ne, 10.0), &["9", "x", "INF"], &["10", "1e1"]),
             (Ask::Cast(Gt, 10.0), &["11", "1E3", "INF"], &["10", "x", "-INF", ""]),

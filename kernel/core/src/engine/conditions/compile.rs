@@ -11,7 +11,7 @@ use super::plan::{
 };
 use crate::engine::ask::Ask;
 use crate::language::comparison::Comparison;
-use crate::language::numbers::number;
+use crate::language::numbers::{Notation, number};
 use crate::language::query::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use rustc_hash::FxHasher;
 use std::fmt::Write;
@@ -182,9 +182,12 @@ impl Compiler {
             (Operator::Compare(comparison), Constant::Double(constant)) => {
                 Ask::Cast(comparison, *constant)
             }
+            (Operator::Compare(comparison), Constant::Moment(kind, bound)) => {
+                Ask::Moment(Notation::of_moments(*kind), comparison, *bound)
+            }
             (
                 Operator::StartsWith | Operator::Contains,
-                Constant::Number(_) | Constant::Double(_),
+                Constant::Number(_) | Constant::Double(_) | Constant::Moment(..),
             ) => {
                 unreachable!("functions compare strings")
             }
@@ -315,6 +318,9 @@ fn write_comparison_key(operator: Operator, constant: &Constant<'_>, key: &mut S
         }
         Constant::Double(number) => {
             let _ = write!(key, "x{:x};", number.to_bits());
+        }
+        Constant::Moment(kind, bound) => {
+            let _ = write!(key, "m{}{:x};", *kind as u8, bound.to_bits());
         }
         Constant::String(literal) => {
             key.push('s');

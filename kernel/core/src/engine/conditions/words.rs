@@ -18,6 +18,7 @@ use super::plan::{
 };
 use crate::engine::ask::Ask;
 use crate::language::comparison::Comparison;
+use crate::language::numbers::Notation;
 use crate::language::query::ast::Axis;
 
 const HEADER: usize = 7;
@@ -99,7 +100,10 @@ impl Plan {
             2 => Ask::StartsWith(range),
             3 => Ask::Contains(range),
             4 => Ask::Number(comparison, constant),
-            _ => Ask::Cast(comparison, constant),
+            5 => Ask::Cast(comparison, constant),
+            6 => Ask::Moment(Notation::Date, comparison, constant),
+            7 => Ask::Moment(Notation::DateTime, comparison, constant),
+            _ => Ask::Moment(Notation::Time, comparison, constant),
         };
         match kind & 0xff {
             0 => Operation::OrdinalOfName(slice),
@@ -216,6 +220,14 @@ fn operation_words(operation: &Operation) -> [u32; OPERATION] {
                 with_number(4 | (comparison as u32) << 8, constant)
             }
             Ask::Cast(comparison, constant) => with_number(5 | (comparison as u32) << 8, constant),
+            Ask::Moment(notation, comparison, bound) => {
+                let number = match notation {
+                    Notation::Date => 6,
+                    Notation::DateTime => 7,
+                    _ => 8,
+                };
+                with_number(number | (comparison as u32) << 8, bound)
+            }
         }
     };
     match *operation {

@@ -212,7 +212,7 @@ impl Probe {
             Ask::Text(Comparison::Eq, text) => self.equal_texts.get(&texts.find(text)?).copied(),
             Ask::Text(operator, text) => self.texts.find(*operator, &**text),
             Ask::Cast(operator, number) => self.numbers.find(*operator, &Finite::new(*number)),
-            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) => {
+            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) | Ask::Moment(..) => {
                 self.tried.iter().find(|(tried, _)| tried == ask).map(|&(_, predicate)| predicate)
             }
         }
@@ -231,7 +231,7 @@ impl Probe {
             Ask::Cast(operator, number) => {
                 self.numbers.insert(*operator, Finite::new(*number), predicate);
             }
-            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) => {
+            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) | Ask::Moment(..) => {
                 self.tried.push((ask.clone(), predicate));
             }
         }
@@ -251,7 +251,7 @@ impl Probe {
             Ask::Cast(operator, number) => {
                 self.numbers.remove(*operator, &Finite::new(*number));
             }
-            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) => {
+            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) | Ask::Moment(..) => {
                 self.tried.retain(|(tried, _)| tried != ask);
             }
         }

@@ -174,6 +174,8 @@ impl Path {
                     tokens.extend(name_tokens(true, test).next());
                 }
                 match condition.compare() {
+                    // Dates follow from texts and from orders, which offer no token for them.
+                    Some((_, Constant::Moment(..))) => {}
                     Some((Operator::Compare(Comparison::Eq), constant)) => {
                         tokens.push(equality(constant));
                     }
@@ -197,6 +199,9 @@ impl Path {
                     tokens.extend(name_tokens(true, test));
                 }
                 let Some((operator, constant)) = condition.compare() else { continue };
+                if matches!(constant, Constant::Moment(..)) {
+                    continue;
+                }
                 use Comparison::{Eq, Ge, Le};
                 // Two orders can say together that a value is a constant.
                 if matches!(operator, Operator::Compare(Eq | Le | Ge)) {
@@ -256,8 +261,8 @@ fn name_tokens(is_attribute: bool, test: &NameTest<'_>) -> impl Iterator<Item = 
 
 fn equality(constant: &Constant<'_>) -> Token {
     let hash = match constant {
-        // A number follows from both ways of reading it.
-        Constant::Number(value) | Constant::Double(value) => {
+        // A number follows from both ways of reading it. Nobody asks for those of dates.
+        Constant::Number(value) | Constant::Double(value) | Constant::Moment(_, value) => {
             xxh3_64_with_seed(&(value + 0.0).to_bits().to_le_bytes(), 1)
         }
         Constant::String(text) => xxh3_64_with_seed(text.as_bytes(), 2),

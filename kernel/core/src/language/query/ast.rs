@@ -6,6 +6,7 @@
 //! chooses the one that leads on (`docs/query-language.md`); a path never ends in a nested path.
 
 use crate::language::comparison::Comparison;
+use crate::language::types::Type;
 use std::borrow::Cow;
 
 /// How a step leads on from the step before it.
@@ -83,6 +84,9 @@ pub enum Constant<'q> {
     Number(f64),
     /// A number; finite. The value is cast to `xs:double`, as XQuery does it; what is no number is NaN.
     Double(f64),
+    /// A date or time, by its type and its bound, microseconds. The value is cast to the type, as XQuery does it; what is
+    /// no value of it compares as NaN. Never with `!=`.
+    Moment(Type, f64),
     /// A string literal.
     String(Cow<'q, str>),
 }
@@ -147,6 +151,7 @@ impl Constant<'_> {
         match self {
             Constant::Number(number) => Constant::Number(number),
             Constant::Double(number) => Constant::Double(number),
+            Constant::Moment(kind, bound) => Constant::Moment(kind, bound),
             Constant::String(text) => Constant::String(Cow::Owned(text.into_owned())),
         }
     }

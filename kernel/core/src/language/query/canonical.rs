@@ -4,6 +4,7 @@
 
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use crate::language::comparison::Comparison;
+use crate::language::moments::Moment;
 use std::fmt::Write;
 
 /// Appends the canonical text of a main path.
@@ -159,6 +160,7 @@ pub(super) fn call_name(operator: Operator, constant: &Constant<'_>) -> Option<&
         (Operator::StartsWith, _) => Some("starts-with"),
         (Operator::Contains, _) => Some("contains"),
         (Operator::Compare(_), Constant::Double(_)) => Some(CAST),
+        (Operator::Compare(_), Constant::Moment(kind, _)) => Some(kind.name()),
         (Operator::Compare(_), _) => None,
     }
 }
@@ -166,6 +168,11 @@ pub(super) fn call_name(operator: Operator, constant: &Constant<'_>) -> Option<&
 fn push_constant(constant: &Constant<'_>, out: &mut String) {
     match constant {
         Constant::Number(number) | Constant::Double(number) => push_number(*number, out),
+        Constant::Moment(kind, bound) => {
+            let mut text = Vec::new();
+            Moment::of_bound(*kind, *bound).write(&mut text);
+            push_string(&String::from_utf8_lossy(&text), out);
+        }
         Constant::String(text) => push_string(text, out),
     }
 }

@@ -5,6 +5,8 @@ use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use super::canonical::CAST;
 use super::compile::{DEPTH_MAX, Declined, End, Parser, finish};
 use crate::language::comparison::Comparison;
+use crate::language::moments::Moment;
+use crate::language::types::Type;
 use std::borrow::Cow;
 
 impl<'q> Parser<'q> {
@@ -101,7 +103,13 @@ impl<'q> Parser<'q> {
             return Ok(());
         }
         if self.is_canonical && self.open_call(CAST) {
-            push(conditions, Some(self.cast(depth + 1)?));
+            push(conditions, Some(self.cast(None, depth + 1)?));
+            return Ok(());
+        }
+        if self.is_canonical
+            && let Some(&kind) = Type::MOMENTS.iter().find(|kind| self.open_call(kind.name()))
+        {
+            push(conditions, Some(self.cast(Some(kind), depth + 1)?));
             return Ok(());
         }
         let mut steps = Vec::new();
@@ -140,13 +148,23 @@ impl<'q> Parser<'q> {
         false
     }
 
-    /// What stands after `double(`, which only canonical text has: an attribute, `text()` or `.`, and a comparison with
-    /// a number.
-    fn cast(&mut self, depth: usize) -> Result<Condition<'q>, Declined> {
+    /// What stands after `double(` or `date(` and the like, which only canonical text has: an attribute, `text()` or `.`,
+    /// and a comparison with a number or the text of a date.
+    fn cast(&mut self, to: Option<Type>, depth: usize) -> Result<Condition<'q>, Declined> {
         let end = self.argument(depth, b')')?;
         let operator = Operator::Compare(self.operator().ok_or(Declined)?);
         self.scanner.blanks();
-        let constant = Constant::Double(self.scanner.number().ok_or(Declined)?);
+        let constant = match to {
+            None => Constant::Double(self.scanner.number().ok_or(Declined)?),
+            Some(kind) => {
+                let moment = Moment::read(kind, self.literal()?.as_bytes());
+                Constant::Moment(kind, moment.and_then(Moment::bound).ok_or(Declined)?)
+            }
+        };
+        let is_unequal = operator == Operator::Compare(Comparison::Ne);
+        if is_unequal && matches!(constant, Constant::Moment(..)) {
+            return Err(Declined);
+        }
         end.condition(Some((operator, constant))).ok_or(Declined)
     }
 
