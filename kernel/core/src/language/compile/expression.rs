@@ -1,9 +1,9 @@
 //! Canonical expression text: what the evaluators run.
 //!
-//! Every axis is written out, names are `Q{uri}local` (no namespace: `local`), `Q{uri}*`, `*:local` or `*`, every run of
-//! binary operators of one level stands in parentheses, and no prefix, variable or abbreviation is left. The text parses
-//! back to itself with no namespaces bound. It is XPath 1.0 but for `Q{...}` and `*:local`, and for the predicates of
-//! `self::node()`.
+//! Every axis is written out, names are `Q{uri}local` (no namespace: `local`), `Q{uri}*`, `*:local` or `*`, every run
+//! of binary operators of one level stands in parentheses, and no prefix, variable or abbreviation is left. The text
+//! parses back to itself with no namespaces bound. It is XPath 1.0 but for `Q{...}` and `*:local`, and for the
+//! predicates of `self::node()`.
 
 use super::layout::build;
 use crate::language::number_text::number_text;
