@@ -5,8 +5,8 @@
 //! count the base first, then the delta in order of arrival; they change when the base does.
 //!
 //! Locks: a batch holds `renumbering` shared for its whole length, so that all its numbers mean the same;
-//! a message holds `state` shared, so that a query counts from the next message on. A merge holds neither while it
-//! builds, and both for a moment when the new base takes its place; `merging` lets one merge run at a time.
+//! a message holds `state` shared, so that a query counts from the next message on. A merge holds `state`
+//! shared while it copies, neither while it builds, and both for a moment when the new base takes its place.
 
 use crate::engine::conditions::Plan;
 use crate::engine::ids::QueryNumber;
@@ -18,10 +18,10 @@ use crate::language::reader::{Refusal, read_gate, read_query};
 use crate::language::xpath::Expression;
 use crate::registry::automaton::{Automaton, Merge, Merged};
 use crate::registry::catalogue::{Catalogue, Deliver, Entry, IdTable};
-use crate::registry::merging::{Background, TAKEN_OVER, read, write};
+use crate::registry::merging::{ENTRIES_A_LOCK, Merging, read, write};
 use crate::registry::snapshot::records::RecordColumns;
 use crate::registry::snapshot::{NamespaceMap, QueryRecord, Snapshot};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, RwLock, RwLockReadGuard};
 
 /// What may change.
 #[derive(Debug, Default)]
@@ -39,8 +39,7 @@ pub struct Index {
     limits: Box<str>,
     renumbering: RwLock<()>,
     state: RwLock<IndexState>,
-    merging: Mutex<()>,
-    background: Background,
+    merging: Merging,
 }
 
 /// The id of a query is taken.
@@ -99,7 +98,12 @@ impl Index {
     /// # Errors
     /// It was interrupted; the queries are the same, and so are their numbers.
     pub fn freeze(&self) -> Result<Arc<Snapshot>, Interrupted> {
-        let _merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.merging.alone();
+        self.merge()
+    }
+
+    /// [`Index::freeze`], of who is alone in it.
+    fn merge(&self) -> Result<Arc<Snapshot>, Interrupted> {
         let state = self.state();
         if let Some(base) = &state.base
             && state.automaton.is_merged()
@@ -142,7 +146,7 @@ impl Index {
             }
             is_all
         };
-        while !take_over(&self.state(), TAKEN_OVER) {}
+        while !take_over(&self.state(), ENTRIES_A_LOCK) {}
         let renumbering = write(&self.renumbering);
         let mut state = write(&self.state);
         take_over(&state, usize::MAX);
@@ -155,7 +159,7 @@ impl Index {
         let base = Some(Arc::clone(snapshot));
         let old = std::mem::replace(&mut *state, IndexState { base, automaton, catalogue });
         drop((state, renumbering));
-        // It takes a while, for which nobody has to wait.
+        // Messages and changes do not wait for it.
         drop(old);
     }
 
@@ -163,8 +167,12 @@ impl Index {
     pub fn settle(self: &Arc<Self>) {
         if self.state().automaton.is_worn() {
             let index = Arc::clone(self);
-            // A thread that nobody watches is not interrupted.
-            self.background.begin(move || drop(index.freeze()));
+            self.merging.begin(move || {
+                let _alone = index.merging.alone();
+                // Somebody may have merged since.
+                let is_worn = index.state().automaton.is_worn();
+                if is_worn { index.merge().map(drop) } else { Ok(()) }
+            });
         }
     }
 }

@@ -16,6 +16,7 @@
 
 use super::gates::Gates;
 use super::query::{Refused, Scope, SubscriptionQuery, shared_plan_of_path};
+use crate::engine::interrupt::{Interrupted, look, unwatched};
 use crate::engine::plans::shared::{Counts, PlanSpec, SharedPlans, Sharing, SubscriptionNumber};
 use crate::language::choice::{Language, begins_as_xquery};
 use crate::language::compile::{CompiledQuery, Evaluated, compile_gate, compile_query};
@@ -27,10 +28,10 @@ use crate::language::xpath::Expression;
 use crate::language::xquery::{Program, undeliverable_part};
 pub use crate::registry::catalogue::Deliver;
 use crate::registry::catalogue::{Catalogue, Entry, IdTable};
-use crate::registry::merging::{Background, TAKEN_OVER, read, write};
+use crate::registry::merging::{ENTRIES_A_LOCK, Merging, SUBSCRIPTIONS_A_LOCK, read, write};
 use crate::registry::snapshot::NamespaceMap;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, RwLock, RwLockReadGuard};
 
 /// A subscription as it is registered.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +61,7 @@ pub enum NotTaken {
 #[derive(Clone, Debug)]
 pub(super) enum Way {
     /// Nothing: it has left.
-    Gone,
+    Unsubscribed,
     /// It is among the shared plans.
     Shared,
     /// A program, run where the gate holds.
@@ -90,8 +91,7 @@ pub struct State {
 pub struct Dissemination {
     renumbering: RwLock<()>,
     state: RwLock<State>,
-    merging: Mutex<()>,
-    background: Background,
+    merging: Merging,
 }
 
 /// How a subscription is done, for `explain`.
@@ -126,51 +126,57 @@ impl Dissemination {
     /// Begins in the background what pays: to merge the gates that came or left, or to build everything anew without
     /// what subscriptions that have left have left behind. Called before a batch.
     pub fn settle(self: &Arc<Self>) {
-        let state = self.state();
-        let (is_worn, are_gates_worn) = (state.is_worn(), state.gates.automaton().is_worn());
-        drop(state);
-        let subscriptions = Arc::clone(self);
-        // A thread that nobody watches is not interrupted.
-        if is_worn {
-            self.background.begin(move || subscriptions.rebuild());
-        } else if are_gates_worn {
-            self.background.begin(move || subscriptions.merge_gates());
+        if self.state().merge_that_pays().is_none() {
+            return;
         }
+        let subscriptions = Arc::clone(self);
+        self.merging.begin(move || {
+            // Another merge may have ended since.
+            let merge = subscriptions.state().merge_that_pays();
+            merge.map_or(Ok(()), |merge| merge(&subscriptions))
+        });
     }
 
     /// Merges the gates. Messages and changes go on meanwhile.
-    pub fn merge_gates(&self) {
-        let _merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
+    ///
+    /// # Errors
+    /// It was interrupted; the gates are the same.
+    pub fn merge_gates(&self) -> Result<(), Interrupted> {
+        let _alone = self.merging.alone();
         let merge = self.state().gates.merge();
-        let Ok(mut merged) = merge.run() else { return };
-        while !merged.catch_up(&self.state().gates, TAKEN_OVER) {}
+        let mut merged = merge.run()?;
+        while !merged.catch_up(&self.state().gates, ENTRIES_A_LOCK) {}
         let mut state = write(&self.state);
         let gates = merged.finish(&state.gates);
         let old = std::mem::replace(&mut state.gates, gates);
         drop(state);
-        // It takes a while, for which nobody has to wait.
+        // Messages and changes do not wait for it.
         drop(old);
+        Ok(())
     }
 
     /// Subscribes all that are there to a new state, under new numbers, which then takes the place of the old one.
     /// Messages and changes go on meanwhile.
     ///
     /// Cost: as to subscribe them all. Memory: the new state beside the old one.
-    pub fn rebuild(&self) {
-        let _merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
+    ///
+    /// # Errors
+    /// It was interrupted; the state is the same.
+    pub fn rebuild(&self) -> Result<(), Interrupted> {
+        let _alone = self.merging.alone();
         let mut rebuilt = Rebuilt::default();
-        while !rebuilt.catch_up(&self.state(), SUBSCRIBED) {}
-        if let Ok(merged) = rebuilt.state.gates.merge().run() {
-            rebuilt.state.gates = merged.finish(&rebuilt.state.gates);
-        }
-        while !rebuilt.catch_up(&self.state(), SUBSCRIBED) {}
+        rebuilt.follow(self)?;
+        let merged = rebuilt.state.gates.merge().run()?;
+        rebuilt.state.gates = merged.finish(&rebuilt.state.gates);
+        rebuilt.follow(self)?;
         let renumbering = write(&self.renumbering);
         let mut state = write(&self.state);
-        rebuilt.catch_up(&state, usize::MAX);
+        unwatched(|| rebuilt.catch_up(&state, usize::MAX));
         rebuilt.state.generation = state.generation + 1;
         let old = std::mem::replace(&mut *state, rebuilt.state);
         drop((state, renumbering));
         drop(old);
+        Ok(())
     }
 }
 
@@ -184,12 +190,22 @@ struct Rebuilt {
 }
 
 impl Rebuilt {
+    /// Takes over what is not there, in pieces that are not interrupted: half a query would be subscribed.
+    fn follow(&mut self, subscriptions: &Dissemination) -> Result<(), Interrupted> {
+        while !unwatched(|| self.catch_up(&subscriptions.state(), SUBSCRIPTIONS_A_LOCK)) {
+            if look() {
+                return Err(Interrupted);
+            }
+        }
+        Ok(())
+    }
+
     /// Takes over at most so many of the subscriptions that are not there; whether that was all, and those that have
     /// left are taken out.
     fn catch_up(&mut self, old: &State, most: usize) -> bool {
         let until = old.ways.len().min(self.is_there.len().saturating_add(most));
         for number in self.is_there.len()..until {
-            let is_live = !matches!(old.ways[number], Way::Gone);
+            let is_live = !matches!(old.ways[number], Way::Unsubscribed);
             if is_live {
                 old.catalogue.with(number as u32, |entry| {
                     if self.state.number(entry.id).is_some() {
@@ -211,7 +227,7 @@ impl Rebuilt {
     /// Takes out the subscriptions that have left since they were taken over.
     fn take_out(&mut self, old: &State) {
         for (number, is_there) in self.is_there.iter_mut().enumerate() {
-            if *is_there && matches!(old.ways[number], Way::Gone) {
+            if *is_there && matches!(old.ways[number], Way::Unsubscribed) {
                 *is_there = false;
                 let left = old
                     .catalogue
@@ -361,8 +377,8 @@ impl State {
             // An id may stand in the list twice.
             let Some(number) = self.number(id) else { continue };
             self.catalogue.remove(number);
-            match std::mem::replace(&mut self.ways[number as usize], Way::Gone) {
-                Way::Gone => {}
+            match std::mem::replace(&mut self.ways[number as usize], Way::Unsubscribed) {
+                Way::Unsubscribed => {}
                 Way::Shared => drop(self.plans.leave(number)),
                 way => {
                     self.gated -= 1;
@@ -378,7 +394,7 @@ impl State {
     pub fn explain(&self, id: &str) -> Option<Explained> {
         let number = self.number(id)?;
         Some(match &self.ways[number as usize] {
-            Way::Gone => return None,
+            Way::Unsubscribed => return None,
             Way::Shared => Explained::Shared(self.plans.sharing(number)?, self.plans.counts()),
             Way::Program(..) => Explained::Gated,
             Way::Selection(_) => Explained::Selecting,
@@ -396,6 +412,14 @@ impl State {
     fn is_worn(&self) -> bool {
         let (unused, used) = self.plans.unused_and_used();
         unused > WORN_MIN.max(used) || self.ways.len() - self.len() > WORN_MIN.max(8 * self.len())
+    }
+
+    /// What pays: to build everything again, or to merge the gates.
+    fn merge_that_pays(&self) -> Option<fn(&Dissemination) -> Result<(), Interrupted>> {
+        if self.is_worn() {
+            return Some(Dissemination::rebuild);
+        }
+        self.gates.automaton().is_worn().then_some(Dissemination::merge_gates)
     }
 
     fn add_shared(&mut self, subscription: Subscription<'_>, scope: &Scope, spec: &PlanSpec) {
@@ -435,13 +459,10 @@ impl Way {
         match self {
             Way::Program(program, _) => program.needs_full_tree(),
             Way::Selection(expression) => expression.needs_full_tree(),
-            Way::Gone | Way::Shared | Way::Filter(_) => false,
+            Way::Unsubscribed | Way::Shared | Way::Filter(_) => false,
         }
     }
 }
-
-/// Subscriptions that are subscribed again under one lock.
-const SUBSCRIBED: usize = 64;
 
 /// Unused paths or numbers that are always let be.
 const WORN_MIN: usize = 1 << 14;
