@@ -7,9 +7,7 @@ use pathcast_core::engine::plans::run::ENTRIES_MAX;
 use pathcast_core::engine::programs::{Bounds, Results, Scratch};
 use pathcast_core::language::choice::Language;
 use pathcast_core::language::xquery::Program;
-use pathcast_core::registry::delivery::dissemination::{
-    Deliver, Dissemination, NotTaken, Subscription,
-};
+use pathcast_core::registry::delivery::dissemination::{Deliver, Dissemination, Entry, NotTaken};
 use pathcast_core::registry::delivery::query::Scope;
 use pathcast_core::registry::delivery::worker::{NO_FRAGMENT, Options, Output, Verdict, Worker};
 use pathcast_core::xml::parser::{Door, Limits};
@@ -38,8 +36,12 @@ fn subscribe(
     text: &str,
     deliver: Deliver,
 ) -> Result<(), NotTaken> {
-    let subscription = Subscription { id, subscriber: "", text, language: None, deliver };
-    target.change(|state| state.subscribe(subscription, &Scope::default()))
+    target.change(|state| {
+        let scope = Scope::default();
+        let namespaces = state.namespace_number(&scope.map);
+        let entry = Entry { id, text, language: None, namespaces, subscriber: "", deliver };
+        state.subscribe(entry, &scope)
+    })
 }
 
 /// Id -> results; none where there is a delivery without a fragment.
@@ -138,8 +140,12 @@ fn a_text_is_read_in_the_language_that_was_chosen() {
     let target = Dissemination::default();
     let chosen = |id: &str, text: &str, language: &str, deliver: Deliver| {
         let language = Some(Language::named(language).expect("a language"));
-        let subscription = Subscription { id, subscriber: "", text, language, deliver };
-        target.change(|state| state.subscribe(subscription, &Scope::default()))
+        target.change(|state| {
+            let scope = Scope::default();
+            let namespaces = state.namespace_number(&scope.map);
+            let entry = Entry { id, text, language, namespaces, subscriber: "", deliver };
+            state.subscribe(entry, &scope)
+        })
     };
     let text = "//a[@day > '2026-01-01']";
     for (number, deliver) in [Deliver::Fragment, Deliver::Message, Deliver::Ids].iter().enumerate()

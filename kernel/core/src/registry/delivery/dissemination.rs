@@ -18,7 +18,7 @@ use super::gates::Gates;
 use super::query::{Refused, Scope, SubscriptionQuery, shared_plan_of_path};
 use crate::engine::interrupt::{Interrupted, look, unwatched};
 use crate::engine::plans::shared::{Counts, PlanSpec, SharedPlans, Sharing, SubscriptionNumber};
-use crate::language::choice::{Language, begins_as_xquery};
+use crate::language::choice::begins_as_xquery;
 use crate::language::compile::{CompiledQuery, Evaluated, compile_gate, compile_query};
 use crate::language::gates::condition_of;
 use crate::language::query::ast::Step;
@@ -26,27 +26,12 @@ use crate::language::query::compile;
 use crate::language::tree;
 use crate::language::xpath::Expression;
 use crate::language::xquery::{Program, undeliverable_part};
-pub use crate::registry::catalogue::Deliver;
-use crate::registry::catalogue::{Catalogue, Entry, IdTable};
+use crate::registry::catalogue::{Catalogue, IdTable};
+pub use crate::registry::catalogue::{Deliver, Entry};
 use crate::registry::merging::{ENTRIES_A_LOCK, Merging, SUBSCRIPTIONS_A_LOCK, read, write};
 use crate::registry::snapshot::NamespaceMap;
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock, RwLockReadGuard};
-
-/// A subscription as it is registered.
-#[derive(Clone, Copy, Debug)]
-pub struct Subscription<'s> {
-    /// Chosen by the caller.
-    pub id: &'s str,
-    /// Whom its results go to.
-    pub subscriber: &'s str,
-    /// XPath or XQuery.
-    pub text: &'s str,
-    /// Which of the two; none leaves it to the text.
-    pub language: Option<Language>,
-    /// What is delivered.
-    pub deliver: Deliver,
-}
 
 /// Why a subscription was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,7 +171,8 @@ struct Rebuilt {
     state: State,
     /// By number in the old state: whether it is in the new one.
     is_there: Vec<bool>,
-    scopes: HashMap<u32, Scope>,
+    /// By number of the namespace map in the old state: that in the new one.
+    scopes: HashMap<u32, (Scope, u32)>,
 }
 
 impl Rebuilt {
@@ -238,11 +224,11 @@ impl Rebuilt {
     }
 
     fn take_over(&mut self, old: &State, entry: Entry<'_>) {
-        let Entry { id, text, language, namespaces, subscriber, deliver } = entry;
-        let map = || Scope::new(old.catalogue.namespaces()[namespaces as usize].clone());
-        let scope = self.scopes.entry(namespaces).or_insert_with(map);
-        let subscription = Subscription { id, subscriber, text, language, deliver };
-        let taken = self.state.subscribe(subscription, scope);
+        let (scope, namespaces) = self.scopes.entry(entry.namespaces).or_insert_with(|| {
+            let map = &old.catalogue.namespaces()[entry.namespaces as usize];
+            (Scope::new(map.clone()), self.state.namespace_number(map))
+        });
+        let taken = self.state.subscribe(Entry { namespaces: *namespaces, ..entry }, scope);
         debug_assert!(taken.is_ok(), "it was taken before");
     }
 }
@@ -291,53 +277,53 @@ impl State {
         self.gated > 0
     }
 
-    /// Takes a subscription: reads its text, once, and registers what it becomes.
+    /// The number of a namespace map, for [`State::subscribe`]; valid until the numbers of subscriptions change. Cost: a
+    /// hash of it.
+    pub fn namespace_number(&mut self, namespaces: &NamespaceMap) -> u32 {
+        self.catalogue.namespace_number(namespaces)
+    }
+
+    /// Takes a subscription, whose namespaces are those of the scope: reads its text, once, and registers what it
+    /// becomes.
     ///
     /// Cost: about 3 µs in the shared class; some tens of microseconds for programs that need a gate.
     ///
     /// # Errors
     /// It is not taken.
-    pub fn subscribe(
-        &mut self,
-        subscription: Subscription<'_>,
-        scope: &Scope,
-    ) -> Result<(), NotTaken> {
-        let Subscription { id, text, language, deliver, .. } = subscription;
+    pub fn subscribe(&mut self, subscription: Entry<'_>, scope: &Scope) -> Result<(), NotTaken> {
+        let Entry { id, text, language, deliver, .. } = subscription;
         if self.number(id).is_some() {
             return Err(NotTaken::Duplicate);
         }
         // The usual notations of paths, which take less time. A text of which XPath 1.0 was asked may be XQuery.
         if language.is_none() && !begins_as_xquery(text) {
             if let Some(spec) = shared_plan_of_path(text, scope, deliver) {
-                self.add_shared(subscription, scope, &spec);
+                self.add_shared(subscription, &spec);
                 return Ok(());
             }
             if deliver != Deliver::Fragment
                 && let Ok(steps) = compile(text, &scope.resolver)
             {
                 self.add_gate(&[&steps], None);
-                self.add(subscription, scope, Way::Filter(deliver));
+                self.add(subscription, Way::Filter(deliver));
                 return Ok(());
             }
         }
         let query = SubscriptionQuery::read(text, language, scope, deliver)
             .map_err(|Refused| NotTaken::Refused)?;
         if let Some(spec) = query.shared_plan(text, scope, deliver) {
-            self.add_shared(subscription, scope, &spec);
+            self.add_shared(subscription, &spec);
             return Ok(());
         }
         match query {
-            SubscriptionQuery::XQuery(program) => {
-                self.subscribe_program(subscription, scope, program)
-            }
-            SubscriptionQuery::XPath(tree) => self.subscribe_xpath(subscription, scope, &tree),
+            SubscriptionQuery::XQuery(program) => self.subscribe_program(subscription, program),
+            SubscriptionQuery::XPath(tree) => self.subscribe_xpath(subscription, &tree),
         }
     }
 
     fn subscribe_program(
         &mut self,
-        subscription: Subscription<'_>,
-        scope: &Scope,
+        subscription: Entry<'_>,
         program: Arc<Program>,
     ) -> Result<(), NotTaken> {
         let deliver = subscription.deliver;
@@ -347,14 +333,13 @@ impl State {
         }
         let condition = condition_of(&program, is_condition);
         self.add_compiled_gate(&compile_gate(&condition, is_condition));
-        self.add(subscription, scope, Way::Program(program, deliver));
+        self.add(subscription, Way::Program(program, deliver));
         Ok(())
     }
 
     fn subscribe_xpath(
         &mut self,
-        subscription: Subscription<'_>,
-        scope: &Scope,
+        subscription: Entry<'_>,
         tree: &tree::Expr,
     ) -> Result<(), NotTaken> {
         let compiled = compile_query(tree).map_err(|_| NotTaken::Refused)?;
@@ -363,7 +348,7 @@ impl State {
             deliver => Way::Filter(deliver),
         };
         self.add_compiled_gate(&compiled);
-        self.add(subscription, scope, way);
+        self.add(subscription, way);
         Ok(())
     }
 
@@ -422,23 +407,16 @@ impl State {
         self.gates.automaton().is_worn().then_some(Dissemination::merge_gates)
     }
 
-    fn add_shared(&mut self, subscription: Subscription<'_>, scope: &Scope, spec: &PlanSpec) {
-        let number = self.add(subscription, scope, Way::Shared);
+    fn add_shared(&mut self, subscription: Entry<'_>, spec: &PlanSpec) {
+        let number = self.add(subscription, Way::Shared);
         self.plans.enter(number, spec);
     }
 
-    fn add(
-        &mut self,
-        subscription: Subscription<'_>,
-        scope: &Scope,
-        way: Way,
-    ) -> SubscriptionNumber {
+    fn add(&mut self, subscription: Entry<'_>, way: Way) -> SubscriptionNumber {
         self.full_tree_users += usize::from(way.needs_full_tree());
         self.gated += usize::from(!matches!(way, Way::Shared));
         self.ways.push(way);
-        let Subscription { id, subscriber, text, language, deliver } = subscription;
-        let namespaces = self.catalogue.namespace_number(&scope.map);
-        self.catalogue.push(Entry { id, text, language, namespaces, subscriber, deliver })
+        self.catalogue.push(subscription)
     }
 
     fn add_compiled_gate(&mut self, compiled: &CompiledQuery<'_>) {
