@@ -78,7 +78,7 @@ def explain_query(
     except MessageError as refusal:
         return Explanation(query.id, query.text, False, plan, None, None, refusal.to_dict())
     asked = queries if queries is not None else _alone(query)
-    answer = Matcher(asked.matcher(options), options).match([message])[0]
+    answer = Matcher(asked.matcher(options), options).match(message)
     error = answer.error or answer.verdicts.get(query.id)
     if error is not None:
         return Explanation(query.id, query.text, False, plan, None, None, error.to_dict())

@@ -84,7 +84,9 @@ class Matcher:
         Cost: a call some microseconds beside what its messages cost.
         """
         if isinstance(messages, bytes | str | bytearray | memoryview):
-            return BatchResult(self._answers([messages]), self.options.limits)[0]
+            [answer] = self._answers([messages])
+            refused = dict(answer.refusals).get(0)
+            return MatchResult(answer, 0, refused, self.options.limits)
         is_chunked = isinstance(messages, pa.ChunkedArray)
         return BatchResult(self._answers(messages), self.options.limits, is_chunked=is_chunked)
 
