@@ -165,6 +165,9 @@ impl Dissemination {
     }
 }
 
+/// [`Dissemination::rebuild`] or [`Dissemination::merge_gates`].
+type SubscriptionMerge = fn(&Dissemination) -> Result<(), Interrupted>;
+
 /// A new state that is to take the place of the one it is made from.
 #[derive(Debug, Default)]
 struct Rebuilt {
@@ -400,7 +403,7 @@ impl State {
     }
 
     /// What pays: to build everything again, or to merge the gates.
-    fn merge_that_pays(&self) -> Option<fn(&Dissemination) -> Result<(), Interrupted>> {
+    fn merge_that_pays(&self) -> Option<SubscriptionMerge> {
         if self.is_worn() {
             return Some(Dissemination::rebuild);
         }
