@@ -26,6 +26,7 @@ from typing import TypeVar, overload
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pathcast.engine.notebook import html_table
 from pathcast.engine.verdicts import Verdicts, undecided_at, verdict_table
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
@@ -46,6 +47,8 @@ error has no place."""
 MATCHES_TYPE = pa.list_(pa.uint32())
 """Numbers of the satisfied queries of a message, ascending."""
 
+_IDS_SHOWN = 5
+"""Ids of a message that a notebook shows."""
 
 _Item = TypeVar("_Item", int, str)
 
@@ -218,6 +221,15 @@ class BatchResult(Sequence[MatchResult]):
         found = [answer.over_budget for answer in self._answers]
         return verdict_table(found, first_rows(self._answers), self._limits)
 
+    @cached_property
+    def table(self) -> pa.Table:
+        """The columns `matches` and `errors`, one row a message."""
+        return pa.table({"matches": self.matches, "errors": self.errors})
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """`table` as a stream, for polars, DuckDB and all that read Arrow."""
+        return self.table.__arrow_c_stream__(requested_schema)
+
     @property
     def query_ids(self) -> IdsByNumber:
         """Number of a query -> its id. Pickled, the ids of the satisfied queries alone."""
@@ -271,6 +283,13 @@ class BatchResult(Sequence[MatchResult]):
 
     def __repr__(self) -> str:
         return f"BatchResult({len(self)} messages, {self.stats.matches} matches)"
+
+    def _repr_html_(self) -> str:
+        rows = (
+            (place, len(result.query_ids), ", ".join(result.query_ids[:_IDS_SHOWN]), result.error)
+            for place, result in enumerate(self)
+        )
+        return html_table(repr(self), ("row", "queries", "first ids", "error"), rows, len(self))
 
 
 def stored(answer: BatchAnswer, ids: IdsByNumber | None = None) -> StoredAnswer:
