@@ -316,11 +316,10 @@ mod tests {
         let of_number = |number: f64| {
             Comparison::ALL.into_iter().map(move |operator| Ask::Cast(operator, number))
         };
-        let asks: Vec<Ask> = [of_text("2"), of_text("10")]
-            .into_iter()
-            .flatten()
+        // Existence comes first, and so is taken out first: it reads no value.
+        let asks: Vec<Ask> = std::iter::once(Ask::Exists)
+            .chain([of_text("2"), of_text("10")].into_iter().flatten())
             .chain([of_number(2.0), of_number(-0.5)].into_iter().flatten())
-            .chain([Ask::Exists])
             .map(|ask| ask.map(|text| Box::from(text.as_bytes())))
             .collect();
         let (mut probe, mut texts) = (Probe::default(), Texts::default());
