@@ -103,7 +103,7 @@ fn strings_are_read_as_they_were_written() {
 #[test]
 fn dates_are_read_in_canonical_text_alone() {
     for (name, dates) in [
-        ("date", ["2026-12-31Z", "2026-12-30-14:00", "-0001-12-31+13:59"]),
+        ("date", ["2026-12-31Z", "2026-12-30-14:00", "-0001-12-31+09:59"]),
         (
             "dateTime",
             ["2026-12-31T23:00:00Z", "0000-02-29T00:00:00.000001Z", "-7000-01-01T00:00:00Z"],
