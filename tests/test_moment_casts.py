@@ -14,6 +14,7 @@ import pytest
 
 from oracles import ENGINES
 from oracles.engines import EngineName, made_by
+from pathcast.boundary import native
 from pathcast.engine import QueryIndex
 from pathcast.errors import QuerySyntaxError
 from pathcast.overlay.disjuncts import disjuncts_of
@@ -215,3 +216,19 @@ def test_no_query_calls_a_function_of_that_name(text: str) -> None:
     if text != "//a[date(@x)='2026-01-01Z']":
         with pytest.raises(QuerySyntaxError):
             QueryIndex().register_gates([text])
+
+
+def test_several_dates_are_a_range_in_wider_entries() -> None:
+    def hull(*conditions: str) -> str:
+        paths = [native.NormalPath(f"//alert/sent[{condition}]") for condition in conditions]
+        found = native.NormalPath.hull(paths)
+        assert found is not None
+        assert all(found.covers(path) for path in paths)
+        return found.text
+
+    assert hull("date(.)>'2026-11-27Z'", "date(.)='2026-11-20Z'") == (
+        "//alert/sent[date(.)>='2026-11-20Z']"
+    )
+    assert hull("time(.)<'12:00:00Z'", "time(.)>'13:00:00Z'") == "//alert/sent"
+    day = native.NormalPath("//alert/sent[date(.)>'2026-11-27Z']")
+    assert day.in_powers() == day
