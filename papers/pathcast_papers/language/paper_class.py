@@ -21,12 +21,12 @@ functions on one attribute or the value, as `filtering.predicate` evaluates them
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from pathcast_papers.language.canonical import condition_text, position_text
-from pathcast_papers.language.functions import CAST
+from pathcast_papers.language.canonical import condition_text, number_text, position_text
+from pathcast_papers.language.functions import CAST, LIST
 from pathcast_papers.language.normal import (
     FLIPPED,
     AnyIn,
@@ -42,6 +42,7 @@ from pathcast_papers.language.normal import (
     NameTest,
     NestedCondition,
     NormalQuery,
+    OneOf,
     Operator,
     Position,
     Stage,
@@ -225,9 +226,13 @@ def _conjunct(expr: Expr) -> Position | Condition:
             if _is_call(left, "position"):
                 return Position(operator, _number(right))
             if isinstance(left, LocationPath):
+                if _is_call(right, LIST):
+                    return _nested(left, Comparison(operator, _one_of(right, _text)))
                 return _nested(left, Comparison(operator, _constant(right)))
             match left:
                 case FunctionCall(name=name, arguments=(LocationPath() as path,)) if name == CAST:
+                    if _is_call(right, LIST):
+                        return _nested(path, Comparison(operator, _one_of(right, _number)))
                     return _nested(path, Comparison(operator, Double(_number(right))))
     raise _NotOfTheClassError
 
@@ -262,6 +267,17 @@ def _call(path: LocationPath, compare: Comparison) -> Condition:
 
 def _is_call(expr: Expr, *names: str) -> bool:
     return isinstance(expr, FunctionCall) and expr.name in names
+
+
+def _one_of(expr: Expr, read: Callable[[Expr], str] | Callable[[Expr], float]) -> OneOf:
+    """The values of a list, each once, in the order of their texts."""
+    assert isinstance(expr, FunctionCall)
+    values = dict.fromkeys(map(read, expr.arguments))
+    return OneOf(tuple(sorted(values, key=_value_text)))
+
+
+def _value_text(value: str | float) -> bytes:
+    return (value if isinstance(value, str) else number_text(value)).encode()
 
 
 def _constant(expr: Expr) -> Constant:

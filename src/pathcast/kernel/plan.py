@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pathcast.query.xquery.paper import PaperCondition, PaperStep
     from pathcast.query.xquery.syntax import NameTest
 
+_SHOWN_MAX = 5
+"""Values of a list that are shown."""
+
 _DELIVER = {
     "fragment": "message factory: write the results",
     "message": "deliver the message",
@@ -98,8 +101,16 @@ def _condition(condition: PaperCondition) -> str:
     if condition.operator is None or condition.constant is None:
         return f"{subject} exists"
     constant = condition.constant
-    shown = literal_text(constant) if isinstance(constant, str) else f"{constant:g}"
+    if isinstance(constant, tuple):
+        more = ", ..." if len(constant) > _SHOWN_MAX else ""
+        shown = f"({', '.join(map(_literal, constant[:_SHOWN_MAX]))}{more})"
+    else:
+        shown = _literal(constant)
     return f"{subject} {condition.operator.value} {shown}"
+
+
+def _literal(constant: str | float) -> str:
+    return literal_text(constant) if isinstance(constant, str) else f"{constant:g}"
 
 
 def _name(test: NameTest) -> str:

@@ -42,7 +42,7 @@ use expression::expression_text;
 pub use implication::{Facts, can_be_count, holds, is_any_count};
 
 use crate::language::query::arrange::depth;
-use crate::language::query::{DEPTH_MAX, NormalPath, TEXT_BYTES_MAX};
+use crate::language::query::{DEPTH_MAX, NormalPath, TEXT_BYTES_MAX, is_within_bytes};
 use crate::language::reader::{EXPRESSION_BYTES_MAX, Reason as Refused, Refusal, disjuncts};
 use crate::language::tree::{Expr, Offset};
 use crate::language::xpath::Expression;
@@ -186,7 +186,9 @@ pub fn cost_of_evaluated(paths: &[Alternative<'_>]) -> CostClass {
 
 /// Refuses a query one of whose paths is too long or nests too deep.
 fn check_path(path: &Alternative<'_>) -> Result<(), Refusal> {
-    check_length(&path.text, TEXT_BYTES_MAX)?;
+    if !is_within_bytes(&path.text, &path.steps) {
+        check_length(&path.text, TEXT_BYTES_MAX)?;
+    }
     if depth(&path.steps) > DEPTH_MAX { Err(too_deep()) } else { Ok(()) }
 }
 
@@ -231,7 +233,7 @@ fn too_deep() -> Refusal {
 /// The paths; without predicates where the limits of a path leave no room for them.
 fn within_limits<'t>(paths: impl IntoIterator<Item = Alternative<'t>>) -> Vec<Alternative<'t>> {
     in_order(paths.into_iter().map(|path| {
-        if path.text.len() <= TEXT_BYTES_MAX && depth(&path.steps) <= DEPTH_MAX {
+        if is_within_bytes(&path.text, &path.steps) && depth(&path.steps) <= DEPTH_MAX {
             return path;
         }
         let bare = Alternative::of(without_predicates(path.steps));

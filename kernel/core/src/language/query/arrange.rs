@@ -188,8 +188,13 @@ pub(super) fn condition_depth(condition: &Condition<'_>) -> usize {
         Condition::Nested(steps) => return depth(steps),
         Condition::Attribute { compare: None, .. } | Condition::Text(None) => return 0,
     };
-    let is_joined = matches!(constant, Constant::String(text) if !has_literal(text));
-    usize::from(is_call(operator, constant)) + usize::from(is_joined)
+    let is_joined = match constant {
+        Constant::String(text) => !has_literal(text),
+        Constant::Strings(values) => values.iter().any(|value| !has_literal(value)),
+        _ => false,
+    };
+    let is_set = constant.values().is_some();
+    usize::from(is_call(operator, constant) || is_set) + usize::from(is_joined)
 }
 
 /// Whether a nested path could lead on from a step: predicates of earlier stages stand before

@@ -4,6 +4,7 @@
 
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use crate::language::comparison::Comparison;
+use crate::language::values::Values;
 use std::fmt::Write;
 
 /// Appends the canonical text of a main path.
@@ -170,7 +171,7 @@ fn push_compared(
             push_constant(constant, out);
             out.push(')');
         }
-        (Operator::Compare(_), Constant::Double(_)) => {
+        (Operator::Compare(_), constant) if constant.is_cast() => {
             out.push_str(CAST);
             out.push('(');
             push_value(out);
@@ -189,14 +190,26 @@ fn push_compared(
 /// Whether a comparison is written as a call, or with one.
 pub(super) fn is_call(operator: Operator, constant: &Constant<'_>) -> bool {
     let is_function = matches!(operator, Operator::StartsWith | Operator::Contains);
-    is_function || matches!(constant, Constant::Double(_))
+    is_function || constant.is_cast()
 }
 
 fn push_constant(constant: &Constant<'_>, out: &mut String) {
     match constant {
         Constant::Number(number) | Constant::Double(number) => push_number(*number, out),
         Constant::String(text) => push_string(text, out),
+        Constant::Strings(values) => push_values(values, push_string, out),
+        Constant::Doubles(values) => {
+            push_values(values, |number, out| out.push_str(number), out);
+        }
     }
+}
+
+fn push_values(values: &Values<'_>, push: impl Fn(&str, &mut String), out: &mut String) {
+    for (at, value) in values.iter().enumerate() {
+        out.push(if at == 0 { '(' } else { ',' });
+        push(value, out);
+    }
+    out.push(')');
 }
 
 /// A string in quotes; one with both kinds of quotes, which has no literal, as the `concat` of the

@@ -15,6 +15,7 @@ use crate::language::query::{DEPTH_MAX, NODES_MAX, PREDICATES_MAX, TEXT_BYTES_MA
 use crate::language::tree::{
     Expr, NameTest, NodeTest, NodeType, Offset, Operator, Predicate, Step,
 };
+use crate::language::values::{VALUE_BYTES_MAX, Values};
 use crate::language::xpath::{Axis, functions};
 
 /// The syntax tree of a query as it was written.
@@ -43,7 +44,7 @@ pub(super) struct Limits {
     nodes: usize,
     /// Of one step.
     predicates: usize,
-    /// Whether `double(path)` may be compared with a number.
+    /// Whether `double(path)` may be compared with a number, and both with a set.
     has_casts: bool,
 }
 
@@ -63,7 +64,7 @@ impl Limits {
     };
     /// Of a path in normal form, which may have more of both than the query that it is of.
     pub(super) const GATE: Limits = Limits {
-        text_bytes: TEXT_BYTES_MAX,
+        text_bytes: TEXT_BYTES_MAX + VALUE_BYTES_MAX,
         nodes: usize::MAX,
         predicates: usize::MAX,
         has_casts: true,
@@ -162,6 +163,10 @@ impl<'q> Parser<'q> {
             self.count()?;
             let operator_offset = self.offset as Offset;
             self.advance();
+            if self.limits.has_casts && self.token == Token::OpenRound {
+                expr = self.one_of(expr, operator, false)?;
+                continue;
+            }
             let level = level_of(operator);
             while let Some(chain) = open.pop_if(|chain| chain.level < level) {
                 expr = chain.end(expr);
@@ -304,6 +309,9 @@ impl<'q> Parser<'q> {
         };
         let operator_offset = self.offset as Offset;
         self.advance();
+        if self.token == Token::OpenRound {
+            return self.one_of(nodes, Operator::Compare(operator), true);
+        }
         let operands = vec![nodes, self.unary()?];
         Ok(Expr::Binary {
             operators: vec![Operator::Cast(operator)],
@@ -311,6 +319,35 @@ impl<'q> Parser<'q> {
             offset,
             operator_offset,
         })
+    }
+
+    /// The set after `path =` or `double(path) =`, which only canonical text has.
+    fn one_of(&mut self, nodes: Expr, operator: Operator, is_cast: bool) -> Parsed<Expr> {
+        let (offset, operator_offset) = (nodes.offset(), self.offset as Offset);
+        if operator != Operator::Compare(Comparison::Eq) {
+            return Err(self.unexpected(Expected::Expression));
+        }
+        self.open(Bracket::Round, self.offset)?;
+        let (mut strings, mut numbers) = (Vec::new(), Vec::new());
+        while strings.is_empty() && numbers.is_empty() || self.token == Token::Comma {
+            self.advance();
+            let value = self.unary()?;
+            match (string_of(&value), number_of(&value)) {
+                (Some(text), _) if !is_cast => strings.push(text),
+                (_, Some(number)) if is_cast => numbers.push(number),
+                _ => return Err(self.unexpected(Expected::Expression)),
+            }
+        }
+        self.close(&Token::CloseRound, Expected::OperatorOrComma)?;
+        let values = if is_cast {
+            Values::of_numbers(numbers)
+        } else {
+            Values::of(strings.iter().map(String::as_str))
+        };
+        let Some(values) = values else { return Err(self.unexpected(Expected::Expression)) };
+        let operators = vec![if is_cast { Operator::CastOneOf } else { Operator::OneOf }];
+        let set = Expr::Literal { value: values.text().to_owned(), offset };
+        Ok(Expr::Binary { operators, operands: vec![nodes, set], offset, operator_offset })
     }
 
     // Location paths.
@@ -482,9 +519,29 @@ fn level_of(operator: Operator) -> u8 {
         Operator::Union | Operator::Multiply | Operator::Div | Operator::Mod => 0,
         Operator::Plus | Operator::Minus => 1,
         Operator::Compare(Comparison::Eq | Comparison::Ne) => 3,
-        Operator::Compare(_) | Operator::Cast(_) => 2,
+        Operator::Compare(_) | Operator::Cast(_) | Operator::OneOf | Operator::CastOneOf => 2,
         Operator::And => 4,
         Operator::Or => 5,
+    }
+}
+
+/// The string that a literal is, or literals joined by `concat` are.
+fn string_of(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Literal { value, .. } => Some(value.clone()),
+        Expr::Call { name, arguments, .. } if name == "concat" => {
+            arguments.iter().map(string_of).collect()
+        }
+        _ => None,
+    }
+}
+
+/// The number that a literal with one minus or none is.
+fn number_of(expr: &Expr) -> Option<f64> {
+    match expr {
+        Expr::Number { value, .. } => Some(*value),
+        Expr::Unary { minuses: 1, operand, .. } => number_of(operand).map(|number| -number),
+        _ => None,
     }
 }
 
