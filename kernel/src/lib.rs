@@ -13,6 +13,7 @@ mod door;
 mod enter;
 mod index;
 mod matcher;
+mod message_nodes;
 mod path_finder;
 mod paths;
 mod population;
@@ -39,6 +40,8 @@ mod pathcast_kernel {
     use super::index::{IdTable, Index, Snapshot, SnapshotError, read_queries};
     #[pymodule_export]
     use super::matcher::{Answer, Matcher};
+    #[pymodule_export]
+    use super::message_nodes::MessageNodes;
     #[pymodule_export]
     use super::path_finder::PathFinder;
     #[pymodule_export]

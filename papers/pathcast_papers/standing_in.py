@@ -33,7 +33,6 @@ from pathcast.boundary import ENGINE_VARIABLE
 from pathcast.customize.steps import EditStep
 from pathcast.errors import PathcastError, UnreadableMessageError
 from pathcast.limits import Limits
-from pathcast.message import MessageTree, parse_message
 from pathcast_papers.evaluation.places import ElementPlaces, Span
 from pathcast_papers.filtering.index import ReferenceIndex
 from pathcast_papers.filtering.path_finder import ReferencePathFinder
@@ -52,10 +51,6 @@ def _index(limits: Limits) -> ReferenceIndex:
 
 def _dissemination(limits: Limits, threads: int, cache_bytes_max: int) -> ReferenceDissemination:
     return ReferenceDissemination(limits)
-
-
-def _parse(message: bytes, limits: Limits, encoding: str | None = None) -> MessageTree:
-    return parse_message(message, limits, encoding)
 
 
 _Found = tuple[Sequence[list[Span] | PathcastError], Mapping[int, int]]
@@ -90,7 +85,6 @@ def _finder(
 _PLACES: Final[tuple[tuple[str, str, object], ...]] = (
     ("pathcast.engine.index", "KernelIndex", _index),
     ("pathcast.engine.explain", "KernelIndex", _index),
-    ("pathcast.engine.explain", "parse_message", _parse),
     ("pathcast.engine.snapshot", "open_snapshot", ReferenceSnapshot.open),
     ("pathcast.engine.routing", "KernelRoutingTable", ReferenceRoutingTable),
     ("pathcast.engine.path_finder", "KernelPathFinder", ReferencePathFinder),

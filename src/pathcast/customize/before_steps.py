@@ -46,7 +46,7 @@ def paths_before(paths: native.Conjunction, steps: Steps) -> native.Conjunction:
         paths: What must hold after the steps.
         steps: One or more.
 
-    Cost: some microseconds a path.
+    Cost: linear in the text of the paths, times the steps.
     """
     return native.paths_before(paths, *_effect(steps))
 
@@ -93,7 +93,7 @@ def gate_paths(subscription: Subscription, steps: Steps) -> list[native.NormalPa
         QuerySyntaxError: Its query cannot be used.
         UnsupportedQueryError: Likewise.
 
-    Cost: some 10 µs a distinct query.
+    Cost: a compilation of each distinct query.
     """
     if not steps:
         _, _, query, deliver, namespaces, _, language = subscription

@@ -116,8 +116,9 @@ class StepGates:
         rows = np.repeat(np.arange(len(lists)), lengths)
         numbers = lists.flatten().to_numpy(zero_copy_only=False)
         # Where it could not be told, it may be so.
-        rows = np.concatenate([rows, found.verdicts.column("row").to_numpy()])
-        numbers = np.concatenate([numbers, found.verdicts.column("query_number").to_numpy()])
+        undecided = found.verdicts
+        rows = np.concatenate([rows, undecided.column("row").to_numpy()])
+        numbers = np.concatenate([numbers, undecided.column("query_number").to_numpy()])
         distinct, places = np.unique(numbers, return_inverse=True)
         users = [self._users[text] for text in take_ids(found.query_ids, distinct.tolist())]
         return GateMatches(rows, places, users)

@@ -5,7 +5,7 @@
 //! path begins with `//`, the root is its first element or is above it, so that `//a` and `//b` become `/*[.//b]//a`,
 //! `/a//b` and `/b//a`. All of this keeps the answer.
 
-use super::containment::Pattern;
+use super::containment::{Pattern, needed};
 use super::generalising::generalised;
 use super::spine::{Spine, common_test};
 use crate::language::comparison::Comparison;
@@ -15,9 +15,6 @@ use crate::language::query::{
 };
 use crate::language::values::VALUE_BYTES_MAX;
 use std::collections::BTreeMap;
-
-/// Paths up to which those that others cover are looked for; each pair is compared.
-pub(crate) const COVERED_MAX: usize = 64;
 
 /// Bytes that the values of the sets of all alternatives of a query take: a set may be in many of them.
 const VALUE_BYTES_OF_ALL: usize = 4 * VALUE_BYTES_MAX;
@@ -82,15 +79,21 @@ pub(super) fn alternatives_of<'t>(
         found = distinct_within(strongest.collect(), maximum);
         is_all = false;
     }
-    let mut found = found.unwrap_or_else(|| {
+    let found = found.unwrap_or_else(|| {
         let common = generalised(spines, &Spine::document());
         distinct([strongest(&document_conditions(&common))])
     });
-    if found.is_empty() {
-        let second = Stage { positions: vec![(Comparison::Eq, 2.0)], conditions: Vec::new() };
-        found.push(Alternative::of(vec![Step { stages: vec![second], ..bare_root() }]));
-    }
     (found, is_all)
+}
+
+/// The paths of which one is found if some paths are all found; at most `maximum`.
+pub(super) fn alternatives_of_paths<'t>(
+    paths: &[&[Step<'t>]],
+    maximum: usize,
+) -> Vec<Alternative<'t>> {
+    let joined = joined_paths(paths, maximum);
+    let found = joined.and_then(|joined| distinct_within(joined, maximum));
+    found.unwrap_or_else(|| distinct([strongest(paths)]))
 }
 
 /// The paths that must all be found if a pattern is there; none if it cannot be there.
@@ -216,7 +219,7 @@ fn distinct_within<'t>(paths: Vec<NormalPath<'t>>, maximum: usize) -> Option<Vec
     (found.len() <= maximum).then_some(found)
 }
 
-/// The paths in order, without those that hold only where another does.
+/// The paths in order, without those that hold only where another does; that of no message where none is left.
 fn distinct<'t>(paths: impl IntoIterator<Item = NormalPath<'t>>) -> Vec<Alternative<'t>> {
     let mut found: Vec<Alternative<'t>> = paths.into_iter().map(Alternative::of).collect();
     if found.iter().any(Alternative::is_any_message) {
@@ -225,23 +228,18 @@ fn distinct<'t>(paths: impl IntoIterator<Item = NormalPath<'t>>) -> Vec<Alternat
     found.sort_by(|a, b| a.text.cmp(&b.text));
     found.dedup_by(|a, b| a.text == b.text);
     found.retain(|path| !path.is_no_message());
-    if found.len() < 2 || found.len() > COVERED_MAX {
-        return found;
+    if found.is_empty() {
+        let second = Stage { positions: vec![(Comparison::Eq, 2.0)], conditions: Vec::new() };
+        return vec![Alternative::of(vec![Step { stages: vec![second], ..bare_root() }])];
     }
-    let patterns: Vec<Pattern<'_, 't>> =
-        found.iter().map(|path| Pattern::new(&path.steps)).collect();
-    let mut is_kept = vec![true; patterns.len()];
-    for (at, pattern) in patterns.iter().enumerate() {
-        let mut others = patterns.iter().enumerate().filter(|&(other, _)| other != at);
-        is_kept[at] = !others.any(|(other, wider)| is_kept[other] && wider.covers(pattern));
-    }
-    drop(patterns);
-    let mut is_kept = is_kept.into_iter();
-    found.retain(|_| is_kept.next().unwrap_or(true));
+    let mut kept =
+        needed(&found, |path| Pattern::new(&path.steps), |narrow, wide| wide.covers(narrow));
+    found.retain(|_| kept.next() == Some(true));
     found
 }
 
-fn is_no_message(steps: &[Step<'_>]) -> bool {
+/// Whether steps are the path of no message.
+pub(crate) fn is_no_message(steps: &[Step<'_>]) -> bool {
     let [Step { axis: Axis::Child, test: NameTest::Any, stages }] = steps else { return false };
     let [Stage { positions, conditions }] = &stages[..] else { return false };
     conditions.is_empty() && positions[..] == [(Comparison::Eq, 2.0)]

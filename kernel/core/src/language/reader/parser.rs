@@ -10,12 +10,10 @@ use super::EXPRESSION_BYTES_MAX;
 use super::lexer::{Lexer, Token};
 use super::refusal::{Bracket, Expected, Reason, Refusal};
 use crate::language::comparison::Comparison;
-use crate::language::query::CAST;
 use crate::language::query::{DEPTH_MAX, NODES_MAX, PREDICATES_MAX, TEXT_BYTES_MAX};
 use crate::language::tree::{
     Expr, NameTest, NodeTest, NodeType, Offset, Operator, Predicate, Step,
 };
-use crate::language::values::{VALUE_BYTES_MAX, Values};
 use crate::language::xpath::{Axis, functions};
 
 /// The syntax tree of a query as it was written.
@@ -37,37 +35,23 @@ pub(super) fn read_within(text: &str, limits: &'static Limits) -> Result<Expr, R
     Parser { text, limits, lexer, token, offset, brackets: Vec::new(), nodes: 0 }.query()
 }
 
-/// How large a text may be, and what it may say.
+/// How large a text may be.
 pub(super) struct Limits {
     text_bytes: usize,
     /// Syntax nodes.
     nodes: usize,
     /// Of one step.
     predicates: usize,
-    /// Whether `double(path)` may be compared with a number, and both with a set.
-    has_casts: bool,
 }
 
 impl Limits {
-    const QUERY: Limits = Limits {
-        text_bytes: TEXT_BYTES_MAX,
-        nodes: NODES_MAX,
-        predicates: PREDICATES_MAX,
-        has_casts: false,
-    };
+    const QUERY: Limits =
+        Limits { text_bytes: TEXT_BYTES_MAX, nodes: NODES_MAX, predicates: PREDICATES_MAX };
     /// A number without a literal is written as two, and filters within one another as one.
     pub(super) const CANONICAL: Limits = Limits {
         text_bytes: EXPRESSION_BYTES_MAX,
         nodes: 2 * NODES_MAX,
         predicates: 2 * NODES_MAX,
-        has_casts: false,
-    };
-    /// Of a path in normal form, which may have more of both than the query that it is of.
-    pub(super) const GATE: Limits = Limits {
-        text_bytes: TEXT_BYTES_MAX + VALUE_BYTES_MAX,
-        nodes: usize::MAX,
-        predicates: usize::MAX,
-        has_casts: true,
     };
 }
 
@@ -163,10 +147,6 @@ impl<'q> Parser<'q> {
             self.count()?;
             let operator_offset = self.offset as Offset;
             self.advance();
-            if self.limits.has_casts && self.token == Token::OpenRound {
-                expr = self.one_of(expr, operator, false)?;
-                continue;
-            }
             let level = level_of(operator);
             while let Some(chain) = open.pop_if(|chain| chain.level < level) {
                 expr = chain.end(expr);
@@ -268,9 +248,6 @@ impl<'q> Parser<'q> {
             Token::Number(written) => {
                 Expr::Number { value: written.parse().unwrap_or(f64::NAN), offset }
             }
-            Token::Function(name) if self.limits.has_casts && name == CAST => {
-                return self.cast(offset);
-            }
             Token::Function(name) => return self.function_call(name),
             _ => return Err(self.unexpected(Expected::Expression)),
         };
@@ -295,59 +272,6 @@ impl<'q> Parser<'q> {
         }
         check_function(name, arguments.len()).map_err(|reason| Refusal::new(reason, offset))?;
         Ok(Expr::Call { name: name.to_owned(), arguments, offset: offset as Offset })
-    }
-
-    /// `double(path) = 3`, which only canonical text has.
-    fn cast(&mut self, offset: Offset) -> Parsed<Expr> {
-        self.advance();
-        self.open(Bracket::Round, self.offset)?;
-        self.advance();
-        let nodes = self.unary()?;
-        self.close(&Token::CloseRound, Expected::OperatorOrClosing)?;
-        let Token::Operator(Operator::Compare(operator)) = self.token else {
-            return Err(self.unexpected(Expected::Expression));
-        };
-        let operator_offset = self.offset as Offset;
-        self.advance();
-        if self.token == Token::OpenRound {
-            return self.one_of(nodes, Operator::Compare(operator), true);
-        }
-        let operands = vec![nodes, self.unary()?];
-        Ok(Expr::Binary {
-            operators: vec![Operator::Cast(operator)],
-            operands,
-            offset,
-            operator_offset,
-        })
-    }
-
-    /// The set after `path =` or `double(path) =`, which only canonical text has.
-    fn one_of(&mut self, nodes: Expr, operator: Operator, is_cast: bool) -> Parsed<Expr> {
-        let (offset, operator_offset) = (nodes.offset(), self.offset as Offset);
-        if operator != Operator::Compare(Comparison::Eq) {
-            return Err(self.unexpected(Expected::Expression));
-        }
-        self.open(Bracket::Round, self.offset)?;
-        let (mut strings, mut numbers) = (Vec::new(), Vec::new());
-        while strings.is_empty() && numbers.is_empty() || self.token == Token::Comma {
-            self.advance();
-            let value = self.unary()?;
-            match (string_of(&value), number_of(&value)) {
-                (Some(text), _) if !is_cast => strings.push(text),
-                (_, Some(number)) if is_cast => numbers.push(number),
-                _ => return Err(self.unexpected(Expected::Expression)),
-            }
-        }
-        self.close(&Token::CloseRound, Expected::OperatorOrComma)?;
-        let values = if is_cast {
-            Values::of_numbers(numbers)
-        } else {
-            Values::of(strings.iter().map(String::as_str))
-        };
-        let Some(values) = values else { return Err(self.unexpected(Expected::Expression)) };
-        let operators = vec![if is_cast { Operator::CastOneOf } else { Operator::OneOf }];
-        let set = Expr::Literal { value: values.text().to_owned(), offset };
-        Ok(Expr::Binary { operators, operands: vec![nodes, set], offset, operator_offset })
     }
 
     // Location paths.
@@ -522,26 +446,6 @@ fn level_of(operator: Operator) -> u8 {
         Operator::Compare(_) | Operator::Cast(_) | Operator::OneOf | Operator::CastOneOf => 2,
         Operator::And => 4,
         Operator::Or => 5,
-    }
-}
-
-/// The string that a literal is, or literals joined by `concat` are.
-fn string_of(expr: &Expr) -> Option<String> {
-    match expr {
-        Expr::Literal { value, .. } => Some(value.clone()),
-        Expr::Call { name, arguments, .. } if name == "concat" => {
-            arguments.iter().map(string_of).collect()
-        }
-        _ => None,
-    }
-}
-
-/// The number that a literal with one minus or none is.
-fn number_of(expr: &Expr) -> Option<f64> {
-    match expr {
-        Expr::Number { value, .. } => Some(*value),
-        Expr::Unary { minuses: 1, operand, .. } => number_of(operand).map(|number| -number),
-        _ => None,
     }
 }
 
