@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _SHOWN_MAX = 5
 """Values of a list that are shown."""
+_CHARACTERS_MAX = 400
+"""Characters of a path that are shown."""
 
 _DELIVER = {
     "fragment": "message factory: write the results",
@@ -41,7 +43,7 @@ def plan_lines(
     if told["way"] == "shared":
         lines, shared = _shared(compiled, told)
     else:
-        lines = [f"path {path}" for path in compiled.alternatives]
+        lines = [f"path {_shortened(path)}" for path in compiled.alternatives]
         if told["way"] == "gated":
             lines.append("evaluate the program")
         elif told["way"] == "selecting":
@@ -58,7 +60,7 @@ def _shared(
     form = None if compiled.program is None else paper_form(compiled.program)
     if form is None:
         # A bare path, whose gate is the path itself.
-        lines = [f"path {path}" for path in compiled.alternatives]
+        lines = [f"path {_shortened(path)}" for path in compiled.alternatives]
         predicates, returns = [], ["."]
     else:
         lines = [f"binding path {_steps(form.binding)}"]
@@ -79,6 +81,11 @@ def _shared(
         "return clause": told["template"] - 1,
     }
     return lines, shared
+
+
+def _shortened(path: str) -> str:
+    """A path without most of a long list."""
+    return path if len(path) <= _CHARACTERS_MAX else f"{path[:_CHARACTERS_MAX]}..."
 
 
 def _steps(steps: Sequence[PaperStep]) -> str:

@@ -50,9 +50,13 @@ use alternatives::{alternatives_of, alternatives_of_paths, conjunction_of, in_or
 use losses::Loss;
 use moving::{Weakener, alternatives_max};
 use spine::Spine;
+use std::borrow::Cow;
 
 /// Alternatives that a reason shows.
 const SHOWN_MAX: usize = 3;
+
+/// Characters of each that it shows.
+const SHOWN_CHARACTERS_MAX: usize = 400;
 
 /// What a query costs a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -271,12 +275,21 @@ fn reasons(losses: &[Loss<'_>], paths: &[Alternative<'_>]) -> Vec<Why> {
     reasons
 }
 
+/// A path as a reason shows it: without most of a long list.
+fn shortened(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(SHOWN_CHARACTERS_MAX) {
+        None => Cow::Borrowed(text),
+        Some((end, _)) => Cow::Owned(format!("{}...", &text[..end])),
+    }
+}
+
 /// Where candidates come from.
 fn source_of(paths: &[Alternative<'_>]) -> Why {
     let text = if cost_of_evaluated(paths) == CostClass::Scan {
         "every message is a candidate: nothing is known that must be in it".to_owned()
     } else {
-        let shown: Vec<&str> = paths.iter().take(SHOWN_MAX).map(|path| &*path.text).collect();
+        let shown: Vec<_> =
+            paths.iter().take(SHOWN_MAX).map(|path| shortened(&path.text)).collect();
         let shown = shown.join(", ");
         match paths.len().saturating_sub(SHOWN_MAX) {
             0 => format!("candidates come from {shown}"),

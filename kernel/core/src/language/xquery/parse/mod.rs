@@ -340,6 +340,7 @@ impl<'t> Parser<'t> {
         }
         let mut items = Vec::new();
         self.append(&mut items, first);
+        self.values += usize::from(self.program.is_literal(first));
         while self.scanner.peek() == b',' {
             let (at, nodes) = (self.scanner.at, self.nodes);
             self.count(at)?;
