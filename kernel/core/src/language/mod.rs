@@ -2,14 +2,16 @@
 //!
 //! Reading order: [`comparison`] (how values compare), [`query`] (location paths to normal form), [`numbers`] (numbers
 //! in texts), [`number_text`] (numbers as text), [`strings`] (functions of strings), [`values`] (sets of values),
-//! [`tree`] (an XPath as it was written), [`reader`] (text to that tree), [`compile`] (what the tree becomes), [`paths`]
-//! (paths as values: cover, widen, travel), [`xpath`] (XPath 1.0 as it is evaluated), [`xquery`] (subscriptions as
-//! syntax trees), [`choice`] (which language a text is in), [`gates`] (what must be there for a program to be delivered).
+//! [`types`] (of atomic values), [`moments`] (dates and times), [`tree`] (an XPath as it was written), [`reader`] (text to
+//! that tree), [`compile`] (what the tree becomes), [`paths`] (paths as values: cover, widen, travel), [`xpath`] (XPath
+//! 1.0 as it is evaluated), [`xquery`] (subscriptions as syntax trees), [`choice`] (which language a text is in),
+//! [`gates`] (what must be there for a program to be delivered).
 
 pub mod choice;
 pub mod comparison;
 pub mod compile;
 pub mod gates;
+pub(crate) mod moments;
 pub(crate) mod number_text;
 pub(crate) mod numbers;
 pub mod paths;
@@ -17,6 +19,7 @@ pub mod query;
 pub mod reader;
 pub(crate) mod strings;
 pub mod tree;
+pub mod types;
 pub mod values;
 pub mod xpath;
 pub mod xquery;

@@ -158,13 +158,13 @@ fn comparison_with_constant(random: &mut Random) -> (Operator, Constant<'static>
     if !random.chance(20) {
         return (Operator::Compare(comparison(random)), constant(random));
     }
-    let count = 2 + random.below(3) as usize;
+    let count = 2 + random.below(3);
     let set = if random.chance(50) {
-        let from = random.below(7) as usize;
+        let from = random.below(7);
         let texts = ["1", "2", "x", "xy", "", " 2 ", "12", "x1", "10", "a"];
         Values::of(texts[from..].iter().copied().take(count)).map(Constant::Strings)
     } else {
-        let from = random.below(4) as usize;
+        let from = random.below(4);
         let numbers = [1.0, 2.0, 2.5, 10.0, -1.0, 0.0, 12.0];
         Values::of_numbers(numbers[from..].iter().copied().take(count)).map(Constant::Doubles)
     };

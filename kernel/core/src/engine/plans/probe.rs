@@ -3,8 +3,7 @@
 //! The paper groups selections by signature (path, level, attribute, operator) and merges their
 //! constants into one index. An *operand* is such a signature without the operator: a predicate path
 //! and what of its nodes is compared. One look-up gives the predicates that ask for equality, a walk
-//! along an ordered map those that ask for less or more; what does not hold is not visited, except `!=` and
-//! what no program of the shared class asks for: those are tried one by one.
+//! along an ordered map those that ask for less or more; what does not hold is not visited, except `!=`.
 //!
 //! Source: paper 002, section 5.2 (shared selection).
 
@@ -265,8 +264,11 @@ pub(crate) struct Probe {
     /// The comparisons with numbers, as XQuery casts values.
     numbers: Index<Finite>,
     sets: Sets,
-    /// What is asked in other ways.
-    tried: Vec<(Ask, PredicateId)>,
+}
+
+/// What is asked only of other queries than those of the shared class.
+fn is_not_shared() -> ! {
+    unreachable!("a program of the shared class compares with strings and casts to numbers")
 }
 
 impl Probe {
@@ -279,9 +281,7 @@ impl Probe {
             Ask::Cast(operator, number) => self.numbers.find(*operator, &Finite::new(*number)),
             Ask::OneOf(set) => self.sets.known.get(&(false, set.clone())).copied(),
             Ask::CastOneOf(set) => self.sets.known.get(&(true, set.clone())).copied(),
-            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) => {
-                self.tried.iter().find(|(tried, _)| tried == ask).map(|&(_, predicate)| predicate)
-            }
+            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) => is_not_shared(),
         }
     }
 
@@ -300,9 +300,7 @@ impl Probe {
             }
             Ask::OneOf(set) => self.sets.insert_texts(set, predicate, texts),
             Ask::CastOneOf(set) => self.sets.insert_numbers(set, predicate),
-            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) => {
-                self.tried.push((ask.clone(), predicate));
-            }
+            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) => is_not_shared(),
         }
     }
 
@@ -322,9 +320,7 @@ impl Probe {
             }
             Ask::OneOf(set) => self.sets.remove_texts(set, texts),
             Ask::CastOneOf(set) => self.sets.remove_numbers(set),
-            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) => {
-                self.tried.retain(|(tried, _)| tried != ask);
-            }
+            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) => is_not_shared(),
         }
     }
 
@@ -342,7 +338,7 @@ impl Probe {
     /// Whether more is asked of values than which string they are.
     #[inline]
     pub(crate) fn reads_more_than_texts(&self) -> bool {
-        self.reads_numbers() || !self.texts.is_empty() || !self.tried.is_empty()
+        self.reads_numbers() || !self.texts.is_empty()
     }
 
     fn reads_numbers(&self) -> bool {
@@ -365,11 +361,6 @@ impl Probe {
 
     /// Gives the predicates that a value satisfies, but for existence and those of [`Probe::equal_to`].
     pub(crate) fn satisfied(&self, value: &[u8], mut found: impl FnMut(PredicateId)) {
-        for (ask, predicate) in &self.tried {
-            if ask.holds(value) {
-                found(*predicate);
-            }
-        }
         if !self.texts.is_empty() {
             self.texts.satisfied(value, &mut found);
         }
@@ -410,23 +401,19 @@ mod tests {
             Comparison::ALL.into_iter().map(move |operator| Ask::Text(operator, text))
         };
         let of_number = |number: f64| {
-            let both = move |operator| [Ask::Cast(operator, number), Ask::Number(operator, number)];
-            Comparison::ALL.into_iter().flat_map(both)
+            Comparison::ALL.into_iter().map(move |operator| Ask::Cast(operator, number))
         };
-        let others = [
-            Ask::Exists,
-            Ask::StartsWith("1"),
-            Ask::Contains("0"),
+        let sets = [
             Ask::OneOf("\010\0x\0"),
             Ask::OneOf("10\02\0"),
             Ask::CastOneOf("1\010\0"),
             Ask::CastOneOf("-0.5\010\02\0"),
         ];
-        let asks: Vec<Ask> = [of_text("2"), of_text("10")]
-            .into_iter()
-            .flatten()
+        // Existence comes first, and so is taken out first: it reads no value.
+        let asks: Vec<Ask> = std::iter::once(Ask::Exists)
+            .chain(sets)
+            .chain([of_text("2"), of_text("10")].into_iter().flatten())
             .chain([of_number(2.0), of_number(-0.5)].into_iter().flatten())
-            .chain(others)
             .map(|ask| ask.map(|text| Box::from(text.as_bytes())))
             .collect();
         let (mut probe, mut texts) = (Probe::default(), Texts::default());

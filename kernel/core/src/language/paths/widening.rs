@@ -76,18 +76,6 @@ impl Path {
         self.with_leaves(&|leaf| begun(leaf, length))
     }
 
-    /// The path as XPath 1.0 can say it, to be explained: comparisons of XPath in place of casts, for which fewer texts
-    /// are numbers, and existence in place of sets.
-    pub fn with_numbers_of_xpath(&self) -> Path {
-        self.with_leaves(&|leaf| match leaf.compare() {
-            Some((operator, Constant::Double(number))) => {
-                with_compare(leaf, operator, Constant::Number(*number))
-            }
-            Some((_, constant)) if constant.values().is_some() => existing(leaf),
-            _ => Some(leaf.clone()),
-        })
-    }
-
     /// The first steps of the main path, at least one.
     pub fn cut(&self, length: usize) -> Path {
         Path::arranged(self.steps()[..length.clamp(1, self.steps().len())].to_vec())
