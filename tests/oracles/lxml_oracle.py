@@ -230,7 +230,7 @@ def _compared(what: str, compare: Comparison | None) -> str:
     if compare is None:
         return what
     operator, constant = compare.operator, compare.constant
-    assert not isinstance(constant, Double), "XPath 1.0 has no cast"
+    assert not isinstance(constant, Double | OneOf), "XPath 1.0 has no cast and no list"
     text = number_text(constant) if isinstance(constant, float) else literal_text(constant)
     if operator.is_call:
         return f"{operator.value}({what},{text})"

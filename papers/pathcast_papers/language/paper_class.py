@@ -21,7 +21,7 @@ functions on one attribute or the value, as `filtering.predicate` evaluates them
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -227,12 +227,12 @@ def _conjunct(expr: Expr) -> Position | Condition:
                 return Position(operator, _number(right))
             if isinstance(left, LocationPath):
                 if _is_call(right, LIST):
-                    return _nested(left, Comparison(operator, _one_of(right, _text)))
+                    return _nested(left, Comparison(operator, _strings(right)))
                 return _nested(left, Comparison(operator, _constant(right)))
             match left:
                 case FunctionCall(name=name, arguments=(LocationPath() as path,)) if name == CAST:
                     if _is_call(right, LIST):
-                        return _nested(path, Comparison(operator, _one_of(right, _number)))
+                        return _nested(path, Comparison(operator, _numbers(right)))
                     return _nested(path, Comparison(operator, Double(_number(right))))
     raise _NotOfTheClassError
 
@@ -269,15 +269,16 @@ def _is_call(expr: Expr, *names: str) -> bool:
     return isinstance(expr, FunctionCall) and expr.name in names
 
 
-def _one_of(expr: Expr, read: Callable[[Expr], str] | Callable[[Expr], float]) -> OneOf:
-    """The values of a list, each once, in the order of their texts."""
+def _strings(expr: Expr) -> OneOf:
+    """The strings of a list, each once, in the order of their code points."""
     assert isinstance(expr, FunctionCall)
-    values = dict.fromkeys(map(read, expr.arguments))
-    return OneOf(tuple(sorted(values, key=_value_text)))
+    return OneOf(tuple(sorted(set(map(_text, expr.arguments)))))
 
 
-def _value_text(value: str | float) -> bytes:
-    return (value if isinstance(value, str) else number_text(value)).encode()
+def _numbers(expr: Expr) -> OneOf:
+    """The numbers of a list, each once, in the order of their texts."""
+    assert isinstance(expr, FunctionCall)
+    return OneOf(tuple(sorted(set(map(_number, expr.arguments)), key=number_text)))
 
 
 def _constant(expr: Expr) -> Constant:

@@ -570,7 +570,7 @@ mod tests {
     #[test]
     fn each_way_of_comparing_is_that_of_the_value_wherever_it_lies() {
         let comparisons = || Comparison::ALL.into_iter();
-        let sets = [Ask::OneOf("1\010\09x\0"), Ask::CastOneOf("10\0100\0")];
+        let sets = [Ask::OneOf("1\u{0}10\u{0}9x\u{0}"), Ask::CastOneOf("10\u{0}100\u{0}")];
         let asks: Vec<Ask<&str>> = [Ask::Exists, Ask::StartsWith("10"), Ask::Contains("0")]
             .into_iter()
             .chain(sets)

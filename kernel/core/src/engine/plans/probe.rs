@@ -404,10 +404,10 @@ mod tests {
             Comparison::ALL.into_iter().map(move |operator| Ask::Cast(operator, number))
         };
         let sets = [
-            Ask::OneOf("\010\0x\0"),
-            Ask::OneOf("10\02\0"),
-            Ask::CastOneOf("1\010\0"),
-            Ask::CastOneOf("-0.5\010\02\0"),
+            Ask::OneOf("\u{0}10\u{0}x\u{0}"),
+            Ask::OneOf("10\u{0}2\u{0}"),
+            Ask::CastOneOf("1\u{0}10\u{0}"),
+            Ask::CastOneOf("-0.5\u{0}10\u{0}2\u{0}"),
         ];
         // Existence comes first, and so is taken out first: it reads no value.
         let asks: Vec<Ask> = std::iter::once(Ask::Exists)

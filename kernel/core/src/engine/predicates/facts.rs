@@ -313,7 +313,11 @@ mod tests {
     #[test]
     fn an_atom_is_satisfied_by_the_values_that_its_ask_says() {
         let comparisons = || Comparison::ALL.into_iter();
-        let sets = [Ask::OneOf("1\010\0"), Ask::OneOf("10\0x\0"), Ask::CastOneOf("10\02\0")];
+        let sets = [
+            Ask::OneOf("1\u{0}10\u{0}"),
+            Ask::OneOf("10\u{0}x\u{0}"),
+            Ask::CastOneOf("10\u{0}2\u{0}"),
+        ];
         let asks: Vec<Ask> = [Ask::Exists, Ask::StartsWith("10"), Ask::Contains("0")]
             .into_iter()
             .chain(sets)
