@@ -27,6 +27,7 @@ from pathcast_papers.language.normal import (
     Double,
     NameTest,
     NormalQuery,
+    OneOf,
     Position,
     Stage,
     Step,
@@ -144,6 +145,11 @@ def _compared(what: str, compare: Comparison | None) -> str:
     if isinstance(compare.constant, TypedText):
         to, text = compare.constant.to, literal_text(compare.constant.text)
         return f"{to}({what}){compare.operator.value}{text}"
+    if isinstance(compare.constant, OneOf):
+        values = compare.constant.values
+        shown = ",".join(map(_constant, values))
+        is_cast = isinstance(values[0], float)
+        return f"double({what})=({shown})" if is_cast else f"{what}=({shown})"
     operator, constant = compare.operator, _constant(compare.constant)
     if operator.is_call:
         return f"{operator.value}({what},{constant})"

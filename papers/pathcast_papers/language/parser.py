@@ -29,6 +29,7 @@ from pathcast_papers.language import suggestions
 from pathcast_papers.language.functions import (
     ARGUMENT_COUNTS,
     CAST,
+    LIST,
     MOMENT_CASTS,
     arguments_expected,
 )
@@ -296,6 +297,11 @@ class _Parser:
             self.open("(", token.offset)
             self.advance()
             expr = self.expression()
+            if self.has_casts and self.is_next(","):
+                values = [expr]
+                while self.take(","):
+                    values.append(self.expression())
+                expr = FunctionCall(LIST, tuple(values), token.offset)
             self.close()
             return expr
         raise self.unexpected(

@@ -87,6 +87,10 @@ pub enum Operator {
     Cast(Comparison),
     /// A comparison of nodes, cast to a type of dates or times, with the text of such a value; in gates only.
     CastToMoment(Type, Comparison),
+    /// Some node is one of the strings that a literal holds ([`Values::text`](crate::language::values::Values)); of gates.
+    OneOf,
+    /// The same with numbers, to one of which the value of some node is cast.
+    CastOneOf,
     /// `+`
     Plus,
     /// `-`
@@ -192,6 +196,7 @@ impl Operator {
             Operator::Compare(comparison)
             | Operator::Cast(comparison)
             | Operator::CastToMoment(_, comparison) => comparison.symbol(),
+            Operator::OneOf | Operator::CastOneOf => Comparison::Eq.symbol(),
             Operator::Plus => "+",
             Operator::Minus => "-",
             Operator::Multiply => "*",

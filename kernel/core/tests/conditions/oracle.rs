@@ -151,6 +151,10 @@ fn compare_value(value: &str, compare: Option<&(Operator, Constant<'_>)>) -> boo
             numbers(*comparison, date(value), *bound)
         }
         Some((_, Constant::Moment(..))) => unreachable!("conditions are about dates"),
+        Some((_, Constant::Strings(values))) => values.iter().any(|literal| value == literal),
+        Some((_, Constant::Doubles(values))) => {
+            values.numbers().any(|number| number == double(value))
+        }
         Some((_, Constant::Number(_) | Constant::Double(_))) => {
             unreachable!("functions compare strings")
         }

@@ -185,10 +185,13 @@ impl Compiler {
             (Operator::Compare(comparison), Constant::Moment(kind, bound)) => {
                 Ask::Moment(Notation::of_moments(*kind), comparison, *bound)
             }
-            (
-                Operator::StartsWith | Operator::Contains,
-                Constant::Number(_) | Constant::Double(_) | Constant::Moment(..),
-            ) => {
+            (Operator::Compare(_), Constant::Strings(values)) => {
+                Ask::OneOf(self.arrays.add_text(values.text()))
+            }
+            (Operator::Compare(_), Constant::Doubles(values)) => {
+                Ask::CastOneOf(self.arrays.add_text(values.text()))
+            }
+            (Operator::StartsWith | Operator::Contains, _) => {
                 unreachable!("functions compare strings")
             }
         }
@@ -321,6 +324,14 @@ fn write_comparison_key(operator: Operator, constant: &Constant<'_>, key: &mut S
         }
         Constant::Moment(kind, bound) => {
             let _ = write!(key, "m{}{:x};", *kind as u8, bound.to_bits());
+        }
+        Constant::Strings(values) => {
+            key.push('o');
+            write_text_key(values.text(), key);
+        }
+        Constant::Doubles(values) => {
+            key.push('c');
+            write_text_key(values.text(), key);
         }
         Constant::String(literal) => {
             key.push('s');

@@ -101,8 +101,10 @@ impl Plan {
             3 => Ask::Contains(range),
             4 => Ask::Number(comparison, constant),
             5 => Ask::Cast(comparison, constant),
-            6 => Ask::Moment(Notation::Date, comparison, constant),
-            7 => Ask::Moment(Notation::DateTime, comparison, constant),
+            6 => Ask::OneOf(range),
+            7 => Ask::CastOneOf(range),
+            8 => Ask::Moment(Notation::Date, comparison, constant),
+            9 => Ask::Moment(Notation::DateTime, comparison, constant),
             _ => Ask::Moment(Notation::Time, comparison, constant),
         };
         match kind & 0xff {
@@ -219,12 +221,14 @@ fn operation_words(operation: &Operation) -> [u32; OPERATION] {
             Ask::Number(comparison, constant) => {
                 with_number(4 | (comparison as u32) << 8, constant)
             }
+            Ask::OneOf(set) => with_text(6, set),
+            Ask::CastOneOf(set) => with_text(7, set),
             Ask::Cast(comparison, constant) => with_number(5 | (comparison as u32) << 8, constant),
             Ask::Moment(notation, comparison, bound) => {
                 let number = match notation {
-                    Notation::Date => 6,
-                    Notation::DateTime => 7,
-                    _ => 8,
+                    Notation::Date => 8,
+                    Notation::DateTime => 9,
+                    _ => 10,
                 };
                 with_number(number | (comparison as u32) << 8, bound)
             }

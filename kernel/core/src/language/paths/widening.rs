@@ -323,11 +323,11 @@ fn with_compare(leaf: &Leaf, operator: Operator, constant: Constant<'static>) ->
 /// How a number is compared with a value that is read as for another constant.
 fn number_like(constant: &Constant<'_>) -> fn(f64) -> Constant<'static> {
     match constant {
-        Constant::Double(_) => Constant::Double,
+        Constant::Double(_) | Constant::Doubles(_) => Constant::Double,
         Constant::Moment(Type::Date, _) => |bound| Constant::Moment(Type::Date, bound),
         Constant::Moment(Type::Time, _) => |bound| Constant::Moment(Type::Time, bound),
         Constant::Moment(..) => |bound| Constant::Moment(Type::DateTime, bound),
-        Constant::Number(_) | Constant::String(_) => Constant::Number,
+        Constant::Number(_) | Constant::String(_) | Constant::Strings(_) => Constant::Number,
     }
 }
 
@@ -336,6 +336,8 @@ fn bounds(operator: Operator, constant: &Constant<'_>) -> Option<(f64, f64)> {
     let value = match constant {
         Constant::Number(value) | Constant::Double(value) | Constant::Moment(_, value) => *value,
         Constant::String(text) => number(text.as_bytes()),
+        Constant::Doubles(values) => return Some(values.range()),
+        Constant::Strings(_) => return None,
     };
     let Operator::Compare(comparison) = operator else { return None };
     match comparison {
@@ -404,6 +406,9 @@ fn widths(steps: &[Step<'static>], found: &mut Vec<(f64, String)>) {
         }
         let Some((operator, constant)) = condition.compare() else { continue };
         found.push(match (constant, operator) {
+            (Constant::Strings(values) | Constant::Doubles(values), _) => {
+                (-(values.iter().count() as f64), values.text().to_owned())
+            }
             (Constant::String(text), _) => (text.chars().count() as f64, text.clone().into_owned()),
             (
                 Constant::Number(bound) | Constant::Double(bound) | Constant::Moment(_, bound),

@@ -7,6 +7,7 @@ use super::compile::{DEPTH_MAX, Declined, End, Parser, finish};
 use crate::language::comparison::Comparison;
 use crate::language::moments::Moment;
 use crate::language::types::Type;
+use crate::language::values::Values;
 use std::borrow::Cow;
 
 impl<'q> Parser<'q> {
@@ -119,8 +120,11 @@ impl<'q> Parser<'q> {
         let mut compare = None;
         if let Some(operator) = self.operator() {
             self.scanner.blanks();
-            let constant = self.constant(depth)?.ok_or(Declined)?;
-            compare = Some(comparison(operator, constant));
+            compare = Some(if self.is_canonical && self.scanner.peek() == b'(' {
+                (equality(operator)?, Constant::one_of(self.strings(depth + 1)?))
+            } else {
+                comparison(operator, self.constant(depth)?.ok_or(Declined)?)
+            });
         }
         push(conditions, nested(steps, end, is_pending, compare, depth)?);
         Ok(())
@@ -152,20 +156,66 @@ impl<'q> Parser<'q> {
     /// and a comparison with a number or the text of a date.
     fn cast(&mut self, to: Option<Type>, depth: usize) -> Result<Condition<'q>, Declined> {
         let end = self.argument(depth, b')')?;
-        let operator = Operator::Compare(self.operator().ok_or(Declined)?);
+        let operator = self.operator().ok_or(Declined)?;
         self.scanner.blanks();
-        let constant = match to {
-            None => Constant::Double(self.scanner.number().ok_or(Declined)?),
-            Some(kind) => {
-                let moment = Moment::read(kind, self.literal()?.as_bytes());
-                Constant::Moment(kind, moment.and_then(Moment::bound).ok_or(Declined)?)
+        if let Some(kind) = to {
+            let moment = Moment::read(kind, self.literal()?.as_bytes());
+            let bound = moment.and_then(Moment::bound).ok_or(Declined)?;
+            if operator == Comparison::Ne {
+                return Err(Declined);
             }
+            let compare = (Operator::Compare(operator), Constant::Moment(kind, bound));
+            return end.condition(Some(compare)).ok_or(Declined);
+        }
+        let compare = if self.scanner.peek() == b'(' {
+            (equality(operator)?, Constant::one_of_doubles(self.numbers()?))
+        } else {
+            let number = self.scanner.number().ok_or(Declined)?;
+            (Operator::Compare(operator), Constant::Double(number))
         };
-        let is_unequal = operator == Operator::Compare(Comparison::Ne);
-        if is_unequal && matches!(constant, Constant::Moment(..)) {
+        end.condition(Some(compare)).ok_or(Declined)
+    }
+
+    /// Strings in parentheses, which only canonical text has.
+    fn strings(&mut self, depth: usize) -> Result<Values<'static>, Declined> {
+        if depth > DEPTH_MAX {
             return Err(Declined);
         }
-        end.condition(Some((operator, constant))).ok_or(Declined)
+        let mut strings: Vec<Cow<'q, str>> = Vec::new();
+        self.listed(|parser| {
+            strings.push(parser.string(depth)?.ok_or(Declined)?);
+            Ok(())
+        })?;
+        Values::of(strings.iter().map(|text| &**text)).ok_or(Declined)
+    }
+
+    /// Numbers in parentheses.
+    fn numbers(&mut self) -> Result<Values<'static>, Declined> {
+        let mut numbers = Vec::new();
+        self.listed(|parser| {
+            numbers.push(parser.scanner.number().ok_or(Declined)?);
+            Ok(())
+        })?;
+        Values::of_numbers(numbers).ok_or(Declined)
+    }
+
+    /// One or more in parentheses, with commas between them.
+    fn listed(
+        &mut self,
+        mut read: impl FnMut(&mut Self) -> Result<(), Declined>,
+    ) -> Result<(), Declined> {
+        self.scanner.skip(1);
+        loop {
+            self.scanner.blanks();
+            read(self)?;
+            self.scanner.blanks();
+            if self.scanner.take(b')') {
+                return Ok(());
+            }
+            if !self.scanner.take(b',') {
+                return Err(Declined);
+            }
+        }
     }
 
     /// What stands after `starts-with(`: one attribute or `.`, and a string. For other paths the
@@ -279,6 +329,11 @@ impl<'q> Parser<'q> {
         }
         if count > 1 && self.scanner.take(b')') { Ok(text) } else { Err(Declined) }
     }
+}
+
+/// The operator before a set.
+fn equality(operator: Comparison) -> Result<Operator, Declined> {
+    if operator == Comparison::Eq { Ok(Operator::Compare(operator)) } else { Err(Declined) }
 }
 
 /// Adds a condition, if there is one; most steps have no more than one.
