@@ -7,7 +7,8 @@
 use pathcast_core::engine::plans::run::ENTRIES_MAX;
 use pathcast_core::registry::delivery::dissemination::{Deliver, Dissemination, Subscription};
 use pathcast_core::registry::delivery::query::Scope;
-use pathcast_core::registry::delivery::worker::{GroupCounts, Options, Output, Worker};
+use pathcast_core::registry::delivery::serving::{Options, Output};
+use pathcast_core::registry::delivery::worker::{GroupCounts, Worker};
 use pathcast_core::xml::parser::Limits;
 use std::time::Duration;
 
@@ -47,6 +48,7 @@ fn main() {
                     text,
                     language: None,
                     deliver: Deliver::Fragment,
+                    steps: None,
                 };
                 refused += usize::from(state.subscribe(subscription, &scope).is_err());
             }
@@ -90,7 +92,7 @@ fn main() {
     let elapsed = best(|| {
         (deliveries, fragments, bytes) = (0, 0, 0);
         for message in &messages {
-            worker.serve(&target, message, None, &mut out).expect("good messages");
+            worker.serve(&target, message, None, 0, &mut out).expect("good messages");
             deliveries += out.deliveries.len();
             fragments += out.fragments.ends.len();
             bytes += out.fragments.bytes.len();

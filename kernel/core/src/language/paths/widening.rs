@@ -19,6 +19,7 @@
 use super::{Conjunction, Path};
 use crate::language::comparison::Comparison;
 use crate::language::compile::Pattern;
+use crate::language::edits::{Edit, EditStep};
 use crate::language::numbers::number;
 use crate::language::query::arrange::arrange;
 use crate::language::query::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
@@ -207,14 +208,24 @@ impl Path {
 #[derive(Clone, Debug, Default)]
 pub struct Effect {
     /// Local names that a renaming gives.
-    pub given: Vec<String>,
+    given: Vec<String>,
     /// Elements are unwrapped.
-    pub unwraps: bool,
+    unwraps: bool,
     /// For each dropping, URI and local name from the root on of what is dropped; none where that is another path.
-    pub dropped: Vec<Option<Vec<(String, String)>>>,
+    dropped: Vec<Option<Vec<(String, String)>>>,
 }
 
 impl Effect {
+    /// The effect of some steps.
+    pub fn of(steps: &[EditStep]) -> Effect {
+        let with = |edit| steps.iter().filter(move |step| step.edit == edit);
+        Effect {
+            given: with(Edit::Rename).map(|step| step.name.clone()).collect(),
+            unwraps: with(Edit::Unwrap).next().is_some(),
+            dropped: with(Edit::Drop).map(EditStep::child_names).collect(),
+        }
+    }
+
     /// Linear paths that all hold if, some or all steps later, all of some paths do.
     ///
     /// Text may have been dropped or joined, so what is asked of it stays only where no step can have done that; an

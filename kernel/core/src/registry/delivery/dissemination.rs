@@ -14,17 +14,14 @@
 //! ([`Dissemination::settle`]): new gates, or all subscriptions anew, are built beside the old ones and take their
 //! place.
 
-use super::gates::Gates;
-use super::query::{Refused, Scope, SubscriptionQuery, shared_plan_of_path};
-use crate::engine::plans::shared::{Counts, PlanSpec, SharedPlans, Sharing, SubscriptionNumber};
-use crate::language::choice::{Language, begins_as_xquery};
-use crate::language::compile::{CompiledQuery, Evaluated, compile_gate, compile_query};
-use crate::language::gates::condition_of;
-use crate::language::query::ast::Step;
-use crate::language::query::compile;
-use crate::language::tree;
-use crate::language::xpath::Expression;
-use crate::language::xquery::{Program, undeliverable_part};
+pub use super::plans::Explained;
+use super::plans::{Asked, Plans, Way};
+use super::query::Scope;
+pub use super::series::Steps;
+use super::series::{SeriesSet, gate_before};
+use super::serving::Audience;
+use crate::engine::plans::shared::SubscriptionNumber;
+use crate::language::choice::Language;
 pub use crate::registry::catalogue::Deliver;
 use crate::registry::catalogue::{Catalogue, Entry, IdTable};
 use crate::registry::merging::{Background, TAKEN_OVER, read, write};
@@ -45,6 +42,8 @@ pub struct Subscription<'s> {
     pub language: Option<Language>,
     /// What is delivered.
     pub deliver: Deliver,
+    /// What is done to messages first.
+    pub steps: Option<&'s Steps>,
 }
 
 /// Why a subscription was not taken.
@@ -54,33 +53,19 @@ pub enum NotTaken {
     Duplicate,
     /// The text is no query, is over a limit, or cannot be delivered so.
     Refused,
+    /// There are [`SERIES_MAX`] other series of steps.
+    TooManySeries,
 }
 
-/// What is done for a subscription.
-#[derive(Clone, Debug)]
-pub(super) enum Way {
-    /// Nothing: it has left.
-    Gone,
-    /// It is among the shared plans.
-    Shared,
-    /// A program, run where the gate holds.
-    Program(Arc<Program>, Deliver),
-    /// Nodes of an expression, selected where the gate holds.
-    Selection(Arc<Expression>),
-    /// Where the query holds, the message or the fact.
-    Filter(Deliver),
-}
+/// Different series of steps of the subscriptions.
+pub const SERIES_MAX: usize = 256;
 
 /// What may change.
 #[derive(Debug, Default)]
 pub struct State {
-    pub(super) plans: SharedPlans,
-    pub(super) ways: Vec<Way>,
-    pub(super) gates: Gates,
+    pub(super) plans: Plans,
+    pub(super) series: SeriesSet,
     catalogue: Catalogue,
-    /// Programs that need comments, instructions or prefixes.
-    full_tree_users: usize,
-    gated: usize,
     /// Changes when subscriptions get new numbers, and everything was compiled anew.
     pub(super) generation: u64,
 }
@@ -92,19 +77,6 @@ pub struct Dissemination {
     state: RwLock<State>,
     merging: Mutex<()>,
     background: Background,
-}
-
-/// How a subscription is done, for `explain`.
-#[derive(Clone, Debug)]
-pub enum Explained {
-    /// Among the shared plans, and what it shares.
-    Shared(Sharing, Counts),
-    /// Run where its gate holds.
-    Gated,
-    /// Nodes selected where its gate holds.
-    Selecting,
-    /// A query of the index.
-    Filtering,
 }
 
 impl Dissemination {
@@ -127,7 +99,7 @@ impl Dissemination {
     /// what subscriptions that have left have left behind. Called before a batch.
     pub fn settle(self: &Arc<Self>) {
         let state = self.state();
-        let (is_worn, are_gates_worn) = (state.is_worn(), state.gates.automaton().is_worn());
+        let (is_worn, are_gates_worn) = (state.is_worn(), state.plans.gates.automaton().is_worn());
         drop(state);
         let subscriptions = Arc::clone(self);
         // A thread that nobody watches is not interrupted.
@@ -141,12 +113,12 @@ impl Dissemination {
     /// Merges the gates. Messages and changes go on meanwhile.
     pub fn merge_gates(&self) {
         let _merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
-        let merge = self.state().gates.merge();
+        let merge = self.state().plans.gates.merge();
         let Ok(mut merged) = merge.run() else { return };
-        while !merged.catch_up(&self.state().gates, TAKEN_OVER) {}
+        while !merged.catch_up(&self.state().plans.gates, TAKEN_OVER) {}
         let mut state = write(&self.state);
-        let gates = merged.finish(&state.gates);
-        let old = std::mem::replace(&mut state.gates, gates);
+        let gates = merged.finish(&state.plans.gates);
+        let old = std::mem::replace(&mut state.plans.gates, gates);
         drop(state);
         // It takes a while, for which nobody has to wait.
         drop(old);
@@ -160,8 +132,8 @@ impl Dissemination {
         let _merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rebuilt = Rebuilt::default();
         while !rebuilt.catch_up(&self.state(), SUBSCRIBED) {}
-        if let Ok(merged) = rebuilt.state.gates.merge().run() {
-            rebuilt.state.gates = merged.finish(&rebuilt.state.gates);
+        if let Ok(merged) = rebuilt.state.plans.gates.merge().run() {
+            rebuilt.state.plans.gates = merged.finish(&rebuilt.state.plans.gates);
         }
         while !rebuilt.catch_up(&self.state(), SUBSCRIBED) {}
         let renumbering = write(&self.renumbering);
@@ -187,9 +159,9 @@ impl Rebuilt {
     /// Takes over at most so many of the subscriptions that are not there; whether that was all, and those that have
     /// left are taken out.
     fn catch_up(&mut self, old: &State, most: usize) -> bool {
-        let until = old.ways.len().min(self.is_there.len().saturating_add(most));
+        let until = old.plans.ways.len().min(self.is_there.len().saturating_add(most));
         for number in self.is_there.len()..until {
-            let is_live = !matches!(old.ways[number], Way::Gone);
+            let is_live = !matches!(old.plans.ways[number], Way::Gone);
             if is_live {
                 old.catalogue.with(number as u32, |entry| {
                     if self.state.number(entry.id).is_some() {
@@ -201,7 +173,7 @@ impl Rebuilt {
             }
             self.is_there.push(is_live);
         }
-        let is_all = until == old.ways.len();
+        let is_all = until == old.plans.ways.len();
         if is_all {
             self.take_out(old);
         }
@@ -211,7 +183,7 @@ impl Rebuilt {
     /// Takes out the subscriptions that have left since they were taken over.
     fn take_out(&mut self, old: &State) {
         for (number, is_there) in self.is_there.iter_mut().enumerate() {
-            if *is_there && matches!(old.ways[number], Way::Gone) {
+            if *is_there && matches!(old.plans.ways[number], Way::Gone) {
                 *is_there = false;
                 let left = old
                     .catalogue
@@ -225,7 +197,9 @@ impl Rebuilt {
         let Entry { id, text, language, namespaces, subscriber, deliver } = entry;
         let map = || Scope::new(old.catalogue.namespaces()[namespaces as usize].clone());
         let scope = self.scopes.entry(namespaces).or_insert_with(map);
-        let subscription = Subscription { id, subscriber, text, language, deliver };
+        let steps = old.steps(id);
+        let steps = steps.as_ref();
+        let subscription = Subscription { id, subscriber, text, language, deliver, steps };
         let taken = self.state.subscribe(subscription, scope);
         debug_assert!(taken.is_ok(), "it was taken before");
     }
@@ -260,24 +234,37 @@ impl State {
         }))
     }
 
+    /// The steps of a subscription.
+    pub fn steps(&self, id: &str) -> Option<Steps> {
+        match self.plans.ways[self.number(id)? as usize] {
+            Way::Stepped(series, number) => self.series.steps(series, number),
+            _ => None,
+        }
+    }
+
     /// How many are in the shared plans.
     pub fn shared_len(&self) -> usize {
-        self.plans.len()
+        self.plans.shared.len()
+    }
+
+    pub(super) fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    /// The subscriptions, of which those with steps are not served by it.
+    pub(super) fn audience(&self) -> Audience<'_> {
+        Audience { plans: &self.plans, catalogue: &self.catalogue, numbers: None }
     }
 
     /// Whether messages must be parsed with all that there is, whatever is in them.
     pub(super) fn needs_full_tree(&self) -> bool {
-        self.full_tree_users > 0
-    }
-
-    /// Whether any subscription needs the gate.
-    pub(super) fn has_gated(&self) -> bool {
-        self.gated > 0
+        self.plans.needs_full_tree() || self.series.needs_full_tree
     }
 
     /// Takes a subscription: reads its text, once, and registers what it becomes.
     ///
-    /// Cost: about 3 µs in the shared class; some tens of microseconds for programs that need a gate.
+    /// Cost: about 3 µs in the shared class; some tens of microseconds for programs that need a gate; with steps, that of
+    /// a gate besides.
     ///
     /// # Errors
     /// It is not taken.
@@ -286,68 +273,41 @@ impl State {
         subscription: Subscription<'_>,
         scope: &Scope,
     ) -> Result<(), NotTaken> {
-        let Subscription { id, text, language, deliver, .. } = subscription;
+        let Subscription { id, subscriber, text, language, deliver, steps } = subscription;
         if self.number(id).is_some() {
             return Err(NotTaken::Duplicate);
         }
-        // The usual notations of paths, which take less time. A text of which XPath 1.0 was asked may be XQuery.
-        if language.is_none() && !begins_as_xquery(text) {
-            if let Some(spec) = shared_plan_of_path(text, scope, deliver) {
-                self.add_shared(subscription, scope, &spec);
-                return Ok(());
-            }
-            if deliver != Deliver::Fragment
-                && let Ok(steps) = compile(text, &scope.resolver)
-            {
-                self.add_gate(&[&steps], None);
-                self.add(subscription, scope, Way::Filter(deliver));
-                return Ok(());
-            }
+        let asked = Asked { text, language, deliver };
+        match steps {
+            None => drop(self.plans.add(asked, scope).map_err(|_| NotTaken::Refused)?),
+            Some(steps) => self.add_stepped(asked, scope, steps)?,
         }
-        let query = SubscriptionQuery::read(text, language, scope, deliver)
-            .map_err(|Refused| NotTaken::Refused)?;
-        if let Some(spec) = query.shared_plan(text, scope, deliver) {
-            self.add_shared(subscription, scope, &spec);
-            return Ok(());
-        }
-        match query {
-            SubscriptionQuery::XQuery(program) => {
-                self.subscribe_program(subscription, scope, program)
-            }
-            SubscriptionQuery::XPath(tree) => self.subscribe_xpath(subscription, scope, &tree),
-        }
-    }
-
-    fn subscribe_program(
-        &mut self,
-        subscription: Subscription<'_>,
-        scope: &Scope,
-        program: Arc<Program>,
-    ) -> Result<(), NotTaken> {
-        let deliver = subscription.deliver;
-        let is_condition = deliver != Deliver::Fragment;
-        if undeliverable_part(&program, is_condition).is_some() {
-            return Err(NotTaken::Refused);
-        }
-        let condition = condition_of(&program, is_condition);
-        self.add_compiled_gate(&compile_gate(&condition, is_condition));
-        self.add(subscription, scope, Way::Program(program, deliver));
+        let namespaces = self.catalogue.namespace_number(&scope.map);
+        self.catalogue.push(Entry { id, text, language, namespaces, subscriber, deliver });
         Ok(())
     }
 
-    fn subscribe_xpath(
+    /// Takes a subscription that has steps, under the next number.
+    fn add_stepped(
         &mut self,
-        subscription: Subscription<'_>,
+        asked: Asked<'_>,
         scope: &Scope,
-        tree: &tree::Expr,
+        steps: &Steps,
     ) -> Result<(), NotTaken> {
-        let compiled = compile_query(tree).map_err(|_| NotTaken::Refused)?;
-        let way = match subscription.deliver {
-            Deliver::Fragment => Way::Selection(Arc::new(Expression::of(tree))),
-            deliver => Way::Filter(deliver),
+        let Steps { steps, texts } = steps;
+        let gate = gate_before(asked, scope, steps).map_err(|_| NotTaken::Refused)?;
+        if self.series.len() >= SERIES_MAX && self.series.of(steps).is_none() {
+            return Err(NotTaken::TooManySeries);
+        }
+        let series = self.series.enter(steps).map_err(|_| NotTaken::Refused)?;
+        let number = self.plans.ways.len() as SubscriptionNumber;
+        match self.series.add(series, (asked, scope), number, texts) {
+            Ok(place) => self.plans.add_stepped(&gate, series, place),
+            Err(_) => {
+                self.series.leave(series);
+                return Err(NotTaken::Refused);
+            }
         };
-        self.add_compiled_gate(&compiled);
-        self.add(subscription, scope, way);
         Ok(())
     }
 
@@ -361,82 +321,37 @@ impl State {
             // An id may stand in the list twice.
             let Some(number) = self.number(id) else { continue };
             self.catalogue.remove(number);
-            match std::mem::replace(&mut self.ways[number as usize], Way::Gone) {
-                Way::Gone => {}
-                Way::Shared => drop(self.plans.leave(number)),
-                way => {
-                    self.gated -= 1;
-                    self.full_tree_users -= usize::from(way.needs_full_tree());
-                    self.gates.remove(number);
-                }
+            if let Way::Stepped(series, place) = self.plans.remove(number) {
+                self.series.remove(series, place);
             }
         }
         Ok(())
     }
 
-    /// How a subscription is done.
-    pub fn explain(&self, id: &str) -> Option<Explained> {
+    /// How a subscription is done, after its steps; and of how many subscriptions the steps begin with its first, with
+    /// its first two, and so on.
+    pub fn explain(&self, id: &str) -> Option<(Explained, Vec<usize>)> {
         let number = self.number(id)?;
-        Some(match &self.ways[number as usize] {
-            Way::Gone => return None,
-            Way::Shared => Explained::Shared(self.plans.sharing(number)?, self.plans.counts()),
-            Way::Program(..) => Explained::Gated,
-            Way::Selection(_) => Explained::Selecting,
-            Way::Filter(_) => Explained::Filtering,
-        })
+        match self.plans.ways[number as usize] {
+            Way::Stepped(series, place) => {
+                let explained = self.series.get(series)?.plans.explain(place)?;
+                Some((explained, self.series.sharing(series)))
+            }
+            _ => Some((self.plans.explain(number)?, Vec::new())),
+        }
     }
 
     /// Bytes held, shared plans and programs not counted.
     pub fn memory(&self) -> usize {
-        self.catalogue.memory() + self.gates.memory() + self.ways.capacity() * size_of::<Way>()
+        self.catalogue.memory() + self.plans.memory() + self.series.memory()
     }
 
     /// Whether so much of the shared plans is unused, or so many numbers are, that building everything
     /// again pays.
     fn is_worn(&self) -> bool {
-        let (unused, used) = self.plans.unused_and_used();
-        unused > WORN_MIN.max(used) || self.ways.len() - self.len() > WORN_MIN.max(8 * self.len())
-    }
-
-    fn add_shared(&mut self, subscription: Subscription<'_>, scope: &Scope, spec: &PlanSpec) {
-        let number = self.add(subscription, scope, Way::Shared);
-        self.plans.enter(number, spec);
-    }
-
-    fn add(
-        &mut self,
-        subscription: Subscription<'_>,
-        scope: &Scope,
-        way: Way,
-    ) -> SubscriptionNumber {
-        self.full_tree_users += usize::from(way.needs_full_tree());
-        self.gated += usize::from(!matches!(way, Way::Shared));
-        self.ways.push(way);
-        let Subscription { id, subscriber, text, language, deliver } = subscription;
-        let namespaces = self.catalogue.namespace_number(&scope.map);
-        self.catalogue.push(Entry { id, text, language, namespaces, subscriber, deliver })
-    }
-
-    fn add_compiled_gate(&mut self, compiled: &CompiledQuery<'_>) {
-        let paths: Vec<&[Step<'_>]> =
-            compiled.alternatives.iter().map(|path| path.steps.as_slice()).collect();
-        self.add_gate(&paths, compiled.expression.as_ref());
-    }
-
-    /// Adds the gate of the subscription that is added next.
-    fn add_gate(&mut self, alternatives: &[&[Step<'_>]], expression: Option<&Evaluated>) {
-        let number = self.ways.len() as SubscriptionNumber;
-        self.gates.add(number, alternatives, expression);
-    }
-}
-
-impl Way {
-    fn needs_full_tree(&self) -> bool {
-        match self {
-            Way::Program(program, _) => program.needs_full_tree(),
-            Way::Selection(expression) => expression.needs_full_tree(),
-            Way::Gone | Way::Shared | Way::Filter(_) => false,
-        }
+        let (unused, used) = self.plans.shared.unused_and_used();
+        let numbers = self.plans.ways.len();
+        unused > WORN_MIN.max(used) || numbers - self.len() > WORN_MIN.max(8 * self.len())
     }
 }
 
