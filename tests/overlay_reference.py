@@ -216,7 +216,7 @@ def inputs_of(operator: Operator) -> tuple[Select, ...]:
 
 
 def _matching(path: native.NormalPath) -> Select | Join:
-    inputs = tuple(Select(each) for each in path.linear_paths())
+    inputs = tuple(Select(each) for each in native.Conjunction([path]).linear().paths)
     return Select(path) if inputs == (Select(path),) else Join(path, inputs)
 
 

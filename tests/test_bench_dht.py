@@ -18,13 +18,13 @@ pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 from pathcast.dht.events import Events, EventTree
+from pathcast.dht.fragment import Symbol
 from pathcast.dht.gates import Path as StatePath
 from pathcast.dht.gates import gates_of
 from pathcast.dht.identifiers import identifier, state_key
 from pathcast.dht.piece_finder import PieceFinder
 from pathcast.dht.piece_records import NOTHING, PieceLink, PieceRecord, Reads, joined, read_behind
 from pathcast.errors import UnsupportedQueryError
-from pathcast.evaluation.fragment import Symbol
 from pathcast.message import MessageTree, parse_message
 from pathcast.query import compile_query
 from pathcast.schema import parse_dtd

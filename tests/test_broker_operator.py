@@ -271,6 +271,12 @@ def test_levels_are_chosen_by_command_within_their_budget(tmp_path: Path) -> Non
     chosen = read_levels(tmp_path / "l.toml")
     assert isinstance(chosen, Generalisation)
     assert len({chosen(f"/order/no[.={number}]") for number in range(40)}) == 1
+    # A condition is delivered as the fact, which "fragment" would refuse.
+    (tmp_path / "q.txt").write_text("count(//order) > 2\n//order/no\n")
+    facts = CliRunner().invoke(build_app(), ["broker", "levels", *arguments])
+    assert facts.exit_code == 0, facts.output
+    assert "of 2" in facts.stderr
+    assert "left out" not in facts.stderr
     nothing = CliRunner().invoke(build_app(), ["broker", "levels", *arguments[:2], str(queries)])
     assert nothing.exit_code == 2
 

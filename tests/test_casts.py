@@ -273,6 +273,19 @@ def test_an_index_of_gates_reads_casts_with_other_paths_beside_them(engine: Engi
     assert index.register([Query("q", "//a[double(@x)=3]")]).rejected
 
 
+def test_a_gate_may_be_longer_than_a_query() -> None:
+    index = QueryIndex()
+    names = [f"a{number}" for number in range(100)]
+    gate = " and ".join(f"/r/{name}[.='{name * 50}']" for name in names)
+    with pytest.raises(QuerySyntaxError):
+        compile_query(gate)
+    index.register_gates([gate])
+    elements = "".join(f"<{name}>{name * 50}</{name}>" for name in names)
+    messages = [f"<r>{elements}</r>".encode(), b"<s/>"]
+    found = index.matcher().match(messages)
+    assert [list(each.query_ids) for each in found] == [[gate], []]
+
+
 def test_gates_before_steps_keep_the_cast() -> None:
     asked = Subscription("s", "ann", "for $l in //list where $l/@n = 3 return $l")
     steps = parse_steps(["rename //ol list"])

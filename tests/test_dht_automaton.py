@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from generators.alphabet import ALPHABET
 from generators.strategies import messages, query_sets
 from oracles.paths import of_papers
+from pathcast.dht.fragment import EPSILON, Symbol
 from pathcast.dht.gates import Path, gates_of
-from pathcast.evaluation.fragment import EPSILON, Symbol
 from pathcast.message import MessageTree, parse_message
 from pathcast.query import compile_query
 from pathcast_papers.dht.automaton import (

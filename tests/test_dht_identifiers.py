@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pathcast.dht.fragment import EPSILON, Symbol
 from pathcast.dht.identifiers import (
     identifier,
     is_between,
@@ -18,7 +19,6 @@ from pathcast.dht.identifiers import (
     state_path,
 )
 from pathcast.errors import PeerError
-from pathcast.evaluation.fragment import EPSILON, Symbol
 from pathcast_lab.sim.hops import Fingers, members
 
 HOSTILE = st.text(st.sampled_from("ab/$*%{}2F5 ä\ud800\x1f"), max_size=4)

@@ -29,7 +29,7 @@ from pathcast.cli.app import build_app
 from pathcast.cli.exits import ExitCode
 from pathcast.engine import Explanation, ExpressionExplanation
 from pathcast.errors import IllFormedMessageError, QuerySyntaxError, UnknownQueryError
-from pathcast.message import MessageTree, TreeDetails, parse_message
+from pathcast.kernel.message_nodes import MessageNodes
 
 NEWS = b"""<nitf><head><title>Storm</title><tobject type="sport" area="SFO"/>\
 <tobject type="weather" area="JFK"/></head>
@@ -572,25 +572,17 @@ def test_the_verdict_is_the_engines_whatever_the_message_at_length(
     assert sum(explained(engine, 10_000 + 200 * seed + at)[0] for at in range(200)) > 1000
 
 
-def poor_tree(message: bytes, limits: Limits, encoding: str | None = None) -> MessageTree:
-    """The tree of a door that forgets comments."""
-    tree = parse_message(message, limits, encoding)
-    nothing = [0] * len(tree)
-    names = [""] * len(tree.attribute_name)
-    tree.details = TreeDetails(
-        markup_start=nothing,
-        markup_end=nothing,
-        prefix=[""] * len(tree),
-        attribute_prefix=names,
-        declaration_start=[*nothing, 0],
-    )
-    return tree
+def poor_nodes(
+    message: bytes, limits: Limits, encoding: str | None, steps_max: int
+) -> MessageNodes:
+    """The nodes of a door that forgets comments."""
+    return MessageNodes(message.replace(b"<!--x-->", b""), limits, encoding, steps_max)
 
 
 def test_steps_that_differ_from_the_engine_are_a_bug_that_is_told(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("pathcast.engine.explain.parse_message", poor_tree)
+    monkeypatch.setattr("pathcast.engine.explain.MessageNodes", poor_nodes)
     for query, is_match in (("//comment()", True), ("not(//comment())", False)):
         found = explain(query, b"<a><!--x--></a>", "kernel")
         assert found.is_match == is_match
@@ -611,10 +603,10 @@ def test_steps_that_differ_from_the_engine_are_a_bug_that_is_told(
 def test_a_message_that_is_let_in_once_and_not_again_is_a_bug_that_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def refuse(*_: object) -> MessageTree:
+    def refuse(*_: object) -> MessageNodes:
         raise IllFormedMessageError("xml.syntax", line=1, column=2, offset=1, reason="no")
 
-    monkeypatch.setattr("pathcast.engine.explain.parse_message", refuse)
+    monkeypatch.setattr("pathcast.engine.explain.MessageNodes", refuse)
     found = explain("//a", b"<a/>", "kernel")
     assert found.is_match
     assert (found.root, found.error) == (None, None)

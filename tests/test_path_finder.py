@@ -10,9 +10,9 @@ import random
 import pytest
 
 from oracles.engines import made_by
+from pathcast.dht.fragment import EPSILON, Symbol, matching_symbols
 from pathcast.engine import PathFinder
 from pathcast.errors import KernelMissingError
-from pathcast.evaluation.fragment import EPSILON, Symbol, matching_symbols
 
 NAMES = [("", "a"), ("", "b"), ("urn:p", "a"), ("urn:p", "c")]
 TESTS: list[Symbol] = [*NAMES, (None, None), ("urn:p", None), (None, "a")]

@@ -22,16 +22,16 @@ from generators import (
     random_expression,
     random_message,
 )
-from oracles.paths import of_papers
+from oracles.paths import of_papers, read_by_papers
 from pathcast.errors import QuerySyntaxError
-from pathcast.evaluation.xpath import Evaluator
 from pathcast.message import MessageTree, parse_message
 from pathcast.query import (
     CostClass,
     compile_query,
 )
-from pathcast.query.reader import parse, read_query
+from pathcast.query.reader import parse
 from pathcast_papers import language
+from pathcast_papers.evaluation.xpath import Evaluator
 from pathcast_papers.filtering import oracle
 from pathcast_papers.language.expression import EXPRESSION_BYTES_MAX
 from pathcast_papers.language.parser import TEXT_BYTES_MAX
@@ -42,7 +42,7 @@ ALPHABETS = (ALPHABET, ALPHABET_WITH_NAMESPACES)
 def check(text: str, alphabet: Alphabet, trees: list[MessageTree]) -> None:
     """The claim of the kernel's `compile/weakening.rs`, and that an exact split says all."""
     compiled = compile_query(text, alphabet.namespaces)
-    whole = read_query(text, alphabet.namespaces)
+    whole = read_by_papers(text, alphabet.namespaces)
     for tree in trees:
         expected = Evaluator(tree).holds(whole)
         paths = oracle.Oracle(tree)

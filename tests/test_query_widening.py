@@ -32,7 +32,7 @@ def widened(path: native.NormalPath) -> Iterator[tuple[str, native.NormalPath]]:
     """Everything that is made of one path, by name."""
     for part in path.conjuncts():
         yield "conjuncts", part
-    for part in path.linear_paths():
+    for part in native.Conjunction([path]).linear().paths:
         yield "linear_paths", part
         yield "in_powers", part.in_powers()
     yield "structure", path.structure()

@@ -1,7 +1,7 @@
 """The reference evaluator: XPath 1.0 as the recommendation says it.
 
-If these fail, expressions are answered wrongly by the reference engine, and the kernel and
-`explain` are measured against something wrong.
+If these fail, expressions are answered wrongly by the reference engine, and the kernel is measured
+against something wrong.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import math
 import pytest
 
 from expression_cases import ALPHABETS, Expressions
-from pathcast.evaluation.xpath import (
+from oracles.paths import read_by_papers
+from pathcast.message import parse_message
+from pathcast_papers.evaluation.xpath import (
     DOCUMENT_NODE,
     Document,
     Evaluator,
@@ -19,10 +21,15 @@ from pathcast.evaluation.xpath import (
     OverBudgetError,
     Result,
 )
-from pathcast.message import parse_message
-from pathcast.query.reader import read_query
-from pathcast.query.syntax import BinaryOperator
-from pathcast.query.values import apply, compare, number_of, round_number, string_of, substring
+from pathcast_papers.language.syntax import BinaryOperator
+from pathcast_papers.language.values import (
+    apply,
+    compare,
+    number_of,
+    round_number,
+    string_of,
+    substring,
+)
 
 MESSAGE = b"""<?before one?><!DOCTYPE m [<!ATTLIST b i ID #IMPLIED><!--no node-->
 ]><m xmlns="urn:d" xmlns:p="urn:p" xml:lang="de-AT"><!--c-->
@@ -32,7 +39,7 @@ MESSAGE = b"""<?before one?><!DOCTYPE m [<!ATTLIST b i ID #IMPLIED><!--no node--
 
 def value_of(text: str, message: bytes = MESSAGE) -> Result:
     bindings = {"d": "urn:d", "p": "urn:p"}
-    return Evaluator(parse_message(message)).evaluate(read_query(text, bindings))
+    return Evaluator(parse_message(message)).evaluate(read_by_papers(text, bindings))
 
 
 VALUES: dict[str, Result] = {
@@ -170,7 +177,7 @@ DEAR = "count(//*[count(preceding::*) mod 2 = 0])"
 
 def test_budget_is_counted() -> None:
     tree = parse_message(b"<r>" + b"<a/>" * 50 + b"</r>")
-    expr = read_query(DEAR, {})
+    expr = read_by_papers(DEAR, {})
     free = Evaluator(tree)
     free.evaluate(expr)
     taken = free.steps
@@ -184,7 +191,7 @@ def test_budget_is_counted() -> None:
     tight = Evaluator(tree, taken - 1)
     with pytest.raises(OverBudgetError):
         tight.evaluate(expr)
-    assert tight.holds(read_query("/child::r", {}))
+    assert tight.holds(read_by_papers("/child::r", {}))
 
 
 def test_worst_cases_are_polynomial() -> None:
@@ -192,9 +199,9 @@ def test_worst_cases_are_polynomial() -> None:
     tree = parse_message(b"<a>" + b"<b><c/></b>" * 10 + b"</a>")
     text = "//b" + "[parent::a/child::b" * 12 + "]" * 12
     evaluator = Evaluator(tree, 100_000)
-    assert evaluator.holds(read_query(text, {}))
+    assert evaluator.holds(read_by_papers(text, {}))
     chain = "//c" + "/parent::b/child::c" * 40
-    assert evaluator.holds(read_query(chain, {}))
+    assert evaluator.holds(read_by_papers(chain, {}))
 
 
 @pytest.mark.parametrize("alphabet", sorted(ALPHABETS))
@@ -205,7 +212,7 @@ def test_agrees_with_lxml(alphabet: str) -> None:
         evaluators = [Evaluator(parse_message(message)) for message in cases.messages]
         for query_id, rows in cases.truth.items():
             text = cases.texts[query_id]
-            expr = read_query(text, cases.namespaces)
+            expr = read_by_papers(text, cases.namespaces)
             found = {row for row, each in enumerate(evaluators) if each.holds(expr)}
             assert found == rows, (text, cases.messages[min(found ^ rows)])
 

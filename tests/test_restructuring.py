@@ -13,6 +13,7 @@ import pytest
 from broker_engines import missing
 from oracles.engines import made_by
 from pathcast import Query, QueryIndex
+from pathcast.customize.before_steps import paths_before
 from pathcast.customize.restructuring import Restructuring
 from pathcast.customize.steps import (
     TABLE_TO_LIST,
@@ -23,7 +24,8 @@ from pathcast.customize.steps import (
     parse_steps,
 )
 from pathcast.errors import PathcastError, QuerySyntaxError, UnsupportedQueryError
-from pathcast.overlay.disjuncts import before_steps, disjuncts_of
+from pathcast.overlay.disjuncts import disjuncts_of
+from pathcast.query import conjunction_of
 
 etree = pytest.importorskip("lxml.etree", reason="lxml is not installed")
 pytestmark = pytest.mark.skipif(missing("kernel") is not None, reason=str(missing("kernel")))
@@ -244,7 +246,8 @@ def test_entries_hold_before_the_steps_and_between_them() -> None:
         index = QueryIndex(namespaces=BOUND)
         for number, entry in enumerate(entries):
             index.register([Query(f"after{number}", entry)])
-            index.register([Query(f"before{number}", before_steps(entry, steps))])
+            early_entry = paths_before(conjunction_of(entry), steps).text if steps else entry
+            index.register([Query(f"before{number}", early_entry)])
         matcher = index.matcher(threads=1)
         after = matcher.match(whole_ones(steps, messages))
         for done in range(len(steps) + 1):
@@ -296,4 +299,4 @@ def test_messages_that_cannot_be_edited_say_so_and_disturb_no_other() -> None:
     codes = [each.code if isinstance(each, PathcastError) else "" for each in found]
     assert codes[2:4] == ["message.unreadable"] * 2
     assert codes[1]
-    assert before_steps("/a", parse_steps(["drop //c"])) == "/a"
+    assert paths_before(conjunction_of("/a"), parse_steps(["drop //c"])).text == "/a"

@@ -27,7 +27,6 @@ customize engine: lazy_warnings matcher messages results rows snapshot
 customize query: names xquery xquery.syntax
 engine query: atoms canonical names near_names normal notation
 engine query: query_warnings static syntax values
-evaluation query: names static syntax values
 kernel query: canonical refusals xquery xquery.paper xquery.syntax
 lint customize: steps
 lint engine: rows

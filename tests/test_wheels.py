@@ -1,4 +1,4 @@
-"""The wheels, installed into empty environments without Rust, one for each extra.
+"""The wheels, installed into empty environments without Rust, and for each extra a part of that.
 
 Only here is Pathcast met as a user meets it: with the libraries that its metadata names and none
 that the tests need. A library that is imported and not declared fails these tests and no other.
@@ -6,6 +6,7 @@ that the tests need. A library that is imported and not declared fails these tes
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -13,11 +14,14 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import Final
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from test_packaging_readme import README, ROOT, blocks
 
@@ -31,7 +35,7 @@ pytestmark = [
 ]
 
 ROOMS: Final = {
-    "base": ("cli", "customize", "engine", "kernel", "lint", "query", "records", "evaluation"),
+    "base": ("cli", "customize", "engine", "kernel", "lint", "query", "records"),
     "workload": ("workload",),
     "xsd": ("schema",),
     "spark": ("spark",),
@@ -65,17 +69,59 @@ class Environment:
 
     Args:
         directory: Where it is made.
-        wheels: Directory of the two wheels.
-        requirements: For pip.
     """
 
-    def __init__(self, directory: Path, wheels: Path, requirements: Sequence[str]) -> None:
+    def __init__(self, directory: Path) -> None:
         self.bin = directory / "bin"
+        self._libraries = directory / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
+        self.packages = self._libraries / "site-packages"
+
+    @classmethod
+    def installed(
+        cls, directory: Path, wheels: Path, requirements: Sequence[str], *options: str
+    ) -> Environment:
+        """One into which pip installs.
+
+        Args:
+            directory: Where it is made.
+            wheels: Directory of the two wheels.
+            requirements: For pip.
+            options: For pip.
+        """
         subprocess.run([sys.executable, "-m", "venv", directory], check=True)
-        options = ["--quiet", "--no-compile", "--disable-pip-version-check"]
-        found = ["--find-links", str(wheels)]
-        done = self.run("pip", "install", *options, *found, *requirements)
+        there = cls(directory)
+        options = ("--quiet", "--disable-pip-version-check", *options)
+        done = there.run("pip", "install", *options, "--find-links", str(wheels), *requirements)
         assert done.returncode == 0, done.stderr
+        return there
+
+    def part(self, directory: Path, requirement: str) -> Environment:
+        """One that has of the distributions of this one what a requirement asks for, itself
+        included: the same files, under links.
+        """
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", directory], check=True)
+        there = Environment(directory)
+        known: dict[str, Distribution] = {
+            canonicalize_name(found.name): found
+            for found in distributions(path=[str(self.packages)])
+        }
+        for name in _asked_for(known, Requirement(requirement)):
+            for file in known[name].files or ():
+                source = Path(str(file.locate()))
+                there._link(source, self)
+        return there
+
+    def _link(self, source: Path, other: Environment) -> None:
+        if other.packages in source.parents:
+            target = self.packages / source.relative_to(other.packages)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            # Distributions share __init__ files of a namespace.
+            if not target.exists():
+                os.link(source, target)
+        elif source.resolve().parent == other.bin.resolve():
+            text = source.read_bytes().replace(bytes(other.bin), bytes(self.bin))
+            (self.bin / source.name).write_bytes(text)
+            (self.bin / source.name).chmod(0o755)
 
     def run(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Runs a command of the environment, on a PATH that has no Rust."""
@@ -109,6 +155,40 @@ class Environment:
             if not name.startswith(("PYTHON", "PATHCAST", "VIRTUAL_ENV", "COV_"))
         }
         return {**kept, "PATH": os.pathsep.join([str(self.bin), "/usr/bin", "/bin"])}
+
+
+def _asked_for(known: Mapping[str, Distribution], wanted: Requirement) -> set[str]:
+    """Names of the distributions that a requirement brings here, those of its extras included."""
+    found: set[tuple[str, str]] = set()
+    rest: list[tuple[str, str]] = [
+        (canonicalize_name(wanted.name), extra) for extra in ("", *wanted.extras)
+    ]
+    while rest:
+        name, extra = rest.pop()
+        if (name, extra) in found:
+            continue
+        found.add((name, extra))
+        for line in known[name].requires or ():
+            asked = Requirement(line)
+            if asked.marker is None or asked.marker.evaluate({"extra": extra}):
+                rest += [(canonicalize_name(asked.name), each) for each in ("", *asked.extras)]
+    return {name for name, _ in found}
+
+
+@pytest.fixture(scope="module")
+def whole(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """An environment with all extras; one for all processes that run these tests side by side."""
+    extras = ",".join(["kernel", *(extra for extra in ROOMS if extra != "base")])
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+    directory, is_made = shared / "whole", shared / "whole.made"
+    with (shared / "whole.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if is_made.exists():
+            return Environment(directory)
+        there = Environment.installed(directory, wheels, [f"pathcast[{extras}]"])
+        is_made.touch()
+    return there
 
 
 @pytest.fixture(scope="module")
@@ -147,9 +227,11 @@ def test_every_extra_has_its_environment() -> None:
 
 
 @pytest.mark.parametrize("extra", ROOMS)
-def test_an_extra_brings_what_its_rooms_import(extra: str, wheels: Path, tmp_path: Path) -> None:
+def test_an_extra_brings_what_its_rooms_import(
+    extra: str, whole: Environment, tmp_path: Path
+) -> None:
     extras = ",".join(["kernel", extra, ALSO.get(extra, extra)]).replace(",base", "")
-    there = Environment(tmp_path / "e", wheels, [f"pathcast[{extras}]"])
+    there = whole.part(tmp_path / "e", f"pathcast[{extras}]")
 
     done = there.run("python", "-W", "error", "-c", IMPORTS)
     assert done.returncode == 0, done.stderr
@@ -184,7 +266,7 @@ def test_an_extra_brings_what_its_rooms_import(extra: str, wheels: Path, tmp_pat
 
 
 def test_without_the_kernel_one_sentence_says_what_to_install(wheels: Path, tmp_path: Path) -> None:
-    there = Environment(tmp_path / "e", wheels, ["pathcast"])
+    there = Environment.installed(tmp_path / "e", wheels, ["pathcast"], "--no-compile")
     assert there.run("python", "-W", "error", "-c", "import pathcast").stderr == ""
 
     done = there.run("pathcast", "doctor")

@@ -93,8 +93,8 @@ type PyFew<'py> = (
 
 #[pymethods]
 impl Dissemination {
-    /// Nobody has subscribed; `limits` has the attributes of `pathcast.limits.Limits`. With `spans`, what is delivered of an element is where it lies in the
-    /// message: start and end, as `<u4` each.
+    /// Nobody has subscribed; `limits` has the attributes of `pathcast.limits.Limits`. With `spans`, what is delivered
+    /// of an element is where it lies in the message: start and end, as `<u4` each.
     #[new]
     #[pyo3(signature = (limits, threads, cache_bytes_max, *, spans = false))]
     fn new(

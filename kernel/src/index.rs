@@ -53,8 +53,8 @@ impl Index {
         enter(py, || self.0.state().find(id, |_, _| ()).is_some())
     }
 
-    /// Registers gates (`pathcast_core::language::reader::read_gate`), each with its text as its id, and gives back the
-    /// rows that were not taken, as `register` does.
+    /// Registers gates (`pathcast_core::registry::index::IndexState::add_gate`), each with its text as its id, and
+    /// gives back the rows that were not taken, as `register` does.
     fn register_gates<'py>(
         &self,
         py: Python<'py>,

@@ -14,6 +14,7 @@ mod edits;
 mod enter;
 mod index;
 mod matcher;
+mod message_nodes;
 mod path_finder;
 mod paths;
 mod population;
@@ -41,6 +42,8 @@ mod pathcast_kernel {
     use super::index::{IdTable, Index, Snapshot, SnapshotError, read_queries};
     #[pymodule_export]
     use super::matcher::{Answer, Matcher};
+    #[pymodule_export]
+    use super::message_nodes::MessageNodes;
     #[pymodule_export]
     use super::path_finder::PathFinder;
     #[pymodule_export]

@@ -3,8 +3,8 @@
 use crate::door::{limit, limits_of, refusal_params};
 use crate::enter::enter_long;
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, Int64Array, LargeBinaryArray, ListArray,
-    UInt32Array, make_array,
+    Array, ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, Int64Array, LargeBinaryArray,
+    ListArray, UInt32Array, make_array,
 };
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
@@ -59,7 +59,7 @@ pub type PyRefusal<'py> = (usize, &'static str, Bound<'py, PyDict>);
 
 #[pymethods]
 impl Matcher {
-    /// Matches a binary or large_binary array, or a list of bytes objects and None, where they lie.
+    /// Matches a binary, large_binary or binary_view array, or a list of bytes objects and None, where they lie.
     #[pyo3(name = "match", signature = (messages, encoding = None))]
     fn match_messages(
         &self,
@@ -129,6 +129,7 @@ pub fn options_of(limits: &Bound<'_, PyAny>, cache_bytes_max: usize) -> PyResult
 enum Values<'a> {
     Small(&'a BinaryArray),
     Large(&'a LargeBinaryArray),
+    View(&'a BinaryViewArray),
 }
 
 /// The messages of an Arrow array, and their encoding where the caller knows it.
@@ -138,17 +139,19 @@ pub struct Column<'a> {
 }
 
 impl<'a> Column<'a> {
-    /// The messages of a binary or large_binary array.
+    /// The messages of a binary, large_binary or binary_view array.
     pub fn new(array: &'a ArrayRef, encoding: Option<String>) -> PyResult<Self> {
         let any = array.as_any();
         let values = if let Some(small) = any.downcast_ref() {
             Values::Small(small)
         } else if let Some(large) = any.downcast_ref() {
             Values::Large(large)
+        } else if let Some(view) = any.downcast_ref() {
+            Values::View(view)
         } else {
             let found = array.data_type();
             return Err(PyTypeError::new_err(format!(
-                "messages must be a binary or large_binary array, not {found}"
+                "messages must be a binary, large_binary or binary_view array, not {found}"
             )));
         };
         Ok(Column { values, encoding })
@@ -160,6 +163,7 @@ impl Messages for Column<'_> {
         match self.values {
             Values::Small(array) => array.len(),
             Values::Large(array) => array.len(),
+            Values::View(array) => array.len(),
         }
     }
 
@@ -167,6 +171,7 @@ impl Messages for Column<'_> {
         match self.values {
             Values::Small(array) => array.is_valid(at).then(|| array.value(at)),
             Values::Large(array) => array.is_valid(at).then(|| array.value(at)),
+            Values::View(array) => array.is_valid(at).then(|| array.value(at)),
         }
     }
 
@@ -174,6 +179,7 @@ impl Messages for Column<'_> {
         let (first, last) = match self.values {
             Values::Small(a) => (a.value_offsets()[0] as i64, a.value_offsets()[a.len()] as i64),
             Values::Large(a) => (a.value_offsets()[0], a.value_offsets()[a.len()]),
+            Values::View(a) => (0, a.iter().flatten().map(|message| message.len() as i64).sum()),
         };
         (last - first) as usize
     }

@@ -10,12 +10,13 @@ use pathcast_core::language::compile as implication;
 use pathcast_core::language::compile::Facts;
 use pathcast_core::language::paths as core;
 use pathcast_core::language::paths::Path;
-use pathcast_core::language::paths::covering::Alternatives;
-use pathcast_core::language::paths::widening::Effect;
+use pathcast_core::language::paths::before_steps::Effect;
+use pathcast_core::language::paths::covering::{Alternatives, Token, is_beginning, is_name};
 use pathcast_core::language::query::{Constant, Operator};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
+use std::collections::BTreeSet;
 
 /// Work of a comparison of two paths, as [`did`] counts it.
 const COMPARISON_WORK: u64 = 64;
@@ -106,11 +107,6 @@ impl NormalPath {
         self.0.conjuncts().into_iter().map(NormalPath).collect()
     }
 
-    fn linear_paths(&self, py: Python<'_>) -> PyResult<Vec<NormalPath>> {
-        let found = enter(py, || self.0.linear_paths())?;
-        Ok(found.into_iter().map(NormalPath).collect())
-    }
-
     fn structure(&self) -> NormalPath {
         NormalPath(self.0.structure())
     }
@@ -181,7 +177,7 @@ impl Conjunction {
         Conjunction(core::Conjunction::of(paths.iter().map(|path| path.0.clone())))
     }
 
-    /// None if more than paths has to be said; a refusal is an exception, as of `read_query`.
+    /// None if more than paths has to be said; a text that is refused raises `QueryRefusal`.
     #[staticmethod]
     fn read(text: &Bound<'_, PyString>) -> PyResult<Option<Self>> {
         let (py, text) = (text.py(), text.to_cow()?);
@@ -218,13 +214,23 @@ impl Conjunction {
     }
 
     /// The tokens that what it covers must offer.
-    fn wanted(&self) -> Vec<u64> {
+    fn wanted(&self) -> BTreeSet<Token> {
         self.0.paths().iter().flat_map(Path::wanted).collect()
     }
 
     /// The tokens that it offers to what may cover it.
-    fn offered(&self) -> Vec<u64> {
+    fn offered(&self) -> BTreeSet<Token> {
         self.0.paths().iter().flat_map(Path::offered).collect()
+    }
+
+    /// The token to file it under, which every entry that it covers offers (none if it asks for nothing); the tokens
+    /// that it wants and those that it offers, but for beginnings of strings, of which there are too many.
+    fn filing(&self) -> (Option<Token>, BTreeSet<Token>, BTreeSet<Token>) {
+        let (wanted, offered) = (self.wanted(), self.offered());
+        let drawer = wanted.iter().copied().min_by_key(|&token| (is_name(token), token));
+        let filed =
+            |tokens: BTreeSet<Token>| tokens.into_iter().filter(|&token| !is_beginning(token));
+        (drawer, filed(wanted).collect(), filed(offered).collect())
     }
 
     /// Lower for what asks for less: a weight, and the constants, the wider ones lower.

@@ -16,7 +16,8 @@ pub type PyTest = (Option<String>, Option<String>);
 /// Steps (axis, URI, local name), number of the end, and the test of an attribute.
 pub type PyPlace = (Vec<(u8, Option<String>, Option<String>)>, u8, PyTest);
 
-/// Places, constants (numbers, strings, numbers that values are cast for), columns of the paths, columns of the predicates.
+/// Places, constants (numbers, strings, numbers that values are cast for), columns of the paths, columns of the
+/// predicates.
 pub type PyPopulation<'py> = (
     Vec<PyPlace>,
     Bound<'py, PyAny>,

@@ -2,9 +2,7 @@
 
 use crate::paths::{Conjunction, NormalPath};
 use crate::reader::{Places, bindings, refused};
-use pathcast_core::language::compile::{
-    Alternative, CompiledQuery, Why, compile_query as compiled,
-};
+use pathcast_core::language::compile::{CompiledQuery, Why, compile_query as compiled};
 use pathcast_core::language::paths as core;
 use pathcast_core::language::paths::Path;
 use pathcast_core::language::query::{Namespaces, canonical_text, compile};
@@ -28,7 +26,7 @@ pub fn canonical_form(
     Some(canonical)
 }
 
-/// A query as (alternatives, conjunctions, expression, cost, reasons); a refusal is an exception, as of `read_query`.
+/// A query as (alternatives, conjunctions, expression, cost, reasons); a text that is refused raises `QueryRefusal`.
 ///
 /// A reason is (clause, offset in characters).
 #[pyfunction]
@@ -51,9 +49,9 @@ pub fn compile_query<'py>(
 
 /// The alternatives and the conjunctions of a query.
 pub(crate) fn paths_of(query: &CompiledQuery<'_>) -> (Vec<NormalPath>, Vec<Conjunction>) {
-    let path = |path: &Alternative<'_>| Path::of(&path.steps);
     let conjunctions = query.conjunctions().into_iter();
-    let conjunctions = conjunctions.map(|paths| core::Conjunction::of(paths.iter().map(path)));
-    let alternatives = query.alternatives.iter().map(path).map(NormalPath);
+    let conjunctions =
+        conjunctions.map(|paths| core::Conjunction::of(paths.into_iter().map(Path::from)));
+    let alternatives = query.alternatives.iter().cloned().map(|path| NormalPath(path.into()));
     (alternatives.collect(), conjunctions.map(Conjunction).collect())
 }

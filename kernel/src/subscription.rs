@@ -12,7 +12,8 @@ use pathcast_core::registry::snapshot::NamespaceMap;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// A subscription in the language that was chosen, or in that of its text, as (kind, way, cost, alternatives, conjunctions, expression, reasons); None if its text is refused.
+/// A subscription in the language that was chosen, or in that of its text, as (kind, way, cost, alternatives,
+/// conjunctions, expression, reasons); None if its text is refused.
 ///
 /// The way is "shared", "gated", "selecting" or "filtering", as `Dissemination.explain` tells it. A reason is
 /// (clause, offset in characters).

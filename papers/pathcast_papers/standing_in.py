@@ -31,7 +31,6 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from pathcast.boundary import ENGINE_VARIABLE
 from pathcast.limits import Limits
-from pathcast.message import MessageTree, parse_message
 from pathcast_papers.filtering.index import ReferenceIndex
 from pathcast_papers.filtering.path_finder import ReferencePathFinder
 from pathcast_papers.filtering.routing import ReferenceRoutingTable
@@ -52,14 +51,9 @@ def _dissemination(limits: Limits, threads: int, cache_bytes_max: int) -> Steppe
     return SteppedReference(limits)
 
 
-def _parse(message: bytes, limits: Limits, encoding: str | None = None) -> MessageTree:
-    return parse_message(message, limits, encoding)
-
-
 _PLACES: Final[tuple[tuple[str, str, object], ...]] = (
     ("pathcast.engine.index", "KernelIndex", _index),
     ("pathcast.engine.explain", "KernelIndex", _index),
-    ("pathcast.engine.explain", "parse_message", _parse),
     ("pathcast.engine.snapshot", "open_snapshot", ReferenceSnapshot.open),
     ("pathcast.engine.routing", "KernelRoutingTable", ReferenceRoutingTable),
     ("pathcast.engine.path_finder", "KernelPathFinder", ReferencePathFinder),

@@ -33,8 +33,8 @@ class Query(NamedTuple):
         text: An XPath 1.0 expression.
         namespaces: Prefix -> namespace URI for this query; the key "" is the default element
             namespace. Falls back to the namespaces of the index.
-        language: "xpath1" or None, which mean the same: an index reads no other language. With
-            "xpath1" no warning says that another one would read the text differently.
+        language: "xpath1" says that XPath 1.0 is meant, so that no warning asks which language;
+            matching does not change. An index reads no other one.
     """
 
     id: str

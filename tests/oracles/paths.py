@@ -10,11 +10,13 @@ Example:
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 
 from pathcast.boundary import native
 from pathcast.message import MessageTree
 from pathcast_papers import language
 from pathcast_papers.filtering.oracle import is_satisfied
+from pathcast_papers.language.static import resolve
 
 
 def is_found(path: native.NormalPath, tree: MessageTree) -> bool:
@@ -26,3 +28,8 @@ def is_found(path: native.NormalPath, tree: MessageTree) -> bool:
 def of_papers(path: native.NormalPath) -> language.NormalQuery:
     """The same path, read by the papers."""
     return language.normalise(path.text, has_casts=True)
+
+
+def read_by_papers(text: str, namespaces: Mapping[str, str] | None = None) -> language.Expr:
+    """An XPath as the papers' evaluator takes it: names resolved, types checked."""
+    return resolve(language.parse(text), text, dict(namespaces or {}))

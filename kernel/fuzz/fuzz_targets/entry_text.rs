@@ -5,4 +5,6 @@
 #[allow(dead_code)]
 mod entries;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| entries::entry_text(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    entries::entry_text(data);
+});

@@ -117,7 +117,7 @@ class ChunkEvaluator:
             this prefix, of registering and removing what has.
         """
         index = self._index(task)
-        result = index.matcher(threads=1).match([task.message])[0]
+        result = index.matcher(threads=1).match(task.message)
         ids = task.queries.queries
         if result.error is not None:
             everyone = {query_id for each in ids.values() for query_id in each}

@@ -200,15 +200,14 @@ def choose_levels(
         pathcast broker run broker.toml --set broker.levels=levels.toml
     """
     with extra("net", "pathcast broker levels"):
-        from pathcast.overlay.disjuncts import disjuncts_of
+        from pathcast.overlay.disjuncts import entries_of
         from pathcast.overlay.generalisation import Optimiser, Sample, table_bytes
         from pathcast.transport.levels import levels_text
     check_standard_input(str(queries), *sample)
     entries: set[str] = set()
     for row in read_queries(queries).rows.rows:
         try:
-            bound = dict(row.namespaces or {})
-            entries.update(disjuncts_of(row.query, bound, language=row.language))
+            entries.update(entries_of(row))
         except PathcastError as error:
             say_warning(f"{row.id} is left out: {error}")
     bodies = [

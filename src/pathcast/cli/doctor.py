@@ -120,7 +120,7 @@ def _kernel() -> Diagnosis:
     try:
         index = QueryIndex()
         index.register([Query("q", "/a//b[@c = 1]")])
-        [result] = index.matcher(threads=1).match([b"<a><b c='1'/></a>"])
+        result = index.matcher(threads=1).match(b"<a><b c='1'/></a>")
         if list(result.query_ids) != ["q"]:
             return Diagnosis(part, None, "gives a wrong answer; install it again", True)
         remark = f"its plain NFA, by {ENGINE_VARIABLE}" if is_plain_nfa() else ""

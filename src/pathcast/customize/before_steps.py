@@ -44,7 +44,7 @@ def paths_before(paths: native.Conjunction, steps: Steps) -> native.Conjunction:
         paths: What must hold after the steps.
         steps: One or more.
 
-    Cost: some microseconds a path.
+    Cost: linear in the text of the paths, times the steps.
     """
     return native.paths_before(paths, step_data(steps))
 
@@ -91,7 +91,7 @@ def gate_paths(subscription: Subscription, steps: Steps) -> list[native.NormalPa
         QuerySyntaxError: Its query cannot be used.
         UnsupportedQueryError: Likewise.
 
-    Cost: some 10 µs a distinct query.
+    Cost: a compilation of each distinct query.
     """
     if not steps:
         _, _, query, deliver, namespaces, _, language = subscription

@@ -281,7 +281,7 @@ class Broker:
         An alternative is a path of which one has to hold for anything to be delivered.
         Subscriptions are numbered in the order of their ids.
 
-        Cost: some 10 µs a distinct query.
+        Cost: a compilation of each distinct query.
 
         Example:
             >>> broker = Broker()

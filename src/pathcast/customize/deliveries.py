@@ -27,6 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from pathcast.customize.identity import delivery_id, delivery_id_array, hexadecimal
+from pathcast.engine.notebook import html_table
 from pathcast.engine.results import take_ids
 from pathcast.model import BatchStats, Delivery, DeliveryAnswer
 
@@ -178,6 +179,10 @@ class DeliveryBatch:
         columns = self.rows.columns
         return pa.table([*columns[:-1], _shared(columns[-1])], schema=DELIVERIES_SCHEMA)
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """`table` as a stream, for polars, DuckDB and all that read Arrow."""
+        return self.table.__arrow_c_stream__(requested_schema)
+
     @cached_property
     def rows(self) -> pa.RecordBatch:
         """As `table`, but equal results are one value within a message only: a pass less."""
@@ -287,6 +292,14 @@ class DeliveryBatch:
             f"DeliveryBatch({len(self._messages)} messages, {len(self)} deliveries, "
             f"{len(self._answer.refusals)} refused, {len(self._answer.verdicts)} verdicts)"
         )
+
+    def _repr_html_(self) -> str:
+        names = ("message_id", "subscription_id", "subscriber", "result_number", "fragment")
+        rows = (
+            [getattr(delivery, name) for name in names]
+            for delivery in map(self._delivery, range(len(self)))
+        )
+        return html_table(repr(self), names, rows, len(self))
 
 
 class Deliveries(Sequence[Delivery]):

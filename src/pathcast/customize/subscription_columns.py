@@ -98,7 +98,7 @@ def read_row_tables(
     Args:
         path: As for `read_rows`.
         deliver: Likewise.
-        language: Likewise.
+        language: "xpath1" or "xquery" of subscriptions that say none; None leaves it to the text.
 
     Raises:
         ConfigError: Likewise.

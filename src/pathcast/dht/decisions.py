@@ -52,17 +52,17 @@ class CandidateIndex:
                 report = self._index.register([Query(name, text, dict(bound))])
                 for error in report.rejected.values():
                     self._refused[name] = str(error)
-        [found] = self._matcher.match([body])
+        found = self._matcher.match(body)
         if found.error is not None:
             return dict.fromkeys(queries, str(found.error))
-        satisfied = set(found.query_ids)
+        satisfied, undecided = set(found.query_ids), dict(found.verdicts)
         answers: dict[Asked, bool | str] = {}
         for asked in queries:
             name = self._ids[asked]
             if name in self._refused:
                 answers[asked] = self._refused[name]
-            elif name in found.verdicts:
-                answers[asked] = str(found.verdicts[name])
+            elif name in undecided:
+                answers[asked] = str(undecided[name])
             else:
                 answers[asked] = name in satisfied
         return answers

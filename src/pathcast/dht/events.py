@@ -30,11 +30,11 @@ from typing import Annotated, Self
 import msgspec
 from msgspec import Meta
 
+from pathcast.dht.fragment import EPSILON, Symbol, matching_symbols
 from pathcast.dht.gates import Path
 from pathcast.dht.identifiers import label_of
 from pathcast.dht.piece_records import Reads
 from pathcast.errors import PeerError
-from pathcast.evaluation.fragment import EPSILON, Symbol, matching_symbols
 from pathcast.message import ExpandedName, MessageTree
 
 __all__ = ["ELEMENTS_MAX", "EventTree", "Events"]

@@ -11,7 +11,7 @@ Example:
     >>> gate.labels, gate.is_exact
     ((None, ('', 'a'), ('', 'b')), False)
 
-Source: 000, sections 2.1 and 3. Differs: labels as in `pathcast.evaluation.fragment`.
+Source: 000, sections 2.1 and 3. Differs: labels as in `pathcast.dht.fragment`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pathcast.evaluation.fragment import Symbol, fragment
+from pathcast.dht.fragment import Symbol, fragment
 from pathcast.query import CompiledQuery, steps_of
 
 __all__ = ["LinearGate", "Path", "gates_of"]

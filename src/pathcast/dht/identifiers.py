@@ -7,7 +7,7 @@ first member at or after it.
 The key of a state is "start" and the labels on the way to it, `$` for epsilon and `*` for the
 wildcard, each behind a `/`. What would be read as something else in a name is percent-encoded, so
 that different paths have different keys; concatenation alone has one key for a, bc and ab, c. The
-labels are those of `pathcast.evaluation.fragment`, so `{urn:x}*` and `{*}a` are among them.
+labels are those of `pathcast.dht.fragment`, so `{urn:x}*` and `{*}a` are among them.
 
 Example:
     >>> state_key([EPSILON, ("", "dblp"), ("urn:x", "a"), (None, None)])
@@ -30,8 +30,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
+from pathcast.dht.fragment import EPSILON, Symbol
 from pathcast.errors import PeerError
-from pathcast.evaluation.fragment import EPSILON, Symbol
 
 __all__ = [
     "BITS",

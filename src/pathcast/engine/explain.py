@@ -18,23 +18,21 @@ Example:
                                 `@type` is 'sport', the query wants 'news'
 
 The verdict is always the engine's: the message is matched as any other message is. What is told of
-the parts is found by following the query, in plain Python, through the tree that the engine's own
-door makes of the message. Where the two do not agree, that is a bug of Pathcast, and the
+the parts is found by following the query: the kernel gives the nodes of each step and the value of
+each condition. Where the two do not agree, that is a bug of Pathcast, and the
 explanation says so (`Explanation.bug`).
 """
 
 from __future__ import annotations
 
-from pathcast.engine.explain_walk import Walk
+from pathcast.engine.explain_walk import STEPS_FACTOR, Walk
 from pathcast.engine.explanation import Explanation, ExpressionExplanation, Plan
 from pathcast.engine.matcher import Matcher
 from pathcast.engine.messages import message_bytes
 from pathcast.errors import ExplanationBugError, MessageError, Param
-from pathcast.evaluation.xpath import OverBudgetError
 from pathcast.kernel import KernelIndex, KernelSnapshot
-from pathcast.kernel import parse as parse_message
+from pathcast.kernel.message_nodes import MessageNodes, OverBudgetError
 from pathcast.limits import Limits
-from pathcast.message import MessageTree
 from pathcast.model import MatcherOptions, MessageBytes, Query
 from pathcast.query import compile_query, read_query
 
@@ -62,8 +60,8 @@ def explain_query(
     Raises:
         QuerySyntaxError: The query cannot be read.
 
-    Cost: one match of the message, and that of the reference evaluator several times; milliseconds
-        for small messages.
+    Cost: one match of the message, and an evaluation of each part of the query for each node that
+        comes to it; milliseconds for small messages.
     """
     namespaces = query.namespaces or {}
     compiled = compile_query(query.text, namespaces)
@@ -78,17 +76,18 @@ def explain_query(
     except MessageError as refusal:
         return Explanation(query.id, query.text, False, plan, None, None, refusal.to_dict())
     asked = queries if queries is not None else _alone(query)
-    answer = Matcher(asked.matcher(options), options).match([message])[0]
+    answer = Matcher(asked.matcher(options), options).match(message)
     error = answer.error or answer.verdicts.get(query.id)
     if error is not None:
         return Explanation(query.id, query.text, False, plan, None, None, error.to_dict())
     is_match = query.id in answer.query_ids
     try:
-        tree = parse_message(data, options.limits, encoding)
+        steps_max = options.limits.evaluation_steps_max * STEPS_FACTOR
+        nodes = MessageNodes(data, options.limits, encoding, steps_max)
     except MessageError as refusal:
         told = _bug("lets the message in to match it", f"it is refused to be explained ({refusal})")
         return Explanation(query.id, query.text, is_match, plan, None, bug=told)
-    root = _told(query, tree, options.limits)
+    root = _told(query, nodes)
     if root is None:
         return Explanation(query.id, query.text, is_match, plan, None)
     bug: dict[str, Param] | None = None
@@ -110,12 +109,12 @@ def _alone(query: Query) -> KernelIndex:
     return index
 
 
-def _told(query: Query, tree: MessageTree, limits: Limits) -> ExpressionExplanation | None:
+def _told(query: Query, nodes: MessageNodes) -> ExpressionExplanation | None:
     """Find the nodes of every part of the query; None over the limit."""
     namespaces = query.namespaces or {}
     resolved = read_query(query.text, namespaces)
     try:
-        return Walk(tree, namespaces, limits.evaluation_steps_max).query(resolved)
+        return Walk(nodes, namespaces).query(resolved)
     except OverBudgetError:
         return None
 

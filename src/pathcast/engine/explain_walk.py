@@ -1,8 +1,8 @@
 """Walks a query through a message, and notes what every step and condition finds.
 
-The walk follows the syntax tree. It takes location paths step by step itself, and asks an
-evaluator for the value of everything else, so that what it notes and what decides are the same
-semantics; the value of the whole query is always the evaluator's.
+The walk follows the syntax tree. It takes location paths step by step, and asks the kernel for the
+nodes of a step and the value of everything else, so that what it notes and what decides are the
+same semantics; the value of the whole query is always the kernel's.
 
 It says nothing of how the engine found the answer; see `pathcast.engine.explanation` for what it
 gives.
@@ -23,10 +23,15 @@ from pathcast.engine.explanation import (
     counted,
 )
 from pathcast.engine.near_miss import SEEN_MAX, nearness, sentence, shortened, shown
-from pathcast.engine.node_path import is_leaf, node_path
-from pathcast.engine.surroundings import Surroundings
-from pathcast.evaluation.xpath import DOCUMENT_NODE, Context, Evaluator, Node, Result
-from pathcast.message import MessageTree
+from pathcast.engine.node_path import node_path
+from pathcast.engine.surroundings import RESOLVED, Surroundings
+from pathcast.kernel.message_nodes import (
+    DOCUMENT_NODE,
+    Context,
+    MessageNodes,
+    Node,
+    Result,
+)
 from pathcast.query.atoms import COMPARISONS, Atom, atom_of
 from pathcast.query.canonical import literal_text
 from pathcast.query.names import Namespaces
@@ -68,16 +73,16 @@ class Walk:
     """One query in one message.
 
     Args:
-        tree: The message, with details.
+        nodes: The message.
         namespaces: The prefixes of the query.
-        steps_max: Steps that a verdict may take.
     """
 
-    def __init__(self, tree: MessageTree, namespaces: Namespaces, steps_max: int) -> None:
-        self._evaluator = Evaluator(tree, steps_max * STEPS_FACTOR)
-        self._nodes_of = self._evaluator.document
+    def __init__(self, nodes: MessageNodes, namespaces: Namespaces) -> None:
+        self._message = nodes
         self._notation = Notation(namespaces)
-        self._around = Surroundings(self._evaluator, namespaces)
+        self._around = Surroundings(nodes, namespaces)
+        self._texts: dict[int, str] = {}
+        self._kept: dict[tuple[int, Context], Result] = {}
         self._told: dict[tuple[int, Context], ExpressionExplanation] = {}
 
     def query(self, expr: Expr) -> ExpressionExplanation:
@@ -86,20 +91,28 @@ class Walk:
         Raises:
             OverBudgetError: There is too much to tell.
         """
-        self._evaluator.evaluate(expr)
         return self._expression(expr, Context(DOCUMENT_NODE))
 
-    # What the evaluator is asked for. The query is evaluated as a whole first, so that it knows
-    # every sub-expression.
+    # What the kernel is asked for. Values are kept by the nodes of the syntax tree.
+
+    def _evaluate(self, expr: Expr, contexts: Sequence[Context]) -> list[Result]:
+        """The values of an expression in contexts, found together: parts of it are kept."""
+        asked = [each for each in dict.fromkeys(contexts) if (id(expr), each) not in self._kept]
+        if asked:
+            if id(expr) not in self._texts:
+                self._texts[id(expr)] = RESOLVED.expr(expr)
+            values = self._message.values(self._texts[id(expr)], asked)
+            self._kept.update(zip(((id(expr), each) for each in asked), values, strict=True))
+        return [self._kept[id(expr), each] for each in contexts]
 
     def _value(self, expr: Expr, context: Context) -> Result:
-        return self._evaluator.value(expr, context)
+        return self._evaluate(expr, [context])[0]
 
     def _text(self, node: Node) -> str:
-        return self._nodes_of.string_value(node)
+        return self._message.string_value(node)
 
     def _path(self, node: Node) -> str:
-        return node_path(self._nodes_of, node, self._notation)
+        return node_path(self._message, node, self._notation)
 
     def _expression(self, expr: Expr, context: Context) -> ExpressionExplanation:
         """Evaluate an expression in a context; explained once for all depths."""
@@ -172,7 +185,7 @@ class Walk:
         operands: tuple[ExpressionExplanation, ...],
         failure: Failure | None = None,
     ) -> ExpressionExplanation:
-        """An expression with the evaluator's value, and why it is false if it is."""
+        """An expression with its value, and why it is false if it is."""
         value = self._value(expr, context)
         nodes = self._places(list(value)) if isinstance(value, tuple) else ()
         is_true = truth(value)
@@ -295,18 +308,15 @@ class Walk:
                 continue
             if is_inner and slash in ("/", "./") and is_double_slash(step):
                 slash, before = slash + "/", nodes
-                nodes = self._all_along(step, nodes)
+                nodes = self._around.united(step, nodes)
                 continue
-            lists = [self._around.along(step, node) for node in nodes]
+            lists = self._around.along(step, nodes)
             found, nodes = self._step(step, slash, lists, before)
             told.append(found)
             if not nodes:
                 break
             slash, before = "/", nodes
         return tuple(told), nodes
-
-    def _all_along(self, step: Step, nodes: Sequence[Node]) -> list[Node]:
-        return sorted({found for node in nodes for found in self._around.along(step, node)})
 
     def _step(
         self, step: Step, slash: str, lists: list[list[Node]], before: Sequence[Node]
@@ -330,7 +340,7 @@ class Walk:
         for predicate in predicates:
             if not any(lists):
                 break
-            left = [self._kept(predicate.expr, nodes) for nodes in lists]
+            left = self._filtered(predicate.expr, lists)
             text = f"[{self._notation.expr(predicate.expr)}]"
             counts = _distinct(lists), _distinct(left)
             if any(left):
@@ -343,12 +353,10 @@ class Walk:
         nodes = sorted({node for nodes in lists for node in nodes})
         return tuple(told), nodes, None
 
-    def _kept(self, expr: Expr, nodes: Sequence[Node]) -> list[Node]:
-        return [
-            node
-            for position, node in enumerate(nodes, start=1)
-            if self._passes(expr, Context(node, position, len(nodes)))
-        ]
+    def _filtered(self, expr: Expr, lists: Sequence[Sequence[Node]]) -> list[list[Node]]:
+        contexts = [_contexts(nodes) for nodes in lists]
+        self._evaluate(expr, [context for each in contexts for context in each])
+        return [[at.node for at in each if self._passes(expr, at)] for each in contexts]
 
     def _passes(self, expr: Expr, context: Context) -> bool:
         value = self._value(expr, context)
@@ -362,13 +370,11 @@ class Walk:
         self, predicate: Predicate, text: str, lists: list[list[Node]]
     ) -> tuple[ExpressionExplanation, Failure]:
         """The node that comes nearest to passing a predicate that none passes, and why not."""
-        contexts = [
-            Context(node, position, len(nodes))
-            for nodes in lists
-            for position, node in enumerate(nodes, start=1)
-        ][:NEAREST_MAX]
+        contexts = [context for nodes in lists for context in _contexts(nodes)][:NEAREST_MAX]
         expr = predicate.expr
         parts = _conjuncts(expr)
+        for part in parts:
+            self._evaluate(part, contexts)
         # The first of those that come equally near.
         context = max(contexts, key=lambda each: self._score(parts, each))
         detail = self._expression(expr, context)
@@ -451,6 +457,10 @@ class Walk:
 
     # Words.
 
+    def _is_leaf(self, node: Node) -> bool:
+        """Whether a node holds no elements, so that its string-value says all of it."""
+        return self._message.value("not(child::*)", Context(node)) is True
+
     def _failure(self, expr: Expr, misses: Sequence[str] = ()) -> Failure:
         text = self._notation.expr(expr)
         return Failure("condition", text, expr.offset, near_misses=tuple(misses))
@@ -459,7 +469,7 @@ class Walk:
         return tuple(
             NodePlace(
                 self._path(node),
-                shortened(self._text(node)) if is_leaf(self._nodes_of, node) else None,
+                shortened(self._text(node)) if self._is_leaf(node) else None,
             )
             for node in nodes[:NODES_MAX]
         )
@@ -501,6 +511,11 @@ def _conjuncts(expr: Expr) -> list[Expr]:
     if isinstance(expr, BinaryExpr) and expr.operators[0] is BinaryOperator.AND:
         return [part for operand in expr.operands for part in _conjuncts(operand)]
     return [expr]
+
+
+def _contexts(nodes: Sequence[Node]) -> list[Context]:
+    """The contexts of predicates on a list: positions count in its order."""
+    return [Context(node, position, len(nodes)) for position, node in enumerate(nodes, start=1)]
 
 
 def _distinct(lists: Sequence[Sequence[Node]]) -> int:

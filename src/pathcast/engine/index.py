@@ -48,12 +48,12 @@ class QueryIndex:
         limits: What one message may cost.
         namespaces: Prefix -> namespace URI for all queries; the key "" is the default element
             namespace. A query's own bindings come first.
-        language: For queries that choose none: "xpath1", or None (`Query.language`).
+        language: "xpath1" says that XPath 1.0 is meant by queries that choose none, so that no
+            warning asks which language; matching does not change.
 
     Raises:
         ConfigError: `namespaces` are no bindings of prefixes.
-        UnsupportedQueryError: `language` does not exist, or is "xquery", which an index does not
-            read.
+        UnsupportedQueryError: `language` does not exist, or is "xquery", which a `Broker` reads.
         KernelMissingError: The kernel is not installed.
     """
 
@@ -144,7 +144,7 @@ expected
         self._backend.remove(usable_ids(list(ids)))
 
     def query(self, query_id: str) -> Query:
-        """The query of an id, as it was registered; its language, which is XPath 1.0, is not told.
+        """The text and the namespaces that were registered with an id.
 
         Raises:
             UnknownQueryError: No query has this id.

@@ -58,19 +58,21 @@ class Matcher:
         """Matches one message or many.
 
         Args:
-            messages: A message: a bytes-like object or str. Or many: such objects, or an Arrow
-                array of `binary`, `large_binary`, `string` or `large_string`, slices and chunked
-                arrays included; None or null for a missing message, which has no matches and no
-                error. Any other object is refused in its own place, as a message is that is not
-                well-formed. Bytes and arrays are read where they lie, except that a matcher over
-                an index first joins the chunks of a chunked array.
+            messages: A message: a bytes-like object or str. Or many: such objects, or a column of
+                binary or string as Arrow has it, of whatever library and in whatever layout
+                (`pathcast.engine.messages`); None or null for a missing message, which has no
+                matches and no error. Any other object is refused in its own place, as a message is
+                that is not well-formed. Bytes and columns are read where they lie, except that
+                values of dictionaries are spread, and that a matcher over an index first joins the
+                chunks of a chunked column.
 
         Returns:
             Of one message its result; of many one result a message, in order, which are columns
             too.
 
         Raises:
-            TypeError: `messages` is nothing of this kind, or mixes bytes and str.
+            TypeError: `messages` is nothing of this kind, such as a table with several columns, or
+                mixes bytes and str.
 
         Example:
             >>> from pathcast import Query, QueryIndex
@@ -84,8 +86,10 @@ class Matcher:
         Cost: a call some microseconds beside what its messages cost.
         """
         if isinstance(messages, bytes | str | bytearray | memoryview):
-            return BatchResult(self._answers([messages]), self.options.limits)[0]
-        is_chunked = isinstance(messages, pa.ChunkedArray)
+            [answer] = self._answers([messages])
+            refused = dict(answer.refusals).get(0)
+            return MatchResult(answer, 0, refused, self.options.limits)
+        is_chunked = hasattr(messages, "__arrow_c_stream__")
         return BatchResult(self._answers(messages), self.options.limits, is_chunked=is_chunked)
 
     def __reduce__(self) -> NoReturn:
@@ -94,6 +98,10 @@ class Matcher:
             kind="Matcher",
             instead="send the Snapshot, which pickles, and call its matcher() where it arrives",
         )
+
+    def __repr__(self) -> str:
+        source = "an index" if self._is_live else "a snapshot"
+        return f"Matcher({source}, threads={self.options.threads})"
 
     def _answers(self, messages: Messages) -> list[BatchAnswer]:
         """One answer a chunk, at least one; all with the same numbering of queries."""

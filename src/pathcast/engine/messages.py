@@ -1,7 +1,7 @@
 r"""Convert messages as callers pass them to messages as the engine takes them.
 
-Engines take one `binary` or `large_binary` array, or a list of bytes and None. Callers have
-these, chunked arrays, other objects and text; arrays and bytes are passed on without a copy.
+Engines take one array of bytes, or a list of bytes and None. Callers have these, chunked arrays,
+columns of other libraries, other objects and text; columns and bytes are passed on without a copy.
 
 Example:
     >>> column = message_column([b"<a/>", None, 3.5])
@@ -16,7 +16,7 @@ It looks into no message.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, Protocol, TypeAlias, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,8 +24,23 @@ import pyarrow.compute as pc
 from pathcast.errors import PathcastError, UnreadableMessageError
 from pathcast.model import MessageBytes
 
-Messages: TypeAlias = pa.Array | pa.ChunkedArray | Iterable[MessageBytes | str | None]
+
+class ArrowStream(Protocol):
+    """A column or a table of any library that speaks Arrow: a polars Series, a DuckDB relation."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The C stream of the Arrow PyCapsule interface."""
+
+
+Messages: TypeAlias = pa.Array | pa.ChunkedArray | ArrowStream | Iterable[MessageBytes | str | None]
 """Messages of one batch."""
+
+_BYTES_OF_TEXT = {
+    pa.string(): pa.binary(),
+    pa.large_string(): pa.large_binary(),
+    pa.string_view(): pa.binary_view(),
+}
+"""Type of text -> the type of the same buffers as bytes."""
 
 _BYTES_MAX = 2**31 - 1
 """Bytes that one `binary` array can hold."""
@@ -58,28 +73,53 @@ def message_column(messages: Messages) -> MessageColumn:
     surrogate, which is no character, becomes bytes that are not UTF-8: the door says where.
 
     Args:
-        messages: A `binary`, `large_binary`, `string` or `large_string` array, plain or chunked,
-            or an iterable of bytes-like objects, or of str, with None for a missing message.
-            Whatever else the iterable gives is refused in its own place.
+        messages: A column: an Arrow array, plain or chunked, of binary or string, of their large
+            and view types or a dictionary of them, or what gives an Arrow stream of these or of a
+            table with one column. Or an iterable of bytes-like objects, or of str, with None for a
+            missing message. Whatever else the iterable gives is refused in its own place.
 
     Raises:
         TypeError: It is none of these, or mixes bytes and str, which cannot share an encoding.
     """
-    if isinstance(messages, pa.ChunkedArray):
-        array_type, chunks = messages.type, messages.chunks
-    elif isinstance(messages, pa.Array):
-        array_type, chunks = messages.type, [messages]
-    else:
-        return _from_objects(messages)
-    if pa.types.is_binary(array_type) or pa.types.is_large_binary(array_type):
+    column = _column(messages)
+    if column is None:
+        return _from_objects(cast("Iterable[object]", messages))
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    array_type = column.type
+    if pa.types.is_dictionary(array_type):
+        array_type = array_type.value_type
+        chunks = [chunk.dictionary_decode() for chunk in chunks]
+    if array_type in _BYTES_OF_TEXT:
+        bytes_type = _BYTES_OF_TEXT[array_type]
+        return MessageColumn([chunk.view(bytes_type) for chunk in chunks], "UTF-8", {})
+    if array_type in _BYTES_OF_TEXT.values():
         return MessageColumn(chunks, None, {})
-    if pa.types.is_string(array_type):
-        return MessageColumn([chunk.view(pa.binary()) for chunk in chunks], "UTF-8", {})
-    if pa.types.is_large_string(array_type):
-        return MessageColumn([chunk.view(pa.large_binary()) for chunk in chunks], "UTF-8", {})
-    if pa.types.is_null(array_type):
+    if pa.types.is_null(array_type) or pa.types.is_fixed_size_binary(array_type):
         return MessageColumn([chunk.cast(pa.binary()) for chunk in chunks], None, {})
     raise TypeError(f"messages must be binary or string, not {array_type}")
+
+
+def _column(messages: Messages) -> pa.Array | pa.ChunkedArray | None:
+    """The messages as Arrow has them; none if they are objects.
+
+    Raises:
+        TypeError: They are a table with several columns or none.
+    """
+    if isinstance(messages, pa.Array):
+        return messages
+    if not isinstance(messages, pa.ChunkedArray):
+        if not hasattr(messages, "__arrow_c_stream__"):
+            return None
+        messages = pa.chunked_array(messages)
+    if not pa.types.is_struct(messages.type):
+        return messages
+    if messages.type.num_fields != 1:
+        names = ", ".join(field.name for field in messages.type)
+        raise TypeError(
+            f"messages must be one column, not a table of {names or 'none'}: give the column alone"
+        )
+    chunks = [pc.struct_field(chunk, [0]) for chunk in messages.chunks]
+    return pa.chunked_array(chunks, messages.type.field(0).type)
 
 
 def joined(chunks: Sequence[pa.Array]) -> pa.Array:
@@ -92,9 +132,11 @@ def joined(chunks: Sequence[pa.Array]) -> pa.Array:
 
 
 def without_messages(messages: pa.Array, places: Collection[int]) -> pa.Array:
-    """The same array with no bytes in some places; itself where there are none."""
+    """The same messages with no bytes in some places; the same array where there are none."""
     if not places:
         return messages
+    if messages.type == pa.binary_view():
+        messages = messages.cast(pa.large_binary())
     mask = pa.array([place in places for place in range(len(messages))], pa.bool_())
     return pc.if_else(mask, pa.scalar(b"", messages.type), messages)
 

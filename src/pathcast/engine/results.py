@@ -17,14 +17,16 @@ It matches nothing.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import accumulate
-from typing import overload
+from typing import TypeVar, overload
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pathcast.engine.notebook import html_table
 from pathcast.engine.verdicts import Verdicts, undecided_at, verdict_table
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
@@ -45,100 +47,82 @@ error has no place."""
 MATCHES_TYPE = pa.list_(pa.uint32())
 """Numbers of the satisfied queries of a message, ascending."""
 
+_IDS_SHOWN = 5
+"""Ids of a message that a notebook shows."""
 
-class QueryNumbers(Sequence[int]):
-    """The numbers of the queries that a message satisfies, ascending."""
+_Item = TypeVar("_Item", int, str)
+
+
+class _RowView(Sequence[_Item]):
+    """What an answer says of one message, read when it is first asked for."""
 
     __slots__ = ("_answer", "_found", "_row")
 
     def __init__(self, answer: BatchAnswer, row: int) -> None:
         self._answer = answer
         self._row = row
-        self._found: list[int] | None = None
+        self._found: list[_Item] | None = None
+
+    @abstractmethod
+    def _read(self) -> list[_Item]: ...
+
+    def _items(self) -> list[_Item]:
+        if self._found is None:
+            self._found = self._read()
+        return self._found
+
+    def __len__(self) -> int:
+        return self._answer.count(self._row)
+
+    @overload
+    def __getitem__(self, index: int) -> _Item: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[_Item]: ...
+
+    def __getitem__(self, index: int | slice) -> _Item | Sequence[_Item]:
+        return self._items()[index]
+
+    def __iter__(self) -> Iterator[_Item]:
+        return iter(self._items())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (stored_row(self._answer, self._row), 0)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({list(self)!r})"
+
+
+class QueryNumbers(_RowView[int]):
+    """The numbers of the queries that a message satisfies, ascending."""
+
+    __slots__ = ()
 
     @property
     def array(self) -> pa.Array:
         """The same as a `uint32` Arrow array."""
         return _numbers_at(self._answer, self._row)
 
-    def __len__(self) -> int:
-        return self._answer.count(self._row)
-
-    @overload
-    def __getitem__(self, index: int) -> int: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[int]: ...
-
-    def __getitem__(self, index: int | slice) -> int | Sequence[int]:
-        return self._numbers()[index]
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._numbers())
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and list(self) == list(other)
-
-    def __hash__(self) -> int:
-        return hash(tuple(self))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return QueryNumbers, (stored_row(self._answer, self._row), 0)
-
-    def __repr__(self) -> str:
-        return f"QueryNumbers({list(self)!r})"
-
-    def _numbers(self) -> list[int]:
-        if self._found is None:
-            self._found = self._answer.numbers(self._row)
-        return self._found
+    def _read(self) -> list[int]:
+        return self._answer.numbers(self._row)
 
 
-class QueryIds(Sequence[str]):
+class QueryIds(_RowView[str]):
     """The ids of the queries that a message satisfies, in sorted order.
 
     Cost: nothing until the first read, then one look-up an id and a sort. The length costs nothing.
     """
 
-    __slots__ = ("_answer", "_ids", "_row")
+    __slots__ = ()
 
-    def __init__(self, answer: BatchAnswer, row: int) -> None:
-        self._answer = answer
-        self._row = row
-        self._ids: list[str] | None = None
-
-    def __len__(self) -> int:
-        return self._answer.count(self._row)
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[str]: ...
-
-    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
-        return self._sorted()[index]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._sorted())
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and list(self) == list(other)
-
-    def __hash__(self) -> int:
-        return hash(tuple(self))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return QueryIds, (stored_row(self._answer, self._row), 0)
-
-    def __repr__(self) -> str:
-        return f"QueryIds({list(self)!r})"
-
-    def _sorted(self) -> list[str]:
-        if self._ids is None:
-            answer = self._answer
-            self._ids = sorted(take_ids(answer.query_ids, answer.numbers(self._row)))
-        return self._ids
+    def _read(self) -> list[str]:
+        return sorted(take_ids(self._answer.query_ids, self._answer.numbers(self._row)))
 
 
 class MatchResult:
@@ -212,7 +196,7 @@ class BatchResult(Sequence[MatchResult]):
         """Counters of the batch."""
         return sum((answer.stats for answer in self._answers), BatchStats())
 
-    @property
+    @cached_property
     def matches(self) -> pa.Array | pa.ChunkedArray:
         """`list<uint32>`, one row a message: numbers of the satisfied queries, ascending.
 
@@ -221,13 +205,13 @@ class BatchResult(Sequence[MatchResult]):
         matches = [answer.matches for answer in self._answers]
         return pa.chunked_array(matches, MATCHES_TYPE) if self._is_chunked else matches[0]
 
-    @property
+    @cached_property
     def errors(self) -> pa.Array | pa.ChunkedArray:
         """`ERROR_TYPE` rows, null where the message was not refused. Chunked as `matches`."""
         errors = [error_array(len(answer), answer.refusals) for answer in self._answers]
         return pa.chunked_array(errors, ERROR_TYPE) if self._is_chunked else errors[0]
 
-    @property
+    @cached_property
     def verdicts(self) -> pa.Table:
         """`VERDICTS_SCHEMA` rows: the pairs of message and query that could not be decided.
 
@@ -237,17 +221,27 @@ class BatchResult(Sequence[MatchResult]):
         found = [answer.over_budget for answer in self._answers]
         return verdict_table(found, first_rows(self._answers), self._limits)
 
+    @cached_property
+    def table(self) -> pa.Table:
+        """The columns `matches` and `errors`, one row a message."""
+        return pa.table({"matches": self.matches, "errors": self.errors})
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """`table` as a stream, for polars, DuckDB and all that read Arrow."""
+        return self.table.__arrow_c_stream__(requested_schema)
+
     @property
     def query_ids(self) -> IdsByNumber:
         """Number of a query -> its id. Pickled, the ids of the satisfied queries alone."""
         return self._answers[0].query_ids
 
     @cached_property
-    def _errors(self) -> dict[int, PathcastError]:
-        errors: dict[int, PathcastError] = {}
+    def refusals(self) -> dict[int, PathcastError]:
+        """Position of a message -> why it was refused, ascending; empty as a rule."""
+        refusals: dict[int, PathcastError] = {}
         for answer, first in zip(self._answers, first_rows(self._answers), strict=True):
-            errors |= {first + position: error for position, error in answer.refusals}
-        return errors
+            refusals |= {first + position: error for position, error in answer.refusals}
+        return refusals
 
     def lists(self) -> Iterator[list[int]]:
         """The numbers of each message; none for one that is missing."""
@@ -269,7 +263,7 @@ class BatchResult(Sequence[MatchResult]):
         row = position
         for answer in self._answers:
             if 0 <= row < len(answer):
-                return MatchResult(answer, row, self._errors.get(position), self._limits)
+                return MatchResult(answer, row, self.refusals.get(position), self._limits)
             row -= len(answer)
         raise IndexError(f"no message {index} in a batch of {len(self)}")
 
@@ -277,7 +271,7 @@ class BatchResult(Sequence[MatchResult]):
         position = 0
         for answer in self._answers:
             for row in range(len(answer)):
-                yield MatchResult(answer, row, self._errors.get(position), self._limits)
+                yield MatchResult(answer, row, self.refusals.get(position), self._limits)
                 position += 1
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -289,6 +283,13 @@ class BatchResult(Sequence[MatchResult]):
 
     def __repr__(self) -> str:
         return f"BatchResult({len(self)} messages, {self.stats.matches} matches)"
+
+    def _repr_html_(self) -> str:
+        rows = (
+            (place, len(result.query_ids), ", ".join(result.query_ids[:_IDS_SHOWN]), result.error)
+            for place, result in enumerate(self)
+        )
+        return html_table(repr(self), ("row", "queries", "first ids", "error"), rows, len(self))
 
 
 def stored(answer: BatchAnswer, ids: IdsByNumber | None = None) -> StoredAnswer:

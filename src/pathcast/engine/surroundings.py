@@ -1,10 +1,9 @@
 """Steps in a message, and why one leads nowhere.
 
 Example:
-    >>> from pathcast.message import parse_message
+    >>> from pathcast.limits import Limits
     >>> from pathcast.query import parse
-    >>> from pathcast.evaluation.xpath import DOCUMENT_NODE, Evaluator
-    >>> surroundings = Surroundings(Evaluator(parse_message(b"<a x='1'/>")), {})
+    >>> surroundings = Surroundings(MessageNodes(b"<a x='1'/>", Limits()), {})
     >>> [step] = parse("/@x").steps
     >>> surroundings.nowhere(step, "/", [DOCUMENT_NODE]).seen
     ()
@@ -15,39 +14,62 @@ It looks at names only; values are the walk's matter.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from pathcast.engine.explanation import Failure
 from pathcast.engine.near_miss import SEEN_MAX
 from pathcast.engine.node_path import node_path
-from pathcast.evaluation.xpath import DOCUMENT_NODE, Evaluator, Node
-from pathcast.evaluation.xpath.axes import axis_nodes, passes
+from pathcast.kernel.message_nodes import DOCUMENT_NODE, Context, MessageNodes, Node
 from pathcast.query.names import Namespaces
 from pathcast.query.near_names import near
 from pathcast.query.notation import Notation
 from pathcast.query.syntax import Axis, NameTest, Step
+
+RESOLVED: Final = Notation()
+"""Writes resolved parts of queries as the kernel reads them."""
+
+
+_REVERSE: Final = frozenset(
+    {Axis.ANCESTOR, Axis.ANCESTOR_OR_SELF, Axis.PRECEDING, Axis.PRECEDING_SIBLING}
+)
+"""Axes that lead away from a node against document order."""
 
 
 class Surroundings:
     """The nodes around a node, by name.
 
     Args:
-        evaluator: What counts the steps.
+        nodes: The message.
         namespaces: The prefixes of the query.
     """
 
-    def __init__(self, evaluator: Evaluator, namespaces: Namespaces) -> None:
-        self._evaluator = evaluator
-        self._document = evaluator.document
+    def __init__(self, nodes: MessageNodes, namespaces: Namespaces) -> None:
+        self._nodes = nodes
         self._notation = Notation(namespaces)
         self._bound = namespaces
         # Whether of attributes -> the names of the message.
         self._names: dict[bool, dict[tuple[str, str], Node]] = {}
 
-    def along(self, step: Step, node: Node) -> list[Node]:
-        """The nodes on the axis of a step that pass its node test, in the order of the axis."""
-        nodes = axis_nodes(self._document, step.axis, node)
-        self._evaluator.charge(len(nodes))
-        return [each for each in nodes if passes(self._document, step.axis, step.test, each)]
+    def along(self, step: Step, starts: Sequence[Node]) -> list[list[Node]]:
+        """The nodes on the axis of a step that pass its node test, from each of some nodes.
+
+        Returns:
+            A list for each start, in the order of the axis.
+
+        Raises:
+            OverBudgetError: There are no steps left for it.
+        """
+        contexts = [Context(node) for node in starts]
+        found = self._nodes.values(RESOLVED.step(step, with_predicates=False), contexts)
+        lists = [list(each) for each in found if isinstance(each, tuple)]
+        if step.axis in _REVERSE:
+            for each in lists:
+                each.reverse()
+        return lists
+
+    def united(self, step: Step, starts: Sequence[Node]) -> list[Node]:
+        """As `along`, from all of them together, in document order."""
+        return sorted({node for nodes in self.along(step, starts) for node in nodes})
 
     def nowhere(self, step: Step, slash: str, before: Sequence[Node]) -> Failure:
         """Why no node passes the node test of a step."""
@@ -56,9 +78,9 @@ class Surroundings:
         starts = list(before)
         if slash.endswith("//") and step.axis is Axis.CHILD:
             anything = Step(Axis.DESCENDANT, anything.test, (), step.offset)
-        here = sorted({node for start in starts for node in self.along(anything, start)})
+        here = self.united(anything, starts)
         is_attribute = step.axis is Axis.ATTRIBUTE
-        names = list(dict.fromkeys(self._document.expanded_name(node) or ("", "") for node in here))
+        names = list(dict.fromkeys(self._name(node) for node in here))
         written = [self._written(name, is_attribute) for name in names]
         test = step.test
         if not isinstance(test, NameTest) or test.local == "*":
@@ -94,14 +116,14 @@ class Surroundings:
         """Where the name does occur: the other kind of node, or another place."""
         other = Axis.CHILD if step.axis is Axis.ATTRIBUTE else Axis.ATTRIBUTE
         if step.axis in (Axis.CHILD, Axis.ATTRIBUTE) and any(
-            self.along(Step(other, step.test, (), step.offset), node) for node in starts
+            self.along(Step(other, step.test, (), step.offset), starts)
         ):
             shown_name = self._notation.step(Step(other, step.test, (), step.offset))
             kind = "an attribute" if other is Axis.ATTRIBUTE else "an element"
             return f"there is {kind} of that name: {shown_name}"
         if step.axis is Axis.ATTRIBUTE:
             return None
-        anywhere = self.along(Step(Axis.DESCENDANT, step.test, (), step.offset), DOCUMENT_NODE)
+        anywhere = self.united(Step(Axis.DESCENDANT, step.test, (), step.offset), [DOCUMENT_NODE])
         if anywhere:
             return f"it occurs elsewhere: {self._path(anywhere[0])}"
         return None
@@ -122,13 +144,12 @@ class Surroundings:
         """The names of all elements, or of all attributes, each with its first node."""
         if is_attribute not in self._names:
             anything = NameTest(None, "*", None, 0)
-            nodes = self.along(Step(Axis.DESCENDANT, anything, (), 0), DOCUMENT_NODE)
+            nodes = self.united(Step(Axis.DESCENDANT, anything, (), 0), [DOCUMENT_NODE])
             if is_attribute:
-                attributes = Step(Axis.ATTRIBUTE, anything, (), 0)
-                nodes = [each for node in nodes for each in self.along(attributes, node)]
+                nodes = self.united(Step(Axis.ATTRIBUTE, anything, (), 0), nodes)
             first: dict[tuple[str, str], Node] = {}
             for node in nodes:
-                first.setdefault(self._document.expanded_name(node) or ("", ""), node)
+                first.setdefault(self._name(node), node)
             self._names[is_attribute] = first
         return self._names[is_attribute]
 
@@ -152,4 +173,8 @@ class Surroundings:
         return f"@{text}" if is_attribute else text
 
     def _path(self, node: Node) -> str:
-        return node_path(self._document, node, self._notation)
+        return node_path(self._nodes, node, self._notation)
+
+    def _name(self, node: Node) -> tuple[str, str]:
+        facts = self._nodes.facts(node)
+        return facts.uri, facts.local

@@ -20,6 +20,7 @@ from pathcast.model import STEP_LENGTH_MAX, STEPS_MAX, QueryLanguage
 
 __all__ = [
     "LOCAL",
+    "AskedQuery",
     "Content",
     "DeliveryProfile",
     "InterestTables",
@@ -31,7 +32,6 @@ __all__ = [
     "TableChange",
     "Verdict",
     "asked_query",
-    "text_and_language",
 ]
 
 StepText = Annotated[str, Meta(max_length=STEP_LENGTH_MAX)]
@@ -182,12 +182,26 @@ def asked_query(text: str, language: QueryLanguage | None) -> str | QueryInLangu
     return text if language is None else QueryInLanguage(text, language)
 
 
-def text_and_language(asked: str | QueryInLanguage) -> tuple[str, QueryLanguage | None]:
-    """The text of a query, and its language if one was chosen."""
-    return (asked, None) if isinstance(asked, str) else (asked.text, asked.language)
+class _Asking(Protocol):
+    @property
+    def asked(self) -> str | QueryInLanguage: ...
 
 
-class DeliveryProfile(msgspec.Struct, frozen=True):
+class AskedQuery(msgspec.Struct, frozen=True):
+    """A struct whose field `asked` is a text, or a text and the language chosen for it."""
+
+    @property
+    def query(self: _Asking) -> str:
+        """The text of the query."""
+        return self.asked if isinstance(self.asked, str) else self.asked.text
+
+    @property
+    def language(self: _Asking) -> QueryLanguage | None:
+        """The language that was chosen; None leaves it to the text."""
+        return None if isinstance(self.asked, str) else self.asked.language
+
+
+class DeliveryProfile(AskedQuery, frozen=True):
     """A subscriber's query and the form of its deliveries.
 
     Attributes:
@@ -201,16 +215,6 @@ class DeliveryProfile(msgspec.Struct, frozen=True):
     deliver: Literal["fragment", "message", "ids"] = "message"
     namespaces: Annotated[tuple[tuple[str, str], ...], Meta(max_length=1_024)] = ()
     steps: Annotated[tuple[StepText, ...], Meta(max_length=STEPS_MAX)] = ()
-
-    @property
-    def query(self) -> str:
-        """The text."""
-        return text_and_language(self.asked)[0]
-
-    @property
-    def language(self) -> QueryLanguage | None:
-        """The language that was chosen; None leaves it to the text."""
-        return text_and_language(self.asked)[1]
 
 
 class Profiles(Protocol):

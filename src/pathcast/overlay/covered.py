@@ -11,29 +11,27 @@ Example:
     ...     entries.add(RankedEntry(text))
     >>> list(entries.before("/a/b[@x]")), list(entries.behind("//b"))
     (['//a and //b', '//b'], ['/a/b[@x]', '//a and //b'])
+    >>> entries.add(RankedEntry("//b/a and //b/c"))
+    >>> entries.discard("//b/a and //b/c")
+    >>> list(entries.behind("//b"))
+    ['/a/b[@x]', '//a and //b']
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from pathcast.query import conjunction_of
 
 Token: TypeAlias = int
-"""A name or constant that entries ask for; its lowest bits tell the kind."""
+"""A name or constant that entries ask for."""
 
 _Key = TypeVar("_Key", bound=Token | None)
 
 Rank: TypeAlias = tuple[int, list[tuple[float, str]], str]
 
 _IsWanted: TypeAlias = Callable[[str], bool]
-
-_KIND: Final = 3
-"""Bits of a token that tell its kind."""
-
-_NAME: Final = 0
-_BEGINNING: Final = 2
 
 
 class RankedEntry:
@@ -48,6 +46,7 @@ class RankedEntry:
         self._paths = conjunction_of(text)
         self.wanted = frozenset(self._paths.wanted())
         self.offered = frozenset(self._paths.offered())
+        self.drawer, self.filed_wanted, self.filed_offered = self._paths.filing()
         weight, constants = self._paths.rank()
         self.rank: Rank = (weight, constants, text)
 
@@ -71,15 +70,15 @@ class CoveredEntries:
     def add(self, entry: RankedEntry) -> None:
         """Takes an entry in, which is not there yet."""
         self._entries[entry.text] = entry
-        self._filed.setdefault(_drawer(entry), {})[entry.text] = None
-        for token in _names(entry.offered):
+        self._filed.setdefault(entry.drawer, {})[entry.text] = None
+        for token in entry.filed_offered:
             self._offering.setdefault(token, {})[entry.text] = None
 
     def discard(self, text: str) -> None:
         """Takes an entry out, which is there."""
         entry = self._entries.pop(text)
-        _take_out(self._filed, _drawer(entry), text)
-        for token in _names(entry.offered):
+        _take_out(self._filed, entry.drawer, text)
+        for token in entry.filed_offered:
             _take_out(self._offering, token, text)
 
     def before(self, text: str, is_wanted: _IsWanted = lambda _: True) -> Iterator[str]:
@@ -101,20 +100,10 @@ class CoveredEntries:
     def behind(self, text: str, is_wanted: _IsWanted = lambda _: True) -> Iterator[str]:
         """The entries that one of the set stands before; arguments and cost as of `before`."""
         general = self._entries[text]
-        asked = [self._offering.get(token, {}) for token in _names(general.wanted)]
+        asked = [self._offering.get(token, {}) for token in general.filed_wanted]
         for special in list(min(asked, key=len) if asked else self._entries):
             if is_wanted(special) and general.stands_before(self._entries[special]):
                 yield special
-
-
-def _drawer(entry: RankedEntry) -> Token | None:
-    """The token of an entry that fewest entries likely have; every entry it covers offers it."""
-    return min(entry.wanted, key=lambda token: (token & _KIND == _NAME, token), default=None)
-
-
-def _names(tokens: frozenset[Token]) -> list[Token]:
-    """The tokens but for beginnings, of which there are too many to file each."""
-    return [token for token in tokens if token & _KIND != _BEGINNING]
 
 
 def _take_out(drawers: dict[_Key, dict[str, None]], token: _Key, text: str) -> None:

@@ -22,8 +22,8 @@ from __future__ import annotations
 
 from pathcast.boundary import native
 from pathcast.customize.before_steps import paths_before
-from pathcast.customize.steps import Steps
-from pathcast.model import QueryLanguage
+from pathcast.customize.steps import parse_steps
+from pathcast.model import QueryLanguage, Subscription
 from pathcast.query import Namespaces, compile_subscription, conjunction_of
 
 
@@ -50,29 +50,33 @@ def disjuncts_of(
         QuerySyntaxError: It is neither XPath nor XQuery.
         UnsupportedQueryError: It holds a construct that is refused.
 
-    Cost: a compilation, some 10 µs, and a comparison for each two disjuncts.
+    Cost: a compilation, and a comparison for each two disjuncts.
     """
     compiled = compile_subscription(profile, namespaces, deliver, language)
     return tuple(each.text for each in native.Conjunction.uncovered(list(compiled.conjunctions)))
 
 
-def before_steps(entry: str, steps: Steps) -> str:
-    """An entry that a message satisfies if, some or all steps later, it satisfies another one.
+def entries_of(asked: Subscription) -> tuple[str, ...]:
+    """The entries of a subscription: as `disjuncts_of`, of messages before its steps.
 
-    Args:
-        entry: An entry.
-        steps: Of the profile that it was made of.
-
-    Example:
-        >>> from pathcast.customize.steps import parse_steps
-        >>> before_steps("/a/list[item='x']/@n", parse_steps(["rename //table list"]))
-        "/a/*[@n]/item[.='x']"
-        >>> before_steps("/a[b = 1]", ())
-        '/a[b = 1]'
+    Whatever message satisfies its query after some or all of the steps satisfies an entry.
 
     Raises:
-        QuerySyntaxError: It is no entry.
+        QuerySyntaxError: Its query or a step is none.
+        UnsupportedQueryError: It holds a construct that is refused.
 
-    Cost: some microseconds a path.
+    Example:
+        >>> renamed = ("rename //table list",)
+        >>> entries_of(Subscription("s", "s", "/a/list[item='x']/@n", steps=renamed))
+        ("/a/*[@n]/item[.='x']",)
+        >>> entries_of(Subscription("s", "s", "/a[b = 1]"))
+        ('/a/b[.=1]',)
+
+    Cost: as `disjuncts_of`, and a reading of each entry where there are steps.
     """
-    return paths_before(conjunction_of(entry), steps).text if steps else entry
+    found = disjuncts_of(asked.query, asked.namespaces, asked.deliver, asked.language)
+    steps = parse_steps(asked.steps, asked.namespaces)
+    if not steps:
+        return found
+    before = (paths_before(conjunction_of(entry), steps).text for entry in found)
+    return tuple(dict.fromkeys(before))

@@ -20,14 +20,13 @@ from functools import cache, lru_cache
 from importlib import metadata
 from secrets import token_hex
 
-from pathcast.boundary import native
 from pathcast.customize import Broker as LocalBroker
 from pathcast.customize.steps import parse_steps
 from pathcast.limits import Limits
 from pathcast.model import Subscription
 from pathcast.overlay.content import DeliveryProfile, Results, Verdict
 from pathcast.overlay.cutting import WHOLE, cut_entry
-from pathcast.overlay.disjuncts import before_steps, disjuncts_of
+from pathcast.overlay.disjuncts import entries_of
 
 __all__ = ["XmlProfiles"]
 
@@ -102,24 +101,11 @@ def _version() -> str:
 def _entries(profile: DeliveryProfile, projection: bool) -> tuple[str, ...]:
     """Popular profiles are asked for at many hosts, and again when a broker starts.
 
-    Cost: as `_paths` and `before_steps`, and that of `cut_entry`.
+    Cost: as `entries_of`, and that of `cut_entry`.
     """
-    steps = parse_steps(profile.steps, dict(profile.namespaces))
-    paths = (before_steps(path, steps) for path in _paths(profile))
-    cut = cut_entry(_asked(profile), steps) if projection else WHOLE
-    return (*dict.fromkeys(paths), cut)
-
-
-def _paths(profile: DeliveryProfile) -> tuple[str, ...]:
-    """The routing entries, of messages after the steps.
-
-    Cost: some microseconds for a path in the usual notation; else as `disjuncts_of`.
-    """
-    bound, language = dict(profile.namespaces), profile.language
-    text = None if language == "xquery" else native.canonical_form(profile.query, bound)
-    if text is not None and native.NormalPath(text).can_match:
-        return (text,)
-    return disjuncts_of(profile.query, bound, profile.deliver, language)
+    asked = _asked(profile)
+    steps = parse_steps(asked.steps, asked.namespaces)
+    return (*entries_of(asked), cut_entry(asked, steps) if projection else WHOLE)
 
 
 def _asked(profile: DeliveryProfile, id: str = "") -> Subscription:

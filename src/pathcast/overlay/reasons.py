@@ -30,5 +30,5 @@ def entries_that_hold(entries: Iterable[str], body: bytes) -> list[str]:
     paths = sorted(entry for entry in entries if entry.startswith("/"))
     index = QueryIndex()
     index.register([Query(entry, entry) for entry in paths])
-    (result,) = index.matcher(threads=1).match([body])
+    result = index.matcher(threads=1).match(body)
     return sorted(result.query_ids)

@@ -26,8 +26,8 @@ from typing import Annotated, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from pathcast.model import DeliverMode, QueryLanguage
-from pathcast.overlay.content import QueryInLanguage, text_and_language
+from pathcast.model import DeliverMode
+from pathcast.overlay.content import AskedQuery, QueryInLanguage
 from pathcast.store import (
     ID_BYTES_MAX,
     LABELS_MAX,
@@ -81,7 +81,7 @@ class SourceRegistered(msgspec.Struct, frozen=True, tag=True):
     address: Name
 
 
-class RegisterInterest(msgspec.Struct, frozen=True, tag=True):
+class RegisterInterest(AskedQuery, frozen=True, tag=True):
     """(5) A profile. Deliveries go to the address of the sender.
 
     Attributes:
@@ -100,19 +100,9 @@ class RegisterInterest(msgspec.Struct, frozen=True, tag=True):
     asked: Text | QueryInLanguage = msgspec.field(name="query")
     location: Name = ""
     deliver: DeliverMode = "fragment"
-    namespaces: Labels = {}
-    labels: Labels = {}
+    namespaces: Labels = msgspec.field(default_factory=dict)
+    labels: Labels = msgspec.field(default_factory=dict)
     steps: StepTexts = ()
-
-    @property
-    def query(self) -> str:
-        """The text of the query."""
-        return text_and_language(self.asked)[0]
-
-    @property
-    def language(self) -> QueryLanguage | None:
-        """The language that was chosen; None leaves it to the text."""
-        return text_and_language(self.asked)[1]
 
 
 class TellHost(msgspec.Struct, frozen=True, tag=True):
@@ -137,27 +127,17 @@ class InterestRegistered(msgspec.Struct, frozen=True, tag=True):
     address: Name
 
 
-class ChangeInterest(msgspec.Struct, frozen=True, tag=True):
+class ChangeInterest(AskedQuery, frozen=True, tag=True):
     """(8) The profile is another one, or pauses, or goes on."""
 
     request: Request
     profile: Name
     asked: Text | QueryInLanguage = msgspec.field(name="query")
     deliver: DeliverMode = "fragment"
-    namespaces: Labels = {}
-    labels: Labels = {}
+    namespaces: Labels = msgspec.field(default_factory=dict)
+    labels: Labels = msgspec.field(default_factory=dict)
     paused: bool = False
     steps: StepTexts = ()
-
-    @property
-    def query(self) -> str:
-        """The text of the query."""
-        return text_and_language(self.asked)[0]
-
-    @property
-    def language(self) -> QueryLanguage | None:
-        """The language that was chosen; None leaves it to the text."""
-        return text_and_language(self.asked)[1]
 
 
 class DeleteInterest(msgspec.Struct, frozen=True, tag=True):

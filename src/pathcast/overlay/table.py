@@ -112,7 +112,7 @@ class Table:
             QuerySyntaxError: A part of it is no path.
             UnsupportedQueryError: It takes more than paths to say it.
 
-        Cost: 1 µs a path of an entry that is new; some 10 µs if it is not in canonical text.
+        Cost: linear in the text of an entry that is new.
         """
         for entry in entries:
             if entry not in self._entries:

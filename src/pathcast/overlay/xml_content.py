@@ -1,4 +1,4 @@
-"""Content in XML: profiles in XPath and XQuery, entries that are disjuncts of linear paths.
+"""Content in XML: profiles in XPath and XQuery, entries that are disjuncts of paths.
 
 Example:
     >>> content = xml_content()

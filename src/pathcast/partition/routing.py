@@ -193,7 +193,7 @@ class RoutingIndex:
         """
         limits = self._table.limits
         index = QueryIndex(limits=limits)
-        refused = index.matcher(threads=1).match([message])[0].error
+        refused = index.matcher(threads=1).match(message).error
         if refused is not None:
             raise refused
         entries = self._table.entries

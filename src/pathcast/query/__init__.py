@@ -17,7 +17,10 @@ from __future__ import annotations
 from pathcast.query.compiled import (
     CompiledQuery,
     CostClass,
+    canonical_form,
     compile_query,
+    conjunction_of,
+    normalise,
 )
 from pathcast.query.names import Namespaces
 from pathcast.query.normal import (
@@ -30,7 +33,6 @@ from pathcast.query.normal import (
     NameTest,
     Operator,
 )
-from pathcast.query.normaliser import canonical_form, conjunction_of, normalise
 from pathcast.query.places import End, Place, path_to, steps_of
 from pathcast.query.population import OPERATORS, Population, population_of, population_of_columns
 from pathcast.query.reader import (

@@ -34,9 +34,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from pathcast.boundary import native, native_errors
+from pathcast.boundary import native
 from pathcast.query.names import Namespaces
-from pathcast.query.refusals import Refusal, error_of, no_character
+from pathcast.query.refusals import Refusal, error_of, no_character, query_errors
 from pathcast.query.syntax import (
     Axis,
     BinaryExpr,
@@ -136,13 +136,8 @@ def check_length(text: str, query: str, bytes_max: int = TEXT_BYTES_MAX) -> None
 
 def _read(text: str, namespaces: Namespaces | None) -> Expr:
     bindings = None if namespaces is None else dict(namespaces)
-    try:
-        with native_errors():
-            nodes = native.read_query(text, bindings)
-    except native.QueryRefusal as refusal:
-        raise error_of(Refusal(*refusal.args), text, namespaces or {}) from None
-    except UnicodeEncodeError as error:
-        raise no_character(text, error.start) from None
+    with query_errors(text, namespaces or {}):
+        nodes = native.read_query(text, bindings)
     return _tree(nodes)
 
 

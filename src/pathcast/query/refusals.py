@@ -12,11 +12,13 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
+from pathcast.boundary import native, native_errors
 from pathcast.errors import QuerySyntaxError, UnsupportedQueryError, shown
 from pathcast.query import suggestions
 from pathcast.query.functions import ARGUMENT_COUNTS, arguments_expected
@@ -44,6 +46,18 @@ class Refusal:
     reason: str
     offset: int
     params: Mapping[str, Any]
+
+
+@contextmanager
+def query_errors(text: str, namespaces: Namespaces) -> Iterator[None]:
+    """Calls that read a query run in this: a refusal becomes an error."""
+    try:
+        with native_errors():
+            yield
+    except native.QueryRefusal as refusal:
+        raise error_of(Refusal(*refusal.args), text, namespaces) from None
+    except UnicodeEncodeError as error:
+        raise no_character(text, error.start) from None
 
 
 def error_of(refusal: Refusal, text: str, namespaces: Namespaces) -> QuerySyntaxError:

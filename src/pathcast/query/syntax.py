@@ -4,7 +4,7 @@ Every production of the grammar that carries meaning has a class of its name; ab
 expanded (`@a` is the attribute axis, `//` a step `descendant-or-self::node()`), parentheses leave
 no node of their own. Every node knows the offset (characters, from 0) where it begins.
 
-The tree says nothing of what can be evaluated: see `pathcast.query.normaliser`.
+The tree says nothing of what can be evaluated: see `pathcast.query.compiled`.
 
 Source: XML Path Language (XPath) 1.0, sections 2 and 3.
 """

@@ -68,7 +68,7 @@ class ProfileRecord(msgspec.Struct, frozen=True, tag="profile"):
         address: Where deliveries go in the network; empty for none.
         version: Position of the change that made it; 0 before it is written.
         steps: What is done to a message before the query sees it, in order.
-        language: As `Subscription` has it.
+        language: "xpath1" or "xquery"; None leaves it to the text.
     """
 
     id: str

@@ -431,10 +431,10 @@ class Doorkeeper:
                     refused[place] = _not_taken(each.message, error)
         if published:
             with self._turn:
-                results = self._matcher.match([each.body for _, each in published])
-            for (place, each), result in zip(published, results, strict=True):
-                if result.error is not None:
-                    refused[place] = _not_taken(each.message, result.error)
+                found = self._matcher.match([each.body for _, each in published])
+            for row, refusal in found.refusals.items():
+                place, each = published[row]
+                refused[place] = _not_taken(each.message, refusal)
         return dict(sorted(refused.items()))
 
 

@@ -144,7 +144,7 @@ class RegistrationClient:
             labels: To find the profile by.
             steps: What is done to a message before the query sees it, in order: `drop PATH`,
                 `unwrap PATH`, `rename PATH NAME`.
-            language: As for `Subscription`.
+            language: "xpath1" or "xquery"; None leaves it to the text.
             seconds: How long it is asked for.
 
         Raises:

@@ -1,8 +1,8 @@
 //! Which language the text of a subscription is in.
 //!
-//! A subscriber may choose it. The rule for texts without a choice: XPath 1.0 where its grammar takes the text, comments
-//! left out; XQuery otherwise. Of a text that neither takes the rule says which of the two it is nearer to, so that the
-//! refusal is of the language that was meant.
+//! A subscriber may choose it. The rule for texts without a choice: XPath 1.0 where its grammar takes the text,
+//! comments left out; XQuery otherwise. Of a text that neither takes the rule says which of the two it is nearer to, so
+//! that the refusal is of the language that was meant.
 
 use super::reader::read;
 use super::tree;

@@ -92,7 +92,8 @@ pub(crate) fn normalized(text: Text<'_>) -> Text<'_> {
     Cow::Owned(out)
 }
 
-fn is_normal(text: &[u8]) -> bool {
+/// Whether `normalize-space()` leaves a text as it is.
+pub(crate) fn is_normal(text: &[u8]) -> bool {
     let has_odd = |pair: &[u8]| is_blank(pair[0]) && (pair[0] != b' ' || is_blank(pair[1]));
     !text.first().is_some_and(|&byte| is_blank(byte))
         && !text.last().is_some_and(|&byte| is_blank(byte))

@@ -27,8 +27,8 @@ pub enum NodeType {
 
 /// A name test (production 37), with the extensions `*:name` and `Q{uri}name`.
 ///
-/// As written, `prefix` is the prefix and `uri` that of `Q{uri}name`. Once names are resolved there is a `uri` for every
-/// test but `*` and `*:name`, and no prefix but the `*` of the latter.
+/// As written, `prefix` is the prefix and `uri` that of `Q{uri}name`. Once names are resolved there is a `uri` for
+/// every test but `*` and `*:name`, and no prefix but the `*` of the latter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NameTest {
     /// Prefix as written; `*` in `*:name`.
@@ -81,7 +81,8 @@ pub enum Operator {
     And,
     /// A comparison.
     Compare(Comparison),
-    /// A comparison of some node with a number, as XQuery casts its value to `xs:double`. No text says it: gates do.
+    /// A comparison of some node with a number, as XQuery casts its value to `xs:double`. The trees of gates have it;
+    /// of texts, only that of a path in normal form says it (`double(x)=3`).
     Cast(Comparison),
     /// `+`
     Plus,

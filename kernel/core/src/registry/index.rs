@@ -11,10 +11,11 @@
 use crate::engine::conditions::Plan;
 use crate::engine::ids::QueryNumber;
 use crate::engine::interrupt::Interrupted;
-use crate::language::compile::{Evaluated, compile_gate, compile_query};
+use crate::language::compile::{Evaluated, alternatives_of_conjunction, compile_query};
+use crate::language::paths::{Conjunction, Path};
 use crate::language::query::ast::Step;
 use crate::language::query::{Compiler, Namespaces};
-use crate::language::reader::{Refusal, read_gate, read_query};
+use crate::language::reader::{Refusal, read_query};
 use crate::language::xpath::Expression;
 use crate::registry::automaton::{Automaton, Merge, Merged};
 use crate::registry::catalogue::{Catalogue, Deliver, Entry, IdTable};
@@ -258,15 +259,19 @@ impl IndexState {
         Ok(false)
     }
 
-    /// Inserts a gate ([`read_gate`]): where its paths cannot be told together, it holds of messages that have not all.
+    /// Inserts a gate, which is a [`Conjunction`]; one of any message if the text asks for more than paths.
+    ///
+    /// Where its paths have too many combinations at the root element, the gate keeps only the longest path and also
+    /// holds for messages without the others.
     ///
     /// # Errors
     /// As [`IndexState::add`].
     pub fn add_gate(&mut self, record: QueryRecord<'_>) -> Result<(), NotAdded> {
-        let tree = read_gate(record.text).map_err(NotAdded::Refused)?;
-        let gate = compile_gate(&tree, true);
-        let paths: Vec<&[Step<'_>]> =
-            gate.alternatives.iter().map(|path| path.steps.as_slice()).collect();
+        let read = Conjunction::read(record.text).map_err(NotAdded::Refused)?;
+        let gate = read.unwrap_or_else(|| Conjunction::of([]));
+        let paths: Vec<&[Step<'_>]> = gate.paths().iter().map(Path::steps).collect();
+        let alternatives = alternatives_of_conjunction(&paths);
+        let paths: Vec<&[Step<'_>]> = alternatives.iter().map(|path| &path.steps[..]).collect();
         self.register(record, &paths, None).map_err(|Duplicate| NotAdded::Duplicate)
     }
 

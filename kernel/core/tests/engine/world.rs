@@ -112,7 +112,8 @@ pub fn register_all(
         .map(|text| compile(text, Namespaces::NONE).expect("a query in the usual notation"))
         .collect();
     let paths: Vec<_> = paths.iter().map(Vec::as_slice).collect();
-    let expression = expression.map(|text| Evaluated::of(&read_canonical(text).expect(text)));
+    let evaluated = |text| Evaluated::of(&read_canonical(text).expect(text)).expect(text);
+    let expression = expression.map(evaluated);
     index.change(|state| {
         let namespaces = state.namespace_number(&NamespaceMap::new());
         let record = QueryRecord { id, text: id, namespaces };

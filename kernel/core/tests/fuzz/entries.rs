@@ -13,6 +13,7 @@ use pathcast_core::engine::programs;
 use pathcast_core::engine::programs::{Bounds, Results, Session};
 use pathcast_core::files::records::{Cut, Cutter, Fault, NameTest, Place, Rows, Survey, tag_end};
 use pathcast_core::language::compile::{CompiledQuery, Evaluated, compile_query};
+use pathcast_core::language::paths::before_steps::Effect;
 use pathcast_core::language::paths::{Conjunction, Path};
 use pathcast_core::language::query::{
     Declined, Namespaces, TEXT_BYTES_MAX, canonical_text, compile,
@@ -55,27 +56,58 @@ pub fn query_text(data: &[u8]) {
     }
 }
 
-/// An entry of a routing table is read or refused; it is read from its own text again, and what is made of its paths covers
-/// them and is in normal form.
-pub fn entry_text(data: &[u8]) {
-    let Some(text) = text_of(data) else { return };
-    let Ok(Some(entry)) = Conjunction::read(text) else { return };
-    if entry.text().len() <= TEXT_BYTES_MAX {
-        assert_eq!(Conjunction::read(entry.text()), Ok(Some(entry.clone())), "{text:?}");
-    }
+/// An entry of a routing table is read or refused; it is read from its own text again, and what is made of its paths
+/// covers them and is in normal form. Whether it was read.
+pub fn entry_text(data: &[u8]) -> bool {
+    let Some(text) = text_of(data) else { return false };
+    let Ok(Some(entry)) = Conjunction::read(text) else { return false };
+    let read_again = |entry: &Conjunction| {
+        if entry.text().len() <= TEXT_BYTES_MAX {
+            assert_eq!(
+                Conjunction::read(entry.text()).as_ref(),
+                Ok(&Some(entry.clone())),
+                "{text:?}"
+            );
+        }
+    };
+    read_again(&entry);
     for path in entry.paths() {
+        let parts = path.conjuncts();
+        for members in parts.windows(2).filter(|pair| value_of(&pair[0]) == value_of(&pair[1])) {
+            if let Some(hull) = Path::hull(&[&members[0], &members[1]]) {
+                assert!(members.iter().all(|member| hull.covers(member)), "{hull} {path}");
+            }
+        }
         let mut made = path.linear_paths();
-        made.extend(path.conjuncts());
+        made.extend(parts);
         made.extend([path.structure(), path.existing(), path.begun(2)]);
         made.extend([path.cut(2), path.any_parent(), path.without_parents(), path.last_name()]);
         made.push(path.in_powers());
-        for wide in made {
-            assert!(wide.covers(path), "{} {}", wide.text(), path.text());
-            if wide.text().len() <= TEXT_BYTES_MAX {
-                assert_eq!(Path::read(wide.text()).as_ref(), Ok(&wide), "{}", path.text());
-            }
+        for wide in &made {
+            assert!(wide.covers(path), "{wide} {path}");
+        }
+        made.push(path.with_numbers_of_xpath());
+        for path in made {
+            read_again(&Conjunction::of([path]));
         }
     }
+    let dropped =
+        vec![Some(vec![(String::new(), "a".to_owned()), (String::new(), "b".to_owned())])];
+    for (given, unwraps, dropped) in [
+        (Vec::new(), false, Vec::new()),
+        (vec!["b".to_owned()], false, dropped),
+        (Vec::new(), true, vec![None]),
+    ] {
+        let before = Effect { given, unwraps, dropped }.before(entry.paths());
+        assert!(before.covers(&entry), "{before} {entry}");
+        read_again(&before);
+    }
+    true
+}
+
+/// What a linear path compares at its end.
+fn value_of(path: &Path) -> Option<Path> {
+    path.leaf().map(|(value, _)| value)
 }
 
 /// An expression is read or refused with a place in it, and what is stored of a query is read again.
@@ -85,7 +117,7 @@ pub fn expression_text(data: &[u8]) {
         && let Ok(CompiledQuery { expression: Some(stored), .. }) = compile_query(&tree)
     {
         let again = read_canonical(&stored.text).expect("what is stored is canonical");
-        assert_eq!(Evaluated::of(&again), stored, "{text:?}");
+        assert_eq!(Evaluated::of(&again), Ok(stored), "{text:?}");
     }
     if let Ok(expression) = Expression::parse(text) {
         let mut door = Door::new(Limits::default());
@@ -322,7 +354,8 @@ fn register(state: &mut IndexState, number: usize, text: &str) -> bool {
     }
     let any = compile("/*", Namespaces::NONE).expect("a query");
     let Ok(expression) = read_canonical(text) else { return false };
-    state.register(record, &[&any], Some(&Evaluated::of(&expression))).is_ok()
+    let Ok(evaluated) = Evaluated::of(&expression) else { return false };
+    state.register(record, &[&any], Some(&evaluated)).is_ok()
 }
 
 /// Ids of the queries that a message satisfies; asked twice, with cold and with warm caches.

@@ -22,7 +22,7 @@ impl Random {
 }
 
 /// Words of XPath; three names, so that most expressions meet something.
-const WORDS: [&str; 96] = [
+const WORDS: [&str; 98] = [
     "a",
     "b",
     "c",
@@ -98,6 +98,8 @@ const WORDS: [&str; 96] = [
     "string(",
     "concat(",
     "starts-with(",
+    "double(",
+    "[double(@x)<3]",
     "contains(",
     "substring-before(",
     "substring-after(",

@@ -22,7 +22,7 @@ from xml.parsers import expat
 import numpy as np
 from numpy.typing import NDArray
 
-from pathcast.evaluation.fragment import Symbol
+from pathcast.dht.fragment import Symbol
 
 __all__ = ["Documents", "totals"]
 

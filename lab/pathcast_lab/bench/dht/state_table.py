@@ -27,9 +27,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from pathcast.dht.fragment import EPSILON, Symbol
 from pathcast.dht.identifiers import identifier, state_key
 from pathcast.errors import UnsupportedQueryError
-from pathcast.evaluation.fragment import EPSILON, Symbol
 
 __all__ = ["ANY", "LOOP", "NONE", "StateTable"]
 

@@ -1,8 +1,8 @@
 """The reference evaluator: all of XPath 1.0 in plain Python.
 
-What the kernel's evaluator answers, slowly and readably; the kernel is tested against it, and it
-serves `explain`. In reading order: `document` (nodes), `axes` (axes and node tests), `dependence`
-(what a value depends on), `evaluator` (expressions).
+What the kernel's evaluator answers, slowly and readably; the kernel is tested against it. In
+reading order: `document` (nodes), `axes` (axes and node tests), `dependence` (what a value depends
+on), `evaluator` (expressions).
 """
 
 from __future__ import annotations

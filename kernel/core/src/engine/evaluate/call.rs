@@ -1,7 +1,7 @@
 //! The core functions (XPath 1.0, 4).
 
 use super::budget::Within;
-use super::document::{Main, Node, Sort, XML_URI};
+use super::document::{Document, Main, Node, Sort, XML_URI};
 use super::evaluator::{Evaluator, Text};
 use super::path_machine::{Context, PathMachine};
 use crate::language::number_text::round;
@@ -163,52 +163,11 @@ impl<'a> Evaluator<'a> {
                     Some(id) => self.first(id, context)?,
                     None => Some(context.node),
                 };
-                Ok(node.map_or(Cow::Borrowed(&b""[..]), |node| self.name_of(function, node)))
+                Ok(node.map_or(Cow::Borrowed(&b""[..]), |node| {
+                    name_of(&self.document, function, node)
+                }))
             }
             _ => Ok(Cow::Borrowed(b"")),
-        }
-    }
-
-    fn name_of(&self, function: Function, node: Node) -> Text<'a> {
-        let tree = self.document.tree;
-        let (name, prefix) = match self.document.sort(node) {
-            Sort::Main(Main::Element(element)) => {
-                (tree.name[element as usize], tree.prefix.get(element as usize))
-            }
-            Sort::Attribute(attribute) => {
-                let attribute = attribute as usize;
-                (tree.attribute_name[attribute], tree.attribute_prefix.get(attribute))
-            }
-            other => return Cow::Borrowed(self.name_without_namespace(function, other)),
-        };
-        let local = self.document.names.local(name).as_bytes();
-        match (function, prefix.map(|&prefix| self.document.bytes(prefix))) {
-            (Function::NamespaceUri, _) => Cow::Borrowed(self.document.names.uri(name).as_bytes()),
-            (Function::Name, Some(prefix)) if !prefix.is_empty() => {
-                Cow::Owned([prefix, b":", local].concat())
-            }
-            _ => Cow::Borrowed(local),
-        }
-    }
-
-    /// Names of nodes that are in no namespace: instructions have their target, namespace nodes
-    /// their prefix.
-    fn name_without_namespace(&self, function: Function, sort: Sort) -> &'a [u8] {
-        if function == Function::NamespaceUri {
-            return b"";
-        }
-        match sort {
-            Sort::Namespace(declaration) => self.document.declared_prefix(declaration),
-            Sort::XmlNamespace => b"xml",
-            Sort::Main(Main::Markup(markup)) => {
-                match self.document.tree.markup_kind[markup as usize] {
-                    MarkupKind::Instruction => {
-                        self.document.bytes(self.document.tree.markup_target[markup as usize])
-                    }
-                    MarkupKind::Comment => b"",
-                }
-            }
-            _ => b"",
         }
     }
 
@@ -280,4 +239,44 @@ impl<'a> Evaluator<'a> {
 pub(crate) fn is_same_language(found: &[u8], wanted: &[u8]) -> bool {
     let (start, rest) = found.split_at_checked(wanted.len()).unwrap_or((b"", b"?"));
     start.eq_ignore_ascii_case(wanted) && (rest.is_empty() || rest[0] == b'-')
+}
+
+/// What a function of names says of a node.
+pub(super) fn name_of<'a>(document: &Document<'a>, function: Function, node: Node) -> Text<'a> {
+    let tree = document.tree;
+    let (name, prefix) = match document.sort(node) {
+        Sort::Main(Main::Element(element)) => {
+            (tree.name[element as usize], tree.prefix.get(element as usize))
+        }
+        Sort::Attribute(attribute) => {
+            let attribute = attribute as usize;
+            (tree.attribute_name[attribute], tree.attribute_prefix.get(attribute))
+        }
+        other => return Cow::Borrowed(name_without_namespace(document, function, other)),
+    };
+    let local = document.names.local(name).as_bytes();
+    match (function, prefix.map(|&prefix| document.bytes(prefix))) {
+        (Function::NamespaceUri, _) => Cow::Borrowed(document.names.uri(name).as_bytes()),
+        (Function::Name, Some(prefix)) if !prefix.is_empty() => {
+            Cow::Owned([prefix, b":", local].concat())
+        }
+        _ => Cow::Borrowed(local),
+    }
+}
+
+/// Names of nodes that are in no namespace: instructions have their target, namespace nodes
+/// their prefix.
+fn name_without_namespace<'a>(document: &Document<'a>, function: Function, sort: Sort) -> &'a [u8] {
+    if function == Function::NamespaceUri {
+        return b"";
+    }
+    match sort {
+        Sort::Namespace(declaration) => document.declared_prefix(declaration),
+        Sort::XmlNamespace => b"xml",
+        Sort::Main(Main::Markup(markup)) => match document.tree.markup_kind[markup as usize] {
+            MarkupKind::Instruction => document.bytes(document.tree.markup_target[markup as usize]),
+            MarkupKind::Comment => b"",
+        },
+        _ => b"",
+    }
 }

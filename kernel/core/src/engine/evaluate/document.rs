@@ -7,8 +7,8 @@
 use crate::xml::names::NameTable;
 use crate::xml::tree::{Message, MessageTree, NONE, Span};
 use std::borrow::Cow;
-use std::cell::OnceCell;
 use std::collections::HashSet;
+use std::sync::OnceLock;
 
 /// A node: position, then number among the namespace and attribute nodes of the element (0: the
 /// node at the position itself). Ordered as the document is.
@@ -24,6 +24,16 @@ const DECLARATION: u32 = 2;
 impl Node {
     /// The document node.
     pub(crate) const ROOT: Node = Node(0);
+
+    /// The node of a [`Node::number`].
+    pub(crate) fn of_number(number: u64) -> Node {
+        Node(number)
+    }
+
+    /// A number by which nodes sort in document order.
+    pub(crate) fn number(self) -> u64 {
+        self.0
+    }
 
     pub(crate) fn at(position: u32) -> Node {
         Node(u64::from(position) << 32)
@@ -80,7 +90,7 @@ pub(crate) struct Positions {
     /// Bytes of all text nodes before each one, and of all.
     text_bytes: Vec<u64>,
     /// Found when first asked for.
-    siblings: OnceCell<Siblings>,
+    siblings: OnceLock<Siblings>,
 }
 
 /// The sibling before each position, [`NONE`] where there is none.

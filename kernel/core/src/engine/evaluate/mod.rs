@@ -46,14 +46,16 @@ pub(crate) mod set_walk;
 
 pub(crate) use budget::OverBudget;
 
-use crate::language::xpath::Expression;
 use crate::language::xpath::ast::Kind;
+use crate::language::xpath::functions::Function;
+use crate::language::xpath::{ExprId, Expression};
 use crate::xml::names::NameTable;
 use crate::xml::tree::{MarkupKind, Message, NodeRef};
 use budget::{Budget, Within};
 use document::{Document, Main, Node, Positions, Sort};
 use evaluator::{Evaluator, State};
 use path_machine::Context;
+use std::borrow::Cow;
 
 /// What evaluations work with; keeps its memory from message to message.
 #[derive(Debug, Default)]
@@ -70,9 +72,9 @@ impl Scratch {
     }
 }
 
-/// Value of an expression.
+/// Value of an expression; nodes are an `N` each.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum Value<N = NodeRef> {
     /// A boolean.
     Boolean(bool),
     /// A number.
@@ -80,7 +82,7 @@ pub enum Value {
     /// A string.
     String(String),
     /// A node-set, in document order.
-    Nodes(Vec<NodeRef>),
+    Nodes(Vec<N>),
 }
 
 impl Expression {
@@ -137,9 +139,14 @@ pub struct Session<'s> {
 impl<'s> Session<'s> {
     /// Prepares a message. Cost: one pass over its nodes.
     pub fn new(message: Message<'s>, names: &'s NameTable, scratch: &'s mut Scratch) -> Self {
+        scratch.positions.number(message.tree);
+        scratch.state.ids.begin();
+        Session::again(message, names, scratch)
+    }
+
+    /// As [`Session::new`], of the message that was the scratch's last.
+    pub fn again(message: Message<'s>, names: &'s NameTable, scratch: &'s mut Scratch) -> Self {
         let Scratch { positions, state, steps_taken } = scratch;
-        positions.number(message.tree);
-        state.ids.begin();
         let document = Document::new(message, names, positions);
         Session { document, state, steps_taken }
     }
@@ -164,24 +171,51 @@ impl<'s> Session<'s> {
         expression: &Expression,
         steps_max: u64,
     ) -> Result<Value, OverBudget> {
-        let root = expression.root;
         self.run(expression, steps_max, |evaluator| {
-            let at = |element| Node::at(evaluator.document.element_position(element));
+            let document = evaluator.document;
+            let at = |element| Node::at(document.element_position(element));
             let context = Context::of(element.map_or(Node::ROOT, at));
-            Ok(match expression.arena.kind(root) {
-                Kind::Boolean => Value::Boolean(evaluator.boolean(root, context)?),
-                Kind::Number => Value::Number(evaluator.number(root, context)?),
-                Kind::String => {
-                    let text = evaluator.string(root, context)?;
-                    Value::String(String::from_utf8_lossy(&text).into_owned())
-                }
-                Kind::Nodes => {
-                    let nodes = evaluator.nodes(root, context)?;
-                    let document = evaluator.document;
-                    Value::Nodes(nodes.iter().map(|&node| node_ref(&document, node)).collect())
-                }
-            })
+            value_of(evaluator, expression.root, context, |node| node_ref(&document, node))
         })
+    }
+
+    /// The values of an expression in contexts, within `steps_max` for all of them: a node, its position and the
+    /// size that positions count in. Nodes are numbers that sort in document order; the document node is 0.
+    pub fn values_at(
+        &mut self,
+        contexts: &[(u64, u32, u32)],
+        expression: &Expression,
+        steps_max: u64,
+    ) -> Result<Vec<Value<u64>>, OverBudget> {
+        self.run(expression, steps_max, |evaluator| {
+            contexts
+                .iter()
+                .map(|&(number, position, size)| {
+                    evaluator.budget.charge(1)?;
+                    let context = Context { node: Node::of_number(number), position, size };
+                    value_of(evaluator, expression.root, context, Node::number)
+                })
+                .collect()
+        })
+    }
+
+    /// The node of a number, as [`Session::values_at`] numbers them. Cost: the siblings before it.
+    pub fn node_of(&self, number: u64) -> NodeFacts<'s> {
+        let (document, node) = (self.document, Node::of_number(number));
+        let fact = |node| {
+            let name = |function| call::name_of(&document, function, node);
+            (kind_name(&document, node), name(Function::NamespaceUri), name(Function::LocalName))
+        };
+        let own = fact(node);
+        let mut place = 1;
+        let mut at = node.position();
+        while let Some(before) = document.sibling_before(at, true).filter(|_| node.is_main()) {
+            at = before;
+            place += u32::from(fact(Node::at(at)) == own);
+        }
+        let parent = document.parent_of(node).map(|position| Node::at(position).number());
+        let (kind, uri, local) = own;
+        NodeFacts { kind, uri, local, place, parent }
     }
 
     /// Steps that the last evaluation has taken.
@@ -208,6 +242,53 @@ impl<'s> Session<'s> {
         let answer = ask(&mut evaluator);
         **steps_taken = evaluator.budget.taken();
         answer
+    }
+}
+
+/// What a node is, and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeFacts<'s> {
+    /// "document", "element", "attribute", "namespace", "text", "comment" or "processing instruction".
+    pub kind: &'static str,
+    /// Namespace of its name; empty for what is in none, or has no name.
+    pub uri: Cow<'s, [u8]>,
+    /// Local name; the target of an instruction, the prefix of a namespace node; empty for what has no name.
+    pub local: Cow<'s, [u8]>,
+    /// Its place, from 1, among the siblings of its kind and name.
+    pub place: u32,
+    /// Number of the parent; none for the document node.
+    pub parent: Option<u64>,
+}
+
+/// The value of a sub-expression in a context.
+fn value_of<N>(
+    evaluator: &mut Evaluator<'_>,
+    id: ExprId,
+    context: Context,
+    of_node: impl Fn(Node) -> N,
+) -> Within<Value<N>> {
+    Ok(match evaluator.arena.kind(id) {
+        Kind::Boolean => Value::Boolean(evaluator.boolean(id, context)?),
+        Kind::Number => Value::Number(evaluator.number(id, context)?),
+        Kind::String => {
+            let text = evaluator.string(id, context)?;
+            Value::String(String::from_utf8_lossy(&text).into_owned())
+        }
+        Kind::Nodes => {
+            Value::Nodes(evaluator.nodes(id, context)?.into_iter().map(of_node).collect())
+        }
+    })
+}
+
+fn kind_name(document: &Document<'_>, node: Node) -> &'static str {
+    match node_ref(document, node) {
+        NodeRef::Document => "document",
+        NodeRef::Element(_) => "element",
+        NodeRef::Text(_) => "text",
+        NodeRef::Comment(_) => "comment",
+        NodeRef::Instruction(_) => "processing instruction",
+        NodeRef::Attribute(_) => "attribute",
+        NodeRef::Namespace(..) => "namespace",
     }
 }
 

@@ -5,16 +5,13 @@
 //! path begins with `//`, the root is its first element or is above it, so that `//a` and `//b` become `/*[.//b]//a`,
 //! `/a//b` and `/b//a`. All of this keeps the answer.
 
-use super::containment::Pattern;
+use super::containment::{Pattern, needed};
 use super::generalising::generalised;
 use super::spine::{Spine, common_test};
 use crate::language::comparison::Comparison;
 use crate::language::query::arrange::arrange;
 use crate::language::query::{Axis, Condition, NameTest, NormalPath, Stage, Step, canonical_text};
 use std::collections::BTreeMap;
-
-/// Paths up to which those that others cover are looked for; each pair is compared.
-pub(crate) const COVERED_MAX: usize = 64;
 
 /// Bytes within which most canonical texts are.
 const USUAL_BYTES: usize = 64;
@@ -79,11 +76,15 @@ pub(super) fn alternatives_of<'t>(
         let common = generalised(spines, &Spine::document());
         found = distinct([strongest(&document_conditions(&common))]);
     }
-    if found.is_empty() {
-        let second = Stage { positions: vec![(Comparison::Eq, 2.0)], conditions: Vec::new() };
-        found.push(Alternative::of(vec![Step { stages: vec![second], ..bare_root() }]));
-    }
     (found, is_all)
+}
+
+/// The paths of which one is found if some paths are all found; at most `maximum`.
+pub(super) fn alternatives_of_paths<'t>(
+    paths: &[&[Step<'t>]],
+    maximum: usize,
+) -> Vec<Alternative<'t>> {
+    distinct(joined_paths(paths, maximum).unwrap_or_else(|| vec![strongest(paths)]))
 }
 
 /// The paths that must all be found if a pattern is there; none if it cannot be there.
@@ -199,7 +200,7 @@ fn strongest<'t>(nested: &[&[Step<'t>]]) -> NormalPath<'t> {
     longest.map_or_else(|| vec![bare_root()], |(_, steps)| steps.to_vec())
 }
 
-/// The paths in order, without those that hold only where another does.
+/// The paths in order, without those that hold only where another does; that of no message where none is left.
 fn distinct<'t>(paths: impl IntoIterator<Item = NormalPath<'t>>) -> Vec<Alternative<'t>> {
     let mut found: Vec<Alternative<'t>> = paths.into_iter().map(Alternative::of).collect();
     if found.iter().any(Alternative::is_any_message) {
@@ -208,23 +209,18 @@ fn distinct<'t>(paths: impl IntoIterator<Item = NormalPath<'t>>) -> Vec<Alternat
     found.sort_by(|a, b| a.text.cmp(&b.text));
     found.dedup_by(|a, b| a.text == b.text);
     found.retain(|path| !path.is_no_message());
-    if found.len() < 2 || found.len() > COVERED_MAX {
-        return found;
+    if found.is_empty() {
+        let second = Stage { positions: vec![(Comparison::Eq, 2.0)], conditions: Vec::new() };
+        return vec![Alternative::of(vec![Step { stages: vec![second], ..bare_root() }])];
     }
-    let patterns: Vec<Pattern<'_, 't>> =
-        found.iter().map(|path| Pattern::new(&path.steps)).collect();
-    let mut is_kept = vec![true; patterns.len()];
-    for (at, pattern) in patterns.iter().enumerate() {
-        let mut others = patterns.iter().enumerate().filter(|&(other, _)| other != at);
-        is_kept[at] = !others.any(|(other, wider)| is_kept[other] && wider.covers(pattern));
-    }
-    drop(patterns);
-    let mut is_kept = is_kept.into_iter();
-    found.retain(|_| is_kept.next().unwrap_or(true));
+    let mut kept =
+        needed(&found, |path| Pattern::new(&path.steps), |narrow, wide| wide.covers(narrow));
+    found.retain(|_| kept.next() == Some(true));
     found
 }
 
-fn is_no_message(steps: &[Step<'_>]) -> bool {
+/// Whether steps are the path of no message.
+pub(crate) fn is_no_message(steps: &[Step<'_>]) -> bool {
     let [Step { axis: Axis::Child, test: NameTest::Any, stages }] = steps else { return false };
     let [Stage { positions, conditions }] = &stages[..] else { return false };
     conditions.is_empty() && positions[..] == [(Comparison::Eq, 2.0)]

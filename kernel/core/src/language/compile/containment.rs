@@ -4,10 +4,10 @@
 //! the steps of one path to steps of the other that keeps names, distances, conditions and branches. Bare wildcards are
 //! no steps to be mapped but distances: `/a/*//b` is an `a` and a `b` two levels or more below.
 //!
-//! The test is complete (false means that some message tells the two apart) for linear paths without predicates; for `/`,
-//! `//` and nested paths without `*`; and for `/`, `*` and nested paths without `//`. Beyond these it is sound: a comparison
-//! is implied by comparisons of the same value, positions by positions in the same list. It speaks of messages, not of a
-//! schema: nothing that a DTD excludes is taken into account.
+//! The test is complete (false means that some message tells the two apart) for linear paths without predicates; for
+//! `/`, `//` and nested paths without `*`; and for `/`, `*` and nested paths without `//`. Beyond these it is sound: a
+//! comparison is implied by comparisons of the same value, positions by positions in the same list. It speaks of
+//! messages, not of a schema: nothing that a DTD excludes is taken into account.
 //!
 //! Source: Miklau and Suciu, "Containment and equivalence for a fragment of XPath", JACM 2004, for homomorphisms of
 //! tree patterns and their limits. Differs: distances instead of wildcards, which makes the test complete for linear
@@ -16,7 +16,7 @@
 use super::implication::{Facts, can_be_count, is_any_count};
 use super::spine::Compare;
 use crate::language::comparison::Comparison;
-use crate::language::query::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+use crate::language::query::{Axis, Condition, Constant, NameTest, Operator, Step};
 use rustc_hash::FxHasher;
 use std::cell::OnceCell;
 use std::hash::Hasher;
@@ -105,7 +105,7 @@ impl Marks {
         for step in steps {
             self.add_test(b'/', &step.test);
             is_plain &= is_plain_step(step);
-            for condition in conditions(&step.stages) {
+            for condition in step.conditions() {
                 match condition {
                     Condition::Attribute { test, compare } => {
                         self.add_test(b'@', test);
@@ -209,7 +209,7 @@ impl<'q, 't> Parts<'q, 't> {
                 let branch = Branch { distance, is_exact, anchor: Some(number) };
                 self.anchors[anchor].branches.push(branch);
                 (anchor, distance, is_exact) = (number, 0, true);
-                for condition in conditions(&step.stages) {
+                for condition in step.conditions() {
                     match condition {
                         Condition::Nested(nested) => waiting.push((nested, anchor, target)),
                         leaf => self.anchors[anchor].leaves.push(leaf),
@@ -315,7 +315,7 @@ impl<'q, 't> Target<'q, 't> {
         let mut named: Vec<(&'q NameTest<'t>, Vec<Compare<'t>>)> = Vec::new();
         let mut others: Vec<(Option<&'q NameTest<'t>>, Option<Compare<'t>>)> = Vec::new();
         let mut values: Vec<Compare<'t>> = Vec::new();
-        for condition in conditions(&step.stages) {
+        for condition in step.conditions() {
             match condition {
                 Condition::Attribute { test: test @ NameTest::Name { .. }, compare } => {
                     // An element has one attribute of a name: all is said of the same value.
@@ -461,7 +461,7 @@ fn is_plain_step(step: &Step<'_>) -> bool {
     let is_sure = |compare: &Option<Compare<'_>>| {
         compare.as_ref().is_none_or(|(operator, constant)| can_be(*operator, constant))
     };
-    let all = || conditions(&step.stages);
+    let all = || step.conditions();
     step.stages.iter().all(|stage| stage.positions.is_empty())
         && all().enumerate().all(|(at, condition)| {
             at < PLAIN_MAX
@@ -483,6 +483,23 @@ fn is_plain_step(step: &Step<'_>) -> bool {
         })
 }
 
-fn conditions<'q, 't>(stages: &'q [Stage<'t>]) -> impl Iterator<Item = &'q Condition<'t>> {
-    stages.iter().flat_map(|stage| &stage.conditions)
+/// Items up to which those that others make superfluous are looked for; each pair is compared.
+const COMPARED_MAX: usize = 64;
+
+/// For each item whether it stays: no other one that stays makes it superfluous. All stay where they are very many.
+pub(crate) fn needed<'i, I, P>(
+    items: &'i [I],
+    pattern: impl Fn(&'i I) -> P,
+    is_superfluous_beside: impl Fn(&P, &P) -> bool,
+) -> std::vec::IntoIter<bool> {
+    let mut is_kept = vec![true; items.len()];
+    if (2..=COMPARED_MAX).contains(&items.len()) {
+        let patterns: Vec<P> = items.iter().map(pattern).collect();
+        for (at, mine) in patterns.iter().enumerate() {
+            let mut others = patterns.iter().enumerate().filter(|&(other, _)| other != at);
+            is_kept[at] = !others
+                .any(|(other, theirs)| is_kept[other] && is_superfluous_beside(mine, theirs));
+        }
+    }
+    is_kept.into_iter()
 }

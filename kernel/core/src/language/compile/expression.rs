@@ -1,9 +1,9 @@
 //! Canonical expression text: what the evaluators run.
 //!
-//! Every axis is written out, names are `Q{uri}local` (no namespace: `local`), `Q{uri}*`, `*:local` or `*`, every run of
-//! binary operators of one level stands in parentheses, and no prefix, variable or abbreviation is left. The text parses
-//! back to itself with no namespaces bound. It is XPath 1.0 but for `Q{...}` and `*:local`, and for the predicates of
-//! `self::node()`.
+//! Every axis is written out, names are `Q{uri}local` (no namespace: `local`), `Q{uri}*`, `*:local` or `*`, every run
+//! of binary operators of one level stands in parentheses, and no prefix, variable or abbreviation is left. The text
+//! parses back to itself with no namespaces bound. It is XPath 1.0 but for `Q{...}` and `*:local`, and for the
+//! predicates of `self::node()`.
 
 use super::layout::build;
 use crate::language::number_text::number_text;
@@ -15,7 +15,7 @@ use crate::language::xpath::Expression;
 impl Expression {
     /// The expression of a tree whose names are resolved.
     pub fn of(resolved: &Expr) -> Expression {
-        Expression::laid_out(build(resolved))
+        Expression::laid_out(build(resolved, false))
     }
 
     /// The expression of a canonical text.
@@ -24,6 +24,14 @@ impl Expression {
     /// It is no expression, or over a limit.
     pub fn parse(text: &str) -> Result<Expression, Refusal> {
         read_canonical(text).map(|resolved| Expression::of(&resolved))
+    }
+
+    /// As [`Expression::parse`]; each evaluation is in many contexts.
+    ///
+    /// # Errors
+    /// It is no expression, or over a limit.
+    pub fn parse_for_contexts(text: &str) -> Result<Expression, Refusal> {
+        read_canonical(text).map(|resolved| Expression::laid_out(build(&resolved, true)))
     }
 }
 

@@ -1,8 +1,8 @@
 //! What comparisons of one value with constants say together: can they hold, what do they imply?
 //!
-//! A value is a string, read as a number where XPath 1.0 does (3.4), or cast to one as XQuery does, which reads the
-//! numbers of XPath alike and more texts besides. Every answer is sound: what is said to be impossible is impossible,
-//! what is said to be implied is implied.
+//! A value is a string, read as a number where XPath 1.0 does (3.4), or cast to one as XQuery does. A cast reads every
+//! number of XPath as XPath does, and further texts. Every answer is sound: what is said to be impossible is
+//! impossible, what is said to be implied is implied.
 
 use super::spine::Compare;
 use crate::language::comparison::Comparison;

@@ -12,11 +12,11 @@ use crate::language::xpath::functions::{self, Function};
 use crate::language::xpath::simplify::simplify_steps;
 use crate::xml::names::hash_name;
 
-/// The arena of a resolved expression, and its root. Cost: linear in the tree.
-pub(super) fn build(resolved: &tree::Expr) -> (Arena, ExprId) {
+/// The arena of a resolved expression, and its root; see [`analyse::choose_memos`]. Cost: linear in the tree.
+pub(super) fn build(resolved: &tree::Expr, has_many_contexts: bool) -> (Arena, ExprId) {
     let mut builder = Builder { arena: Arena::default() };
     let root = builder.expression(resolved);
-    analyse::choose_memos(&mut builder.arena, root);
+    analyse::choose_memos(&mut builder.arena, root, has_many_contexts);
     (builder.arena, root)
 }
 

@@ -4,8 +4,8 @@
 //!
 //! Reading order: [`spine`] (tree patterns in the making), [`moving`] and [`walking`] (location paths over them),
 //! [`string_conditions`], [`number_conditions`], [`weakening`] (what must be there if an expression is true),
-//! [`alternatives`] (patterns to paths in normal form), [`expression`] (text for the evaluators), [`layout`] (the arena that they run). [`losses`] tells why
-//! there is an expression.
+//! [`alternatives`] (patterns to paths in normal form), [`expression`] (text for the evaluators), [`layout`] (the arena
+//! that they run). [`losses`] tells why there is an expression.
 //!
 //! ```
 //! use pathcast_core::language::compile::{CostClass, compile_query};
@@ -36,19 +36,19 @@ mod walking;
 mod weakening;
 
 pub use alternatives::Alternative;
-pub(crate) use alternatives::COVERED_MAX;
-pub(crate) use containment::Pattern;
+pub(crate) use alternatives::is_no_message;
+pub(crate) use containment::{Pattern, needed};
 use expression::expression_text;
 pub use implication::{Facts, can_be_count, holds, is_any_count};
 
 use crate::language::query::arrange::depth;
-use crate::language::query::{DEPTH_MAX, NormalPath, TEXT_BYTES_MAX};
+use crate::language::query::{DEPTH_MAX, NormalPath, Step, TEXT_BYTES_MAX};
 use crate::language::reader::{EXPRESSION_BYTES_MAX, Reason as Refused, Refusal, disjuncts};
 use crate::language::tree::{Expr, Offset};
 use crate::language::xpath::Expression;
-use alternatives::{alternatives_of, conjunction_of, in_order};
+use alternatives::{alternatives_of, alternatives_of_paths, conjunction_of, in_order};
 use losses::Loss;
-use moving::Weakener;
+use moving::{Weakener, alternatives_max};
 use spine::Spine;
 
 /// Alternatives that a reason shows.
@@ -96,10 +96,15 @@ pub struct Evaluated {
 
 impl Evaluated {
     /// A resolved expression.
-    pub fn of(resolved: &Expr) -> Self {
+    ///
+    /// # Errors
+    /// It is over a limit.
+    pub fn of(resolved: &Expr) -> Result<Self, Refusal> {
         let mut text = String::with_capacity(256);
         expression_text(resolved, &mut text);
-        Evaluated { text, needs_full_tree: Expression::of(resolved).needs_full_tree() }
+        check_length(&text, EXPRESSION_BYTES_MAX)?;
+        check_nesting(&text)?;
+        Ok(Evaluated { text, needs_full_tree: Expression::of(resolved).needs_full_tree() })
     }
 }
 
@@ -153,9 +158,7 @@ pub fn compile_query(resolved: &Expr) -> Result<CompiledQuery<'_>, Refusal> {
         let (cost, reasons) = (CostClass::Indexed, Vec::new());
         return Ok(CompiledQuery { alternatives, expression: None, cost, reasons, patterns });
     }
-    let expression = Evaluated::of(resolved);
-    check_length(&expression.text, EXPRESSION_BYTES_MAX)?;
-    check_nesting(&expression.text)?;
+    let expression = Evaluated::of(resolved)?;
     let alternatives = within_limits(alternatives);
     let cost = cost_of_evaluated(&alternatives);
     let reasons = reasons(&weakener.losses, &alternatives);
@@ -176,6 +179,12 @@ pub fn compile_gate(resolved: &Expr, is_condition: bool) -> CompiledQuery<'_> {
     let decides = Why { text: format!("the program decides{makes}"), offset: 0 };
     let reasons = vec![decides, source_of(&alternatives)];
     CompiledQuery { alternatives, expression: None, cost, reasons, patterns }
+}
+
+/// Alternatives of a message that has all of some paths. Where these have too many combinations at the root element,
+/// they say the longest path alone.
+pub fn alternatives_of_conjunction<'t>(paths: &[&[Step<'t>]]) -> Vec<Alternative<'t>> {
+    within_limits(alternatives_of_paths(paths, alternatives_max(1)))
 }
 
 /// The cost class of a query that is evaluated where one of the paths is found.

@@ -25,7 +25,7 @@ const ALTERNATIVES_MAX: usize = 512;
 
 /// How many alternatives a query of so many disjuncts (operands of `or` and of unions) may have: some for each, so that
 /// a list of values is indexed value by value, however long it is; a product of several lists has more, and is not.
-fn alternatives_max(disjuncts: usize) -> usize {
+pub(super) fn alternatives_max(disjuncts: usize) -> usize {
     ALTERNATIVES_MAX.min(WAYS_MAX.max(4 * disjuncts))
 }
 

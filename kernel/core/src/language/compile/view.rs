@@ -1,5 +1,6 @@
 //! An expression as the compiler looks at it: a node of the tree with its lists as slices, so that a part of a run of
-//! operators, a filter without its last predicate or an argument that is left out is one, too, without a tree of its own.
+//! operators, a filter without its last predicate or an argument that is left out is one, too, without a tree of its
+//! own.
 
 use crate::language::reader::kind_of_run;
 use crate::language::tree::{Expr, NodeTest, NodeType, Offset, Operator, Predicate, Step};

@@ -20,9 +20,9 @@
 //!   all would not pass. What is not empty needs a node.
 //! - The string functions pass on what they must be given: a result of `normalize-space` that has a word comes from a
 //!   string that contains it, one of `substring` likewise, and so on.
-//! - `count(p) > n` needs a node, and if `p` is one step from the node to its children, a node in position n+1. A number
-//!   that is compared, other than by `!=`, is not NaN: so no operand of the arithmetic is, and no node-set in it is
-//!   empty.
+//! - `count(p) > n` needs a node, and if `p` is one step from the node to its children, a node in position n+1. A
+//!   number that is compared, other than by `!=`, is not NaN: so no operand of the arithmetic is, and no node-set in it
+//!   is empty.
 //! - A cast of XQuery is a comparison of some node, with an opposite as that of numbers: what is no number is unequal.
 //! - A name compared with a constant is a node test.
 //! - Positions: see [`super::walking`]. `last()`, `lang()`, `id()` say nothing, or little.

@@ -4,8 +4,8 @@
 //!
 //! - A comparison of a node with a string by `=` or `!=` is the same in XPath. By `<` it is of strings in XQuery and of
 //!   numbers in XPath: nothing is said of it but that both sides have an item.
-//! - A comparison of a node with a number casts the value of the node to `xs:double`, which reads more texts than XPath's
-//!   `number()`. The tree has an operator for it.
+//! - A comparison of a node with a number casts the value of the node to `xs:double`, which reads more texts than
+//!   XPath's `number()`. The tree has an operator for it.
 
 use super::formula::{Formula, call};
 use super::necessary::{Item, Necessary, Scope, is_empty_if_empty};

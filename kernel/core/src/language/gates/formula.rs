@@ -148,9 +148,9 @@ impl Formula {
 
 /// The XPath condition of a node that a formula implies.
 ///
-/// Args: `context` is the variable that the context node of the condition stands for; `is_inner`, whether the formula is
-/// part of one of which the condition of the document node is asked too, so that what it says of that alone need not be
-/// said again.
+/// Args: `context` is the variable that the context node of the condition stands for; `is_inner`, whether the formula
+/// is part of one of which the condition of the document node is asked too, so that what it says of that alone need not
+/// be said again.
 ///
 /// Returns the condition; none if there is none but the true one.
 ///

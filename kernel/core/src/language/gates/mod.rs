@@ -1,7 +1,7 @@
 //! The gate of a subscription: what is in every message that it delivers.
 //!
-//! Reading order: [`formula`] (conditions over nodes, and how XPath says them), [`necessary`] (what must be there for an
-//! expression to give an item), [`conditions`] (to be true), [`steps`] (paths).
+//! Reading order: [`formula`] (conditions over nodes, and how XPath says them), [`necessary`] (what must be there for
+//! an expression to give an item), [`conditions`] (to be true), [`steps`] (paths).
 //!
 //! A gate that is weak costs time, one that is wrong loses a delivery: where a limit is met, the gate becomes weaker.
 
@@ -20,7 +20,8 @@ use necessary::{Item, Necessary};
 const NODES_MAX: usize = 8192;
 
 /// The XPath condition of the document node that a delivered message fulfils, names resolved; `true()` if nothing is
-/// known. `is_condition` says whether the effective boolean value of the program decides, not whether it gives a result.
+/// known. `is_condition` says whether the effective boolean value of the program decides, not whether it gives a
+/// result.
 ///
 /// ```
 /// use pathcast_core::language::compile::compile_gate;

@@ -1,8 +1,8 @@
 //! Which of many queries are covered by another one, without comparing all pairs.
 //!
 //! A query can cover another only if the other offers every name, and every constant of an equality, that it asks for.
-//! Each query is filed under the rarest of these; a query is compared with what is filed under something that it offers.
-//! Queries that cover something are tried first from then on, so that thousands of thresholds on one price
+//! Each query is filed under the rarest of these; a query is compared with what is filed under something that it
+//! offers. Queries that cover something are tried first from then on, so that thousands of thresholds on one price
 //! (`[@price > 1]`, `[@price > 2]`, ...) take one comparison each. The number of comparisons is bounded, and what was
 //! left out is counted. It finds one query that covers, not all.
 
@@ -17,15 +17,26 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// Characters of a prefix that queries are filed under.
 const PREFIX_MAX: usize = 64;
 
-/// A name or constant: a hash of it, and its kind in the lowest bits. Different ones that share a token cost a comparison.
+/// A name or constant: a hash of it, and its kind in the lowest bits. Different ones that share a token cost a
+/// comparison.
 pub type Token = u64;
 
 /// Bits of a [`Token`] that tell its kind: 0 is a name, [`EQUALITY`] or [`BEGINNING`].
-pub const KIND: Token = 3;
+const KIND: Token = 3;
 /// Kind of the constant of an equality.
-pub const EQUALITY: Token = 1;
+const EQUALITY: Token = 1;
 /// Kind of the beginning of a string.
-pub const BEGINNING: Token = 2;
+const BEGINNING: Token = 2;
+
+/// Whether a token is a name.
+pub fn is_name(token: Token) -> bool {
+    token & KIND == 0
+}
+
+/// Whether a token is the beginning of a string.
+pub fn is_beginning(token: Token) -> bool {
+    token & KIND == BEGINNING
+}
 
 /// A query as what is compared: satisfied if one of its paths is there.
 pub struct Alternatives {
@@ -48,7 +59,8 @@ pub struct Coverings {
 
 /// Finds for each query another one that covers it, if there is one; equal ones cover each other.
 ///
-/// So many comparisons in all, and for one query, are made at most; none after `stops` has said so.
+/// Makes at most `comparisons_max` comparisons, at most `candidates_max` for one query, and none once `stops()` is
+/// true.
 ///
 /// Cost: some microseconds a comparison.
 pub fn coverings(
@@ -128,7 +140,8 @@ impl<'q> Entry<'q> {
     }
 }
 
-/// The queries that can cover, each under the token that fewest ask for; what asks for the least is the likeliest to cover.
+/// The queries that can cover, each under the token that fewest ask for; what asks for the least is the likeliest to
+/// cover.
 fn filed(entries: &[Entry<'_>]) -> HashMap<Option<Token>, Vec<usize>> {
     let mut asked: HashMap<Token, usize> = HashMap::new();
     for token in entries.iter().flat_map(|entry| entry.wanted.iter().flatten()) {

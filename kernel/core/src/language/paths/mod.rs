@@ -1,8 +1,8 @@
 //! Paths in normal form as values of their own: what other rooms ask of them, and what they make of them.
 //!
-//! [`Path`] is one path, [`Conjunction`] paths that must all be in a message. [`widening`] makes paths that cover a given
-//! one, [`covering`] finds which of many cover which. They travel and are kept as canonical text, which is shorter than
-//! any bytes that say the same and is read in a microsecond.
+//! [`Path`] is one path, [`Conjunction`] paths that must all be in a message. [`widening`] makes paths that cover a
+//! given one, [`covering`] finds which of many cover which, [`before_steps`] what must hold before steps. They travel
+//! and are kept as canonical text, which is shorter than any bytes that say the same and is read in a microsecond.
 //!
 //! ```
 //! use pathcast_core::language::paths::Path;
@@ -12,10 +12,11 @@
 //! # Ok::<(), pathcast_core::language::query::Declined>(())
 //! ```
 
+pub mod before_steps;
 pub mod covering;
 pub mod widening;
 
-use crate::language::compile::{COVERED_MAX, Pattern, compile_query};
+use crate::language::compile::{Alternative, Pattern, compile_query, is_no_message, needed};
 use crate::language::query::arrange::arrange;
 use crate::language::query::{
     Axis, Declined, NameTest, Namespaces, NormalPath, Step, canonical_text, compile_canonical,
@@ -40,7 +41,8 @@ impl Path {
         Path::in_order(steps.iter().cloned().map(Step::into_owned).collect())
     }
 
-    /// The path that is written in canonical text, or in another notation without prefixes that is as plain.
+    /// The path that is written in canonical text, or in the usual notation that [`super::query::compile`] takes,
+    /// without prefixes.
     ///
     /// # Errors
     /// It is not.
@@ -80,14 +82,24 @@ impl Path {
 
     /// Whether some message may have it; false only if its steps or conditions exclude each other.
     pub fn can_match(&self) -> bool {
-        self.text != "/*[position()=2]" && Pattern::new(&self.steps).can_match()
+        !is_no_message(&self.steps) && self.pattern().can_match()
     }
 
     /// Whether every message that has another path has this one; sound.
     ///
     /// Cost: steps of the one times steps of the other, times the wildcards between two names.
     pub fn covers(&self, special: &Path) -> bool {
-        Pattern::new(&self.steps).covers(&Pattern::new(&special.steps))
+        self.pattern().covers(&special.pattern())
+    }
+
+    fn pattern(&self) -> Pattern<'_, 'static> {
+        Pattern::new(&self.steps)
+    }
+}
+
+impl From<Alternative<'_>> for Path {
+    fn from(Alternative { steps, text }: Alternative<'_>) -> Path {
+        Path { steps: steps.into_iter().map(Step::into_owned).collect(), text }
     }
 }
 
@@ -135,7 +147,7 @@ impl Conjunction {
             let ([path], None) = (&compiled.alternatives[..], compiled.expression) else {
                 return Ok(None);
             };
-            paths.push(Path::of(&path.steps));
+            paths.push(path.clone().into());
         }
         Ok(Some(Conjunction::of(paths)))
     }
@@ -149,15 +161,9 @@ impl Conjunction {
     pub fn uncovered(of: impl IntoIterator<Item = Conjunction>) -> Vec<Conjunction> {
         let mut found: Vec<Conjunction> =
             of.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
-        let mut at = 0;
-        while found.len() <= COVERED_MAX && at < found.len() {
-            let mut others = found.iter().enumerate().filter(|&(other, _)| other != at);
-            if others.any(|(_, other)| other.covers(&found[at])) {
-                found.remove(at);
-            } else {
-                at += 1;
-            }
-        }
+        let mut kept =
+            needed(&found, Conjunction::patterns, |special, general| cover(general, special));
+        found.retain(|_| kept.next() == Some(true));
         found
     }
 
@@ -175,12 +181,17 @@ impl Conjunction {
     ///
     /// Cost: a comparison for each path of the one and path of the other.
     pub fn covers(&self, special: &Conjunction) -> bool {
-        let special: Vec<_> = special.paths.iter().map(|path| Pattern::new(&path.steps)).collect();
-        self.paths.iter().all(|path| {
-            let mine = Pattern::new(&path.steps);
-            special.iter().any(|theirs| mine.covers(theirs))
-        })
+        cover(&self.patterns(), &special.patterns())
     }
+
+    fn patterns(&self) -> Vec<Pattern<'_, 'static>> {
+        self.paths.iter().map(Path::pattern).collect()
+    }
+}
+
+/// Whether every message that has all of some paths has all of others.
+fn cover<'q>(general: &[Pattern<'q, 'static>], special: &[Pattern<'q, 'static>]) -> bool {
+    general.iter().all(|wide| special.iter().any(|narrow| wide.covers(narrow)))
 }
 
 /// The texts of the paths of a conjunction: " and " in brackets, literals and URIs is theirs.

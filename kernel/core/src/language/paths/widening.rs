@@ -16,12 +16,11 @@
 //! with more general ones"), which gives examples of methods and no list. Differs: a range and a prefix of values, and
 //! nothing that is not proved by containment.
 
-use super::{Conjunction, Path};
+use super::Path;
 use crate::language::comparison::Comparison;
-use crate::language::compile::Pattern;
-use crate::language::edits::{Edit, EditStep};
+use crate::language::compile::{Pattern, needed};
 use crate::language::numbers::number;
-use crate::language::query::arrange::arrange;
+use crate::language::query::arrange::{add_predicate, arrange};
 use crate::language::query::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
@@ -42,25 +41,20 @@ impl Path {
     }
 
     /// The linear paths that it asks for, each with all conditions on its steps: the main path and every nested path,
-    /// from the document on. That they meet in one element is given up. Where a nested path stood before a position, the
-    /// position goes, for it counts what the nested path has left.
+    /// from the document on. That they meet in one element is given up. Where a nested path stood before a position,
+    /// the position goes, for it counts what the nested path has left.
     ///
-    /// They are sorted by canonical text, without those that another one of them implies.
+    /// They are sorted by canonical text, without those that another one of them implies; all where they are very many.
     ///
     /// Cost: linear in the text it gives, and a comparison for each two of the paths.
     pub fn linear_paths(&self) -> Vec<Path> {
         let mut found = Vec::new();
         linear_after(&[], self.steps(), &mut found);
         let found = found.into_iter().map(Path::arranged);
-        let paths: Vec<Path> = found.collect::<BTreeSet<_>>().into_iter().collect();
-        let patterns: Vec<_> = paths.iter().map(|path| Pattern::new(path.steps())).collect();
-        let mut is_kept = vec![true; paths.len()];
-        for (at, pattern) in patterns.iter().enumerate() {
-            let mut others = patterns.iter().enumerate().filter(|&(other, _)| other != at);
-            is_kept[at] = !others.any(|(other, each)| is_kept[other] && pattern.covers(each));
-        }
-        drop(patterns);
-        paths.into_iter().zip(is_kept).filter_map(|(path, kept)| kept.then_some(path)).collect()
+        let mut paths: Vec<Path> = found.collect::<BTreeSet<_>>().into_iter().collect();
+        let mut kept = needed(&paths, Path::pattern, Pattern::covers);
+        paths.retain(|_| kept.next() == Some(true));
+        paths
     }
 
     /// The main path without predicates.
@@ -175,16 +169,15 @@ impl Path {
     /// A path between bounds, in place of the comparison of a linear path.
     fn ranged(&self, low: f64, high: f64) -> Option<Path> {
         let made = number_like(self.ending()?.1);
-        let compare = |comparison, bound: f64| {
-            // Minus zero is written like zero.
-            (Operator::Compare(comparison), made(bound + 0.0))
+        let ends: &[_] = if low == high {
+            &[(Comparison::Eq, low)]
+        } else {
+            &[(Comparison::Ge, low), (Comparison::Le, high)]
         };
-        if low == high {
-            return self.compared(&[compare(Comparison::Eq, low)]);
-        }
-        let ends = [compare(Comparison::Ge, low), compare(Comparison::Le, high)];
-        let is_bound = |(_, constant): &(Operator, Constant<'static>)| matches!(constant, Constant::Number(bound) | Constant::Double(bound) if bound.is_finite());
-        let ends: Vec<_> = ends.into_iter().filter(is_bound).collect();
+        let finite = ends.iter().filter(|(_, bound)| bound.is_finite());
+        // Minus zero is written like zero.
+        let compare = |&(comparison, bound)| (Operator::Compare(comparison), made(bound + 0.0));
+        let ends: Vec<_> = finite.map(compare).collect();
         if ends.is_empty() { Some(self.existing()) } else { self.compared(&ends) }
     }
 
@@ -201,99 +194,6 @@ impl Path {
 
     fn with_leaves(&self, change: &dyn Fn(&Leaf) -> Option<Leaf>) -> Path {
         Path::arranged(changed(self.steps(), change))
-    }
-}
-
-/// What steps that restructure a message do to the conditions on it.
-#[derive(Clone, Debug, Default)]
-pub struct Effect {
-    /// Local names that a renaming gives.
-    given: Vec<String>,
-    /// Elements are unwrapped.
-    unwraps: bool,
-    /// For each dropping, URI and local name from the root on of what is dropped; none where that is another path.
-    dropped: Vec<Option<Vec<(String, String)>>>,
-}
-
-impl Effect {
-    /// The effect of some steps.
-    pub fn of(steps: &[EditStep]) -> Effect {
-        let with = |edit| steps.iter().filter(move |step| step.edit == edit);
-        Effect {
-            given: with(Edit::Rename).map(|step| step.name.clone()).collect(),
-            unwraps: with(Edit::Unwrap).next().is_some(),
-            dropped: with(Edit::Drop).map(EditStep::child_names).collect(),
-        }
-    }
-
-    /// Linear paths that all hold if, some or all steps later, all of some paths do.
-    ///
-    /// Text may have been dropped or joined, so what is asked of it stays only where no step can have done that; an
-    /// unwrapped element may have stood between two steps, so `/` becomes `//`; a name that a renaming gives may have
-    /// been any.
-    ///
-    /// Source: Diao, Rizvi and Franklin, VLDB 2004, section 4.2.2, which does not say what a message is routed by before
-    /// its steps.
-    pub fn before(&self, paths: &[Path]) -> Conjunction {
-        let linear = paths.iter().flat_map(Path::linear_paths);
-        Conjunction::of(linear.map(|path| self.before_linear(path.steps())))
-    }
-
-    fn before_linear(&self, steps: &[Step<'static>]) -> Path {
-        let mut found = Steps::new();
-        for (at, step) in steps.iter().enumerate() {
-            let keeps = |leaf: &&Leaf| self.keeps(&steps[..=at], leaf);
-            let kept: Vec<Leaf> = step.conditions().filter(keeps).cloned().collect();
-            if kept.is_empty() && is_or_self(step) {
-                continue;
-            }
-            let mut step = with_conditions(step, kept);
-            if let NameTest::Name { local, .. } | NameTest::AnyNamespace { local } = &step.test
-                && self.is_given(local)
-            {
-                step.test = NameTest::Any;
-            }
-            if self.unwraps && at > 0 {
-                anywhere(&mut step);
-            }
-            found.push(step);
-        }
-        Path::arranged(found)
-    }
-
-    fn is_given(&self, local: &str) -> bool {
-        self.given.iter().any(|given| given == local)
-    }
-
-    /// Whether a condition on the element that a path leads to holds before if it does after.
-    fn keeps(&self, path: &[Step<'static>], leaf: &Leaf) -> bool {
-        match leaf {
-            Condition::Attribute { .. } => true,
-            Condition::Text(_) if self.unwraps => false,
-            _ => self.dropped.is_empty() || self.is_apart(path),
-        }
-    }
-
-    /// Whether nothing is dropped within the element that a path leads to.
-    ///
-    /// Where nothing is unwrapped, and no element on the path renamed, all of these have always had the names that they
-    /// have; and so has what was dropped in them.
-    fn is_apart(&self, path: &[Step<'static>]) -> bool {
-        let name_of = |step: &Step<'static>| match (step.axis, &step.test) {
-            (Axis::Child, NameTest::Name { uri, local }) if !self.is_given(local) => {
-                Some((uri.clone(), local.clone()))
-            }
-            _ => None,
-        };
-        let Some(names) = path.iter().map(name_of).collect::<Option<Vec<_>>>() else {
-            return false;
-        };
-        let is_elsewhere = |dropped: &[(String, String)]| {
-            let mut pairs = dropped.iter().zip(&names);
-            dropped.len() <= names.len()
-                || pairs.any(|(dropped, name)| dropped.0 != name.0 || dropped.1 != name.1)
-        };
-        !self.unwraps && self.dropped.iter().all(|each| each.as_deref().is_some_and(is_elsewhere))
     }
 }
 
@@ -354,11 +254,7 @@ fn without_nested<'s>(step: &'s Step<'static>) -> (Step<'static>, Vec<&'s [Step<
                 leaf => others.push(leaf.clone()),
             }
         }
-        match stages.last_mut() {
-            Some(last) if positions.is_empty() => last.conditions.append(&mut others),
-            _ if positions.is_empty() && others.is_empty() => {}
-            _ => stages.push(Stage { positions, conditions: others }),
-        }
+        add_predicate(&mut stages, positions, others);
     }
     (Step { stages, ..bare(step) }, nested)
 }
@@ -527,7 +423,7 @@ fn bare(step: &Step<'static>) -> Step<'static> {
 }
 
 /// A step with some conditions and nothing else.
-fn with_conditions(step: &Step<'static>, conditions: Vec<Leaf>) -> Step<'static> {
+pub(super) fn with_conditions(step: &Step<'static>, conditions: Vec<Leaf>) -> Step<'static> {
     let mut found = bare(step);
     if !conditions.is_empty() {
         found.stages.push(Stage { positions: Vec::new(), conditions });
@@ -547,12 +443,12 @@ fn any_name(step: &Step<'static>) -> Step<'static> {
 }
 
 /// `//` before a step.
-fn anywhere(step: &mut Step<'static>) {
+pub(super) fn anywhere(step: &mut Step<'static>) {
     if step.axis == Axis::Child {
         step.axis = Axis::Descendant;
     }
 }
 
-fn is_or_self(step: &Step<'_>) -> bool {
+pub(super) fn is_or_self(step: &Step<'_>) -> bool {
     step.axis == Axis::DescendantOrSelf
 }

@@ -4,7 +4,9 @@
 //! Each function keeps the answer to "does the path select something".
 
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
-use super::canonical::{condition_text, has_literal, is_call, nested_text, opening, position_text};
+use super::canonical::{
+    call_name, condition_text, has_literal, nested_text, opening, position_text,
+};
 use super::scan::number_of;
 use crate::language::comparison::Comparison;
 use std::cmp::Ordering;
@@ -26,7 +28,7 @@ pub(crate) fn comparison<'q>(
 }
 
 /// Adds predicates to those of a step: positions begin a stage, conditions alone join the last one.
-pub(super) fn add_predicate<'q>(
+pub(crate) fn add_predicate<'q>(
     stages: &mut Vec<Stage<'q>>,
     positions: Vec<(Comparison, f64)>,
     mut conditions: Vec<Condition<'q>>,
@@ -181,15 +183,12 @@ pub(crate) fn depth(steps: &[Step<'_>]) -> usize {
 
 /// How deep brackets and calls nest in a condition, its own bracket not counted.
 pub(super) fn condition_depth(condition: &Condition<'_>) -> usize {
-    let (operator, constant) = match condition {
-        Condition::Attribute { compare: Some((operator, constant)), .. }
-        | Condition::Text(Some((operator, constant)))
-        | Condition::Value(operator, constant) => (*operator, constant),
-        Condition::Nested(steps) => return depth(steps),
-        Condition::Attribute { compare: None, .. } | Condition::Text(None) => return 0,
-    };
+    if let Condition::Nested(steps) = condition {
+        return depth(steps);
+    }
+    let Some((operator, constant)) = condition.compare() else { return 0 };
     let is_joined = matches!(constant, Constant::String(text) if !has_literal(text));
-    usize::from(is_call(operator, constant)) + usize::from(is_joined)
+    usize::from(call_name(operator, constant).is_some()) + usize::from(is_joined)
 }
 
 /// Whether a nested path could lead on from a step: predicates of earlier stages stand before

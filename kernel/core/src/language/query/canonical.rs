@@ -15,45 +15,45 @@ pub fn canonical_text(steps: &[Step<'_>], out: &mut String) {
 
 /// Appends a condition as it stands between the brackets; conditions are sorted by it.
 pub fn condition_text(condition: &Condition<'_>, out: &mut String) {
+    let compare = condition.compare();
+    let call = compare.and_then(|(operator, constant)| call_name(operator, constant));
+    if let Some(name) = call {
+        out.push_str(name);
+        out.push('(');
+    }
     match condition {
-        Condition::Attribute { test, compare } => {
-            push_compared(
-                compare.as_ref().map(|(operator, constant)| (*operator, constant)),
-                out,
-                |out| {
-                    out.push('@');
-                    push_name_test(test, out);
-                },
-            );
+        Condition::Attribute { test, .. } => {
+            out.push('@');
+            push_name_test(test, out);
         }
-        Condition::Text(compare) => {
-            let compare = compare.as_ref().map(|(operator, constant)| (*operator, constant));
-            push_compared(compare, out, |out| out.push_str("text()"));
-        }
-        Condition::Value(operator, constant) => {
-            push_compared(Some((*operator, constant)), out, |out| out.push('.'));
-        }
+        Condition::Text(_) => out.push_str("text()"),
+        Condition::Value(..) => out.push('.'),
         Condition::Nested(steps) => nested_text(steps, out),
+    }
+    match compare {
+        Some((Operator::Compare(comparison), constant)) => {
+            if call.is_some() {
+                out.push(')');
+            }
+            out.push_str(comparison.symbol());
+            push_constant(constant, out);
+        }
+        Some((Operator::StartsWith | Operator::Contains, constant)) => {
+            out.push(',');
+            push_constant(constant, out);
+            out.push(')');
+        }
+        None => {}
     }
 }
 
 /// How the text of a condition begins, in two pieces.
 pub(super) fn opening<'c>(condition: &'c Condition<'_>) -> (&'c str, &'c str) {
+    let compare = condition.compare();
+    if let Some(name) = compare.and_then(|(operator, constant)| call_name(operator, constant)) {
+        return (name, "(");
+    }
     match condition {
-        Condition::Attribute { compare: Some((operator, constant)), .. }
-        | Condition::Text(Some((operator, constant)))
-        | Condition::Value(operator, constant)
-            if is_call(*operator, constant) =>
-        {
-            (
-                if matches!(operator, Operator::Compare(_)) {
-                    CAST
-                } else {
-                    operator_text(*operator)
-                },
-                "(",
-            )
-        }
         Condition::Attribute { test: NameTest::Name { uri, local }, .. } if uri.is_empty() => {
             ("@", local)
         }
@@ -75,7 +75,7 @@ pub(super) fn opening<'c>(condition: &'c Condition<'_>) -> (&'c str, &'c str) {
 /// Appends a position as it stands between the brackets; positions are sorted by it.
 pub(super) fn position_text(&(comparison, number): &(Comparison, f64), out: &mut String) {
     out.push_str("position()");
-    out.push_str(operator_text(Operator::Compare(comparison)));
+    out.push_str(comparison.symbol());
     push_number(number, out);
 }
 
@@ -151,45 +151,16 @@ fn push_uri(uri: &str, out: &mut String) {
 }
 
 /// The name of the cast to `xs:double` in canonical text. XPath 1.0 has no function of that name.
-pub(crate) const CAST: &str = "double";
+pub(super) const CAST: &str = "double";
 
-/// Appends a comparison of what `push_value` appends, or that alone.
-fn push_compared(
-    compare: Option<(Operator, &Constant<'_>)>,
-    out: &mut String,
-    push_value: impl FnOnce(&mut String),
-) {
-    let Some((operator, constant)) = compare else { return push_value(out) };
-    let name = operator_text(operator);
+/// The function that a comparison is written as a call of, or with a call of.
+pub(super) fn call_name(operator: Operator, constant: &Constant<'_>) -> Option<&'static str> {
     match (operator, constant) {
-        (Operator::StartsWith | Operator::Contains, _) => {
-            out.push_str(name);
-            out.push('(');
-            push_value(out);
-            out.push(',');
-            push_constant(constant, out);
-            out.push(')');
-        }
-        (Operator::Compare(_), Constant::Double(_)) => {
-            out.push_str(CAST);
-            out.push('(');
-            push_value(out);
-            out.push(')');
-            out.push_str(name);
-            push_constant(constant, out);
-        }
-        (Operator::Compare(_), _) => {
-            push_value(out);
-            out.push_str(name);
-            push_constant(constant, out);
-        }
+        (Operator::StartsWith, _) => Some("starts-with"),
+        (Operator::Contains, _) => Some("contains"),
+        (Operator::Compare(_), Constant::Double(_)) => Some(CAST),
+        (Operator::Compare(_), _) => None,
     }
-}
-
-/// Whether a comparison is written as a call, or with one.
-pub(super) fn is_call(operator: Operator, constant: &Constant<'_>) -> bool {
-    let is_function = matches!(operator, Operator::StartsWith | Operator::Contains);
-    is_function || matches!(constant, Constant::Double(_))
 }
 
 fn push_constant(constant: &Constant<'_>, out: &mut String) {
@@ -240,17 +211,4 @@ fn push_number(number: f64, out: &mut String) {
     // Display writes the shortest decimal that reads back, without an exponent.
     let written = write!(out, "{number}");
     debug_assert!(written.is_ok(), "writing to a String does not fail");
-}
-
-fn operator_text(operator: Operator) -> &'static str {
-    match operator {
-        Operator::Compare(Comparison::Eq) => "=",
-        Operator::Compare(Comparison::Ne) => "!=",
-        Operator::Compare(Comparison::Lt) => "<",
-        Operator::Compare(Comparison::Le) => "<=",
-        Operator::Compare(Comparison::Gt) => ">",
-        Operator::Compare(Comparison::Ge) => ">=",
-        Operator::StartsWith => "starts-with",
-        Operator::Contains => "contains",
-    }
 }

@@ -87,7 +87,7 @@ impl<'q> Compiler<'q> {
         self.compile_within(text, namespaces, false)
     }
 
-    /// The normal form of a query or of canonical text, whose syntax nodes and predicates are not counted.
+    /// The normal form of a query, or of canonical text: it may cast, and no limit of nodes or predicates applies.
     fn compile_within(
         &mut self,
         text: &'q str,
@@ -109,13 +109,6 @@ impl<'q> Compiler<'q> {
             return Err(Declined);
         }
         Ok(&self.steps)
-    }
-
-    /// The same memory for queries that live elsewhere.
-    pub fn recycle<'r>(mut self) -> Compiler<'r> {
-        self.steps.clear();
-        // Collecting an empty iterator over a vector reuses the vector's memory.
-        Compiler { steps: self.steps.into_iter().map(|_| unreachable!()).collect() }
     }
 }
 
@@ -156,7 +149,7 @@ pub(super) struct Parser<'q> {
     uri_bytes: usize,
     /// Syntax nodes so far.
     pub(super) nodes: usize,
-    /// The text is canonical: it may cast, and predicates are not counted.
+    /// The text is canonical: it may cast, and no limit of nodes or predicates applies.
     pub(super) is_canonical: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Query text to canonical form.
 //!
-//! [`ast`] is the normal form, [`Compiler`] a fast way to it for queries in their usual notation, [`canonical_text`] the
-//! way back. [`super::compile`] takes every query.
+//! [`ast`] is the normal form, [`Compiler`] a fast way to it for queries in their usual notation, [`canonical_text`]
+//! the way back. [`super::compile`] takes every query.
 
 pub(crate) mod anchoring;
 pub(crate) mod arrange;
@@ -13,7 +13,7 @@ mod predicates;
 pub(crate) mod scan;
 
 pub use ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
-pub(crate) use canonical::{CAST, push_string};
+pub(crate) use canonical::push_string;
 pub use canonical::{canonical_text, condition_text};
 pub use compile::{
     Compiler, DEPTH_MAX, Declined, NODES_MAX, NormalPath, PREDICATES_MAX, TEXT_BYTES_MAX, compile,

@@ -1,6 +1,6 @@
 //! What a prefix stands for.
 
-use crate::language::numbers::is_blank;
+use crate::language::strings::is_normal;
 use std::borrow::Cow;
 
 /// What the prefix `xml` stands for, bound or not (Namespaces in XML 1.0, section 3).
@@ -84,10 +84,7 @@ impl Namespaces {
 
 /// Whether a URI has no white space but single blanks between other characters.
 pub(crate) fn is_collapsed(uri: &str) -> bool {
-    let is_odd = |pair: &[u8]| is_blank(pair[0]) && (pair[0] != b' ' || is_blank(pair[1]));
-    let bytes = uri.as_bytes();
-    let edges = [bytes.first(), bytes.last()];
-    !edges.into_iter().flatten().any(|&byte| is_blank(byte)) && !bytes.windows(2).any(is_odd)
+    is_normal(uri.as_bytes())
 }
 
 /// The URI that a literal means: white space in it counts as in a list of words.

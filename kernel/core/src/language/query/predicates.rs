@@ -143,18 +143,7 @@ impl<'q> Parser<'q> {
     /// What stands after `double(`, which only canonical text has: an attribute, `text()` or `.`, and a comparison with
     /// a number.
     fn cast(&mut self, depth: usize) -> Result<Condition<'q>, Declined> {
-        if depth > DEPTH_MAX {
-            return Err(Declined);
-        }
-        self.nodes += 1;
-        let mut steps = Vec::new();
-        let mut is_pending = false;
-        let end = self.path(&mut steps, &mut is_pending, depth)?;
-        self.scanner.blanks();
-        if is_pending || !steps.is_empty() || !self.scanner.take(b')') {
-            return Err(Declined);
-        }
-        self.scanner.blanks();
+        let end = self.argument(depth, b')')?;
         let operator = Operator::Compare(self.operator().ok_or(Declined)?);
         self.scanner.blanks();
         let constant = Constant::Double(self.scanner.number().ok_or(Declined)?);
@@ -168,18 +157,7 @@ impl<'q> Parser<'q> {
         operator: Operator,
         depth: usize,
     ) -> Result<Option<Condition<'q>>, Declined> {
-        if depth > DEPTH_MAX {
-            return Err(Declined);
-        }
-        self.nodes += 1;
-        let mut steps = Vec::new();
-        let mut is_pending = false;
-        let end = self.path(&mut steps, &mut is_pending, depth)?;
-        self.scanner.blanks();
-        if is_pending || !steps.is_empty() || !self.scanner.take(b',') {
-            return Err(Declined);
-        }
-        self.scanner.blanks();
+        let end = self.argument(depth, b',')?;
         let constant = self.string(depth)?.ok_or(Declined)?;
         self.scanner.blanks();
         if !self.scanner.take(b')') {
@@ -198,6 +176,23 @@ impl<'q> Parser<'q> {
             return Ok(None);
         }
         Ok(end.condition(Some((operator, Constant::String(constant)))))
+    }
+
+    /// The first argument of a call: an attribute, `text()` or `.`, what stands after it, and blanks.
+    fn argument(&mut self, depth: usize, after: u8) -> Result<End<'q>, Declined> {
+        if depth > DEPTH_MAX {
+            return Err(Declined);
+        }
+        self.nodes += 1;
+        let mut steps = Vec::new();
+        let mut is_pending = false;
+        let end = self.path(&mut steps, &mut is_pending, depth)?;
+        self.scanner.blanks();
+        if is_pending || !steps.is_empty() || !self.scanner.take(after) {
+            return Err(Declined);
+        }
+        self.scanner.blanks();
+        Ok(end)
     }
 
     fn operator(&mut self) -> Option<Comparison> {

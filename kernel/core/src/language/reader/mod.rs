@@ -27,13 +27,6 @@ use parser::{Limits, read_within};
 /// Bytes of a canonical expression text: axes and namespace URIs are written out, so it may be longer than the query.
 pub const EXPRESSION_BYTES_MAX: usize = 64 * 1024;
 
-/// The syntax tree of a gate: paths in canonical text, which may cast, with `and` between them.
-pub fn read_gate(text: &str) -> Result<Expr, Refusal> {
-    let expr = read_within(text, &Limits::GATE)?;
-    check_nesting(&expr)?;
-    resolve(expr, Namespaces::NONE)
-}
-
 /// The syntax tree of a standing query, names resolved: [`read`], [`check_nesting`], [`resolve`].
 pub fn read_query(text: &str, namespaces: &Namespaces) -> Result<Expr, Refusal> {
     resolve_query(read(text)?, namespaces)

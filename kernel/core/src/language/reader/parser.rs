@@ -10,7 +10,6 @@ use super::EXPRESSION_BYTES_MAX;
 use super::lexer::{Lexer, Token};
 use super::refusal::{Bracket, Expected, Reason, Refusal};
 use crate::language::comparison::Comparison;
-use crate::language::query::CAST;
 use crate::language::query::{DEPTH_MAX, NODES_MAX, PREDICATES_MAX, TEXT_BYTES_MAX};
 use crate::language::tree::{
     Expr, NameTest, NodeTest, NodeType, Offset, Operator, Predicate, Step,
@@ -36,37 +35,23 @@ pub(super) fn read_within(text: &str, limits: &'static Limits) -> Result<Expr, R
     Parser { text, limits, lexer, token, offset, brackets: Vec::new(), nodes: 0 }.query()
 }
 
-/// How large a text may be, and what it may say.
+/// How large a text may be.
 pub(super) struct Limits {
     text_bytes: usize,
     /// Syntax nodes.
     nodes: usize,
     /// Of one step.
     predicates: usize,
-    /// Whether `double(path)` may be compared with a number.
-    has_casts: bool,
 }
 
 impl Limits {
-    const QUERY: Limits = Limits {
-        text_bytes: TEXT_BYTES_MAX,
-        nodes: NODES_MAX,
-        predicates: PREDICATES_MAX,
-        has_casts: false,
-    };
+    const QUERY: Limits =
+        Limits { text_bytes: TEXT_BYTES_MAX, nodes: NODES_MAX, predicates: PREDICATES_MAX };
     /// A number without a literal is written as two, and filters within one another as one.
     pub(super) const CANONICAL: Limits = Limits {
         text_bytes: EXPRESSION_BYTES_MAX,
         nodes: 2 * NODES_MAX,
         predicates: 2 * NODES_MAX,
-        has_casts: false,
-    };
-    /// Of a path in normal form, which may have more of both than the query that it is of.
-    pub(super) const GATE: Limits = Limits {
-        text_bytes: TEXT_BYTES_MAX,
-        nodes: usize::MAX,
-        predicates: usize::MAX,
-        has_casts: true,
     };
 }
 
@@ -263,9 +248,6 @@ impl<'q> Parser<'q> {
             Token::Number(written) => {
                 Expr::Number { value: written.parse().unwrap_or(f64::NAN), offset }
             }
-            Token::Function(name) if self.limits.has_casts && name == CAST => {
-                return self.cast(offset);
-            }
             Token::Function(name) => return self.function_call(name),
             _ => return Err(self.unexpected(Expected::Expression)),
         };
@@ -290,27 +272,6 @@ impl<'q> Parser<'q> {
         }
         check_function(name, arguments.len()).map_err(|reason| Refusal::new(reason, offset))?;
         Ok(Expr::Call { name: name.to_owned(), arguments, offset: offset as Offset })
-    }
-
-    /// `double(path) = 3`, which only canonical text has.
-    fn cast(&mut self, offset: Offset) -> Parsed<Expr> {
-        self.advance();
-        self.open(Bracket::Round, self.offset)?;
-        self.advance();
-        let nodes = self.unary()?;
-        self.close(&Token::CloseRound, Expected::OperatorOrClosing)?;
-        let Token::Operator(Operator::Compare(operator)) = self.token else {
-            return Err(self.unexpected(Expected::Expression));
-        };
-        let operator_offset = self.offset as Offset;
-        self.advance();
-        let operands = vec![nodes, self.unary()?];
-        Ok(Expr::Binary {
-            operators: vec![Operator::Cast(operator)],
-            operands,
-            offset,
-            operator_offset,
-        })
     }
 
     // Location paths.

@@ -87,9 +87,10 @@ enum Times {
     Many,
 }
 
-/// Decides what is kept, from the root down.
-pub(crate) fn choose_memos(arena: &mut Arena, root: ExprId) {
-    let mut todo = vec![(root, Times::Once)];
+/// Decides what is kept, from the root down, which is computed once or in many contexts.
+pub(crate) fn choose_memos(arena: &mut Arena, root: ExprId, has_many_contexts: bool) {
+    let times = if has_many_contexts { Times::Many } else { Times::Once };
+    let mut todo = vec![(root, times)];
     while let Some((id, asked)) = todo.pop() {
         let computed = choose(arena, id, asked);
         visit_parts(arena, id, computed, &mut todo);

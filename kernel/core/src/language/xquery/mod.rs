@@ -1,6 +1,7 @@
 //! Subscriptions in XQuery as syntax trees.
 //!
-//! The language is the subset of XQuery 1.0 that `docs/subscriptions.md` describes. [`crate::engine::programs`] runs programs.
+//! The language is the subset of XQuery 1.0 that `docs/subscriptions.md` describes. [`crate::engine::programs`] runs
+//! programs.
 //!
 //! What is wrong with a text it says as data ([`Refusal`]); the sentences for subscribers are made elsewhere.
 

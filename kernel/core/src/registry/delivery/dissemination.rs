@@ -200,7 +200,12 @@ impl Rebuilt {
         let steps = old.steps(id);
         let steps = steps.as_ref();
         let subscription = Subscription { id, subscriber, text, language, deliver, steps };
-        let taken = self.state.subscribe(subscription, scope);
+        let mut taken = self.state.subscribe(subscription, scope);
+        if taken == Err(NotTaken::TooManySeries) {
+            // The room is that of somebody who has left meanwhile.
+            self.take_out(old);
+            taken = self.state.subscribe(subscription, &self.scopes[&namespaces]);
+        }
         debug_assert!(taken.is_ok(), "it was taken before");
     }
 }

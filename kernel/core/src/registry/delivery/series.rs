@@ -9,12 +9,11 @@ use super::query::{Refused, Scope, SubscriptionQuery};
 use crate::engine::plans::shared::SubscriptionNumber;
 use crate::engine::plans::template::Deliver;
 use crate::language::choice::Language;
-use crate::language::compile::{compile_gate, compile_query};
+use crate::language::compile::{alternatives_of_conjunction, compile_gate, compile_query};
 use crate::language::edits::EditStep;
 use crate::language::gates::condition_of;
 use crate::language::paths::Path;
-use crate::language::paths::widening::Effect;
-use crate::language::reader::read_gate;
+use crate::language::paths::before_steps::Effect;
 use crate::language::xquery::undeliverable_part;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -261,14 +260,9 @@ pub(super) fn gate_before(
     for paths in compiled.conjunctions() {
         let paths: Vec<Path> = paths.iter().map(|path| Path::of(&path.steps)).collect();
         let before = effect.before(&paths);
-        if let [path] = before.paths() {
-            gate.insert(path.clone());
-            continue;
-        }
-        let tree = read_gate(before.text()).map_err(|_| Refused)?;
-        gate.extend(
-            compile_gate(&tree, true).alternatives.iter().map(|path| Path::of(&path.steps)),
-        );
+        let paths: Vec<_> = before.paths().iter().map(Path::steps).collect();
+        let alternatives = alternatives_of_conjunction(&paths);
+        gate.extend(alternatives.iter().map(|path| Path::of(&path.steps)));
     }
     if gate.is_empty() {
         // It never holds.

@@ -118,6 +118,11 @@ impl Door {
         self.keeps_source_spans = keeps;
     }
 
+    /// The tree of the last message, and its names.
+    pub fn into_parts(self) -> (MessageTree, NameTable) {
+        (self.tree, self.names)
+    }
+
     /// The names met so far. Ids stay good while [`NameTable::generation`] does.
     pub fn names(&self) -> &NameTable {
         &self.names

@@ -124,8 +124,8 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// One past the quote that ends the string that begins here. A doubled quote stands for one, unless no other is left
-    /// to end the string.
+    /// One past the quote that ends the string that begins here. A doubled quote stands for one, unless no other is
+    /// left to end the string.
     pub(crate) fn string_end(&self, start: usize) -> Option<usize> {
         let bytes = self.text.as_bytes();
         let quote = bytes[start];
