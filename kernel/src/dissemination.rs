@@ -12,14 +12,14 @@ use arrow_pyarrow::FromPyArrow;
 use pathcast_core::engine::plans::run::ENTRIES_MAX;
 use pathcast_core::language::choice::Language;
 use pathcast_core::registry::batch::Messages;
-use pathcast_core::registry::catalogue::{Entry, IdTable};
+use pathcast_core::registry::catalogue::IdTable;
 use pathcast_core::registry::delivery::batch::{Answer, Pool};
 use pathcast_core::registry::delivery::dissemination as core;
 use pathcast_core::registry::delivery::dissemination::{
-    Deliver, Explained, NotTaken, Steps, Subscription,
+    Deliver, Entry, Explained, NotTaken, Steps,
 };
 use pathcast_core::registry::delivery::query::Scope;
-use pathcast_core::registry::delivery::restructuring::Fault;
+use pathcast_core::registry::delivery::restructuring::StepFault;
 use pathcast_core::registry::delivery::serving::{NO_FRAGMENT, Options, Verdict};
 use pathcast_core::registry::snapshot::NamespaceMap;
 use pyo3::exceptions::{PyKeyError, PyValueError};
@@ -313,11 +313,16 @@ impl Dissemination {
     fn take(&self, start: usize, rows: &[Row], scopes: &[Scope]) -> Vec<PyNotTaken> {
         self.subscriptions.change(|state| {
             let mut refused = Vec::new();
+            // Building everything anew between two locks numbers the maps anew.
+            let mut number_of: HashMap<usize, u32> = HashMap::new();
             for (row, one) in rows.iter().enumerate() {
                 let Row { id, subscriber, text, language, deliver, scope, steps } = one;
-                let (language, deliver, steps) = (*language, *deliver, steps.as_ref());
-                let subscription = Subscription { id, subscriber, text, language, deliver, steps };
-                if let Err(why) = state.subscribe(subscription, &scopes[*scope]) {
+                let (language, deliver, at) = (*language, *deliver, *scope);
+                let scope = &scopes[at];
+                let number = || state.namespace_number(&scope.map);
+                let namespaces = *number_of.entry(at).or_insert_with(number);
+                let entry = Entry { id, text, language, namespaces, subscriber, deliver };
+                if let Err(why) = state.subscribe_stepped(entry, scope, steps.as_ref()) {
                     let code = match why {
                         NotTaken::Duplicate => Some("query.duplicate"),
                         NotTaken::TooManySeries => Some("subscription.step_series"),
@@ -413,16 +418,16 @@ pub fn verdict_of<'py>(
             code
         }
         Verdict::Unrestructured(fault) => match &**fault {
-            Fault::Refused(refusal) => {
+            StepFault::Refused(refusal) => {
                 return Ok((refusal.code.as_str(), refusal_params(py, refusal)?));
             }
-            Fault::TooLong { given } => {
+            StepFault::TooLong { given } => {
                 params.set_item("given", *given)?;
                 let maximum = options.limits.message_bytes_max.into();
                 limit("limit.message_bytes", "message_bytes_max", maximum)?
             }
-            Fault::Grown => limit("limit.steps_ratio", "result_ratio_max", ratio_max)?,
-            Fault::Unreadable(reason) => {
+            StepFault::Grown => limit("limit.steps_ratio", "result_ratio_max", ratio_max)?,
+            StepFault::Unreadable(reason) => {
                 params.set_item("path", "the message")?;
                 params.set_item("reason", reason)?;
                 "message.unreadable"

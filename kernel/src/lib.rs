@@ -12,6 +12,7 @@ mod dissemination;
 mod door;
 mod edits;
 mod enter;
+mod fork;
 mod index;
 mod matcher;
 mod message_nodes;
@@ -73,6 +74,7 @@ mod pathcast_kernel {
     #[pymodule_init]
     fn init(module: &super::Bound<'_, super::PyModule>) -> super::PyResult<()> {
         use super::PyModuleMethods;
-        module.add("__version__", env!("CARGO_PKG_VERSION"))
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        super::fork::register(module)
     }
 }

@@ -9,7 +9,7 @@ use pathcast_core::language::choice::Language;
 use pathcast_core::language::edits::{Edit, EditStep};
 use pathcast_core::language::xquery::Program;
 use pathcast_core::registry::delivery::dissemination::{
-    Deliver, Dissemination, NotTaken, Steps, Subscription,
+    Deliver, Dissemination, Entry, NotTaken, Steps,
 };
 use pathcast_core::registry::delivery::links::Restructurings;
 use pathcast_core::registry::delivery::query::Scope;
@@ -41,9 +41,12 @@ fn subscribe(
     text: &str,
     deliver: Deliver,
 ) -> Result<(), NotTaken> {
-    let subscription =
-        Subscription { id, subscriber: "", text, language: None, deliver, steps: None };
-    target.change(|state| state.subscribe(subscription, &Scope::default()))
+    target.change(|state| {
+        let scope = Scope::default();
+        let namespaces = state.namespace_number(&scope.map);
+        let entry = Entry { id, text, language: None, namespaces, subscriber: "", deliver };
+        state.subscribe(entry, &scope)
+    })
 }
 
 /// Id -> results; none where there is a delivery without a fragment.
@@ -142,9 +145,12 @@ fn a_text_is_read_in_the_language_that_was_chosen() {
     let target = Dissemination::default();
     let chosen = |id: &str, text: &str, language: &str, deliver: Deliver| {
         let language = Some(Language::named(language).expect("a language"));
-        let subscription =
-            Subscription { id, subscriber: "", text, language, deliver, steps: None };
-        target.change(|state| state.subscribe(subscription, &Scope::default()))
+        target.change(|state| {
+            let scope = Scope::default();
+            let namespaces = state.namespace_number(&scope.map);
+            let entry = Entry { id, text, language, namespaces, subscriber: "", deliver };
+            state.subscribe(entry, &scope)
+        })
     };
     let text = "//a[@day > '2026-01-01']";
     for (number, deliver) in [Deliver::Fragment, Deliver::Message, Deliver::Ids].iter().enumerate()
@@ -205,8 +211,8 @@ fn subscriptions_come_and_go_without_disturbing_others() {
                 texts.remove(&id);
             }
             match random.below(40) {
-                0 => target.rebuild(),
-                1 => target.merge_gates(),
+                0 => target.rebuild().expect("nothing interrupts"),
+                1 => target.merge_gates().expect("nothing interrupts"),
                 _ => {}
             }
             if step % 10 == 0 {
@@ -264,8 +270,15 @@ fn subscriptions_with_steps_are_served_with_the_message_after_them() {
                 let scope = Scope::default();
                 let (language, deliver) = (None, Deliver::Fragment);
                 let (text, steps) = (&*text, series.get(at));
-                let new = Subscription { id: &id, subscriber: "", text, language, deliver, steps };
-                target.change(|state| state.subscribe(new, &scope)).expect("a new id");
+                target
+                    .change(|state| {
+                        let namespaces = state.namespace_number(&scope.map);
+                        let subscriber = "";
+                        let id = &id;
+                        let new = Entry { id, text, language, namespaces, subscriber, deliver };
+                        state.subscribe_stepped(new, &scope, steps)
+                    })
+                    .expect("a new id");
                 there.insert(id, (text.to_owned(), at));
             } else {
                 let at = random.below(there.len());
@@ -274,8 +287,8 @@ fn subscriptions_with_steps_are_served_with_the_message_after_them() {
                 there.remove(&id);
             }
             match random.below(40) {
-                0 => target.rebuild(),
-                1 => target.merge_gates(),
+                0 => target.rebuild().expect("nothing interrupts"),
+                1 => target.merge_gates().expect("nothing interrupts"),
                 _ => {}
             }
             if step % 10 > 0 {
@@ -415,7 +428,7 @@ fn gates_are_merged_without_losing_anybody() {
         target.change(|state| state.unsubscribe(gone.iter().map(String::as_str))).expect("known");
         for merges in [false, true] {
             if merges {
-                target.merge_gates();
+                target.merge_gates().expect("nothing interrupts");
             }
             let expected: Vec<String> = (0..=round).map(|round| format!("{round}-8")).collect();
             assert_eq!(asked(&target, &mut worker, 8), expected);
@@ -437,11 +450,8 @@ fn what_changes_while_all_is_built_anew_is_kept() {
         let builds = scope.spawn(|| {
             let mut builds = 0;
             while !is_done.load(Ordering::Relaxed) {
-                if builds % 2 == 0 {
-                    target.rebuild()
-                } else {
-                    target.merge_gates()
-                }
+                let built = if builds % 2 == 0 { target.rebuild() } else { target.merge_gates() };
+                built.expect("nothing interrupts");
                 builds += 1;
             }
             builds

@@ -18,33 +18,16 @@ pub use super::plans::Explained;
 use super::plans::{Asked, Plans, Way};
 use super::query::Scope;
 pub use super::series::Steps;
-use super::series::{SeriesSet, gate_before};
+use super::series::{SeriesNumber, SeriesSet, gate_before};
 use super::serving::Audience;
+use crate::engine::interrupt::{Interrupted, look, unwatched};
 use crate::engine::plans::shared::SubscriptionNumber;
-use crate::language::choice::Language;
-pub use crate::registry::catalogue::Deliver;
-use crate::registry::catalogue::{Catalogue, Entry, IdTable};
-use crate::registry::merging::{Background, TAKEN_OVER, read, write};
+use crate::registry::catalogue::{Catalogue, IdTable};
+pub use crate::registry::catalogue::{Deliver, Entry};
+use crate::registry::merging::{ENTRIES_A_LOCK, Merging, SUBSCRIPTIONS_A_LOCK, read, write};
 use crate::registry::snapshot::NamespaceMap;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
-
-/// A subscription as it is registered.
-#[derive(Clone, Copy, Debug)]
-pub struct Subscription<'s> {
-    /// Chosen by the caller.
-    pub id: &'s str,
-    /// Whom its results go to.
-    pub subscriber: &'s str,
-    /// XPath or XQuery.
-    pub text: &'s str,
-    /// Which of the two; none leaves it to the text.
-    pub language: Option<Language>,
-    /// What is delivered.
-    pub deliver: Deliver,
-    /// What is done to messages first.
-    pub steps: Option<&'s Steps>,
-}
+use std::sync::{Arc, RwLock, RwLockReadGuard};
 
 /// Why a subscription was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,13 +53,31 @@ pub struct State {
     pub(super) generation: u64,
 }
 
+/// Which of the plans of a state.
+#[derive(Clone, Copy, Debug)]
+enum PlansOf {
+    /// Messages as they come.
+    Messages,
+    /// Elements of steps.
+    Elements,
+    /// Messages after a series of steps.
+    Series(SeriesNumber),
+}
+
+/// A merge that pays.
+enum Merge {
+    /// [`Dissemination::rebuild`]
+    All,
+    /// [`Dissemination::merge_gates_of`]
+    Gates(PlansOf),
+}
+
 /// Subscriptions shared by threads.
 #[derive(Debug, Default)]
 pub struct Dissemination {
     renumbering: RwLock<()>,
     state: RwLock<State>,
-    merging: Mutex<()>,
-    background: Background,
+    merging: Merging,
 }
 
 impl Dissemination {
@@ -98,51 +99,72 @@ impl Dissemination {
     /// Begins in the background what pays: to merge the gates that came or left, or to build everything anew without
     /// what subscriptions that have left have left behind. Called before a batch.
     pub fn settle(self: &Arc<Self>) {
-        let state = self.state();
-        let (is_worn, are_gates_worn) = (state.is_worn(), state.plans.gates.automaton().is_worn());
-        drop(state);
-        let subscriptions = Arc::clone(self);
-        // A thread that nobody watches is not interrupted.
-        if is_worn {
-            self.background.begin(move || subscriptions.rebuild());
-        } else if are_gates_worn {
-            self.background.begin(move || subscriptions.merge_gates());
+        if self.state().merge_that_pays().is_none() {
+            return;
         }
+        let subscriptions = Arc::clone(self);
+        self.merging.begin(move || {
+            // Another merge may have ended since.
+            let merge = subscriptions.state().merge_that_pays();
+            match merge {
+                Some(Merge::All) => subscriptions.rebuild(),
+                Some(Merge::Gates(of)) => subscriptions.merge_gates_of(of),
+                None => Ok(()),
+            }
+        });
     }
 
     /// Merges the gates. Messages and changes go on meanwhile.
-    pub fn merge_gates(&self) {
-        let _merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
-        let merge = self.state().plans.gates.merge();
-        let Ok(mut merged) = merge.run() else { return };
-        while !merged.catch_up(&self.state().plans.gates, TAKEN_OVER) {}
+    ///
+    /// # Errors
+    /// It was interrupted; the gates are the same.
+    pub fn merge_gates(&self) -> Result<(), Interrupted> {
+        self.merge_gates_of(PlansOf::Messages)
+    }
+
+    fn merge_gates_of(&self, of: PlansOf) -> Result<(), Interrupted> {
+        let _alone = self.merging.alone();
+        let Some(merge) = self.state().plans(of).map(|plans| plans.gates.merge()) else {
+            return Ok(());
+        };
+        let mut merged = merge.run()?;
+        // A series may have gone meanwhile.
+        let mut catch_up = |state: &State| {
+            state.plans(of).is_none_or(|plans| merged.catch_up(&plans.gates, ENTRIES_A_LOCK))
+        };
+        while !catch_up(&self.state()) {}
         let mut state = write(&self.state);
-        let gates = merged.finish(&state.plans.gates);
-        let old = std::mem::replace(&mut state.plans.gates, gates);
+        let Some(plans) = state.plans_mut(of) else { return Ok(()) };
+        let gates = merged.finish(&plans.gates);
+        let old = std::mem::replace(&mut plans.gates, gates);
         drop(state);
-        // It takes a while, for which nobody has to wait.
+        // Messages and changes do not wait for it.
         drop(old);
+        Ok(())
     }
 
     /// Subscribes all that are there to a new state, under new numbers, which then takes the place of the old one.
     /// Messages and changes go on meanwhile.
     ///
     /// Cost: as to subscribe them all. Memory: the new state beside the old one.
-    pub fn rebuild(&self) {
-        let _merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
+    ///
+    /// # Errors
+    /// It was interrupted; the state is the same.
+    pub fn rebuild(&self) -> Result<(), Interrupted> {
+        let _alone = self.merging.alone();
         let mut rebuilt = Rebuilt::default();
-        while !rebuilt.catch_up(&self.state(), SUBSCRIBED) {}
-        if let Ok(merged) = rebuilt.state.plans.gates.merge().run() {
-            rebuilt.state.plans.gates = merged.finish(&rebuilt.state.plans.gates);
-        }
-        while !rebuilt.catch_up(&self.state(), SUBSCRIBED) {}
+        rebuilt.follow(self)?;
+        let merged = rebuilt.state.plans.gates.merge().run()?;
+        rebuilt.state.plans.gates = merged.finish(&rebuilt.state.plans.gates);
+        rebuilt.follow(self)?;
         let renumbering = write(&self.renumbering);
         let mut state = write(&self.state);
-        rebuilt.catch_up(&state, usize::MAX);
+        unwatched(|| rebuilt.catch_up(&state, usize::MAX));
         rebuilt.state.generation = state.generation + 1;
         let old = std::mem::replace(&mut *state, rebuilt.state);
         drop((state, renumbering));
         drop(old);
+        Ok(())
     }
 }
 
@@ -152,16 +174,27 @@ struct Rebuilt {
     state: State,
     /// By number in the old state: whether it is in the new one.
     is_there: Vec<bool>,
-    scopes: HashMap<u32, Scope>,
+    /// By number of the namespace map in the old state: that in the new one.
+    scopes: HashMap<u32, (Scope, u32)>,
 }
 
 impl Rebuilt {
+    /// Takes over what is not there, in pieces that are not interrupted: half a query would be subscribed.
+    fn follow(&mut self, subscriptions: &Dissemination) -> Result<(), Interrupted> {
+        while !unwatched(|| self.catch_up(&subscriptions.state(), SUBSCRIPTIONS_A_LOCK)) {
+            if look() {
+                return Err(Interrupted);
+            }
+        }
+        Ok(())
+    }
+
     /// Takes over at most so many of the subscriptions that are not there; whether that was all, and those that have
     /// left are taken out.
     fn catch_up(&mut self, old: &State, most: usize) -> bool {
         let until = old.plans.ways.len().min(self.is_there.len().saturating_add(most));
         for number in self.is_there.len()..until {
-            let is_live = !matches!(old.plans.ways[number], Way::Gone);
+            let is_live = !matches!(old.plans.ways[number], Way::Unsubscribed);
             if is_live {
                 old.catalogue.with(number as u32, |entry| {
                     if self.state.number(entry.id).is_some() {
@@ -183,7 +216,7 @@ impl Rebuilt {
     /// Takes out the subscriptions that have left since they were taken over.
     fn take_out(&mut self, old: &State) {
         for (number, is_there) in self.is_there.iter_mut().enumerate() {
-            if *is_there && matches!(old.plans.ways[number], Way::Gone) {
+            if *is_there && matches!(old.plans.ways[number], Way::Unsubscribed) {
                 *is_there = false;
                 let left = old
                     .catalogue
@@ -194,17 +227,19 @@ impl Rebuilt {
     }
 
     fn take_over(&mut self, old: &State, entry: Entry<'_>) {
-        let Entry { id, text, language, namespaces, subscriber, deliver } = entry;
-        let map = || Scope::new(old.catalogue.namespaces()[namespaces as usize].clone());
-        let scope = self.scopes.entry(namespaces).or_insert_with(map);
-        let steps = old.steps(id);
-        let steps = steps.as_ref();
-        let subscription = Subscription { id, subscriber, text, language, deliver, steps };
-        let mut taken = self.state.subscribe(subscription, scope);
+        let number = entry.namespaces;
+        let (scope, namespaces) = self.scopes.entry(number).or_insert_with(|| {
+            let map = &old.catalogue.namespaces()[number as usize];
+            (Scope::new(map.clone()), self.state.namespace_number(map))
+        });
+        let entry = Entry { namespaces: *namespaces, ..entry };
+        let steps = old.steps(entry.id);
+        let mut taken = self.state.subscribe_stepped(entry, scope, steps.as_ref());
         if taken == Err(NotTaken::TooManySeries) {
             // The room is that of somebody who has left meanwhile.
             self.take_out(old);
-            taken = self.state.subscribe(subscription, &self.scopes[&namespaces]);
+            let (scope, _) = &self.scopes[&number];
+            taken = self.state.subscribe_stepped(entry, scope, steps.as_ref());
         }
         debug_assert!(taken.is_ok(), "it was taken before");
     }
@@ -266,19 +301,36 @@ impl State {
         self.plans.needs_full_tree() || self.series.needs_full_tree
     }
 
-    /// Takes a subscription: reads its text, once, and registers what it becomes.
+    /// The number of a namespace map, for [`State::subscribe`]; valid until the numbers of subscriptions change. Cost: a
+    /// hash of it.
+    pub fn namespace_number(&mut self, namespaces: &NamespaceMap) -> u32 {
+        self.catalogue.namespace_number(namespaces)
+    }
+
+    /// Takes a subscription, whose namespaces are those of the scope: reads its text, once, and registers what it
+    /// becomes.
     ///
-    /// Cost: about 3 µs in the shared class; some tens of microseconds for programs that need a gate; with steps, that of
-    /// a gate besides.
+    /// Cost: about 3 µs in the shared class; some tens of microseconds for programs that need a gate.
     ///
     /// # Errors
     /// It is not taken.
-    pub fn subscribe(
+    pub fn subscribe(&mut self, subscription: Entry<'_>, scope: &Scope) -> Result<(), NotTaken> {
+        self.subscribe_stepped(subscription, scope, None)
+    }
+
+    /// Takes a subscription that sees messages after some steps, if it has any.
+    ///
+    /// Cost: with steps, that of a gate besides.
+    ///
+    /// # Errors
+    /// It is not taken.
+    pub fn subscribe_stepped(
         &mut self,
-        subscription: Subscription<'_>,
+        subscription: Entry<'_>,
         scope: &Scope,
+        steps: Option<&Steps>,
     ) -> Result<(), NotTaken> {
-        let Subscription { id, subscriber, text, language, deliver, steps } = subscription;
+        let Entry { id, text, language, deliver, .. } = subscription;
         if self.number(id).is_some() {
             return Err(NotTaken::Duplicate);
         }
@@ -287,9 +339,36 @@ impl State {
             None => drop(self.plans.add(asked, scope).map_err(|_| NotTaken::Refused)?),
             Some(steps) => self.add_stepped(asked, scope, steps)?,
         }
-        let namespaces = self.catalogue.namespace_number(&scope.map);
-        self.catalogue.push(Entry { id, text, language, namespaces, subscriber, deliver });
+        self.catalogue.push(subscription);
         Ok(())
+    }
+
+    fn plans(&self, of: PlansOf) -> Option<&Plans> {
+        match of {
+            PlansOf::Messages => Some(&self.plans),
+            PlansOf::Elements => Some(&self.series.finder),
+            PlansOf::Series(number) => self.series.get(number).map(|series| &series.plans),
+        }
+    }
+
+    fn plans_mut(&mut self, of: PlansOf) -> Option<&mut Plans> {
+        match of {
+            PlansOf::Messages => Some(&mut self.plans),
+            PlansOf::Elements => Some(&mut self.series.finder),
+            PlansOf::Series(number) => self.series.get_mut(number).map(|series| &mut series.plans),
+        }
+    }
+
+    /// What pays: to build everything again, or to merge some gates.
+    fn merge_that_pays(&self) -> Option<Merge> {
+        if self.is_worn() {
+            return Some(Merge::All);
+        }
+        let series = self.series.iter().map(|(number, _)| PlansOf::Series(number));
+        let mut all = [PlansOf::Messages, PlansOf::Elements].into_iter().chain(series);
+        let is_worn =
+            |of: &PlansOf| self.plans(*of).is_some_and(|plans| plans.gates.automaton().is_worn());
+        all.find(is_worn).map(Merge::Gates)
     }
 
     /// Takes a subscription that has steps, under the next number.
@@ -359,9 +438,6 @@ impl State {
         unused > WORN_MIN.max(used) || numbers - self.len() > WORN_MIN.max(8 * self.len())
     }
 }
-
-/// Subscriptions that are subscribed again under one lock.
-const SUBSCRIBED: usize = 64;
 
 /// Unused paths or numbers that are always let be.
 const WORN_MIN: usize = 1 << 14;

@@ -167,7 +167,7 @@ impl Ordered {
     ) -> Result<Outcome, Verdict> {
         self.scratch.clear();
         let way = &with.plans.ways[subscription as usize];
-        if let Way::Gone | Way::Shared | Way::Stepped(..) = way {
+        if let Way::Unsubscribed | Way::Shared | Way::Stepped(..) = way {
             return Ok(Outcome::Unasked);
         }
         if let Way::Filter(deliver) = way {
@@ -190,7 +190,7 @@ impl Ordered {
                 Way::Program(program, _) => session.holds(program, bounds),
                 Way::Selection(expression) if is_full => session.selects(expression, bounds),
                 Way::Selection(expression) => session.select(expression, bounds, scratch),
-                Way::Gone | Way::Shared | Way::Filter(_) | Way::Stepped(..) => Ok(false),
+                Way::Unsubscribed | Way::Shared | Way::Filter(_) | Way::Stepped(..) => Ok(false),
             },
         )?;
         if !is_written {

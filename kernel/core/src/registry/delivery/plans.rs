@@ -32,7 +32,7 @@ pub(super) struct Asked<'s> {
 #[derive(Clone, Debug)]
 pub(super) enum Way {
     /// Nothing: it has left.
-    Gone,
+    Unsubscribed,
     /// It is among the shared plans.
     Shared,
     /// A program, run where the gate holds.
@@ -50,7 +50,7 @@ impl Way {
         match self {
             Way::Program(program, _) => program.needs_full_tree(),
             Way::Selection(expression) => expression.needs_full_tree(),
-            Way::Gone | Way::Shared | Way::Filter(_) | Way::Stepped(..) => false,
+            Way::Unsubscribed | Way::Shared | Way::Filter(_) | Way::Stepped(..) => false,
         }
     }
 }
@@ -145,9 +145,9 @@ impl Plans {
 
     /// Takes a subscription out; gives what was done for it.
     pub(super) fn remove(&mut self, number: SubscriptionNumber) -> Way {
-        let way = std::mem::replace(&mut self.ways[number as usize], Way::Gone);
+        let way = std::mem::replace(&mut self.ways[number as usize], Way::Unsubscribed);
         match &way {
-            Way::Gone => {}
+            Way::Unsubscribed => {}
             Way::Shared => drop(self.shared.leave(number)),
             way => {
                 self.gated -= 1;
@@ -162,7 +162,7 @@ impl Plans {
     /// How a subscription is done.
     pub(super) fn explain(&self, number: SubscriptionNumber) -> Option<Explained> {
         Some(match &self.ways[number as usize] {
-            Way::Gone | Way::Stepped(..) => return None,
+            Way::Unsubscribed | Way::Stepped(..) => return None,
             Way::Shared => Explained::Shared(self.shared.sharing(number)?, self.shared.counts()),
             Way::Program(..) => Explained::Gated,
             Way::Selection(_) => Explained::Selecting,

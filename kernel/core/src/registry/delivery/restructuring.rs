@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// Why steps were not done to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum StepFault {
     /// It is refused after some of them.
     Refused(Refusal),
     /// It would have more bytes than a message may have.
@@ -53,11 +53,11 @@ impl Places {
         step: &EditStep,
         door: &Door,
         bytes: &[u8],
-    ) -> Result<Places, Fault> {
+    ) -> Result<Places, StepFault> {
         let Parsed { message, .. } = door.last(bytes);
         let (tree, source) = (message.tree, message.source.as_ptr_range());
         let nowhere = || {
-            Fault::Unreadable(format!(
+            StepFault::Unreadable(format!(
                 "{step} is to edit what does not lie in its bytes: it is not in UTF-8, or an entity holds the \
                  element, or a node is no element"
             ))
@@ -104,7 +104,7 @@ impl Places {
         bytes: &[u8],
         step: &EditStep,
         growth: Growth,
-    ) -> Result<Option<Vec<u8>>, Fault> {
+    ) -> Result<Option<Vec<u8>>, StepFault> {
         let mut edits: Vec<Range<u32>> = Vec::new();
         let mut size = bytes.len();
         let mut add = |range: Range<u32>, text: usize| {
@@ -112,10 +112,10 @@ impl Places {
             edits.push(range);
             // Only a renaming makes a message longer, and it does so element by element.
             if size > bytes.len() && size > growth.bytes_max {
-                return Err(Fault::TooLong { given: size });
+                return Err(StepFault::TooLong { given: size });
             }
             if size > bytes.len() && size > growth.grown_max {
-                return Err(Fault::Grown);
+                return Err(StepFault::Grown);
             }
             Ok(())
         };
@@ -258,7 +258,7 @@ impl<'m> Tag<'m> {
 ///
 /// # Errors
 /// By the defaults of its new name it would have an attribute more.
-fn given_attributes(tag: &Tag<'_>, name: &str, door: &Door) -> Result<Vec<u8>, Fault> {
+fn given_attributes(tag: &Tag<'_>, name: &str, door: &Door) -> Result<Vec<u8>, StepFault> {
     let defaults = |name: &str| door.default_attributes(name);
     let old = String::from_utf8_lossy(tag.name());
     let before = defaults(&old);
@@ -272,7 +272,7 @@ fn given_attributes(tag: &Tag<'_>, name: &str, door: &Door) -> Result<Vec<u8>, F
     let more: Vec<&str> =
         after.keys().copied().filter(|name| !before.contains_key(name)).filter(is_new).collect();
     if !more.is_empty() {
-        return Err(Fault::Unreadable(format!(
+        return Err(StepFault::Unreadable(format!(
             "its declarations would give a renamed element what it has not: {}",
             more.join(", ")
         )));

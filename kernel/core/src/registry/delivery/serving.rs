@@ -2,7 +2,7 @@
 
 use super::ordered::{Ordered, Service};
 use super::plans::{Plans, Way};
-use super::restructuring::Fault;
+use super::restructuring::StepFault;
 use super::steps::MessageSteps;
 use crate::engine::counters::Stats;
 use crate::engine::ids::QueryNumber;
@@ -91,7 +91,7 @@ pub enum Verdict {
     /// Its constructor makes no element: `XQTY0024`, `XQDY0025`.
     Construction(&'static str),
     /// Its steps could not be done.
-    Unrestructured(Arc<Fault>),
+    Unrestructured(Arc<StepFault>),
 }
 
 /// What messages have given, one after the other. The caller empties deliveries and verdicts between
@@ -608,7 +608,7 @@ fn serve_one(
     let first = out.fragments.ends.len();
     let fragments = &mut out.fragments;
     let outcome = match way {
-        Way::Gone | Way::Shared | Way::Stepped(..) => Ok(false),
+        Way::Unsubscribed | Way::Shared | Way::Stepped(..) => Ok(false),
         Way::Filter(deliver) => {
             out.deliveries.push(whole.delivery(subscription, *deliver, fragments));
             return Ok(());

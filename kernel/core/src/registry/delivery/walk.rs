@@ -3,7 +3,7 @@
 //! Series are gone through in their order. The texts of the series at hand, and of its beginnings, are kept; each is
 //! read once, to find the elements of all steps that follow it, and to serve the series that ends with it.
 
-use super::restructuring::{Fault, Growth, Places};
+use super::restructuring::{Growth, Places, StepFault};
 use super::series::{Series, SeriesSet};
 use super::serving::{Allowance, Options, RESULT_BYTES_FREE, Selected, Serving, Verdict};
 use crate::language::edits::EditStep;
@@ -171,7 +171,7 @@ impl<'w> Walk<'w> {
         let parsed = self.tools.door.parse(self.bytes(text), self.came.encoding).map(drop);
         self.parsing_ns += started.elapsed().as_nanos() as u64;
         self.held = parsed.is_ok().then(|| text.clone());
-        parsed.map_err(|refusal| unrestructured(Fault::Refused(refusal)))
+        parsed.map_err(|refusal| unrestructured(StepFault::Refused(refusal)))
     }
 
     /// The text that the door has read last.
@@ -265,6 +265,6 @@ fn is_same(one: &Text, other: &Text) -> bool {
     }
 }
 
-fn unrestructured(fault: Fault) -> Verdict {
+fn unrestructured(fault: StepFault) -> Verdict {
     Verdict::Unrestructured(Arc::new(fault))
 }
