@@ -345,7 +345,7 @@ fn a_message_that_leads_from_everywhere_to_everywhere_is_given_up_for_those_conc
     worker.serve(&target, message.as_bytes(), None, 0, &mut out).expect("a good message");
     let undecided: Vec<u32> = out.verdicts.iter().map(|&(number, _)| number).collect();
     assert_eq!((undecided, out.deliveries.len()), (vec![0, 2], 0));
-    assert!(out.verdicts.iter().all(|&(_, verdict)| verdict == Verdict::OverBudget));
+    assert!(out.verdicts.iter().all(|(_, verdict)| *verdict == Verdict::OverBudget));
     // The next message is not disturbed.
     let found = served(&mut worker, &target, "<z/>");
     assert_eq!(found.into_keys().collect::<Vec<_>>(), ["other"]);

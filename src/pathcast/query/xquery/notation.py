@@ -102,7 +102,7 @@ def text_of(program: Program) -> str:
     """The canonical text of a program.
 
     Args:
-        program: As it was parsed.
+        program: As it was parsed; or a part of it, whose free variables stay as they are.
 
     Returns:
         XQuery, with a prolog for the prefixes of constructed names that no constructor declares.
@@ -173,7 +173,7 @@ class _Writer:
             case Path():
                 return self.path(expr, names)
             case Variable(name=name):
-                return f"${names[name]}", _PRIMARY
+                return f"${names.get(name, name)}", _PRIMARY
             case Literal():
                 return _literal(expr), _PRIMARY
             case ContextItem():
