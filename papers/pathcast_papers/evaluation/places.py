@@ -15,7 +15,7 @@ from xml.parsers import expat
 
 from pathcast.errors import EvaluationBudgetError, MessageBudgetError
 from pathcast.limits import Limits
-from pathcast.message.tags import START_TAG
+from pathcast_papers.evaluation.tags import START_TAG
 from pathcast_papers.evaluation.xpath import Evaluator, OverBudgetError
 from pathcast_papers.language import compile_query
 from pathcast_papers.language.xquery.comments import without_comments
