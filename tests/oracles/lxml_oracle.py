@@ -41,7 +41,7 @@ from pathcast_papers.language import (
     ValueCondition,
 )
 from pathcast_papers.language.canonical import literal_text, number_text, position_text
-from pathcast_papers.language.normal import Double
+from pathcast_papers.language.normal import Double, OneOf
 
 if TYPE_CHECKING:
     from lxml import etree
