@@ -91,6 +91,12 @@ pub struct Population {
     strings: FxHashMap<Box<str>, u32>,
 }
 
+/// Bits of the number of an alternative of a query.
+const ALTERNATIVE_BITS: usize = 10;
+
+/// Values of a set that are told as an alternative each; of larger sets nothing is told.
+const WAYS_MAX: usize = 256;
+
 impl Population {
     /// What the queries of a snapshot ask for. Cost: about a microsecond a distinct query, and a sort.
     pub fn of(snapshot: &Snapshot) -> Population {
@@ -113,9 +119,7 @@ impl Population {
                 population.add(&steps, &alternatives);
             }
         }
-        population.paths.sort_unstable();
-        population.predicates.sort_by_key(|row| (row.0, row.1));
-        population
+        population.in_order()
     }
 
     /// What queries ask for, each as the paths of which one must be there.
@@ -126,7 +130,13 @@ impl Population {
                 population.add(path.steps(), &[(query as QueryNumber, 1, alternative as u32)]);
             }
         }
-        population
+        population.in_order()
+    }
+
+    fn in_order(mut self) -> Population {
+        self.paths.sort_unstable();
+        self.predicates.sort_by_key(|row| (row.0, row.1));
+        self
     }
 
     /// Adds a path that is an alternative of these queries: first query, number of queries, alternative.
@@ -136,11 +146,14 @@ impl Population {
         let end = self.place(&walk.above, End::Element);
         for &(first, count, alternative) in alternatives {
             for query in first..first + count {
-                self.paths.push((query, alternative, end));
-                let rows = walk.found.iter();
-                self.predicates.extend(rows.map(|&(place, operator, constant)| {
-                    (query, alternative, place, operator, constant)
-                }));
+                for way in 0..walk.ways.len().max(1) {
+                    let alternative = alternative | (way << ALTERNATIVE_BITS) as u32;
+                    self.paths.push((query, alternative, end));
+                    let rows = walk.found.iter().chain(walk.ways.get(way));
+                    self.predicates.extend(rows.map(|&(place, operator, constant)| {
+                        (query, alternative, place, operator, constant)
+                    }));
+                }
             }
         }
     }
@@ -181,6 +194,7 @@ impl Population {
                 }
                 found
             }
+            Constant::Strings(_) | Constant::Doubles(_) => unreachable!("sets are opened"),
             Constant::String(text) => {
                 if let Some(&known) = self.strings.get(&**text) {
                     return known;
@@ -219,6 +233,8 @@ impl<'s, 'q> Above<'s, 'q> {
 struct Walk<'s, 'q> {
     above: Above<'s, 'q>,
     found: Vec<(u32, Operator, u32)>,
+    /// One of these must hold besides.
+    ways: Vec<(u32, Operator, u32)>,
 }
 
 impl<'s, 'q> Walk<'s, 'q> {
@@ -248,6 +264,17 @@ impl<'s, 'q> Walk<'s, 'q> {
             Condition::Value(operator, constant) => (End::Value, *operator, constant),
         };
         let place = population.place(&self.above, end);
+        if let Some(values) = constant.values() {
+            // A second set would make a product.
+            if self.ways.is_empty() && values.iter().count() <= WAYS_MAX {
+                let ways = values.iter().map(|value| match constant {
+                    Constant::Doubles(_) => Constant::Double(value.parse().unwrap_or_default()),
+                    _ => Constant::String(value.into()),
+                });
+                self.ways = ways.map(|one| (place, operator, population.constant(&one))).collect();
+            }
+            return;
+        }
         let row = (place, operator, population.constant(constant));
         if !self.found.contains(&row) {
             self.found.push(row);

@@ -182,10 +182,13 @@ impl Compiler {
             (Operator::Compare(comparison), Constant::Double(constant)) => {
                 Ask::Cast(comparison, *constant)
             }
-            (
-                Operator::StartsWith | Operator::Contains,
-                Constant::Number(_) | Constant::Double(_),
-            ) => {
+            (Operator::Compare(_), Constant::Strings(values)) => {
+                Ask::OneOf(self.arrays.add_text(values.text()))
+            }
+            (Operator::Compare(_), Constant::Doubles(values)) => {
+                Ask::CastOneOf(self.arrays.add_text(values.text()))
+            }
+            (Operator::StartsWith | Operator::Contains, _) => {
                 unreachable!("functions compare strings")
             }
         }
@@ -315,6 +318,14 @@ fn write_comparison_key(operator: Operator, constant: &Constant<'_>, key: &mut S
         }
         Constant::Double(number) => {
             let _ = write!(key, "x{:x};", number.to_bits());
+        }
+        Constant::Strings(values) => {
+            key.push('o');
+            write_text_key(values.text(), key);
+        }
+        Constant::Doubles(values) => {
+            key.push('c');
+            write_text_key(values.text(), key);
         }
         Constant::String(literal) => {
             key.push('s');

@@ -394,7 +394,7 @@ fn weight(need: Need, atoms: &Atoms, statistics: Statistics<'_>) -> f32 {
             match ask {
                 Ask::Text(Comparison::Eq, _) => 0.1,
                 Ask::Number(Comparison::Eq, _) | Ask::Cast(Comparison::Eq, _) => 0.2,
-                Ask::StartsWith(_) => 0.4,
+                Ask::StartsWith(_) | Ask::OneOf(_) | Ask::CastOneOf(_) => 0.4,
                 Ask::Contains(_) => 0.5,
                 Ask::Exists => 2.0,
                 Ask::Text(Comparison::Ne, _)

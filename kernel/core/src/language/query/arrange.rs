@@ -187,8 +187,13 @@ pub(super) fn condition_depth(condition: &Condition<'_>) -> usize {
         return depth(steps);
     }
     let Some((operator, constant)) = condition.compare() else { return 0 };
-    let is_joined = matches!(constant, Constant::String(text) if !has_literal(text));
-    usize::from(call_name(operator, constant).is_some()) + usize::from(is_joined)
+    let is_joined = match constant {
+        Constant::String(text) => !has_literal(text),
+        Constant::Strings(values) => values.iter().any(|value| !has_literal(value)),
+        _ => false,
+    };
+    let is_bracketed = constant.values().is_some() || call_name(operator, constant).is_some();
+    usize::from(is_bracketed) + usize::from(is_joined)
 }
 
 /// Whether a nested path could lead on from a step: predicates of earlier stages stand before

@@ -4,6 +4,7 @@
 
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use crate::language::comparison::Comparison;
+use crate::language::values::Values;
 use std::fmt::Write;
 
 /// Appends the canonical text of a main path.
@@ -158,8 +159,7 @@ pub(super) fn call_name(operator: Operator, constant: &Constant<'_>) -> Option<&
     match (operator, constant) {
         (Operator::StartsWith, _) => Some("starts-with"),
         (Operator::Contains, _) => Some("contains"),
-        (Operator::Compare(_), Constant::Double(_)) => Some(CAST),
-        (Operator::Compare(_), _) => None,
+        (Operator::Compare(_), constant) => constant.is_cast().then_some(CAST),
     }
 }
 
@@ -167,7 +167,19 @@ fn push_constant(constant: &Constant<'_>, out: &mut String) {
     match constant {
         Constant::Number(number) | Constant::Double(number) => push_number(*number, out),
         Constant::String(text) => push_string(text, out),
+        Constant::Strings(values) => push_values(values, push_string, out),
+        Constant::Doubles(values) => {
+            push_values(values, |number, out| out.push_str(number), out);
+        }
     }
+}
+
+fn push_values(values: &Values<'_>, push: impl Fn(&str, &mut String), out: &mut String) {
+    for (at, value) in values.iter().enumerate() {
+        out.push(if at == 0 { '(' } else { ',' });
+        push(value, out);
+    }
+    out.push(')');
 }
 
 /// A string in quotes; one with both kinds of quotes, which has no literal, as the `concat` of the

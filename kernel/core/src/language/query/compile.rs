@@ -13,6 +13,7 @@ use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use super::canonical::canonical_text;
 use super::namespaces::{Namespaces, is_collapsed};
 use super::scan::Scanner;
+use crate::language::values::VALUE_BYTES_MAX;
 use std::borrow::Cow;
 
 /// Bytes of a query, as written and in canonical form.
@@ -95,7 +96,8 @@ impl<'q> Compiler<'q> {
         is_canonical: bool,
     ) -> Result<&[Step<'q>], Declined> {
         self.steps.clear();
-        if text.len() > TEXT_BYTES_MAX {
+        let text_bytes_max = TEXT_BYTES_MAX + if is_canonical { VALUE_BYTES_MAX } else { 0 };
+        if text.len() > text_bytes_max {
             return Err(Declined);
         }
         let scanner = Scanner::new(text);
@@ -116,7 +118,31 @@ impl<'q> Compiler<'q> {
 fn is_canonical_short(steps: &[Step<'_>]) -> bool {
     let mut text = String::new();
     canonical_text(steps, &mut text);
-    text.len() <= TEXT_BYTES_MAX
+    is_within_bytes(&text, steps)
+}
+
+/// Whether a path is no longer than one may be; the values of its sets are counted apart.
+pub(crate) fn is_within_bytes(text: &str, steps: &[Step<'_>]) -> bool {
+    if text.len() <= TEXT_BYTES_MAX {
+        return true;
+    }
+    let values = value_bytes(steps);
+    values <= VALUE_BYTES_MAX && text.len() - values.min(text.len()) <= TEXT_BYTES_MAX
+}
+
+/// Bytes that the values of the sets of a path take in its canonical text.
+pub(crate) fn value_bytes(steps: &[Step<'_>]) -> usize {
+    let conditions = steps.iter().flat_map(Step::conditions);
+    let bytes = conditions.map(|condition| match condition {
+        Condition::Nested(steps) => value_bytes(steps),
+        condition => match condition.compare() {
+            // Quotes besides, and a comma where the set has its end.
+            Some((_, Constant::Strings(values))) => values.text().len() + 2 * values.iter().count(),
+            Some((_, Constant::Doubles(values))) => values.text().len(),
+            _ => 0,
+        },
+    });
+    bytes.sum()
 }
 
 /// What a path ends in.

@@ -19,5 +19,6 @@ pub use compile::{
     Compiler, DEPTH_MAX, Declined, NODES_MAX, NormalPath, PREDICATES_MAX, TEXT_BYTES_MAX, compile,
     compile_canonical,
 };
+pub(crate) use compile::{is_within_bytes, value_bytes};
 pub use namespaces::Namespaces;
 pub(crate) use namespaces::{UriBinding, collapsed, is_collapsed};

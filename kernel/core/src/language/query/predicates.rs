@@ -5,6 +5,7 @@ use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use super::canonical::CAST;
 use super::compile::{DEPTH_MAX, Declined, End, Parser, finish};
 use crate::language::comparison::Comparison;
+use crate::language::values::Values;
 use std::borrow::Cow;
 
 impl<'q> Parser<'q> {
@@ -111,8 +112,11 @@ impl<'q> Parser<'q> {
         let mut compare = None;
         if let Some(operator) = self.operator() {
             self.scanner.blanks();
-            let constant = self.constant(depth)?.ok_or(Declined)?;
-            compare = Some(comparison(operator, constant));
+            compare = Some(if self.is_canonical && self.scanner.peek() == b'(' {
+                (equality(operator)?, Constant::one_of(self.strings(depth + 1)?))
+            } else {
+                comparison(operator, self.constant(depth)?.ok_or(Declined)?)
+            });
         }
         push(conditions, nested(steps, end, is_pending, compare, depth)?);
         Ok(())
@@ -144,10 +148,57 @@ impl<'q> Parser<'q> {
     /// a number.
     fn cast(&mut self, depth: usize) -> Result<Condition<'q>, Declined> {
         let end = self.argument(depth, b')')?;
-        let operator = Operator::Compare(self.operator().ok_or(Declined)?);
+        let operator = self.operator().ok_or(Declined)?;
         self.scanner.blanks();
-        let constant = Constant::Double(self.scanner.number().ok_or(Declined)?);
-        end.condition(Some((operator, constant))).ok_or(Declined)
+        let compare = if self.scanner.peek() == b'(' {
+            (equality(operator)?, Constant::one_of_doubles(self.numbers()?))
+        } else {
+            let number = self.scanner.number().ok_or(Declined)?;
+            (Operator::Compare(operator), Constant::Double(number))
+        };
+        end.condition(Some(compare)).ok_or(Declined)
+    }
+
+    /// Strings in parentheses, which only canonical text has.
+    fn strings(&mut self, depth: usize) -> Result<Values<'static>, Declined> {
+        if depth > DEPTH_MAX {
+            return Err(Declined);
+        }
+        let mut strings: Vec<Cow<'q, str>> = Vec::new();
+        self.listed(|parser| {
+            strings.push(parser.string(depth)?.ok_or(Declined)?);
+            Ok(())
+        })?;
+        Values::of(strings.iter().map(|text| &**text)).ok_or(Declined)
+    }
+
+    /// Numbers in parentheses.
+    fn numbers(&mut self) -> Result<Values<'static>, Declined> {
+        let mut numbers = Vec::new();
+        self.listed(|parser| {
+            numbers.push(parser.scanner.number().ok_or(Declined)?);
+            Ok(())
+        })?;
+        Values::of_numbers(numbers).ok_or(Declined)
+    }
+
+    /// One or more in parentheses, with commas between them.
+    fn listed(
+        &mut self,
+        mut read: impl FnMut(&mut Self) -> Result<(), Declined>,
+    ) -> Result<(), Declined> {
+        self.scanner.skip(1);
+        loop {
+            self.scanner.blanks();
+            read(self)?;
+            self.scanner.blanks();
+            if self.scanner.take(b')') {
+                return Ok(());
+            }
+            if !self.scanner.take(b',') {
+                return Err(Declined);
+            }
+        }
     }
 
     /// What stands after `starts-with(`: one attribute or `.`, and a string. For other paths the
@@ -261,6 +312,11 @@ impl<'q> Parser<'q> {
         }
         if count > 1 && self.scanner.take(b')') { Ok(text) } else { Err(Declined) }
     }
+}
+
+/// The operator before a set.
+fn equality(operator: Comparison) -> Result<Operator, Declined> {
+    if operator == Comparison::Eq { Ok(Operator::Compare(operator)) } else { Err(Declined) }
 }
 
 /// Adds a condition, if there is one; most steps have no more than one.
