@@ -60,15 +60,20 @@ pub(super) fn opening<'c>(condition: &'c Condition<'_>) -> (&'c str, &'c str) {
         Condition::Attribute { .. } => ("@", ""),
         Condition::Text(_) => ("text()", ""),
         Condition::Value(..) => (".", ""),
-        Condition::Nested(steps) => match steps.first() {
-            Some(Step { axis: Axis::Child, test: NameTest::Name { uri, local }, .. })
-                if uri.is_empty() =>
-            {
-                (local, "")
-            }
-            Some(Step { axis: Axis::Child, .. }) | None => ("", ""),
-            Some(_) => ("./", "/"),
-        },
+        Condition::Nested(steps) => nested_opening(steps),
+    }
+}
+
+/// The same of a nested path.
+pub(super) fn nested_opening<'c>(steps: &'c [Step<'_>]) -> (&'c str, &'c str) {
+    match steps.first() {
+        Some(Step { axis: Axis::Child, test: NameTest::Name { uri, local }, .. })
+            if uri.is_empty() =>
+        {
+            (local, "")
+        }
+        Some(Step { axis: Axis::Child, .. }) | None => ("", ""),
+        Some(_) => ("./", "/"),
     }
 }
 
