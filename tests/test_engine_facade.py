@@ -7,6 +7,7 @@ is not told that something went wrong.
 from __future__ import annotations
 
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -157,6 +158,28 @@ def test_namespaces_of_index_and_query(engine: EngineName) -> None:
     snapshot = index.freeze()
     assert [list(result.query_ids) for result in snapshot.matcher().match(batch)] == expected
     assert snapshot.query("both").namespaces == {"p": "urn:1", "q": "urn:2", "": "urn:1"}
+
+
+def test_namespaces_stay_though_a_merge_comes_between() -> None:
+    index = QueryIndex()
+    merged: set[int] = set()
+
+    def merge(*_: object) -> None:
+        merged.add(len(index.freeze()))
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+
+    # A merge sorts the maps of namespaces, which come here in the opposite order.
+    maps = [{"p": f"urn:{number}"} for number in (3, 2, 1)]
+    queries = [Query(f"q{number}", "/p:a", maps[number % 3]) for number in range(40_000)]
+    handler = signal.signal(signal.SIGALRM, merge)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+        assert not index.register(queries).rejected
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+    assert merged & set(range(1, len(queries))), "no merge came between"
+    assert [index.query(query.id) for query in queries] == queries
 
 
 # Results.

@@ -164,7 +164,7 @@ def test_an_unknown_function_in_xpath(text: str, hint: str) -> None:
     ("text", "hint"),
     [
         ("<r>{//a[matches(@b, 'x')]}</r>", "for most uses write `contains(x, 's')`"),
-        ("<r>{//a[xs:integer(@b) > 1]}</r>", "write `number(x)`"),
+        ("<r>{//a[xs:long(@b) > 1]}</r>", "write `number(x)`"),
         ("<r>{current-date()}</r>", NOWHERE),
     ],
 )

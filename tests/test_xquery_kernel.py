@@ -21,6 +21,7 @@ from pathcast.query.xquery import is_xquery
 from pathcast.query.xquery import refusal_of as reason_of
 from pathcast_papers.language.xquery import parse as read
 from pathcast_papers.message_broker.xquery import evaluate, holds
+from typed_writer import TypedWriter
 from xquery_cases import ACCEPTED, NAMESPACES, REFUSED, WRONG, refusal_of
 from xquery_damage import damaged
 from xquery_writer import Writer
@@ -94,12 +95,12 @@ def by_reference(text: str, deliver: DeliverMode, message: MessageTree) -> list[
         return error.code
 
 
-def compared(seed: int, batches: int) -> int:
+def compared(writer: Writer, batches: int) -> int:
     """Subscriptions with dynamic errors, by both engines; how many pairs had results."""
     from pathcast.kernel.dissemination import KernelDissemination
 
     limits = Limits(result_ratio_max=1_000_000)
-    writer, delivered = Writer(seed), 0
+    delivered = 0
     for _ in range(batches):
         texts = [writer.notice() if n % 2 else writer.subscription() for n in range(30)]
         # What XPath is too is XQuery in a sequence.
@@ -133,11 +134,21 @@ def compared(seed: int, batches: int) -> int:
 
 def test_what_xquery_has_errors_for_is_evaluated_alike() -> None:
     assert is_taken("//a, 1")
-    assert compared(seed=12, batches=4) > 100
+    assert compared(Writer(12), batches=4) > 100
+
+
+def test_types_are_evaluated_alike() -> None:
+    assert compared(TypedWriter(13), batches=6) > 300
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(4))
+def test_types_are_evaluated_alike_at_length(seed: int) -> None:
+    assert compared(TypedWriter(400 + seed), batches=150) > 5_000
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(4))
 def test_more_of_what_xquery_has_errors_for(seed: int) -> None:
     assert is_taken("//a, 1")
-    compared(seed=300 + seed, batches=150)
+    compared(Writer(300 + seed), batches=150)

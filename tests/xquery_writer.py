@@ -8,6 +8,7 @@ are computed. The alphabet is small, so that much is found.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 NAMES = ("a", "b", "c", "*")
 ATTRIBUTES = ("x", "y")
@@ -24,7 +25,13 @@ OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "eq", "ne", "lt", "le", "gt", "ge"
 
 
 class Writer:
-    """Writes one subscription after the other."""
+    """Writes one subscription after the other.
+
+    Attributes:
+        values: Texts of messages.
+    """
+
+    values: Sequence[str] = VALUES
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -46,13 +53,13 @@ class Writer:
     def element(self, depth: int) -> str:
         name = self.one("a", "b", "c")
         attributes = "".join(
-            f' {attribute}="{self.one(*VALUES)}"' for attribute in ATTRIBUTES if self.chance(2)
+            f' {attribute}="{self.one(*self.values)}"' for attribute in ATTRIBUTES if self.chance(2)
         )
-        content = self.one(*VALUES) if self.chance(2) else ""
+        content = self.one(*self.values) if self.chance(2) else ""
         if depth < 4:
             content += "".join(self.element(depth + 1) for _ in range(self.random.randrange(4)))
         if self.chance(6):
-            content += self.one(*VALUES, "<!--c-->", "<?p i?>")
+            content += self.one(*self.values, "<!--c-->", "<?p i?>")
         return f"<{name}{attributes}>{content}</{name}>"
 
     # Subscriptions.
@@ -102,7 +109,7 @@ class Writer:
                 function = self.one("max", "min", "avg", "data", "distinct-values", "abs", "round")
                 return f"{function}({self.nodes(depth - 1)})"
             case 7:
-                left, right = self.nodes(depth - 1), self.value(depth - 1)
+                left, right = self.nodes(depth - 1), self.number(depth - 1)
                 return f"({left} {self.one('+', '*', 'eq', 'lt', 'div')} {right})"
             case _:
                 return self.nodes(depth)
@@ -195,6 +202,10 @@ class Writer:
                 return f"substring(string({self.nodes(0)}), 1, 1)"
             case _:
                 return self.nodes(depth)
+
+    def number(self, depth: int) -> str:
+        """An expression whose value is computed with."""
+        return self.value(depth)
 
     def condition(self, depth: int) -> str:
         if depth > 0 and self.chance(2):

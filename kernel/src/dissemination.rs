@@ -11,12 +11,10 @@ use arrow_pyarrow::FromPyArrow;
 use pathcast_core::engine::plans::run::ENTRIES_MAX;
 use pathcast_core::language::choice::Language;
 use pathcast_core::registry::batch::Messages;
-use pathcast_core::registry::catalogue::{Entry, IdTable};
+use pathcast_core::registry::catalogue::IdTable;
 use pathcast_core::registry::delivery::batch::{Answer, Pool};
 use pathcast_core::registry::delivery::dissemination as core;
-use pathcast_core::registry::delivery::dissemination::{
-    Deliver, Explained, NotTaken, Subscription,
-};
+use pathcast_core::registry::delivery::dissemination::{Deliver, Entry, Explained, NotTaken};
 use pathcast_core::registry::delivery::query::Scope;
 use pathcast_core::registry::delivery::worker::{NO_FRAGMENT, Options, Verdict};
 use pathcast_core::registry::snapshot::NamespaceMap;
@@ -319,11 +317,16 @@ impl Dissemination {
     fn take(&self, start: usize, rows: &[Row], scopes: &[Scope]) -> Vec<(usize, bool)> {
         self.subscriptions.change(|state| {
             let mut refused = Vec::new();
+            // Building everything anew between two locks numbers the maps anew.
+            let mut number_of: HashMap<usize, u32> = HashMap::new();
             for (row, one) in rows.iter().enumerate() {
                 let Row { id, subscriber, text, language, deliver, scope } = one;
-                let (language, deliver) = (*language, *deliver);
-                let subscription = Subscription { id, subscriber, text, language, deliver };
-                if let Err(why) = state.subscribe(subscription, &scopes[*scope]) {
+                let (language, deliver, at) = (*language, *deliver, *scope);
+                let scope = &scopes[at];
+                let number = || state.namespace_number(&scope.map);
+                let namespaces = *number_of.entry(at).or_insert_with(number);
+                let entry = Entry { id, text, language, namespaces, subscriber, deliver };
+                if let Err(why) = state.subscribe(entry, scope) {
                     refused.push((start + row, why == NotTaken::Duplicate));
                 }
             }

@@ -13,7 +13,7 @@ use pathcast_core::registry::{catalogue, index as core, snapshot};
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -86,7 +86,8 @@ impl Index {
         let mut not_added = Vec::new();
         let mut start = 0;
         // Maps that queries share are shared objects as a rule; look at each object once.
-        let mut numbers: HashMap<usize, u32> = HashMap::new();
+        let mut scopes = vec![QueryScope::of(namespaces.clone())];
+        let mut scope_of: HashMap<usize, usize> = HashMap::new();
         while start < queries.len() {
             let end = queries.len().min(start + CHUNK);
             let mut chunk = Chunk::default();
@@ -98,33 +99,26 @@ impl Index {
                     Option<Bound<'_, PyAny>>,
                     Bound<'_, PyAny>,
                 ) = query.extract()?;
-                let number = match own {
-                    None => match numbers.get(&0) {
-                        Some(&number) => number,
-                        None => {
-                            let number = self.namespace_number(py, namespaces.clone());
-                            numbers.insert(0, number);
-                            number
-                        }
-                    },
-                    Some(own) => match numbers.get(&(own.as_ptr() as usize)) {
-                        Some(&number) => number,
+                let scope = match own {
+                    None => 0,
+                    Some(own) => match scope_of.get(&(own.as_ptr() as usize)) {
+                        Some(&scope) => scope,
                         None => {
                             let mut map = namespaces.clone();
                             map.extend(own.extract::<NamespaceMap>()?);
-                            let number = self.namespace_number(py, map);
-                            numbers.insert(own.as_ptr() as usize, number);
-                            number
+                            scopes.push(QueryScope::of(map));
+                            scope_of.insert(own.as_ptr() as usize, scopes.len() - 1);
+                            scopes.len() - 1
                         }
                     },
                 };
-                chunk.push(id.to_str()?, text.to_str()?, number);
+                chunk.push(id.to_str()?, text.to_str()?, scope);
             }
-            let mut next = 0;
+            let (scopes, mut next) = (&scopes, 0);
             while next < chunk.rows.len() {
                 let rows;
                 (next, rows) =
-                    enter_whole(py, || self.0.change(|state| chunk.register(state, next)));
+                    enter_whole(py, || self.0.change(|state| chunk.register(state, scopes, next)));
                 for (row, why) in rows {
                     not_added.push((start + row, why_of(py, &why, chunk.text_of(row))?));
                 }
@@ -174,9 +168,15 @@ impl Index {
     }
 }
 
-impl Index {
-    fn namespace_number(&self, py: Python<'_>, namespaces: NamespaceMap) -> u32 {
-        enter_whole(py, || self.0.change(|state| state.namespace_number(&namespaces)))
+/// Namespaces of queries, as they are stored and as they are asked.
+struct QueryScope {
+    map: NamespaceMap,
+    resolver: Namespaces,
+}
+
+impl QueryScope {
+    fn of(map: NamespaceMap) -> Self {
+        QueryScope { resolver: Namespaces::new(map.clone()), map }
     }
 }
 
@@ -184,16 +184,16 @@ impl Index {
 #[derive(Default)]
 struct Chunk {
     text: String,
-    /// End of the id, end of the text, number of the namespaces.
-    rows: Vec<(usize, usize, u32)>,
+    /// End of the id, end of the text, place of the namespaces.
+    rows: Vec<(usize, usize, usize)>,
 }
 
 impl Chunk {
-    fn push(&mut self, id: &str, text: &str, namespaces: u32) {
+    fn push(&mut self, id: &str, text: &str, scope: usize) {
         self.text.push_str(id);
         let middle = self.text.len();
         self.text.push_str(text);
-        self.rows.push((middle, self.text.len(), namespaces));
+        self.rows.push((middle, self.text.len(), scope));
     }
 
     fn id_and_text(&self, row: usize) -> (&str, &str) {
@@ -207,22 +207,27 @@ impl Chunk {
     }
 
     /// Registers rows from `first` on for as long as a lock may be held; gives the row to go on with.
-    fn register(&self, state: &mut core::IndexState, first: usize) -> (usize, Vec<NotAddedRow>) {
+    fn register(
+        &self,
+        state: &mut core::IndexState,
+        scopes: &[QueryScope],
+        first: usize,
+    ) -> (usize, Vec<NotAddedRow>) {
         let mut not_added = Vec::new();
-        let numbers: HashSet<u32> = self.rows[first..].iter().map(|row| row.2).collect();
-        let bindings: HashMap<u32, Namespaces> = numbers
-            .into_iter()
-            .map(|number| (number, Namespaces::new(state.namespaces(number).clone())))
-            .collect();
+        // A merge between two locks numbers the maps anew.
+        let mut number_of: HashMap<usize, u32> = HashMap::new();
         let mut compiler = Compiler::default();
         let mut work = 0;
         for row in first..self.rows.len() {
             if work >= CHUNK {
                 return (row, not_added);
             }
-            let ((id, text), namespaces) = (self.id_and_text(row), self.rows[row].2);
+            let ((id, text), scope) = (self.id_and_text(row), self.rows[row].2);
+            let QueryScope { map, resolver } = &scopes[scope];
+            let number = || state.namespace_number(map);
+            let namespaces = *number_of.entry(scope).or_insert_with(number);
             let record = QueryRecord { id, text, namespaces };
-            work += match state.add(record, &bindings[&namespaces], &mut compiler) {
+            work += match state.add(record, resolver, &mut compiler) {
                 Ok(true) => 1,
                 Ok(false) => LONG_WAY,
                 Err(why) => {

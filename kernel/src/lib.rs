@@ -11,6 +11,7 @@ mod delivery_ids;
 mod dissemination;
 mod door;
 mod enter;
+mod fork;
 mod index;
 mod matcher;
 mod message_nodes;
@@ -69,6 +70,7 @@ mod pathcast_kernel {
     #[pymodule_init]
     fn init(module: &super::Bound<'_, super::PyModule>) -> super::PyResult<()> {
         use super::PyModuleMethods;
-        module.add("__version__", env!("CARGO_PKG_VERSION"))
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        super::fork::register(module)
     }
 }

@@ -118,10 +118,6 @@ impl NormalPath {
         NormalPath(self.0.begun(length))
     }
 
-    fn with_numbers_of_xpath(&self) -> NormalPath {
-        NormalPath(self.0.with_numbers_of_xpath())
-    }
-
     fn cut(&self, length: usize) -> NormalPath {
         NormalPath(self.0.cut(length))
     }

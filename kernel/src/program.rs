@@ -188,6 +188,11 @@ impl<'py> Writer<'_, 'py> {
                 ("Arithmetic", vec![operator, self.id(left)?, self.id(right)?])
             }
             Expr::Negation(operand) => ("Negation", vec![self.id(operand)?]),
+            Expr::Cast { to, operand } => ("Cast", vec![self.string(to.name()), self.id(operand)?]),
+            Expr::Castable { to, is_optional, operand } => {
+                let fields = vec![self.string(to.name()), self.flag(is_optional)];
+                ("Castable", [fields, vec![self.id(operand)?]].concat())
+            }
             Expr::Union(list) => ("Union", vec![self.list(list)?]),
             Expr::Path { start, steps } => {
                 let start = match start {

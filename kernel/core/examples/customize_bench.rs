@@ -5,7 +5,7 @@
 //! QUERIES has one subscription a line.
 
 use pathcast_core::engine::plans::run::ENTRIES_MAX;
-use pathcast_core::registry::delivery::dissemination::{Deliver, Dissemination, Subscription};
+use pathcast_core::registry::delivery::dissemination::{Deliver, Dissemination, Entry};
 use pathcast_core::registry::delivery::query::Scope;
 use pathcast_core::registry::delivery::worker::{GroupCounts, Options, Output, Worker};
 use pathcast_core::xml::parser::Limits;
@@ -39,16 +39,18 @@ fn main() {
         let started = processor_time();
         let mut refused = 0;
         target.change(|state| {
+            let namespaces = state.namespace_number(&scope.map);
             for (at, text) in queries.iter().take(count).enumerate() {
                 let id = format!("{prefix}{at}");
-                let subscription = Subscription {
+                let entry = Entry {
                     id: &id,
-                    subscriber: "",
                     text,
                     language: None,
+                    namespaces,
+                    subscriber: "",
                     deliver: Deliver::Fragment,
                 };
-                refused += usize::from(state.subscribe(subscription, &scope).is_err());
+                refused += usize::from(state.subscribe(entry, &scope).is_err());
             }
         });
         (processor_time() - started, refused)

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import textwrap
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
 from pathcast.cli.console import answers, say_error, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.options import Format
 from pathcast.customize import Broker, Deliveries
+from pathcast.customize.explained import explained
 from pathcast.customize.subscription_files import read_subscriptions
 from pathcast.errors import shown
-from pathcast.kernel import parse
 from pathcast.limits import Limits
-from pathcast.lint import lint
-from pathcast.message import MessageTree
 from pathcast.model import Subscription
-
-_ABOUT_NAMES: Final = ("PL101", "PL102", "PL103", "PL104", "PL105")
-"""Findings about names and paths that the message does not have."""
 
 
 def explain_subscription(
@@ -58,20 +53,11 @@ def explain_subscription(
         if found is not None:
             out.print(_result_text(found))
         if message is not None and found is not None and _is_nothing(found):
-            for line in _unknown_names(query, parse(message, limits), namespaces):
-                out.print(f"  {line}")
+            bound = {**namespaces, **(query.namespaces or {})}
+            told = explained(query._replace(namespaces=bound), message, limits) or ""
+            out.print(textwrap.indent(told, "  "))
     is_refused = found is not None and (found.error is not None or bool(found.verdicts))
     return ExitCode.REFUSED if faults or is_refused else ExitCode.OK
-
-
-def _unknown_names(
-    query: Subscription, message: MessageTree, namespaces: Mapping[str, str]
-) -> Iterator[str]:
-    """The names and paths of a query that a message does not have, and what may be meant."""
-    for finding in lint(query, sample=[message], namespaces=namespaces).findings:
-        if finding.code in _ABOUT_NAMES:
-            fix = "" if finding.fix is None else f": {finding.fix}"
-            yield f"with this message as the sample, {finding.message}{fix}"
 
 
 def _is_nothing(found: Deliveries) -> bool:

@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from pathcast.customize.identity import delivery_id, delivery_id_array, hexadecimal
-from pathcast.engine.notebook import html_table
+from pathcast.engine import html_table
 from pathcast.engine.results import take_ids
 from pathcast.model import BatchStats, Delivery, DeliveryAnswer
 

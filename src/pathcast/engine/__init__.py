@@ -26,6 +26,7 @@ from pathcast.engine.explanation import (
 from pathcast.engine.index import QueryIndex
 from pathcast.engine.matcher import Matcher
 from pathcast.engine.messages import Messages
+from pathcast.engine.notebook import html_table
 from pathcast.engine.path_finder import FoundPaths, PathFinder
 from pathcast.engine.results import (
     ERROR_TYPE,
@@ -65,4 +66,5 @@ __all__ = [
     "Snapshot",
     "StepExplanation",
     "Verdicts",
+    "html_table",
 ]

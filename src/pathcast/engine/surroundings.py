@@ -80,7 +80,7 @@ class Surroundings:
             anything = Step(Axis.DESCENDANT, anything.test, (), step.offset)
         here = self.united(anything, starts)
         is_attribute = step.axis is Axis.ATTRIBUTE
-        names = list(dict.fromkeys(self._name(node) for node in here))
+        names = list(dict.fromkeys(self._names_of(here)))
         written = [self._written(name, is_attribute) for name in names]
         test = step.test
         if not isinstance(test, NameTest) or test.local == "*":
@@ -148,8 +148,8 @@ class Surroundings:
             if is_attribute:
                 nodes = self.united(Step(Axis.ATTRIBUTE, anything, (), 0), nodes)
             first: dict[tuple[str, str], Node] = {}
-            for node in nodes:
-                first.setdefault(self._name(node), node)
+            for name, node in zip(self._names_of(nodes), nodes, strict=True):
+                first.setdefault(name, node)
             self._names[is_attribute] = first
         return self._names[is_attribute]
 
@@ -175,6 +175,8 @@ class Surroundings:
     def _path(self, node: Node) -> str:
         return node_path(self._nodes, node, self._notation)
 
-    def _name(self, node: Node) -> tuple[str, str]:
-        facts = self._nodes.facts(node)
-        return facts.uri, facts.local
+    def _names_of(self, nodes: Sequence[Node]) -> list[tuple[str, str]]:
+        contexts = [Context(node) for node in nodes]
+        uris = self._nodes.values("namespace-uri()", contexts)
+        locals_ = self._nodes.values("local-name()", contexts)
+        return [(str(uri), str(local)) for uri, local in zip(uris, locals_, strict=True)]

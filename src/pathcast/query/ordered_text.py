@@ -1,7 +1,7 @@
 """Advice for queries that order dates or other texts, which XPath 1.0 cannot.
 
 An order (`<`, `<=`, `>`, `>=`) compares numbers in XPath 1.0. The digits of a date are a number,
-and order as dates do; other text is ordered by XQuery, which a subscriber can choose.
+and order as dates do; XQuery has dates, and orders other text.
 
 Example:
     >>> from pathcast.query.atoms import atom_of
@@ -9,7 +9,7 @@ Example:
     >>> for text in ("@day >= '2026-06-01'", "price > 'high'"):
     ...     print(for_order_of_text(atom_of(parse(text)), Notation()))
     write `translate(substring(@day,1,10),'-','')>=20260601`; or, in a Subscription, \
-`@day>='2026-06-01'` with language="xquery", which compares text
+`@day>=xs:date('2026-06-01')` for dates, `@day>=xs:dateTime('2026-06-01T00:00:00')` for dateTimes
     XPath 1.0 orders numbers only; in a Subscription write `price>'high'` with \
 language="xquery", which compares text
 
@@ -19,6 +19,7 @@ It does not say whether a comparison is an order of text; `pathcast.query.truth`
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import Final
 
 from pathcast.query.atoms import Atom, is_single
@@ -27,7 +28,7 @@ from pathcast.query.notation import Notation
 from pathcast.query.static import Kind, kind_of
 from pathcast.query.syntax import Expr, FunctionCall, LocationPath
 
-_DATE: Final = re.compile(r"(\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2})?)?)Z?")
+_DATE: Final = re.compile(r"(\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2})?)?)(Z?)")
 """A date, or a date and a time; messages may be more precise."""
 
 _SIGNS: Final = "-T:"
@@ -46,8 +47,8 @@ def for_order_of_text(atom: Atom, notation: Notation) -> str | None:
     sign, text = atom.compare.operator.value, str(atom.compare.constant)
     operand = notation.expr(compared)
     ordered = f"`{operand}{sign}{literal_text(text)}`"
-    in_xquery = f'{ordered} with language="xquery", which compares text'
     date = _DATE.fullmatch(text)
+    in_xquery = f'{ordered} with language="xquery", which compares text'
     if date is None:
         return f"XPath 1.0 orders numbers only; in a Subscription write {in_xquery}"
     if is_single(compared):
@@ -56,6 +57,9 @@ def for_order_of_text(atom: Atom, notation: Notation) -> str | None:
         # A function reads the first of several nodes; each of them is asked here.
         nodes = operand if isinstance(compared, LocationPath) else f"({operand})"
         written = f"{nodes}[{_digits('.', date[1], sign)}]"
+    if typed := _typed(date[1], date[2]):
+        values = [f"`{operand}{sign}xs:{to}('{value}')` for {to}s" for to, value in typed]
+        in_xquery = ", ".join(values)
     return f"write `{written}`; or, in a Subscription, {in_xquery}"
 
 
@@ -66,6 +70,19 @@ def _read(operand: Expr) -> Expr:
             break
         [operand] = operand.arguments
     return operand
+
+
+def _typed(date: str, zone: str) -> list[tuple[str, str]]:
+    """The types that a text can be compared as, and its value of each; none if it is no date."""
+    try:
+        moment = datetime.fromisoformat(date)
+    except ValueError:
+        return []
+    date_time = moment.isoformat()
+    if "T" not in date:
+        return [("date", date + zone), ("dateTime", date_time + zone)]
+    # Without seconds it is no value of the type, and messages will have none of it either.
+    return [("dateTime", date + zone)] if date == date_time else []
 
 
 def _digits(operand: str, date: str, sign: str) -> str:

@@ -10,7 +10,7 @@ Example:
       //order[@day >= '2026-06-01']
               ^
       write `translate(substring(@day,1,10),'-','')>=20260601`; or, in a Subscription, \
-`@day>='2026-06-01'` with language="xquery", which compares text
+`@day>=xs:date('2026-06-01')` for dates, `@day>=xs:dateTime('2026-06-01T00:00:00')` for dateTimes
 
 Most queries are plain: paths whose conditions are about different values each. A pattern tells
 these by their text, and the others are analysed (`pathcast.query.condition_issues`).

@@ -9,7 +9,7 @@ Subscription, ends-with() is there, as XQuery"
     >>> for_function("head"), for_function("parse-json")
     ('it is in neither language here; for most uses write `x[1]`', 'it is in neither language here')
     >>> for_type("integer")
-    'for a path x write `number(x)`'
+    'for a path x write `number(x)`; in a Subscription, xs:integer() is there, as XQuery'
 
 All recommendations are XPath 1.0, which XQuery takes as well.
 """
@@ -90,6 +90,20 @@ TYPES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Some types of XML Schema -> what compares as they do; a date is the number of its digits."""
+
+CAST_TYPES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "boolean": "true or false",
+        "date": "2026-12-31, or with a time zone 2026-12-31+01:00",
+        "dateTime": "2026-12-31T23:59:59, or with a time zone 2026-12-31T23:59:59Z",
+        "decimal": "12.5",
+        "double": "12.5 or 1.25e1",
+        "integer": "12",
+        "string": "in any way",
+        "time": "23:59:59, or with a time zone 23:59:59Z",
+    }
+)
+"""The types that an XQuery subscription may cast to -> how values of them are written."""
 
 REFUSED_FUNCTIONS: Final = frozenset(
     [
@@ -231,4 +245,12 @@ def for_refused(name: str) -> str:
 
 def for_type(name: str) -> str:
     """Advice for a type of XML Schema that is called; without a prefix."""
-    return f"for a path x write `{TYPES[name]}`" if name in TYPES else NOWHERE
+    if name not in TYPES:
+        return NOWHERE
+    there = f"; in a Subscription, xs:{name}() is there, as XQuery" if name in CAST_TYPES else ""
+    return f"for a path x write `{TYPES[name]}`{there}"
+
+
+def for_text_of(name: str) -> str:
+    """How a value of a type that can be cast to is written; without a prefix."""
+    return f"a value of xs:{name} is written {CAST_TYPES[name]}"

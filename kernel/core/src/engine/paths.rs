@@ -100,7 +100,6 @@ pub(crate) struct PathRun {
     dfa: LazyDfa,
     /// How far the automaton had grown when the cache was compiled.
     growth: u64,
-    path_count: usize,
     /// Per DFA state: the paths that end there, ascending; none where it was not asked for.
     accepted: Vec<Option<Box<[PathId]>>>,
     memory: usize,
@@ -111,16 +110,15 @@ impl PathRun {
     /// was compiled, or the cache has grown too large and was dropped.
     pub(crate) fn begin(&mut self, paths: &PathSet, names: &NameTable, bytes_max: usize) -> bool {
         let before = std::mem::replace(&mut self.growth, paths.nfa.growth());
-        let has_grown = self.path_count != paths.len();
-        self.path_count = paths.len();
+        let has_grown = before != self.growth;
         let is_too_large = self.memory() > bytes_max;
-        let is_changed = has_grown || is_too_large;
-        let growth = paths.nfa.growth_since(before);
-        match growth.filter(|_| !is_too_large && !self.dfa.is_outgrown()) {
-            Some(growth) if has_grown => self.dfa.grow(&paths.nfa, growth, &mut Vec::new()),
-            None if is_changed => self.dfa.reset(0),
-            _ => {}
+        let follows = |dfa: &mut LazyDfa| {
+            !has_grown || dfa.follow(&paths.nfa, before, &mut Vec::new()).is_some()
+        };
+        if is_too_large || !follows(&mut self.dfa) {
+            self.dfa.reset(0);
         }
+        let is_changed = has_grown || is_too_large;
         if is_changed {
             self.accepted.clear();
             self.memory = 0;

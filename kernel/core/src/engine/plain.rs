@@ -14,7 +14,7 @@ use crate::engine::symbols::Class;
 use crate::xml::names::NameTable;
 use crate::xml::tree::MessageTree;
 
-/// The run-time stack of one automaton; reused from message to message while that is unchanged.
+/// The run-time stack of one automaton; reused from message to message, also if that has grown.
 #[derive(Debug, Default)]
 pub(crate) struct RunTimeStack {
     /// States reached at each open element, level after level.
@@ -27,6 +27,8 @@ pub(crate) struct RunTimeStack {
     is_looping: Vec<u64>,
     class_of_name: Vec<Class>,
     names_generation: u64,
+    /// Size of the alphabet that the classes are of.
+    symbols: usize,
     buffer: String,
 }
 
@@ -42,9 +44,10 @@ impl RunTimeStack {
         mut on_active: impl FnMut(u32, StateId),
     ) -> bool {
         let mut left = most;
-        if self.names_generation != names.generation() {
+        let symbols = nfa.symbols().len();
+        if self.names_generation != names.generation() || self.symbols != symbols {
             self.class_of_name.clear();
-            self.names_generation = names.generation();
+            (self.names_generation, self.symbols) = (names.generation(), symbols);
         }
         for name in self.class_of_name.len() as u32..names.len() as u32 {
             let class = nfa.symbols().class(names.uri(name), names.local(name), &mut self.buffer);

@@ -256,16 +256,9 @@ impl Runner {
         if before == self.growth {
             return;
         }
-        // Names may mean more to it than before.
-        self.stack = RunTimeStack::default();
-        let growth = nfa.growth_since(before);
-        match growth.filter(|_| !self.dfa.is_outgrown()) {
-            _ if self.dfa.block_count() == 0 => {}
-            Some(growth) => {
-                self.stale.clear();
-                self.dfa.grow(nfa, growth, &mut self.stale);
-                self.contents.grow(&self.stale, growth);
-            }
+        self.stale.clear();
+        match self.dfa.follow(nfa, before, &mut self.stale) {
+            Some(growth) => self.contents.grow(&self.stale, growth),
             None => self.drop_caches(),
         }
     }

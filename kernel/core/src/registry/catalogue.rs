@@ -209,7 +209,7 @@ impl Catalogue {
         }
     }
 
-    /// Bytes held.
+    /// Bytes held, but for the namespace maps. Cost: a look at each subscriber.
     pub(crate) fn memory(&self) -> usize {
         read(&self.ids).memory()
             + self.texts.memory()
@@ -217,6 +217,8 @@ impl Catalogue {
             + self.deliver.capacity() * 2
             + (self.by_id.capacity() + self.namespaces.index.capacity()) * 5
             + self.subscribers.index.capacity() * 5
+            + self.subscribers.items.capacity() * size_of::<Box<str>>()
+            + self.subscribers.items.iter().map(|subscriber| subscriber.len()).sum::<usize>()
     }
 }
 

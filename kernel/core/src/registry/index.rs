@@ -5,8 +5,8 @@
 //! count the base first, then the delta in order of arrival; they change when the base does.
 //!
 //! Locks: a batch holds `renumbering` shared for its whole length, so that all its numbers mean the same;
-//! a message holds `state` shared, so that a query counts from the next message on. A merge holds neither while it
-//! builds, and both for a moment when the new base takes its place; `merging` lets one merge run at a time.
+//! a message holds `state` shared, so that a query counts from the next message on. A merge holds `state`
+//! shared while it copies, neither while it builds, and both for a moment when the new base takes its place.
 
 use crate::engine::conditions::Plan;
 use crate::engine::ids::QueryNumber;
@@ -19,17 +19,23 @@ use crate::language::reader::{Refusal, read_query};
 use crate::language::xpath::Expression;
 use crate::registry::automaton::{Automaton, Merge, Merged};
 use crate::registry::catalogue::{Catalogue, Deliver, Entry, IdTable};
-use crate::registry::merging::{Background, TAKEN_OVER, read, write};
+use crate::registry::merging::{ENTRIES_A_LOCK, Merging, read, write};
 use crate::registry::snapshot::records::RecordColumns;
 use crate::registry::snapshot::{NamespaceMap, QueryRecord, Snapshot};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, RwLock, RwLockReadGuard};
 
 /// What may change.
 #[derive(Debug, Default)]
 pub struct IndexState {
-    base: Option<Arc<Snapshot>>,
+    records: Records,
     automaton: Automaton,
-    /// What the delta was registered as.
+}
+
+/// What was registered, by number.
+#[derive(Debug, Default)]
+struct Records {
+    base: Option<Arc<Snapshot>>,
+    /// That of the delta.
     catalogue: Catalogue,
 }
 
@@ -40,8 +46,7 @@ pub struct Index {
     limits: Box<str>,
     renumbering: RwLock<()>,
     state: RwLock<IndexState>,
-    merging: Mutex<()>,
-    background: Background,
+    merging: Merging,
 }
 
 /// The id of a query is taken.
@@ -72,7 +77,8 @@ impl Index {
         let index = Index::new(snapshot.limits());
         let automaton = Automaton::on(Arc::clone(snapshot.automaton()), 1);
         let catalogue = Catalogue::knowing(snapshot.namespaces());
-        *write(&index.state) = IndexState { base: Some(snapshot), automaton, catalogue };
+        let records = Records { base: Some(snapshot), catalogue };
+        *write(&index.state) = IndexState { records, automaton };
         index
     }
 
@@ -100,16 +106,21 @@ impl Index {
     /// # Errors
     /// It was interrupted; the queries are the same, and so are their numbers.
     pub fn freeze(&self) -> Result<Arc<Snapshot>, Interrupted> {
-        let _merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.merging.alone();
+        self.merge()
+    }
+
+    /// [`Index::freeze`], of who is alone in it.
+    fn merge(&self) -> Result<Arc<Snapshot>, Interrupted> {
         let state = self.state();
-        if let Some(base) = &state.base
+        if let Some(base) = &state.records.base
             && state.automaton.is_merged()
         {
             return Ok(Arc::clone(base));
         }
-        let (merge, records) = (Merge::of(&state.automaton), state.records());
+        let (merge, records) = (Merge::of(&state.automaton), state.records.copy());
         drop(state);
-        let order = |a, b| records.with_id(a, |a| records.with_id(b, |b| a.cmp(b)));
+        let order = |a, b| records.with(a, |a| records.with(b, |b| a.id.cmp(b.id)));
         let (merged, snapshot) = merge.run(order, |arrays, old| {
             let (maps, number_of) = records.used_namespaces(old);
             let columns = RecordColumns::of(&maps, |push| {
@@ -134,16 +145,15 @@ impl Index {
             let first = merged.next();
             let is_all = merged.catch_up(&state.automaton, most);
             for number in first..merged.next() {
-                let namespaces = state.with(number as QueryNumber, |record| record.namespaces);
-                let map = &state.catalogue.namespaces()[namespaces as usize];
-                let namespaces = catalogue.namespace_number(map);
-                state.with(number as QueryNumber, |record| {
+                state.records.with(number as QueryNumber, |record| {
+                    let namespaces =
+                        catalogue.namespace_number(state.namespaces(record.namespaces));
                     catalogue.push(entry_of(QueryRecord { namespaces, ..record }));
                 });
             }
             is_all
         };
-        while !take_over(&self.state(), TAKEN_OVER) {}
+        while !take_over(&self.state(), ENTRIES_A_LOCK) {}
         let renumbering = write(&self.renumbering);
         let mut state = write(&self.state);
         take_over(&state, usize::MAX);
@@ -153,10 +163,10 @@ impl Index {
                 catalogue.remove(number - automaton.base_len() as QueryNumber);
             }
         }
-        let base = Some(Arc::clone(snapshot));
-        let old = std::mem::replace(&mut *state, IndexState { base, automaton, catalogue });
+        let records = Records { base: Some(Arc::clone(snapshot)), catalogue };
+        let old = std::mem::replace(&mut *state, IndexState { records, automaton });
         drop((state, renumbering));
-        // It takes a while, for which nobody has to wait.
+        // Messages and changes do not wait for it.
         drop(old);
     }
 
@@ -164,8 +174,12 @@ impl Index {
     pub fn settle(self: &Arc<Self>) {
         if self.state().automaton.is_worn() {
             let index = Arc::clone(self);
-            // A thread that nobody watches is not interrupted.
-            self.background.begin(move || drop(index.freeze()));
+            self.merging.begin(move || {
+                let _alone = index.merging.alone();
+                // Somebody may have merged since.
+                let is_worn = index.state().automaton.is_worn();
+                if is_worn { index.merge().map(drop) } else { Ok(()) }
+            });
         }
     }
 }
@@ -187,11 +201,6 @@ impl IndexState {
         self.len() == 0
     }
 
-    /// The snapshot below the delta.
-    pub fn base(&self) -> Option<&Arc<Snapshot>> {
-        self.base.as_ref()
-    }
-
     /// The queries by number.
     pub(crate) fn automaton(&self) -> &Automaton {
         &self.automaton
@@ -199,22 +208,22 @@ impl IndexState {
 
     /// The ids of the numbers of now.
     pub fn ids(&self) -> IdTable {
-        self.catalogue.ids(self.base.clone())
+        self.records.catalogue.ids(self.records.base.clone())
     }
 
     /// Bytes held by the delta.
     pub fn memory(&self) -> usize {
-        self.automaton.memory() + self.catalogue.memory()
+        self.automaton.memory() + self.records.catalogue.memory()
     }
 
-    /// The number of a namespace map, for [`IndexState::register`]. Cost: a hash of it.
+    /// The number of a namespace map, for [`IndexState::register`]; valid until the next merge. Cost: a hash of it.
     pub fn namespace_number(&mut self, namespaces: &NamespaceMap) -> u32 {
-        self.catalogue.namespace_number(namespaces)
+        self.records.catalogue.namespace_number(namespaces)
     }
 
     /// The namespace map of a number.
     pub fn namespaces(&self, number: u32) -> &NamespaceMap {
-        &self.catalogue.namespaces()[number as usize]
+        &self.records.catalogue.namespaces()[number as usize]
     }
 
     /// Inserts a query: it holds where one of its alternatives (normal form, one at least) holds
@@ -232,7 +241,7 @@ impl IndexState {
             return Err(Duplicate);
         }
         self.automaton.insert(alternatives, expression);
-        self.catalogue.push(entry_of(record));
+        self.records.catalogue.push(entry_of(record));
         Ok(())
     }
 
@@ -285,7 +294,7 @@ impl IndexState {
         for number in numbers {
             self.automaton.remove(number);
             if number >= base_len {
-                self.catalogue.remove(number - base_len);
+                self.records.catalogue.remove(number - base_len);
             }
         }
         Ok(())
@@ -298,40 +307,34 @@ impl IndexState {
         f: impl FnOnce(QueryRecord<'_>, &NamespaceMap) -> T,
     ) -> Option<T> {
         let number = self.number_of(id)?;
-        Some(self.with(number, |record| f(record, self.namespaces(record.namespaces))))
+        Some(self.records.with(number, |record| f(record, self.namespaces(record.namespaces))))
     }
 
     /// The number of a query that is not removed.
     fn number_of(&self, id: &str) -> Option<QueryNumber> {
-        if let Some(number) = self.catalogue.number_of(id) {
+        if let Some(number) = self.records.catalogue.number_of(id) {
             return Some(self.automaton.base_len() as QueryNumber + number);
         }
-        let number = self.base.as_ref()?.number_of(id)?;
+        let number = self.records.base.as_ref()?.number_of(id)?;
         (!self.automaton.is_removed(number)).then_some(number)
     }
-
-    fn with<T>(&self, number: QueryNumber, f: impl FnOnce(QueryRecord<'_>) -> T) -> T {
-        record_of(self.base.as_deref(), &self.catalogue, number, f)
-    }
-
-    fn records(&self) -> Records {
-        Records { base: self.base.clone(), catalogue: self.catalogue.copy() }
-    }
-}
-
-/// What was registered up to one moment, by number.
-struct Records {
-    base: Option<Arc<Snapshot>>,
-    catalogue: Catalogue,
 }
 
 impl Records {
-    fn with<T>(&self, number: QueryNumber, f: impl FnOnce(QueryRecord<'_>) -> T) -> T {
-        record_of(self.base.as_deref(), &self.catalogue, number, f)
+    /// The same, which do not change.
+    fn copy(&self) -> Records {
+        Records { base: self.base.clone(), catalogue: self.catalogue.copy() }
     }
 
-    fn with_id<T>(&self, number: QueryNumber, f: impl FnOnce(&str) -> T) -> T {
-        self.with(number, |record| f(record.id))
+    fn with<T>(&self, number: QueryNumber, f: impl FnOnce(QueryRecord<'_>) -> T) -> T {
+        let base_len = self.base.as_ref().map_or(0, |base| base.len());
+        match &self.base {
+            Some(base) if (number as usize) < base_len => f(base.query(number)),
+            _ => self.catalogue.with(number - base_len as QueryNumber, |entry| {
+                let Entry { id, text, namespaces, .. } = entry;
+                f(QueryRecord { id, text, namespaces })
+            }),
+        }
     }
 
     /// The namespace maps that queries use, sorted, and old number -> new number.
@@ -348,22 +351,6 @@ impl Records {
         let number = |map| sorted.binary_search(map).unwrap_or(0) as u32;
         let numbers = all.iter().map(number).collect();
         (sorted, numbers)
-    }
-}
-
-fn record_of<T>(
-    base: Option<&Snapshot>,
-    catalogue: &Catalogue,
-    number: QueryNumber,
-    f: impl FnOnce(QueryRecord<'_>) -> T,
-) -> T {
-    let base_len = base.map_or(0, Snapshot::len);
-    match base {
-        Some(base) if (number as usize) < base_len => f(base.query(number)),
-        _ => catalogue.with(number - base_len as QueryNumber, |entry| {
-            let Entry { id, text, namespaces, .. } = entry;
-            f(QueryRecord { id, text, namespaces })
-        }),
     }
 }
 

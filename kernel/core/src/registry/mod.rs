@@ -13,7 +13,7 @@ pub mod delivery;
 pub mod delivery_ids;
 pub mod index;
 pub mod matcher;
-pub(crate) mod merging;
+pub mod merging;
 pub mod population;
 pub mod snapshot;
 pub mod target;

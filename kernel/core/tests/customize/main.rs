@@ -7,9 +7,7 @@ use pathcast_core::engine::plans::run::ENTRIES_MAX;
 use pathcast_core::engine::programs::{Bounds, Results, Scratch};
 use pathcast_core::language::choice::Language;
 use pathcast_core::language::xquery::Program;
-use pathcast_core::registry::delivery::dissemination::{
-    Deliver, Dissemination, NotTaken, Subscription,
-};
+use pathcast_core::registry::delivery::dissemination::{Deliver, Dissemination, Entry, NotTaken};
 use pathcast_core::registry::delivery::query::Scope;
 use pathcast_core::registry::delivery::worker::{NO_FRAGMENT, Options, Output, Verdict, Worker};
 use pathcast_core::xml::parser::{Door, Limits};
@@ -38,8 +36,12 @@ fn subscribe(
     text: &str,
     deliver: Deliver,
 ) -> Result<(), NotTaken> {
-    let subscription = Subscription { id, subscriber: "", text, language: None, deliver };
-    target.change(|state| state.subscribe(subscription, &Scope::default()))
+    target.change(|state| {
+        let scope = Scope::default();
+        let namespaces = state.namespace_number(&scope.map);
+        let entry = Entry { id, text, language: None, namespaces, subscriber: "", deliver };
+        state.subscribe(entry, &scope)
+    })
 }
 
 /// Id -> results; none where there is a delivery without a fragment.
@@ -138,8 +140,12 @@ fn a_text_is_read_in_the_language_that_was_chosen() {
     let target = Dissemination::default();
     let chosen = |id: &str, text: &str, language: &str, deliver: Deliver| {
         let language = Some(Language::named(language).expect("a language"));
-        let subscription = Subscription { id, subscriber: "", text, language, deliver };
-        target.change(|state| state.subscribe(subscription, &Scope::default()))
+        target.change(|state| {
+            let scope = Scope::default();
+            let namespaces = state.namespace_number(&scope.map);
+            let entry = Entry { id, text, language, namespaces, subscriber: "", deliver };
+            state.subscribe(entry, &scope)
+        })
     };
     let text = "//a[@day > '2026-01-01']";
     for (number, deliver) in [Deliver::Fragment, Deliver::Message, Deliver::Ids].iter().enumerate()
@@ -200,8 +206,8 @@ fn subscriptions_come_and_go_without_disturbing_others() {
                 texts.remove(&id);
             }
             match random.below(40) {
-                0 => target.rebuild(),
-                1 => target.merge_gates(),
+                0 => target.rebuild().expect("nothing interrupts"),
+                1 => target.merge_gates().expect("nothing interrupts"),
                 _ => {}
             }
             if step % 10 == 0 {
@@ -326,7 +332,7 @@ fn gates_are_merged_without_losing_anybody() {
         target.change(|state| state.unsubscribe(gone.iter().map(String::as_str))).expect("known");
         for merges in [false, true] {
             if merges {
-                target.merge_gates();
+                target.merge_gates().expect("nothing interrupts");
             }
             let expected: Vec<String> = (0..=round).map(|round| format!("{round}-8")).collect();
             assert_eq!(asked(&target, &mut worker, 8), expected);
@@ -348,11 +354,8 @@ fn what_changes_while_all_is_built_anew_is_kept() {
         let builds = scope.spawn(|| {
             let mut builds = 0;
             while !is_done.load(Ordering::Relaxed) {
-                if builds % 2 == 0 {
-                    target.rebuild()
-                } else {
-                    target.merge_gates()
-                }
+                let built = if builds % 2 == 0 { target.rebuild() } else { target.merge_gates() };
+                built.expect("nothing interrupts");
                 builds += 1;
             }
             builds

@@ -201,8 +201,7 @@ fn what_an_expression_needs_of_the_tree_is_kept_while_a_query_needs_it() {
     assert_eq!(register_all(&index, "exact", &["/a"], expression), Ok(()));
     let with_comments = both(&["exact", "plain"], &["plain"]);
     assert_eq!(answers(&pool, &index, &batch), with_comments);
-    index.freeze().expect("nothing interrupts");
-    assert!(index.state().base().is_some_and(|base| base.nfa().needs_full_tree()));
+    assert!(index.freeze().expect("nothing interrupts").nfa().needs_full_tree());
     assert_eq!(answers(&pool, &index, &batch), with_comments);
     assert_eq!(index.change(|state| state.remove(["exact"].into_iter())), Ok(()));
     assert!(!index.freeze().expect("nothing interrupts").nfa().needs_full_tree());

@@ -86,7 +86,6 @@ pub fn entry_text(data: &[u8]) -> bool {
         for wide in &made {
             assert!(wide.covers(path), "{wide} {path}");
         }
-        made.push(path.with_numbers_of_xpath());
         for path in made {
             read_again(&Conjunction::of([path]));
         }

@@ -26,6 +26,8 @@ from pathcast_papers.language.xquery.syntax import (
     And,
     Arithmetic,
     Call,
+    Cast,
+    Castable,
     Comparison,
     Context,
     ContextItem,
@@ -132,7 +134,7 @@ class Dependences:
                 return self._of_all((condition, then, otherwise))
             case Comparison(left=left, right=right) | Arithmetic(left=left, right=right):
                 return self.of(left) | self.of(right)
-            case Negation(operand=operand):
+            case Negation(operand=operand) | Cast(operand=operand) | Castable(operand=operand):
                 return self.of(operand)
             case Element():
                 return self._of_element(expr)

@@ -35,6 +35,7 @@ from pathcast_papers.language.xquery.syntax import (
     And,
     Arithmetic,
     ArithmeticOperator,
+    Castable,
     Comparator,
     Comparison,
     Expr,
@@ -88,8 +89,6 @@ _REFUSED_OPERATORS: Final = MappingProxyType(
         "intersect": "intersect",
         "except": "except",
         "instance": "instance of",
-        "cast": "cast as",
-        "castable": "castable as",
         "treat": "treat as",
         "!": "the simple map operator !",
         "||": "the operator ||",
@@ -430,7 +429,7 @@ class _Parser(Constructors):
     def operators(self) -> Expr:
         """Operands and the operators between them, folded by precedence."""
         place = self.start
-        operands: list[tuple[Expr, int]] = [(self.unary(), place)]
+        operands: list[tuple[Expr, int]] = [(self.castable(), place)]
         waiting: list[tuple[str, int]] = []
         while self.kind is Kind.SYMBOL or self.kind is Kind.NAME:
             written = self.value
@@ -447,7 +446,7 @@ class _Parser(Constructors):
             waiting.append((written, level))
             self.advance()
             place = self.start
-            operands.append((self.unary(), place))
+            operands.append((self.castable(), place))
         _fold(operands, waiting, _OR)
         return operands[0][0]
 
@@ -458,9 +457,43 @@ class _Parser(Constructors):
         following = self.text[self.after_blanks(self.end) :][:2]
         if written == "instance" and following != "of":
             return
-        if written in ("cast", "castable", "treat") and following != "as":
+        if written == "treat" and following != "as":
             return
         raise self.unsupported(_REFUSED_OPERATORS[written], self.start)
+
+    def castable(self) -> Expr:
+        """`... cast as xs:date castable as xs:date?`."""
+        offset = self.start
+        expr = self.unary()
+        for word in ("cast", "castable"):
+            if not (self.is_word(word) and self.comes_word("as")):
+                continue
+            self.count(offset)
+            self.advance()
+            self.advance()
+            if self.kind is not Kind.NAME:
+                raise self.unexpected("a name or *")
+            place, written = self.start, self.value
+            to = self.schema_type(written, place)
+            if to is None:
+                raise self.error(
+                    "XQST0052",
+                    place,
+                    f"there is no type {written}",
+                    "types have the prefix xs: xs:date",
+                )
+            self.advance()
+            is_optional = self.take("?")
+            if word == "cast":
+                expr = self.cast(to, expr, offset)
+            else:
+                expr = Castable(to, is_optional, expr, offset)
+        return expr
+
+    def comes_word(self, word: str) -> bool:
+        """Whether a word follows the token."""
+        found = _WORD.match(self.text, self.after_blanks(self.end))
+        return found is not None and found[0] == word
 
     def unary(self) -> Expr:
         """Signs before a path."""

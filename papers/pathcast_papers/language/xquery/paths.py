@@ -9,7 +9,13 @@ from typing import Final
 from pathcast.errors import QuerySyntaxError
 from pathcast_papers.language import suggestions
 from pathcast_papers.language.names import NCNAME_PATTERN
-from pathcast_papers.language.refused_functions import REFUSED_FUNCTIONS, for_refused, for_type
+from pathcast_papers.language.refused_functions import (
+    CAST_TYPES,
+    REFUSED_FUNCTIONS,
+    for_refused,
+    for_text_of,
+    for_type,
+)
 from pathcast_papers.language.xquery.functions import (
     ARGUMENT_COUNTS,
     CONTEXT_FUNCTIONS,
@@ -27,6 +33,7 @@ from pathcast_papers.language.xquery.scanner import (
 from pathcast_papers.language.xquery.syntax import (
     Axis,
     Call,
+    Cast,
     Context,
     ContextItem,
     Expr,
@@ -41,6 +48,7 @@ from pathcast_papers.language.xquery.syntax import (
     Step,
     Variable,
 )
+from pathcast_papers.language.xquery.typed_text import value_of
 
 MESSAGE_VARIABLE: Final = "msg"
 """The message, as papers write it."""
@@ -295,10 +303,16 @@ class Paths(NodeTests):
             raise self._braced(written, offset)
         if not self.text.startswith("(", place):
             raise self.unexpected("an expression")
-        function = self.function(written, offset)
+        to = self.schema_type(written, offset)
+        function = self.function(written, offset) if to is None else ""
         self.count(offset)
         self.advance()
         arguments = self.arguments()
+        if to is not None:
+            if len(arguments) != 1:
+                reason = f"xs:{to}() takes 1 argument, {len(arguments)} given"
+                raise self.error("XPST0017", offset, reason)
+            return self.cast(to, arguments[0], offset)
         self.check_arity(function, len(arguments), offset)
         return self.call(function, arguments, offset)
 
@@ -321,8 +335,6 @@ class Paths(NodeTests):
             uri = self.prefixed(prefix, offset)
         else:
             local = written
-        if uri == SCHEMA_NAMESPACE:
-            raise self.unsupported(f"the schema type {written}()", offset, for_type(local))
         if uri == FUNCTION_NAMESPACE:
             if local in ARGUMENT_COUNTS:
                 return local
@@ -337,6 +349,29 @@ class Paths(NodeTests):
             f"there is no function {written}()",
             f"did you mean {meant}()?" if meant else None,
         )
+
+    def schema_type(self, written: str, offset: int) -> str | None:
+        """The local name of a type of XML Schema; None for any other name."""
+        prefix, colon, local = written.partition(":")
+        if written.startswith("Q{"):
+            uri, local = self.braced(written, offset)
+        elif colon:
+            uri = self.prefixed(prefix, offset)
+        else:
+            return None
+        if uri != SCHEMA_NAMESPACE:
+            return None
+        if local not in CAST_TYPES:
+            raise self.unsupported(f"the schema type {written}", offset, for_type(local))
+        return local
+
+    def cast(self, to: str, operand: Expr, offset: int) -> Cast:
+        """A cast, of a literal only if that can be cast."""
+        match operand:
+            case Literal(value=str() as text) if value_of(text, to) is None:
+                reason = f"{ascii(text)[1:-1][:40]} is no value of xs:{to}"
+                raise self.error("FORG0001", offset, reason, for_text_of(to))
+        return Cast(to, operand, offset)
 
     def arguments(self) -> tuple[Expr, ...]:
         """What stands in the parentheses of a call."""

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntFlag
+from types import MappingProxyType
 from typing import Final
 
 from pathcast_papers.language.xquery.dependence import Dependences
@@ -31,6 +32,8 @@ from pathcast_papers.language.xquery.syntax import (
     And,
     Arithmetic,
     Call,
+    Cast,
+    Castable,
     Comparison,
     Context,
     ContextItem,
@@ -62,7 +65,8 @@ class Items(IntFlag):
     OTHER_ATOMS = 2
     BUILT = 4
     BOOLEANS = 8
-    ATOMS = OTHER_ATOMS | BOOLEANS
+    MOMENTS = 16
+    ATOMS = OTHER_ATOMS | BOOLEANS | MOMENTS
 
 
 _COUNTING: Final = frozenset({"count", "exists", "empty"})
@@ -87,6 +91,10 @@ _ONE_ATOM: Final = _BOOLEAN_FUNCTIONS | frozenset(
     {"concat", "count", "number", "string", "string-join", "string-length", "sum"}
 )
 """Functions that give one value whatever they are given."""
+_CAST_KINDS: Final = MappingProxyType(
+    {"boolean": Items.BOOLEANS, **dict.fromkeys(("date", "dateTime", "time"), Items.MOMENTS)}
+)
+"""Types -> the kind of their values, if it is not that of most."""
 _BUILT: Final = "the value of a constructed element"
 
 
@@ -131,7 +139,7 @@ def _boolean_result(scanner: Scanner, part: Expr) -> Exception:
 def _is_one_atom(expr: Expr) -> bool:
     """Whether an expression gives just one atomic value, whatever the message."""
     match expr:
-        case And() | Or() | Quantified() | Comparison(is_value=False):
+        case And() | Or() | Quantified() | Castable() | Comparison(is_value=False):
             return True
         case Call(function=function):
             return function in _ONE_ATOM
@@ -168,8 +176,13 @@ class _Checker:
                 return Items.OTHER_ATOMS
             case Comparison(left=left, right=right):
                 return self.booleans((left, right))
-            case Arithmetic(left=left, right=right):
-                return self.values((left, right))
+            case Arithmetic():
+                return self.arithmetic(expr)
+            case Cast(to=to, operand=operand):
+                self.value(operand)
+                return _CAST_KINDS.get(to, Items.OTHER_ATOMS)
+            case Castable(operand=operand):
+                return self.booleans((operand,))
             case And(operands=operands) | Or(operands=operands):
                 return self.booleans(operands)
             case Negation(operand=operand):
@@ -209,6 +222,16 @@ class _Checker:
         """The values of some are read, to compute an atomic value."""
         for expr in exprs:
             self.value(expr)
+        return Items.OTHER_ATOMS
+
+    def arithmetic(self, expr: Arithmetic) -> Items:
+        found = Items.NONE
+        for operand in (expr.left, expr.right):
+            found |= self.items(operand)
+            if found & Items.BUILT:
+                raise self.built(operand.offset)
+        if found & Items.MOMENTS:
+            raise self.scanner.unsupported("arithmetic with dates and times", expr.offset)
         return Items.OTHER_ATOMS
 
     def booleans(self, exprs: Iterable[Expr]) -> Items:

@@ -1,6 +1,6 @@
 """FLWR subscriptions in plain Python: exactly what they mean, with nothing shared.
 
-The kernel is tested against it, and it serves `explain`. In reading order: `items`, `calculation`,
+The kernel is tested against it. In reading order: `items`, `calculation`,
 `comparison` (values); `context`, `budget` (evaluation); `paths`, `functions`,
 `evaluator` (expressions); `construction`, `serialiser` (results); `evaluation` (all of it).
 

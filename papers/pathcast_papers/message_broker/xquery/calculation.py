@@ -43,7 +43,7 @@ def calculate(operator: ArithmeticOperator, left: Atomic, right: Atomic) -> Atom
         return _integer_division(one, other)
     kind = common_kind(one, other)
     if kind is Kind.INTEGER and operator is not ArithmeticOperator.DIV:
-        found = _of_integers(operator, int(one.value), int(other.value))
+        found = _of_integers(operator, one.whole, other.whole)
         return double(math.nan) if found is None else integer(found)
     result = calculate_doubles(BinaryOperator(operator.value), one.number, other.number)
     return double(result) if kind is Kind.DOUBLE else decimal(result)
@@ -69,7 +69,7 @@ def _integer_division(one: Atomic, other: Atomic) -> Atomic:
     if one.kind is other.kind is Kind.INTEGER:
         if other.value == 0:
             return double(math.nan)
-        return integer(_truncated(int(one.value), int(other.value)))
+        return integer(_truncated(one.whole, other.whole))
     quotient = calculate_doubles(BinaryOperator.DIV, one.number, other.number)
     if other.number == 0 or not math.isfinite(quotient):
         return double(math.nan)
@@ -81,7 +81,7 @@ def negated(value: Atomic) -> Atomic:
     number = number_of(value)
     match number.kind:
         case Kind.INTEGER:
-            return integer(-int(number.value))
+            return integer(-number.whole)
         case Kind.DECIMAL:
             return decimal(-number.number)
     return double(-number.number)
@@ -104,7 +104,7 @@ def rounded(function: str, value: Atomic) -> Atomic:
     """`fn:floor`, `fn:ceiling`, `fn:round` and `fn:abs`: of the type that the number has."""
     number = number_of(value)
     if number.kind is Kind.INTEGER:
-        return integer(abs(int(number.value))) if function == "abs" else number
+        return integer(abs(number.whole)) if function == "abs" else number
     match function:
         case "floor":
             result = floor_number(number.number)

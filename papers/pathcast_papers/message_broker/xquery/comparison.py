@@ -2,6 +2,7 @@
 
 Two values compare by the first of these that applies:
 
+* as dates or times, if one is such: a text is cast to its type, and nothing else compares with it;
 * as booleans, if one is a boolean. XQuery casts an untyped value: "true", "1", "false" and "0" are
   booleans. Any other untyped value is true, for its node is there (XPath 1.0); a string is true if
   it is not empty, a number if it is neither 0 nor NaN. In an order (`<`) a string or number meets
@@ -30,6 +31,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pathcast_papers.language.xquery.syntax import Comparator
+from pathcast_papers.language.xquery.typed_text import Moment
+from pathcast_papers.message_broker.xquery.casts import castable
 from pathcast_papers.message_broker.xquery.items import (
     Atomic,
     Kind,
@@ -49,11 +52,16 @@ _OPERATIONS: Final = MappingProxyType[Comparator, Callable[[Any, Any], bool]](
     }
 )
 _BLANKS: Final = " \t\r\n"
+_MOMENTS: Final = ([Kind.DATE], [Kind.DATE_TIME], [Kind.TIME])
 
 
 def holds(comparator: Comparator, left: Atomic, right: Atomic) -> bool:
     """Whether two values compare as asked."""
     compare = _OPERATIONS[comparator]
+    if left.is_moment or right.is_moment:
+        kind = left.kind if left.is_moment else right.kind
+        instants = [instant_of(value, kind) for value in (left, right)]
+        return None not in instants and compare(*instants)
     if Kind.BOOLEAN in (left.kind, right.kind):
         is_order = comparator not in (Comparator.EQ, Comparator.NE)
         if not (is_order and {left.kind, right.kind} - {Kind.BOOLEAN, Kind.UNTYPED}):
@@ -64,6 +72,14 @@ def holds(comparator: Comparator, left: Atomic, right: Atomic) -> bool:
     if one.kind is other.kind is Kind.INTEGER:
         return compare(one.value, other.value)
     return compare(one.number, other.number)
+
+
+def instant_of(value: Atomic, kind: Kind) -> int | None:
+    """A value beside one of a kind of dates or times: one of that kind, or a text that is cast."""
+    if not (value.is_text or value.kind is kind):
+        return None
+    found = castable(value, kind.value)
+    return found.value.instant if found and isinstance(found.value, Moment) else None
 
 
 def boolean_of(value: Atomic) -> bool:
@@ -99,6 +115,8 @@ def distinct(values: Iterable[Atomic]) -> list[Atomic]:
         if value.is_number:
             is_nan = math.isnan(value.number)
             key = ("number", "NaN" if is_nan else value.value)
+        elif isinstance(value.value, Moment):
+            key = (value.kind, value.value.instant)
         elif value.kind is Kind.BOOLEAN:
             key = ("boolean", key)
         first.setdefault(key, value)
@@ -108,11 +126,12 @@ def distinct(values: Iterable[Atomic]) -> list[Atomic]:
 def extreme(values: list[Atomic], *, is_max: bool) -> Atomic:
     """`fn:min` and `fn:max` of one value or more.
 
-    Untyped values are numbers. If all others are strings, or all are booleans, they compare as
-    such; any other mixture is numbers. NaN is both least and greatest.
+    Untyped values are numbers. If all others are strings, or all are booleans, or all are dates or
+    times of one kind, they compare as such; any other mixture is numbers. NaN is both least and
+    greatest.
     """
     kinds = {value.kind for value in values}
-    if kinds not in ({Kind.STRING}, {Kind.BOOLEAN}):
+    if kinds not in map(set, ([Kind.STRING], [Kind.BOOLEAN], *_MOMENTS)):
         values = [number_of(value) for value in values]
         kind = common_kind(*values)
         values = [promoted(kind, value) for value in values]
@@ -155,6 +174,8 @@ def order(
                 keys.append((empty, 0))
             elif value.is_number and math.isnan(value.number):
                 keys.append((nan, 0))
+            elif isinstance(value.value, Moment):
+                keys.append((0, value.value.instant))
             else:
                 keys.append((0, value.value))
         places.sort(key=keys.__getitem__, reverse=is_descending)
@@ -166,7 +187,7 @@ def _alike(column: list[Atomic | None]) -> list[Atomic | None]:
     present = [value for value in column if value is not None]
     if all(value.is_text for value in present):
         return column
-    if all(value.kind is Kind.BOOLEAN for value in present):
+    if {value.kind for value in present} in map(set, ([Kind.BOOLEAN], *_MOMENTS)):
         return column
     numbers = [number_of(value) for value in present]
     kind = common_kind(*numbers)

@@ -41,6 +41,7 @@ from pathcast_papers.language.xquery.syntax import (
 from pathcast_papers.message_broker.xquery import comparison
 from pathcast_papers.message_broker.xquery.budget import Budget
 from pathcast_papers.message_broker.xquery.calculation import calculate, negated
+from pathcast_papers.message_broker.xquery.casts import cast, castable
 from pathcast_papers.message_broker.xquery.construction import construct, element_text
 from pathcast_papers.message_broker.xquery.context import Binding, DynamicContext, Focus
 from pathcast_papers.message_broker.xquery.functions import call
@@ -155,6 +156,15 @@ class Evaluator:
             case syntax.Negation(operand=operand):
                 number = self.first(operand, context)
                 return () if number is None else (negated(number),)
+            case syntax.Cast(to=to, operand=operand):
+                atom = self.first(operand, context)
+                result = None if atom is None else cast(atom, to)
+                return () if result is None else (result,)
+            case syntax.Castable(to=to, operand=operand, is_optional=is_optional):
+                atoms = self.atomised(self.value(operand, context))
+                if len(atoms) != 1:
+                    return (boolean(is_optional and not atoms),)
+                return (boolean(castable(atoms[0], to) is not None),)
             case syntax.Filter(primary=primary, predicates=predicates):
                 return self.filtered(self.value(primary, context), predicates, context)
             case syntax.Union(operands=operands):

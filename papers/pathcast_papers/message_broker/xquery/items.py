@@ -25,6 +25,7 @@ from typing import Final, TypeAlias
 from pathcast_papers.evaluation.xpath import Node
 from pathcast_papers.language.canonical import number_text
 from pathcast_papers.language.xquery.syntax import Name
+from pathcast_papers.language.xquery.typed_text import Moment
 
 INTEGER_MIN: Final = -(2**63)
 INTEGER_MAX: Final = 2**63 - 1
@@ -45,6 +46,9 @@ class Kind(Enum):
     INTEGER = "integer"
     DECIMAL = "decimal"
     DOUBLE = "double"
+    DATE = "date"
+    DATE_TIME = "dateTime"
+    TIME = "time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +58,11 @@ class Atomic:
     Attributes:
         kind: Its type.
         value: `str` for a string and an untyped value, `int` for an integer, `float` for a
-            decimal and a double.
+            decimal and a double, `Moment` for dates and times.
     """
 
     kind: Kind
-    value: str | bool | int | float
+    value: str | bool | int | float | Moment
 
     @property
     def is_number(self) -> bool:
@@ -71,8 +75,20 @@ class Atomic:
         return self.kind in (Kind.STRING, Kind.UNTYPED)
 
     @property
+    def whole(self) -> int:
+        """The value of an integer."""
+        assert isinstance(self.value, int)
+        return self.value
+
+    @property
+    def is_moment(self) -> bool:
+        """Whether it is a date or a time."""
+        return self.kind in (Kind.DATE, Kind.DATE_TIME, Kind.TIME)
+
+    @property
     def number(self) -> float:
         """The value of a number as a `float`."""
+        assert not isinstance(self.value, Moment)
         return float(self.value)
 
     def __str__(self) -> str:
@@ -80,9 +96,9 @@ class Atomic:
             case Kind.BOOLEAN:
                 return "true" if self.value else "false"
             case Kind.DECIMAL:
-                return number_text(float(self.value))
+                return number_text(self.number)
             case Kind.DOUBLE:
-                return _double_text(float(self.value))
+                return _double_text(self.number)
         return str(self.value)
 
 
@@ -156,6 +172,8 @@ def number_of(value: Atomic) -> Atomic:
     """A value as a number: itself if it is one, or a double; what is no number is NaN."""
     if value.is_number:
         return value
+    if isinstance(value.value, Moment):
+        return double(math.nan)
     if value.kind is Kind.BOOLEAN:
         return double(float(value.value))
     found = _NUMBER.fullmatch(str(value.value))
@@ -171,7 +189,7 @@ def promoted(kind: Kind, value: Atomic) -> Atomic:
         >>> promoted(Kind.DECIMAL, integer(2))
         Atomic(kind=<Kind.DECIMAL: 'decimal'>, value=2.0)
     """
-    return value if value.kind is kind else Atomic(kind, float(value.value))
+    return value if value.kind is kind else Atomic(kind, value.number)
 
 
 def common_kind(*values: Atomic) -> Kind:

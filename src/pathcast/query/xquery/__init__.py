@@ -14,12 +14,14 @@ from pathcast.query.xquery.paper import (
     framed,
     paper_form,
 )
+from pathcast.query.xquery.parts import Part, parts_of
 from pathcast.query.xquery.reader import parse
 from pathcast.query.xquery.subscription import form_of_path, refusal_of
 from pathcast.query.xquery.syntax import Program
 
 __all__ = [
     "PaperStep",
+    "Part",
     "Program",
     "Target",
     "form_of_path",
@@ -27,6 +29,7 @@ __all__ = [
     "is_xquery",
     "paper_form",
     "parse",
+    "parts_of",
     "refusal_of",
     "text_of",
     "without_comments",

@@ -76,5 +76,5 @@ def arguments_expected(name: str) -> str:
     """
     if name in XPATH_ARGUMENT_COUNTS:
         return xpath_arguments_expected(name)
-    count = ADDED_ARGUMENT_COUNTS[name][0]
+    count = 1 if name.startswith("xs:") else ADDED_ARGUMENT_COUNTS[name][0]
     return "1 argument" if count == 1 else f"{count} arguments"

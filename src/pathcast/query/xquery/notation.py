@@ -29,6 +29,8 @@ from pathcast.query.xquery.syntax import (
     Attribute,
     Axis,
     Call,
+    Cast,
+    Castable,
     Comparator,
     Comparison,
     Context,
@@ -61,7 +63,7 @@ from pathcast.query.xquery.syntax import (
 )
 
 _SINGLE, _OR, _AND, _COMPARISON, _ADDITIVE = range(5)
-_MULTIPLICATIVE, _UNION, _UNARY, _PATH, _PRIMARY = range(5, 10)
+_MULTIPLICATIVE, _UNION, _CASTABLE, _UNARY, _PATH, _PRIMARY = range(5, 11)
 
 _VALUE_OPERATORS: Final = MappingProxyType(
     {
@@ -100,7 +102,7 @@ def text_of(program: Program) -> str:
     """The canonical text of a program.
 
     Args:
-        program: As it was parsed.
+        program: As it was parsed; or a part of it, whose free variables stay as they are.
 
     Returns:
         XQuery, with a prolog for the prefixes of constructed names that no constructor declares.
@@ -115,7 +117,7 @@ def text_of(program: Program) -> str:
         else f'declare default element namespace "{uri.translate(_IN_STRING)}"; '
         for prefix, uri in sorted(prolog.items())
     )
-    return declarations + _Writer(prolog.get("", "")).items(program.body, {})
+    return declarations + _Writer(prolog).items(program.body, {})
 
 
 def _find_prefixes(expr: object, bound: dict[str, str], prolog: dict[str, str]) -> None:
@@ -141,11 +143,13 @@ class _Writer:
 
     Attributes:
         default: The default element namespace of the place.
+        schema: How the names of types begin there.
         bound: How many variables have been bound.
     """
 
-    def __init__(self, default: str) -> None:
-        self.default = default
+    def __init__(self, prolog: dict[str, str]) -> None:
+        self.default = prolog.get("", "")
+        self.schema = _schema_prefix(prolog, "xs:")
         self.bound = 0
 
     def fresh(self) -> str:
@@ -169,7 +173,7 @@ class _Writer:
             case Path():
                 return self.path(expr, names)
             case Variable(name=name):
-                return f"${names[name]}", _PRIMARY
+                return f"${names.get(name, name)}", _PRIMARY
             case Literal():
                 return _literal(expr), _PRIMARY
             case ContextItem():
@@ -177,6 +181,8 @@ class _Writer:
             case Call(function=function, arguments=arguments):
                 inner = ", ".join(self.expr(each, names) for each in arguments)
                 return f"{function}({inner})", _PRIMARY
+            case Cast(to=to, operand=operand):
+                return f"{self.schema}{to}({self.expr(operand, names)})", _PRIMARY
             case Sequence():
                 return f"({self.items(expr, names) if expr.items else ''})", _PRIMARY
             case Element():
@@ -213,6 +219,10 @@ class _Writer:
                 return f"{before} {operation.value} {self.expr(right, names, level + 1)}", level
             case Negation(operand=operand):
                 return f"-{self.expr(operand, names, _PATH)}", _UNARY
+            case Castable(to=to, operand=operand):
+                before = self.expr(operand, names, _UNARY)
+                sign = "?" if expr.is_optional else ""
+                return f"{before} castable as {self.schema}{to}{sign}", _CASTABLE
         raise AssertionError(expr)
 
     def run(self, operands: tuple[Expr, ...], sign: str, level: int, names: dict[str, str]) -> str:
@@ -317,7 +327,9 @@ class _Writer:
     # Constructors.
 
     def element(self, expr: Element, names: dict[str, str]) -> str:
-        outer, self.default = self.default, dict(expr.namespaces).get("", self.default)
+        outer, declared = (self.default, self.schema), dict(expr.namespaces)
+        self.default = declared.get("", self.default)
+        self.schema = _schema_prefix(declared, self.schema)
         tag = _name(expr.name)
         text = f"<{tag}"
         for prefix, uri in expr.namespaces:
@@ -328,7 +340,7 @@ class _Writer:
             text += f">{inner}</{tag}>"
         else:
             text += "/>"
-        self.default = outer
+        self.default, self.schema = outer
         return text
 
     def attribute(self, attribute: Attribute, names: dict[str, str]) -> str:
@@ -351,6 +363,13 @@ class _Writer:
                 return self.element(part, names)
             case Enclosed(expr=expr):
                 return f"{{{self.items(expr, names)}}}"
+
+
+def _schema_prefix(declared: dict[str, str], around: str) -> str:
+    """How the names of types begin where some prefixes are declared."""
+    if "xs" not in declared:
+        return around
+    return "xs:" if declared["xs"] == SCHEMA_NAMESPACE else f"Q{{{SCHEMA_NAMESPACE}}}"
 
 
 def _name(name: Name) -> str:

@@ -197,6 +197,10 @@ _BUILDERS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
         "Comparison": _comparison,
         "Arithmetic": _arithmetic,
         "Negation": lambda operand, offset: syntax.Negation(_build(operand), offset),
+        "Cast": lambda to, operand, offset: syntax.Cast(to, _build(operand), offset),
+        "Castable": lambda to, is_optional, operand, offset: syntax.Castable(
+            to, is_optional, _build(operand), offset
+        ),
         "Path": _path,
         "Step": _step,
         "Filter": _filter,

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from pathcast.errors import Param, QuerySyntaxError, UnsupportedQueryError
 from pathcast.query import suggestions
-from pathcast.query.refused_functions import for_refused, for_type
+from pathcast.query.refused_functions import for_refused, for_text_of, for_type
 from pathcast.query.syntax import Axis
 from pathcast.query.xquery.functions import (
     ARGUMENT_COUNTS,
@@ -159,8 +159,6 @@ _OPERATORS: Final = MappingProxyType(
         "intersect": "intersect",
         "except": "except",
         "instance": "instance of",
-        "cast": "cast as",
-        "castable": "castable as",
         "treat": "treat as",
         "!": "the simple map operator !",
         "||": "the operator ||",
@@ -271,7 +269,12 @@ def _no_axis(text: str, offset: int, details: _Details) -> Sentence:
 
 def _schema_type(text: str, offset: int, details: _Details) -> Sentence:
     written, local = _words(details)
-    return Sentence(f"the schema type {written}()", for_type(local))
+    return Sentence(f"the schema type {written}", for_type(local))
+
+
+def _not_castable(text: str, offset: int, details: _Details) -> Sentence:
+    value, to = _words(details)
+    return Sentence(f"{_escaped(value[:_SHOWN_MAX])} is no value of xs:{to}", for_text_of(to))
 
 
 def _function(text: str, offset: int, details: _Details) -> Sentence:
@@ -368,6 +371,8 @@ SENTENCES: Final[Mapping[str, Sentence | Callable[[str, int, _Details], Sentence
             "SchemaTypeOfTest": Sentence("a schema type in {0}()"),
             "KindTestOnAxis": Sentence("{0}(name) on the {1} axis"),
             "SchemaType": _schema_type,
+            "NoType": Sentence("there is no type {0}", "types have the prefix xs: xs:date"),
+            "NotCastable": _not_castable,
             "Function": _function,
             "FunctionWord": Sentence("{0} ()"),
             "NoFunction": _no_function,
@@ -398,6 +403,7 @@ SENTENCES: Final[Mapping[str, Sentence | Callable[[str, int, _Details], Sentence
             "PathFromAtoms": _atoms("a path begins at nodes"),
             "UnionOfAtoms": _atoms("a union is of nodes"),
             "NodeOfAtoms": _atoms("{0}() takes a node"),
+            "MomentArithmetic": Sentence("arithmetic with dates and times"),
             "Constant": Sentence("a constant body"),
             "BooleanResult": Sentence(
                 "fragments of a boolean",

@@ -33,6 +33,8 @@ __all__ = [
     "Attribute",
     "Axis",
     "Call",
+    "Cast",
+    "Castable",
     "Comparator",
     "Comparison",
     "Content",
@@ -387,6 +389,36 @@ class Negation:
 
 
 @dataclass(frozen=True, slots=True)
+class Cast:
+    """`xs:date(a)`, `a cast as xs:date?`: the first item's value as one of a type.
+
+    Attributes:
+        to: Local name of the type in the namespace of XML Schema.
+        operand: What is cast.
+    """
+
+    to: str
+    operand: Expr
+    offset: int = field(default=0, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Castable:
+    """`a castable as xs:date`.
+
+    Attributes:
+        to: Local name of the type in the namespace of XML Schema.
+        is_optional: Whether no item can be cast too: `xs:date?`.
+        operand: What would be cast.
+    """
+
+    to: str
+    is_optional: bool
+    operand: Expr
+    offset: int = field(default=0, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Union:
     """`a | b | c`: two operands or more, nodes in document order, each once."""
 
@@ -460,6 +492,8 @@ Expr: TypeAlias = (
     | Comparison
     | Arithmetic
     | Negation
+    | Cast
+    | Castable
     | Union
     | Path
     | Filter

@@ -24,9 +24,9 @@ pub(crate) struct Room {
 }
 
 /// An expression that is compiled when it is asked for.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Slot {
-    kept: OnceLock<Arc<Expression>>,
+    kept: OnceLock<Box<Expression>>,
 }
 
 impl Slot {
@@ -41,11 +41,11 @@ impl Slot {
             return f(&expression_of(text));
         }
         room.used.fetch_add(text.len(), Ordering::Relaxed);
-        f(self.kept.get_or_init(|| Arc::new(expression_of(text))))
+        f(self.kept.get_or_init(|| Box::new(expression_of(text))))
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Entry {
     text: Arc<str>,
     needs_full_tree: bool,
@@ -62,10 +62,15 @@ pub(crate) struct ExpressionTable {
 }
 
 impl ExpressionTable {
-    /// The same expressions; room for compiled ones is counted anew.
+    /// The same expressions, none of them compiled.
     pub(crate) fn copy(&self) -> ExpressionTable {
+        let copy = |entry: &Entry| Entry {
+            text: Arc::clone(&entry.text),
+            needs_full_tree: entry.needs_full_tree,
+            compiled: Slot::default(),
+        };
         ExpressionTable {
-            entries: self.entries.clone(),
+            entries: self.entries.iter().map(copy).collect(),
             index: self.index.clone(),
             needs_full_tree: self.needs_full_tree,
             room: Room::default(),

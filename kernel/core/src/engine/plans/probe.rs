@@ -3,8 +3,7 @@
 //! The paper groups selections by signature (path, level, attribute, operator) and merges their
 //! constants into one index. An *operand* is such a signature without the operator: a predicate path
 //! and what of its nodes is compared. One look-up gives the predicates that ask for equality, a walk
-//! along an ordered map those that ask for less or more; what does not hold is not visited, except `!=` and
-//! what no program of the shared class asks for: those are tried one by one.
+//! along an ordered map those that ask for less or more; what does not hold is not visited, except `!=`.
 //!
 //! Source: paper 002, section 5.2 (shared selection).
 
@@ -200,8 +199,11 @@ pub(crate) struct Probe {
     texts: Index<Box<[u8]>>,
     /// The comparisons with numbers, as XQuery casts values.
     numbers: Index<Finite>,
-    /// What is asked in other ways.
-    tried: Vec<(Ask, PredicateId)>,
+}
+
+/// What is asked only of other queries than those of the shared class.
+fn is_not_shared() -> ! {
+    unreachable!("a program of the shared class compares with strings and casts to numbers")
 }
 
 impl Probe {
@@ -212,9 +214,7 @@ impl Probe {
             Ask::Text(Comparison::Eq, text) => self.equal_texts.get(&texts.find(text)?).copied(),
             Ask::Text(operator, text) => self.texts.find(*operator, &**text),
             Ask::Cast(operator, number) => self.numbers.find(*operator, &Finite::new(*number)),
-            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) => {
-                self.tried.iter().find(|(tried, _)| tried == ask).map(|&(_, predicate)| predicate)
-            }
+            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) => is_not_shared(),
         }
     }
 
@@ -231,9 +231,7 @@ impl Probe {
             Ask::Cast(operator, number) => {
                 self.numbers.insert(*operator, Finite::new(*number), predicate);
             }
-            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) => {
-                self.tried.push((ask.clone(), predicate));
-            }
+            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) => is_not_shared(),
         }
     }
 
@@ -251,9 +249,7 @@ impl Probe {
             Ask::Cast(operator, number) => {
                 self.numbers.remove(*operator, &Finite::new(*number));
             }
-            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) => {
-                self.tried.retain(|(tried, _)| tried != ask);
-            }
+            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) => is_not_shared(),
         }
     }
 
@@ -271,7 +267,7 @@ impl Probe {
     /// Whether more is asked of values than which string they are.
     #[inline]
     pub(crate) fn reads_more_than_texts(&self) -> bool {
-        !self.numbers.is_empty() || !self.texts.is_empty() || !self.tried.is_empty()
+        !self.numbers.is_empty() || !self.texts.is_empty()
     }
 
     /// The predicate that asks for a value, by its number.
@@ -282,11 +278,6 @@ impl Probe {
 
     /// Gives the predicates that a value satisfies, but for existence and those of [`Probe::equal_to`].
     pub(crate) fn satisfied(&self, value: &[u8], mut found: impl FnMut(PredicateId)) {
-        for (ask, predicate) in &self.tried {
-            if ask.holds(value) {
-                found(*predicate);
-            }
-        }
         if !self.texts.is_empty() {
             self.texts.satisfied(value, &mut found);
         }
@@ -323,15 +314,12 @@ mod tests {
             Comparison::ALL.into_iter().map(move |operator| Ask::Text(operator, text))
         };
         let of_number = |number: f64| {
-            let both = move |operator| [Ask::Cast(operator, number), Ask::Number(operator, number)];
-            Comparison::ALL.into_iter().flat_map(both)
+            Comparison::ALL.into_iter().map(move |operator| Ask::Cast(operator, number))
         };
-        let others = [Ask::Exists, Ask::StartsWith("1"), Ask::Contains("0")];
-        let asks: Vec<Ask> = [of_text("2"), of_text("10")]
-            .into_iter()
-            .flatten()
+        // Existence comes first, and so is taken out first: it reads no value.
+        let asks: Vec<Ask> = std::iter::once(Ask::Exists)
+            .chain([of_text("2"), of_text("10")].into_iter().flatten())
             .chain([of_number(2.0), of_number(-0.5)].into_iter().flatten())
-            .chain(others)
             .map(|ask| ask.map(|text| Box::from(text.as_bytes())))
             .collect();
         let (mut probe, mut texts) = (Probe::default(), Texts::default());

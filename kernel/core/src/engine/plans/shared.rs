@@ -467,13 +467,9 @@ impl SharedPlans {
 fn rank(ask: &Ask) -> u8 {
     match ask {
         Ask::Text(Comparison::Eq, _) => 0,
-        Ask::Number(Comparison::Eq, _) | Ask::Cast(Comparison::Eq, _) => 1,
-        Ask::Text(Comparison::Ne, _)
-        | Ask::Number(Comparison::Ne, _)
-        | Ask::Cast(Comparison::Ne, _) => 3,
-        Ask::Text(..) | Ask::Number(..) | Ask::Cast(..) | Ask::StartsWith(_) | Ask::Contains(_) => {
-            2
-        }
+        Ask::Cast(Comparison::Eq, _) => 1,
+        Ask::Text(Comparison::Ne, _) | Ask::Cast(Comparison::Ne, _) => 3,
         Ask::Exists => 4,
+        _ => 2,
     }
 }

@@ -189,12 +189,13 @@ impl Level {
     }
 
     /// Forgets what was compiled of blocks and plans that have changed. Numbers and programs of theirs stay
-    /// taken, and so does their memory.
+    /// taken, and so does the memory of the programs.
+    ///
+    /// Cost: the index of each of the blocks is compiled again, with all its plans, when it is next reached.
     pub(crate) fn forget(&mut self, blocks: &[BlockId], plans: impl Iterator<Item = PlanId>) {
         for &block in blocks {
-            if let Some(index) = self.indexes.get_mut(block as usize) {
-                *index = None;
-            }
+            let index = self.indexes.get_mut(block as usize).and_then(Option::take);
+            self.memory -= index.map_or(0, |index| index.memory());
         }
         for plan in plans {
             if let Some(program) = self.programs.get_mut(plan as usize) {

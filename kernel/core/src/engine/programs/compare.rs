@@ -1,7 +1,8 @@
 //! Comparing atomic values: for operators, `order by`, `min`, `max` and distinctness (XQuery 1.0,
 //! 3.5; for pairs that XQuery refuses, XPath 1.0, 3.4).
 //!
-//! Two values compare by the first of these that applies: as booleans if one is a boolean, where a
+//! Two values compare by the first of these that applies: as dates or times if both are of one such type, a text being
+//! cast to it, and not at all if only one is; as booleans if one is a boolean, where a
 //! string or number meets it as a number in an order (`<`); as numbers if one is a number; as
 //! strings, by code point, which is the order of UTF-8.
 
@@ -9,7 +10,9 @@ use super::run::{Evaluator, Run};
 use super::value::{Item, Slot, Text};
 use crate::engine::evaluate::path_machine::PathMachine;
 use crate::language::comparison::Comparison;
+use crate::language::moments::{Instant, Moment};
 use crate::language::numbers::trim_blanks;
+use crate::language::types::Type;
 use crate::language::xquery::syntax::{Expr, ExprId, Number};
 use hashbrown::HashSet;
 use std::hash::RandomState;
@@ -58,6 +61,7 @@ impl Evaluator<'_, '_> {
         match self.program.expr(id) {
             Expr::String(range) => Some(Item::String(Text::of_program(range))),
             Expr::Number(number) => Some(Item::Number(number)),
+            Expr::Cast { to, operand } => self.cast_literal(to, operand),
             _ => None,
         }
     }
@@ -231,6 +235,9 @@ impl Evaluator<'_, '_> {
         let is_order = !matches!(operator, Comparison::Eq | Comparison::Ne);
         let joins_order = |item| matches!(item, Item::Boolean(_) | Item::Untyped(_));
         match (left, right) {
+            (Item::Moment(left), Item::Moment(right)) => Ok(holds_moments(operator, left, right)),
+            (Item::Moment(moment), other) => self.beside_moment(operator, moment, other),
+            (other, Item::Moment(moment)) => self.beside_moment(operator.flipped(), moment, other),
             (Item::Boolean(_), other) | (other, Item::Boolean(_))
                 if !is_order || joins_order(other) =>
             {
@@ -261,6 +268,16 @@ impl Evaluator<'_, '_> {
         }
     }
 
+    /// Whether a date or time compares so with a value, of which a text is cast to its type; no other value compares.
+    fn beside_moment(&mut self, operator: Comparison, moment: Moment, other: Item) -> Run<bool> {
+        let (Item::String(text) | Item::Untyped(text)) = other else {
+            return Ok(false);
+        };
+        self.budget.charge_text(text.len())?;
+        let other = Moment::read(moment.kind(), self.bytes(text));
+        Ok(other.is_some_and(|other| holds_moments(operator, moment, other)))
+    }
+
     /// A value beside a boolean.
     fn beside_boolean(&self, item: Item) -> bool {
         match item {
@@ -268,19 +285,19 @@ impl Evaluator<'_, '_> {
             Item::Number(number) => number.is_true(),
             Item::String(text) => !text.is_empty(),
             Item::Untyped(text) => !matches!(trim_blanks(self.bytes(text)), b"false" | b"0"),
-            Item::Node(_) | Item::Built { .. } => true,
+            Item::Moment(_) | Item::Node(_) | Item::Built { .. } => true,
         }
     }
 
     /// `min()` and `max()` of what is on the stack from a place on, which is not empty and atomic.
     ///
-    /// Untyped values are numbers. If all others are strings, or all are booleans, they compare as
-    /// such; any other mixture is numbers. NaN is both least and greatest.
+    /// Untyped values are numbers. If all others are strings, or booleans, or dates and times of one type, they
+    /// compare as such; any other mixture is numbers. NaN is both least and greatest.
     pub(crate) fn extreme(&mut self, mark: usize, is_max: bool) -> Run<Item> {
         let items = &self.state.stack[mark..];
         let are_strings = items.iter().all(|item| matches!(item, Item::String(_)));
         let are_booleans = items.iter().all(|item| matches!(item, Item::Boolean(_)));
-        if !are_strings && !are_booleans {
+        if !are_strings && !are_booleans && !are_moments(items) {
             self.make_numbers(mark)?;
             let is_nan = |item: &&Item| matches!(item, Item::Number(number) if number.is_nan());
             if let Some(&nan) = self.state.stack[mark..].iter().find(is_nan) {
@@ -325,6 +342,7 @@ impl Evaluator<'_, '_> {
             /// Bits of a double that no integer is.
             Double(u64),
             Integer(i64),
+            Moment(Type, Instant),
         }
         let count = self.state.stack.len() - mark;
         self.budget.charge(count as u64)?;
@@ -344,6 +362,7 @@ impl Evaluator<'_, '_> {
                     None if number.is_nan() => Key::Double(f64::NAN.to_bits()),
                     None => Key::Double(number.value().to_bits()),
                 },
+                Item::Moment(moment) => Key::Moment(moment.kind(), moment.instant()),
                 Item::Node(_) | Item::Built { .. } => continue,
             };
             if known.insert(key) {
@@ -355,6 +374,20 @@ impl Evaluator<'_, '_> {
         self.state.stack.extend_from_slice(&kept);
         Ok(())
     }
+}
+
+fn holds_moments(operator: Comparison, left: Moment, right: Moment) -> bool {
+    left.kind() == right.kind() && operator.holds_order(left.instant().cmp(&right.instant()))
+}
+
+/// Whether all values are dates, or all are times, or all are both.
+pub(super) fn are_moments<'i>(values: impl IntoIterator<Item = &'i Item>) -> bool {
+    let mut kinds = values.into_iter().map(|value| match value {
+        Item::Moment(moment) => Some(moment.kind()),
+        _ => None,
+    });
+    let first = kinds.next().flatten();
+    first.is_some() && kinds.all(|kind| kind == first)
 }
 
 /// The integer that a number is equal to.

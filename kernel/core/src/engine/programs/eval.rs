@@ -55,6 +55,14 @@ impl<'r, 'w> Evaluator<'r, 'w> {
                     self.push(Item::Number(number.negated()));
                 }
             }
+            Expr::Cast { to, operand } => {
+                let cast = self.cast(to, operand)?;
+                cast.into_iter().for_each(|item| self.push(item));
+            }
+            Expr::Castable { to, is_optional, operand } => {
+                let is_castable = self.is_castable(to, is_optional, operand)?;
+                self.push_boolean(is_castable);
+            }
             Expr::Union(_) | Expr::Path { .. } => {
                 let nodes = self.nodes(id)?;
                 self.budget.charge(nodes.len() as u64)?;
@@ -159,7 +167,7 @@ impl<'r, 'w> Evaluator<'r, 'w> {
                 self.budget.charge_text(text.len())?;
                 Number::Double(untyped_number(self.bytes(text)))
             }
-            Item::Node(_) | Item::Built { .. } => Number::Double(f64::NAN),
+            Item::Moment(_) | Item::Node(_) | Item::Built { .. } => Number::Double(f64::NAN),
         })
     }
 
@@ -173,6 +181,12 @@ impl<'r, 'w> Evaluator<'r, 'w> {
                 let start = self.state.text.len();
                 self.charge_new_text(0)?;
                 number.write(&mut self.state.text);
+                Ok(Text::kept(start, self.state.text.len()))
+            }
+            Item::Moment(moment) => {
+                let start = self.state.text.len();
+                self.charge_new_text(0)?;
+                moment.write(&mut self.state.text);
                 Ok(Text::kept(start, self.state.text.len()))
             }
             // Nothing reads the value of an element that is built: the parser sees to it.

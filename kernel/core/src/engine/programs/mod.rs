@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod call;
+mod cast;
 mod compare;
 mod eval;
 mod nodes;

@@ -7,6 +7,7 @@
 
 use crate::language::number_text::round;
 use crate::language::numbers::untyped_number;
+use crate::language::types::Type;
 use crate::language::xquery::syntax::{Arithmetic, Number};
 use std::io::Write;
 
@@ -70,6 +71,21 @@ impl Number {
             Number::whole(quotient as i128)
         } else {
             Number::Double(quotient)
+        }
+    }
+
+    /// The number as one of another kind: an integer is cut off, and a decimal or an integer is finite.
+    pub(super) fn cast(self, to: Type) -> Option<Number> {
+        let value = self.value();
+        match (to, self) {
+            (Type::Double, _) => Some(Number::Double(value)),
+            (Type::Integer, Number::Integer(_)) => Some(self),
+            _ if !value.is_finite() => None,
+            (Type::Decimal, _) => Some(Number::decimal(value)),
+            // Beyond the range of i128 the cast gives its bounds, which are no 64-bit integers either.
+            (Type::Integer, _) if value.abs() < 1e38 => Some(Number::whole(value as i128)),
+            (Type::Integer, _) => Some(Number::Double(value)),
+            _ => None,
         }
     }
 

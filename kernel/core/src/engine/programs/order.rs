@@ -1,6 +1,6 @@
 //! `order by` (XQuery 1.0, 3.8.3).
 
-use super::compare::{kind_of, promoted};
+use super::compare::{are_moments, kind_of, promoted};
 use super::run::{Evaluator, Keeps, Run};
 use super::value::{Item, Slot};
 use crate::language::xpath::List;
@@ -106,7 +106,8 @@ impl<'r> Evaluator<'r, '_> {
             are_texts &= matches!(value, Item::String(_) | Item::Untyped(_));
             are_booleans &= matches!(value, Item::Boolean(_));
         }
-        if are_texts || are_booleans {
+        let present = values.iter().skip(at).step_by(width).flatten();
+        if are_texts || are_booleans || are_moments(present) {
             return Ok(());
         }
         let mut kind = 0;
@@ -149,6 +150,7 @@ impl<'r> Evaluator<'r, '_> {
             (Item::Number(left), Item::Number(right)) => {
                 left.value().partial_cmp(&right.value()).unwrap_or(Ordering::Equal)
             }
+            (Item::Moment(left), Item::Moment(right)) => left.instant().cmp(&right.instant()),
             (
                 Item::String(left) | Item::Untyped(left),
                 Item::String(right) | Item::Untyped(right),

@@ -220,6 +220,7 @@ impl Evaluator<'_, '_> {
                 self.exists(chosen)
             }
             Expr::Element(_)
+            | Expr::Castable { .. }
             | Expr::String(_)
             | Expr::Number(_)
             | Expr::Quantified { .. }
@@ -262,6 +263,6 @@ fn is_true(item: &Item) -> bool {
         Item::Boolean(value) => *value,
         Item::Number(number) => number.is_true(),
         Item::String(text) | Item::Untyped(text) => !text.is_empty(),
-        Item::Node(_) | Item::Built { .. } => true,
+        Item::Moment(_) | Item::Node(_) | Item::Built { .. } => true,
     }
 }

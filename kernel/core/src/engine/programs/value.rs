@@ -5,6 +5,7 @@
 //! of the events that build them again.
 
 use crate::engine::evaluate::document::Node;
+use crate::language::moments::Moment;
 use crate::language::xpath::TextRange;
 use crate::language::xquery::syntax::Number;
 use crate::xml::tree::Span;
@@ -72,6 +73,8 @@ pub(super) enum Item {
     Node(Node),
     Number(Number),
     Boolean(bool),
+    /// A date or a time.
+    Moment(Moment),
     String(Text),
     /// The value of a node: `xs:untypedAtomic`.
     Untyped(Text),

@@ -53,6 +53,9 @@ impl Necessary<'_> {
                 let otherwise = self.truth(otherwise, scope, context);
                 Formula::any_of([[holds, then], [fails, otherwise]].map(Formula::all_of))
             }
+            Expr::Castable { is_optional: false, operand, .. } => {
+                self.gives_unknown(operand, scope, context)
+            }
             // A node makes a sequence true.
             _ => self.each(id, scope, context, &|_, item| match item {
                 Item::Node { is_value: false, .. } => Formula::True,

@@ -192,10 +192,15 @@ impl<'p> Necessary<'p> {
                 let [left, right] = sides;
                 Formula::all_of([left, right, then(self, Item::Unknown)])
             }
+            Expr::Cast { operand, .. } => {
+                let given = self.gives_unknown(operand, scope, context);
+                Formula::all_of([given, then(self, Item::Unknown)])
+            }
             // One item, whatever the message is.
             Expr::Quantified { .. }
             | Expr::Or(_)
             | Expr::And(_)
+            | Expr::Castable { .. }
             | Expr::Comparison { .. }
             | Expr::Element(_) => then(self, Item::Unknown),
         }

@@ -76,16 +76,6 @@ impl Path {
         self.with_leaves(&|leaf| begun(leaf, length))
     }
 
-    /// The path with comparisons of XPath 1.0 in place of casts, to be explained: for it fewer texts are numbers.
-    pub fn with_numbers_of_xpath(&self) -> Path {
-        self.with_leaves(&|leaf| match leaf.compare() {
-            Some((operator, Constant::Double(number))) => {
-                with_compare(leaf, operator, Constant::Number(*number))
-            }
-            _ => Some(leaf.clone()),
-        })
-    }
-
     /// The first steps of the main path, at least one.
     pub fn cut(&self, length: usize) -> Path {
         Path::arranged(self.steps()[..length.clamp(1, self.steps().len())].to_vec())

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+pub(crate) mod casts;
 pub(crate) mod functions;
 mod origins;
 mod parse;
@@ -15,6 +16,7 @@ mod results;
 pub(crate) mod syntax;
 
 pub use super::xpath::{List, Step, TextRange};
+pub use crate::language::types::Type;
 pub use functions::Function;
 pub use origins::Origins;
 pub(crate) use parse::comment_end;

@@ -248,6 +248,10 @@ reasons! {
     // Calls.
     /// The name as written, and the local name.
     SchemaType = "query.unsupported",
+    /// The name of a type as written.
+    NoType = "XQST0052",
+    /// The text, and the type that it is no value of.
+    NotCastable = "FORG0001",
     /// The function.
     Function = "query.unsupported",
     /// The word before a parenthesis.
@@ -292,6 +296,8 @@ reasons! {
     PathFromAtoms = "XPTY0019",
     /// A union of what may not be nodes; 1 if it is sometimes.
     UnionOfAtoms = "XPTY0004",
+    /// The operator between what may be dates or times.
+    MomentArithmetic = "query.unsupported",
     /// 1 if it is nodes sometimes, and the function.
     NodeOfAtoms = "XPTY0004",
     /// Nothing depends on the message.

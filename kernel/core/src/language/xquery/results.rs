@@ -4,6 +4,7 @@
 //! `false` of the others. Where no result is wanted, two values that every message gives are neither true nor false.
 
 use super::{Clause, Expr, ExprId, Function, Part, Program, Reason};
+use crate::language::types::Type;
 
 /// The part for which a program can be no subscription, one that is delivered its results or one that is told whether
 /// it holds, and the rule that it breaks; none if it can be one.
@@ -69,7 +70,12 @@ impl Booleans<'_> {
     fn may_come_from(&mut self, id: ExprId) -> bool {
         let program = self.program;
         match program.expr(id) {
-            Expr::Comparison { .. } | Expr::And(_) | Expr::Or(_) | Expr::Quantified { .. } => true,
+            Expr::Comparison { .. }
+            | Expr::And(_)
+            | Expr::Or(_)
+            | Expr::Quantified { .. }
+            | Expr::Castable { .. }
+            | Expr::Cast { to: Type::Boolean, .. } => true,
             Expr::Variable(slot) => self.variables[slot as usize],
             Expr::Sequence(list) => program.list(list).iter().any(|&item| self.may_come_from(item)),
             Expr::If { then, otherwise, .. } => {
@@ -99,7 +105,7 @@ impl Booleans<'_> {
 fn is_one_atom(program: &Program, id: ExprId) -> bool {
     use Function::*;
     match program.expr(id) {
-        Expr::And(_) | Expr::Or(_) | Expr::Quantified { .. } => true,
+        Expr::And(_) | Expr::Or(_) | Expr::Quantified { .. } | Expr::Castable { .. } => true,
         Expr::Comparison { is_value, .. } => !is_value,
         Expr::Call(function, _) => {
             let gives_one = matches!(

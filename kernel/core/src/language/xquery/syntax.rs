@@ -7,6 +7,7 @@
 
 use super::functions::Function;
 use crate::language::comparison::Comparison;
+use crate::language::types::Type;
 use crate::language::xpath::{List, Step, TextRange};
 
 pub use crate::language::xpath::{Axis, ExprId, NodeTest};
@@ -110,6 +111,22 @@ pub enum Expr {
     },
     /// `-e`
     Negation(ExprId),
+    /// `xs:date(e)`, `e cast as xs:date?`: the first item's value as one of a type.
+    Cast {
+        /// The type.
+        to: Type,
+        /// What is cast.
+        operand: ExprId,
+    },
+    /// `e castable as xs:date`
+    Castable {
+        /// The type.
+        to: Type,
+        /// `xs:date?`: no item can be cast too.
+        is_optional: bool,
+        /// What would be cast.
+        operand: ExprId,
+    },
     /// `e | e`
     Union(List),
     /// A location path; the message itself is the path from the root without steps.

@@ -16,8 +16,9 @@
 
 use super::gates::Gates;
 use super::query::{Refused, Scope, SubscriptionQuery, shared_plan_of_path};
+use crate::engine::interrupt::{Interrupted, look, unwatched};
 use crate::engine::plans::shared::{Counts, PlanSpec, SharedPlans, Sharing, SubscriptionNumber};
-use crate::language::choice::{Language, begins_as_xquery};
+use crate::language::choice::begins_as_xquery;
 use crate::language::compile::{CompiledQuery, Evaluated, compile_gate, compile_query};
 use crate::language::gates::condition_of;
 use crate::language::query::ast::Step;
@@ -25,27 +26,12 @@ use crate::language::query::compile;
 use crate::language::tree;
 use crate::language::xpath::Expression;
 use crate::language::xquery::{Program, undeliverable_part};
-pub use crate::registry::catalogue::Deliver;
-use crate::registry::catalogue::{Catalogue, Entry, IdTable};
-use crate::registry::merging::{Background, TAKEN_OVER, read, write};
+use crate::registry::catalogue::{Catalogue, IdTable};
+pub use crate::registry::catalogue::{Deliver, Entry};
+use crate::registry::merging::{ENTRIES_A_LOCK, Merging, SUBSCRIPTIONS_A_LOCK, read, write};
 use crate::registry::snapshot::NamespaceMap;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
-
-/// A subscription as it is registered.
-#[derive(Clone, Copy, Debug)]
-pub struct Subscription<'s> {
-    /// Chosen by the caller.
-    pub id: &'s str,
-    /// Whom its results go to.
-    pub subscriber: &'s str,
-    /// XPath or XQuery.
-    pub text: &'s str,
-    /// Which of the two; none leaves it to the text.
-    pub language: Option<Language>,
-    /// What is delivered.
-    pub deliver: Deliver,
-}
+use std::sync::{Arc, RwLock, RwLockReadGuard};
 
 /// Why a subscription was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +46,7 @@ pub enum NotTaken {
 #[derive(Clone, Debug)]
 pub(super) enum Way {
     /// Nothing: it has left.
-    Gone,
+    Unsubscribed,
     /// It is among the shared plans.
     Shared,
     /// A program, run where the gate holds.
@@ -90,8 +76,7 @@ pub struct State {
 pub struct Dissemination {
     renumbering: RwLock<()>,
     state: RwLock<State>,
-    merging: Mutex<()>,
-    background: Background,
+    merging: Merging,
 }
 
 /// How a subscription is done, for `explain`.
@@ -126,53 +111,62 @@ impl Dissemination {
     /// Begins in the background what pays: to merge the gates that came or left, or to build everything anew without
     /// what subscriptions that have left have left behind. Called before a batch.
     pub fn settle(self: &Arc<Self>) {
-        let state = self.state();
-        let (is_worn, are_gates_worn) = (state.is_worn(), state.gates.automaton().is_worn());
-        drop(state);
-        let subscriptions = Arc::clone(self);
-        // A thread that nobody watches is not interrupted.
-        if is_worn {
-            self.background.begin(move || subscriptions.rebuild());
-        } else if are_gates_worn {
-            self.background.begin(move || subscriptions.merge_gates());
+        if self.state().merge_that_pays().is_none() {
+            return;
         }
+        let subscriptions = Arc::clone(self);
+        self.merging.begin(move || {
+            // Another merge may have ended since.
+            let merge = subscriptions.state().merge_that_pays();
+            merge.map_or(Ok(()), |merge| merge(&subscriptions))
+        });
     }
 
     /// Merges the gates. Messages and changes go on meanwhile.
-    pub fn merge_gates(&self) {
-        let _merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
+    ///
+    /// # Errors
+    /// It was interrupted; the gates are the same.
+    pub fn merge_gates(&self) -> Result<(), Interrupted> {
+        let _alone = self.merging.alone();
         let merge = self.state().gates.merge();
-        let Ok(mut merged) = merge.run() else { return };
-        while !merged.catch_up(&self.state().gates, TAKEN_OVER) {}
+        let mut merged = merge.run()?;
+        while !merged.catch_up(&self.state().gates, ENTRIES_A_LOCK) {}
         let mut state = write(&self.state);
         let gates = merged.finish(&state.gates);
         let old = std::mem::replace(&mut state.gates, gates);
         drop(state);
-        // It takes a while, for which nobody has to wait.
+        // Messages and changes do not wait for it.
         drop(old);
+        Ok(())
     }
 
     /// Subscribes all that are there to a new state, under new numbers, which then takes the place of the old one.
     /// Messages and changes go on meanwhile.
     ///
     /// Cost: as to subscribe them all. Memory: the new state beside the old one.
-    pub fn rebuild(&self) {
-        let _merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
+    ///
+    /// # Errors
+    /// It was interrupted; the state is the same.
+    pub fn rebuild(&self) -> Result<(), Interrupted> {
+        let _alone = self.merging.alone();
         let mut rebuilt = Rebuilt::default();
-        while !rebuilt.catch_up(&self.state(), SUBSCRIBED) {}
-        if let Ok(merged) = rebuilt.state.gates.merge().run() {
-            rebuilt.state.gates = merged.finish(&rebuilt.state.gates);
-        }
-        while !rebuilt.catch_up(&self.state(), SUBSCRIBED) {}
+        rebuilt.follow(self)?;
+        let merged = rebuilt.state.gates.merge().run()?;
+        rebuilt.state.gates = merged.finish(&rebuilt.state.gates);
+        rebuilt.follow(self)?;
         let renumbering = write(&self.renumbering);
         let mut state = write(&self.state);
-        rebuilt.catch_up(&state, usize::MAX);
+        unwatched(|| rebuilt.catch_up(&state, usize::MAX));
         rebuilt.state.generation = state.generation + 1;
         let old = std::mem::replace(&mut *state, rebuilt.state);
         drop((state, renumbering));
         drop(old);
+        Ok(())
     }
 }
+
+/// [`Dissemination::rebuild`] or [`Dissemination::merge_gates`].
+type SubscriptionMerge = fn(&Dissemination) -> Result<(), Interrupted>;
 
 /// A new state that is to take the place of the one it is made from.
 #[derive(Debug, Default)]
@@ -180,16 +174,27 @@ struct Rebuilt {
     state: State,
     /// By number in the old state: whether it is in the new one.
     is_there: Vec<bool>,
-    scopes: HashMap<u32, Scope>,
+    /// By number of the namespace map in the old state: that in the new one.
+    scopes: HashMap<u32, (Scope, u32)>,
 }
 
 impl Rebuilt {
+    /// Takes over what is not there, in pieces that are not interrupted: half a query would be subscribed.
+    fn follow(&mut self, subscriptions: &Dissemination) -> Result<(), Interrupted> {
+        while !unwatched(|| self.catch_up(&subscriptions.state(), SUBSCRIPTIONS_A_LOCK)) {
+            if look() {
+                return Err(Interrupted);
+            }
+        }
+        Ok(())
+    }
+
     /// Takes over at most so many of the subscriptions that are not there; whether that was all, and those that have
     /// left are taken out.
     fn catch_up(&mut self, old: &State, most: usize) -> bool {
         let until = old.ways.len().min(self.is_there.len().saturating_add(most));
         for number in self.is_there.len()..until {
-            let is_live = !matches!(old.ways[number], Way::Gone);
+            let is_live = !matches!(old.ways[number], Way::Unsubscribed);
             if is_live {
                 old.catalogue.with(number as u32, |entry| {
                     if self.state.number(entry.id).is_some() {
@@ -211,7 +216,7 @@ impl Rebuilt {
     /// Takes out the subscriptions that have left since they were taken over.
     fn take_out(&mut self, old: &State) {
         for (number, is_there) in self.is_there.iter_mut().enumerate() {
-            if *is_there && matches!(old.ways[number], Way::Gone) {
+            if *is_there && matches!(old.ways[number], Way::Unsubscribed) {
                 *is_there = false;
                 let left = old
                     .catalogue
@@ -222,11 +227,11 @@ impl Rebuilt {
     }
 
     fn take_over(&mut self, old: &State, entry: Entry<'_>) {
-        let Entry { id, text, language, namespaces, subscriber, deliver } = entry;
-        let map = || Scope::new(old.catalogue.namespaces()[namespaces as usize].clone());
-        let scope = self.scopes.entry(namespaces).or_insert_with(map);
-        let subscription = Subscription { id, subscriber, text, language, deliver };
-        let taken = self.state.subscribe(subscription, scope);
+        let (scope, namespaces) = self.scopes.entry(entry.namespaces).or_insert_with(|| {
+            let map = &old.catalogue.namespaces()[entry.namespaces as usize];
+            (Scope::new(map.clone()), self.state.namespace_number(map))
+        });
+        let taken = self.state.subscribe(Entry { namespaces: *namespaces, ..entry }, scope);
         debug_assert!(taken.is_ok(), "it was taken before");
     }
 }
@@ -275,53 +280,53 @@ impl State {
         self.gated > 0
     }
 
-    /// Takes a subscription: reads its text, once, and registers what it becomes.
+    /// The number of a namespace map, for [`State::subscribe`]; valid until the numbers of subscriptions change. Cost: a
+    /// hash of it.
+    pub fn namespace_number(&mut self, namespaces: &NamespaceMap) -> u32 {
+        self.catalogue.namespace_number(namespaces)
+    }
+
+    /// Takes a subscription, whose namespaces are those of the scope: reads its text, once, and registers what it
+    /// becomes.
     ///
     /// Cost: about 3 µs in the shared class; some tens of microseconds for programs that need a gate.
     ///
     /// # Errors
     /// It is not taken.
-    pub fn subscribe(
-        &mut self,
-        subscription: Subscription<'_>,
-        scope: &Scope,
-    ) -> Result<(), NotTaken> {
-        let Subscription { id, text, language, deliver, .. } = subscription;
+    pub fn subscribe(&mut self, subscription: Entry<'_>, scope: &Scope) -> Result<(), NotTaken> {
+        let Entry { id, text, language, deliver, .. } = subscription;
         if self.number(id).is_some() {
             return Err(NotTaken::Duplicate);
         }
         // The usual notations of paths, which take less time. A text of which XPath 1.0 was asked may be XQuery.
         if language.is_none() && !begins_as_xquery(text) {
             if let Some(spec) = shared_plan_of_path(text, scope, deliver) {
-                self.add_shared(subscription, scope, &spec);
+                self.add_shared(subscription, &spec);
                 return Ok(());
             }
             if deliver != Deliver::Fragment
                 && let Ok(steps) = compile(text, &scope.resolver)
             {
                 self.add_gate(&[&steps], None);
-                self.add(subscription, scope, Way::Filter(deliver));
+                self.add(subscription, Way::Filter(deliver));
                 return Ok(());
             }
         }
         let query = SubscriptionQuery::read(text, language, scope, deliver)
             .map_err(|Refused| NotTaken::Refused)?;
         if let Some(spec) = query.shared_plan(text, scope, deliver) {
-            self.add_shared(subscription, scope, &spec);
+            self.add_shared(subscription, &spec);
             return Ok(());
         }
         match query {
-            SubscriptionQuery::XQuery(program) => {
-                self.subscribe_program(subscription, scope, program)
-            }
-            SubscriptionQuery::XPath(tree) => self.subscribe_xpath(subscription, scope, &tree),
+            SubscriptionQuery::XQuery(program) => self.subscribe_program(subscription, program),
+            SubscriptionQuery::XPath(tree) => self.subscribe_xpath(subscription, &tree),
         }
     }
 
     fn subscribe_program(
         &mut self,
-        subscription: Subscription<'_>,
-        scope: &Scope,
+        subscription: Entry<'_>,
         program: Arc<Program>,
     ) -> Result<(), NotTaken> {
         let deliver = subscription.deliver;
@@ -331,14 +336,13 @@ impl State {
         }
         let condition = condition_of(&program, is_condition);
         self.add_compiled_gate(&compile_gate(&condition, is_condition));
-        self.add(subscription, scope, Way::Program(program, deliver));
+        self.add(subscription, Way::Program(program, deliver));
         Ok(())
     }
 
     fn subscribe_xpath(
         &mut self,
-        subscription: Subscription<'_>,
-        scope: &Scope,
+        subscription: Entry<'_>,
         tree: &tree::Expr,
     ) -> Result<(), NotTaken> {
         let compiled = compile_query(tree).map_err(|_| NotTaken::Refused)?;
@@ -347,7 +351,7 @@ impl State {
             deliver => Way::Filter(deliver),
         };
         self.add_compiled_gate(&compiled);
-        self.add(subscription, scope, way);
+        self.add(subscription, way);
         Ok(())
     }
 
@@ -361,8 +365,8 @@ impl State {
             // An id may stand in the list twice.
             let Some(number) = self.number(id) else { continue };
             self.catalogue.remove(number);
-            match std::mem::replace(&mut self.ways[number as usize], Way::Gone) {
-                Way::Gone => {}
+            match std::mem::replace(&mut self.ways[number as usize], Way::Unsubscribed) {
+                Way::Unsubscribed => {}
                 Way::Shared => drop(self.plans.leave(number)),
                 way => {
                     self.gated -= 1;
@@ -378,7 +382,7 @@ impl State {
     pub fn explain(&self, id: &str) -> Option<Explained> {
         let number = self.number(id)?;
         Some(match &self.ways[number as usize] {
-            Way::Gone => return None,
+            Way::Unsubscribed => return None,
             Way::Shared => Explained::Shared(self.plans.sharing(number)?, self.plans.counts()),
             Way::Program(..) => Explained::Gated,
             Way::Selection(_) => Explained::Selecting,
@@ -398,23 +402,24 @@ impl State {
         unused > WORN_MIN.max(used) || self.ways.len() - self.len() > WORN_MIN.max(8 * self.len())
     }
 
-    fn add_shared(&mut self, subscription: Subscription<'_>, scope: &Scope, spec: &PlanSpec) {
-        let number = self.add(subscription, scope, Way::Shared);
+    /// What pays: to build everything again, or to merge the gates.
+    fn merge_that_pays(&self) -> Option<SubscriptionMerge> {
+        if self.is_worn() {
+            return Some(Dissemination::rebuild);
+        }
+        self.gates.automaton().is_worn().then_some(Dissemination::merge_gates)
+    }
+
+    fn add_shared(&mut self, subscription: Entry<'_>, spec: &PlanSpec) {
+        let number = self.add(subscription, Way::Shared);
         self.plans.enter(number, spec);
     }
 
-    fn add(
-        &mut self,
-        subscription: Subscription<'_>,
-        scope: &Scope,
-        way: Way,
-    ) -> SubscriptionNumber {
+    fn add(&mut self, subscription: Entry<'_>, way: Way) -> SubscriptionNumber {
         self.full_tree_users += usize::from(way.needs_full_tree());
         self.gated += usize::from(!matches!(way, Way::Shared));
         self.ways.push(way);
-        let Subscription { id, subscriber, text, language, deliver } = subscription;
-        let namespaces = self.catalogue.namespace_number(&scope.map);
-        self.catalogue.push(Entry { id, text, language, namespaces, subscriber, deliver })
+        self.catalogue.push(subscription)
     }
 
     fn add_compiled_gate(&mut self, compiled: &CompiledQuery<'_>) {
@@ -435,13 +440,10 @@ impl Way {
         match self {
             Way::Program(program, _) => program.needs_full_tree(),
             Way::Selection(expression) => expression.needs_full_tree(),
-            Way::Gone | Way::Shared | Way::Filter(_) => false,
+            Way::Unsubscribed | Way::Shared | Way::Filter(_) => false,
         }
     }
 }
-
-/// Subscriptions that are subscribed again under one lock.
-const SUBSCRIBED: usize = 64;
 
 /// Unused paths or numbers that are always let be.
 const WORN_MIN: usize = 1 << 14;

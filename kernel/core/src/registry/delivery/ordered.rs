@@ -166,7 +166,7 @@ impl Ordered {
     ) -> Result<Outcome, Verdict> {
         self.scratch.clear();
         let way = &with.state.ways[subscription as usize];
-        if let Way::Gone | Way::Shared = way {
+        if let Way::Unsubscribed | Way::Shared = way {
             return Ok(Outcome::Unasked);
         }
         if let Way::Filter(deliver) = way {
@@ -189,7 +189,7 @@ impl Ordered {
                 Way::Program(program, _) => session.holds(program, bounds),
                 Way::Selection(expression) if is_full => session.selects(expression, bounds),
                 Way::Selection(expression) => session.select(expression, bounds, scratch),
-                Way::Gone | Way::Shared | Way::Filter(_) => Ok(false),
+                Way::Unsubscribed | Way::Shared | Way::Filter(_) => Ok(false),
             },
         )?;
         if !is_written {

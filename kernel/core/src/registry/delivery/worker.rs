@@ -643,7 +643,7 @@ fn serve_one(
     let first = out.fragments.ends.len();
     let fragments = &mut out.fragments;
     let outcome = match way {
-        Way::Gone | Way::Shared => Ok(false),
+        Way::Unsubscribed | Way::Shared => Ok(false),
         Way::Filter(deliver) => {
             out.deliveries.push(whole.delivery(subscription, *deliver, fragments));
             return Ok(());

@@ -22,7 +22,6 @@ pub(crate) fn import(
     let from = base.nfa();
     let arrays = from.arrays;
     let names = base.symbols();
-    nfa.begin_growth();
     let symbol_of: Vec<u32> = (0..names.len() as u32)
         .map(|symbol| match symbol {
             0..FIRST_NAME => symbol,

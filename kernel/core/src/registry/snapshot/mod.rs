@@ -108,13 +108,8 @@ impl Snapshot {
         QueryRecord {
             id: self.id(number),
             text: text_at(self.file(), Tag::TextOffsets, Tag::Texts, number),
-            namespaces: self.namespace_numbers()[number as usize],
+            namespaces: self.file().array(Tag::NamespaceOf)[number as usize],
         }
-    }
-
-    /// Per query, [`QueryRecord::namespaces`].
-    pub(crate) fn namespace_numbers(&self) -> &[u32] {
-        self.file().array(Tag::NamespaceOf)
     }
 
     /// The id of a query.

@@ -10,6 +10,8 @@ pub(super) mod items {
     pub(crate) const ATOMS: u8 = 2;
     /// Elements that constructors build.
     pub(crate) const BUILT: u8 = 4;
+    /// Dates and times, which are atomic values too.
+    pub(crate) const MOMENTS: u8 = 8;
 }
 
 /// What a value depends on besides the message, as bits.

@@ -3,9 +3,11 @@
 use super::super::syntax::{Arithmetic, Expr, ExprId};
 use super::super::{Reason, Refusal};
 use super::facts::items;
+use super::names::SCHEMA;
 use super::scan::Parsed;
 use super::{Facts, Parser};
 use crate::language::comparison::Comparison;
+use crate::language::types::Type;
 use crate::language::xpath::List;
 
 /// A binary operator.
@@ -38,7 +40,8 @@ impl Parser<'_> {
     /// An expression of operators that bind at least as tightly as `level`.
     pub(super) fn expression(&mut self, level: u8) -> Parsed<ExprId> {
         let offset = self.scanner.place();
-        let mut left = self.unary()?;
+        let left = self.unary()?;
+        let mut left = self.casts(left, offset)?;
         let mut is_comparison = false;
         while let Some((operator, len)) = self.operator() {
             let own = operator.level();
@@ -70,7 +73,7 @@ impl Parser<'_> {
         let following = match written {
             "to" | "is" | "<<" | ">>" | "intersect" | "except" | "!" | "||" | "=>" => "",
             "instance" => "of",
-            "cast" | "castable" | "treat" => "as",
+            "treat" => "as",
             _ => return Ok(()),
         };
         let after = self.scanner.after_blanks(end)?;
@@ -165,6 +168,8 @@ impl Parser<'_> {
                 (Expr::Comparison { operator, is_value, left, right }, facts)
             }
             Binary::Calculate(operator) => {
+                let both = self.facts(left).items | self.facts(right).items;
+                self.keep_rule(both & items::MOMENTS == 0)?;
                 let number = Facts { may_be_number: true, ..atoms };
                 let facts = number.around(self.facts(left)).around(self.facts(right));
                 (Expr::Arithmetic { operator, left, right }, facts)
@@ -212,6 +217,50 @@ impl Parser<'_> {
             }
         }
         (make(List { start, end: self.program.lists.len() as u32 }), facts)
+    }
+
+    /// `castable as` and `cast as` after an expression.
+    fn casts(&mut self, mut operand: ExprId, offset: usize) -> Parsed<ExprId> {
+        for word in ["cast", "castable"] {
+            let mark = self.scanner.at;
+            if self.scanner.peek() != b'c' || !self.scanner.take_word(word) {
+                continue;
+            }
+            if !self.scanner.take_word("as") {
+                self.scanner.at = mark;
+                break;
+            }
+            self.count(offset)?;
+            let to = self.single_type()?;
+            let is_optional = self.scanner.take(b'?');
+            operand = if word == "cast" {
+                self.push_cast(to, operand, offset)?
+            } else {
+                self.need_value(operand)?;
+                let facts = Facts::of(items::ATOMS).around(self.facts(operand));
+                self.push(Expr::Castable { to, is_optional, operand }, facts, offset)
+            };
+        }
+        Ok(operand)
+    }
+
+    /// The name of a type.
+    fn single_type(&mut self) -> Parsed<Type> {
+        let offset = self.scanner.place();
+        let Some(written) = self.written_name() else {
+            return Err(self.scanner.unexpected(Reason::ExpectedName, &[]));
+        };
+        let end = self.scanner.at;
+        self.scanner.settle();
+        match self.expanded(written, offset)? {
+            (Some(uri), name) if self.program.text(uri) == SCHEMA => {
+                self.schema_type(name, offset, end)
+            }
+            _ => {
+                let shown = self.scanner.slice(offset, end);
+                Err(Refusal::new(offset, Reason::NoType, vec![shown.into()]))
+            }
+        }
     }
 
     /// Signs before a path. A plus makes a number of its operand, as two minuses do.

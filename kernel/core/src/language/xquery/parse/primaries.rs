@@ -1,5 +1,6 @@
 //! Primaries, predicates, calls (XQuery 1.0, 3.1 and 3.2.2).
 
+use super::super::casts;
 use super::super::functions::{self, Function};
 use super::super::syntax::{Expr, ExprId, Number};
 use super::super::{Detail, Reason, Refusal};
@@ -8,7 +9,8 @@ use super::names::{FUNCTIONS, SCHEMA};
 use super::paths::Written;
 use super::scan::{Parsed, number_length};
 use super::{Facts, Parser};
-use crate::language::xpath::List;
+use crate::language::types::Type;
+use crate::language::xpath::{List, TextRange};
 use crate::xml::parser::is_ncname_start;
 
 /// Predicates of one step or filter.
@@ -21,6 +23,14 @@ pub(super) struct PredicateFacts {
     pub(crate) facts: Facts,
     pub(crate) is_positional: bool,
     pub(crate) nth: Option<u32>,
+}
+
+/// The name before a parenthesis.
+enum Called<'w> {
+    /// The local name of a function of the standard library.
+    Function(&'w str),
+    /// A type, to which the argument is cast.
+    Type(Type),
 }
 
 /// Primaries, predicates, calls.
@@ -174,7 +184,10 @@ impl Parser<'_> {
                 return Err(self.scanner.unexpected(Reason::ExpectedExpression, &[]));
             }
         }
-        let name = self.function_name(written, offset, end)?;
+        let name = match self.function_name(written, offset, end)? {
+            Called::Function(name) => name,
+            Called::Type(to) => return self.cast_call(to, offset),
+        };
         let is_message = matches!(name, "doc" | "document");
         let signature = functions::find(name);
         if !is_message && signature.is_none() {
@@ -210,23 +223,71 @@ impl Parser<'_> {
         written: Written<'w>,
         offset: usize,
         end: usize,
-    ) -> Parsed<&'w str> {
+    ) -> Parsed<Called<'w>> {
+        let (uri, name) = match self.expanded(written, offset)? {
+            (Some(uri), name) => (uri, name),
+            (None, name) => return Ok(Called::Function(name)),
+        };
+        let uri = self.program.text(uri);
+        if uri == FUNCTIONS {
+            return Ok(Called::Function(name));
+        }
+        if uri == SCHEMA {
+            return self.schema_type(name, offset, end).map(Called::Type);
+        }
+        Err(no_function(self.scanner.slice(offset, end), name, false, offset))
+    }
+
+    /// The namespace that a name says, if it says one, and its local part; `*` for all.
+    pub(super) fn expanded<'w>(
+        &mut self,
+        written: Written<'w>,
+        offset: usize,
+    ) -> Parsed<(Option<TextRange>, &'w str)> {
         let (uri, name) = match written {
-            Written::Plain(name) => return Ok(name),
+            Written::Plain(name) => return Ok((None, name)),
             Written::Prefixed(prefix, name) => (self.prefixed(prefix, offset)?, name),
             Written::AnyIn(prefix) => (self.prefixed(prefix, offset)?, "*"),
             Written::Braced(uri, name) => (self.braced(uri, offset)?, name.unwrap_or("*")),
         };
-        let uri = self.program.text(uri);
-        if uri == FUNCTIONS {
-            return Ok(name);
+        Ok((Some(uri), name))
+    }
+
+    /// The type of a name of XML Schema.
+    pub(super) fn schema_type(&self, name: &str, offset: usize, end: usize) -> Parsed<Type> {
+        Type::of_name(name).ok_or_else(|| {
+            let details = [self.scanner.slice(offset, end), name].map(Detail::from).to_vec();
+            Refusal::new(offset, Reason::SchemaType, details)
+        })
+    }
+
+    /// `(e)` after the name of a type.
+    fn cast_call(&mut self, to: Type, offset: usize) -> Parsed<ExprId> {
+        self.count(offset)?;
+        self.scanner.settle();
+        match self.arguments()?[..] {
+            [operand] => self.push_cast(to, operand, offset),
+            ref arguments => {
+                let name = format!("xs:{}", to.name());
+                let details = vec![name.into(), arguments.len().into()];
+                Err(Refusal::new(offset, Reason::ArgumentCount, details))
+            }
         }
-        let shown = self.scanner.slice(offset, end);
-        if uri == SCHEMA {
-            let details = [shown, name].map(Detail::from).to_vec();
-            return Err(Refusal::new(offset, Reason::SchemaType, details));
+    }
+
+    pub(super) fn push_cast(&mut self, to: Type, operand: ExprId, offset: usize) -> Parsed<ExprId> {
+        self.need_value(operand)?;
+        if let Expr::String(text) = self.program.expr(operand) {
+            let text = self.program.text(text);
+            if casts::text_as(to, text.as_bytes()).is_none() {
+                let details = [text, to.name()].map(Detail::from).to_vec();
+                return Err(Refusal::new(offset, Reason::NotCastable, details));
+            }
         }
-        Err(no_function(shown, name, false, offset))
+        let moments = if to.is_moment() { items::MOMENTS } else { items::NONE };
+        let own = Facts::of(items::ATOMS | moments);
+        let facts = Facts { may_be_number: to.is_number(), ..own }.around(self.facts(operand));
+        Ok(self.push(Expr::Cast { to, operand }, facts, offset))
     }
 
     fn arguments(&mut self) -> Parsed<Vec<ExprId>> {
@@ -269,6 +330,10 @@ impl Parser<'_> {
             facts = facts.around(self.facts(argument));
             match function {
                 Function::Count | Function::Exists | Function::Empty => {}
+                Function::Data | Function::DistinctValues | Function::Max | Function::Min => {
+                    facts.items |= self.facts(argument).items & items::MOMENTS;
+                    self.need_value(argument)?;
+                }
                 Function::Name | Function::LocalName | Function::NamespaceUri => {
                     self.need_nodes(argument)?;
                 }

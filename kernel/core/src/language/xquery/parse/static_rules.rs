@@ -6,7 +6,7 @@
 use super::super::functions::Function;
 use super::super::syntax::{Clause, Expr, ExprId, Part, Start};
 use super::super::{Detail, Origins, Reason, Refusal};
-use super::facts::items::{ATOMS, BUILT, NODES, NONE};
+use super::facts::items::{ATOMS, BUILT, MOMENTS, NODES, NONE};
 use super::scan::Parsed;
 use super::{Parser, TREE_DEPTH_MAX};
 use crate::language::xpath::List;
@@ -82,8 +82,20 @@ impl Checker<'_, '_> {
                 self.values(&[left, right])?;
                 Ok(ATOMS)
             }
-            Expr::Arithmetic { left, right, .. } => {
-                self.values(&[left, right])?;
+            Expr::Arithmetic { operator, left, right } => {
+                if self.values(&[left, right])? & MOMENTS != 0 {
+                    let details = vec![operator.symbol().into()];
+                    let offset = self.origins.expr(id);
+                    return Err(Refusal::new(offset, Reason::MomentArithmetic, details));
+                }
+                Ok(ATOMS)
+            }
+            Expr::Cast { to, operand } => {
+                self.values(&[operand])?;
+                Ok(if to.is_moment() { ATOMS | MOMENTS } else { ATOMS })
+            }
+            Expr::Castable { operand, .. } => {
+                self.values(&[operand])?;
                 Ok(ATOMS)
             }
             Expr::And(list) | Expr::Or(list) => {
@@ -131,14 +143,17 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// The values of some expressions are read.
-    fn values(&mut self, ids: &[ExprId]) -> Parsed<()> {
+    /// The kinds of items that some expressions give together, whose values are read.
+    fn values(&mut self, ids: &[ExprId]) -> Parsed<u8> {
+        let mut all = NONE;
         for &id in ids {
-            if self.items(id)? & BUILT != 0 {
+            let found = self.items(id)?;
+            if found & BUILT != 0 {
                 return Err(self.built(id));
             }
+            all |= found;
         }
-        Ok(())
+        Ok(all)
     }
 
     fn built(&self, id: ExprId) -> Box<Refusal> {
@@ -213,7 +228,9 @@ impl Checker<'_, '_> {
                 }
                 return Ok(if found & NODES == 0 { found } else { found & !NODES | ATOMS });
             }
-            _ => self.values(arguments)?,
+            _ => {
+                self.values(arguments)?;
+            }
         }
         Ok(if function == Id { NODES } else { ATOMS })
     }

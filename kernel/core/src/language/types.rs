@@ -1,0 +1,59 @@
+//! The types of atomic values that a text can name.
+
+/// A type of atomic values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Type {
+    /// `xs:boolean`
+    Boolean,
+    /// `xs:date`
+    Date,
+    /// `xs:dateTime`
+    DateTime,
+    /// `xs:decimal`, with the precision of a double.
+    Decimal,
+    /// `xs:double`
+    Double,
+    /// `xs:integer`
+    Integer,
+    /// `xs:string`
+    String,
+    /// `xs:time`
+    Time,
+}
+
+impl Type {
+    /// All of them, by name.
+    pub const ALL: [Type; 8] = {
+        use Type::*;
+        [Boolean, Date, DateTime, Decimal, Double, Integer, String, Time]
+    };
+
+    /// Its name in the namespace of XML Schema.
+    pub fn name(self) -> &'static str {
+        match self {
+            Type::Boolean => "boolean",
+            Type::Date => "date",
+            Type::DateTime => "dateTime",
+            Type::Decimal => "decimal",
+            Type::Double => "double",
+            Type::Integer => "integer",
+            Type::String => "string",
+            Type::Time => "time",
+        }
+    }
+
+    /// The type of a name.
+    pub(crate) fn of_name(name: &str) -> Option<Type> {
+        Type::ALL.into_iter().find(|it| it.name() == name)
+    }
+
+    /// Whether its values are dates or times.
+    pub(crate) fn is_moment(self) -> bool {
+        matches!(self, Type::Date | Type::DateTime | Type::Time)
+    }
+
+    /// Whether its values are numbers.
+    pub(crate) fn is_number(self) -> bool {
+        matches!(self, Type::Decimal | Type::Double | Type::Integer)
+    }
+}

@@ -1,0 +1,338 @@
+"""The clauses and conditions of a FLWR, one by one: for explanations.
+
+Example:
+    >>> [parts] = parts_of("for $b in //b where $b/@n > 1 return <r>{$b}</r>", {}, "fragment")
+    >>> [(part.words, part.xpath) for part in parts]
+    [('for $b in //b', '//b'), ('where $b/@n > 1', '//b[@n>1]')]
+    >>> parts[1].left
+    'exists(for $v1 in //b where $v1/@n > 1 return 1)'
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from textwrap import shorten
+from typing import Any, Final, NamedTuple
+
+from pathcast.errors import PathcastError
+from pathcast.query import syntax as xpath
+from pathcast.query.atoms import COMPARISONS
+from pathcast.query.names import Namespaces
+from pathcast.query.notation import Notation
+from pathcast.query.reader import parse as parse_xpath
+from pathcast.query.static import Kind, kind_of
+from pathcast.query.xquery.language import without_comments
+from pathcast.query.xquery.notation import text_of
+from pathcast.query.xquery.reader import parse
+from pathcast.query.xquery.syntax import (
+    And,
+    Call,
+    Comparison,
+    Content,
+    Element,
+    Enclosed,
+    Expr,
+    Filter,
+    Flwor,
+    For,
+    If,
+    Let,
+    Literal,
+    LiteralKind,
+    Path,
+    Program,
+    Quantified,
+    Sequence,
+    Text,
+    Union,
+    Variable,
+)
+
+_KEYWORDS: Final = re.compile(
+    r"(?:[\s,(]|(?<=[\s)\]'\"])(?:for|let|where|and|stable|order|by|return|satisfies|then))*\Z"
+)
+"""What may stand between a part and the next."""
+
+
+_COMPARED: Final = re.compile(r"\s*(?:[=<>]|!=|<=|>=|\b(?:eq|ne|lt|le|gt|ge))\Z")
+"""The operator after the left side of a comparison."""
+
+
+WORDS_MAX: Final = 60
+"""Characters shown of an expression that XPath does not say."""
+
+
+class Part(NamedTuple):
+    """A clause or condition.
+
+    Attributes:
+        words: As it is written.
+        left: An XQuery that is true where something is left after this part and those before it.
+        xpath: What has to select a node, or be true; variables are replaced by their paths. None
+            where XPath 1.0 does not say it.
+        sides: Of a comparison, what it compares, constants aside: as it is written, and an XQuery
+            that gives its values of all that is left before this part.
+    """
+
+    words: str
+    left: str
+    xpath: str | None
+    sides: tuple[tuple[str, str], ...] = ()
+
+
+def parts_of(query: str, namespaces: Namespaces, deliver: str) -> list[list[Part]]:
+    """The parts of an XQuery in the order in which they are met, for each part of its frame.
+
+    Args:
+        query: The text.
+        namespaces: Prefix -> namespace URI; the key "" is the default element namespace.
+        deliver: "fragment", "message" or "ids".
+
+    Returns:
+        A list for each expression that can give a result; an empty one gives something of every
+        message.
+
+    Raises:
+        QuerySyntaxError: It is no XQuery.
+        UnsupportedQueryError: It holds a construct that is refused.
+    """
+    program = parse(query, namespaces, deliver)
+    text = without_comments(query)
+    found = []
+    for expr in _frame(program.body):
+        is_condition = deliver != "fragment" and expr is program.body
+        run = _Run(text, namespaces, is_condition=is_condition)
+        run.add(expr)
+        found.append(run.parts)
+    return found
+
+
+def _frame(expr: Expr | Content) -> Iterator[Expr]:
+    """The expressions of which each can give a result."""
+    match expr:
+        case Element(content=content):
+            for part in content:
+                yield from _frame(part)
+        case Enclosed(expr=inner):
+            yield from _frame(inner)
+        case Sequence(items=items):
+            for item in items:
+                yield from _frame(item)
+        case Literal() | Text():
+            return
+        case _:
+            yield expr
+
+
+class _Run:
+    """The parts of one expression."""
+
+    def __init__(self, query: str, namespaces: Namespaces, *, is_condition: bool) -> None:
+        self.parts: list[Part] = []
+        self._query = query
+        self._notation = Notation(namespaces)
+        self._is_condition = is_condition
+        self._clauses: list[For | Let] = []
+        self._conditions: list[Expr] = []
+        self._values: dict[str, xpath.Expr | None] = {}
+        # Variables that are bound to a node each.
+        self._nodes: set[str] = set()
+
+    def add(self, expr: Expr) -> None:
+        """Adds the parts of an expression."""
+        match expr:
+            case Flwor(clauses=clauses, where=where, order=order, body=body):
+                conditions = [] if where is None else list(_conjuncts(where))
+                ends = [each.offset for each in (*clauses, *conditions, *order, body)][1:]
+                for clause in clauses:
+                    self._bind(clause, "for", ends.pop(0))
+                for condition in conditions:
+                    self._check(condition, "where ", ends.pop(0))
+                self.add(body)
+            case If(condition=condition, then=then, otherwise=Sequence(items=())):
+                for part in _conjuncts(condition):
+                    self._check(part, "if ", then.offset)
+                self.add(then)
+            case Path() | Filter() | Union():
+                self._check(expr, "return " if self._clauses else "", None)
+            case _ if self._is_condition and not self._clauses:
+                self._check(expr, "", None)
+
+    def _bind(self, clause: For | Let, keyword: str, end: int) -> None:
+        self._clauses.append(clause)
+        if isinstance(clause, Let):
+            self._values[clause.variable] = self._xpath(clause.value)
+            return
+        value = self._xpath(clause.source)
+        words = f"{keyword} ${clause.variable} in {self._words(clause.source, end)}"
+        self._add(words, value)
+        self._values[clause.variable] = value
+        self._nodes.add(clause.variable)
+        if clause.position is not None:
+            self._values[clause.position] = None
+
+    def _check(self, condition: Expr, keyword: str, end: int | None) -> None:
+        if isinstance(condition, Quantified) and not condition.is_every:
+            # Its bindings give more tuples; whether any are left is the same.
+            inner = [*_conjuncts(condition.condition)]
+            ends = [each.offset for each in (*condition.bindings, *inner)][1:]
+            for binding in condition.bindings:
+                self._bind(binding, "some", ends.pop(0))
+            for each in inner:
+                self._check(each, "satisfies ", ends.pop(0) if ends else end)
+            return
+        sides = tuple(self._sides(condition, end))
+        self._conditions.append(condition)
+        focus = None if end is None else self._focus(condition)
+        found = self._xpath(condition, focus)
+        nodes = None if focus is None else self._values[focus]
+        if focus is not None and found is not None and isinstance(nodes, xpath.LocationPath):
+            # Those of its nodes that satisfy it.
+            self._values[focus] = found = _satisfying(nodes, found)
+        self._add(keyword + self._words(condition, end), found, sides)
+
+    def _add(
+        self, words: str, found: xpath.Expr | None, sides: tuple[tuple[str, str], ...] = ()
+    ) -> None:
+        text = None if found is None else self._notation.expr(found)
+        self.parts.append(Part(words, self._left(), text, sides))
+
+    def _xpath(self, expr: Expr, focus: str | None = None) -> xpath.Expr | None:
+        """What an expression is in XPath, if both languages mean the same by it."""
+        try:
+            found: xpath.Expr = _substituted(
+                parse_xpath(text_of(Program(expr))), self._values, focus
+            )
+        except (PathcastError, _NotInXPathError):
+            return None
+        return found
+
+    def _focus(self, condition: Expr) -> str | None:
+        """The one variable that a condition is about, if it is bound to the nodes of a path."""
+        names = set(_variables(condition))
+        if len(names) != 1 or not names <= self._nodes:
+            return None
+        [name] = names
+        return name if isinstance(self._values[name], xpath.LocationPath) else None
+
+    def _sides(self, condition: Expr, end: int | None) -> Iterator[tuple[str, str]]:
+        if not isinstance(condition, Comparison) or not self._clauses:
+            return
+        left, right = condition.left, condition.right
+        for side, until in ((left, right.offset), (right, end)):
+            if not isinstance(side, Literal):
+                words = _COMPARED.sub("", self._words(side, until))
+                item = "item"
+                each = For(item, None, side)
+                values = Flwor((each,), None, (), Call("string", (Variable(item),)))
+                clauses = tuple(self._clauses)
+                yield words, text_of(Program(Flwor(clauses, self._where(), (), values)))
+
+    def _words(self, expr: Expr, end: int | None) -> str:
+        """An expression as it is written, up to the next part."""
+        text = self._query[expr.offset : end]
+        if end is None:
+            # Where it ends is not known.
+            try:
+                return self._notation.expr(parse_xpath(text_of(Program(expr))))
+            except PathcastError:
+                return shorten(text, WORDS_MAX, placeholder=" ...")
+        words = " ".join(_KEYWORDS.sub("", text).split())
+        while words.endswith(")") and words.count(")") > words.count("("):
+            words = words[:-1].rstrip()
+        return words
+
+    def _where(self) -> Expr | None:
+        conditions = tuple(self._conditions)
+        return And(conditions) if len(conditions) > 1 else next(iter(conditions), None)
+
+    def _left(self) -> str:
+        where = self._where()
+        if not self._clauses and where is not None:
+            return text_of(Program(where))
+        one = Literal(1, LiteralKind.INTEGER)
+        flwor = Flwor(tuple(self._clauses), where, (), one)
+        return text_of(Program(Call("exists", (flwor,))))
+
+
+def _conjuncts(expr: Expr) -> Iterator[Expr]:
+    if isinstance(expr, And):
+        for operand in expr.operands:
+            yield from _conjuncts(operand)
+    else:
+        yield expr
+
+
+def _variables(expr: object) -> Iterator[str]:
+    """The names of the variables in an expression."""
+    if isinstance(expr, Variable):
+        yield expr.name
+    elif isinstance(expr, tuple):
+        for each in expr:
+            yield from _variables(each)
+    elif is_dataclass(expr):
+        for field in fields(expr):
+            yield from _variables(getattr(expr, field.name))
+
+
+class _NotInXPathError(Exception):
+    """XPath 1.0 does not say it, or says something else by it."""
+
+
+def _substituted(part: Any, values: Mapping[str, xpath.Expr | None], focus: str | None) -> Any:
+    """A part of an XPath with variables replaced: the focus by the context node."""
+    match part:
+        case xpath.VariableReference(name=name, offset=at) if name == focus:
+            itself = xpath.NodeTypeTest(xpath.NodeType.NODE, None, at)
+            return xpath.LocationPath(False, (xpath.Step(xpath.Axis.SELF, itself, (), at),), at)
+        case xpath.VariableReference(name=name):
+            value = values[name]
+            if value is None:
+                raise _NotInXPathError
+            return value
+        case xpath.PathExpr(start=start, steps=steps):
+            steps = _substituted(steps, values, focus)
+            if isinstance(start, xpath.VariableReference) and start.name == focus:
+                return xpath.LocationPath(False, steps, part.offset)
+            start = _substituted(start, values, focus)
+            if isinstance(start, xpath.LocationPath):
+                return replace(start, steps=start.steps + steps)
+            return replace(part, start=start, steps=steps)
+        case xpath.Predicate():
+            focus = None
+        case tuple():
+            return tuple(_substituted(each, values, focus) for each in part)
+    if not is_dataclass(part) or isinstance(part, type):
+        return part
+    names = [field.name for field in fields(part)]
+    inner = {name: _substituted(getattr(part, name), values, focus) for name in names}
+    found = replace(part, **inner)
+    if isinstance(found, xpath.BinaryExpr):
+        _check_comparison(found)
+    return found
+
+
+def _check_comparison(expr: xpath.BinaryExpr) -> None:
+    """XQuery orders texts, where XPath orders numbers only; and the two differ on booleans."""
+    kinds = {kind_of(operand) for operand in expr.operands}
+    operator = expr.operators[0]
+    if operator in (xpath.BinaryOperator.EQ, xpath.BinaryOperator.NE):
+        is_same = Kind.BOOLEAN not in kinds and kinds != {Kind.STRING, Kind.NUMBER}
+    else:
+        is_same = operator not in COMPARISONS or Kind.NUMBER in kinds
+    if not is_same:
+        raise _NotInXPathError
+
+
+def _satisfying(nodes: xpath.LocationPath, condition: xpath.Expr) -> xpath.Expr:
+    """Those of some nodes at which a condition, which is no position, holds."""
+    if kind_of(condition) is Kind.NUMBER:
+        condition = xpath.FunctionCall("boolean", (condition,), condition.offset)
+    predicate = xpath.Predicate(condition, condition.offset)
+    if not nodes.steps:
+        return xpath.FilterExpr(nodes, (predicate,), nodes.offset)
+    *before, last = nodes.steps
+    last = replace(last, predicates=(*last.predicates, predicate))
+    return replace(nodes, steps=(*before, last))
