@@ -12,7 +12,7 @@ use crate::engine::nfa::growing::GrowingNfa;
 use crate::engine::nfa::{Nfa, path_of};
 use crate::language::query::anchoring::{anchored_len, is_conjunction};
 use crate::language::query::ast::{Axis, Condition, NameTest, Step};
-use crate::language::query::canonical_text;
+use crate::language::query::text_of;
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 
@@ -129,12 +129,6 @@ fn gather(steps: &[Step<'_>], texts: &mut FxHashMap<String, String>) {
             gather(nested, texts);
         }
     }
-}
-
-fn text_of(steps: &[Step<'_>]) -> String {
-    let mut text = String::new();
-    canonical_text(steps, &mut text);
-    text
 }
 
 /// Whether a plan can have nested paths, or conditions between two `//`, which become nested paths.

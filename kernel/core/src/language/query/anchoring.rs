@@ -58,13 +58,7 @@ pub(crate) fn counts_siblings(step: &Step<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::language::query::{canonical_text, compile_canonical};
-
-    fn text_of(query: &str) -> String {
-        let mut text = String::new();
-        canonical_text(&anchored(compile_canonical(query).unwrap()), &mut text);
-        text
-    }
+    use crate::language::query::{compile_canonical, text_of};
 
     #[test]
     fn conditions_between_two_descendant_steps_are_cut_off() {
@@ -77,7 +71,8 @@ mod tests {
             ("//a[position()=2]//.[@x]", "//a[position()=2][.//.[@x]]"),
             ("/a[position()=2]//.[@x]", "/a[position()=2]//.[@x]"),
         ] {
-            assert_eq!(text_of(query), expected, "{query}");
+            let steps = anchored(compile_canonical(query).unwrap());
+            assert_eq!(text_of(&steps), expected, "{query}");
         }
     }
 }

@@ -13,6 +13,13 @@ pub fn canonical_text(steps: &[Step<'_>], out: &mut String) {
     }
 }
 
+/// The canonical text of a main path.
+pub(crate) fn text_of(steps: &[Step<'_>]) -> String {
+    let mut text = String::new();
+    canonical_text(steps, &mut text);
+    text
+}
+
 /// Appends a condition as it stands between the brackets; conditions are sorted by it.
 pub fn condition_text(condition: &Condition<'_>, out: &mut String) {
     let compare = condition.compare();

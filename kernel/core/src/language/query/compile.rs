@@ -10,7 +10,7 @@
 
 use super::arrange::{add_predicate, arrange, or_self};
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
-use super::canonical::canonical_text;
+use super::canonical::text_of;
 use super::namespaces::{Namespaces, is_collapsed};
 use super::scan::Scanner;
 use std::borrow::Cow;
@@ -68,7 +68,7 @@ pub fn compile_canonical(text: &str) -> Result<NormalPath<'_>, Declined> {
     Ok(compiler.steps)
 }
 
-/// The normal form of a text that [`canonical_text`] has written: nothing of it has to be put in order.
+/// The normal form of a text that [`canonical_text`](super::canonical_text) has written: nothing of it has to be put in order.
 ///
 /// # Errors
 /// [`Declined`] when the text is not canonical; one that reads like it may give a path that is not in normal form.
@@ -122,13 +122,6 @@ impl<'q> Compiler<'q> {
         }
         Ok(&self.steps)
     }
-}
-
-#[cold]
-fn text_of(steps: &[Step<'_>]) -> String {
-    let mut text = String::new();
-    canonical_text(steps, &mut text);
-    text
 }
 
 /// What a path ends in.
