@@ -316,6 +316,10 @@ class TestExplain:
         assert "nothing is left after `for $b in //bok`" in found.stdout
         assert "did you mean book?" in found.stdout
         assert "is left after" not in call("explain", CHEAP, "books.xml").stdout
+        query = "for $b in //p:book where $b/price < 30 return $b"
+        bound = ("--namespace", "p=urn:p", "--format", "json")
+        told = json.loads(call("explain", query, "books.xml", *bound).stdout)["explanation"]
+        assert "`book` is in no namespace: write book" in told
 
     def test_what_is_not_known_is_not_told_as_nothing(self, call: Call) -> None:
         Path("broken.xml").write_text("<bib>")

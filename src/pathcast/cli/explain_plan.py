@@ -45,16 +45,17 @@ def explain_subscription(
     found = None if message is None else broker.publish(message)
     faults = 0 if others is None else _add(broker, others)
     plan = broker.explain(query.id)
+    told = None
+    if message is not None and found is not None and _is_nothing(found):
+        told = explained(plan.subscription, message, limits)
     if format_ is Format.JSON:
-        write_json_line({**plan.to_dict(), **_result_data(found)})
+        write_json_line({**plan.to_dict(), **_result_data(found), "explanation": told})
     else:
         out = answers()
         out.print(plan.to_text())
         if found is not None:
             out.print(_result_text(found))
-        if message is not None and found is not None and _is_nothing(found):
-            bound = {**namespaces, **(query.namespaces or {})}
-            told = explained(query._replace(namespaces=bound), message, limits) or ""
+        if told is not None:
             out.print(textwrap.indent(told, "  "))
     is_refused = found is not None and (found.error is not None or bool(found.verdicts))
     return ExitCode.REFUSED if faults or is_refused else ExitCode.OK

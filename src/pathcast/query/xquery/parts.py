@@ -71,7 +71,8 @@ class Part(NamedTuple):
         words: As it is written.
         left: An XQuery that is true where something is left after this part and those before it.
         xpath: What has to select a node, or be true; variables are replaced by their paths. None
-            where XPath 1.0 does not say it.
+            where XPath 1.0 does not say it. Texts that only XQuery takes for numbers (`1e3`) are
+            none in it.
         sides: Of a comparison, what it compares, constants aside: as it is written, and an XQuery
             that gives its values of all that is left before this part.
     """
