@@ -48,6 +48,25 @@ impl<T> Ask<T> {
         }
     }
 
+    /// The same, its string not held.
+    #[inline]
+    pub(crate) fn borrowed(&self) -> Ask<&[u8]>
+    where
+        T: AsRef<[u8]>,
+    {
+        match self {
+            Ask::Exists => Ask::Exists,
+            Ask::Text(comparison, text) => Ask::Text(*comparison, text.as_ref()),
+            Ask::StartsWith(text) => Ask::StartsWith(text.as_ref()),
+            Ask::Contains(text) => Ask::Contains(text.as_ref()),
+            Ask::OneOf(set) => Ask::OneOf(set.as_ref()),
+            Ask::CastOneOf(set) => Ask::CastOneOf(set.as_ref()),
+            Ask::Number(comparison, constant) => Ask::Number(*comparison, *constant),
+            Ask::Cast(comparison, constant) => Ask::Cast(*comparison, *constant),
+            Ask::Moment(notation, comparison, bound) => Ask::Moment(*notation, *comparison, *bound),
+        }
+    }
+
     /// How the value is read, how it is compared and with what, if it is compared with a number.
     #[inline]
     pub(crate) fn numeric(&self) -> Option<(Notation, Comparison, f64)> {

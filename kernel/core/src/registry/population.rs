@@ -10,10 +10,10 @@
 #![forbid(unsafe_code)]
 
 use crate::engine::ids::{QueryNumber, StateId};
+use crate::engine::nfa::path_of;
 use crate::engine::symbols::{EPSILON, STAR, write_test};
 use crate::language::paths::Path;
 use crate::language::query::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
-use crate::language::query::compile_canonical;
 use crate::registry::snapshot::Snapshot;
 use rustc_hash::FxHashMap;
 
@@ -110,8 +110,7 @@ impl Population {
                 population.add(&steps, &accepted);
             }
             for plan in arrays.plans_at(state) {
-                let text = snapshot.automaton().plan_text(plan);
-                let steps = compile_canonical(text).expect("plans are kept in canonical text");
+                let steps = path_of(snapshot.automaton().plan_text(plan));
                 let record = &arrays.plans[plan as usize];
                 let mut alternatives = vec![(record.first_query, record.query_count, 0)];
                 let further = arrays.ranges_of(plan).iter();

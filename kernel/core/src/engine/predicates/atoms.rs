@@ -204,19 +204,26 @@ impl Atoms {
     }
 
     /// The number of an atom, new or known.
-    pub(crate) fn intern(&mut self, atom: Atom) -> AtomId {
+    pub(crate) fn intern(&mut self, subject: SubjectId, ask: Ask<&[u8]>) -> AtomId {
         let seed = self.seed;
-        let hash = hash_atom(&atom, seed);
+        let hash = hash_atom(subject, &ask, seed);
         let atoms = &self.atoms;
-        if let Some(&known) = self.index.find(hash, |&known| atoms[known as usize] == atom) {
+        let is_same = |&known: &AtomId| {
+            let known = &atoms[known as usize];
+            known.subject == subject && known.ask.borrowed() == ask
+        };
+        if let Some(&known) = self.index.find(hash, is_same) {
             return known;
         }
         let id = self.atoms.len() as AtomId;
         self.memory += 120;
-        self.atoms.push(atom);
+        self.atoms.push(Atom { subject, ask: ask.map(Box::from) });
         self.hits.push(0);
         let atoms = &self.atoms;
-        self.index.insert_unique(hash, id, |&id| hash_atom(&atoms[id as usize], seed));
+        self.index.insert_unique(hash, id, |&id| {
+            let atom = &atoms[id as usize];
+            hash_atom(atom.subject, &atom.ask.borrowed(), seed)
+        });
         self.add_to_found(id);
         id
     }
@@ -476,8 +483,8 @@ fn number_key(value: f64) -> u64 {
     if value == 0.0 { 0.0f64.to_bits() } else { value.to_bits() }
 }
 
-fn hash_atom(atom: &Atom, seed: u64) -> u64 {
-    let (tag, bytes, bits): (u64, &[u8], u64) = match &atom.ask {
+fn hash_atom(subject: SubjectId, ask: &Ask<&[u8]>, seed: u64) -> u64 {
+    let (tag, bytes, bits): (u64, &[u8], u64) = match ask {
         Ask::Exists => (0, &[], 0),
         Ask::StartsWith(literal) => (1, literal, 0),
         Ask::Contains(literal) => (2, literal, 0),
@@ -491,7 +498,7 @@ fn hash_atom(atom: &Atom, seed: u64) -> u64 {
         }
     };
     let mut hasher = FxHasher::default();
-    hasher.write_u64(u64::from(atom.subject) << 8 | tag);
+    hasher.write_u64(u64::from(subject) << 8 | tag);
     hasher.write_u64(bits);
     hasher.write_u64(xxh3_64_with_seed(bytes, seed));
     hasher.finish()

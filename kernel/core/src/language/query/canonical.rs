@@ -15,6 +15,13 @@ pub fn canonical_text(steps: &[Step<'_>], out: &mut String) {
     }
 }
 
+/// The canonical text of a main path.
+pub(crate) fn text_of(steps: &[Step<'_>]) -> String {
+    let mut text = String::new();
+    canonical_text(steps, &mut text);
+    text
+}
+
 /// Appends a condition as it stands between the brackets; conditions are sorted by it.
 pub fn condition_text(condition: &Condition<'_>, out: &mut String) {
     let compare = condition.compare();
@@ -62,15 +69,20 @@ pub(super) fn opening<'c>(condition: &'c Condition<'_>) -> (&'c str, &'c str) {
         Condition::Attribute { .. } => ("@", ""),
         Condition::Text(_) => ("text()", ""),
         Condition::Value(..) => (".", ""),
-        Condition::Nested(steps) => match steps.first() {
-            Some(Step { axis: Axis::Child, test: NameTest::Name { uri, local }, .. })
-                if uri.is_empty() =>
-            {
-                (local, "")
-            }
-            Some(Step { axis: Axis::Child, .. }) | None => ("", ""),
-            Some(_) => ("./", "/"),
-        },
+        Condition::Nested(steps) => nested_opening(steps),
+    }
+}
+
+/// The same of a nested path.
+pub(super) fn nested_opening<'c>(steps: &'c [Step<'_>]) -> (&'c str, &'c str) {
+    match steps.first() {
+        Some(Step { axis: Axis::Child, test: NameTest::Name { uri, local }, .. })
+            if uri.is_empty() =>
+        {
+            (local, "")
+        }
+        Some(Step { axis: Axis::Child, .. }) | None => ("", ""),
+        Some(_) => ("./", "/"),
     }
 }
 
