@@ -307,7 +307,7 @@ fn write_comparison_key(operator: Operator, constant: &Constant<'_>, key: &mut S
         }
         Constant::Moment(kind, bound) => {
             key.push('m');
-            key.push(char::from(b'0' + *kind as u8));
+            write_number_key(*kind as u64, key);
             write_number_key(bound.to_bits().swap_bytes(), key);
         }
         Constant::Strings(values) => {
