@@ -16,7 +16,6 @@ mod results;
 pub(crate) mod syntax;
 
 pub use super::xpath::{List, Step, TextRange};
-pub use crate::language::types::Type;
 pub use functions::Function;
 pub use origins::Origins;
 pub(crate) use parse::comment_end;
