@@ -1,6 +1,6 @@
 """Native kernel of Pathcast. Use it through `pathcast`; this is its bare boundary."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, TypeAlias, final
 
@@ -19,6 +19,7 @@ __all__ = [
     "QueryRefusal",
     "RecordCutter",
     "RecordSurvey",
+    "Restructurings",
     "RoutingStream",
     "RoutingTable",
     "Snapshot",
@@ -95,6 +96,7 @@ def compile_subscription(
 ): ...
 
 _Test: TypeAlias = tuple[str | None, str | None]
+_Step: TypeAlias = tuple[str, str, str, Sequence[tuple[str, str]]]
 _Place: TypeAlias = tuple[list[tuple[int, str | None, str | None]], int, _Test]
 
 _Compare: TypeAlias = tuple[int, float | str | tuple[float]]
@@ -111,9 +113,7 @@ def coverings(
 ) -> tuple[list[tuple[int, int]], int, int]: ...
 def paths_before(
     conjunction: Conjunction,
-    given: list[str],
-    unwraps: bool,
-    dropped: list[list[tuple[str, str]] | None],
+    steps: Sequence[_Step],
 ) -> Conjunction: ...
 def population_of(
     queries: list[list[NormalPath]],
@@ -329,36 +329,30 @@ class Dissemination:
     def __len__(self) -> int: ...
     def __contains__(self, id: str, /) -> bool: ...
     def subscribe(
-        self, subscriptions: list[Any], namespaces: dict[str, str]
-    ) -> list[tuple[int, bool]]: ...
+        self,
+        subscriptions: list[Any],
+        namespaces: dict[str, str],
+        steps: Mapping[int, Sequence[_Step]] | None = None,
+    ) -> list[tuple[int, str | None]]: ...
     def unsubscribe(self, ids: list[str]) -> None: ...
     def subscription(
         self, id: str
-    ) -> tuple[str, str, str, dict[str, str], str | None] | None: ...
+    ) -> tuple[str, str, str, dict[str, str], str | None, list[str]] | None: ...
     def memory(self) -> int: ...
     def explain(self, id: str) -> dict[str, Any] | None: ...
-    def process(
-        self,
-        messages: Any,
-        encoding: str | None = None,
-        budgets: list[tuple[int, int]] | None = None,
-    ) -> tuple[
+    def process(self, messages: Any, encoding: str | None = None) -> tuple[
         list[Any],
         Any,
         list[tuple[int, str, dict[str, Any]]],
         list[tuple[int, int, str, dict[str, Any]]],
         dict[str, int],
         IdTable,
-        list[tuple[int, int, int, bool]],
     ]: ...
-    def process_few(
-        self, messages: list[bytes], budgets: list[tuple[int, int]] | None = None
-    ) -> tuple[
+    def process_few(self, messages: list[bytes], done: Sequence[int] = ...) -> tuple[
         list[tuple[int, str, bytes | None]],
         list[tuple[int, str, dict[str, Any]]],
         list[tuple[int, int, str, dict[str, Any]]],
         IdTable,
-        list[tuple[int, int, int, bool]],
     ]: ...
     def count_groups(self, messages: Any, visits: bool) -> dict[str, int]: ...
 
@@ -386,6 +380,14 @@ class PathFinder:
         entries: list[tuple[int, int]],
     ) -> tuple[list[tuple[int, int]], int]: ...
     def memory(self) -> int: ...
+
+@final
+class Restructurings:
+    def __new__(cls, limits: object, cache_bytes_max: int) -> Restructurings: ...
+    def set(self, series: Sequence[Sequence[_Step]]) -> None: ...
+    def apply(
+        self, messages: Sequence[tuple[bytes, int, Sequence[int]]]
+    ) -> list[list[bytes | tuple[str, dict[str, Any]] | None]]: ...
 
 def read_head(
     start: bytes, is_whole: bool, limits: object

@@ -19,10 +19,9 @@ from lxml import etree
 
 from oracles import ENGINES
 from oracles.engines import EngineName, made_by
-from pathcast.customize.step_gates import StepGates, gate_texts
+from pathcast import Broker
 from pathcast.customize.steps import parse_steps
 from pathcast.engine import QueryIndex, RoutingTable
-from pathcast.engine.matcher import matcher_options
 from pathcast.errors import QuerySyntaxError
 from pathcast.kernel.dissemination import KernelDissemination
 from pathcast.limits import Limits
@@ -290,8 +289,14 @@ def test_a_gate_may_be_longer_than_a_query() -> None:
 def test_gates_before_steps_keep_the_cast() -> None:
     asked = Subscription("s", "ann", "for $l in //list where $l/@n = 3 return $l")
     steps = parse_steps(["rename //ol list"])
-    gates = StepGates(matcher_options(Limits(), 1, 1 << 20))
-    gates.add(asked.id, steps, gate_texts(asked, steps))
+    broker = Broker()
+    assert broker.subscribe(asked._replace(steps=tuple(map(str, steps)))).accepted == 1
+    found = broker.explain(asked.id).gate
+    index = QueryIndex()
+    index.register_gates(found)
     values = ("3", "+3", "3e0", "4", "x", "")
-    found = gates.match(pa.array([f"<ol n='{value}'/>".encode() for value in values]))
-    assert [values[row] for row in found.rows(steps)] == ["3", "+3", "3e0"]
+    answer = index.matcher().match([f"<r><ol n='{value}'/></r>" for value in values])
+    held = [value for value, each in zip(values, answer, strict=True) if each.query_ids]
+    assert held == ["3", "+3", "3e0"]
+    delivered = [value for value in values if len(broker.publish(f"<r><ol n='{value}'/></r>"))]
+    assert delivered == held

@@ -24,7 +24,6 @@ cli spark: dead_letters files generations last_valid listing lookup
 cli spark: outputs placement_explained progress reasons session settings
 cli spark: sources storage subscription_places writing
 customize engine: lazy_warnings matcher messages results rows snapshot
-customize message: tags
 customize query: names xquery xquery.syntax
 engine query: atoms canonical names near_names normal notation
 engine query: query_warnings static syntax values

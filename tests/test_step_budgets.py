@@ -10,13 +10,13 @@ import pytest
 from broker_engines import broker_engines, missing
 from oracles.engines import EngineName, made_by
 from pathcast import Broker, Subscription
-from pathcast.customize.restructuring import Restructuring, Restructurings
+from pathcast.customize.restructuring import Restructuring
 from pathcast.customize.steps import parse_steps
 from pathcast.errors import PathcastError
 from pathcast.limits import KIB, MIB, STEP_SERIES_MAX, Limits
-from pathcast.message.tags import START_TAG
 from pathcast.model import DeliverMode
 from pathcast.overlay.cutting import LinkCuts, cut_entry
+from pathcast_papers.evaluation.tags import START_TAG
 
 SERIES = 24
 
@@ -158,24 +158,6 @@ def test_reading_a_tag_takes_no_memory_for_its_blanks() -> None:
     assert found is not None
     assert found.end() == len(tag)
     assert peak < 64 * KIB
-
-
-@pytest.mark.skipif(missing("kernel") is not None, reason=str(missing("kernel")))
-def test_texts_of_a_series_are_dropped_when_the_next_is_asked_for() -> None:
-    series = [parse_steps([f"rename //image i{number}"]) for number in range(40)]
-    many = Restructurings()
-    many.set(series)
-    size = 200_000
-    batch = many.batch({0: message(size)})
-    tracemalloc.start()
-    try:
-        for steps in series:
-            [made] = batch.after(steps, [0])
-            assert isinstance(made, bytes)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 10 * size
 
 
 @pytest.mark.skipif(missing("kernel") is not None, reason=str(missing("kernel")))

@@ -21,7 +21,7 @@ from oracles.engines import EngineName, made_by
 from pathcast import Broker, Subscription, SubscriptionSnapshot
 from pathcast.customize import restructuring, subscription_version
 from pathcast.customize.before_steps import gate_paths
-from pathcast.customize.steps import EditStep, Steps, parse_steps, split_steps
+from pathcast.customize.steps import Steps, parse_steps, split_steps
 from pathcast.engine import QueryIndex
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
@@ -328,26 +328,27 @@ def test_steps_make_another_subscription_and_none_change_nothing() -> None:
     assert len({subscription_version(each) for each in every}) == len(every)
 
 
-@broker_engines
-def test_steps_that_several_begin_with_are_done_once(
-    engine: EngineName, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    done: list[tuple[str, int]] = []
-    original = restructuring._edits
+def test_steps_that_several_begin_with_are_done_once() -> None:
+    """A message pays for a beginning once, and not for series that it cannot satisfy."""
 
-    def edits(message: bytes, step: EditStep, spans: object) -> object:
-        done.append((str(step), len(message)))
-        return original(message, step, spans)  # type: ignore[arg-type]
+    def taken(*series: tuple[str, ...]) -> int:
+        broker = Broker()
+        for number, steps in enumerate(series):
+            asked = Subscription(f"s{number}", "", "/a", steps=steps)
+            assert broker.subscribe(asked).accepted == 1
+        own, passed_by = (
+            broker.process_batch([message])
+            for message in (b"<a><c/><b/></a>", b"<nobody><c/></nobody>")
+        )
+        assert (len(own), len(passed_by)) == (len(series), 0)
+        # An element is a step of the gate.
+        return own.stats.steps - 3 - (passed_by.stats.steps - 2)
 
-    monkeypatch.setattr(restructuring, "_edits", edits)
-    broker = made_by(engine, Broker)
-    first = "drop //c"
-    for number, rest in enumerate([(), ("rename //b d",), ("unwrap //b",), ("unwrap //b",)]):
-        asked = Subscription(f"s{number}", "", "/a/b | /a/d | /a", "ids", steps=(first, *rest))
-        assert broker.subscribe(asked).accepted == 1
-    found = broker.process_batch([b"<a><c/><b/></a>", b"<nobody><c/></nobody>"])
-    assert len(found.deliveries(0)) == 4
-    assert sorted(step for step, _ in done) == [first, "rename //b d", "unwrap //b"]
+    first, second, third = "drop //c", "rename //b d", "unwrap //b"
+    # To read a text and to write it takes a step each, to serve it another one.
+    assert taken((first,)) == 3
+    assert taken((first, second)) == 5
+    assert taken((first,), (first, second), (first, third)) == 9
 
 
 def test_the_plan_says_steps_and_who_shares_them() -> None:

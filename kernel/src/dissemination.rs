@@ -1,9 +1,10 @@
 //! Subscriptions and what they are delivered, over Arrow arrays.
 
-use crate::door::{limit, limits_of};
+use crate::door::{limit, limits_of, refusal_params};
+use crate::edits::{PyStep, steps_of};
 use crate::enter::{enter, enter_long, enter_whole};
 use crate::index::IdTable as PyIds;
-use crate::matcher::{Bodies, Budgets, Column, PyRefusal, counters_of, refusals_of, to_pyarrow};
+use crate::matcher::{Bodies, Column, PyRefusal, counters_of, refusals_of, to_pyarrow};
 use arrow_array::{Array, LargeBinaryArray, UInt32Array, make_array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
@@ -14,9 +15,12 @@ use pathcast_core::registry::batch::Messages;
 use pathcast_core::registry::catalogue::IdTable;
 use pathcast_core::registry::delivery::batch::{Answer, Pool};
 use pathcast_core::registry::delivery::dissemination as core;
-use pathcast_core::registry::delivery::dissemination::{Deliver, Entry, Explained, NotTaken};
+use pathcast_core::registry::delivery::dissemination::{
+    Deliver, Entry, Explained, NotTaken, Steps,
+};
 use pathcast_core::registry::delivery::query::Scope;
-use pathcast_core::registry::delivery::worker::{NO_FRAGMENT, Options, Verdict};
+use pathcast_core::registry::delivery::restructuring::StepFault;
+use pathcast_core::registry::delivery::serving::{NO_FRAGMENT, Options, Verdict};
 use pathcast_core::registry::snapshot::NamespaceMap;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
@@ -33,9 +37,7 @@ const CHUNK: usize = 1 << 13;
 pub struct Dissemination {
     subscriptions: Arc<core::Dissemination>,
     pool: Pool,
-    result_bytes_max: usize,
-    result_ratio_max: u32,
-    message_result_bytes_max: usize,
+    options: Options,
 }
 
 /// Id, subscriber, text, what is delivered, namespaces, steps, language.
@@ -50,7 +52,7 @@ type PySubscription<'py> = (
 );
 
 /// (messages, subscriptions, results, fragments), the bytes of the fragments, refusals, verdicts,
-/// counters, ids, and what messages with a budget have taken.
+/// counters and ids.
 type PyAnswer<'py> = (
     [Bound<'py, PyAny>; 4],
     Bound<'py, PyAny>,
@@ -58,11 +60,10 @@ type PyAnswer<'py> = (
     Vec<PyVerdict<'py>>,
     Bound<'py, PyDict>,
     PyIds,
-    Vec<PySpent>,
 );
 
-/// Subscriber, text, what is delivered, namespaces, language.
-type PyEntry = (String, String, &'static str, NamespaceMap, Option<&'static str>);
+/// Subscriber, text, what is delivered, namespaces, language, texts of steps.
+type PyEntry = (String, String, &'static str, NamespaceMap, Option<&'static str>, Vec<String>);
 
 /// A subscription copied out of Python.
 struct Row {
@@ -73,22 +74,21 @@ struct Row {
     deliver: Deliver,
     /// Place of its namespaces.
     scope: usize,
+    steps: Option<Steps>,
 }
 
-/// Message, steps, bytes of results, and whether the message itself is delivered.
-type PySpent = (usize, u64, usize, bool);
+/// Row of a subscription that was not taken, and the code of why; none if its text is refused.
+type PyNotTaken = (usize, Option<&'static str>);
 
 /// Message, subscription, code and parameters of a verdict.
 type PyVerdict<'py> = (usize, u32, &'static str, Bound<'py, PyDict>);
 
-/// (message, id of the subscription, fragment) of each delivery, refusals, verdicts, ids, and what messages
-/// with a budget have taken.
+/// (message, id of the subscription, fragment) of each delivery, refusals, verdicts and ids.
 type PyFew<'py> = (
     Vec<(u32, Bound<'py, PyAny>, Option<Bound<'py, PyBytes>>)>,
     Vec<PyRefusal<'py>>,
     Vec<PyVerdict<'py>>,
     PyIds,
-    Vec<PySpent>,
 );
 
 #[pymethods]
@@ -103,29 +103,9 @@ impl Dissemination {
         cache_bytes_max: usize,
         spans: bool,
     ) -> PyResult<Self> {
-        let result_bytes_max = limit(limits, "result_bytes_max")? as usize;
-        let result_ratio_max = limit(limits, "result_ratio_max")?;
-        let message_result_bytes_max = limit(limits, "message_result_bytes_max")? as usize;
-        let options = Options {
-            limits: limits_of(limits)?,
-            cache_bytes_max,
-            steps_max: limit(limits, "evaluation_steps_max")?.into(),
-            message_steps_max: limit(limits, "message_steps_max")?.into(),
-            result_bytes_max,
-            result_ratio_max: result_ratio_max as usize,
-            message_result_bytes_max,
-            entries_max: ENTRIES_MAX,
-            puts_spans: spans,
-        };
-        let pool = Pool::new(options, threads);
-        let subscriptions = Arc::default();
-        Ok(Dissemination {
-            subscriptions,
-            pool,
-            result_bytes_max,
-            result_ratio_max,
-            message_result_bytes_max,
-        })
+        let options = options_of(limits, cache_bytes_max, spans)?;
+        let pool = Pool::new(options.clone(), threads);
+        Ok(Dissemination { subscriptions: Arc::default(), pool, options })
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
@@ -136,14 +116,17 @@ impl Dissemination {
         enter(py, || self.subscriptions.state().number(id).is_some())
     }
 
-    /// Takes rows of `pathcast.model.Subscription`, whose steps are done elsewhere, and gives back those that were not
-    /// taken, each with whether its id is taken; if not, its text is refused.
+    /// Takes rows of `pathcast.model.Subscription`, of which those that have steps have them by their place in the list,
+    /// and gives back those that were not taken.
+    #[pyo3(signature = (subscriptions, namespaces, steps = None))]
     fn subscribe(
         &self,
         py: Python<'_>,
         subscriptions: &Bound<'_, PyList>,
         namespaces: NamespaceMap,
-    ) -> PyResult<Vec<(usize, bool)>> {
+        steps: Option<HashMap<usize, Vec<PyStep>>>,
+    ) -> PyResult<Vec<PyNotTaken>> {
+        let steps = steps.unwrap_or_default();
         let mut refused = Vec::new();
         // Maps that subscriptions share are shared objects as a rule; look at each object once.
         let mut scopes = vec![Scope::new(namespaces.clone())];
@@ -152,9 +135,17 @@ impl Dissemination {
         while start < subscriptions.len() {
             let end = subscriptions.len().min(start + CHUNK);
             let mut rows = Vec::with_capacity(end - start);
-            for row in start..end {
-                let row: PySubscription<'_> = subscriptions.get_item(row)?.extract()?;
-                let (id, subscriber, text, deliver, own, _, language) = row;
+            for at in start..end {
+                let row: PySubscription<'_> = subscriptions.get_item(at)?.extract()?;
+                let (id, subscriber, text, deliver, own, texts, language) = row;
+                let steps = match steps.get(&at) {
+                    None => None,
+                    Some(steps) => {
+                        let texts: Vec<String> = texts.extract()?;
+                        let texts = texts.into_iter().map(String::into_boxed_str).collect();
+                        Some(Steps { steps: steps_of(steps)?, texts })
+                    }
+                };
                 let scope = match own {
                     None => 0,
                     Some(own) => match scope_of.get(&(own.as_ptr() as usize)) {
@@ -178,6 +169,7 @@ impl Dissemination {
                     language: language_of(language)?,
                     deliver,
                     scope,
+                    steps,
                 });
             }
             let scopes = &scopes;
@@ -198,14 +190,19 @@ impl Dissemination {
         left.map_err(PyKeyError::new_err)
     }
 
-    /// (subscriber, text, deliver, namespaces, language) of an id.
+    /// (subscriber, text, deliver, namespaces, language, texts of steps) of an id.
     fn subscription(&self, py: Python<'_>, id: &str) -> PyResult<Option<PyEntry>> {
-        let copied = |entry: Entry<'_>, namespaces: &NamespaceMap| {
-            let Entry { text, language, subscriber, deliver, .. } = entry;
-            let language = language.map(Language::name);
-            (subscriber.to_owned(), text.to_owned(), name_of(deliver), namespaces.clone(), language)
-        };
-        enter(py, || self.subscriptions.state().find(id, copied))
+        enter(py, || {
+            let state = self.subscriptions.state();
+            let texts = state.steps(id).map_or_else(Vec::new, |steps| steps.texts.to_vec());
+            let texts = texts.into_iter().map(String::from).collect();
+            state.find(id, |entry: Entry<'_>, namespaces: &NamespaceMap| {
+                let Entry { text, language, subscriber, deliver, .. } = entry;
+                let (text, deliver) = (text.to_owned(), name_of(deliver));
+                let language = language.map(Language::name);
+                (subscriber.to_owned(), text, deliver, namespaces.clone(), language, texts)
+            })
+        })
     }
 
     /// Bytes held, shared plans and programs not counted.
@@ -213,11 +210,12 @@ impl Dissemination {
         enter(py, || self.subscriptions.state().memory())
     }
 
-    /// How a subscription is done: "way", and what it shares with how many.
+    /// How a subscription is done: "way", what it shares with how many, and with how many its first steps ("steps").
     fn explain<'py>(&self, py: Python<'py>, id: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
         let explained = enter(py, || self.subscriptions.state().explain(id))?;
-        let Some(explained) = explained else { return Ok(None) };
+        let Some((explained, steps)) = explained else { return Ok(None) };
         let told = PyDict::new(py);
+        told.set_item("steps", steps)?;
         match explained {
             Explained::Shared(sharing, counts) => {
                 told.set_item("way", "shared")?;
@@ -243,31 +241,30 @@ impl Dissemination {
         Ok(Some(told))
     }
 
-    /// Serves a binary or large_binary array, whose messages may each have a budget: steps, and bytes of
-    /// results.
-    #[pyo3(signature = (messages, encoding = None, budgets = None))]
+    /// Serves a binary or large_binary array.
+    #[pyo3(signature = (messages, encoding = None))]
     fn process<'py>(
         &self,
         py: Python<'py>,
         messages: &Bound<'py, PyAny>,
         encoding: Option<String>,
-        budgets: Option<Budgets>,
     ) -> PyResult<PyAnswer<'py>> {
         let array = make_array(ArrayData::from_pyarrow_bound(messages)?);
-        let batch = Column::new(&array, encoding)?.with_budgets(budgets);
+        let batch = Column::new(&array, encoding)?;
         let (answer, ids) = self.run(py, &batch)?;
         self.to_python(py, answer, ids)
     }
 
-    /// Serves bytes objects, of which there are so few that arrays would take longer than the messages.
-    #[pyo3(signature = (messages, budgets = None))]
+    /// Serves bytes objects, of which there are so few that arrays would take longer than the messages. So many steps
+    /// were done to each before; none if that is left out.
+    #[pyo3(signature = (messages, done = Vec::new()))]
     fn process_few<'py>(
         &self,
         py: Python<'py>,
         messages: Vec<Option<PyBackedBytes>>,
-        budgets: Option<Budgets>,
+        done: Vec<usize>,
     ) -> PyResult<PyFew<'py>> {
-        let (answer, ids) = self.run(py, &Bodies { bodies: messages, encoding: None, budgets })?;
+        let (answer, ids) = self.run(py, &Bodies { bodies: messages, encoding: None, done })?;
         let mut names = Vec::with_capacity(answer.messages.len());
         ids.for_each(answer.subscriptions.iter().copied(), |id| {
             names.push(PyString::new(py, id).into_any());
@@ -282,8 +279,7 @@ impl Dissemination {
         });
         let deliveries = deliveries.collect();
         let refusals = refusals_of(py, &answer.refusals)?;
-        let spent = spent_of(&answer);
-        Ok((deliveries, refusals, self.verdicts(py, &answer)?, PyIds(ids), spent))
+        Ok((deliveries, refusals, self.verdicts(py, &answer)?, PyIds(ids)))
     }
 
     /// Runs the shared plans over messages to groupSequence-listSequence, writes nothing, and counts:
@@ -314,20 +310,25 @@ impl Dissemination {
 
 impl Dissemination {
     /// Takes rows under one lock.
-    fn take(&self, start: usize, rows: &[Row], scopes: &[Scope]) -> Vec<(usize, bool)> {
+    fn take(&self, start: usize, rows: &[Row], scopes: &[Scope]) -> Vec<PyNotTaken> {
         self.subscriptions.change(|state| {
             let mut refused = Vec::new();
             // Building everything anew between two locks numbers the maps anew.
             let mut number_of: HashMap<usize, u32> = HashMap::new();
             for (row, one) in rows.iter().enumerate() {
-                let Row { id, subscriber, text, language, deliver, scope } = one;
+                let Row { id, subscriber, text, language, deliver, scope, steps } = one;
                 let (language, deliver, at) = (*language, *deliver, *scope);
                 let scope = &scopes[at];
                 let number = || state.namespace_number(&scope.map);
                 let namespaces = *number_of.entry(at).or_insert_with(number);
                 let entry = Entry { id, text, language, namespaces, subscriber, deliver };
-                if let Err(why) = state.subscribe(entry, scope) {
-                    refused.push((start + row, why == NotTaken::Duplicate));
+                if let Err(why) = state.subscribe_stepped(entry, scope, steps.as_ref()) {
+                    let code = match why {
+                        NotTaken::Duplicate => Some("query.duplicate"),
+                        NotTaken::TooManySeries => Some("subscription.step_series"),
+                        NotTaken::Refused => None,
+                    };
+                    refused.push((start + row, code));
                 }
             }
             refused
@@ -343,7 +344,6 @@ impl Dissemination {
         let stats = counters_of(py, &answer.stats)?;
         let refusals = refusals_of(py, &answer.refusals)?;
         let verdicts = self.verdicts(py, &answer)?;
-        let spent = spent_of(&answer);
         let has_fragment: Vec<bool> =
             answer.fragments.iter().map(|&fragment| fragment != NO_FRAGMENT).collect();
         let nulls = NullBuffer::from(has_fragment);
@@ -361,7 +361,7 @@ impl Dissemination {
         let offsets = OffsetBuffer::new(ends.collect::<ScalarBuffer<i64>>());
         let fragments = LargeBinaryArray::new(offsets, Buffer::from_vec(answer.bytes), None);
         let fragments = to_pyarrow(py, &fragments as &dyn Array)?;
-        Ok((columns, fragments, refusals, verdicts, stats, PyIds(ids), spent))
+        Ok((columns, fragments, refusals, verdicts, stats, PyIds(ids)))
     }
 
     /// Serves a batch.
@@ -377,46 +377,83 @@ impl Dissemination {
     fn verdicts<'py>(&self, py: Python<'py>, answer: &Answer) -> PyResult<Vec<PyVerdict<'py>>> {
         let verdicts = answer.verdicts.iter();
         verdicts
-            .map(|&(row, number, verdict)| {
-                let (code, params) = self.verdict(py, verdict)?;
-                Ok((row, number, code, params))
+            .map(|(row, number, verdict)| {
+                let (code, params) = verdict_of(py, verdict, &self.options)?;
+                Ok((*row, *number, code, params))
             })
             .collect()
     }
-
-    fn verdict<'py>(
-        &self,
-        py: Python<'py>,
-        verdict: Verdict,
-    ) -> PyResult<(&'static str, Bound<'py, PyDict>)> {
-        let params = PyDict::new(py);
-        let code = match verdict {
-            Verdict::OverBudget => "limit.evaluation_steps",
-            Verdict::MessageOverBudget => "limit.message_steps",
-            Verdict::TooLong { bytes_max } if bytes_max == self.result_bytes_max => {
-                params.set_item("limit", "result_bytes_max")?;
-                params.set_item("maximum", bytes_max)?;
-                "limit.result_bytes"
-            }
-            Verdict::TooLong { .. } => {
-                params.set_item("limit", "result_ratio_max")?;
-                params.set_item("maximum", self.result_ratio_max)?;
-                "limit.result_ratio"
-            }
-            Verdict::MessageFull => {
-                params.set_item("limit", "message_result_bytes_max")?;
-                params.set_item("maximum", self.message_result_bytes_max)?;
-                "limit.message_result_bytes"
-            }
-            Verdict::Construction(code) => code,
-        };
-        Ok((code, params))
-    }
 }
 
-fn spent_of(answer: &Answer) -> Vec<PySpent> {
-    let spent = answer.spent.iter();
-    spent.map(|spent| (spent.message, spent.steps, spent.result_bytes, spent.has_message)).collect()
+/// Code and parameters of a verdict.
+pub fn verdict_of<'py>(
+    py: Python<'py>,
+    verdict: &Verdict,
+    options: &Options,
+) -> PyResult<(&'static str, Bound<'py, PyDict>)> {
+    let params = PyDict::new(py);
+    let limit = |code: &'static str, limit: &str, maximum: u64| {
+        params.set_item("limit", limit)?;
+        params.set_item("maximum", maximum)?;
+        Ok::<&'static str, PyErr>(code)
+    };
+    let ratio_max = options.result_ratio_max as u64;
+    let code = match verdict {
+        Verdict::OverBudget => {
+            limit("limit.evaluation_steps", "evaluation_steps_max", options.steps_max)?
+        }
+        Verdict::MessageOverBudget => {
+            limit("limit.message_steps", "message_steps_max", options.message_steps_max)?
+        }
+        Verdict::TooLong { bytes_max } if *bytes_max == options.result_bytes_max => {
+            limit("limit.result_bytes", "result_bytes_max", *bytes_max as u64)?
+        }
+        Verdict::TooLong { .. } => limit("limit.result_ratio", "result_ratio_max", ratio_max)?,
+        Verdict::MessageFull => {
+            let maximum = options.message_result_bytes_max as u64;
+            limit("limit.message_result_bytes", "message_result_bytes_max", maximum)?
+        }
+        Verdict::Construction(code) => {
+            params.set_item("name", "an element")?;
+            code
+        }
+        Verdict::Unrestructured(fault) => match &**fault {
+            StepFault::Refused(refusal) => {
+                return Ok((refusal.code.as_str(), refusal_params(py, refusal)?));
+            }
+            StepFault::TooLong { given } => {
+                params.set_item("given", *given)?;
+                let maximum = options.limits.message_bytes_max.into();
+                limit("limit.message_bytes", "message_bytes_max", maximum)?
+            }
+            StepFault::Grown => limit("limit.steps_ratio", "result_ratio_max", ratio_max)?,
+            StepFault::Unreadable(reason) => {
+                params.set_item("path", "the message")?;
+                params.set_item("reason", reason)?;
+                "message.unreadable"
+            }
+        },
+    };
+    Ok((code, params))
+}
+
+/// What a message may cost by `limits`, which has the attributes of `pathcast.limits.Limits`.
+pub fn options_of(
+    limits: &Bound<'_, PyAny>,
+    cache_bytes_max: usize,
+    puts_spans: bool,
+) -> PyResult<Options> {
+    Ok(Options {
+        limits: limits_of(limits)?,
+        cache_bytes_max,
+        steps_max: limit(limits, "evaluation_steps_max")?.into(),
+        message_steps_max: limit(limits, "message_steps_max")?.into(),
+        result_bytes_max: limit(limits, "result_bytes_max")? as usize,
+        result_ratio_max: limit(limits, "result_ratio_max")? as usize,
+        message_result_bytes_max: limit(limits, "message_result_bytes_max")? as usize,
+        entries_max: ENTRIES_MAX,
+        puts_spans,
+    })
 }
 
 fn name_of(deliver: Deliver) -> &'static str {

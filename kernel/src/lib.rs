@@ -10,6 +10,7 @@ mod chunker;
 mod delivery_ids;
 mod dissemination;
 mod door;
+mod edits;
 mod enter;
 mod fork;
 mod index;
@@ -23,6 +24,7 @@ mod push;
 mod query;
 mod reader;
 mod records;
+mod restructuring;
 mod routing;
 mod subscription;
 
@@ -62,6 +64,8 @@ mod pathcast_kernel {
     use super::reader::{QueryRefusal, read_query};
     #[pymodule_export]
     use super::records::{RecordCutter, RecordSurvey, place_after, read_head, tag_end};
+    #[pymodule_export]
+    use super::restructuring::Restructurings;
     #[pymodule_export]
     use super::routing::{RoutingStream, RoutingTable};
     #[pymodule_export]

@@ -14,7 +14,7 @@ use pathcast_core::engine::counters::Stats;
 use pathcast_core::engine::options::Options;
 use pathcast_core::engine::routing::RoutingTable;
 use pathcast_core::engine::verdicts::UsedUp;
-use pathcast_core::registry::batch::{self as core, MessageBudget, Messages, Pool};
+use pathcast_core::registry::batch::{self as core, Messages, Pool};
 use pathcast_core::registry::catalogue::IdTable;
 use pathcast_core::registry::index::Index;
 use pathcast_core::registry::snapshot::Snapshot;
@@ -71,7 +71,7 @@ impl Matcher {
             let bodies: Vec<Option<PyBackedBytes>> = messages.extract()?;
             let nulls = bodies.iter().any(Option::is_none);
             let nulls = nulls.then(|| bodies.iter().map(Option::is_some).collect());
-            return self.run(py, &Bodies { bodies, encoding, budgets: None }, nulls);
+            return self.run(py, &Bodies { bodies, encoding, done: Vec::new() }, nulls);
         }
         let array = make_array(ArrayData::from_pyarrow_bound(messages)?);
         self.run(py, &Column::new(&array, encoding)?, array.nulls().cloned())
@@ -136,16 +136,6 @@ enum Values<'a> {
 pub struct Column<'a> {
     values: Values<'a>,
     encoding: Option<String>,
-    budgets: Option<Budgets>,
-}
-
-/// For each message of a batch, steps and bytes of results that it may take.
-pub type Budgets = Vec<(u64, usize)>;
-
-/// The budget of a message.
-fn budget(budgets: &Option<Budgets>, at: usize) -> Option<MessageBudget> {
-    let &(steps, result_bytes) = budgets.as_ref()?.get(at)?;
-    Some(MessageBudget { steps, result_bytes })
 }
 
 impl<'a> Column<'a> {
@@ -164,12 +154,7 @@ impl<'a> Column<'a> {
                 "messages must be a binary, large_binary or binary_view array, not {found}"
             )));
         };
-        Ok(Column { values, encoding, budgets: None })
-    }
-
-    /// The same messages with a budget each.
-    pub fn with_budgets(self, budgets: Option<Budgets>) -> Self {
-        Column { budgets, ..self }
+        Ok(Column { values, encoding })
     }
 }
 
@@ -202,10 +187,6 @@ impl Messages for Column<'_> {
     fn encoding(&self) -> Option<&str> {
         self.encoding.as_deref()
     }
-
-    fn budget(&self, at: usize) -> Option<MessageBudget> {
-        budget(&self.budgets, at)
-    }
 }
 
 /// Messages that are bytes objects, where they lie; none in a gap.
@@ -214,8 +195,8 @@ pub struct Bodies {
     pub bodies: Vec<Option<PyBackedBytes>>,
     /// Encoding of all messages, where the caller knows it.
     pub encoding: Option<String>,
-    /// A budget each.
-    pub budgets: Option<Budgets>,
+    /// Of each, how many of the steps of subscriptions were done to it before; none where that is 0 of all.
+    pub done: Vec<usize>,
 }
 
 impl Messages for Bodies {
@@ -235,8 +216,8 @@ impl Messages for Bodies {
         self.encoding.as_deref()
     }
 
-    fn budget(&self, at: usize) -> Option<MessageBudget> {
-        budget(&self.budgets, at)
+    fn done(&self, at: usize) -> usize {
+        self.done.get(at).copied().unwrap_or(0)
     }
 }
 

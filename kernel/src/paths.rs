@@ -1,5 +1,6 @@
 //! Paths in normal form as Python objects: frozen, equal by their text.
 
+use crate::edits::{PyStep, steps_of};
 use crate::enter::enter;
 use crate::population::{PyPlace, PyTest, place_from, test_of};
 use crate::reader::{Places, refused};
@@ -274,18 +275,15 @@ pub fn coverings(
     Ok((found.covered_by, found.comparisons, found.left_out))
 }
 
-/// The linear paths that all hold before steps if all of some paths do after them: local names that a step gives,
-/// whether elements are unwrapped, and for each drop the names (URI, local) on a path of child steps to it, or None.
+/// The linear paths that all hold before steps if all of some paths do after them.
 #[pyfunction]
 pub fn paths_before(
     py: Python<'_>,
     conjunction: &Conjunction,
-    given: Vec<String>,
-    unwraps: bool,
-    dropped: Vec<Option<Vec<(String, String)>>>,
+    steps: Vec<PyStep>,
 ) -> PyResult<Conjunction> {
-    let effect = Effect { given, unwraps, dropped };
-    enter(py, || effect.before(conjunction.0.paths())).map(Conjunction)
+    let steps = steps_of(&steps)?;
+    enter(py, || Effect::of(&steps).before(conjunction.0.paths())).map(Conjunction)
 }
 
 /// Whether a string compares as asked.

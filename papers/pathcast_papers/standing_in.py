@@ -22,7 +22,7 @@ import importlib
 import inspect
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import is_dataclass
 from enum import Enum
@@ -30,15 +30,13 @@ from types import FunctionType
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from pathcast.boundary import ENGINE_VARIABLE
-from pathcast.customize.steps import EditStep
-from pathcast.errors import PathcastError, UnreadableMessageError
 from pathcast.limits import Limits
-from pathcast_papers.evaluation.places import ElementPlaces, Span
 from pathcast_papers.filtering.index import ReferenceIndex
 from pathcast_papers.filtering.path_finder import ReferencePathFinder
 from pathcast_papers.filtering.routing import ReferenceRoutingTable
 from pathcast_papers.filtering.snapshot import ReferenceSnapshot
-from pathcast_papers.message_broker.dissemination import ReferenceDissemination
+from pathcast_papers.message_broker.restructuring import ReferenceRestructurings
+from pathcast_papers.message_broker.stepped import SteppedReference
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -49,37 +47,8 @@ def _index(limits: Limits) -> ReferenceIndex:
     return ReferenceIndex({}, limits)
 
 
-def _dissemination(limits: Limits, threads: int, cache_bytes_max: int) -> ReferenceDissemination:
-    return ReferenceDissemination(limits)
-
-
-_Found = tuple[Sequence[list[Span] | PathcastError], Mapping[int, int]]
-
-
-def _finder(
-    step: EditStep, limits: Limits, threads: int | None
-) -> Callable[[Sequence[bytes], str | None, Sequence[int]], _Found]:
-    """What finds the elements of a step, the document element left out."""
-    nowhere = UnreadableMessageError(
-        "message.unreadable", path="the message", reason=f"{step} edits what is not in its bytes"
-    )
-    places = ElementPlaces(step.path, dict(step.namespaces), limits)
-
-    def find_each(
-        messages: Sequence[bytes], encoding: str | None, steps_max: Sequence[int]
-    ) -> _Found:
-        found: list[list[Span] | PathcastError] = []
-        steps: dict[int, int] = {}
-        for at, (message, most) in enumerate(zip(messages, steps_max, strict=True)):
-            try:
-                there = places.find(message, encoding, most)
-                found.append(nowhere if there is None else there)
-            except PathcastError as error:
-                found.append(error)
-            steps[at] = places.steps
-        return found, steps
-
-    return find_each
+def _dissemination(limits: Limits, threads: int, cache_bytes_max: int) -> SteppedReference:
+    return SteppedReference(limits)
 
 
 _PLACES: Final[tuple[tuple[str, str, object], ...]] = (
@@ -88,8 +57,8 @@ _PLACES: Final[tuple[tuple[str, str, object], ...]] = (
     ("pathcast.engine.snapshot", "open_snapshot", ReferenceSnapshot.open),
     ("pathcast.engine.routing", "KernelRoutingTable", ReferenceRoutingTable),
     ("pathcast.engine.path_finder", "KernelPathFinder", ReferencePathFinder),
-    ("pathcast.customize.stepped", "KernelDissemination", _dissemination),
-    ("pathcast.customize.restructuring", "_finder", _finder),
+    ("pathcast.customize.broker", "KernelDissemination", _dissemination),
+    ("pathcast.customize.restructuring", "Restructurings", ReferenceRestructurings),
 )
 """Where the product takes something of the kernel: module, name, and what the papers have of it."""
 

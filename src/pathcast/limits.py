@@ -24,9 +24,8 @@ RESULT_BYTES_FREE = 4 * KIB
 """Results of this many bytes pass `Limits.result_ratio_max`, however short the message."""
 
 STEP_SERIES_MAX = 256
-"""Different series of steps of the subscriptions of one broker. Each is an engine of its own: 70 KB
-and its caches, and 20 to 80 microseconds a message that may satisfy one of its subscriptions, which
-for so many is the tenth part of what `Limits.message_steps_max` bounds a message to."""
+"""Different series of steps of the subscriptions of one broker. Each has plans and caches of its
+own, and takes some microseconds of a small message that may satisfy one of its subscriptions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

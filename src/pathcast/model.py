@@ -229,6 +229,10 @@ class RegisterReport:
         return cls(len(rows) - len(ascending), rejected, ascending)
 
 
+StepData = tuple[str, str, str, tuple[tuple[str, str], ...]]
+"""A step of a subscription, read: its edit, path, new name and namespaces of the path."""
+
+
 @dataclass(frozen=True, slots=True)
 class BatchStats:
     """Counters of one batch; they add up over batches.
@@ -391,22 +395,6 @@ class StoredAnswer:
         return self.matches[row].as_py() or []
 
 
-class Spent(NamedTuple):
-    """The part of its budget that a message has used.
-
-    Attributes:
-        message: Its position in the batch.
-        steps: Steps, as `Limits.message_steps_max` counts them.
-        result_bytes: Bytes of results, as `Limits.message_result_bytes_max` counts them.
-        has_message: Whether the message itself is delivered, which is not among the results.
-    """
-
-    message: int
-    steps: int
-    result_bytes: int
-    has_message: bool
-
-
 class FewDeliveries(NamedTuple):
     """A dissemination engine's answer to few messages, without arrays.
 
@@ -415,13 +403,11 @@ class FewDeliveries(NamedTuple):
             deliver="ids"), ascending by position; results of a subscription in their order.
         refusals: Position and error, ascending by position.
         verdicts: Position, id of the subscription and error; such a pair has no delivery.
-        spent: Of messages that were given a budget and are not refused.
     """
 
     deliveries: list[tuple[int, str, bytes | None]]
     refusals: list[tuple[int, PathcastError]]
     verdicts: list[tuple[int, str, PathcastError]]
-    spent: Sequence[Spent] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,7 +426,6 @@ class DeliveryAnswer:
         stats: Counters of the batch.
         subscription_ids: Number of a subscription -> its id. Does not change after it was handed
             out.
-        spent: Of messages that were given a budget and are not refused, ascending.
     """
 
     rows: pa.RecordBatch
@@ -449,4 +434,3 @@ class DeliveryAnswer:
     verdicts: Sequence[tuple[int, int, PathcastError]]
     stats: BatchStats
     subscription_ids: Sequence[str]
-    spent: Sequence[Spent] = ()

@@ -7,7 +7,8 @@
 use pathcast_core::engine::plans::run::ENTRIES_MAX;
 use pathcast_core::registry::delivery::dissemination::{Deliver, Dissemination, Entry};
 use pathcast_core::registry::delivery::query::Scope;
-use pathcast_core::registry::delivery::worker::{GroupCounts, Options, Output, Worker};
+use pathcast_core::registry::delivery::serving::{Options, Output};
+use pathcast_core::registry::delivery::worker::{GroupCounts, Worker};
 use pathcast_core::xml::parser::Limits;
 use std::time::Duration;
 
@@ -92,7 +93,7 @@ fn main() {
     let elapsed = best(|| {
         (deliveries, fragments, bytes) = (0, 0, 0);
         for message in &messages {
-            worker.serve(&target, message, None, &mut out).expect("good messages");
+            worker.serve(&target, message, None, 0, &mut out).expect("good messages");
             deliveries += out.deliveries.len();
             fragments += out.fragments.ends.len();
             bytes += out.fragments.bytes.len();

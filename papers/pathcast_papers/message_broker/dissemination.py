@@ -38,16 +38,15 @@ from pathcast.errors import (
     UnknownQueryError,
 )
 from pathcast.limits import Limits
-from pathcast.message import parse_message
 from pathcast.model import (
     BatchStats,
     DeliveryAnswer,
     FewDeliveries,
     RegisterReport,
-    Spent,
     Subscription,
 )
 from pathcast_papers.language import compile_subscription
+from pathcast_papers.message import parse_message
 from pathcast_papers.message_broker.standing_subscription import MessageView, StandingSubscription
 
 ROWS_SCHEMA: Final = pa.schema(
@@ -59,6 +58,22 @@ ROWS_SCHEMA: Final = pa.schema(
     ]
 )
 """One row a delivery; see `pathcast.model.DeliveryAnswer`."""
+
+
+class Spent(NamedTuple):
+    """The part of its budget that a message has used.
+
+    Attributes:
+        message: Its position in the batch.
+        steps: Steps, as `Limits.message_steps_max` counts them.
+        result_bytes: Bytes of results, as `Limits.message_result_bytes_max` counts them.
+        has_message: Whether the message itself is delivered, which is not among the results.
+    """
+
+    message: int
+    steps: int
+    result_bytes: int
+    has_message: bool
 
 
 class _Standing(NamedTuple):
@@ -126,14 +141,24 @@ class ReferenceDissemination:
         except KeyError:
             raise UnknownQueryError("query.unknown", id=subscription_id) from None
 
-    def process(
+    def process(self, messages: pa.Array, *, encoding: str | None = None) -> DeliveryAnswer:
+        """The results of every message of a batch."""
+        answer, _ = self.spending(messages, encoding)
+        return answer
+
+    def spending(
         self,
         messages: pa.Array,
-        *,
         encoding: str | None = None,
         budgets: list[tuple[int, int]] | None = None,
-    ) -> DeliveryAnswer:
-        """The results of every message of a batch."""
+    ) -> tuple[DeliveryAnswer, list[Spent]]:
+        """The same within budgets, and what is taken of these.
+
+        Args:
+            messages: A batch.
+            encoding: Of all messages, where it is known.
+            budgets: For each message, steps and bytes of results that it may take.
+        """
         with self._lock:
             standing = self._standing
             if standing is None:
@@ -144,13 +169,11 @@ class ReferenceDissemination:
             message: bytes | None = value.as_py()
             if message is not None:
                 batch.add(place, message, None if budgets is None else budgets[place])
-        return batch.answer(standing.ids)
+        return batch.answer(standing.ids), batch.spent
 
-    def process_few(
-        self, messages: list[bytes], budgets: list[tuple[int, int]] | None = None
-    ) -> FewDeliveries:
+    def process_few(self, messages: list[bytes]) -> FewDeliveries:
         """As `process`."""
-        answer = self.process(pa.array(messages, pa.binary()), budgets=budgets)
+        answer = self.process(pa.array(messages, pa.binary()))
         ids, fragments = answer.subscription_ids, answer.fragments.to_pylist()
         return FewDeliveries(
             [
@@ -163,7 +186,6 @@ class ReferenceDissemination:
             ],
             list(answer.refusals),
             [(row, ids[number], error) for row, number, error in answer.verdicts],
-            answer.spent,
         )
 
     def __len__(self) -> int:
@@ -245,7 +267,7 @@ class _Batch:
         self._refusals: list[tuple[int, PathcastError]] = []
         self._verdicts: list[tuple[int, int, PathcastError]] = []
         self._stats = BatchStats()
-        self._spent: list[Spent] = []
+        self.spent: list[Spent] = []
         self._order = sorted(
             range(len(subscriptions)), key=lambda number: subscriptions[number].subscription.id
         )
@@ -296,7 +318,7 @@ class _Batch:
             rows = len(self._rows[0]) - deliveries
             results = sum(len(fragment) for fragment in known if fragment != arrived)
             taken = view.steps - before, DELIVERY_BYTES * rows + results
-            self._spent.append(Spent(place, *taken, arrived in known))
+            self.spent.append(Spent(place, *taken, arrived in known))
 
     def _outcomes(self, view: MessageView, room: _Room) -> list[_Outcome]:
         """What each subscription gets, or why it gets nothing; by number."""
@@ -331,5 +353,4 @@ class _Batch:
             verdicts=self._verdicts,
             stats=self._stats,
             subscription_ids=ids,
-            spent=self._spent,
         )

@@ -24,13 +24,11 @@ routed by before its steps.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TypeAlias
 
 from pathcast.boundary import native
-from pathcast.customize.steps import Edit, EditStep, Steps
+from pathcast.customize.steps import Steps, step_data
 from pathcast.model import QueryLanguage, Subscription
 from pathcast.query import compile_subscription
-from pathcast.query.xquery import form_of_path
 
 __all__ = ["conjunctions_before", "gate_paths", "paths_before"]
 
@@ -48,7 +46,7 @@ def paths_before(paths: native.Conjunction, steps: Steps) -> native.Conjunction:
 
     Cost: linear in the text of the paths, times the steps.
     """
-    return native.paths_before(paths, *_effect(steps))
+    return native.paths_before(paths, step_data(steps))
 
 
 def conjunctions_before(subscription: Subscription, steps: Steps) -> tuple[native.Conjunction, ...]:
@@ -103,28 +101,3 @@ def gate_paths(subscription: Subscription, steps: Steps) -> list[native.NormalPa
         max(found.paths, key=lambda path: (len(path.text), path.text))
         for found in conjunctions_before(subscription, steps)
     ]
-
-
-_Dropped: TypeAlias = list[tuple[str, str]] | None
-"""Names (URI, local) on a path of child steps, with or without conditions; None for another one."""
-
-
-@lru_cache(maxsize=1_024)
-def _effect(steps: Steps) -> tuple[list[str], bool, list[_Dropped]]:
-    """Names that steps give, whether they unwrap elements, and what they drop."""
-    return (
-        [step.name for step in steps if step.edit is Edit.RENAME],
-        any(step.edit is Edit.UNWRAP for step in steps),
-        [_labels_of(step) for step in steps if step.edit is Edit.DROP],
-    )
-
-
-def _labels_of(step: EditStep) -> _Dropped:
-    form = form_of_path(step.path, dict(step.namespaces))
-    steps = [] if form is None else form.binding
-    names = [
-        (each.name.uri, each.name.local)
-        for each in steps
-        if not each.is_descendant and each.name.uri is not None and each.name.local is not None
-    ]
-    return names if names and len(names) == len(steps) else None

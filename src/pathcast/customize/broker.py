@@ -31,8 +31,7 @@ from pathcast.customize.identity import SetVersion
 from pathcast.customize.message_ids import MessageIds
 from pathcast.customize.plan import SubscriptionPlan
 from pathcast.customize.snapshot import SubscriptionSnapshot
-from pathcast.customize.stepped import SteppedDissemination
-from pathcast.customize.steps import parse_steps
+from pathcast.customize.steps import parse_steps, step_data
 from pathcast.customize.turns import Turns
 from pathcast.engine.matcher import matcher_options
 from pathcast.engine.messages import (
@@ -51,8 +50,9 @@ from pathcast.engine.rows import (
     usable_rows,
     with_language,
 )
-from pathcast.errors import NotPicklableError, UnknownQueryError
+from pathcast.errors import NotPicklableError, PathcastError, UnknownQueryError
 from pathcast.kernel.delivery_ids import delivery_ids
+from pathcast.kernel.dissemination import KernelDissemination
 from pathcast.limits import Limits
 from pathcast.model import (
     CACHE_BYTES_MAX,
@@ -60,6 +60,7 @@ from pathcast.model import (
     MessageBytes,
     QueryLanguage,
     RegisterReport,
+    StepData,
     Subscription,
 )
 from pathcast.query import CostClass, Population, population_of
@@ -99,7 +100,9 @@ class Broker:
         self._namespaces = usable_namespaces(namespaces)
         self._language = usable_language(language)
         self._options = matcher_options(limits or Limits(), threads, cache_bytes_max)
-        self._backend = SteppedDissemination(self._options)
+        self._backend = KernelDissemination(
+            self._options.limits, self._options.threads, cache_bytes_max
+        )
         self._recipients: dict[str, Recipient] = {}
         self._version = SetVersion(self._options.limits)
         self._turns = Turns()
@@ -356,8 +359,13 @@ class Broker:
         is_one: bool = False,
     ) -> RegisterReport:
         usable, errors = usable_rows(rows, Subscription)
+        steps: dict[int, list[StepData]] = {}
+        if any(row.steps for row in usable):
+            usable, steps, refused = _with_steps(usable, namespaces)
+            places = [place for place in range(len(rows)) if place not in errors]
+            errors |= {places[place]: error for place, error in refused.items()}
         try:
-            taken = self._backend.subscribe(usable, namespaces)
+            taken = self._backend.subscribe(usable, namespaces, steps)
             for place, subscription in enumerate(usable):
                 if place not in taken.errors:
                     version = self._version.add(_with_bindings(subscription, namespaces))
@@ -411,6 +419,30 @@ class DeliveryMatcher:
             kind="DeliveryMatcher",
             instead="send the SubscriptionSnapshot, which pickles, and call its matcher() there",
         )
+
+
+def _with_steps(
+    rows: Sequence[Subscription], namespaces: Mapping[str, str]
+) -> tuple[list[Subscription], dict[int, list[StepData]], dict[int, PathcastError]]:
+    """Read the steps of subscriptions.
+
+    Returns:
+        The subscriptions whose steps can be used, the steps of those that have some by their place
+        among them, and what is wrong with the others by their place in `rows`.
+    """
+    usable: list[Subscription] = []
+    steps: dict[int, list[StepData]] = {}
+    refused: dict[int, PathcastError] = {}
+    for place, row in enumerate(rows):
+        try:
+            if row.steps:
+                bound = {**namespaces, **(row.namespaces or {})}
+                steps[len(usable)] = step_data(parse_steps(row.steps, bound))
+        except PathcastError as error:
+            refused[place] = error
+        else:
+            usable.append(row)
+    return usable, steps, refused
 
 
 def _with_bindings(subscription: Subscription, namespaces: Mapping[str, str]) -> Subscription:

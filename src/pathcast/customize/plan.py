@@ -18,6 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from pathcast.customize.before_steps import conjunctions_before
+from pathcast.customize.steps import parse_steps
 from pathcast.model import Subscription
 
 
@@ -43,15 +45,19 @@ class SubscriptionPlan:
 
     @classmethod
     def of(cls, subscription: Subscription, told: Mapping[str, object]) -> SubscriptionPlan:
-        """Convert an engine's description."""
-        return cls(
-            subscription,
-            str(told["kind"]),
-            tuple(cast(Sequence[str], told["plan"])),
-            tuple(cast(Sequence[str], told["gate"])),
-            cast("str | None", told["expression"]),
-            dict(cast(Mapping[str, int], told["shared"])),
-        )
+        """Convert an engine's description, of what comes after the steps."""
+        plan = tuple(cast(Sequence[str], told["plan"]))
+        gate = tuple(cast(Sequence[str], told["gate"]))
+        shared = dict(cast(Mapping[str, int], told["shared"]))
+        if subscription.steps:
+            steps = parse_steps(subscription.steps, subscription.namespaces)
+            lines = [f"step {number}: {step}" for number, step in enumerate(steps, 1)]
+            users = cast(Sequence[int], told["steps"])
+            plan = (*lines, *plan)
+            gate = tuple(paths.text for paths in conjunctions_before(subscription, steps))
+            shared = {line: count - 1 for line, count in zip(lines, users, strict=True)} | shared
+        expression = cast("str | None", told["expression"])
+        return cls(subscription, str(told["kind"]), plan, gate, expression, shared)
 
     def to_dict(self) -> dict[str, object]:
         """All of it, for JSON."""

@@ -16,7 +16,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -63,7 +63,6 @@ class Spans:
             queries that took more than they may, and None for those that are not made of the bytes
             that came (another encoding than UTF-8, elements out of entities) or gave a node that
             is no element.
-        steps: Message -> steps that it took, where these are bounded; none of refused ones.
     """
 
     rows: npt.NDArray[np.uint32]
@@ -71,7 +70,6 @@ class Spans:
     starts: npt.NDArray[np.uint32]
     ends: npt.NDArray[np.uint32]
     unknown: Mapping[int, PathcastError | None]
-    steps: Mapping[int, int]
 
     def of(self, row: int, query: int) -> list[tuple[int, int]]:
         """The nodes that one query selects of one message. Cost: proportional to the nodes."""
@@ -106,7 +104,6 @@ class Selector:
         self._native = KernelDissemination(
             options.limits, options.threads, options.cache_bytes_max, spans=True
         )
-        self._bytes_max = options.limits.message_result_bytes_max
         # Number that the kernel gave a query -> its own.
         self._numbers: npt.NDArray[np.uint32] | None = None
         self.add(dict(enumerate(queries)))
@@ -145,23 +142,18 @@ class Selector:
         self,
         messages: Messages,
         encoding: str | None = None,
-        steps_max: Sequence[int] | None = None,
     ) -> Spans:
         """Where the selected elements are.
 
         Args:
             messages: As for `pathcast.Broker.process_batch`; a missing one has none.
             encoding: Of all messages, where it is known better than they say.
-            steps_max: For each message, steps that are left of `Limits.message_steps_max`.
 
         Raises:
             TypeError: `messages` is nothing of this kind.
         """
         column = message_column(messages)
-        budgets = None if steps_max is None else [(steps, self._bytes_max) for steps in steps_max]
-        answer = self._native.process(
-            joined(column.arrays), encoding=encoding or column.encoding, budgets=budgets
-        )
+        answer = self._native.process(joined(column.arrays), encoding=encoding or column.encoding)
         unknown: dict[int, PathcastError | None] = dict(answer.refusals)
         unknown |= column.refusals
         for row, _, verdict in answer.verdicts:
@@ -178,8 +170,7 @@ class Selector:
         queries = self._numbers[table.column("subscription").to_numpy()]
         order = np.lexsort((places["start"], queries, rows))
         places = places[order]
-        steps = {each.message: each.steps for each in answer.spent}
-        return Spans(rows[order], queries[order], places["start"], places["end"], unknown, steps)
+        return Spans(rows[order], queries[order], places["start"], places["end"], unknown)
 
 
 def _bytes_of(fragments: pa.LargeBinaryArray) -> bytes:

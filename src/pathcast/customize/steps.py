@@ -28,7 +28,7 @@ from itertools import takewhile
 from typing import Final
 
 from pathcast.errors import QuerySyntaxError, UnsupportedQueryError
-from pathcast.model import STEP_LENGTH_MAX, STEPS_MAX
+from pathcast.model import STEP_LENGTH_MAX, STEPS_MAX, StepData
 from pathcast.query import compile_subscription
 from pathcast.query.names import is_ncname
 
@@ -128,6 +128,11 @@ TABLE_TO_LIST: Final[Steps] = (
     EditStep(Edit.UNWRAP, "//td | //th"),
 )
 """Rows of tables become items of lists, cells the content of items."""
+
+
+def step_data(steps: Steps) -> list[StepData]:
+    """Steps as the kernel takes them."""
+    return [(each.edit.value, each.path, each.name, each.namespaces) for each in steps]
 
 
 def common_steps(profiles: Iterable[Steps]) -> Steps:

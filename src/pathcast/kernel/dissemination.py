@@ -28,11 +28,12 @@ from pathcast.errors import (
     DuplicateQueryError,
     PathcastError,
     UnknownQueryError,
+    UnsupportedQueryError,
     error_for,
 )
 from pathcast.kernel.matcher import KernelIds
 from pathcast.kernel.plan import plan_lines
-from pathcast.limits import Limits
+from pathcast.limits import STEP_SERIES_MAX, Limits
 from pathcast.model import (
     BatchStats,
     DeliverMode,
@@ -40,7 +41,7 @@ from pathcast.model import (
     FewDeliveries,
     QueryLanguage,
     RegisterReport,
-    Spent,
+    StepData,
     Subscription,
 )
 from pathcast.query import CompiledSubscription, CostClass, compile_subscription
@@ -79,23 +80,35 @@ class KernelDissemination:
             )
 
     def subscribe(
-        self, subscriptions: Sequence[Subscription], namespaces: Mapping[str, str]
+        self,
+        subscriptions: Sequence[Subscription],
+        namespaces: Mapping[str, str],
+        steps: Mapping[int, Sequence[StepData]] | None = None,
     ) -> RegisterReport:
         """Adds subscriptions, each whole or not at all.
 
-        Cost: about 5 µs each in the shared class; some tens of microseconds with a gate.
+        Args:
+            subscriptions: One or more.
+            namespaces: For all of them.
+            steps: Place of each that has steps -> these, read: edit, path, name, namespaces.
+
+        Cost: about 5 µs each in the shared class; some tens of microseconds with a gate, or with
+        steps.
         """
         rows = subscriptions if isinstance(subscriptions, list) else list(subscriptions)
         bindings = dict(namespaces)
         with native_errors():
-            # What it is asked is of messages after the steps, whoever does these.
-            refused = dict(self._native.subscribe(rows, bindings))
+            refused = dict(self._native.subscribe(rows, bindings, steps))
         errors: dict[int, PathcastError] = {}
         for row, subscription in enumerate(rows):
             if row not in refused:
                 continue
-            if refused[row]:
+            if refused[row] == "query.duplicate":
                 errors[row] = DuplicateQueryError("query.duplicate", id=subscription.id)
+            elif refused[row] == "subscription.step_series":
+                errors[row] = UnsupportedQueryError(
+                    "subscription.step_series", maximum=STEP_SERIES_MAX
+                )
             else:
                 bound = {**bindings, **(subscription.namespaces or {})}
                 errors[row] = refusal_of(
@@ -116,7 +129,7 @@ class KernelDissemination:
             raise UnknownQueryError("query.unknown", id=wanted[error.args[0]]) from None
 
     def subscription(self, subscription_id: str) -> Subscription:
-        """The subscription as it was made, with all namespaces it may use, without its steps.
+        """The subscription as it was made, with all namespaces it may use.
 
         Raises:
             UnknownQueryError: No subscription has this id.
@@ -125,14 +138,15 @@ class KernelDissemination:
             found = self._native.subscription(subscription_id)
         if found is None:
             raise UnknownQueryError("query.unknown", id=subscription_id)
-        subscriber, query, deliver, namespaces, language = found
+        subscriber, query, deliver, namespaces, language, steps = found
         return Subscription(
             subscription_id,
             subscriber,
             query,
             cast(DeliverMode, deliver),
             namespaces or None,
-            language=cast(QueryLanguage | None, language),
+            tuple(steps),
+            cast(QueryLanguage | None, language),
         )
 
     def process(
@@ -140,12 +154,11 @@ class KernelDissemination:
         messages: pa.Array,
         *,
         encoding: str | None = None,
-        budgets: list[tuple[int, int]] | None = None,
     ) -> DeliveryAnswer:
         """The results of every message of a batch, read where it lies."""
         with native_errors():
-            answer = self._native.process(messages, encoding, budgets)
-        columns, fragments, refusals, verdicts, stats, ids, spent = answer
+            answer = self._native.process(messages, encoding)
+        columns, fragments, refusals, verdicts, stats, ids = answer
         return DeliveryAnswer(
             rows=pa.RecordBatch.from_arrays(list(columns), schema=_ROWS),
             fragments=fragments,
@@ -153,23 +166,24 @@ class KernelDissemination:
             verdicts=self._verdicts(verdicts, ids),
             stats=BatchStats(**stats),
             subscription_ids=KernelIds(ids),
-            spent=[Spent(*each) for each in spent],
         )
 
-    def process_few(
-        self, messages: list[bytes], budgets: list[tuple[int, int]] | None = None
-    ) -> FewDeliveries:
-        """The results of every message, read where it lies."""
+    def process_few(self, messages: list[bytes], done: Sequence[int] = ()) -> FewDeliveries:
+        """The results of every message, read where it lies.
+
+        Args:
+            messages: The messages.
+            done: How many steps were done to each before; none to any when empty.
+        """
         with native_errors():
-            answer = self._native.process_few(messages, budgets)
-        deliveries, refusals, verdicts, ids, spent = answer
+            answer = self._native.process_few(messages, done)
+        deliveries, refusals, verdicts, ids = answer
         undecided = self._verdicts(verdicts, ids) if verdicts else []
         names = ids.take([number for _, number, _ in undecided])
         return FewDeliveries(
             deliveries,
             [(row, error_for(code, params)) for row, code, params in refusals],
             [(row, name, error) for (row, _, error), name in zip(undecided, names, strict=True)],
-            [Spent(*each) for each in spent],
         )
 
     def _verdicts(
@@ -178,16 +192,7 @@ class KernelDissemination:
         names = ids.take([number for _, number, _, _ in verdicts])
         found = []
         for (row, number, code, params), name in zip(verdicts, names, strict=True):
-            told = {**params, "id": name}
-            if code == "limit.evaluation_steps":
-                maximum = self._limits.evaluation_steps_max
-                told |= {"limit": "evaluation_steps_max", "maximum": maximum}
-            elif code == "limit.message_steps":
-                maximum = self._limits.message_steps_max
-                told |= {"limit": "message_steps_max", "maximum": maximum}
-            elif not code.startswith("limit."):
-                told["name"] = "an element"
-            found.append((row, number, error_for(code, told)))
+            found.append((row, number, error_for(code, {**params, "id": name})))
         return found
 
     def count_groups(self, messages: pa.Array, *, visits: bool = False) -> dict[str, int]:
@@ -219,6 +224,7 @@ class KernelDissemination:
             "expression": compiled.expression,
             "reasons": [str(reason) for reason in compiled.reasons],
             "shared": shared,
+            "steps": told["steps"],
         }
 
     def cost(self, subscription_id: str) -> CostClass:

@@ -47,7 +47,7 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
-from pathcast.customize.restructuring import Restructurings
+from pathcast.customize.restructuring import AskedSteps, Restructurings
 from pathcast.customize.selector import Select, Selector
 from pathcast.customize.steps import EditStep, Steps, check_steps, common_steps
 from pathcast.errors import QuerySyntaxError
@@ -356,21 +356,22 @@ class LinkCuts:
         self, came: Sequence[Sent], wanted: Mapping[str, Sequence[int]]
     ) -> dict[str, list[Sent]]:
         """Messages after the steps of links; as they came if these cannot be done to them."""
-        bodies = {row: one.body for row, one in enumerate(came)}
-        batch = self._restructurings.batch(bodies, [one.steps for one in came])
-        made: dict[str, list[Sent]] = {}
-        # Links whose steps begin alike are neighbours, and each message has one budget for all.
+        series: list[dict[Steps, Sent]] = [{} for _ in came]
         steps_of = {name: self._steps.get(name, ()) for name in wanted}
-        for name in sorted(wanted, key=lambda name: (list(map(str, steps_of[name])), name)):
-            steps, rows = steps_of[name], wanted[name]
-            # One that had more done to it is for nobody behind this link that has told by now.
-            less = [row for row in rows if came[row].steps < len(steps)]
-            after = dict(zip(less, batch.after(steps, less), strict=True))
-            made[name] = [
-                Sent(text, len(steps)) if isinstance(text := after.get(row), bytes) else came[row]
-                for row in rows
-            ]
-        return made
+        for name, rows in wanted.items():
+            for row in rows:
+                # One that had more done to it is for nobody behind this link that has told by now.
+                if came[row].steps < len(steps_of[name]):
+                    series[row][steps_of[name]] = came[row]
+        asked = [AskedSteps(one.body, one.steps, list(series[row])) for row, one in enumerate(came)]
+        for row, texts in enumerate(self._restructurings.apply(asked)):
+            for steps, text in zip(asked[row].series, texts, strict=True):
+                if isinstance(text, bytes):
+                    series[row][steps] = Sent(text, len(steps))
+        return {
+            name: [series[row].get(steps_of[name], came[row]) for row in rows]
+            for name, rows in wanted.items()
+        }
 
     def _projected(self, given: Mapping[str, Sequence[Sent]]) -> dict[str, list[Sent | None]]:
         """Cut messages for the links on which cutting is tried.
@@ -413,7 +414,7 @@ class LinkCuts:
             offers = [one.offer for one in needs] if len(kinds) == 1 else []
             self._projections.set(name, common(offers))
         if self._changed:
-            self._restructurings.set(self._steps.values())
+            self._restructurings.set(list(self._steps.values()))
         self._changed.clear()
 
     def _is_tried(self, name: str, messages: int) -> bool:

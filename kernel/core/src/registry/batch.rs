@@ -30,20 +30,10 @@ pub trait Messages: Sync {
     fn encoding(&self) -> Option<&str> {
         None
     }
-    /// What a message may take in customised delivery, where that is less than the options say: others
-    /// have taken the rest.
-    fn budget(&self, _at: usize) -> Option<MessageBudget> {
-        None
+    /// How many of the steps of subscriptions were done to a message before, in customised delivery.
+    fn done(&self, _at: usize) -> usize {
+        0
     }
-}
-
-/// What a message may take over all subscriptions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MessageBudget {
-    /// Steps, of gates and of evaluations.
-    pub steps: u64,
-    /// Bytes of results, as [`crate::registry::delivery::worker::Options::message_result_bytes_max`] counts them.
-    pub result_bytes: usize,
 }
 
 /// What came of a batch.

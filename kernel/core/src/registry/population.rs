@@ -10,10 +10,10 @@
 #![forbid(unsafe_code)]
 
 use crate::engine::ids::{QueryNumber, StateId};
+use crate::engine::nfa::path_of;
 use crate::engine::symbols::{EPSILON, STAR, write_test};
 use crate::language::paths::Path;
 use crate::language::query::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
-use crate::language::query::compile_canonical;
 use crate::registry::snapshot::Snapshot;
 use rustc_hash::FxHashMap;
 
@@ -110,8 +110,7 @@ impl Population {
                 population.add(&steps, &accepted);
             }
             for plan in arrays.plans_at(state) {
-                let text = snapshot.automaton().plan_text(plan);
-                let steps = compile_canonical(text).expect("plans are kept in canonical text");
+                let steps = path_of(snapshot.automaton().plan_text(plan));
                 let record = &arrays.plans[plan as usize];
                 let mut alternatives = vec![(record.first_query, record.query_count, 0)];
                 let further = arrays.ranges_of(plan).iter();
@@ -194,6 +193,7 @@ impl Population {
                 }
                 found
             }
+            Constant::Moment(..) => unreachable!("a date asks for existence here"),
             Constant::Strings(_) | Constant::Doubles(_) => unreachable!("sets are opened"),
             Constant::String(text) => {
                 if let Some(&known) = self.strings.get(&**text) {
@@ -248,6 +248,10 @@ impl<'s, 'q> Walk<'s, 'q> {
     }
 
     fn condition(&mut self, population: &mut Population, condition: &'s Condition<'q>) {
+        // Who reads a population knows numbers and strings: a date asks for existence there.
+        if matches!(condition.compare(), Some((_, Constant::Moment(..)))) {
+            return;
+        }
         let (end, operator, constant) = match condition {
             Condition::Nested(steps) => {
                 let (depth, length) = (self.above.steps.len(), self.above.text.len());

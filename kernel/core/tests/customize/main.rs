@@ -6,10 +6,15 @@ use generated::{Random, message, subscription};
 use pathcast_core::engine::plans::run::ENTRIES_MAX;
 use pathcast_core::engine::programs::{Bounds, Results, Scratch};
 use pathcast_core::language::choice::Language;
+use pathcast_core::language::edits::{Edit, EditStep};
 use pathcast_core::language::xquery::Program;
-use pathcast_core::registry::delivery::dissemination::{Deliver, Dissemination, Entry, NotTaken};
+use pathcast_core::registry::delivery::dissemination::{
+    Deliver, Dissemination, Entry, NotTaken, Steps,
+};
+use pathcast_core::registry::delivery::links::Restructurings;
 use pathcast_core::registry::delivery::query::Scope;
-use pathcast_core::registry::delivery::worker::{NO_FRAGMENT, Options, Output, Verdict, Worker};
+use pathcast_core::registry::delivery::serving::{NO_FRAGMENT, Options, Output, Verdict};
+use pathcast_core::registry::delivery::worker::Worker;
 use pathcast_core::xml::parser::{Door, Limits};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,7 +56,7 @@ fn served(
     message: &str,
 ) -> BTreeMap<String, Vec<String>> {
     let mut out = Output::default();
-    worker.serve(target, message.as_bytes(), None, &mut out).expect("a good message");
+    worker.serve(target, message.as_bytes(), None, 0, &mut out).expect("a good message");
     assert_eq!(out.verdicts, [], "{message}");
     assert!(out.deliveries.is_sorted_by_key(|d| (d.subscription, d.result)));
     let ids = target.state().ids();
@@ -223,6 +228,97 @@ fn subscriptions_come_and_go_without_disturbing_others() {
     }
 }
 
+/// Series of which some begin alike.
+fn series() -> Vec<Steps> {
+    let step = |edit, path: &str, name: &str| EditStep {
+        edit,
+        path: path.to_owned(),
+        name: name.to_owned(),
+        namespaces: Vec::new(),
+    };
+    let (drop, rename) = (step(Edit::Drop, "//d", ""), step(Edit::Rename, "//b[2]", "c"));
+    let unwrap = step(Edit::Unwrap, "//a//c | //b/@x/..", "");
+    [
+        vec![drop.clone()],
+        vec![drop.clone(), rename.clone()],
+        vec![drop, unwrap.clone(), rename.clone()],
+        vec![rename, unwrap],
+    ]
+    .map(|steps: Vec<EditStep>| Steps {
+        texts: steps.iter().map(|step| step.to_string().into()).collect(),
+        steps: steps.into(),
+    })
+    .into()
+}
+
+#[test]
+fn subscriptions_with_steps_are_served_with_the_message_after_them() {
+    let series = series();
+    let mut restructurings = Restructurings::new(options());
+    let all: Vec<_> = series.iter().map(|steps| Arc::clone(&steps.steps)).collect();
+    restructurings.set(&all).expect("paths that select nodes");
+    let (mut delivered, mut changed) = (0, 0);
+    for seed in 0..3 {
+        let mut random = Random::new(seed);
+        let target = Dissemination::default();
+        let mut worker = Worker::new(options());
+        let mut there: BTreeMap<String, (String, usize)> = BTreeMap::new();
+        for step in 0..300 {
+            if random.below(3) > 0 || there.is_empty() {
+                let (id, text) = (format!("s{step}"), subscription(&mut random));
+                let at = random.below(series.len() + 1);
+                let scope = Scope::default();
+                let (language, deliver) = (None, Deliver::Fragment);
+                let (text, steps) = (&*text, series.get(at));
+                target
+                    .change(|state| {
+                        let namespaces = state.namespace_number(&scope.map);
+                        let subscriber = "";
+                        let id = &id;
+                        let new = Entry { id, text, language, namespaces, subscriber, deliver };
+                        state.subscribe_stepped(new, &scope, steps)
+                    })
+                    .expect("a new id");
+                there.insert(id, (text.to_owned(), at));
+            } else {
+                let at = random.below(there.len());
+                let id = there.keys().nth(at).expect("one of them").clone();
+                target.change(|state| state.unsubscribe([&*id].into_iter())).expect("it is there");
+                there.remove(&id);
+            }
+            match random.below(40) {
+                0 => target.rebuild().expect("nothing interrupts"),
+                1 => target.merge_gates().expect("nothing interrupts"),
+                _ => {}
+            }
+            if step % 10 > 0 {
+                continue;
+            }
+            let message = message(&mut random);
+            let made = restructurings.apply(message.as_bytes(), 0, &[0, 1, 2, 3]);
+            let mut after: Vec<String> = made
+                .into_iter()
+                .map(|made| match made.expect("it can be done") {
+                    Some(text) => String::from_utf8(text).expect("UTF-8"),
+                    None => message.clone(),
+                })
+                .collect();
+            changed += after.iter().filter(|text| **text != message).count();
+            after.push(message.clone());
+            let found = served(&mut worker, &target, &message);
+            for (id, (text, at)) in &there {
+                let expected = evaluated(text, &after[*at]).map(|results| normal(&results));
+                let got = found.get(id).map(|results| normal(results));
+                assert_eq!(got, expected, "{text} after {at}\n{message}");
+                delivered += usize::from(expected.is_some());
+                let steps = target.state().steps(id).map(|steps| steps.texts);
+                assert_eq!(steps, series.get(*at).map(|steps| steps.texts.clone()));
+            }
+        }
+    }
+    assert!(delivered > 300 && changed > 30, "{delivered} deliveries, {changed} changes");
+}
+
 #[test]
 fn nobody_is_taken_out_if_somebody_is_unknown() {
     let target = Dissemination::default();
@@ -246,10 +342,10 @@ fn a_message_that_leads_from_everywhere_to_everywhere_is_given_up_for_those_conc
     let mut out = Output::default();
     let wide = "<r>{for $x in //* where $x//a return $x//*}</r>";
     subscribe(&target, "wider", wide, Deliver::Fragment).expect("new");
-    worker.serve(&target, message.as_bytes(), None, &mut out).expect("a good message");
+    worker.serve(&target, message.as_bytes(), None, 0, &mut out).expect("a good message");
     let undecided: Vec<u32> = out.verdicts.iter().map(|&(number, _)| number).collect();
     assert_eq!((undecided, out.deliveries.len()), (vec![0, 2], 0));
-    assert!(out.verdicts.iter().all(|&(_, verdict)| verdict == Verdict::OverBudget));
+    assert!(out.verdicts.iter().all(|(_, verdict)| *verdict == Verdict::OverBudget));
     // The next message is not disturbed.
     let found = served(&mut worker, &target, "<z/>");
     assert_eq!(found.into_keys().collect::<Vec<_>>(), ["other"]);
@@ -265,7 +361,7 @@ fn results_that_are_too_long_are_a_verdict_of_their_own() {
     let message = format!("{}<b/>{}", "<a>".repeat(90), "</a>".repeat(90));
     let mut worker = Worker::new(Options { result_bytes_max: 5000, ..options() });
     let mut out = Output::default();
-    worker.serve(&target, message.as_bytes(), None, &mut out).expect("a good message");
+    worker.serve(&target, message.as_bytes(), None, 0, &mut out).expect("a good message");
     assert_eq!(out.verdicts, [(0, Verdict::TooLong { bytes_max: 5000 })]);
     assert_eq!(out.deliveries.len(), 1);
     assert_eq!(out.fragments.bytes, b"<r><b/></r>");

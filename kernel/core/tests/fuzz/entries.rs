@@ -13,6 +13,7 @@ use pathcast_core::engine::programs;
 use pathcast_core::engine::programs::{Bounds, Results, Session};
 use pathcast_core::files::records::{Cut, Cutter, Fault, NameTest, Place, Rows, Survey, tag_end};
 use pathcast_core::language::compile::{CompiledQuery, Evaluated, compile_query};
+use pathcast_core::language::edits::{Edit, EditStep};
 use pathcast_core::language::paths::before_steps::Effect;
 use pathcast_core::language::paths::{Conjunction, Path};
 use pathcast_core::language::query::{
@@ -90,14 +91,18 @@ pub fn entry_text(data: &[u8]) -> bool {
             read_again(&Conjunction::of([path]));
         }
     }
-    let dropped =
-        vec![Some(vec![(String::new(), "a".to_owned()), (String::new(), "b".to_owned())])];
-    for (given, unwraps, dropped) in [
-        (Vec::new(), false, Vec::new()),
-        (vec!["b".to_owned()], false, dropped),
-        (Vec::new(), true, vec![None]),
+    let step = |edit, path: &str, name: &str| EditStep {
+        edit,
+        path: path.to_owned(),
+        name: name.to_owned(),
+        namespaces: Vec::new(),
+    };
+    for steps in [
+        vec![],
+        vec![step(Edit::Rename, "//c", "b"), step(Edit::Drop, "/a/b", "")],
+        vec![step(Edit::Unwrap, "//c", ""), step(Edit::Drop, "//b", "")],
     ] {
-        let before = Effect { given, unwraps, dropped }.before(entry.paths());
+        let before = Effect::of(&steps).before(entry.paths());
         assert!(before.covers(&entry), "{before} {entry}");
         read_again(&before);
     }

@@ -108,6 +108,13 @@ impl Found {
         })
     }
 
+    /// The BoundNodes of a subscription, if it has any.
+    pub(crate) fn of(&self, subscription: SubscriptionNumber) -> Option<&[u32]> {
+        let at = subscription as usize;
+        let is_hit = self.hits.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1);
+        is_hit.then(|| self.list(self.answers[at].0))
+    }
+
     /// The BoundNodes of a list, in document order.
     pub(crate) fn list(&self, list: ListId) -> &[u32] {
         let (start, end) = self.lists[list as usize];

@@ -67,9 +67,10 @@ pub(crate) fn is_found(ask: &Ask) -> bool {
         Ask::Exists | Ask::StartsWith(_) | Ask::Contains(_) | Ask::OneOf(_) | Ask::CastOneOf(_) => {
             true
         }
-        Ask::Text(comparison, _) | Ask::Number(comparison, _) | Ask::Cast(comparison, _) => {
-            *comparison == Comparison::Eq
-        }
+        Ask::Text(comparison, _)
+        | Ask::Number(comparison, _)
+        | Ask::Cast(comparison, _)
+        | Ask::Moment(_, comparison, _) => *comparison == Comparison::Eq,
     }
 }
 
@@ -83,7 +84,8 @@ pub(crate) struct Atom {
 }
 
 /// The ways of reading numbers, each at its number.
-const NOTATIONS: [Notation; 2] = [Notation::XPath, Notation::Double];
+const NOTATIONS: [Notation; 5] =
+    [Notation::XPath, Notation::Double, Notation::Date, Notation::DateTime, Notation::Time];
 
 /// Number of a key.
 type KeyId = u32;
@@ -202,19 +204,26 @@ impl Atoms {
     }
 
     /// The number of an atom, new or known.
-    pub(crate) fn intern(&mut self, atom: Atom) -> AtomId {
+    pub(crate) fn intern(&mut self, subject: SubjectId, ask: Ask<&[u8]>) -> AtomId {
         let seed = self.seed;
-        let hash = hash_atom(&atom, seed);
+        let hash = hash_atom(subject, &ask, seed);
         let atoms = &self.atoms;
-        if let Some(&known) = self.index.find(hash, |&known| atoms[known as usize] == atom) {
+        let is_same = |&known: &AtomId| {
+            let known = &atoms[known as usize];
+            known.subject == subject && known.ask.borrowed() == ask
+        };
+        if let Some(&known) = self.index.find(hash, is_same) {
             return known;
         }
         let id = self.atoms.len() as AtomId;
         self.memory += 120;
-        self.atoms.push(atom);
+        self.atoms.push(Atom { subject, ask: ask.map(Box::from) });
         self.hits.push(0);
         let atoms = &self.atoms;
-        self.index.insert_unique(hash, id, |&id| hash_atom(&atoms[id as usize], seed));
+        self.index.insert_unique(hash, id, |&id| {
+            let atom = &atoms[id as usize];
+            hash_atom(atom.subject, &atom.ask.borrowed(), seed)
+        });
         self.add_to_found(id);
         id
     }
@@ -474,8 +483,8 @@ fn number_key(value: f64) -> u64 {
     if value == 0.0 { 0.0f64.to_bits() } else { value.to_bits() }
 }
 
-fn hash_atom(atom: &Atom, seed: u64) -> u64 {
-    let (tag, bytes, bits): (u64, &[u8], u64) = match &atom.ask {
+fn hash_atom(subject: SubjectId, ask: &Ask<&[u8]>, seed: u64) -> u64 {
+    let (tag, bytes, bits): (u64, &[u8], u64) = match ask {
         Ask::Exists => (0, &[], 0),
         Ask::StartsWith(literal) => (1, literal, 0),
         Ask::Contains(literal) => (2, literal, 0),
@@ -484,9 +493,12 @@ fn hash_atom(atom: &Atom, seed: u64) -> u64 {
         Ask::Text(comparison, literal) => (8 + *comparison as u64, literal, 0),
         Ask::Number(comparison, constant) => (16 + *comparison as u64, &[], constant.to_bits()),
         Ask::Cast(comparison, constant) => (24 + *comparison as u64, &[], constant.to_bits()),
+        Ask::Moment(notation, comparison, bound) => {
+            (32 + 8 * *notation as u64 + *comparison as u64, &[], bound.to_bits())
+        }
     };
     let mut hasher = FxHasher::default();
-    hasher.write_u64(u64::from(atom.subject) << 8 | tag);
+    hasher.write_u64(u64::from(subject) << 8 | tag);
     hasher.write_u64(bits);
     hasher.write_u64(xxh3_64_with_seed(bytes, seed));
     hasher.finish()

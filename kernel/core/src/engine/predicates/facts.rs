@@ -305,7 +305,7 @@ fn each_text(message: Message<'_>, element: u32, mut f: impl FnMut(Span)) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::atoms::{Atom, is_found};
+    use super::super::atoms::is_found;
     use super::*;
     use crate::language::comparison::Comparison;
     use crate::xml::parser::{Door, Limits};
@@ -339,7 +339,7 @@ mod tests {
             facts.begin();
             for subject in subjects {
                 for ask in &asks {
-                    let atom = atoms.intern(Atom { subject, ask: ask.clone() });
+                    let atom = atoms.intern(subject, ask.borrowed());
                     let asked = match subject {
                         TEXT => pieces[0],
                         ORDINAL_OF_ANY if matches!(ask, Ask::Number(..) | Ask::Cast(..)) => "1",

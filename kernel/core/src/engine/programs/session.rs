@@ -10,7 +10,7 @@ use crate::language::xquery::syntax::Program;
 use crate::xml::names::NameTable;
 use crate::xml::serializer;
 use crate::xml::serializer::{Limit, Namespaces, Put, TooLong, Writer};
-use crate::xml::tree::Message;
+use crate::xml::tree::{Message, NodeRef};
 
 /// What runs work with; keeps its memory from message to message.
 #[derive(Debug, Default)]
@@ -180,6 +180,18 @@ impl<'s> Session<'s> {
             return Err(too_long.into());
         }
         Ok(!nodes.is_empty())
+    }
+
+    /// The nodes that a bare XPath expression selects, in document order.
+    pub(crate) fn nodes(
+        &mut self,
+        expression: &Expression,
+        bounds: Bounds,
+    ) -> Result<Vec<NodeRef>, RunError> {
+        match self.value(expression, bounds)? {
+            Value::Nodes(nodes) => Ok(nodes),
+            _ => Ok(Vec::new()),
+        }
     }
 
     fn value(&mut self, expression: &Expression, bounds: Bounds) -> Result<Value, RunError> {

@@ -1,11 +1,13 @@
 //! What must hold before steps that restructure a message, if paths hold after them.
 //!
 //! ```
+//! use pathcast_core::language::edits::{Edit, EditStep};
 //! use pathcast_core::language::paths::Path;
 //! use pathcast_core::language::paths::before_steps::Effect;
+//! let (path, name) = ("//cost".to_owned(), "price".to_owned());
+//! let renaming = EditStep { edit: Edit::Rename, path, name, namespaces: Vec::new() };
 //! let path = Path::read("/m/price[.>3]")?;
-//! let renaming = Effect { given: vec!["price".to_owned()], ..Effect::default() };
-//! assert_eq!(renaming.before(&[path]).text(), "/m/*[.>3]");
+//! assert_eq!(Effect::of(&[renaming]).before(&[path]).text(), "/m/*[.>3]");
 //! # Ok::<(), pathcast_core::language::query::Declined>(())
 //! ```
 //!
@@ -14,6 +16,7 @@
 
 use super::widening::{anywhere, is_or_self, with_conditions};
 use super::{Conjunction, Path};
+use crate::language::edits::{Edit, EditStep};
 use crate::language::query::{Axis, Condition, NameTest, Step};
 
 type Steps = Vec<Step<'static>>;
@@ -23,14 +26,24 @@ type Leaf = Condition<'static>;
 #[derive(Clone, Debug, Default)]
 pub struct Effect {
     /// Local names that a renaming gives.
-    pub given: Vec<String>,
+    given: Vec<String>,
     /// Elements are unwrapped.
-    pub unwraps: bool,
+    unwraps: bool,
     /// For each dropping, URI and local name from the root on of what is dropped; none where that is another path.
-    pub dropped: Vec<Option<Vec<(String, String)>>>,
+    dropped: Vec<Option<Vec<(String, String)>>>,
 }
 
 impl Effect {
+    /// The effect of some steps.
+    pub fn of(steps: &[EditStep]) -> Effect {
+        let with = |edit| steps.iter().filter(move |step| step.edit == edit);
+        Effect {
+            given: with(Edit::Rename).map(|step| step.name.clone()).collect(),
+            unwraps: with(Edit::Unwrap).next().is_some(),
+            dropped: with(Edit::Drop).map(EditStep::child_names).collect(),
+        }
+    }
+
     /// Linear paths that all hold if, some or all steps later, all of some paths do.
     ///
     /// Text may have been dropped or joined, so what is asked of it stays only where no step can have done that; an

@@ -3,8 +3,10 @@
 use super::arrange::{add_predicate, comparison, condition_depth};
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use super::canonical::CAST;
-use super::compile::{DEPTH_MAX, Declined, End, Parser, finish};
+use super::compile::{DEPTH_MAX, Declined, End, Parser};
 use crate::language::comparison::Comparison;
+use crate::language::moments::Moment;
+use crate::language::types::Type;
 use crate::language::values::Values;
 use std::borrow::Cow;
 
@@ -76,7 +78,8 @@ impl<'q> Parser<'q> {
         let mut is_pending = false;
         let end = self.path(&mut steps, &mut is_pending, depth)?;
         let compare = Some(comparison(operator, constant));
-        push(conditions, nested(steps, end, is_pending, compare, depth)?);
+        let condition = self.nested(steps, end, is_pending, compare, depth)?;
+        push(conditions, condition);
         Ok(())
     }
 
@@ -102,7 +105,13 @@ impl<'q> Parser<'q> {
             return Ok(());
         }
         if self.is_canonical && self.open_call(CAST) {
-            push(conditions, Some(self.cast(depth + 1)?));
+            push(conditions, Some(self.cast(None, depth + 1)?));
+            return Ok(());
+        }
+        if self.is_canonical
+            && let Some(&kind) = Type::MOMENTS.iter().find(|kind| self.open_call(kind.name()))
+        {
+            push(conditions, Some(self.cast(Some(kind), depth + 1)?));
             return Ok(());
         }
         let mut steps = Vec::new();
@@ -118,8 +127,40 @@ impl<'q> Parser<'q> {
                 comparison(operator, self.constant(depth)?.ok_or(Declined)?)
             });
         }
-        push(conditions, nested(steps, end, is_pending, compare, depth)?);
+        let condition = self.nested(steps, end, is_pending, compare, depth)?;
+        push(conditions, condition);
         Ok(())
+    }
+
+    /// The condition that a path in a predicate is; none when it is always true, as `.` is.
+    fn nested(
+        &self,
+        mut steps: Vec<Step<'q>>,
+        end: End<'q>,
+        is_pending: bool,
+        compare: Option<(Operator, Constant<'q>)>,
+        depth: usize,
+    ) -> Result<Option<Condition<'q>>, Declined> {
+        let is_element = matches!(end, End::Element);
+        if is_element && is_pending && compare.is_some() {
+            return Err(Declined);
+        }
+        // `//.[@a]` takes its conditions as predicates; a comparison of it is for the slow way.
+        let is_or_self = steps.last().is_some_and(|step| step.axis == Axis::DescendantOrSelf);
+        if is_or_self && compare.is_some() {
+            return Err(Declined);
+        }
+        let condition = end.condition(compare);
+        if steps.is_empty() && !is_pending {
+            return Ok(condition);
+        }
+        let too_deep = |end: &Condition<'_>| depth + 1 + condition_depth(end) > DEPTH_MAX;
+        // Most nest far less deep: brackets, calls and `concat` of the condition are three at most.
+        if depth + 3 > DEPTH_MAX && condition.as_ref().is_some_and(too_deep) {
+            return Err(Declined);
+        }
+        self.finish(&mut steps, condition, is_pending && !is_element, false);
+        Ok((!steps.is_empty()).then_some(Condition::Nested(steps)))
     }
 
     /// `starts-with(` or `contains(`.
@@ -144,12 +185,21 @@ impl<'q> Parser<'q> {
         false
     }
 
-    /// What stands after `double(`, which only canonical text has: an attribute, `text()` or `.`, and a comparison with
-    /// a number.
-    fn cast(&mut self, depth: usize) -> Result<Condition<'q>, Declined> {
+    /// What stands after `double(` or `date(` and the like, which only canonical text has: an attribute, `text()` or `.`,
+    /// and a comparison with a number or the text of a date.
+    fn cast(&mut self, to: Option<Type>, depth: usize) -> Result<Condition<'q>, Declined> {
         let end = self.argument(depth, b')')?;
         let operator = self.operator().ok_or(Declined)?;
         self.scanner.blanks();
+        if let Some(kind) = to {
+            let moment = Moment::read(kind, self.literal()?.as_bytes());
+            let bound = moment.and_then(Moment::bound).ok_or(Declined)?;
+            if operator == Comparison::Ne {
+                return Err(Declined);
+            }
+            let compare = (Operator::Compare(operator), Constant::Moment(kind, bound));
+            return end.condition(Some(compare)).ok_or(Declined);
+        }
         let compare = if self.scanner.peek() == b'(' {
             (equality(operator)?, Constant::one_of_doubles(self.numbers()?))
         } else {
@@ -327,34 +377,4 @@ fn push<'q>(conditions: &mut Vec<Condition<'q>>, condition: Option<Condition<'q>
         }
         conditions.push(condition);
     }
-}
-
-/// The condition that a path in a predicate is; none when it is always true, as `.` is.
-fn nested<'q>(
-    mut steps: Vec<Step<'q>>,
-    end: End<'q>,
-    is_pending: bool,
-    compare: Option<(Operator, Constant<'q>)>,
-    depth: usize,
-) -> Result<Option<Condition<'q>>, Declined> {
-    let is_element = matches!(end, End::Element);
-    if is_element && is_pending && compare.is_some() {
-        return Err(Declined);
-    }
-    // `//.[@a]` takes its conditions as predicates; a comparison of it is for the slow way.
-    let is_or_self = steps.last().is_some_and(|step| step.axis == Axis::DescendantOrSelf);
-    if is_or_self && compare.is_some() {
-        return Err(Declined);
-    }
-    let condition = end.condition(compare);
-    if steps.is_empty() && !is_pending {
-        return Ok(condition);
-    }
-    let too_deep = |end: &Condition<'_>| depth + 1 + condition_depth(end) > DEPTH_MAX;
-    // Most nest far less deep: brackets, calls and `concat` of the condition are three at most.
-    if depth + 3 > DEPTH_MAX && condition.as_ref().is_some_and(too_deep) {
-        return Err(Declined);
-    }
-    finish(&mut steps, condition, is_pending && !is_element, false);
-    Ok((!steps.is_empty()).then_some(Condition::Nested(steps)))
 }

@@ -1,7 +1,8 @@
 //! A batch of messages on several threads; the answers are put together in the order of the messages.
 
 use super::dissemination::Dissemination;
-use super::worker::{GroupCounts, NO_FRAGMENT, Options, Output, Verdict, Worker};
+use super::serving::{NO_FRAGMENT, Options, Output, Verdict};
+use super::worker::{GroupCounts, Worker};
 use crate::engine::counters::Stats;
 use crate::engine::interrupt;
 use crate::engine::interrupt::Interrupted;
@@ -20,19 +21,6 @@ const RESERVED_MAX: usize = 1 << 30;
 const INLINE_MESSAGES_MAX: usize = 4;
 /// So are those of no more bytes where there is one thread: it would only be waited for.
 const INLINE_BYTES_MAX: usize = 1 << 20;
-
-/// What a message with a budget has taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Spent {
-    /// Its place in the batch.
-    pub message: usize,
-    /// Steps.
-    pub steps: u64,
-    /// Bytes of results, as [`super::worker::Options::message_result_bytes_max`] counts them.
-    pub result_bytes: usize,
-    /// Whether it is delivered itself, which is not among the results.
-    pub has_message: bool,
-}
 
 /// What came of a batch, as columns.
 #[derive(Debug, Default)]
@@ -55,8 +43,6 @@ pub struct Answer {
     pub verdicts: Vec<(usize, SubscriptionNumber, Verdict)>,
     /// Counters.
     pub stats: Stats,
-    /// What messages with a budget have taken, ascending.
-    pub spent: Vec<Spent>,
 }
 
 impl Answer {
@@ -80,16 +66,12 @@ impl Answer {
     /// Adds the answer to the messages that follow.
     fn append(&mut self, next: Answer) {
         if self.messages.is_empty() && self.ends.is_empty() {
-            let (refusals, verdicts, spent) = (
-                std::mem::take(&mut self.refusals),
-                std::mem::take(&mut self.verdicts),
-                std::mem::take(&mut self.spent),
-            );
+            let (refusals, verdicts) =
+                (std::mem::take(&mut self.refusals), std::mem::take(&mut self.verdicts));
             let stats = self.stats;
             *self = next;
             self.refusals.splice(0..0, refusals);
             self.verdicts.splice(0..0, verdicts);
-            self.spent.splice(0..0, spent);
             self.stats.add(&stats);
             return;
         }
@@ -106,7 +88,6 @@ impl Answer {
         self.ends.extend(next.ends.into_iter().map(|end| start + end));
         self.refusals.extend(next.refusals);
         self.verdicts.extend(next.verdicts);
-        self.spent.extend(next.spent);
         self.stats.add(&next.stats);
     }
 }
@@ -203,19 +184,8 @@ fn serve_run(
             }
         }
         let Some(message) = messages.get(at) else { continue };
-        let budget = messages.budget(at);
-        worker.set_budget(budget);
-        let (steps, first_fragment) = (worker.stats.steps, out.fragments.ends.len());
-        match worker.serve(target, message, messages.encoding(), &mut out) {
-            Ok(()) => {
-                if budget.is_some() {
-                    let steps = worker.stats.steps - steps;
-                    let result_bytes = out.result_bytes(first_fragment);
-                    let has_message = out.whole.is_some();
-                    answer.spent.push(Spent { message: at, steps, result_bytes, has_message });
-                }
-                answer.take(at, &mut out);
-            }
+        match worker.serve(target, message, messages.encoding(), messages.done(at), &mut out) {
+            Ok(()) => answer.take(at, &mut out),
             Err(refusal) => answer.refusals.push((at, refusal)),
         }
     }

@@ -14,18 +14,14 @@
 //! ([`Dissemination::settle`]): new gates, or all subscriptions anew, are built beside the old ones and take their
 //! place.
 
-use super::gates::Gates;
-use super::query::{Refused, Scope, SubscriptionQuery, shared_plan_of_path};
+pub use super::plans::Explained;
+use super::plans::{Asked, Plans, Way};
+use super::query::Scope;
+pub use super::series::Steps;
+use super::series::{SeriesNumber, SeriesSet, gate_before};
+use super::serving::Audience;
 use crate::engine::interrupt::{Interrupted, look, unwatched};
-use crate::engine::plans::shared::{Counts, PlanSpec, SharedPlans, Sharing, SubscriptionNumber};
-use crate::language::choice::begins_as_xquery;
-use crate::language::compile::{CompiledQuery, Evaluated, compile_gate, compile_query};
-use crate::language::gates::condition_of;
-use crate::language::query::ast::Step;
-use crate::language::query::compile;
-use crate::language::tree;
-use crate::language::xpath::Expression;
-use crate::language::xquery::{Program, undeliverable_part};
+use crate::engine::plans::shared::SubscriptionNumber;
 use crate::registry::catalogue::{Catalogue, IdTable};
 pub use crate::registry::catalogue::{Deliver, Entry};
 use crate::registry::merging::{ENTRIES_A_LOCK, Merging, SUBSCRIPTIONS_A_LOCK, read, write};
@@ -40,35 +36,40 @@ pub enum NotTaken {
     Duplicate,
     /// The text is no query, is over a limit, or cannot be delivered so.
     Refused,
+    /// There are [`SERIES_MAX`] other series of steps.
+    TooManySeries,
 }
 
-/// What is done for a subscription.
-#[derive(Clone, Debug)]
-pub(super) enum Way {
-    /// Nothing: it has left.
-    Unsubscribed,
-    /// It is among the shared plans.
-    Shared,
-    /// A program, run where the gate holds.
-    Program(Arc<Program>, Deliver),
-    /// Nodes of an expression, selected where the gate holds.
-    Selection(Arc<Expression>),
-    /// Where the query holds, the message or the fact.
-    Filter(Deliver),
-}
+/// Different series of steps of the subscriptions.
+pub const SERIES_MAX: usize = 256;
 
 /// What may change.
 #[derive(Debug, Default)]
 pub struct State {
-    pub(super) plans: SharedPlans,
-    pub(super) ways: Vec<Way>,
-    pub(super) gates: Gates,
+    pub(super) plans: Plans,
+    pub(super) series: SeriesSet,
     catalogue: Catalogue,
-    /// Programs that need comments, instructions or prefixes.
-    full_tree_users: usize,
-    gated: usize,
     /// Changes when subscriptions get new numbers, and everything was compiled anew.
     pub(super) generation: u64,
+}
+
+/// Which of the plans of a state.
+#[derive(Clone, Copy, Debug)]
+enum PlansOf {
+    /// Messages as they come.
+    Messages,
+    /// Elements of steps.
+    Elements,
+    /// Messages after a series of steps.
+    Series(SeriesNumber),
+}
+
+/// A merge that pays.
+enum Merge {
+    /// [`Dissemination::rebuild`]
+    All,
+    /// [`Dissemination::merge_gates_of`]
+    Gates(PlansOf),
 }
 
 /// Subscriptions shared by threads.
@@ -77,19 +78,6 @@ pub struct Dissemination {
     renumbering: RwLock<()>,
     state: RwLock<State>,
     merging: Merging,
-}
-
-/// How a subscription is done, for `explain`.
-#[derive(Clone, Debug)]
-pub enum Explained {
-    /// Among the shared plans, and what it shares.
-    Shared(Sharing, Counts),
-    /// Run where its gate holds.
-    Gated,
-    /// Nodes selected where its gate holds.
-    Selecting,
-    /// A query of the index.
-    Filtering,
 }
 
 impl Dissemination {
@@ -118,7 +106,11 @@ impl Dissemination {
         self.merging.begin(move || {
             // Another merge may have ended since.
             let merge = subscriptions.state().merge_that_pays();
-            merge.map_or(Ok(()), |merge| merge(&subscriptions))
+            match merge {
+                Some(Merge::All) => subscriptions.rebuild(),
+                Some(Merge::Gates(of)) => subscriptions.merge_gates_of(of),
+                None => Ok(()),
+            }
         });
     }
 
@@ -127,13 +119,24 @@ impl Dissemination {
     /// # Errors
     /// It was interrupted; the gates are the same.
     pub fn merge_gates(&self) -> Result<(), Interrupted> {
+        self.merge_gates_of(PlansOf::Messages)
+    }
+
+    fn merge_gates_of(&self, of: PlansOf) -> Result<(), Interrupted> {
         let _alone = self.merging.alone();
-        let merge = self.state().gates.merge();
+        let Some(merge) = self.state().plans(of).map(|plans| plans.gates.merge()) else {
+            return Ok(());
+        };
         let mut merged = merge.run()?;
-        while !merged.catch_up(&self.state().gates, ENTRIES_A_LOCK) {}
+        // A series may have gone meanwhile.
+        let mut catch_up = |state: &State| {
+            state.plans(of).is_none_or(|plans| merged.catch_up(&plans.gates, ENTRIES_A_LOCK))
+        };
+        while !catch_up(&self.state()) {}
         let mut state = write(&self.state);
-        let gates = merged.finish(&state.gates);
-        let old = std::mem::replace(&mut state.gates, gates);
+        let Some(plans) = state.plans_mut(of) else { return Ok(()) };
+        let gates = merged.finish(&plans.gates);
+        let old = std::mem::replace(&mut plans.gates, gates);
         drop(state);
         // Messages and changes do not wait for it.
         drop(old);
@@ -151,8 +154,8 @@ impl Dissemination {
         let _alone = self.merging.alone();
         let mut rebuilt = Rebuilt::default();
         rebuilt.follow(self)?;
-        let merged = rebuilt.state.gates.merge().run()?;
-        rebuilt.state.gates = merged.finish(&rebuilt.state.gates);
+        let merged = rebuilt.state.plans.gates.merge().run()?;
+        rebuilt.state.plans.gates = merged.finish(&rebuilt.state.plans.gates);
         rebuilt.follow(self)?;
         let renumbering = write(&self.renumbering);
         let mut state = write(&self.state);
@@ -164,9 +167,6 @@ impl Dissemination {
         Ok(())
     }
 }
-
-/// [`Dissemination::rebuild`] or [`Dissemination::merge_gates`].
-type SubscriptionMerge = fn(&Dissemination) -> Result<(), Interrupted>;
 
 /// A new state that is to take the place of the one it is made from.
 #[derive(Debug, Default)]
@@ -192,9 +192,9 @@ impl Rebuilt {
     /// Takes over at most so many of the subscriptions that are not there; whether that was all, and those that have
     /// left are taken out.
     fn catch_up(&mut self, old: &State, most: usize) -> bool {
-        let until = old.ways.len().min(self.is_there.len().saturating_add(most));
+        let until = old.plans.ways.len().min(self.is_there.len().saturating_add(most));
         for number in self.is_there.len()..until {
-            let is_live = !matches!(old.ways[number], Way::Unsubscribed);
+            let is_live = !matches!(old.plans.ways[number], Way::Unsubscribed);
             if is_live {
                 old.catalogue.with(number as u32, |entry| {
                     if self.state.number(entry.id).is_some() {
@@ -206,7 +206,7 @@ impl Rebuilt {
             }
             self.is_there.push(is_live);
         }
-        let is_all = until == old.ways.len();
+        let is_all = until == old.plans.ways.len();
         if is_all {
             self.take_out(old);
         }
@@ -216,7 +216,7 @@ impl Rebuilt {
     /// Takes out the subscriptions that have left since they were taken over.
     fn take_out(&mut self, old: &State) {
         for (number, is_there) in self.is_there.iter_mut().enumerate() {
-            if *is_there && matches!(old.ways[number], Way::Unsubscribed) {
+            if *is_there && matches!(old.plans.ways[number], Way::Unsubscribed) {
                 *is_there = false;
                 let left = old
                     .catalogue
@@ -227,11 +227,20 @@ impl Rebuilt {
     }
 
     fn take_over(&mut self, old: &State, entry: Entry<'_>) {
-        let (scope, namespaces) = self.scopes.entry(entry.namespaces).or_insert_with(|| {
-            let map = &old.catalogue.namespaces()[entry.namespaces as usize];
+        let number = entry.namespaces;
+        let (scope, namespaces) = self.scopes.entry(number).or_insert_with(|| {
+            let map = &old.catalogue.namespaces()[number as usize];
             (Scope::new(map.clone()), self.state.namespace_number(map))
         });
-        let taken = self.state.subscribe(Entry { namespaces: *namespaces, ..entry }, scope);
+        let entry = Entry { namespaces: *namespaces, ..entry };
+        let steps = old.steps(entry.id);
+        let mut taken = self.state.subscribe_stepped(entry, scope, steps.as_ref());
+        if taken == Err(NotTaken::TooManySeries) {
+            // The room is that of somebody who has left meanwhile.
+            self.take_out(old);
+            let (scope, _) = &self.scopes[&number];
+            taken = self.state.subscribe_stepped(entry, scope, steps.as_ref());
+        }
         debug_assert!(taken.is_ok(), "it was taken before");
     }
 }
@@ -265,19 +274,31 @@ impl State {
         }))
     }
 
+    /// The steps of a subscription.
+    pub fn steps(&self, id: &str) -> Option<Steps> {
+        match self.plans.ways[self.number(id)? as usize] {
+            Way::Stepped(series, number) => self.series.steps(series, number),
+            _ => None,
+        }
+    }
+
     /// How many are in the shared plans.
     pub fn shared_len(&self) -> usize {
-        self.plans.len()
+        self.plans.shared.len()
+    }
+
+    pub(super) fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    /// The subscriptions, of which those with steps are not served by it.
+    pub(super) fn audience(&self) -> Audience<'_> {
+        Audience { plans: &self.plans, catalogue: &self.catalogue, numbers: None }
     }
 
     /// Whether messages must be parsed with all that there is, whatever is in them.
     pub(super) fn needs_full_tree(&self) -> bool {
-        self.full_tree_users > 0
-    }
-
-    /// Whether any subscription needs the gate.
-    pub(super) fn has_gated(&self) -> bool {
-        self.gated > 0
+        self.plans.needs_full_tree() || self.series.needs_full_tree
     }
 
     /// The number of a namespace map, for [`State::subscribe`]; valid until the numbers of subscriptions change. Cost: a
@@ -294,64 +315,83 @@ impl State {
     /// # Errors
     /// It is not taken.
     pub fn subscribe(&mut self, subscription: Entry<'_>, scope: &Scope) -> Result<(), NotTaken> {
+        self.subscribe_stepped(subscription, scope, None)
+    }
+
+    /// Takes a subscription that sees messages after some steps, if it has any.
+    ///
+    /// Cost: with steps, that of a gate besides.
+    ///
+    /// # Errors
+    /// It is not taken.
+    pub fn subscribe_stepped(
+        &mut self,
+        subscription: Entry<'_>,
+        scope: &Scope,
+        steps: Option<&Steps>,
+    ) -> Result<(), NotTaken> {
         let Entry { id, text, language, deliver, .. } = subscription;
         if self.number(id).is_some() {
             return Err(NotTaken::Duplicate);
         }
-        // The usual notations of paths, which take less time. A text of which XPath 1.0 was asked may be XQuery.
-        if language.is_none() && !begins_as_xquery(text) {
-            if let Some(spec) = shared_plan_of_path(text, scope, deliver) {
-                self.add_shared(subscription, &spec);
-                return Ok(());
-            }
-            if deliver != Deliver::Fragment
-                && let Ok(steps) = compile(text, &scope.resolver)
-            {
-                self.add_gate(&[&steps], None);
-                self.add(subscription, Way::Filter(deliver));
-                return Ok(());
-            }
+        let asked = Asked { text, language, deliver };
+        match steps {
+            None => drop(self.plans.add(asked, scope).map_err(|_| NotTaken::Refused)?),
+            Some(steps) => self.add_stepped(asked, scope, steps)?,
         }
-        let query = SubscriptionQuery::read(text, language, scope, deliver)
-            .map_err(|Refused| NotTaken::Refused)?;
-        if let Some(spec) = query.shared_plan(text, scope, deliver) {
-            self.add_shared(subscription, &spec);
-            return Ok(());
-        }
-        match query {
-            SubscriptionQuery::XQuery(program) => self.subscribe_program(subscription, program),
-            SubscriptionQuery::XPath(tree) => self.subscribe_xpath(subscription, &tree),
-        }
-    }
-
-    fn subscribe_program(
-        &mut self,
-        subscription: Entry<'_>,
-        program: Arc<Program>,
-    ) -> Result<(), NotTaken> {
-        let deliver = subscription.deliver;
-        let is_condition = deliver != Deliver::Fragment;
-        if undeliverable_part(&program, is_condition).is_some() {
-            return Err(NotTaken::Refused);
-        }
-        let condition = condition_of(&program, is_condition);
-        self.add_compiled_gate(&compile_gate(&condition, is_condition));
-        self.add(subscription, Way::Program(program, deliver));
+        self.catalogue.push(subscription);
         Ok(())
     }
 
-    fn subscribe_xpath(
+    fn plans(&self, of: PlansOf) -> Option<&Plans> {
+        match of {
+            PlansOf::Messages => Some(&self.plans),
+            PlansOf::Elements => Some(&self.series.finder),
+            PlansOf::Series(number) => self.series.get(number).map(|series| &series.plans),
+        }
+    }
+
+    fn plans_mut(&mut self, of: PlansOf) -> Option<&mut Plans> {
+        match of {
+            PlansOf::Messages => Some(&mut self.plans),
+            PlansOf::Elements => Some(&mut self.series.finder),
+            PlansOf::Series(number) => self.series.get_mut(number).map(|series| &mut series.plans),
+        }
+    }
+
+    /// What pays: to build everything again, or to merge some gates.
+    fn merge_that_pays(&self) -> Option<Merge> {
+        if self.is_worn() {
+            return Some(Merge::All);
+        }
+        let series = self.series.iter().map(|(number, _)| PlansOf::Series(number));
+        let mut all = [PlansOf::Messages, PlansOf::Elements].into_iter().chain(series);
+        let is_worn =
+            |of: &PlansOf| self.plans(*of).is_some_and(|plans| plans.gates.automaton().is_worn());
+        all.find(is_worn).map(Merge::Gates)
+    }
+
+    /// Takes a subscription that has steps, under the next number.
+    fn add_stepped(
         &mut self,
-        subscription: Entry<'_>,
-        tree: &tree::Expr,
+        asked: Asked<'_>,
+        scope: &Scope,
+        steps: &Steps,
     ) -> Result<(), NotTaken> {
-        let compiled = compile_query(tree).map_err(|_| NotTaken::Refused)?;
-        let way = match subscription.deliver {
-            Deliver::Fragment => Way::Selection(Arc::new(Expression::of(tree))),
-            deliver => Way::Filter(deliver),
+        let Steps { steps, texts } = steps;
+        let gate = gate_before(asked, scope, steps).map_err(|_| NotTaken::Refused)?;
+        if self.series.len() >= SERIES_MAX && self.series.of(steps).is_none() {
+            return Err(NotTaken::TooManySeries);
+        }
+        let series = self.series.enter(steps).map_err(|_| NotTaken::Refused)?;
+        let number = self.plans.ways.len() as SubscriptionNumber;
+        match self.series.add(series, (asked, scope), number, texts) {
+            Ok(place) => self.plans.add_stepped(&gate, series, place),
+            Err(_) => {
+                self.series.leave(series);
+                return Err(NotTaken::Refused);
+            }
         };
-        self.add_compiled_gate(&compiled);
-        self.add(subscription, way);
         Ok(())
     }
 
@@ -365,83 +405,37 @@ impl State {
             // An id may stand in the list twice.
             let Some(number) = self.number(id) else { continue };
             self.catalogue.remove(number);
-            match std::mem::replace(&mut self.ways[number as usize], Way::Unsubscribed) {
-                Way::Unsubscribed => {}
-                Way::Shared => drop(self.plans.leave(number)),
-                way => {
-                    self.gated -= 1;
-                    self.full_tree_users -= usize::from(way.needs_full_tree());
-                    self.gates.remove(number);
-                }
+            if let Way::Stepped(series, place) = self.plans.remove(number) {
+                self.series.remove(series, place);
             }
         }
         Ok(())
     }
 
-    /// How a subscription is done.
-    pub fn explain(&self, id: &str) -> Option<Explained> {
+    /// How a subscription is done, after its steps; and of how many subscriptions the steps begin with its first, with
+    /// its first two, and so on.
+    pub fn explain(&self, id: &str) -> Option<(Explained, Vec<usize>)> {
         let number = self.number(id)?;
-        Some(match &self.ways[number as usize] {
-            Way::Unsubscribed => return None,
-            Way::Shared => Explained::Shared(self.plans.sharing(number)?, self.plans.counts()),
-            Way::Program(..) => Explained::Gated,
-            Way::Selection(_) => Explained::Selecting,
-            Way::Filter(_) => Explained::Filtering,
-        })
+        match self.plans.ways[number as usize] {
+            Way::Stepped(series, place) => {
+                let explained = self.series.get(series)?.plans.explain(place)?;
+                Some((explained, self.series.sharing(series)))
+            }
+            _ => Some((self.plans.explain(number)?, Vec::new())),
+        }
     }
 
     /// Bytes held, shared plans and programs not counted.
     pub fn memory(&self) -> usize {
-        self.catalogue.memory() + self.gates.memory() + self.ways.capacity() * size_of::<Way>()
+        self.catalogue.memory() + self.plans.memory() + self.series.memory()
     }
 
     /// Whether so much of the shared plans is unused, or so many numbers are, that building everything
     /// again pays.
     fn is_worn(&self) -> bool {
-        let (unused, used) = self.plans.unused_and_used();
-        unused > WORN_MIN.max(used) || self.ways.len() - self.len() > WORN_MIN.max(8 * self.len())
-    }
-
-    /// What pays: to build everything again, or to merge the gates.
-    fn merge_that_pays(&self) -> Option<SubscriptionMerge> {
-        if self.is_worn() {
-            return Some(Dissemination::rebuild);
-        }
-        self.gates.automaton().is_worn().then_some(Dissemination::merge_gates)
-    }
-
-    fn add_shared(&mut self, subscription: Entry<'_>, spec: &PlanSpec) {
-        let number = self.add(subscription, Way::Shared);
-        self.plans.enter(number, spec);
-    }
-
-    fn add(&mut self, subscription: Entry<'_>, way: Way) -> SubscriptionNumber {
-        self.full_tree_users += usize::from(way.needs_full_tree());
-        self.gated += usize::from(!matches!(way, Way::Shared));
-        self.ways.push(way);
-        self.catalogue.push(subscription)
-    }
-
-    fn add_compiled_gate(&mut self, compiled: &CompiledQuery<'_>) {
-        let paths: Vec<&[Step<'_>]> =
-            compiled.alternatives.iter().map(|path| path.steps.as_slice()).collect();
-        self.add_gate(&paths, compiled.expression.as_ref());
-    }
-
-    /// Adds the gate of the subscription that is added next.
-    fn add_gate(&mut self, alternatives: &[&[Step<'_>]], expression: Option<&Evaluated>) {
-        let number = self.ways.len() as SubscriptionNumber;
-        self.gates.add(number, alternatives, expression);
-    }
-}
-
-impl Way {
-    fn needs_full_tree(&self) -> bool {
-        match self {
-            Way::Program(program, _) => program.needs_full_tree(),
-            Way::Selection(expression) => expression.needs_full_tree(),
-            Way::Unsubscribed | Way::Shared | Way::Filter(_) => false,
-        }
+        let (unused, used) = self.plans.shared.unused_and_used();
+        let numbers = self.plans.ways.len();
+        unused > WORN_MIN.max(used) || numbers - self.len() > WORN_MIN.max(8 * self.len())
     }
 }
 

@@ -13,7 +13,13 @@
 pub mod batch;
 pub mod dissemination;
 mod gates;
+pub mod links;
 mod ordered;
+mod plans;
 pub mod query;
+pub mod restructuring;
+mod series;
+pub mod serving;
 mod steps;
+mod walk;
 pub mod worker;

@@ -7,14 +7,14 @@
 //! evaluated by themselves; none of those is evaluated. Equal results take room once, whoever made them, so that the answer depends on the message and
 //! the subscriptions alone: not on what an engine happens to share, nor on who came first.
 
-use super::dissemination::{Deliver, State, Way};
+use super::plans::{Plans, Way};
+use super::serving::{Allowance, Audience, DELIVERY_BYTES, Delivery, Output, Verdict, Whole};
 use super::steps::MessageSteps;
-use super::worker::{Allowance, DELIVERY_BYTES, Delivery, Output, Verdict, Whole};
 use crate::engine::interrupt::did;
 use crate::engine::plans::factory::{Factory, Source, is_delivered};
 use crate::engine::plans::found::{Found, ListId};
 use crate::engine::plans::shared::SubscriptionNumber;
-use crate::engine::plans::template::TemplateId;
+use crate::engine::plans::template::{Deliver, TemplateId};
 use crate::engine::programs::{Results, Session};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -26,7 +26,7 @@ type Wanted = (SubscriptionNumber, Option<(ListId, TemplateId)>);
 
 /// What subscriptions are served with.
 pub(super) struct Service<'s, 'm> {
-    pub(crate) state: &'s State,
+    pub(crate) plans: &'s Plans,
     pub(crate) source: Source<'m>,
     /// It has begun with what the shared plans have found.
     pub(crate) factory: &'s mut Factory,
@@ -67,7 +67,7 @@ impl Ordered {
     /// Puts those who may have a result in order.
     pub(crate) fn begin(
         &mut self,
-        state: &State,
+        audience: Audience<'_>,
         found: Option<&Found>,
         candidates: &[SubscriptionNumber],
     ) {
@@ -77,7 +77,8 @@ impl Ordered {
             self.wanted.push((number, Some((list, template))));
         }
         self.wanted.extend(candidates.iter().map(|&number| (number, None)));
-        state.ids().sort(&mut self.wanted, |&(number, _)| number);
+        let ids = audience.catalogue.ids(None);
+        ids.sort(&mut self.wanted, |&(number, _)| audience.number(number));
     }
 
     /// Serves them.
@@ -124,8 +125,8 @@ impl Ordered {
         template: TemplateId,
         out: &mut Output,
     ) -> Result<Outcome, Verdict> {
-        let kind = with.state.plans.templates.kind(template);
-        let plan = with.state.plans.templates.get(template);
+        let kind = with.plans.shared.templates.kind(template);
+        let plan = with.plans.shared.templates.get(template);
         if kind.deliver != Deliver::Fragment || kind.may_be_empty || self.is_full {
             let bound = with.source.shared.found().list(list);
             let is_delivered = is_delivered(&with.source, plan, bound);
@@ -165,8 +166,8 @@ impl Ordered {
         out: &mut Output,
     ) -> Result<Outcome, Verdict> {
         self.scratch.clear();
-        let way = &with.state.ways[subscription as usize];
-        if let Way::Unsubscribed | Way::Shared = way {
+        let way = &with.plans.ways[subscription as usize];
+        if let Way::Unsubscribed | Way::Shared | Way::Stepped(..) = way {
             return Ok(Outcome::Unasked);
         }
         if let Way::Filter(deliver) = way {
@@ -189,7 +190,7 @@ impl Ordered {
                 Way::Program(program, _) => session.holds(program, bounds),
                 Way::Selection(expression) if is_full => session.selects(expression, bounds),
                 Way::Selection(expression) => session.select(expression, bounds, scratch),
-                Way::Unsubscribed | Way::Shared | Way::Filter(_) => Ok(false),
+                Way::Unsubscribed | Way::Shared | Way::Filter(_) | Way::Stepped(..) => Ok(false),
             },
         )?;
         if !is_written {

@@ -1,6 +1,6 @@
 //! Steps of a message over all subscriptions that are evaluated by themselves.
 
-use super::worker::{Allowance, Verdict};
+use super::serving::{Allowance, Verdict};
 use crate::engine::interrupt;
 use crate::engine::programs::{Bounds, RunError, Session};
 

@@ -52,9 +52,11 @@ pub use refusal::{Code, Param, Refusal};
 
 use crate::xml::names::NameTable;
 use crate::xml::tree::{Message, MessageTree};
+use dtd::Dtd;
 use encoding::{Charset, Detected};
 use refusal::{Fault, Step};
 use scan::Memory;
+use std::collections::BTreeMap;
 
 /// Reads messages one after the other, keeping its memory and what it knows of names.
 pub struct Door {
@@ -64,6 +66,10 @@ pub struct Door {
     memory: Memory,
     keeps_full_tree: bool,
     keeps_source_spans: bool,
+    /// What the last message has declared, where that gives attributes and spans are kept.
+    dtd: Option<Dtd>,
+    /// Bytes of the byte order mark of the last message.
+    mark: usize,
 }
 
 /// What the door gives for a message it lets in.
@@ -93,6 +99,8 @@ impl Door {
             memory: Memory::new(),
             keeps_full_tree: false,
             keeps_source_spans: false,
+            dtd: None,
+            mark: 0,
         }
     }
 
@@ -132,14 +140,9 @@ impl Door {
         let outcome = self.parse_into(bytes, encoding, &mut decoded);
         self.tree.decoded = decoded;
         match outcome {
-            Ok(start) => {
-                let source = if self.tree.decoded.is_empty() {
-                    &bytes[start..]
-                } else {
-                    self.tree.decoded.as_bytes()
-                };
-                let message = Message { tree: &self.tree, source };
-                Ok(Parsed { message, names: &self.names, original: bytes })
+            Ok(mark) => {
+                self.mark = mark;
+                Ok(self.last(bytes))
             }
             Err(refusal) => {
                 self.tree.clear();
@@ -148,12 +151,32 @@ impl Door {
         }
     }
 
+    /// The message that was read last, of which these are the bytes.
+    pub(crate) fn last<'m>(&'m self, bytes: &'m [u8]) -> Parsed<'m> {
+        let source = if self.tree.decoded.is_empty() {
+            &bytes[self.mark..]
+        } else {
+            self.tree.decoded.as_bytes()
+        };
+        let message = Message { tree: &self.tree, source };
+        Parsed { message, names: &self.names, original: bytes }
+    }
+
+    /// Name and value of the attributes that the last message gives by default to elements of a name, as it is written.
+    /// Said only if source spans are kept.
+    pub(crate) fn default_attributes(&self, element: &str) -> BTreeMap<&str, &str> {
+        let list = self.dtd.as_ref().and_then(|dtd| dtd.attribute_list(element));
+        let definitions = list.into_iter().flat_map(|list| &list.definitions);
+        definitions.filter_map(|each| Some((&*each.name, each.default.as_deref()?))).collect()
+    }
+
     /// Empties what belongs to the message before, and what has grown too large.
     fn begin(&mut self) {
         if has_idle_memory(&self.tree) {
             self.tree = MessageTree::default();
         }
         self.tree.clear();
+        self.dtd = None;
         self.tree.is_full = self.keeps_full_tree;
         self.tree.has_source_spans = self.keeps_source_spans;
         self.tree.is_verbatim = self.keeps_source_spans;

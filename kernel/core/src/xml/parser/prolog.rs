@@ -103,6 +103,9 @@ impl Door {
         at = scanner.root(at)?;
         self.tree.attribute_start.push(self.tree.attribute_name.len() as u32);
         at = read_misc(text, at, &mut self.tree, survey.has_return, &mut TreeOnly)?;
+        if self.tree.has_source_spans && dtd.definitions() > 0 {
+            self.dtd = Some(dtd);
+        }
         if at == text.len() {
             return Ok(());
         }
