@@ -13,7 +13,8 @@ from lxml import etree
 
 from pathcast.errors import KernelMissingError, MessageError
 from pathcast.limits import Limits
-from pathcast.message import ExpandedName, MessageTree, parse_message
+from pathcast.message import ExpandedName, MessageTree
+from pathcast_papers.message import parse_message
 from shared_data import shared_path
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -25,7 +25,7 @@ from pathcast.dht.identifiers import identifier, state_key
 from pathcast.dht.piece_finder import PieceFinder
 from pathcast.dht.piece_records import NOTHING, PieceLink, PieceRecord, Reads, joined, read_behind
 from pathcast.errors import UnsupportedQueryError
-from pathcast.message import MessageTree, parse_message
+from pathcast.message import MessageTree
 from pathcast.query import compile_query
 from pathcast.schema import parse_dtd
 from pathcast.workload import (
@@ -57,6 +57,7 @@ from pathcast_lab.cli import build_app
 from pathcast_papers.dht.automaton import DOCUMENT, Visit, held_until, visits
 from pathcast_papers.filtering.nfa import CombinedNFA
 from pathcast_papers.language import normalise
+from pathcast_papers.message import parse_message
 
 RECURSIVE = parse_dtd(
     "<!ELEMENT a (b|c)*><!ELEMENT b (a|b|c)*><!ELEMENT c (b*, d?)><!ELEMENT d (#PCDATA)>"

@@ -22,9 +22,9 @@ from generators.message_text import MessageShape, in_some_encoding, random_messa
 from pathcast.chunking import Chunking, Cut, FilteringScheme, StreamingChunker
 from pathcast.errors import ConfigError, LimitExceededError, MessageError, PathcastError
 from pathcast.limits import MIB, Limits, StreamBounds
-from pathcast.message import parse_message
 from pathcast.schema import ElementPaths, parse_dtd
 from pathcast_papers.chunking.plain import cut_plainly
+from pathcast_papers.message import parse_message
 
 SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(4, 200))]
 

@@ -15,9 +15,10 @@ from random import Random
 import pytest
 
 from pathcast.limits import Limits
-from pathcast.message import MessageTree, parse_message
+from pathcast.message import MessageTree
 from pathcast.schema import parse_dtd
 from pathcast_papers.language import AnyName, AnyNamespace, Axis, Name
+from pathcast_papers.message import parse_message
 from pathcast_papers.message_broker.pathsharing.claims import (
     claim_1,
     claim_2,

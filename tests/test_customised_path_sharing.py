@@ -25,10 +25,10 @@ from generators import (
 )
 from oracles import saxon_missing_reason
 from pathcast.errors import ConstructionError
-from pathcast.message import parse_message
 from pathcast.message.canonical import canonical
 from pathcast.schema import parse_dtd
 from pathcast_papers.language.xquery import PaperQuery, paper_form, parse
+from pathcast_papers.message import parse_message
 from pathcast_papers.message_broker.pathsharing import (
     Optimisation,
     PathSharing,

@@ -13,7 +13,7 @@ from generators.strategies import messages, query_sets
 from oracles.paths import of_papers
 from pathcast.dht.fragment import EPSILON, Symbol
 from pathcast.dht.gates import Path, gates_of
-from pathcast.message import MessageTree, parse_message
+from pathcast.message import MessageTree
 from pathcast.query import compile_query
 from pathcast_papers.dht.automaton import (
     DOCUMENT,
@@ -25,6 +25,7 @@ from pathcast_papers.dht.automaton import (
 )
 from pathcast_papers.filtering.execution import Execution
 from pathcast_papers.filtering.nfa import CombinedNFA, State
+from pathcast_papers.message import parse_message
 
 
 class _Held:

@@ -18,11 +18,11 @@ from pathcast.dht.filtering import FilteringSettings
 from pathcast.dht.gathering import Gathering, answer_together
 from pathcast.dht.messages import Done, Known, Later, Replies, Reply, RequestRefused, RingRecord
 from pathcast.dht.piece_messages import Indexed, Match, Together
-from pathcast.message import parse_message
 from pathcast.protocol import Effect, Send
 from pathcast_lab.sim import Faults
 from pathcast_lab.sim.filtering_world import FilteringWorld
 from pathcast_papers.dht.state_ring import ALL_ELEMENTS
+from pathcast_papers.message import parse_message
 
 
 def test_what_is_asked_together_is_answered_one_by_one() -> None:

@@ -37,10 +37,10 @@ from pathcast.dht.piece_records import (
     encoded_piece,
 )
 from pathcast.errors import ConfigError, PeerError
-from pathcast.message import parse_message
 from pathcast.protocol import Deliver, Send
 from pathcast_lab.sim.static_ring import StaticPeer, StaticRing
 from pathcast_papers.dht.state_ring import ALL_ELEMENTS, children_of
+from pathcast_papers.message import parse_message
 
 EVENTS = Events.of(parse_message(b"<a><b><c/></b><b/></a>"))
 ENTRY = Entry("r", "s", "evil", "/a", (), True)

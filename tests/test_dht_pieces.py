@@ -52,11 +52,11 @@ from pathcast.dht.piece_records import (
 )
 from pathcast.dht.publishing import PublicationOutcome
 from pathcast.errors import PeerError
-from pathcast.message import parse_message
 from pathcast.protocol import Deliver, Effect, Send, Wake
 from pathcast_lab.sim.ablations import without
 from pathcast_lab.sim.filtering_world import FilteringWorld
 from pathcast_lab.sim.static_ring import StaticPeer, StaticRing
+from pathcast_papers.message import parse_message
 
 
 def in_pieces(gather_seconds: float | None = None) -> FilteringSettings:

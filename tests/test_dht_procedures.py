@@ -20,13 +20,13 @@ from oracles.engines import made_by
 from oracles.paths import of_papers
 from pathcast.dht.identifiers import state_key
 from pathcast.engine import QueryIndex
-from pathcast.message import parse_message
 from pathcast.model import Query
 from pathcast.query import compile_query
 from pathcast_lab.sim.static_ring import StaticRing
 from pathcast_papers.dht.automaton import visits
 from pathcast_papers.dht.state_ring import Replicating, StateRing
 from pathcast_papers.filtering.nfa import CombinedNFA
+from pathcast_papers.message import parse_message
 
 
 def drawn_queries(draw: random.Random, count: int) -> dict[str, str]:

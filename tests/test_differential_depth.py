@@ -80,6 +80,7 @@ def _predicate(seed: random.Random, levels: int) -> str:
         '[contains(.,"tt1")]',
         '[contains(.,"0t")]',
         '[starts-with(.,"t")]',
+        f"[.//@{key}]",
         f"[@{key}][1]",
         "[@*>2]",
     ]
@@ -115,3 +116,14 @@ def test_deep_messages_are_answered_as_lxml_does(seed: int) -> None:
             assert not result.verdicts
             differing = set(result.query_ids) ^ set(expected[place])
             assert not differing, {name: queries[name] for name in differing}
+
+
+@pytest.mark.parametrize("engine", ["kernel", "nfa"])
+def test_an_attribute_at_or_below_an_element_may_be_its_own(engine: str) -> None:
+    depth = 900
+    message = b"<b>" * depth + b'<c x="1" y="1"/>' + b"</b>" * depth
+    index = made_by(engine, QueryIndex, limits=Limits(depth_max=depth + 1))
+    index.register([Query(name, f"//{name}[.//@x][.//@y]") for name in "bc"])
+    for matcher in (index.matcher(threads=1), index.freeze().matcher(threads=1)):
+        (result,) = matcher.match([message])
+        assert sorted(result.query_ids) == ["b", "c"]

@@ -14,7 +14,7 @@ import pytest
 from door_messages import DOORS, cases, door, dump, message_of
 from pathcast.errors import CATALOGUE, MessageError
 from pathcast.limits import Limits
-from pathcast.message import parse_message
+from pathcast_papers.message import parse_message
 
 
 def outcome(name: str, case: dict[str, Any]) -> str:

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 import pytest
 
 from door_messages import cases, door, is_same, message_of, verdict
-from pathcast.message import MessageTree, parse_message
+from pathcast.message import MessageTree
+from pathcast_papers.message import parse_message
 
 PIECES = (
     *(bytes([byte]) for byte in b"<>&;\"'[]!?-%/= \r\n\0x:|,*()"),

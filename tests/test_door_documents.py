@@ -12,7 +12,8 @@ import pytest
 
 from door_messages import door, is_same, lxml_tree, shared_documents, sorted_attributes, verdict
 from pathcast.limits import Limits
-from pathcast.message import MessageTree, parse_message
+from pathcast.message import MessageTree
+from pathcast_papers.message import parse_message
 
 LXML_DIFFERS = {
     "xee.atom": "lxml wants to fetch the external entity it refers to",

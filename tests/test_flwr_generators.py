@@ -13,10 +13,10 @@ import pytest
 
 from customised_cases import GENEROUS, pairs
 from generators import VOCABULARIES, FlwrWidth, MessageTemper, random_flwr, random_flwr_message
-from pathcast.message import parse_message
 from pathcast.message.canonical import FragmentError, canonical, expanded
 from pathcast.query import compile_subscription
 from pathcast.query.xquery import paper_form
+from pathcast_papers.message import parse_message
 
 vocabularies = pytest.mark.parametrize("vocabulary", sorted(VOCABULARIES))
 widths = pytest.mark.parametrize("width", list(FlwrWidth), ids=[it.value for it in FlwrWidth])

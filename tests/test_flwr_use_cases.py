@@ -20,9 +20,9 @@ from oracles import lxml_tree, saxon_missing_reason
 from oracles.engines import EngineName, made_by
 from pathcast.customize import Broker
 from pathcast.errors import MessageError
-from pathcast.message import parse_message
 from pathcast.model import Subscription
 from pathcast.query import compile_subscription
+from pathcast_papers.message import parse_message
 from shared_data import shared_path
 
 FOLDER = Path(__file__).parent.parent / "testdata" / "use_cases"

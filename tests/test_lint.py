@@ -35,7 +35,6 @@ from pathcast.lint import (
     structure_of_sample,
 )
 from pathcast.lint.structure import VALUE_LENGTH_MAX, VALUES_MAX
-from pathcast.message import parse_message
 from pathcast.query import normalise
 from pathcast.query.condition_issues import ConditionIssue, condition_issues
 from pathcast.query.notation import Notation, notation
@@ -43,6 +42,7 @@ from pathcast.query.reader import read_query
 from pathcast.query.syntax import Expr, FunctionCall
 from pathcast.schema import parse_dtd
 from pathcast_papers.evaluation.xpath import Evaluator
+from pathcast_papers.message import parse_message
 from shared_data import shared_path
 
 DOCUMENTATION = Path(__file__).resolve().parent.parent / "docs" / "lint.md"

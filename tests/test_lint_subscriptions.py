@@ -16,8 +16,8 @@ from oracles.engines import made_by
 from pathcast import Broker, Query, Subscription
 from pathcast.errors import DuplicateQueryError, MessageError
 from pathcast.lint import Finding, lint
-from pathcast.message import parse_message
 from pathcast.schema import parse_dtd
+from pathcast_papers.message import parse_message
 
 SAMPLE = parse_message(
     b"<bib><book year='1999'><title>Sand</title><price>20</price></book>"

@@ -15,10 +15,10 @@ from generators import (
     random_message,
     random_query,
 )
-from pathcast.message import parse_message
 from pathcast_papers.evaluation.xpath import Evaluator
 from pathcast_papers.filtering.oracle import Oracle
 from pathcast_papers.language import canonical_text, compile_query
+from pathcast_papers.message import parse_message
 
 PATHS = {
     "a/b": "/a/b",

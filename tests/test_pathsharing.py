@@ -29,9 +29,10 @@ from pathcast.errors import (
     UnknownQueryError,
 )
 from pathcast.limits import Limits
-from pathcast.message import MessageTree, parse_message
+from pathcast.message import MessageTree
 from pathcast.schema import parse_dtd
 from pathcast_papers.language.xquery import PaperQuery
+from pathcast_papers.message import parse_message
 from pathcast_papers.message_broker.pathsharing import (
     GroupSequence,
     Optimisation,

@@ -25,7 +25,6 @@ from path_sharing_queries import (
 )
 from pathcast.errors import ConstructionError
 from pathcast.limits import Limits
-from pathcast.message import parse_message
 from pathcast.schema import parse_dtd
 from pathcast_papers.language.xquery import (
     PaperCondition,
@@ -37,6 +36,7 @@ from pathcast_papers.language.xquery import (
     paper_form,
     parse,
 )
+from pathcast_papers.message import parse_message
 from pathcast_papers.message_broker.pathsharing import (
     Optimisation,
     PathSharing,

@@ -21,10 +21,10 @@ from path_sharing_queries import (
     random_query,
 )
 from pathcast.limits import Limits
-from pathcast.message import parse_message
 from pathcast.schema import parse_dtd
 from pathcast_papers.language.xquery import PaperQuery, Target
 from pathcast_papers.language.xquery.syntax import Comparator, NameTest
+from pathcast_papers.message import parse_message
 from pathcast_papers.message_broker.pathsharing import (
     BrokerQuery,
     OperatorKind,

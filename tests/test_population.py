@@ -18,7 +18,6 @@ from oracles.paths import is_found
 from pathcast import Broker, Query, QueryIndex, Subscription
 from pathcast.boundary import native
 from pathcast.limits import Limits
-from pathcast.message import parse_message
 from pathcast.query import (
     OPERATORS,
     Comparison,
@@ -31,6 +30,7 @@ from pathcast.query import (
     population_of,
 )
 from pathcast.query.canonical import literal_text, number_text
+from pathcast_papers.message import parse_message
 
 
 def rows(population: Population) -> dict[str, tuple[int, list[tuple[Place, str, object]]]]:

@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from pathcast import Broker, Subscription
 from pathcast.errors import FrameError, MessageError, PublicationError
 from pathcast.limits import Limits
-from pathcast.message.door import parse_message
 from pathcast.overlay.content import DeliveryProfile, Verdict
 from pathcast.overlay.deliveries import InboxDelivery, Undecided
 from pathcast.overlay.messages import SourceEntry
@@ -41,6 +40,7 @@ from pathcast.transport.disk import Disk
 from pathcast.transport.process import operator_of, running
 from pathcast.transport.settings import BrokerSettings
 from pathcast_lab.sim.memory_streams import MemoryNetwork
+from pathcast_papers.message.door import parse_message
 from patience import PATIENCE_SECONDS, eventually
 
 HEAVY = "for $x in //a where count(//a[not(following::a/following::a = 'x')]) > 0 return $x"

@@ -24,7 +24,7 @@ from generators import (
 )
 from oracles.paths import of_papers, read_by_papers
 from pathcast.errors import QuerySyntaxError
-from pathcast.message import MessageTree, parse_message
+from pathcast.message import MessageTree
 from pathcast.query import (
     CostClass,
     compile_query,
@@ -35,6 +35,7 @@ from pathcast_papers.evaluation.xpath import Evaluator
 from pathcast_papers.filtering import oracle
 from pathcast_papers.language.expression import EXPRESSION_BYTES_MAX
 from pathcast_papers.language.parser import TEXT_BYTES_MAX
+from pathcast_papers.message import parse_message
 
 ALPHABETS = (ALPHABET, ALPHABET_WITH_NAMESPACES)
 

@@ -12,7 +12,6 @@ import pytest
 
 from expression_cases import ALPHABETS, Expressions
 from oracles.paths import read_by_papers
-from pathcast.message import parse_message
 from pathcast_papers.evaluation.xpath import (
     DOCUMENT_NODE,
     Document,
@@ -30,6 +29,7 @@ from pathcast_papers.language.values import (
     string_of,
     substring,
 )
+from pathcast_papers.message import parse_message
 
 MESSAGE = b"""<?before one?><!DOCTYPE m [<!ATTLIST b i ID #IMPLIED><!--no node-->
 ]><m xmlns="urn:d" xmlns:p="urn:p" xml:lang="de-AT"><!--c-->

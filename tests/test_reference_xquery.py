@@ -13,13 +13,13 @@ import pytest
 from flwr_cases import FlwrGroup, flwr_groups
 from oracles.saxon import SaxonError, SaxonOracle, saxon_missing_reason
 from pathcast.errors import ConstructionError
-from pathcast.message import parse_message
 from pathcast.message.canonical import canonical
 from pathcast_papers.evaluation.xpath import Document
 from pathcast_papers.language.syntax import Axis
 from pathcast_papers.language.xquery import parse
 from pathcast_papers.language.xquery.functions import ARGUMENT_COUNTS
 from pathcast_papers.language.xquery.syntax import NodeKind
+from pathcast_papers.message import parse_message
 from pathcast_papers.message_broker.xquery import Evaluation, evaluate, holds
 
 GROUPS = {group.name: group for group in flwr_groups()}

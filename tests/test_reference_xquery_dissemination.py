@@ -22,9 +22,9 @@ from pathcast.errors import (
     UnknownQueryError,
 )
 from pathcast.limits import Limits
-from pathcast.message import parse_message
 from pathcast.model import BatchStats, DeliverMode, DeliveryAnswer, Subscription
 from pathcast.query import compile_subscription
+from pathcast_papers.message import parse_message
 from pathcast_papers.message_broker.dissemination import ReferenceDissemination
 
 MESSAGE = b"<a k='1'><b>1</b><b>2</b><c/></a>"

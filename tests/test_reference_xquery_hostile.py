@@ -16,9 +16,9 @@ from pathcast.errors import (
     ResultLimitError,
 )
 from pathcast.limits import Limits
-from pathcast.message import parse_message
 from pathcast_papers.evaluation.xpath import Document
 from pathcast_papers.language.xquery import DEPTH_MAX, parse
+from pathcast_papers.message import parse_message
 from pathcast_papers.message_broker.xquery import Evaluation, evaluate, holds
 
 ROWS = b"<r>" + b"<a>1</a>" * 200 + b"</r>"

@@ -12,8 +12,8 @@ import pytest
 
 from pathcast.errors import SchemaError
 from pathcast.limits import Limits
-from pathcast.message import parse_message
 from pathcast.schema import parse_dtd, read_dtd
+from pathcast_papers.message import parse_message
 from pathcast_papers.message_broker.pathsharing.schema_paths import SchemaPaths
 from shared_data import shared_dtd
 

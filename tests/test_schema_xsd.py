@@ -13,8 +13,8 @@ pytest.importorskip("xmlschema", reason="xmlschema is not installed: pip install
 
 from pathcast.chunking import clean
 from pathcast.errors import SchemaError
-from pathcast.message import parse_message
 from pathcast.schema import ContentKind, XsdSchema, parse_xsd, read_xsd
+from pathcast_papers.message import parse_message
 from shared_data import shared_path
 
 HEAD = (

@@ -21,7 +21,7 @@ from pathcast.customize.subscription_rows import read_rows
 from pathcast.errors import ConfigError, UnsupportedQueryError
 from pathcast.limits import Limits
 from pathcast.lint import lint
-from pathcast.message import parse_message
+from pathcast_papers.message import parse_message
 
 STEPS = ("drop //a[b = ';']", "rename //ol list")
 ROWS = [

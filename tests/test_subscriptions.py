@@ -21,9 +21,9 @@ from oracles.lxml_differences import may_differ
 from pathcast.engine import QueryIndex
 from pathcast.errors import MessageError
 from pathcast.limits import Limits
-from pathcast.message import parse_message
 from pathcast.model import Query
 from pathcast.query import CostClass, compile_query
+from pathcast_papers.message import parse_message
 from shared_data import shared_path
 
 FILES = sorted((Path(__file__).parent.parent / "testdata" / "subscriptions").glob("*.toml"))

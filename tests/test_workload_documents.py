@@ -19,7 +19,6 @@ from typing import Any
 import pytest
 
 from pathcast.errors import ConfigError, MessageError, SchemaError
-from pathcast.message import parse_message
 from pathcast.schema import parse_dtd, read_dtd
 from pathcast.workload import (
     DOMAINS,
@@ -30,6 +29,7 @@ from pathcast.workload import (
     generate_documents,
     generate_messages,
 )
+from pathcast_papers.message import parse_message
 from shared_data import shared_dtd
 
 etree = pytest.importorskip(

@@ -14,10 +14,11 @@ import pytest
 from expression_cases import ALTERNATIVES_MAX
 from oracles.paths import is_found
 from pathcast.errors import PathcastError, UnsupportedQueryError
-from pathcast.message import MessageTree, parse_message
+from pathcast.message import MessageTree
 from pathcast.query import CompiledSubscription, compile_subscription, conjunction_of
 from pathcast.query.xquery import is_xquery
 from pathcast_papers.language.xquery import parse as read
+from pathcast_papers.message import parse_message
 from pathcast_papers.message_broker.xquery import evaluate, holds
 from xquery_cases import ACCEPTED, NAMESPACES
 from xquery_writer import Writer
@@ -68,7 +69,7 @@ GATES = (
     ("distinct-values(//a/b), ()", ["//a/b"]),
     (
         "for $t in distinct-values(//t) where $t = ('x', 'y') return $t",
-        ["//t[.='x']", "//t[.='y']"],
+        ["//t[.=('x','y')]"],
     ),
     ("max(//a), ()", ["//a"]),
     ("for $a in //a where count($a/b) > 1 return $a", ["//a/b"]),

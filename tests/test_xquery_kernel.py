@@ -14,12 +14,13 @@ import pytest
 from generators import VOCABULARIES, random_flwr
 from pathcast.errors import KernelBugError, PathcastError
 from pathcast.limits import Limits
-from pathcast.message import MessageTree, parse_message
+from pathcast.message import MessageTree
 from pathcast.message.canonical import canonical
 from pathcast.model import DeliverMode, Subscription
 from pathcast.query.xquery import is_xquery
 from pathcast.query.xquery import refusal_of as reason_of
 from pathcast_papers.language.xquery import parse as read
+from pathcast_papers.message import parse_message
 from pathcast_papers.message_broker.xquery import evaluate, holds
 from typed_writer import TypedWriter
 from xquery_cases import ACCEPTED, NAMESPACES, REFUSED, WRONG, refusal_of

@@ -27,10 +27,11 @@ High-Volume XML Message Brokering, VLDB 2003.
 from __future__ import annotations
 
 from pathcast.limits import Limits
-from pathcast.message import MessageTree, parse_message
+from pathcast.message import MessageTree
 from pathcast_papers.filtering.index import ReferenceIndex
 from pathcast_papers.filtering.snapshot import ReferenceSnapshot
 from pathcast_papers.filtering.yfilter import Selection
+from pathcast_papers.message import parse_message
 from pathcast_papers.standing_in import answered, instead_of_the_kernel, plain_nfa
 
 __all__ = [

@@ -419,6 +419,9 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "the query has more than {maximum} syntax nodes: steps, predicates, constants, calls and "
         "operators",
     ),
+    "query.too_many_values": CatalogueEntry(
+        "QuerySyntaxError", "the lists of the query have more than {maximum} values together"
+    ),
     "query.too_many_predicates": CatalogueEntry(
         "QuerySyntaxError", "a step has more than {maximum} predicates; join them with `and`"
     ),

@@ -22,10 +22,10 @@ from oracles.engines import ENGINES, missing_reason
 from oracles.lxml_oracle import LxmlQuery, lxml_matches, lxml_tree, number_differs
 from oracles.saxon import SaxonError, SaxonOracle, saxon_missing_reason
 from pathcast.limits import Limits
-from pathcast.message import parse_message
 from pathcast.model import Query
 from pathcast_papers.filtering.oracle import holds
 from pathcast_papers.language import compile_query
+from pathcast_papers.message import parse_message
 
 __all__ = [
     "ENGINES",

@@ -1,7 +1,7 @@
 """The papers' opinion of paths that the product made: they travel as canonical text.
 
 Example:
-    >>> from pathcast.message import parse_message
+    >>> from pathcast_papers.message import parse_message
     >>> from pathcast.query import normalise
     >>> is_found(normalise("/a[b]"), parse_message(b"<a><b/></a>"))
     True

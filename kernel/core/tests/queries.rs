@@ -145,6 +145,60 @@ fn casts_are_read_in_canonical_text_alone() {
     assert_eq!(compile_canonical(&nested(DEPTH_MAX + 1)), Err(Declined));
 }
 
+/// A set has a text that is read back where canonical text is, whatever the order and the number of its values.
+#[test]
+fn sets_are_read_in_canonical_text_alone() {
+    let canonical = |text: &str| {
+        let steps = compile_canonical(text).expect(text);
+        let mut again = String::new();
+        canonical_text(&steps, &mut again);
+        assert_eq!(compile_canonical(&again), Ok(steps), "{again}");
+        again
+    };
+    for (text, expected) in [
+        ("//a[@b=('B', 'A','B')]", "//a[@b=('A','B')]"),
+        ("//a[@b=('A','A')]", "//a[@b='A']"),
+        ("//a[double(@b)=(10,2,1.0,-0)]", "//a[double(@b)=(0,1,10,2)]"),
+        ("//a[double(.)=(3,3.0)]", "//a[double(.)=3]"),
+        (
+            "//a[text()=('',\"'\",concat('\"',\"'\"))]/b",
+            "//a[text()=('',concat('\"',\"'\"),\"'\")]/b",
+        ),
+        ("//a[c][.=('A','B')][@b]", "//a[.=('A','B')][@b]/c"),
+        ("//a[@*=('(',',')]", "//a[@*=('(',',')]"),
+    ] {
+        assert_eq!(canonical(text), expected);
+        assert_eq!(canonical(expected), expected);
+        assert_eq!(
+            form(expected, Namespaces::NONE).is_err(),
+            expected.contains("=(") || expected.contains("double")
+        );
+    }
+    for wrong in [
+        "//a[@b=()]",
+        "//a[@b=('A',1)]",
+        "//a[@b!=('A','B')]",
+        "//a[('A','B')=@b]",
+        "//a[@b=('A','B']",
+        "//a[@b=(1,2)]",
+        "//a[double(@b)=('A','B')]",
+        "//a[double(@b)<(1,2)]",
+        "//a[@b=('A',,'B')]",
+        "//a[@b=('A\0','B')]",
+    ] {
+        assert_eq!(compile_canonical(wrong), Err(Declined), "{wrong}");
+    }
+    let nested = |depth: usize| {
+        format!("/a{}[.=('A','B')]{}", "[a".repeat(depth - 2), "]".repeat(depth - 2))
+    };
+    assert!(compile_canonical(&nested(DEPTH_MAX)).is_ok());
+    assert_eq!(compile_canonical(&nested(DEPTH_MAX + 1)), Err(Declined));
+    // The values of a set are not counted among the bytes of a path.
+    let values: Vec<String> = (0..10_000).map(|number| format!("'{number:06}'")).collect();
+    let long = canonical(&format!("//a[@b=({})]", values.join(",")));
+    assert!(long.len() > TEXT_BYTES_MAX);
+}
+
 #[test]
 fn alternatives_are_canonical() {
     let mut seen = 0;

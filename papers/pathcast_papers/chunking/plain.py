@@ -31,9 +31,9 @@ from xml.parsers import expat
 from pathcast.chunking.cut import Cut, CutNode, cut_tree
 from pathcast.chunking.filtering_scheme import FilteringScheme
 from pathcast.limits import Limits
-from pathcast.message import parse_message
-from pathcast.message.decoding import decode_message
 from pathcast.schema.element_paths import ExpandedName
+from pathcast_papers.message import parse_message
+from pathcast_papers.message.decoding import decode_message
 
 _SEPARATOR: Final = "\x1f"
 _XML_DECLARATION: Final = re.compile(rb"\s*<\?xml\s.*?\?>", re.DOTALL)

@@ -24,7 +24,7 @@ source: a final `//.`.
 Example:
     >>> from pathcast.dht.gates import gates_of
     >>> from pathcast.dht.identifiers import state_key
-    >>> from pathcast.message import parse_message
+    >>> from pathcast_papers.message import parse_message
     >>> from pathcast.query import compile_query
     >>> from pathcast_papers.filtering.nfa import CombinedNFA
     >>> from pathcast_papers.language import normalise

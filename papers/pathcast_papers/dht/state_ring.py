@@ -39,10 +39,10 @@ from pathcast.dht.identifiers import state_key, state_path
 from pathcast.dht.messages import Member
 from pathcast.dht.piece_messages import Visit
 from pathcast.dht.piece_records import Entry, Reads
-from pathcast.message import parse_message
 from pathcast.query import compile_query
 from pathcast_papers.dht.automaton import Children, Run, run
 from pathcast_papers.evaluation.fragment import EPSILON, Symbol, matching_symbols
+from pathcast_papers.message import parse_message
 
 __all__ = ["ALL_ELEMENTS", "LookUps", "PaperExecution", "Replicating", "StateRing", "children_of"]
 

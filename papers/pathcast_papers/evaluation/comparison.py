@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Final
 
 from pathcast_papers.language import Comparison, Operator
-from pathcast_papers.language.normal import Double
+from pathcast_papers.language.normal import Double, OneOf
 
 _NUMBER: Final = re.compile(r"[ \t\r\n]*(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))[ \t\r\n]*")
 _DOUBLE: Final = re.compile(
@@ -45,6 +45,9 @@ def passes(value: str, compare: Comparison) -> bool:
     operator_, constant = compare.operator, compare.constant
     if isinstance(constant, Double):
         return passes_number(double_of(value), operator_, constant.number)
+    if isinstance(constant, OneOf):
+        number = double_of(value)
+        return any(each in (value, number) for each in constant.values)
     if isinstance(constant, float):
         return passes_number(number_of(value), operator_, constant)
     if operator_ is Operator.STARTS_WITH:

@@ -15,12 +15,12 @@ from xml.parsers import expat
 
 from pathcast.errors import EvaluationBudgetError, MessageBudgetError
 from pathcast.limits import Limits
-from pathcast.message import parse_message
-from pathcast.message.decoding import decode_message
 from pathcast_papers.evaluation.tags import START_TAG
 from pathcast_papers.evaluation.xpath import Evaluator, OverBudgetError
 from pathcast_papers.language import compile_query
 from pathcast_papers.language.xquery.comments import without_comments
+from pathcast_papers.message import parse_message
+from pathcast_papers.message.decoding import decode_message
 
 _BYTE_CODECS: Final = ("utf-8", "us-ascii")
 

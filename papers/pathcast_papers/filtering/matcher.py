@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from pathcast.errors import MessageError, PathcastError
 from pathcast.limits import Limits
-from pathcast.message import MessageTree, parse_message
+from pathcast.message import MessageTree
 from pathcast.model import BatchStats, OverBudget, StoredAnswer
 from pathcast_papers.filtering.query_table import Satisfied
+from pathcast_papers.message import parse_message
 
 
 class TreeFilter(Protocol):

@@ -63,7 +63,7 @@ def holds(compiled: CompiledQuery, tree: MessageTree) -> bool:
         tree: The message.
 
     Example:
-        >>> from pathcast.message import parse_message
+        >>> from pathcast_papers.message import parse_message
         >>> from pathcast_papers.language import compile_query
         >>> holds(compile_query("//b[last() = 2] | //c"), parse_message(b"<a><b/><b/></a>"))
         True

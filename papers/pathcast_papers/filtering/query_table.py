@@ -5,7 +5,7 @@ plan in the automaton, through which a message goes once. Any other is evaluated
 every message, so that nothing but the query says whether it holds.
 
 Example:
-    >>> from pathcast.message import parse_message
+    >>> from pathcast_papers.message import parse_message
     >>> from pathcast_papers.language import compile_query
     >>> table = QueryTable(YFilter())
     >>> for number, text in enumerate(["//a//b", "//b[last() = 2]", "//c"]):

@@ -4,7 +4,7 @@ Everything is looked at to the end, and targets are united afterwards: the oracl
 stop when they know enough.
 
 Example:
-    >>> from pathcast.message import parse_message
+    >>> from pathcast_papers.message import parse_message
     >>> from pathcast.model import RoutingEntry
     >>> entries = [RoutingEntry(("/a/b", "/a/c"), 0b01), RoutingEntry(("//b",), 0b10)]
     >>> table = ReferenceRoutingTable(entries, 2)

@@ -27,6 +27,7 @@ from pathcast_papers.language.normal import (
     Double,
     NameTest,
     NormalQuery,
+    OneOf,
     Position,
     Stage,
     Step,
@@ -140,6 +141,11 @@ def _compared(what: str, compare: Comparison | None) -> str:
         return what
     if isinstance(compare.constant, Double):
         return f"double({what}){compare.operator.value}{number_text(compare.constant.number)}"
+    if isinstance(compare.constant, OneOf):
+        values = compare.constant.values
+        shown = ",".join(map(_constant, values))
+        is_cast = isinstance(values[0], float)
+        return f"double({what})=({shown})" if is_cast else f"{what}=({shown})"
     operator, constant = compare.operator, _constant(compare.constant)
     if operator.is_call:
         return f"{operator.value}({what},{constant})"

@@ -50,9 +50,13 @@ ARGUMENT_COUNTS: Final = MappingProxyType(
 CAST: Final = "double"
 """The cast of XQuery, which canonical text of the product has and XPath 1.0 has not."""
 
+LIST: Final = "("
+"""What a list of XQuery in parentheses is read as, which that text has, too."""
+
 RESULT_TYPES: Final = MappingProxyType(
     {
         CAST: "number",
+        LIST: "string",
         "last": "number",
         "position": "number",
         "count": "number",

@@ -103,11 +103,18 @@ class Double:
 
 
 @dataclass(frozen=True, slots=True)
+class OneOf:
+    """Strings of which a value is one, or numbers to one of which it is cast; as `Double`."""
+
+    values: tuple[str, ...] | tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """`op constant`."""
 
     operator: Operator
-    constant: Constant | Double
+    constant: Constant | Double | OneOf
 
 
 @dataclass(frozen=True, slots=True)

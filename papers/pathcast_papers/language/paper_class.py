@@ -25,8 +25,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from pathcast_papers.language.canonical import condition_text, position_text
-from pathcast_papers.language.functions import CAST
+from pathcast_papers.language.canonical import condition_text, number_text, position_text
+from pathcast_papers.language.functions import CAST, LIST
 from pathcast_papers.language.normal import (
     FLIPPED,
     AnyIn,
@@ -42,6 +42,7 @@ from pathcast_papers.language.normal import (
     NameTest,
     NestedCondition,
     NormalQuery,
+    OneOf,
     Operator,
     Position,
     Stage,
@@ -225,9 +226,13 @@ def _conjunct(expr: Expr) -> Position | Condition:
             if _is_call(left, "position"):
                 return Position(operator, _number(right))
             if isinstance(left, LocationPath):
+                if _is_call(right, LIST):
+                    return _nested(left, Comparison(operator, _strings(right)))
                 return _nested(left, Comparison(operator, _constant(right)))
             match left:
                 case FunctionCall(name=name, arguments=(LocationPath() as path,)) if name == CAST:
+                    if _is_call(right, LIST):
+                        return _nested(path, Comparison(operator, _numbers(right)))
                     return _nested(path, Comparison(operator, Double(_number(right))))
     raise _NotOfTheClassError
 
@@ -262,6 +267,18 @@ def _call(path: LocationPath, compare: Comparison) -> Condition:
 
 def _is_call(expr: Expr, *names: str) -> bool:
     return isinstance(expr, FunctionCall) and expr.name in names
+
+
+def _strings(expr: Expr) -> OneOf:
+    """The strings of a list, each once, in the order of their code points."""
+    assert isinstance(expr, FunctionCall)
+    return OneOf(tuple(sorted(set(map(_text, expr.arguments)))))
+
+
+def _numbers(expr: Expr) -> OneOf:
+    """The numbers of a list, each once, in the order of their texts."""
+    assert isinstance(expr, FunctionCall)
+    return OneOf(tuple(sorted(set(map(_number, expr.arguments)), key=number_text)))
 
 
 def _constant(expr: Expr) -> Constant:

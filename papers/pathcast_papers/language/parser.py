@@ -26,7 +26,7 @@ from typing import Final
 
 from pathcast.errors import QuerySyntaxError, shown
 from pathcast_papers.language import suggestions
-from pathcast_papers.language.functions import ARGUMENT_COUNTS, CAST, arguments_expected
+from pathcast_papers.language.functions import ARGUMENT_COUNTS, CAST, LIST, arguments_expected
 from pathcast_papers.language.lexer import Token, TokenKind, tokenize
 from pathcast_papers.language.refused_functions import IN_XQUERY, for_function, for_type
 from pathcast_papers.language.syntax import (
@@ -290,6 +290,11 @@ class _Parser:
             self.open("(", token.offset)
             self.advance()
             expr = self.expression()
+            if self.has_casts and self.is_next(","):
+                values = [expr]
+                while self.take(","):
+                    values.append(self.expression())
+                expr = FunctionCall(LIST, tuple(values), token.offset)
             self.close()
             return expr
         raise self.unexpected(

@@ -38,7 +38,6 @@ from pathcast.errors import (
     UnknownQueryError,
 )
 from pathcast.limits import Limits
-from pathcast.message import parse_message
 from pathcast.model import (
     BatchStats,
     DeliveryAnswer,
@@ -47,6 +46,7 @@ from pathcast.model import (
     Subscription,
 )
 from pathcast_papers.language import compile_subscription
+from pathcast_papers.message import parse_message
 from pathcast_papers.message_broker.standing_subscription import MessageView, StandingSubscription
 
 ROWS_SCHEMA: Final = pa.schema(

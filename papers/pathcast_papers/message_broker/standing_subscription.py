@@ -1,7 +1,7 @@
 """One subscription on one message, for the reference engine.
 
 Example:
-    >>> from pathcast.message import parse_message
+    >>> from pathcast_papers.message import parse_message
     >>> message = b"<a><b>1</b><b>2</b></a>"
     >>> view = MessageView(message, parse_message(message), Limits())
     >>> for deliver in DELIVER_MODES:

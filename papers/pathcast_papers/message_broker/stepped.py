@@ -27,7 +27,6 @@ from pathcast.errors import (
     error_for,
 )
 from pathcast.limits import STEP_SERIES_MAX, Limits
-from pathcast.message import parse_message
 from pathcast.model import (
     BatchStats,
     DeliveryAnswer,
@@ -37,6 +36,7 @@ from pathcast.model import (
     Subscription,
 )
 from pathcast_papers.filtering.index import ReferenceIndex
+from pathcast_papers.message import parse_message
 from pathcast_papers.message_broker.dissemination import ROWS_SCHEMA, ReferenceDissemination
 from pathcast_papers.message_broker.restructuring import (
     MessageBudget,

@@ -26,7 +26,7 @@ from typing import Final
 
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
-from pathcast.message.door import parse_message
+from pathcast_papers.message.door import parse_message
 
 VERSION_BYTES: Final = 8
 NAMES_MAX: Final = 65_536

@@ -39,7 +39,7 @@ from xml.parsers import expat
 
 from pathcast.errors import LimitExceededError, MessageError
 from pathcast.limits import Limits
-from pathcast.message.decoding import decode_message
+from pathcast_papers.message.decoding import decode_message
 from pathcast_papers.onyx.dictionaries import VERSION_BYTES, Dictionaries, Dictionary
 from pathcast_papers.onyx.wire_fault import WireFormatError
 

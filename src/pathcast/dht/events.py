@@ -7,8 +7,9 @@ can travel, and what lies how in it is known without the rest. Elements are call
 
 Example:
     >>> from pathcast.dht.piece_records import NOTHING
-    >>> from pathcast.message import parse_message
-    >>> events = Events.of(parse_message(b"<a><b><c/></b><b/></a>"))
+    >>> from pathcast.kernel import parse
+    >>> from pathcast.limits import Limits
+    >>> events = Events.of(parse(b"<a><b><c/></b><b/></a>", Limits()))
     >>> events.left, events.right, events.depth
     ((1, 2, 3, 6), (8, 5, 4, 7), (1, 2, 3, 2))
     >>> part = EventTree(events).projected([(6, NOTHING)])

@@ -6,10 +6,11 @@ what has been compiled of the others stays with them.
 Example:
     >>> from pathcast.dht.events import Events
     >>> from pathcast.dht.piece_records import NOTHING, PieceLink
-    >>> from pathcast.message import parse_message
+    >>> from pathcast.kernel import parse
+    >>> from pathcast.limits import Limits
     >>> finder = PieceFinder()
     >>> finder.follow(PieceRecord(links={"start/a/b": PieceLink("start/a/b", NOTHING)}))
-    >>> message = EventTree(Events.of(parse_message(b"<a><b/><c/><b/></a>")))
+    >>> message = EventTree(Events.of(parse(b"<a><b/><c/><b/></a>", Limits())))
     >>> finder.find(message, {"start/a": [1]})
     ([('start/a/b', 2), ('start/a/b', 6)], 3)
 """

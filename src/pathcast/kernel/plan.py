@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from pathcast.query.xquery.paper import PaperCondition, PaperStep
     from pathcast.query.xquery.syntax import NameTest
 
+_SHOWN_MAX = 5
+"""Values of a list that are shown."""
+_CHARACTERS_MAX = 400
+"""Characters of a path that are shown."""
+
 _DELIVER = {
     "fragment": "message factory: write the results",
     "message": "deliver the message",
@@ -38,7 +43,7 @@ def plan_lines(
     if told["way"] == "shared":
         lines, shared = _shared(compiled, told)
     else:
-        lines = [f"path {path}" for path in compiled.alternatives]
+        lines = [f"path {_shortened(path)}" for path in compiled.alternatives]
         if told["way"] == "gated":
             lines.append("evaluate the program")
         elif told["way"] == "selecting":
@@ -55,7 +60,7 @@ def _shared(
     form = None if compiled.program is None else paper_form(compiled.program)
     if form is None:
         # A bare path, whose gate is the path itself.
-        lines = [f"path {path}" for path in compiled.alternatives]
+        lines = [f"path {_shortened(path)}" for path in compiled.alternatives]
         predicates, returns = [], ["."]
     else:
         lines = [f"binding path {_steps(form.binding)}"]
@@ -78,6 +83,11 @@ def _shared(
     return lines, shared
 
 
+def _shortened(path: str) -> str:
+    """A path without most of a long list."""
+    return path if len(path) <= _CHARACTERS_MAX else f"{path[:_CHARACTERS_MAX]}..."
+
+
 def _steps(steps: Sequence[PaperStep]) -> str:
     return "".join(("//" if step.is_descendant else "/") + _name(step.name) for step in steps)
 
@@ -98,8 +108,16 @@ def _condition(condition: PaperCondition) -> str:
     if condition.operator is None or condition.constant is None:
         return f"{subject} exists"
     constant = condition.constant
-    shown = literal_text(constant) if isinstance(constant, str) else f"{constant:g}"
+    if isinstance(constant, tuple):
+        more = ", ..." if len(constant) > _SHOWN_MAX else ""
+        shown = f"({', '.join(map(_literal, constant[:_SHOWN_MAX]))}{more})"
+    else:
+        shown = _literal(constant)
     return f"{subject} {condition.operator.value} {shown}"
+
+
+def _literal(constant: str | float) -> str:
+    return literal_text(constant) if isinstance(constant, str) else f"{constant:g}"
 
 
 def _name(test: NameTest) -> str:

@@ -3,8 +3,9 @@
 Example:
     >>> from pathcast import Query
     >>> from pathcast.lint import lint, structure_of_sample
-    >>> from pathcast.message import parse_message
-    >>> sample = [parse_message(b"<nitf xmlns='urn:n'><tobject type='news'/></nitf>")]
+    >>> from pathcast.kernel import parse
+    >>> from pathcast.limits import Limits
+    >>> sample = [parse(b"<nitf xmlns='urn:n'><tobject type='news'/></nitf>", Limits())]
     >>> report = lint([Query("q1", "/nitf/tobject")], sample=sample)
     >>> for finding in report.findings:
     ...     print(finding.code, finding.message)

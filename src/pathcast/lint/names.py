@@ -2,8 +2,10 @@
 
 Example:
     >>> from pathcast.lint.structure import structure_of_sample
-    >>> from pathcast.message import parse_message
-    >>> advisor = NameAdvisor(structure_of_sample([parse_message(b"<nitf><tobject/></nitf>")]), {})
+    >>> from pathcast.kernel import parse
+    >>> from pathcast.limits import Limits
+    >>> sample = structure_of_sample([parse(b"<nitf><tobject/></nitf>", Limits())])
+    >>> advisor = NameAdvisor(sample, {})
     >>> advice = advisor.advice("", "tobjct", is_attribute=False)
     >>> advice.code, advice.message, advice.instead
     ('PL101', 'no element of the sample is called `tobjct`', 'tobject')

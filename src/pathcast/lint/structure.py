@@ -187,8 +187,9 @@ def structure_of_sample(trees: Iterable[MessageTree], notes: Sequence[str] = ())
     Cost: in proportion to the messages.
 
     Example:
-        >>> from pathcast.message import parse_message
-        >>> found = structure_of_sample([parse_message(b"<a><b/><b k='1'/></a>")])
+        >>> from pathcast.kernel import parse
+        >>> from pathcast.limits import Limits
+        >>> found = structure_of_sample([parse(b"<a><b/><b k='1'/></a>", Limits())])
         >>> dict(found.elements), dict(found.attributes)
         ({('', 'a'): 1, ('', 'b'): 2}, {('', 'k'): 1})
     """

@@ -2,10 +2,13 @@
 
 Example:
     >>> from pathcast.lint.structure import structure_of_sample
-    >>> from pathcast.message import parse_message
+    >>> from pathcast import kernel
+    >>> from pathcast.limits import Limits
     >>> from pathcast.query import parse
     >>> from pathcast.query.atoms import atom_of
-    >>> structure = structure_of_sample([parse_message(b"<a><severity>Severe</severity></a>")])
+    >>> structure = structure_of_sample(
+    ...     [kernel.parse(b"<a><severity>Severe</severity></a>", Limits())]
+    ... )
     >>> atom = atom_of(parse("severity = 'severe'"))
     >>> known = Values(frozenset({"Severe"}), is_attribute=False)
     >>> advice = value_advice(atom, known, structure, Notation({}))

@@ -6,8 +6,9 @@ inside element `e` are `range(e + 1, element_end[e])`, its text nodes and theirs
 `range(attribute_start[e], attribute_start[e + 1])`.
 
 Example:
-    >>> from pathcast.message import parse_message
-    >>> tree = parse_message(b"<a b='1'>x<c/>y</a>")
+    >>> from pathcast.kernel import parse
+    >>> from pathcast.limits import Limits
+    >>> tree = parse(b"<a b='1'>x<c/>y</a>", Limits())
     >>> tree.name, tree.parent, tree.text_value
     ([('', 'a'), ('', 'c')], [-1, 0], ['x', 'y'])
 

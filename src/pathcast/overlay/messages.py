@@ -73,7 +73,9 @@ NAME_CHARACTERS_MAX = 128
 Name = Annotated[str, Meta(min_length=1, max_length=NAME_CHARACTERS_MAX)]
 Tree = Annotated[str, Meta(max_length=128)]
 Number = Annotated[int, Meta(ge=0, lt=NUMBER_MAX)]
-Entry = Annotated[str, Meta(max_length=65_536)]
+ENTRY_MAX = 1_114_112
+"""Characters of an entry, most of which are the values of its lists."""
+Entry = Annotated[str, Meta(max_length=ENTRY_MAX)]
 TEXT_MAX = 1_048_576
 """Characters of a schema that is announced."""
 Text = Annotated[str, Meta(max_length=TEXT_MAX)]

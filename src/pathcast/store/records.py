@@ -36,7 +36,7 @@ from pathcast.model import (
 ID_BYTES_MAX: Final = 512
 """Bytes of an id, an address, a location, a name of a label."""
 
-QUERY_BYTES_MAX: Final = 64 * KIB
+QUERY_BYTES_MAX: Final = 1088 * KIB
 """Bytes of the query of a profile; the engine takes fewer and may take more one day."""
 
 SCHEMA_BYTES_MAX: Final = 8 * MIB

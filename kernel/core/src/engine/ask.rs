@@ -5,6 +5,7 @@
 
 use crate::language::comparison::Comparison;
 use crate::language::numbers::Notation;
+use crate::language::values;
 use memchr::memmem;
 
 /// A condition on a value; `T` is how its string is held.
@@ -20,6 +21,10 @@ pub(crate) enum Ask<T = Box<[u8]>> {
     Contains(T),
     /// A comparison of `number()` of it (XPath 1.0, 4.4) with a number.
     Number(Comparison, f64),
+    /// That it is one of a set of strings ([`Values::text`](crate::language::values::Values)).
+    OneOf(T),
+    /// That it is one of a set of numbers, read as `xs:double`.
+    CastOneOf(T),
     /// A comparison of it as `xs:double` (XQuery 1.0, 3.5.2) with a number; what is no number is NaN.
     Cast(Comparison, f64),
 }
@@ -33,8 +38,28 @@ impl<T> Ask<T> {
             Ask::Text(comparison, text) => Ask::Text(comparison, form(text)),
             Ask::StartsWith(text) => Ask::StartsWith(form(text)),
             Ask::Contains(text) => Ask::Contains(form(text)),
+            Ask::OneOf(set) => Ask::OneOf(form(set)),
+            Ask::CastOneOf(set) => Ask::CastOneOf(form(set)),
             Ask::Number(comparison, constant) => Ask::Number(comparison, constant),
             Ask::Cast(comparison, constant) => Ask::Cast(comparison, constant),
+        }
+    }
+
+    /// The same, its string not held.
+    #[inline]
+    pub(crate) fn borrowed(&self) -> Ask<&[u8]>
+    where
+        T: AsRef<[u8]>,
+    {
+        match self {
+            Ask::Exists => Ask::Exists,
+            Ask::Text(comparison, text) => Ask::Text(*comparison, text.as_ref()),
+            Ask::StartsWith(text) => Ask::StartsWith(text.as_ref()),
+            Ask::Contains(text) => Ask::Contains(text.as_ref()),
+            Ask::OneOf(set) => Ask::OneOf(set.as_ref()),
+            Ask::CastOneOf(set) => Ask::CastOneOf(set.as_ref()),
+            Ask::Number(comparison, constant) => Ask::Number(*comparison, *constant),
+            Ask::Cast(comparison, constant) => Ask::Cast(*comparison, *constant),
         }
     }
 
@@ -65,6 +90,8 @@ impl<T: AsRef<[u8]>> Ask<T> {
             Ask::Text(comparison, text) => comparison.holds_text(value, text.as_ref()),
             Ask::StartsWith(text) => value.starts_with(text.as_ref()),
             Ask::Contains(text) => memmem::find(value, text.as_ref()).is_some(),
+            Ask::OneOf(set) => values::has(set.as_ref(), value),
+            Ask::CastOneOf(set) => values::has_number(set.as_ref(), Notation::Double.read(value)),
             Ask::Number(comparison, constant) => {
                 comparison.holds(Notation::XPath.read(value), *constant)
             }
@@ -82,7 +109,7 @@ mod tests {
 
     #[test]
     fn each_way_of_comparing_has_values_that_satisfy_it_and_others() {
-        let cases: [(Ask<&str>, &[&str], &[&str]); 15] = [
+        let cases: [(Ask<&str>, &[&str], &[&str]); 17] = [
             (Ask::Exists, &["", "x"], &[]),
             (Ask::Text(Eq, "10"), &["10"], &["", "10.0", "1"]),
             (Ask::Text(Ne, "10"), &["", "10.0", "1"], &["10"]),
@@ -93,6 +120,8 @@ mod tests {
             (Ask::StartsWith("ab"), &["ab", "abc"], &["", "a", "xab"]),
             (Ask::Contains("ab"), &["ab", "xabc"], &["", "a b"]),
             (Ask::Contains(""), &["", "a"], &[]),
+            (Ask::OneOf("\u{0}10\u{0}a\u{0}"), &["", "10", "a"], &["1", "0", "10.0", "b"]),
+            (Ask::CastOneOf("10\u{0}2.5\u{0}"), &["10", "+1e1", " 2.50 "], &["2", "x", "", "NaN"]),
             (Ask::Number(Eq, 10.0), &["10", " 10.0 "], &["+10", "1e1", "x", ""]),
             (Ask::Number(Ne, 10.0), &["9", "1e1", "x", "INF"], &["10"]),
             (Ask::Cast(Eq, 10.0), &["10", " 10.0 ", "+10", "1e1"], &["x", "", "11"]),

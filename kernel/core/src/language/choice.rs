@@ -145,7 +145,11 @@ fn xquery_reading(text: &str, code: &str, place: usize) -> Option<Reading> {
     let is_limit = |code: &str| {
         matches!(
             code,
-            "query.too_long" | "query.too_deep" | "query.too_large" | "query.too_many_predicates"
+            "query.too_long"
+                | "query.too_deep"
+                | "query.too_large"
+                | "query.too_many_predicates"
+                | "query.too_many_values"
         )
     };
     let is_over = is_limit(code);

@@ -1,11 +1,12 @@
 //! Texts of queries: read, and what they say as data.
 //!
 //! Reading order: [`comparison`] (how values compare), [`query`] (location paths to normal form), [`numbers`] (numbers
-//! in texts), [`number_text`] (numbers as text), [`strings`] (functions of strings), [`types`] (of atomic values),
-//! [`moments`] (dates and times), [`tree`] (an XPath as it was written), [`reader`] (text to that tree), [`compile`]
-//! (what the tree becomes), [`paths`] (paths as values: cover, widen, travel), [`xpath`] (XPath 1.0 as it is
-//! evaluated), [`xquery`] (subscriptions as syntax trees), [`choice`] (which language a text is in), [`gates`] (what
-//! must be there for a program to be delivered), [`edits`] (what is done to messages before subscriptions see them).
+//! in texts), [`number_text`] (numbers as text), [`strings`] (functions of strings), [`values`] (sets of values),
+//! [`types`] (of atomic values), [`moments`] (dates and times), [`tree`] (an XPath as it was written), [`reader`]
+//! (text to that tree), [`compile`] (what the tree becomes), [`paths`] (paths as values: cover, widen, travel),
+//! [`xpath`] (XPath 1.0 as it is evaluated), [`xquery`] (subscriptions as syntax trees), [`choice`] (which language a
+//! text is in), [`gates`] (what must be there for a program to be delivered), [`edits`] (what is done to messages
+//! before subscriptions see them).
 
 pub mod choice;
 pub mod comparison;
@@ -21,5 +22,6 @@ pub mod reader;
 pub(crate) mod strings;
 pub mod tree;
 pub mod types;
+pub mod values;
 pub mod xpath;
 pub mod xquery;

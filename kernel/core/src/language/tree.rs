@@ -84,6 +84,10 @@ pub enum Operator {
     /// A comparison of some node with a number, as XQuery casts its value to `xs:double`. The trees of gates have it;
     /// of texts, only that of a path in normal form says it (`double(x)=3`).
     Cast(Comparison),
+    /// Some node is one of the strings that a literal holds ([`Values::text`](crate::language::values::Values)); of gates.
+    OneOf,
+    /// The same with numbers, to one of which the value of some node is cast.
+    CastOneOf,
     /// `+`
     Plus,
     /// `-`
@@ -187,6 +191,7 @@ impl Operator {
             Operator::Or => "or",
             Operator::And => "and",
             Operator::Compare(comparison) | Operator::Cast(comparison) => comparison.symbol(),
+            Operator::OneOf | Operator::CastOneOf => Comparison::Eq.symbol(),
             Operator::Plus => "+",
             Operator::Minus => "-",
             Operator::Multiply => "*",

@@ -10,10 +10,10 @@
 #![forbid(unsafe_code)]
 
 use crate::engine::ids::{QueryNumber, StateId};
+use crate::engine::nfa::path_of;
 use crate::engine::symbols::{EPSILON, STAR, write_test};
 use crate::language::paths::Path;
 use crate::language::query::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
-use crate::language::query::compile_canonical;
 use crate::registry::snapshot::Snapshot;
 use rustc_hash::FxHashMap;
 
@@ -91,6 +91,12 @@ pub struct Population {
     strings: FxHashMap<Box<str>, u32>,
 }
 
+/// Bits of the number of an alternative of a query.
+const ALTERNATIVE_BITS: usize = 10;
+
+/// Values of a set that are told as an alternative each; of larger sets nothing is told.
+const WAYS_MAX: usize = 256;
+
 impl Population {
     /// What the queries of a snapshot ask for. Cost: about a microsecond a distinct query, and a sort.
     pub fn of(snapshot: &Snapshot) -> Population {
@@ -104,8 +110,7 @@ impl Population {
                 population.add(&steps, &accepted);
             }
             for plan in arrays.plans_at(state) {
-                let text = snapshot.automaton().plan_text(plan);
-                let steps = compile_canonical(text).expect("plans are kept in canonical text");
+                let steps = path_of(snapshot.automaton().plan_text(plan));
                 let record = &arrays.plans[plan as usize];
                 let mut alternatives = vec![(record.first_query, record.query_count, 0)];
                 let further = arrays.ranges_of(plan).iter();
@@ -113,9 +118,7 @@ impl Population {
                 population.add(&steps, &alternatives);
             }
         }
-        population.paths.sort_unstable();
-        population.predicates.sort_by_key(|row| (row.0, row.1));
-        population
+        population.in_order()
     }
 
     /// What queries ask for, each as the paths of which one must be there.
@@ -126,7 +129,13 @@ impl Population {
                 population.add(path.steps(), &[(query as QueryNumber, 1, alternative as u32)]);
             }
         }
-        population
+        population.in_order()
+    }
+
+    fn in_order(mut self) -> Population {
+        self.paths.sort_unstable();
+        self.predicates.sort_by_key(|row| (row.0, row.1));
+        self
     }
 
     /// Adds a path that is an alternative of these queries: first query, number of queries, alternative.
@@ -136,11 +145,14 @@ impl Population {
         let end = self.place(&walk.above, End::Element);
         for &(first, count, alternative) in alternatives {
             for query in first..first + count {
-                self.paths.push((query, alternative, end));
-                let rows = walk.found.iter();
-                self.predicates.extend(rows.map(|&(place, operator, constant)| {
-                    (query, alternative, place, operator, constant)
-                }));
+                for way in 0..walk.ways.len().max(1) {
+                    let alternative = alternative | (way << ALTERNATIVE_BITS) as u32;
+                    self.paths.push((query, alternative, end));
+                    let rows = walk.found.iter().chain(walk.ways.get(way));
+                    self.predicates.extend(rows.map(|&(place, operator, constant)| {
+                        (query, alternative, place, operator, constant)
+                    }));
+                }
             }
         }
     }
@@ -181,6 +193,7 @@ impl Population {
                 }
                 found
             }
+            Constant::Strings(_) | Constant::Doubles(_) => unreachable!("sets are opened"),
             Constant::String(text) => {
                 if let Some(&known) = self.strings.get(&**text) {
                     return known;
@@ -219,6 +232,8 @@ impl<'s, 'q> Above<'s, 'q> {
 struct Walk<'s, 'q> {
     above: Above<'s, 'q>,
     found: Vec<(u32, Operator, u32)>,
+    /// One of these must hold besides.
+    ways: Vec<(u32, Operator, u32)>,
 }
 
 impl<'s, 'q> Walk<'s, 'q> {
@@ -248,6 +263,17 @@ impl<'s, 'q> Walk<'s, 'q> {
             Condition::Value(operator, constant) => (End::Value, *operator, constant),
         };
         let place = population.place(&self.above, end);
+        if let Some(values) = constant.values() {
+            // A second set would make a product.
+            if self.ways.is_empty() && values.iter().count() <= WAYS_MAX {
+                let ways = values.iter().map(|value| match constant {
+                    Constant::Doubles(_) => Constant::Double(value.parse().unwrap_or_default()),
+                    _ => Constant::String(value.into()),
+                });
+                self.ways = ways.map(|one| (place, operator, population.constant(&one))).collect();
+            }
+            return;
+        }
         let row = (place, operator, population.constant(constant));
         if !self.found.contains(&row) {
             self.found.push(row);

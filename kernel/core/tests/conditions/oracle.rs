@@ -146,6 +146,10 @@ fn compare_value(value: &str, compare: Option<&(Operator, Constant<'_>)>) -> boo
         Some((Operator::Compare(comparison), Constant::Double(constant))) => {
             numbers(*comparison, double(value), *constant)
         }
+        Some((_, Constant::Strings(values))) => values.iter().any(|literal| value == literal),
+        Some((_, Constant::Doubles(values))) => {
+            values.numbers().any(|number| number == double(value))
+        }
         Some((_, Constant::Number(_) | Constant::Double(_))) => {
             unreachable!("functions compare strings")
         }

@@ -5,6 +5,7 @@ use pathcast_core::language::comparison::Comparison;
 use pathcast_core::language::query::ast::{
     Axis, Condition, Constant, NameTest, Operator, Stage, Step,
 };
+use pathcast_core::language::values::Values;
 
 /// SplitMix64: the same sequence for the same seed, everywhere.
 pub struct Random(pub u64);
@@ -141,17 +142,33 @@ fn condition(random: &mut Random, nesting: usize, conditions: usize) -> Conditio
     match random.below(if nesting > 0 { 10 } else { 7 }) {
         0..=3 => Condition::Attribute { test: attribute_test(random), compare: compare(random) },
         4 => Condition::Text(compare(random)),
-        5 | 6 => Condition::Value(Operator::Compare(comparison(random)), constant(random)),
+        5 | 6 => {
+            let (operator, constant) = comparison_with_constant(random);
+            Condition::Value(operator, constant)
+        }
         _ => Condition::Nested(path(random, 3, nesting - 1, conditions)),
     }
 }
 
 fn compare(random: &mut Random) -> Option<(Operator, Constant<'static>)> {
-    if random.chance(35) {
-        None
-    } else {
-        Some((Operator::Compare(comparison(random)), constant(random)))
+    if random.chance(35) { None } else { Some(comparison_with_constant(random)) }
+}
+
+fn comparison_with_constant(random: &mut Random) -> (Operator, Constant<'static>) {
+    if !random.chance(20) {
+        return (Operator::Compare(comparison(random)), constant(random));
     }
+    let count = 2 + random.below(3);
+    let set = if random.chance(50) {
+        let from = random.below(7);
+        let texts = ["1", "2", "x", "xy", "", " 2 ", "12", "x1", "10", "a"];
+        Values::of(texts[from..].iter().copied().take(count)).map(Constant::Strings)
+    } else {
+        let from = random.below(4);
+        let numbers = [1.0, 2.0, 2.5, 10.0, -1.0, 0.0, 12.0];
+        Values::of_numbers(numbers[from..].iter().copied().take(count)).map(Constant::Doubles)
+    };
+    (Operator::Compare(Comparison::Eq), set.expect("there are some"))
 }
 
 fn comparison(random: &mut Random) -> Comparison {

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Self
 
 from pathcast.chunking import Chunking, Cut, FilteringScheme, Sizes, StreamingChunker
-from pathcast.message import parse_message
 from pathcast.schema import LabelPath
 from pathcast_lab.workload.scenarios import SCENARIOS, Scenario
+from pathcast_papers.message import parse_message
 
 
 @dataclass(frozen=True)

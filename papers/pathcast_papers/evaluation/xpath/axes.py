@@ -1,7 +1,7 @@
 """The thirteen axes and the node tests.
 
 Example:
-    >>> from pathcast.message import parse_message
+    >>> from pathcast_papers.message import parse_message
     >>> from pathcast_papers.evaluation.xpath.document import DOCUMENT_NODE, Document
     >>> document = Document(parse_message(b"<a><b/><c/><d/></a>"))
     >>> c = document.node_of_element(2)

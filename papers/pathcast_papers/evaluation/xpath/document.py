@@ -5,7 +5,7 @@ instructions have a *place*, counted from 0; a namespace or attribute node has t
 element and a number among the namespace or attribute nodes there.
 
 Example:
-    >>> from pathcast.message import parse_message
+    >>> from pathcast_papers.message import parse_message
     >>> document = Document(parse_message(b"<a x='1'>t<!--c--><b/></a>"))
     >>> [document.kind(node).value for node in document.descendants(DOCUMENT_NODE)]
     ['element', 'text', 'comment', 'element']

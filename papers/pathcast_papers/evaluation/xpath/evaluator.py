@@ -6,7 +6,7 @@ in expression and message. Each evaluation has a budget, counted in steps: a nod
 axis, a predicate evaluated, a function called, 64 characters handled by a string function.
 
 Example:
-    >>> from pathcast.message import parse_message
+    >>> from pathcast_papers.message import parse_message
     >>> from pathcast_papers.language import read_expression
     >>> evaluator = Evaluator(parse_message(b"<a><b>1</b><b>2</b></a>"))
     >>> evaluator.evaluate(read_expression("sum(/child::a/child::b[(. > 1)])"))

@@ -7,7 +7,7 @@ too. Behind the engine each distinct query has a plan of operators of its own;
 
 Example:
     >>> from pathcast.limits import Limits
-    >>> from pathcast.message import parse_message
+    >>> from pathcast_papers.message import parse_message
     >>> from pathcast_papers.language.xquery import PaperQuery, PaperReturn, PaperStep, Target
     >>> from pathcast_papers.language.xquery.syntax import NameTest, Variable
     >>> query = PaperQuery((PaperStep(True, NameTest("", "section")),), (), (PaperReturn(

@@ -6,7 +6,7 @@ field, as elements begin. Nothing is promised of their other fields.
 
 Example:
     >>> from pathcast.limits import Limits
-    >>> from pathcast.message import parse_message
+    >>> from pathcast_papers.message import parse_message
     >>> from pathcast_papers.message_broker.pathsharing.paths import navigation_path
     >>> engine = PathMatchingEngine()
     >>> path = engine.insert(navigation_path("//section//figure"))

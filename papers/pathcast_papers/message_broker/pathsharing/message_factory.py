@@ -1,7 +1,7 @@
 """The message factory: the groups of a query and the tags of its template become a message.
 
 Example:
-    >>> from pathcast.message import parse_message
+    >>> from pathcast_papers.message import parse_message
     >>> from pathcast_papers.language.xquery import PaperStep, parse
     >>> from pathcast_papers.language.xquery.syntax import NameTest
     >>> outer = parse("<titles>{for $s in //section return <t>{$s/title}</t>}</titles>").body

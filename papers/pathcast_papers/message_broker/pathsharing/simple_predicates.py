@@ -2,7 +2,7 @@
 
 Example:
     >>> from pathcast.limits import Limits
-    >>> from pathcast.message import parse_message
+    >>> from pathcast_papers.message import parse_message
     >>> from pathcast_papers.message_broker.pathsharing.broker_query import Signature
     >>> values = ElementValues(parse_message(b"<a k='07'>x<b>y</b></a>", Limits()))
     >>> values.column(Compared((), Target.ELEMENT, None)).texts(0)

@@ -4,7 +4,7 @@ Where-Filter stops at the first node that passes; Return-Select takes them all.
 
 Example:
     >>> from pathcast.limits import Limits
-    >>> from pathcast.message import parse_message
+    >>> from pathcast_papers.message import parse_message
     >>> from pathcast_papers.message_broker.pathsharing.paths import navigation_path
     >>> tree = parse_message(b"<a><b><c/><b><c/></b></b></a>", Limits())
     >>> select(tree, 0, navigation_path("//b//c"))

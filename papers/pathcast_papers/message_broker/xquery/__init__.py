@@ -5,7 +5,7 @@ The kernel is tested against it. In reading order: `items`, `calculation`,
 `evaluator` (expressions); `construction`, `serialiser` (results); `evaluation` (all of it).
 
 Example:
-    >>> from pathcast.message import parse_message
+    >>> from pathcast_papers.message import parse_message
     >>> from pathcast_papers.language.xquery import parse
     >>> message = parse_message(b"<bib><book year='1994'><title>TCP/IP</title></book></bib>")
     >>> evaluate(parse("<b>{for $b in //book return $b/title}</b>"), message).results

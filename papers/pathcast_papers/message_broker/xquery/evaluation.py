@@ -1,7 +1,7 @@
 """One subscription on one message: is it delivered, and what are the results?
 
 Example:
-    >>> from pathcast.message import parse_message
+    >>> from pathcast_papers.message import parse_message
     >>> from pathcast_papers.language.xquery import parse
     >>> program = parse("for $b in //b where $b > 1 return <item>{$b/text()}</item>")
     >>> evaluate(program, parse_message(b"<a><b>1</b><b>2</b><b>3</b></a>"))
@@ -92,7 +92,7 @@ def holds(
     expressions gives an item. Several values are true, as in every condition.
 
     Example:
-        >>> from pathcast.message import parse_message
+        >>> from pathcast_papers.message import parse_message
         >>> from pathcast_papers.language.xquery import parse
         >>> message = parse_message(b"<a>1</a>")
         >>> [holds(parse(text), message) for text in ("/a eq '2'", "max(/a)", "<r>{//b}</r>")]
@@ -116,7 +116,7 @@ def gives_item(
     """Whether a message is delivered to a subscription that wants results; none is made.
 
     Example:
-        >>> from pathcast.message import parse_message
+        >>> from pathcast_papers.message import parse_message
         >>> from pathcast_papers.language.xquery import parse
         >>> message = parse_message(b"<a>1</a>")
         >>> [gives_item(parse(text), message) for text in ("<r>{/a}</r>", "<r>{//b}</r>")]

@@ -6,7 +6,7 @@ kept, by what it depends on (`language.xquery.dependence`), and not found again.
 gave an item.
 
 Example:
-    >>> from pathcast.message import parse_message
+    >>> from pathcast_papers.message import parse_message
     >>> from pathcast_papers.language.syntax import Axis
     >>> from pathcast_papers.language.xquery.syntax import Call, NameTest, Path, Root, Step
     >>> evaluator = Evaluator(Document(parse_message(b"<a><b>1</b><b>2</b></a>")))

@@ -9,7 +9,7 @@ Text is written with `&`, `<`, `>` and carriage return escaped; attribute values
 newline besides, and `>` as it is.
 
 Example:
-    >>> from pathcast.message import parse_message
+    >>> from pathcast_papers.message import parse_message
     >>> from pathcast_papers.evaluation.xpath import Document
     >>> document = Document(parse_message(b"<a xmlns='urn:d'><b x='1 &lt; 2'/>&amp;</a>"))
     >>> serialiser = Serialiser(document, bytes_max=1000)

@@ -83,14 +83,15 @@ class PaperCondition:
         target: What is compared.
         attribute: The attribute's name, where `target` is one.
         operator: How, with the path on the left; None for existence.
-        constant: A string, or a number (which compares as numbers); None for existence.
+        constant: A string, or a number (which compares as numbers), or a list of which one must be
+            equal; None for existence.
     """
 
     steps: tuple[PaperStep, ...]
     target: Target
     attribute: NameTest | None
     operator: Comparator | None
-    constant: str | float | None
+    constant: str | float | tuple[str, ...] | tuple[float, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,13 +274,24 @@ def _conjunction(expr: Expr, origin: Expr) -> list[PaperCondition]:
     if expr.is_value:
         raise _OutsideError
     left, right, operator = expr.left, expr.right, expr.operator
-    constant = _constant(right)
+    constant = _constants(right)
     if constant is None:
-        constant, right, operator = _constant(left), left, FLIPPED[operator]
+        constant, operator = _constants(left), FLIPPED[operator]
         left = expr.right
-    if constant is None:
+    if constant is None or (isinstance(constant, tuple) and operator is not Comparator.EQ):
         raise _OutsideError
     return [PaperCondition(*_relative(left, origin), operator, constant)]
+
+
+def _constants(expr: Expr) -> str | float | tuple[str, ...] | tuple[float, ...] | None:
+    """A literal, or the values of a list of literals of one kind."""
+    if not isinstance(expr, Sequence):
+        return _constant(expr)
+    values = [_constant(item) for item in expr.items]
+    strings = tuple(value for value in values if isinstance(value, str))
+    numbers = tuple(value for value in values if isinstance(value, float))
+    found = strings or numbers
+    return found if found and len(found) == len(values) else None
 
 
 def _constant(expr: Expr) -> str | float | None:

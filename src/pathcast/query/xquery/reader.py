@@ -40,8 +40,9 @@ from pathcast.query.xquery.syntax import (
     Program,
 )
 
-TEXT_BYTES_MAX: Final = 32 * 1024
-"""Bytes (UTF-8) of a FLWR subscription: a template may be a page, where a path is a line."""
+TEXT_BYTES_MAX: Final = 1056 * 1024
+"""Bytes (UTF-8) of a FLWR subscription: 32 KiB, and 1 MiB for the values of its lists, which the
+kernel counts apart."""
 
 _Node: TypeAlias = tuple[Any, ...]
 

@@ -314,6 +314,7 @@ SENTENCES: Final[Mapping[str, Sentence | Callable[[str, int, _Details], Sentence
     MappingProxyType(
         {
             "TooManyNodes": _maximum("has too many syntax nodes"),
+            "TooManyValues": _maximum("has too many values in its lists"),
             "TooDeep": _maximum("nests too deep"),
             "TooManyPredicates": _maximum("has too many predicates on a step"),
             "NoCharacter": _no_character,

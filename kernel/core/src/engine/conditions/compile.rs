@@ -12,9 +12,9 @@ use super::plan::{
 use crate::engine::ask::Ask;
 use crate::language::comparison::Comparison;
 use crate::language::numbers::number;
+use crate::language::query::anchoring::counts_siblings;
 use crate::language::query::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use rustc_hash::FxHasher;
-use std::fmt::Write;
 use std::hash::Hasher;
 
 impl Plan {
@@ -94,11 +94,7 @@ impl Compiler {
 
     fn check(&mut self, step: &Step<'_>, reach: Reach) -> Check {
         let test = self.arrays.add_test(Named::Element, &step.test);
-        let is_pattern =
-            matches!(step.test, NameTest::AnyIn { .. } | NameTest::AnyNamespace { .. });
-        let later = step.stages.iter().skip(1).any(|stage| !stage.positions.is_empty());
-        let first = step.stages.first().is_some_and(|stage| !stage.positions.is_empty());
-        let by_siblings = step.axis != Axis::DescendantOrSelf && (later || (first && is_pattern));
+        let by_siblings = counts_siblings(step);
         let mut operations = Vec::new();
         for stage in &step.stages {
             self.stage(stage, step.axis, test, by_siblings, &mut operations);
@@ -144,50 +140,41 @@ impl Compiler {
     }
 
     fn condition(&mut self, condition: &Condition<'_>) -> Operation {
+        let ask = ask_of(condition.compare()).map(|text| self.arrays.add_text(text));
         match condition {
-            Condition::Attribute { test, compare } => {
-                let compare = self.ask(compare.as_ref());
-                Operation::Attribute(self.arrays.add_test(Named::Attribute, test), compare)
+            Condition::Attribute { test, .. } => {
+                Operation::Attribute(self.arrays.add_test(Named::Attribute, test), ask)
             }
-            Condition::Text(compare) => Operation::Text(self.ask(compare.as_ref())),
-            Condition::Value(operator, constant) => {
-                Operation::Value(self.comparison(*operator, constant))
-            }
+            Condition::Text(_) => Operation::Text(ask),
+            Condition::Value(..) => Operation::Value(ask),
             Condition::Nested(steps) => Operation::Nested(self.nested_path(steps)),
         }
     }
+}
 
-    fn ask(&mut self, compare: Option<&(Operator, Constant<'_>)>) -> Ask<TextRange> {
-        compare.map_or(Ask::Exists, |(operator, constant)| self.comparison(*operator, constant))
-    }
-
-    fn comparison(&mut self, operator: Operator, constant: &Constant<'_>) -> Ask<TextRange> {
-        match (operator, constant) {
-            (
-                Operator::Compare(comparison @ (Comparison::Eq | Comparison::Ne)),
-                Constant::String(literal),
-            ) => Ask::Text(comparison, self.arrays.add_text(literal)),
-            (Operator::StartsWith, Constant::String(literal)) => {
-                Ask::StartsWith(self.arrays.add_text(literal))
-            }
-            (Operator::Contains, Constant::String(literal)) => {
-                Ask::Contains(self.arrays.add_text(literal))
-            }
-            (Operator::Compare(comparison), Constant::String(literal)) => {
-                Ask::Number(comparison, number(literal.as_bytes()))
-            }
-            (Operator::Compare(comparison), Constant::Number(constant)) => {
-                Ask::Number(comparison, *constant)
-            }
-            (Operator::Compare(comparison), Constant::Double(constant)) => {
-                Ask::Cast(comparison, *constant)
-            }
-            (
-                Operator::StartsWith | Operator::Contains,
-                Constant::Number(_) | Constant::Double(_),
-            ) => {
-                unreachable!("functions compare strings")
-            }
+/// What a comparison asks of a value; that there is one if there is no comparison.
+pub(crate) fn ask_of<'c>(compare: Option<(Operator, &'c Constant<'_>)>) -> Ask<&'c str> {
+    let Some((operator, constant)) = compare else { return Ask::Exists };
+    match (operator, constant) {
+        (
+            Operator::Compare(comparison @ (Comparison::Eq | Comparison::Ne)),
+            Constant::String(literal),
+        ) => Ask::Text(comparison, literal),
+        (Operator::StartsWith, Constant::String(literal)) => Ask::StartsWith(literal),
+        (Operator::Contains, Constant::String(literal)) => Ask::Contains(literal),
+        (Operator::Compare(comparison), Constant::String(literal)) => {
+            Ask::Number(comparison, number(literal.as_bytes()))
+        }
+        (Operator::Compare(comparison), Constant::Number(constant)) => {
+            Ask::Number(comparison, *constant)
+        }
+        (Operator::Compare(comparison), Constant::Double(constant)) => {
+            Ask::Cast(comparison, *constant)
+        }
+        (Operator::Compare(_), Constant::Strings(values)) => Ask::OneOf(values.text()),
+        (Operator::Compare(_), Constant::Doubles(values)) => Ask::CastOneOf(values.text()),
+        (Operator::StartsWith | Operator::Contains, _) => {
+            unreachable!("functions compare strings")
         }
     }
 }
@@ -309,12 +296,19 @@ fn write_comparison_key(operator: Operator, constant: &Constant<'_>, key: &mut S
         Operator::Contains => '$',
     });
     match constant {
-        Constant::Number(number) => {
-            // Writing to a String cannot fail.
-            let _ = write!(key, "{:x};", number.to_bits());
-        }
+        // Most numbers are small integers, whose last bits are zero.
+        Constant::Number(number) => write_number_key(number.to_bits().swap_bytes(), key),
         Constant::Double(number) => {
-            let _ = write!(key, "x{:x};", number.to_bits());
+            key.push('x');
+            write_number_key(number.to_bits().swap_bytes(), key);
+        }
+        Constant::Strings(values) => {
+            key.push('o');
+            write_text_key(values.text(), key);
+        }
+        Constant::Doubles(values) => {
+            key.push('c');
+            write_text_key(values.text(), key);
         }
         Constant::String(literal) => {
             key.push('s');
@@ -324,6 +318,15 @@ fn write_comparison_key(operator: Operator, constant: &Constant<'_>, key: &mut S
 }
 
 fn write_text_key(text: &str, key: &mut String) {
-    let _ = write!(key, "{}:", text.len());
+    write_number_key(text.len() as u64, key);
     key.push_str(text);
+}
+
+/// Five bits a character, the last ones first, and one bit that says whether others follow.
+fn write_number_key(mut number: u64, key: &mut String) {
+    while number >= 32 {
+        key.push(char::from(b'P' + (number & 31) as u8));
+        number >>= 5;
+    }
+    key.push(char::from(b'0' + number as u8));
 }

@@ -10,7 +10,9 @@ use super::plan::{ANY, Check, Named, Operation, Plan, Reach, Slice, Test, TestNu
 use super::post_processor::PostProcessor;
 use crate::engine::ask::Ask;
 use crate::language::comparison::Comparison;
+use crate::language::numbers::Notation;
 use crate::language::query::ast::Axis;
+use crate::language::values;
 use crate::xml::names::{NameId, NameTable};
 use crate::xml::tree::{Message, NONE, Span};
 
@@ -498,6 +500,10 @@ impl<'a> Evaluation<'a> {
                 }
                 self.post.texts.contains(self.message, start..end, literal)
             }
+            Ask::CastOneOf(set) => {
+                let number = self.post.numbers.of_texts(self.message, start..end, Notation::Double);
+                values::has_number(set, number)
+            }
             ask => match ask.numeric() {
                 Some((notation, comparison, constant)) => {
                     let value = self.post.numbers.of_texts(self.message, start..end, notation);
@@ -564,8 +570,10 @@ mod tests {
     #[test]
     fn each_way_of_comparing_is_that_of_the_value_wherever_it_lies() {
         let comparisons = || Comparison::ALL.into_iter();
+        let sets = [Ask::OneOf("1\u{0}10\u{0}9x\u{0}"), Ask::CastOneOf("10\u{0}100\u{0}")];
         let asks: Vec<Ask<&str>> = [Ask::Exists, Ask::StartsWith("10"), Ask::Contains("0")]
             .into_iter()
+            .chain(sets)
             .chain(comparisons().map(|comparison| Ask::Text(comparison, "10")))
             .chain(comparisons().map(|comparison| Ask::Number(comparison, 10.0)))
             .chain(comparisons().map(|comparison| Ask::Cast(comparison, 10.0)))

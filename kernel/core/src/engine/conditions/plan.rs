@@ -156,23 +156,6 @@ impl Plan {
     pub(crate) fn is_unconditional(&self) -> bool {
         self.main().len() == 0
     }
-
-    /// Whether it is a conjunction of conditions at places, nested paths taken for granted.
-    pub(crate) fn is_conjunction(&self) -> bool {
-        self.main().numbers().all(|number| {
-            let check = self.check(number);
-            let is_forced =
-                matches!(check.reach, Reach::Up(_) | Reach::ToDepth(_) | Reach::ToDepthOrSelf(_));
-            let is_plain = |number: u32| match self.operation(number) {
-                Operation::Position(_) => false,
-                Operation::Attribute(test, _) => {
-                    test != ANY && matches!(self.test(test).1, Test::Name { .. })
-                }
-                _ => true,
-            };
-            is_forced && !check.by_siblings && check.operations.numbers().all(is_plain)
-        })
-    }
 }
 
 /// The arrays of a plan while it is compiled.

@@ -99,7 +99,9 @@ impl Plan {
             2 => Ask::StartsWith(range),
             3 => Ask::Contains(range),
             4 => Ask::Number(comparison, constant),
-            _ => Ask::Cast(comparison, constant),
+            5 => Ask::Cast(comparison, constant),
+            6 => Ask::OneOf(range),
+            _ => Ask::CastOneOf(range),
         };
         match kind & 0xff {
             0 => Operation::OrdinalOfName(slice),
@@ -215,6 +217,8 @@ fn operation_words(operation: &Operation) -> [u32; OPERATION] {
             Ask::Number(comparison, constant) => {
                 with_number(4 | (comparison as u32) << 8, constant)
             }
+            Ask::OneOf(set) => with_text(6, set),
+            Ask::CastOneOf(set) => with_text(7, set),
             Ask::Cast(comparison, constant) => with_number(5 | (comparison as u32) << 8, constant),
         }
     };

@@ -8,14 +8,14 @@
 //! the numbers of a snapshot; the others are kept as a list that equal queries share.
 
 use super::expressions::ExpressionTable;
-use super::{Nfa, plan_of};
+use super::{Nfa, path_of, plan_of};
 use crate::engine::conditions::Plan;
 use crate::engine::ids::{ExpressionId, PlanId, QueryNumber, StateId};
 use crate::engine::nfa::nested_paths::NestedPaths;
 use crate::engine::symbols::{Class, EPSILON, FIRST_NAME, STAR, Symbol, SymbolTable};
 use crate::language::query::anchoring::anchored_len;
 use crate::language::query::ast::{Axis, Step};
-use crate::language::query::{canonical_text, compile_canonical};
+use crate::language::query::canonical_text;
 use crate::language::xpath::Expression;
 use hashbrown::HashTable;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -136,15 +136,16 @@ pub(crate) struct GrowingNfa {
     others: FxHashMap<QueryNumber, EndsId>,
     ends: Vec<Box<[Terminal]>>,
     ends_index: HashTable<EndsId>,
-    /// None in the automaton of the nested paths themselves, which keeps all that there are.
-    nested: Option<Box<NestedPaths>>,
+    /// Gathered when the first message comes. None in the automaton of the nested paths themselves, which keeps all
+    /// that there are.
+    nested: Option<OnceLock<Box<NestedPaths>>>,
     growth: GrowthLog,
     buffer: String,
 }
 
 impl Default for GrowingNfa {
     fn default() -> Self {
-        GrowingNfa { nested: Some(Box::default()), ..GrowingNfa::of_nested_paths() }
+        GrowingNfa { nested: Some(OnceLock::new()), ..GrowingNfa::of_nested_paths() }
     }
 }
 
@@ -275,10 +276,9 @@ impl GrowingNfa {
         let known = self.plans.len();
         let plan = self.intern_plan(state, text, expression);
         if known < self.plans.len()
-            && let Some(nested) = &mut self.nested
+            && let Some(nested) = self.nested.as_mut().and_then(OnceLock::get_mut)
         {
-            let steps = compile_canonical(text).expect("plans are kept in canonical text");
-            nested.add_query(&steps, anchored_len(&steps));
+            nested.add_query(&path_of(text));
         }
         Terminal::Plan(plan)
     }
@@ -336,9 +336,9 @@ impl GrowingNfa {
         let plan = self.intern_plan(state, &buffer, expression);
         self.buffer = buffer;
         if plan_count < self.plans.len()
-            && let Some(nested) = &mut self.nested
+            && let Some(nested) = self.nested.as_mut().and_then(OnceLock::get_mut)
         {
-            nested.add_query(steps, kept);
+            nested.add_query(steps);
         }
         Terminal::Plan(plan)
     }
@@ -569,8 +569,14 @@ impl Nfa for GrowingNfa {
         entry.compiled.get_or_init(|| plan_of(&entry.text))
     }
 
+    fn plan_text(&self, plan: PlanId) -> &str {
+        self.plan_entry(plan).1
+    }
+
     fn nested_paths(&self) -> Option<&NestedPaths> {
-        self.nested.as_deref().filter(|nested| nested.len() > 0)
+        let gather = || Box::new(NestedPaths::of(self.plans.iter().map(|plan| &*plan.text)));
+        let nested = self.nested.as_ref()?.get_or_init(gather);
+        (nested.len() > 0).then_some(nested)
     }
 
     fn plan_numbers(&self, plan: PlanId, ranges: &mut Vec<Range<QueryNumber>>) {

@@ -25,7 +25,7 @@ use crate::engine::nfa::nested_paths::NestedPaths;
 use crate::engine::reach::Reach;
 use crate::engine::symbols::{Class, SymbolTable};
 use crate::language::query::anchoring::anchored;
-use crate::language::query::compile_canonical;
+use crate::language::query::{NormalPath, read_canonical};
 use crate::language::xpath::Expression;
 use std::ops::Range;
 
@@ -55,10 +55,8 @@ pub trait Nfa {
     /// The conditions of a plan, compiled when first asked for.
     fn plan(&self, plan: PlanId) -> &Plan;
 
-    /// Calls `f` with the conditions of a plan, which need not be kept.
-    fn with_plan<T>(&self, plan: PlanId, f: impl FnOnce(&Plan) -> T) -> T {
-        f(self.plan(plan))
-    }
+    /// Canonical text of a plan.
+    fn plan_text(&self, plan: PlanId) -> &str;
 
     /// The nested paths of all plans; none if no plan has any.
     fn nested_paths(&self) -> Option<&NestedPaths> {
@@ -92,12 +90,16 @@ pub trait Nfa {
     }
 }
 
-/// The plan of a query in canonical text.
+/// The path of a canonical text.
 ///
 /// Panics if the text is not one: it was when the query was registered.
+pub(crate) fn path_of(text: &str) -> NormalPath<'_> {
+    read_canonical(text).expect("plans are kept in canonical text")
+}
+
+/// The plan of a query in canonical text; panics as [`path_of`].
 pub(crate) fn plan_of(text: &str) -> Plan {
-    let steps = compile_canonical(text).expect("plans are kept in canonical text");
-    Plan::compile(&anchored(steps))
+    Plan::compile(&anchored(path_of(text)))
 }
 
 /// The expression of a canonical text.

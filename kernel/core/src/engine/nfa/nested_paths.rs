@@ -6,26 +6,24 @@
 //!
 //! Source: paper 003, section 6: nested paths share the structures of the main ones.
 
-use crate::engine::conditions::Plan;
 use crate::engine::conditions::compile::path_key;
 use crate::engine::ids::QueryNumber;
-use crate::engine::nfa::Nfa;
 use crate::engine::nfa::growing::GrowingNfa;
-use crate::language::query::anchoring::anchored;
+use crate::engine::nfa::{Nfa, path_of};
+use crate::language::query::anchoring::{anchored_len, is_conjunction};
 use crate::language::query::ast::{Axis, Condition, NameTest, Step};
-use crate::language::query::{canonical_text, compile_canonical};
+use crate::language::query::text_of;
 use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
 
-/// Nested paths, numbered in order of arrival.
+/// Nested paths by number.
 #[derive(Debug)]
 pub struct NestedPaths {
     nfa: GrowingNfa,
-    /// None for a path whose positions need the lists of siblings, or that begins at its anchor.
+    /// By key; none for a path whose positions need the lists of siblings, or that begins at its anchor.
     numbers: FxHashMap<Box<str>, Option<QueryNumber>>,
-    /// Key, which begins with the last step, and canonical text of each path.
-    texts: Vec<(Box<str>, Box<str>)>,
-    /// Per number: its place in `texts`.
-    text_of: Vec<u32>,
+    /// Per number: its canonical text.
+    texts: Vec<Box<str>>,
     /// Per number: at how many elements of a message it holds, guessed from what it says.
     guesses: Vec<f32>,
 }
@@ -36,38 +34,33 @@ impl Default for NestedPaths {
             nfa: GrowingNfa::of_nested_paths(),
             numbers: FxHashMap::default(),
             texts: Vec::new(),
-            text_of: Vec::new(),
             guesses: Vec::new(),
         }
     }
 }
 
 impl NestedPaths {
-    /// Adds the nested paths of a query, of which the automaton takes the first `kept` steps.
-    pub(crate) fn add_query(&mut self, steps: &[Step<'_>], kept: usize) {
-        if kept == steps.len() {
-            nested_of(steps).for_each(|nested| {
-                self.intern(nested);
-            });
-        } else {
-            let anchored = anchored(steps.to_vec());
-            nested_of(&anchored).for_each(|nested| {
-                self.intern(nested);
-            });
+    /// The nested paths of plans in canonical text, numbered by what they end with, so that those which hold
+    /// together are neighbours. Cost: a microsecond or two a plan that has any.
+    pub(crate) fn of<'t>(plans: impl Iterator<Item = &'t str>) -> NestedPaths {
+        let mut texts = FxHashMap::default();
+        for text in plans.filter(|text| may_have_nested_paths(text)) {
+            gather(&path_of(text), &mut texts);
         }
+        let mut texts: Vec<(String, String)> = texts.into_iter().collect();
+        texts.sort_unstable();
+        let mut nested = NestedPaths::default();
+        for (_, text) in texts {
+            nested.intern(&path_of(&text));
+        }
+        nested
     }
 
-    /// The same nested paths, numbered by what they end with, so that those which hold together are
-    /// neighbours. Cost: as to add them.
-    pub(crate) fn sorted(self) -> NestedPaths {
-        let mut texts = self.texts;
-        texts.sort_unstable();
-        let mut sorted = NestedPaths::default();
-        for (_, text) in texts {
-            let steps = compile_canonical(&text);
-            sorted.intern(&steps.expect("written in canonical text"));
+    /// Adds the nested paths of a query. Their numbers are the next ones.
+    pub(crate) fn add_query(&mut self, steps: &[Step<'_>]) {
+        for nested in nested_of(steps) {
+            self.intern(nested);
         }
-        sorted
     }
 
     /// The automaton; its query numbers are those of the nested paths.
@@ -80,14 +73,14 @@ impl NestedPaths {
         self.nfa.query_count()
     }
 
-    /// The number of a nested path by its key; none if it is not kept here.
-    pub(crate) fn find(&self, key: &str) -> Option<QueryNumber> {
-        self.numbers.get(key).copied().flatten()
+    /// The number of a nested path; none if it is not kept here.
+    pub(crate) fn find(&self, steps: &[Step<'_>]) -> Option<QueryNumber> {
+        self.numbers.get(&*path_key(steps)).copied().flatten()
     }
 
     /// The canonical text of a nested path.
     pub(crate) fn text(&self, number: QueryNumber) -> &str {
-        &self.texts[self.text_of[number as usize] as usize].1
+        &self.texts[number as usize]
     }
 
     /// Per number, at how many elements of a message it holds, guessed.
@@ -100,33 +93,50 @@ impl NestedPaths {
         if let Some(&known) = self.numbers.get(&*key) {
             return known;
         }
-        let anchored = anchored(steps.to_vec());
         // `.//.` ends at the anchor too: what it asks for there would have to be known before it is.
         let is_own = steps.first().is_some_and(|step| step.axis == Axis::DescendantOrSelf);
-        let mut is_kept = !is_own || nested_of(&anchored).next().is_none();
-        for inner in nested_of(&anchored) {
+        let mut is_kept = !is_own || nested_of(steps).next().is_none();
+        for inner in nested_of(steps) {
             is_kept &= self.intern(inner).is_some();
         }
-        is_kept = is_kept && Plan::compile(&anchored).is_conjunction();
+        is_kept = is_kept && is_conjunction(steps);
         let number = is_kept.then(|| self.nfa.insert(&[steps], None));
         if number.is_some() {
             self.guesses.push(guess(steps));
-            self.text_of.push(self.texts.len() as u32);
+            self.texts.push(text_of(steps).into());
         }
-        let mut text = String::new();
-        canonical_text(steps, &mut text);
-        self.texts.push((key.as_str().into(), text.into()));
         self.numbers.insert(key.into(), number);
         number
     }
 }
 
+/// The nested paths that are asked for where a path is anchored.
 fn nested_of<'s, 'q>(steps: &'s [Step<'q>]) -> impl Iterator<Item = &'s [Step<'q>]> {
-    let conditions = steps.iter().flat_map(|step| &step.stages).flat_map(|stage| &stage.conditions);
-    conditions.filter_map(|condition| match condition {
+    let (kept, rest) = steps.split_at(anchored_len(steps));
+    let conditions = kept.iter().flat_map(Step::conditions);
+    let nested = conditions.filter_map(|condition| match condition {
         Condition::Nested(nested) => Some(&**nested),
         _ => None,
-    })
+    });
+    nested.chain((!rest.is_empty()).then_some(rest))
+}
+
+/// Adds the nested paths of a path, and those inside them: their texts by their keys, which begin with the last step.
+fn gather(steps: &[Step<'_>], texts: &mut FxHashMap<String, String>) {
+    for nested in nested_of(steps) {
+        if let Entry::Vacant(entry) = texts.entry(path_key(nested)) {
+            entry.insert(text_of(nested));
+            gather(nested, texts);
+        }
+    }
+}
+
+/// Whether a plan can have nested paths, or conditions between two `//`, which become nested paths.
+fn may_have_nested_paths(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let opens_nested = |at: usize| !matches!(bytes.get(at + 1), Some(b'@'));
+    memchr::memchr_iter(b'[', bytes).any(opens_nested)
+        || memchr::memmem::find_iter(bytes, b"//").nth(1).is_some()
 }
 
 /// The more a path asks for, the less often it holds.

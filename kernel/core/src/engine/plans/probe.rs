@@ -14,6 +14,7 @@ use hashbrown::{DefaultHashBuilder, HashMap};
 use rustc_hash::FxHashMap;
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 use std::ops::Bound;
 
 /// Number of a predicate (operand, operator, constant); equal predicates have equal numbers.
@@ -189,6 +190,69 @@ impl<K: Ord + std::hash::Hash + Clone> Index<K> {
     }
 }
 
+/// The predicates that ask for one of several values.
+#[derive(Debug, Default)]
+struct Sets {
+    /// By the set as a text; whether it is of numbers.
+    known: HashMap<(bool, Box<[u8]>), PredicateId, DefaultHashBuilder>,
+    /// By the number of a string.
+    texts: FxHashMap<TextId, Vec<PredicateId>>,
+    numbers: HashMap<Finite, Vec<PredicateId>, DefaultHashBuilder>,
+}
+
+impl Sets {
+    fn insert_texts(&mut self, set: &[u8], predicate: PredicateId, texts: &mut Texts) {
+        self.known.insert((false, set.into()), predicate);
+        for value in values_of(set) {
+            self.texts.entry(texts.enter(value)).or_default().push(predicate);
+        }
+    }
+
+    fn insert_numbers(&mut self, set: &[u8], predicate: PredicateId) {
+        self.known.insert((true, set.into()), predicate);
+        for value in values_of(set) {
+            self.numbers.entry(Finite::new(untyped_number(value))).or_default().push(predicate);
+        }
+    }
+
+    fn remove_texts(&mut self, set: &[u8], texts: &mut Texts) {
+        let Some(predicate) = self.known.remove(&(false, Box::from(set))) else { return };
+        for value in values_of(set) {
+            if let Some(id) = texts.find(value)
+                && let Entry::Occupied(entry) = self.texts.entry(id)
+            {
+                let (id, left) = entry.remove_entry();
+                self.texts.extend(without(left, predicate).map(|left| (id, left)));
+            }
+            texts.leave(value);
+        }
+    }
+
+    fn remove_numbers(&mut self, set: &[u8]) {
+        let Some(predicate) = self.known.remove(&(true, Box::from(set))) else { return };
+        for value in values_of(set) {
+            let number = Finite::new(untyped_number(value));
+            let left = self.numbers.remove(&number).and_then(|left| without(left, predicate));
+            self.numbers.extend(left.map(|left| (number, left)));
+        }
+    }
+}
+
+/// The values of a set that is held as a text.
+fn values_of(set: &[u8]) -> impl Iterator<Item = &[u8]> {
+    memchr::memchr_iter(0, set).scan(0, |start, end| {
+        let value = &set[*start..end];
+        *start = end + 1;
+        Some(value)
+    })
+}
+
+/// The predicates but for one, if any are left.
+fn without(mut predicates: Vec<PredicateId>, one: PredicateId) -> Option<Vec<PredicateId>> {
+    predicates.retain(|&predicate| predicate != one);
+    (!predicates.is_empty()).then_some(predicates)
+}
+
 /// The predicates of one operand.
 #[derive(Debug, Default)]
 pub(crate) struct Probe {
@@ -199,6 +263,7 @@ pub(crate) struct Probe {
     texts: Index<Box<[u8]>>,
     /// The comparisons with numbers, as XQuery casts values.
     numbers: Index<Finite>,
+    sets: Sets,
 }
 
 /// What is asked only of other queries than those of the shared class.
@@ -214,6 +279,8 @@ impl Probe {
             Ask::Text(Comparison::Eq, text) => self.equal_texts.get(&texts.find(text)?).copied(),
             Ask::Text(operator, text) => self.texts.find(*operator, &**text),
             Ask::Cast(operator, number) => self.numbers.find(*operator, &Finite::new(*number)),
+            Ask::OneOf(set) => self.sets.known.get(&(false, set.clone())).copied(),
+            Ask::CastOneOf(set) => self.sets.known.get(&(true, set.clone())).copied(),
             Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) => is_not_shared(),
         }
     }
@@ -231,6 +298,8 @@ impl Probe {
             Ask::Cast(operator, number) => {
                 self.numbers.insert(*operator, Finite::new(*number), predicate);
             }
+            Ask::OneOf(set) => self.sets.insert_texts(set, predicate, texts),
+            Ask::CastOneOf(set) => self.sets.insert_numbers(set, predicate),
             Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) => is_not_shared(),
         }
     }
@@ -249,6 +318,8 @@ impl Probe {
             Ask::Cast(operator, number) => {
                 self.numbers.remove(*operator, &Finite::new(*number));
             }
+            Ask::OneOf(set) => self.sets.remove_texts(set, texts),
+            Ask::CastOneOf(set) => self.sets.remove_numbers(set),
             Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) => is_not_shared(),
         }
     }
@@ -261,19 +332,31 @@ impl Probe {
     /// Whether values matter; otherwise existence is all that is asked for.
     #[inline]
     pub(crate) fn reads_values(&self) -> bool {
-        !self.equal_texts.is_empty() || self.reads_more_than_texts()
+        !self.equal_texts.is_empty() || !self.sets.texts.is_empty() || self.reads_more_than_texts()
     }
 
     /// Whether more is asked of values than which string they are.
     #[inline]
     pub(crate) fn reads_more_than_texts(&self) -> bool {
-        !self.numbers.is_empty() || !self.texts.is_empty()
+        self.reads_numbers() || !self.texts.is_empty()
     }
 
-    /// The predicate that asks for a value, by its number.
+    fn reads_numbers(&self) -> bool {
+        !self.numbers.is_empty() || !self.sets.numbers.is_empty()
+    }
+
+    /// Gives the predicates that ask for a value, by its number, alone or among others.
     #[inline]
-    pub(crate) fn equal_to(&self, text: TextId) -> Option<PredicateId> {
-        self.equal_texts.get(&text).copied()
+    pub(crate) fn equal_to(&self, text: TextId, mut found: impl FnMut(PredicateId)) {
+        self.equal_texts.get(&text).into_iter().for_each(|&predicate| found(predicate));
+        if !self.sets.texts.is_empty() {
+            self.sets
+                .texts
+                .get(&text)
+                .into_iter()
+                .flatten()
+                .for_each(|&predicate| found(predicate));
+        }
     }
 
     /// Gives the predicates that a value satisfies, but for existence and those of [`Probe::equal_to`].
@@ -281,7 +364,7 @@ impl Probe {
         if !self.texts.is_empty() {
             self.texts.satisfied(value, &mut found);
         }
-        if self.numbers.is_empty() {
+        if !self.reads_numbers() {
             return;
         }
         let number = untyped_number(value);
@@ -289,7 +372,9 @@ impl Probe {
             // NaN is unlike every number, and neither less nor more.
             self.numbers.unequal.values().for_each(|&predicate| found(predicate));
         } else {
-            self.numbers.satisfied(&Finite::new(number), found);
+            let number = Finite::new(number);
+            self.sets.numbers.get(&number).into_iter().flatten().for_each(|&it| found(it));
+            self.numbers.satisfied(&number, found);
         }
     }
 }
@@ -300,8 +385,10 @@ mod tests {
 
     fn satisfied(probe: &Probe, texts: &Texts, value: &str) -> Vec<PredicateId> {
         let value = value.as_bytes();
-        let mut found: Vec<PredicateId> =
-            texts.find(value).and_then(|text| probe.equal_to(text)).into_iter().collect();
+        let mut found: Vec<PredicateId> = Vec::new();
+        if let Some(text) = texts.find(value) {
+            probe.equal_to(text, |p| found.push(p));
+        }
         probe.exists().into_iter().for_each(|p| found.push(p));
         probe.satisfied(value, |p| found.push(p));
         found.sort_unstable();
@@ -316,8 +403,15 @@ mod tests {
         let of_number = |number: f64| {
             Comparison::ALL.into_iter().map(move |operator| Ask::Cast(operator, number))
         };
+        let sets = [
+            Ask::OneOf("\u{0}10\u{0}x\u{0}"),
+            Ask::OneOf("10\u{0}2\u{0}"),
+            Ask::CastOneOf("1\u{0}10\u{0}"),
+            Ask::CastOneOf("-0.5\u{0}10\u{0}2\u{0}"),
+        ];
         // Existence comes first, and so is taken out first: it reads no value.
         let asks: Vec<Ask> = std::iter::once(Ask::Exists)
+            .chain(sets)
             .chain([of_text("2"), of_text("10")].into_iter().flatten())
             .chain([of_number(2.0), of_number(-0.5)].into_iter().flatten())
             .map(|ask| ask.map(|text| Box::from(text.as_bytes())))

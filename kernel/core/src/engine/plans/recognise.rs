@@ -238,6 +238,20 @@ impl Reader<'_> {
     /// A comparison with a constant; none if the expression is no constant.
     fn ask(&self, operator: Comparison, constant: ExprId) -> Option<Ask> {
         let finite = |value: f64| value.is_finite().then_some(Ask::Cast(operator, value));
+        if let Some(set) = self.program.set(constant) {
+            return match (&set.strings, &set.numbers) {
+                _ if operator != Comparison::Eq => None,
+                (Some(strings), None) => Some(match strings.only() {
+                    Some(only) => Ask::Text(operator, only.as_bytes().into()),
+                    None => Ask::OneOf(strings.text().as_bytes().into()),
+                }),
+                (None, Some(numbers)) => Some(match numbers.only() {
+                    Some(_) => Ask::Cast(operator, numbers.numbers().sum()),
+                    None => Ask::CastOneOf(numbers.text().as_bytes().into()),
+                }),
+                _ => None,
+            };
+        }
         match self.program.expr(constant) {
             Expr::String(text) => {
                 Some(Ask::Text(operator, self.program.text(text).as_bytes().into()))

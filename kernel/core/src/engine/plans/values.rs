@@ -66,8 +66,9 @@ impl Look<'_, '_> {
         for &span in &tree.text_value[first as usize..end as usize] {
             value.extend_from_slice(self.message.bytes(span));
         }
-        let equal = self.texts.find(value).and_then(|text| probe.equal_to(text));
-        equal.into_iter().for_each(&mut *found);
+        if let Some(text) = self.texts.find(value) {
+            probe.equal_to(text, &mut *found);
+        }
         if probe.reads_more_than_texts() {
             probe.satisfied(value, found);
         }
@@ -125,7 +126,7 @@ fn one_value(
         *known = texts.find(message.bytes(span)).unwrap_or(UNASKED);
     }
     if *known != UNASKED {
-        probe.equal_to(*known).into_iter().for_each(&mut *found);
+        probe.equal_to(*known, &mut *found);
     }
     if probe.reads_more_than_texts() {
         probe.satisfied(message.bytes(span), found);

@@ -64,7 +64,9 @@ pub(crate) fn kind_of(subject: SubjectId) -> Kind {
 /// Whether [`Atoms::satisfied`] finds the atoms that ask this.
 pub(crate) fn is_found(ask: &Ask) -> bool {
     match ask {
-        Ask::Exists | Ask::StartsWith(_) | Ask::Contains(_) => true,
+        Ask::Exists | Ask::StartsWith(_) | Ask::Contains(_) | Ask::OneOf(_) | Ask::CastOneOf(_) => {
+            true
+        }
         Ask::Text(comparison, _) | Ask::Number(comparison, _) | Ask::Cast(comparison, _) => {
             *comparison == Comparison::Eq
         }
@@ -83,14 +85,30 @@ pub(crate) struct Atom {
 /// The ways of reading numbers, each at its number.
 const NOTATIONS: [Notation; 2] = [Notation::XPath, Notation::Double];
 
+/// Number of a key.
+type KeyId = u32;
+
+/// No other key.
+const NO_KEY: KeyId = u32::MAX;
+
+/// A constant by which an atom is found: that of an equality, or one of a set.
+#[derive(Clone, Copy, Debug)]
+struct Key {
+    atom: AtomId,
+    /// Where the constant begins in the text of the atom.
+    start: u32,
+    /// The next key that is the same constant, of another atom.
+    next: KeyId,
+}
+
 /// What the atoms of one subject are found by.
 #[derive(Debug, Default)]
 struct Found {
     exists: Option<AtomId>,
-    strings: HashTable<AtomId>,
+    strings: HashTable<KeyId>,
     string_len_max: usize,
     /// By how values are read as numbers.
-    numbers: [FxHashMap<u64, AtomId>; NOTATIONS.len()],
+    numbers: [FxHashMap<u64, KeyId>; NOTATIONS.len()],
     prefixes: HashTable<AtomId>,
     /// Lengths of the prefixes, ascending.
     prefix_lens: Vec<usize>,
@@ -101,6 +119,7 @@ struct Found {
 #[derive(Debug)]
 pub(crate) struct Atoms {
     atoms: Vec<Atom>,
+    keys: Vec<Key>,
     /// Elements that satisfied each atom, since the worker began.
     hits: Vec<u32>,
     index: HashTable<AtomId>,
@@ -123,6 +142,7 @@ impl Default for Atoms {
     fn default() -> Self {
         Atoms {
             atoms: Vec::new(),
+            keys: Vec::new(),
             hits: Vec::new(),
             index: HashTable::new(),
             found: (0..FIRST_ATTRIBUTE).map(|_| Found::default()).collect(),
@@ -182,19 +202,26 @@ impl Atoms {
     }
 
     /// The number of an atom, new or known.
-    pub(crate) fn intern(&mut self, atom: Atom) -> AtomId {
+    pub(crate) fn intern(&mut self, subject: SubjectId, ask: Ask<&[u8]>) -> AtomId {
         let seed = self.seed;
-        let hash = hash_atom(&atom, seed);
+        let hash = hash_atom(subject, &ask, seed);
         let atoms = &self.atoms;
-        if let Some(&known) = self.index.find(hash, |&known| atoms[known as usize] == atom) {
+        let is_same = |&known: &AtomId| {
+            let known = &atoms[known as usize];
+            known.subject == subject && known.ask.borrowed() == ask
+        };
+        if let Some(&known) = self.index.find(hash, is_same) {
             return known;
         }
         let id = self.atoms.len() as AtomId;
         self.memory += 120;
-        self.atoms.push(atom);
+        self.atoms.push(Atom { subject, ask: ask.map(Box::from) });
         self.hits.push(0);
         let atoms = &self.atoms;
-        self.index.insert_unique(hash, id, |&id| hash_atom(&atoms[id as usize], seed));
+        self.index.insert_unique(hash, id, |&id| {
+            let atom = &atoms[id as usize];
+            hash_atom(atom.subject, &atom.ask.borrowed(), seed)
+        });
         self.add_to_found(id);
         id
     }
@@ -204,16 +231,42 @@ impl Atoms {
         let atom = &atoms[id as usize];
         let seed = self.seed;
         let literal_hash = |&id: &AtomId| match &atoms[id as usize].ask {
-            Ask::Text(_, literal) | Ask::StartsWith(literal) => xxh3_64_with_seed(literal, seed),
+            Ask::StartsWith(literal) => xxh3_64_with_seed(literal, seed),
             _ => 0,
         };
         let found = &mut self.found[atom.subject as usize];
         match &atom.ask {
             Ask::Exists => found.exists = Some(id),
             Ask::Text(Comparison::Eq, literal) => {
+                let keys = &mut self.keys;
+                add_string(
+                    &mut found.strings,
+                    keys,
+                    atoms,
+                    seed,
+                    Key { atom: id, start: 0, next: NO_KEY },
+                );
                 found.string_len_max = found.string_len_max.max(literal.len());
-                found.strings.insert_unique(xxh3_64_with_seed(literal, seed), id, literal_hash);
                 self.memory += literal.len() + 8;
+            }
+            Ask::OneOf(set) => {
+                let mut start = 0;
+                for end in memchr::memchr_iter(0, set) {
+                    let key = Key { atom: id, start, next: NO_KEY };
+                    add_string(&mut found.strings, &mut self.keys, atoms, seed, key);
+                    found.string_len_max = found.string_len_max.max(end - start as usize);
+                    start = end as u32 + 1;
+                    self.memory += KEY_BYTES;
+                }
+                self.memory += set.len();
+            }
+            Ask::CastOneOf(set) => {
+                let numbers = &mut found.numbers[Notation::Double as usize];
+                for value in set.split(|&byte| byte == 0).filter(|value| !value.is_empty()) {
+                    add_number(numbers, &mut self.keys, Notation::Double.read(value), id);
+                    self.memory += KEY_BYTES;
+                }
+                self.memory += set.len();
             }
             Ask::StartsWith(literal) => {
                 if let Err(at) = found.prefix_lens.binary_search(&literal.len()) {
@@ -228,8 +281,7 @@ impl Atoms {
             }
             ask => {
                 if let Some((notation, Comparison::Eq, constant)) = ask.numeric() {
-                    let bits = positive_zero(constant).to_bits();
-                    found.numbers[notation as usize].insert(bits, id);
+                    add_number(&mut found.numbers[notation as usize], &mut self.keys, constant, id);
                 }
             }
         }
@@ -279,10 +331,10 @@ impl Atoms {
         let found = &self.found[subject as usize];
         out.extend(found.exists);
         if !found.strings.is_empty() && value.len() <= found.string_len_max {
-            let known = found.strings.find(xxh3_64_with_seed(value, self.seed), |&id| {
-                matches!(&self.atoms[id as usize].ask, Ask::Text(_, literal) if **literal == *value)
+            let known = found.strings.find(xxh3_64_with_seed(value, self.seed), |&key| {
+                constant_of(self.keys[key as usize], &self.atoms) == value
             });
-            out.extend(known);
+            known.into_iter().for_each(|&key| self.add_found(key, out));
         }
         for &length in found.prefix_lens.iter().take_while(|&&length| length <= value.len()) {
             let prefix = &value[..length];
@@ -329,8 +381,20 @@ impl Atoms {
         for notation in NOTATIONS {
             let numbers = &self.found[subject as usize].numbers[notation as usize];
             if !numbers.is_empty() {
-                out.extend(equal_to(numbers, read(notation)));
+                let value = read(notation);
+                let known = if value.is_nan() { None } else { numbers.get(&number_key(value)) };
+                known.into_iter().for_each(|&key| self.add_found(key, out));
             }
+        }
+    }
+
+    /// Adds the atoms of a key and of all that are the same constant.
+    #[inline]
+    fn add_found(&self, mut key: KeyId, out: &mut Vec<AtomId>) {
+        while key != NO_KEY {
+            let Key { atom, next, .. } = self.keys[key as usize];
+            out.push(atom);
+            key = next;
         }
     }
 
@@ -367,27 +431,69 @@ pub(crate) fn keep_distinct(list: &mut Vec<AtomId>, start: usize) {
     list.truncate(kept);
 }
 
-/// The atom that asks for exactly a number.
-fn equal_to(numbers: &FxHashMap<u64, AtomId>, value: f64) -> Option<AtomId> {
-    if value.is_nan() { None } else { numbers.get(&positive_zero(value).to_bits()).copied() }
+/// Bytes that a key of a set takes, its place in a table included.
+const KEY_BYTES: usize = size_of::<Key>() + 8;
+
+/// The constant of a key that is a string.
+fn constant_of(key: Key, atoms: &[Atom]) -> &[u8] {
+    match &atoms[key.atom as usize].ask {
+        Ask::OneOf(set) => {
+            let rest = &set[key.start as usize..];
+            &rest[..memchr::memchr(0, rest).unwrap_or(rest.len())]
+        }
+        Ask::Text(_, literal) => literal,
+        _ => unreachable!("only these are found by a string"),
+    }
 }
 
-/// 0 and -0 are equal and have different bits.
-fn positive_zero(value: f64) -> f64 {
-    if value == 0.0 { 0.0 } else { value }
+/// Adds a key that is a string.
+fn add_string(
+    strings: &mut HashTable<KeyId>,
+    keys: &mut Vec<Key>,
+    atoms: &[Atom],
+    seed: u64,
+    mut key: Key,
+) {
+    let id = keys.len() as KeyId;
+    let constant = constant_of(key, atoms);
+    let hash = xxh3_64_with_seed(constant, seed);
+    if let Some(known) =
+        strings.find_mut(hash, |&known| constant_of(keys[known as usize], atoms) == constant)
+    {
+        key.next = std::mem::replace(known, id);
+    } else {
+        let hash_of =
+            |&key: &KeyId| xxh3_64_with_seed(constant_of(keys[key as usize], atoms), seed);
+        strings.insert_unique(hash, id, hash_of);
+    }
+    keys.push(key);
 }
 
-fn hash_atom(atom: &Atom, seed: u64) -> u64 {
-    let (tag, bytes, bits): (u64, &[u8], u64) = match &atom.ask {
+/// Adds a key that is a number.
+fn add_number(numbers: &mut FxHashMap<u64, KeyId>, keys: &mut Vec<Key>, number: f64, atom: AtomId) {
+    let id = keys.len() as KeyId;
+    let next = numbers.insert(number_key(number), id).unwrap_or(NO_KEY);
+    keys.push(Key { atom, start: 0, next });
+}
+
+/// The bits of a number; 0 and -0 are equal and have different ones.
+fn number_key(value: f64) -> u64 {
+    if value == 0.0 { 0.0f64.to_bits() } else { value.to_bits() }
+}
+
+fn hash_atom(subject: SubjectId, ask: &Ask<&[u8]>, seed: u64) -> u64 {
+    let (tag, bytes, bits): (u64, &[u8], u64) = match ask {
         Ask::Exists => (0, &[], 0),
         Ask::StartsWith(literal) => (1, literal, 0),
         Ask::Contains(literal) => (2, literal, 0),
+        Ask::OneOf(set) => (3, set, 0),
+        Ask::CastOneOf(set) => (4, set, 0),
         Ask::Text(comparison, literal) => (8 + *comparison as u64, literal, 0),
         Ask::Number(comparison, constant) => (16 + *comparison as u64, &[], constant.to_bits()),
         Ask::Cast(comparison, constant) => (24 + *comparison as u64, &[], constant.to_bits()),
     };
     let mut hasher = FxHasher::default();
-    hasher.write_u64(u64::from(atom.subject) << 8 | tag);
+    hasher.write_u64(u64::from(subject) << 8 | tag);
     hasher.write_u64(bits);
     hasher.write_u64(xxh3_64_with_seed(bytes, seed));
     hasher.finish()

@@ -13,17 +13,16 @@ use std::ops::Range;
 /// What is compared with limits, and how it is read as a number.
 type Compared = (SubjectId, Notation);
 
-/// How an access condition is looked up.
+/// How an access condition is looked up that no value finds in a hash table.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 enum Access {
-    Found(AtomId),
     Above(Compared, f64, bool),
     Below(Compared, f64, bool),
     Tried(AtomId),
     Nested(QueryNumber),
 }
 
-/// One access condition on its way into an index.
+/// One of these on its way into an index.
 #[derive(Debug)]
 struct Entry {
     place: Place,
@@ -56,10 +55,15 @@ pub(crate) struct Conjunction<I> {
 /// Gathers the plans of one block.
 #[derive(Debug, Default)]
 pub(crate) struct BlockIndexBuilder {
+    /// Places of all access conditions, a bit each.
+    places: u64,
+    /// What is found by values.
+    found: Vec<(Place, AtomId, Answer)>,
     entries: Vec<Entry>,
     unconditional: Vec<PlanId>,
     complex: Vec<PlanId>,
-    nested_places: Vec<Place>,
+    /// Places at which nested paths are asked for, a bit each.
+    nested_places: u64,
 }
 
 impl BlockIndexBuilder {
@@ -89,11 +93,19 @@ impl BlockIndexBuilder {
         for conjunct in others.chain([access]) {
             hint.get_or_insert(conjunct.hint());
             if matches!(conjunct.need(), Need::Nested(_)) {
-                self.nested_places.push(conjunct.place());
+                self.nested_places |= 1 << conjunct.place().code();
             }
         }
-        let access = access_of(need, atoms);
-        let mut push = |answer| self.entries.push(Entry { place, access, answer });
+        self.places |= 1 << place.code();
+        let mut push = |answer| match need {
+            Need::Found(_, atom) => self.found.push((place, atom, answer)),
+            Need::Tried(atom) => {
+                self.entries.push(Entry { place, access: access_of(atom, atoms), answer })
+            }
+            Need::Nested(number) => {
+                self.entries.push(Entry { place, access: Access::Nested(number), answer });
+            }
+        };
         if numbers.is_empty() {
             return push(Answer::check(Check { start, count, hint: hint.unwrap_or(0) }, query));
         }
@@ -112,26 +124,27 @@ impl BlockIndexBuilder {
                 .then_with(|| a.answer.cmp(&b.answer))
         });
         self.entries.dedup_by(|next, entry| {
-            let is_same_word = (next.place, next.access, next.answer.at)
-                == (entry.place, entry.access, entry.answer.at)
-                && next.answer.is_exact();
-            if is_same_word {
-                entry.answer.bits |= next.answer.bits;
-            }
-            is_same_word
+            let is_same = next.place == entry.place && next.access == entry.access;
+            is_same && merge(&mut entry.answer, next.answer)
         });
-        let mut places: Vec<Place> = self.entries.iter().map(|entry| entry.place).collect();
-        places.dedup();
-        let mut parts = Parts { places: places.len() as u32, ..Parts::default() };
-        let entries: Vec<PlaceEntry> = self
-            .entries
-            .chunk_by(|a, b| a.place == b.place)
-            .enumerate()
-            .map(|(number, entries)| parts.add_place(number as u32, entries, atoms, counts))
+        let mut parts = Parts::default();
+        let mut rest = &self.entries[..];
+        let mut entries: Vec<PlaceEntry> = places_in(self.places)
+            .map(|place| {
+                let count = rest.iter().take_while(|entry| entry.place == place).count();
+                let (here, after) = rest.split_at(count);
+                rest = after;
+                parts.add_place(place, here, counts)
+            })
             .collect();
-        self.nested_places.sort_unstable();
-        self.nested_places.dedup();
-        let (slots, shift, runs) = parts.slots();
+        let found = self.found.iter().map(|&(place, atom, answer)| {
+            let number = (self.places & ((1 << place.code()) - 1)).count_ones();
+            let entry = &mut entries[number as usize];
+            entry.kinds |= 1 << kind_of(atoms.get(atom).subject) as u8;
+            entry.is_exact &= answer.is_exact();
+            (atom * self.places.count_ones() + number, answer)
+        });
+        let (slots, shift, runs) = slots(found.collect());
         BlockIndex {
             places: entries.into(),
             slots,
@@ -143,17 +156,26 @@ impl BlockIndexBuilder {
             tried: parts.tried.into(),
             unconditional: self.unconditional.into(),
             complex: self.complex.into(),
-            nested_places: self.nested_places.into(),
+            nested_places: places_in(self.nested_places).collect(),
         }
     }
 }
 
-fn access_of(need: Need, atoms: &Atoms) -> Access {
-    let id = match need {
-        Need::Nested(number) => return Access::Nested(number),
-        Need::Found(_, id) => return Access::Found(id),
-        Need::Tried(id) => id,
-    };
+/// The places of a set.
+fn places_in(set: u64) -> impl Iterator<Item = Place> {
+    (0..u64::BITS).filter(move |code| set >> code & 1 == 1).map(Place::of_code)
+}
+
+/// Adds the next answer of one access condition to the one before it, if both are bits of one word.
+fn merge(answer: &mut Answer, next: Answer) -> bool {
+    let is_same_word = next.at == answer.at && next.is_exact();
+    if is_same_word {
+        answer.bits |= next.bits;
+    }
+    is_same_word
+}
+
+fn access_of(id: AtomId, atoms: &Atoms) -> Access {
     let atom = atoms.get(id);
     let Some((notation, comparison, limit)) = atom.ask.numeric() else { return Access::Tried(id) };
     let compared = (atom.subject, notation);
@@ -184,54 +206,38 @@ fn compare_access(a: Access, b: Access) -> std::cmp::Ordering {
 /// The parts of an index while it is built.
 #[derive(Default)]
 struct Parts {
-    places: u32,
-    found: Vec<(u32, Answer)>,
     /// Words of nested paths, and the places that they belong to.
-    words: Vec<(NestedWord, u32)>,
+    words: Vec<(NestedWord, Place)>,
     nested: Vec<NestedAnswer>,
     thresholds: Vec<Thresholds>,
     tried: Vec<(AtomId, Answer)>,
 }
 
 impl Parts {
-    fn add_place(
-        &mut self,
-        number: u32,
-        entries: &[Entry],
-        atoms: &Atoms,
-        counts: &mut Counts,
-    ) -> PlaceEntry {
+    fn add_place(&mut self, place: Place, entries: &[Entry], counts: &mut Counts) -> PlaceEntry {
         let (nested, tried) = (self.words.len() as u32, self.tried.len() as u32);
         let thresholds = self.thresholds.len() as u32;
-        let (mut kinds, mut is_exact, mut is_nested_exact) = (0, true, true);
+        let (mut is_exact, mut is_nested_exact) = (true, true);
         for entry in entries {
             let answer = entry.answer;
-            let is_checked = !answer.is_exact();
             match entry.access {
-                Access::Found(atom) => {
-                    kinds |= 1 << kind_of(atoms.get(atom).subject) as u8;
-                    is_exact &= !is_checked;
-                    self.found.push((atom * self.places + number, answer));
-                }
-                Access::Tried(atom) => {
-                    is_exact &= !is_checked;
-                    self.tried.push((atom, answer));
-                }
                 Access::Nested(nested) => {
-                    is_nested_exact &= !is_checked;
+                    is_nested_exact &= answer.is_exact();
                     let Answer { at, bits } = answer;
-                    self.add_nested(NestedAnswer { nested, at, bits }, number);
+                    self.add_nested(NestedAnswer { nested, at, bits }, place);
+                    continue;
                 }
-                Access::Above(..) | Access::Below(..) => is_exact &= !is_checked,
+                Access::Tried(atom) => self.tried.push((atom, answer)),
+                Access::Above(..) | Access::Below(..) => {}
             }
+            is_exact &= answer.is_exact();
         }
         self.add_thresholds(entries, counts);
         counts.places += 1;
         PlaceEntry {
-            place: entries[0].place,
+            place,
             number: counts.places - 1,
-            kinds,
-            has_values: entries.iter().any(|e| !matches!(e.access, Access::Nested(_))),
+            kinds: 0,
             is_exact,
             is_nested_exact,
             nested: nested..self.words.len() as u32,
@@ -240,7 +246,7 @@ impl Parts {
         }
     }
 
-    fn add_nested(&mut self, answer: NestedAnswer, place: u32) {
+    fn add_nested(&mut self, answer: NestedAnswer, place: Place) {
         let (word, bit) = (answer.nested / 64, 1 << (answer.nested % 64));
         let start = self.nested.len() as u32;
         match self.words.last_mut() {
@@ -291,43 +297,42 @@ impl Parts {
             }
         }
     }
+}
 
-    /// The hash table: slots, shift of the hash, runs.
-    fn slots(&mut self) -> (Box<[Slot]>, u32, Box<[Answer]>) {
-        let mut runs = Vec::new();
-        self.found.sort_by_key(|&(key, _)| key);
-        let keys: Vec<Slot> = self
-            .found
-            .chunk_by(|a, b| a.0 == b.0)
-            .map(|same| match same {
-                &[(key, Answer { at, bits })] => Slot { key, at, bits },
-                _ => {
-                    let start = runs.len();
-                    runs.extend(same.iter().map(|&(_, answer)| answer));
-                    Slot { key: same[0].0 | IS_RUN, at: start as u32, bits: runs.len() as u64 }
-                }
-            })
-            .collect();
-        if keys.is_empty() {
-            return (Box::default(), 0, Box::default());
-        }
-        let size = (keys.len() * 3 / 2 + 1).next_power_of_two().max(2);
-        let shift = 32 - size.trailing_zeros();
-        let mut slots = vec![Slot { key: FREE, at: 0, bits: 0 }; size];
-        for slot in keys {
-            let mut at = ((slot.key & !IS_RUN).wrapping_mul(0x9e37_79b9) >> shift) as usize;
-            while slots[at].key != FREE {
-                at = (at + 1) & (size - 1);
-            }
-            slots[at] = slot;
-        }
-        (slots.into(), shift, runs.into())
+/// The hash table of what keys lead to: slots, shift of the hash, runs.
+fn slots(mut found: Vec<(u32, Answer)>) -> (Box<[Slot]>, u32, Box<[Answer]>) {
+    found.sort_unstable();
+    found.dedup_by(|next, last| next.0 == last.0 && merge(&mut last.1, next.1));
+    let keys = found.chunk_by(|a, b| a.0 == b.0);
+    let count = keys.clone().count();
+    if count == 0 {
+        return (Box::default(), 0, Box::default());
     }
+    let size = (count * 3 / 2 + 1).next_power_of_two().max(2);
+    let shift = 32 - size.trailing_zeros();
+    let mut slots = vec![Slot { key: FREE, at: 0, bits: 0 }; size];
+    let mut runs = Vec::new();
+    for same in keys {
+        let slot = match *same {
+            [(key, Answer { at, bits })] => Slot { key, at, bits },
+            _ => {
+                let start = runs.len();
+                runs.extend(same.iter().map(|&(_, answer)| answer));
+                Slot { key: same[0].0 | IS_RUN, at: start as u32, bits: runs.len() as u64 }
+            }
+        };
+        let mut at = (same[0].0.wrapping_mul(0x9e37_79b9) >> shift) as usize;
+        while slots[at].key != FREE {
+            at = (at + 1) & (size - 1);
+        }
+        slots[at] = slot;
+    }
+    (slots.into(), shift, runs.into())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::atoms::{Atom, VALUE, is_found};
+    use super::super::atoms::{VALUE, is_found};
     use super::super::block_index::{Answers, Follows};
     use super::super::level::NO_QUERY;
     use super::super::program::Conjunct;
@@ -337,7 +342,7 @@ mod tests {
     fn built(asks: &[Ask]) -> (BlockIndex, Atoms) {
         let (mut atoms, mut builder) = (Atoms::default(), BlockIndexBuilder::default());
         for (number, ask) in asks.iter().enumerate() {
-            let atom = atoms.intern(Atom { subject: VALUE, ask: ask.clone() });
+            let atom = atoms.intern(VALUE, ask.borrowed());
             let is_found = is_found(ask);
             let need = if is_found { Need::Found(kind_of(VALUE), atom) } else { Need::Tried(atom) };
             let access = Packed::new(Conjunct { place: Place::Up(1), need });

@@ -142,8 +142,6 @@ pub(crate) struct PlaceEntry {
     pub(crate) number: u32,
     /// Kinds of values that lead to slots, a bit each.
     pub(crate) kinds: u8,
-    /// Whether values lead to anything.
-    pub(crate) has_values: bool,
     /// No plan found by values has to be checked.
     pub(crate) is_exact: bool,
     /// No plan found by nested paths has to be checked.
@@ -154,6 +152,14 @@ pub(crate) struct PlaceEntry {
     pub(crate) thresholds: Range<u32>,
     /// Its part of [`BlockIndex::tried`].
     pub(crate) tried: Range<u32>,
+}
+
+impl PlaceEntry {
+    /// Whether values lead to anything.
+    #[inline]
+    pub(crate) fn has_values(&self) -> bool {
+        self.kinds != 0 || !self.thresholds.is_empty() || !self.tried.is_empty()
+    }
 }
 
 /// Thresholds of one subject at one place, on one side.

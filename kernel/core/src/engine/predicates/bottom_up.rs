@@ -18,12 +18,11 @@ use super::atoms::{AtomId, Kind};
 use super::facts::Look;
 use super::program::{Need, Outcome, Place, conjuncts_of};
 use super::truth::Truth;
-use crate::engine::conditions::Plan;
 use crate::engine::evaluate::budget::{Budget, Within};
 use crate::engine::ids::QueryNumber;
 use crate::engine::nfa::nested_paths::NestedPaths;
+use crate::engine::nfa::path_of;
 use crate::language::query::ast::{Axis, NameTest, Step};
-use crate::language::query::compile_canonical;
 use crate::xml::names::{NameId, NameTable, hash_name};
 use crate::xml::tree::MessageTree;
 use rustc_hash::FxHashMap;
@@ -622,12 +621,11 @@ impl Iterator for Both<'_> {
 
 /// Reads the steps of a nested path. None if one of them is no conjunction at its element.
 fn steps_of(number: QueryNumber, nested: &NestedPaths, look: &mut Look<'_, '_>) -> Option<Steps> {
-    let steps = compile_canonical(nested.text(number)).expect("written in canonical text");
+    let steps = path_of(nested.text(number));
     let mut read = Vec::with_capacity(steps.len());
     for step in &steps {
         let mut conjuncts = Vec::new();
-        let plan = Plan::compile(std::slice::from_ref(step));
-        match conjuncts_of(&plan, Some(nested), look.atoms, &mut conjuncts) {
+        match conjuncts_of(std::slice::from_ref(step), Some(nested), look.atoms, &mut conjuncts) {
             Outcome::Conjunction => {}
             Outcome::Never => return Some(None),
             Outcome::Complex => return None,

@@ -5,8 +5,10 @@ use super::atoms::{
     AtomId, Atoms, KINDS, Kind, NO_SUBJECT, ORDINAL_OF_ANY, ORDINAL_OF_NAME, SubjectId, TEXT,
     VALUE, keep_distinct, kind_of,
 };
+use crate::engine::ask::Ask;
 use crate::engine::conditions::PostProcessor;
 use crate::language::numbers::Notation;
+use crate::language::values;
 use crate::xml::names::NameTable;
 use crate::xml::tree::{Message, Span};
 use std::ops::Range;
@@ -224,6 +226,10 @@ impl Look<'_, '_> {
                     let value = self.post.numbers.of_texts(message, texts, notation);
                     return comparison.holds(value, constant);
                 }
+                if let Ask::CastOneOf(set) = ask {
+                    let value = self.post.numbers.of_texts(message, texts, Notation::Double);
+                    return values::has_number(set, value);
+                }
                 let spans = &tree.text_value[texts.start as usize..texts.end as usize];
                 if let [span] = spans {
                     return ask.holds(message.bytes(*span));
@@ -299,17 +305,22 @@ fn each_text(message: Message<'_>, element: u32, mut f: impl FnMut(Span)) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::atoms::{Atom, is_found};
+    use super::super::atoms::is_found;
     use super::*;
-    use crate::engine::ask::Ask;
     use crate::language::comparison::Comparison;
     use crate::xml::parser::{Door, Limits};
 
     #[test]
     fn an_atom_is_satisfied_by_the_values_that_its_ask_says() {
         let comparisons = || Comparison::ALL.into_iter();
+        let sets = [
+            Ask::OneOf("1\u{0}10\u{0}"),
+            Ask::OneOf("10\u{0}x\u{0}"),
+            Ask::CastOneOf("10\u{0}2\u{0}"),
+        ];
         let asks: Vec<Ask> = [Ask::Exists, Ask::StartsWith("10"), Ask::Contains("0")]
             .into_iter()
+            .chain(sets)
             .chain(comparisons().map(|comparison| Ask::Text(comparison, "10")))
             .chain(comparisons().map(|comparison| Ask::Number(comparison, 10.0)))
             .chain(comparisons().map(|comparison| Ask::Cast(comparison, 10.0)))
@@ -328,7 +339,7 @@ mod tests {
             facts.begin();
             for subject in subjects {
                 for ask in &asks {
-                    let atom = atoms.intern(Atom { subject, ask: ask.clone() });
+                    let atom = atoms.intern(subject, ask.borrowed());
                     let asked = match subject {
                         TEXT => pieces[0],
                         ORDINAL_OF_ANY if matches!(ask, Ask::Number(..) | Ask::Cast(..)) => "1",

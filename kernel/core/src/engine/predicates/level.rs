@@ -7,8 +7,8 @@ use super::program::{Conjunct, Need, Outcome, Packed, conjuncts_of};
 use crate::engine::ask::Ask;
 use crate::engine::dfa::BlockId;
 use crate::engine::ids::{PlanId, QueryNumber};
-use crate::engine::nfa::Nfa;
 use crate::engine::nfa::nested_paths::NestedPaths;
+use crate::engine::nfa::{Nfa, path_of};
 use crate::language::comparison::Comparison;
 use std::ops::Range;
 
@@ -293,8 +293,8 @@ impl Level {
             return (outcome, start, count);
         }
         self.conjuncts.clear();
-        let mut outcome =
-            nfa.with_plan(plan, |plan| conjuncts_of(plan, nested, atoms, &mut self.conjuncts));
+        let steps = path_of(nfa.plan_text(plan));
+        let mut outcome = conjuncts_of(&steps, nested, atoms, &mut self.conjuncts);
         let is_far = self.conjuncts.iter().any(|conjunct| conjunct.place.is_far())
             || self.conjuncts.len() > CONJUNCTS_MAX;
         if outcome == Outcome::Conjunction && (is_far || atoms.len() > ATOMS_MAX) {
@@ -394,7 +394,7 @@ fn weight(need: Need, atoms: &Atoms, statistics: Statistics<'_>) -> f32 {
             match ask {
                 Ask::Text(Comparison::Eq, _) => 0.1,
                 Ask::Number(Comparison::Eq, _) | Ask::Cast(Comparison::Eq, _) => 0.2,
-                Ask::StartsWith(_) => 0.4,
+                Ask::StartsWith(_) | Ask::OneOf(_) | Ask::CastOneOf(_) => 0.4,
                 Ask::Contains(_) => 0.5,
                 Ask::Exists => 2.0,
                 Ask::Text(Comparison::Ne, _)

@@ -188,7 +188,7 @@ impl<'a> Prober<'a> {
         }
         for (number, entry) in index.places.iter().enumerate() {
             let place = self.scratch.locate(entry.place, self.base);
-            if !entry.has_values || (entry.is_exact && self.scratch.is_seen(entry, 0, place)) {
+            if !entry.has_values() || (entry.is_exact && self.scratch.is_seen(entry, 0, place)) {
                 // Exact answers depend on the place alone, not on the end that has led to it.
             } else {
                 self.look_up(end, index, number, place, look, sink);

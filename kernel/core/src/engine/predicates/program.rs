@@ -5,15 +5,16 @@
 //! other predicates have left or whose attributes are named by a pattern, stay plans.
 
 use super::atoms::{
-    Atom, AtomId, Atoms, KINDS, Kind, ORDINAL_OF_ANY, ORDINAL_OF_NAME, SubjectId, TEXT, VALUE,
-    is_found, kind_of,
+    AtomId, Atoms, KINDS, Kind, ORDINAL_OF_ANY, ORDINAL_OF_NAME, SubjectId, TEXT, VALUE, is_found,
+    kind_of,
 };
 use crate::engine::ask::Ask;
-use crate::engine::conditions::Plan;
-use crate::engine::conditions::plan::{Operation, Reach, Slice, Test, TextRange};
+use crate::engine::conditions::compile::ask_of;
 use crate::engine::ids::QueryNumber;
 use crate::engine::nfa::nested_paths::NestedPaths;
 use crate::language::comparison::Comparison;
+use crate::language::query::anchoring::{anchored_len, is_conjunction};
+use crate::language::query::ast::{Axis, Condition, NameTest, Stage, Step};
 
 /// An element, seen from the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,6 +33,22 @@ impl Place {
     pub(crate) fn is_far(self) -> bool {
         let (Place::Up(steps) | Place::Depth(steps)) = self;
         steps >= Place::FAR
+    }
+
+    /// Its number, below 64, in the order of places; of one that is not far.
+    #[inline]
+    pub(crate) fn code(self) -> u32 {
+        match self {
+            Place::Up(parents) => parents,
+            Place::Depth(depth) => depth | Place::FAR,
+        }
+    }
+
+    /// The place of a number.
+    #[inline]
+    pub(crate) fn of_code(code: u32) -> Place {
+        let steps = code % Place::FAR;
+        if code & Place::FAR == 0 { Place::Up(steps) } else { Place::Depth(steps) }
     }
 }
 
@@ -60,16 +77,12 @@ pub(crate) struct Conjunct {
 pub(crate) struct Packed(u64);
 
 impl Packed {
-    const IS_DEPTH: u64 = 1 << 5;
     const TRIED: u64 = KINDS.len() as u64;
     const NESTED: u64 = Packed::TRIED + 1;
 
     /// Packs a conjunct whose place is not far.
     pub(crate) fn new(conjunct: Conjunct) -> Packed {
-        let place = match conjunct.place {
-            Place::Up(parents) => u64::from(parents),
-            Place::Depth(depth) => u64::from(depth) | Packed::IS_DEPTH,
-        };
+        let place = u64::from(conjunct.place.code());
         let (tag, id) = match conjunct.need {
             Need::Found(kind, atom) => (kind as u64, atom),
             Need::Tried(atom) => (Packed::TRIED, atom),
@@ -81,8 +94,7 @@ impl Packed {
     /// Where.
     #[inline]
     pub(crate) fn place(self) -> Place {
-        let steps = self.0 as u32 & 0x1f;
-        if self.0 & Packed::IS_DEPTH == 0 { Place::Up(steps) } else { Place::Depth(steps) }
+        Place::of_code(self.0 as u32 & 0xff)
     }
 
     /// What.
@@ -130,62 +142,83 @@ pub(crate) enum Outcome {
     Complex,
 }
 
-/// Adds the conjuncts of a plan, sorted.
+/// Adds the conjuncts of a path in normal form.
 pub(crate) fn conjuncts_of(
-    plan: &Plan,
+    steps: &[Step<'_>],
     nested: Option<&NestedPaths>,
     atoms: &mut Atoms,
     out: &mut Vec<Conjunct>,
 ) -> Outcome {
-    if !plan.is_conjunction() {
+    if !is_conjunction(steps) {
         return Outcome::Complex;
     }
-    let mut above = 0;
-    for number in plan.main().numbers() {
-        let check = plan.check(number);
-        let place = match check.reach {
-            Reach::Up(parents) => {
-                above += parents;
-                Place::Up(above)
-            }
-            Reach::ToDepth(depth) | Reach::ToDepthOrSelf(depth) => Place::Depth(depth),
-            _ => return Outcome::Complex,
-        };
-        for number in check.operations.numbers() {
-            let mut reader = Reader { plan, atoms: &mut *atoms, place, out: &mut *out };
-            let outcome = match plan.operation(number) {
-                Operation::OrdinalOfAny(slice) => reader.positions(ORDINAL_OF_ANY, slice),
-                Operation::OrdinalOfName(slice) => reader.positions(ORDINAL_OF_NAME, slice),
-                Operation::Attribute(test, ask) => reader.attribute(test, ask),
-                Operation::Text(ask) => reader.atom(TEXT, ask),
-                Operation::Value(ask) => reader.atom(VALUE, ask),
-                Operation::Nested(number) => {
-                    let key = plan.text(plan.nested(number).key);
-                    let key = str::from_utf8(key).expect("keys are cut from a string");
-                    match nested.and_then(|nested| nested.find(key)) {
-                        Some(number) => reader.push(Need::Nested(number)),
-                        None => Outcome::Complex,
-                    }
-                }
-                Operation::Never => Outcome::Never,
-                Operation::Position(_) => Outcome::Complex,
-            };
+    let (kept, rest) = steps.split_at(anchored_len(steps));
+    // In the last run of `/` steps elements are so many parents above the end; before it, conditions are at the
+    // beginning of the path.
+    let tail = kept.iter().rposition(|step| step.axis != Axis::Child).unwrap_or(0);
+    let last = kept.len().saturating_sub(1);
+    let mut reader = Reader { nested, atoms, place: Place::Up(0), out };
+    for (at, step) in kept.iter().enumerate().rev() {
+        reader.place =
+            if at < tail { Place::Depth(at as u32) } else { Place::Up((last - at) as u32) };
+        for stage in &step.stages {
+            let outcome = reader.stage(step, stage);
             if outcome != Outcome::Conjunction {
                 return outcome;
             }
         }
     }
-    Outcome::Conjunction
+    reader.place = Place::Up(0);
+    if rest.is_empty() { Outcome::Conjunction } else { reader.nested(rest) }
 }
 
-struct Reader<'p, 'a> {
-    plan: &'p Plan,
+struct Reader<'a> {
+    nested: Option<&'a NestedPaths>,
     atoms: &'a mut Atoms,
     place: Place,
     out: &'a mut Vec<Conjunct>,
 }
 
-impl Reader<'_, '_> {
+impl Reader<'_> {
+    fn stage(&mut self, step: &Step<'_>, stage: &Stage<'_>) -> Outcome {
+        for &(comparison, at) in &stage.positions {
+            let outcome = match (step.axis, &step.test) {
+                // `//.` is a step to the element itself, which is the first of one.
+                (Axis::DescendantOrSelf, _) if comparison.holds(1.0, at) => Outcome::Conjunction,
+                (Axis::DescendantOrSelf, _) => Outcome::Never,
+                (_, NameTest::Any) => self.atom(ORDINAL_OF_ANY, Ask::Number(comparison, at)),
+                _ => self.atom(ORDINAL_OF_NAME, Ask::Number(comparison, at)),
+            };
+            if outcome != Outcome::Conjunction {
+                return outcome;
+            }
+        }
+        for condition in &stage.conditions {
+            let ask = ask_of(condition.compare());
+            let outcome = match condition {
+                Condition::Attribute { test: NameTest::Name { uri, local }, .. } => {
+                    let subject = self.atoms.attribute(uri, local);
+                    self.atom(subject, ask)
+                }
+                Condition::Attribute { .. } => Outcome::Complex,
+                Condition::Text(_) => self.atom(TEXT, ask),
+                Condition::Value(..) => self.atom(VALUE, ask),
+                Condition::Nested(steps) => self.nested(steps),
+            };
+            if outcome != Outcome::Conjunction {
+                return outcome;
+            }
+        }
+        Outcome::Conjunction
+    }
+
+    fn nested(&mut self, steps: &[Step<'_>]) -> Outcome {
+        match self.nested.and_then(|nested| nested.find(steps)) {
+            Some(number) => self.push(Need::Nested(number)),
+            None => Outcome::Complex,
+        }
+    }
+
     fn push(&mut self, need: Need) -> Outcome {
         let conjunct = Conjunct { place: self.place, need };
         if !self.out.contains(&conjunct) {
@@ -194,30 +227,7 @@ impl Reader<'_, '_> {
         Outcome::Conjunction
     }
 
-    fn positions(&mut self, subject: SubjectId, slice: Slice) -> Outcome {
-        for number in slice.numbers() {
-            let (operator, constant) = self.plan.position(number);
-            let outcome = self.atom(subject, Ask::Number(operator, constant));
-            if outcome != Outcome::Conjunction {
-                return outcome;
-            }
-        }
-        Outcome::Conjunction
-    }
-
-    fn attribute(&mut self, test: u32, ask: Ask<TextRange>) -> Outcome {
-        let plan = self.plan;
-        let Test::Name { uri, local, .. } = plan.test(test).1 else {
-            return Outcome::Complex;
-        };
-        let text = |range| str::from_utf8(plan.text(range)).expect("cut from a string");
-        let (uri, local) = (text(uri), text(local));
-        let subject = self.atoms.attribute(uri, local);
-        self.atom(subject, ask)
-    }
-
-    fn atom(&mut self, subject: SubjectId, ask: Ask<TextRange>) -> Outcome {
-        let plan = self.plan;
+    fn atom(&mut self, subject: SubjectId, ask: Ask<&str>) -> Outcome {
         let ask = match ask {
             // Nothing but `!=` is true of what is no number.
             Ask::Number(comparison, constant)
@@ -230,9 +240,8 @@ impl Reader<'_, '_> {
             Ask::Cast(comparison, constant) => Ask::Cast(comparison, constant + 0.0),
             other => other,
         };
-        let ask = ask.map(|range| Box::from(plan.text(range)));
-        let is_found = is_found(&ask);
-        let atom = self.atoms.intern(Atom { subject, ask });
+        let atom = self.atoms.intern(subject, ask.map(str::as_bytes));
+        let is_found = is_found(&self.atoms.get(atom).ask);
         self.push(if is_found { Need::Found(kind_of(subject), atom) } else { Need::Tried(atom) })
     }
 }

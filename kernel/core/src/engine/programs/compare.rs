@@ -11,9 +11,9 @@ use super::value::{Item, Slot, Text};
 use crate::engine::evaluate::path_machine::PathMachine;
 use crate::language::comparison::Comparison;
 use crate::language::moments::{Instant, Moment};
-use crate::language::numbers::trim_blanks;
+use crate::language::numbers::{trim_blanks, untyped_number};
 use crate::language::types::Type;
-use crate::language::xquery::syntax::{Expr, ExprId, Number};
+use crate::language::xquery::syntax::{Expr, ExprId, Number, ValueSet};
 use hashbrown::HashSet;
 use std::hash::RandomState;
 
@@ -47,10 +47,17 @@ impl Evaluator<'_, '_> {
         right: ExprId,
     ) -> Run<bool> {
         let mark = self.mark();
-        let holds = match (self.constant(left), self.constant(right)) {
-            (_, Some(value)) => self.compare_with(operator, left, value)?,
-            (Some(value), None) => self.compare_with(operator.flipped(), right, value)?,
-            (None, None) => self.compare_sequences(operator, left, right)?,
+        let program = self.program;
+        let sides = [(right, left), (left, right)].into_iter();
+        let listed = sides.filter(|_| operator == Comparison::Eq).find_map(|(list, other)| {
+            let set = program.set(list)?;
+            Some((other, list, set))
+        });
+        let holds = match (listed, self.constant(left), self.constant(right)) {
+            (Some((other, list, set)), ..) => self.compare_with_set(other, list, set)?,
+            (_, _, Some(value)) => self.compare_with(operator, left, value)?,
+            (_, Some(value), None) => self.compare_with(operator.flipped(), right, value)?,
+            (_, None, None) => self.compare_sequences(operator, left, right)?,
         };
         self.release(mark);
         Ok(holds)
@@ -101,6 +108,67 @@ impl Evaluator<'_, '_> {
         }
         self.state.stack.truncate(mark);
         Ok(holds)
+    }
+
+    /// Whether some item of an expression is equal to one of a list of literals. Cost: a look-up an item.
+    fn compare_with_set(&mut self, id: ExprId, list: ExprId, set: &ValueSet) -> Run<bool> {
+        if let Expr::Path { start, steps } = self.program.expr(id) {
+            return self.search(id, start, steps, &mut |evaluator, node| {
+                let mark = evaluator.mark();
+                let atom = evaluator.atomised(Item::Node(node))?;
+                let holds = evaluator.is_one_of(atom, list, set)?;
+                evaluator.release(mark);
+                Ok(holds)
+            });
+        }
+        let mark = self.state.stack.len();
+        self.eval(id)?;
+        let mut holds = false;
+        for index in mark..self.state.stack.len() {
+            self.budget.charge(1)?;
+            let atom = self.atomised(self.state.stack[index])?;
+            holds = self.is_one_of(atom, list, set)?;
+            if holds {
+                break;
+            }
+        }
+        self.state.stack.truncate(mark);
+        Ok(holds)
+    }
+
+    /// Whether an atomic value is equal to one of a list of literals.
+    fn is_one_of(&mut self, atom: Item, list: ExprId, set: &ValueSet) -> Run<bool> {
+        let is_string = |text: &[u8]| set.strings.as_ref().is_some_and(|strings| strings.has(text));
+        match (atom, &set.numbers) {
+            (Item::Untyped(text) | Item::String(text), None) => {
+                self.budget.charge_text(text.len())?;
+                Ok(is_string(self.bytes(text)))
+            }
+            (Item::Untyped(text), Some(numbers)) => {
+                self.budget.charge_text(text.len())?;
+                let bytes = self.bytes(text);
+                Ok(is_string(bytes) || numbers.has_number(untyped_number(bytes)))
+            }
+            _ => {
+                let Expr::Sequence(items) = self.program.expr(list) else { return Ok(false) };
+                for at in items.range() {
+                    self.budget.charge(1)?;
+                    let value = match self.program.expr(self.program.lists[at]) {
+                        Expr::String(range) => Item::String(Text::of_program(range)),
+                        Expr::Number(number) => Item::Number(number),
+                        Expr::Negation(operand) => match self.program.expr(operand) {
+                            Expr::Number(number) => Item::Number(number.negated()),
+                            _ => continue,
+                        },
+                        _ => continue,
+                    };
+                    if self.pair(Comparison::Eq, atom, value)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+        }
     }
 
     fn compare_sequences(

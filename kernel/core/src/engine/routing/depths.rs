@@ -7,7 +7,7 @@
 use crate::engine::ids::{PlanId, StateId};
 use crate::engine::nfa::growing::GrowingNfa;
 use crate::engine::nfa::nested_paths::NestedPaths;
-use crate::engine::nfa::{Nfa, plan_of};
+use crate::engine::nfa::{Nfa, path_of};
 use crate::engine::predicates::atoms::{Atoms, Kind, kind_of};
 use crate::engine::predicates::program::{Conjunct, Need, Outcome, Place, conjuncts_of};
 
@@ -75,7 +75,7 @@ fn of_plan(
     atoms: &mut Atoms,
     conjuncts: &mut Vec<Conjunct>,
 ) -> Outcome {
-    conjuncts_of(&plan_of(paths.plan_entry(plan).1), nested, atoms, conjuncts)
+    conjuncts_of(&path_of(paths.plan_text(plan)), nested, atoms, conjuncts)
 }
 
 fn kind_of_need(need: Need, atoms: &Atoms) -> Option<Kind> {

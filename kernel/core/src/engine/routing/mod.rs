@@ -288,6 +288,10 @@ impl Nfa for RoutingTable {
         self.paths.plan(plan)
     }
 
+    fn plan_text(&self, plan: PlanId) -> &str {
+        self.paths.plan_text(plan)
+    }
+
     fn nested_paths(&self) -> Option<&NestedPaths> {
         self.paths.nested_paths()
     }

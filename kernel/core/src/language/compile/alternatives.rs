@@ -10,8 +10,14 @@ use super::generalising::generalised;
 use super::spine::{Spine, common_test};
 use crate::language::comparison::Comparison;
 use crate::language::query::arrange::arrange;
-use crate::language::query::{Axis, Condition, NameTest, NormalPath, Stage, Step, canonical_text};
+use crate::language::query::{
+    Axis, Condition, NameTest, NormalPath, Stage, Step, canonical_text, value_bytes,
+};
+use crate::language::values::VALUE_BYTES_MAX;
 use std::collections::BTreeMap;
+
+/// Bytes that the values of the sets of all alternatives of a query take: a set may be in many of them.
+const VALUE_BYTES_OF_ALL: usize = 4 * VALUE_BYTES_MAX;
 
 /// Bytes within which most canonical texts are.
 const USUAL_BYTES: usize = 64;
@@ -67,15 +73,16 @@ pub(super) fn alternatives_of<'t>(
             }
         }
     }
-    let mut found = distinct(paths);
-    if found.len() > maximum {
-        found = distinct(spines.iter().map(|spine| strongest(&document_conditions(spine))));
+    let mut found = distinct_within(paths, maximum);
+    if found.is_none() {
+        let strongest = spines.iter().map(|spine| strongest(&document_conditions(spine)));
+        found = distinct_within(strongest.collect(), maximum);
         is_all = false;
     }
-    if found.len() > maximum {
+    let found = found.unwrap_or_else(|| {
         let common = generalised(spines, &Spine::document());
-        found = distinct([strongest(&document_conditions(&common))]);
-    }
+        distinct([strongest(&document_conditions(&common))])
+    });
     (found, is_all)
 }
 
@@ -84,7 +91,9 @@ pub(super) fn alternatives_of_paths<'t>(
     paths: &[&[Step<'t>]],
     maximum: usize,
 ) -> Vec<Alternative<'t>> {
-    distinct(joined_paths(paths, maximum).unwrap_or_else(|| vec![strongest(paths)]))
+    let joined = joined_paths(paths, maximum);
+    let found = joined.and_then(|joined| distinct_within(joined, maximum));
+    found.unwrap_or_else(|| distinct([strongest(paths)]))
 }
 
 /// The paths that must all be found if a pattern is there; none if it cannot be there.
@@ -198,6 +207,16 @@ fn strongest<'t>(nested: &[&[Step<'t>]]) -> NormalPath<'t> {
         }
     }
     longest.map_or_else(|| vec![bare_root()], |(_, steps)| steps.to_vec())
+}
+
+/// [`distinct`] paths; none if they are more than may be, or the values of their sets are.
+fn distinct_within<'t>(paths: Vec<NormalPath<'t>>, maximum: usize) -> Option<Vec<Alternative<'t>>> {
+    let values: usize = paths.iter().map(|steps| value_bytes(steps)).sum();
+    if values > VALUE_BYTES_OF_ALL {
+        return None;
+    }
+    let found = distinct(paths);
+    (found.len() <= maximum).then_some(found)
 }
 
 /// The paths in order, without those that hold only where another does; that of no message where none is left.

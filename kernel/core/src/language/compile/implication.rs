@@ -8,6 +8,7 @@ use super::spine::Compare;
 use crate::language::comparison::Comparison;
 use crate::language::numbers::{Notation, is_blank, number};
 use crate::language::query::{Constant, Operator};
+use crate::language::values::Values;
 
 /// Whether a whole number from `least` on passes all comparisons: from 1 on for a position, from 0 on for a count.
 pub fn can_be_count(known: &[(Comparison, f64)], least: f64) -> bool {
@@ -156,11 +157,22 @@ impl<'t> Facts<'t> {
                     facts.cast = facts.cast.cut(comparison, value);
                     facts.is_cast |= comparison != Comparison::Ne;
                 }
+                (_, Constant::Doubles(values)) => {
+                    let (least, most) = values.range();
+                    for (comparison, bound) in [(Comparison::Ge, least), (Comparison::Le, most)] {
+                        facts.interval = facts.interval.cut(comparison, bound);
+                        facts.cast = facts.cast.cut(comparison, bound);
+                    }
+                    facts.is_cast = true;
+                }
                 _ => {}
             }
         }
         let is_other = |exact: &String| !facts.known.iter().all(|compare| holds(exact, compare));
         if facts.exact.as_ref().is_some_and(is_other) {
+            return None;
+        }
+        if facts.among().is_some_and(|mut strings| strings.next().is_none()) {
             return None;
         }
         let can_be = |must_be: bool, interval: &Interval, notation| {
@@ -179,6 +191,9 @@ impl<'t> Facts<'t> {
         if let Some(exact) = &self.exact {
             return holds(exact, wanted);
         }
+        if self.among().is_some_and(|mut strings| strings.all(|text| holds(text, wanted))) {
+            return true;
+        }
         let (operator, constant, notation) = match wanted {
             (Operator::StartsWith, Constant::String(text)) => {
                 return self.prefix.starts_with(&**text);
@@ -191,6 +206,7 @@ impl<'t> Facts<'t> {
                 return self.prefix.contains(&**text) || self.known.iter().any(has);
             }
             (Operator::Compare(Comparison::Eq), Constant::String(_)) => return false,
+            (_, Constant::Doubles(values)) => return self.is_one_of(values),
             (Operator::Compare(Comparison::Ne), Constant::String(text)) => {
                 return !self.known.iter().all(|compare| holds(text, compare));
             }
@@ -216,6 +232,24 @@ impl<'t> Facts<'t> {
             return inside.is_empty() || !self.can_be_number(notation);
         }
         is_number && inside.is_empty()
+    }
+
+    /// The strings that it may be, if it must be one of a set.
+    fn among(&self) -> Option<impl Iterator<Item = &str>> {
+        let values = self.known.iter().find_map(|(_, constant)| match constant {
+            Constant::Strings(values) => Some(values),
+            _ => None,
+        })?;
+        Some(values.iter().filter(|text| self.known.iter().all(|compare| holds(text, compare))))
+    }
+
+    /// Whether it must be cast to one of some numbers.
+    fn is_one_of(&self, values: &Values<'_>) -> bool {
+        let (interval, is_number) =
+            if self.is_number { (&self.interval, true) } else { (&self.cast, self.is_cast) };
+        let is_less = |constant: &Constant<'_>| matches!(constant, Constant::Doubles(known) if values.has_all(known));
+        self.known.iter().any(|(_, constant)| is_less(constant))
+            || (is_number && interval.low == interval.high && values.has_number(interval.low))
     }
 
     /// Whether a value that has these parts can be a number; true where that is not clear.
@@ -248,6 +282,10 @@ pub fn holds(value: &str, (operator, constant): &(Operator, Constant<'_>)) -> bo
         }
         (Operator::Compare(comparison), Constant::Double(wanted)) => {
             comparison.holds(Notation::Double.read(value.as_bytes()), *wanted)
+        }
+        (_, Constant::Strings(values)) => values.has(value.as_bytes()),
+        (_, Constant::Doubles(values)) => {
+            values.has_number(Notation::Double.read(value.as_bytes()))
         }
         _ => false,
     }
@@ -291,6 +329,16 @@ mod tests {
                 compares.push((Operator::Compare(operator), Constant::String(text.into())));
             }
         }
+        for texts in
+            [&["3", "+3"][..], &["3", "+3", "x"], &["x", ""], &["3e0", "+3", "5"], &["5", "4"]]
+        {
+            let values = Values::of(texts.iter().copied()).expect("not empty");
+            compares.push((Operator::Compare(Comparison::Eq), Constant::Strings(values)));
+        }
+        for numbers in [&[3.0, 5.0][..], &[3.0, 4.0, 5.0], &[0.0, -5.0]] {
+            let values = Values::of_numbers(numbers.iter().copied()).expect("finite");
+            compares.push((Operator::Compare(Comparison::Eq), Constant::Doubles(values)));
+        }
         for text in ["+", "e", "3", "IN", "x", "-"] {
             compares.push((Operator::StartsWith, Constant::String(text.into())));
             compares.push((Operator::Contains, Constant::String(text.into())));
@@ -333,7 +381,26 @@ mod tests {
         let compare = |comparison, constant| (Operator::Compare(comparison), constant);
         let (number, double) = (Constant::Number, Constant::Double);
         use Comparison::{Eq, Ge, Gt, Le, Lt, Ne};
+        let strings = |texts: &[&str]| {
+            Constant::Strings(Values::of(texts.iter().copied()).expect("not empty"))
+        };
+        let doubles = |numbers: &[f64]| {
+            Constant::Doubles(Values::of_numbers(numbers.iter().copied()).expect("finite"))
+        };
+        let begins = (Operator::StartsWith, Constant::String("AB".into()));
         for (known, wanted, follows) in [
+            (compare(Eq, strings(&["A", "B"])), compare(Eq, strings(&["A", "B", "C"])), true),
+            (compare(Eq, strings(&["A", "B", "C"])), compare(Eq, strings(&["A", "B"])), false),
+            (compare(Eq, Constant::String("A".into())), compare(Eq, strings(&["A", "B"])), true),
+            (compare(Eq, strings(&["A", "B"])), compare(Eq, Constant::String("A".into())), false),
+            (compare(Eq, strings(&["A", "B"])), compare(Ne, Constant::String("C".into())), true),
+            (compare(Eq, strings(&["ABC", "ABD"])), begins.clone(), true),
+            (compare(Eq, strings(&["3", "+3"])), compare(Eq, double(3.0)), true),
+            (compare(Eq, strings(&["3", "4"])), compare(Eq, doubles(&[4.0, 3.0, 5.0])), true),
+            (compare(Eq, doubles(&[4.0, 3.0])), compare(Eq, doubles(&[4.0, 3.0, 5.0])), true),
+            (compare(Eq, doubles(&[4.0, 3.0])), compare(Gt, double(2.0)), true),
+            (compare(Eq, doubles(&[4.0, 3.0])), compare(Eq, double(3.0)), false),
+            (compare(Eq, number(3.0)), compare(Eq, doubles(&[4.0, 3.0])), true),
             (compare(Eq, number(3.0)), compare(Eq, double(3.0)), true),
             (compare(Eq, double(3.0)), compare(Eq, number(3.0)), false),
             (compare(Gt, number(3.0)), compare(Ge, double(3.0)), true),

@@ -127,7 +127,9 @@ impl Builder {
                 Operator::Or | Operator::And | Operator::Union => {
                     unreachable!("operators of one level stand in a run")
                 }
-                Operator::Cast(_) => unreachable!("gates are not evaluated"),
+                Operator::Cast(_) | Operator::OneOf | Operator::CastOneOf => {
+                    unreachable!("gates are not evaluated")
+                }
             };
             left = self.push(Expr::Calculate(arithmetic, left, right));
         }

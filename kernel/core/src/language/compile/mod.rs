@@ -42,7 +42,7 @@ use expression::expression_text;
 pub use implication::{Facts, can_be_count, holds, is_any_count};
 
 use crate::language::query::arrange::depth;
-use crate::language::query::{DEPTH_MAX, NormalPath, Step, TEXT_BYTES_MAX};
+use crate::language::query::{DEPTH_MAX, NormalPath, Step, TEXT_BYTES_MAX, is_within_bytes};
 use crate::language::reader::{EXPRESSION_BYTES_MAX, Reason as Refused, Refusal, disjuncts};
 use crate::language::tree::{Expr, Offset};
 use crate::language::xpath::Expression;
@@ -50,9 +50,13 @@ use alternatives::{alternatives_of, alternatives_of_paths, conjunction_of, in_or
 use losses::Loss;
 use moving::{Weakener, alternatives_max};
 use spine::Spine;
+use std::borrow::Cow;
 
 /// Alternatives that a reason shows.
 const SHOWN_MAX: usize = 3;
+
+/// Characters of each that it shows.
+const SHOWN_CHARACTERS_MAX: usize = 400;
 
 /// What a query costs a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,7 +199,9 @@ pub fn cost_of_evaluated(paths: &[Alternative<'_>]) -> CostClass {
 
 /// Refuses a query one of whose paths is too long or nests too deep.
 fn check_path(path: &Alternative<'_>) -> Result<(), Refusal> {
-    check_length(&path.text, TEXT_BYTES_MAX)?;
+    if !is_within_bytes(&path.text, &path.steps) {
+        check_length(&path.text, TEXT_BYTES_MAX)?;
+    }
     if depth(&path.steps) > DEPTH_MAX { Err(too_deep()) } else { Ok(()) }
 }
 
@@ -240,7 +246,7 @@ fn too_deep() -> Refusal {
 /// The paths; without predicates where the limits of a path leave no room for them.
 fn within_limits<'t>(paths: impl IntoIterator<Item = Alternative<'t>>) -> Vec<Alternative<'t>> {
     in_order(paths.into_iter().map(|path| {
-        if path.text.len() <= TEXT_BYTES_MAX && depth(&path.steps) <= DEPTH_MAX {
+        if is_within_bytes(&path.text, &path.steps) && depth(&path.steps) <= DEPTH_MAX {
             return path;
         }
         let bare = Alternative::of(without_predicates(path.steps));
@@ -269,12 +275,21 @@ fn reasons(losses: &[Loss<'_>], paths: &[Alternative<'_>]) -> Vec<Why> {
     reasons
 }
 
+/// A path as a reason shows it: without most of a long list.
+fn shortened(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(SHOWN_CHARACTERS_MAX) {
+        None => Cow::Borrowed(text),
+        Some((end, _)) => Cow::Owned(format!("{}...", &text[..end])),
+    }
+}
+
 /// Where candidates come from.
 fn source_of(paths: &[Alternative<'_>]) -> Why {
     let text = if cost_of_evaluated(paths) == CostClass::Scan {
         "every message is a candidate: nothing is known that must be in it".to_owned()
     } else {
-        let shown: Vec<&str> = paths.iter().take(SHOWN_MAX).map(|path| &*path.text).collect();
+        let shown: Vec<_> =
+            paths.iter().take(SHOWN_MAX).map(|path| shortened(&path.text)).collect();
         let shown = shown.join(", ");
         match paths.len().saturating_sub(SHOWN_MAX) {
             0 => format!("candidates come from {shown}"),

@@ -264,6 +264,7 @@ fn hash_constant(operator: Operator, constant: &Constant<'_>, hasher: &mut FxHas
         Constant::Number(number) => (number + 0.0).to_bits().hash(hasher),
         Constant::Double(number) => (!(number + 0.0).to_bits()).hash(hasher),
         Constant::String(text) => text.hash(hasher),
+        Constant::Strings(values) | Constant::Doubles(values) => values.hash(hasher),
     }
 }
 

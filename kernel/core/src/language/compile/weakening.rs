@@ -33,15 +33,18 @@
 //! Cost: in proportion to the syntax nodes, times the alternatives at each place.
 
 use super::constants::{Value, compare, constant_of};
+use super::expression::expression_text;
 use super::losses::Reason;
 use super::moving::Weakener;
-use super::spine::{NodeKind, Spine};
+use super::spine::{Compare, NodeKind, Spine};
 use super::string_conditions::{StringTest, Wanted, distinct};
 use super::view::View;
 use crate::language::comparison::Comparison;
 use crate::language::query::{Constant, Operator as NormalOperator};
 use crate::language::tree::{Expr, Offset, Operator};
+use crate::language::values::Values;
 use crate::language::xpath::ast::Kind;
+use std::borrow::Cow;
 
 impl<'t> Weakener<'t> {
     /// The spines of which one is there if an expression is true for the focus; one that is no boolean counts by
@@ -63,8 +66,11 @@ impl<'t> Weakener<'t> {
             }
             View::Binary { operators: [Operator::Or, ..], operands, offset } => {
                 let mut found = Vec::with_capacity(operands.len());
-                for operand in operands {
-                    found.extend(self.holds(operand.into(), spine, counts));
+                for part in disjuncts(operands) {
+                    found.extend(match part {
+                        Disjunct::OneOf(nodes, goal) => self.exists(nodes, spine, Some(&goal)),
+                        Disjunct::Other(operand) => self.holds(operand.into(), spine, counts),
+                    });
                 }
                 self.joined(found, spine, offset)
             }
@@ -73,6 +79,14 @@ impl<'t> Weakener<'t> {
             }
             View::Binary { operators: &[Operator::Cast(operator)], operands, .. } => {
                 self.cast(operator, operands, spine)
+            }
+            View::Binary {
+                operators: &[operator @ (Operator::OneOf | Operator::CastOneOf)],
+                operands,
+                ..
+            } => {
+                let goal = (EQUAL, constant_of_set(operator, operands));
+                self.exists(View::from(&operands[0]), spine, Some(&goal))
             }
             _ => match compared_sides(expr) {
                 Some((operator, left, right)) => {
@@ -197,6 +211,15 @@ impl<'t> Weakener<'t> {
             {
                 return self.cast(operator.opposite(), operands, spine);
             }
+            View::Binary {
+                operators: &[operator @ (Operator::OneOf | Operator::CastOneOf)],
+                operands,
+                ..
+            } if View::from(&operands[0]).is_here() => {
+                if let Some(found) = self.is_none_of(operator, operands, spine) {
+                    return found;
+                }
+            }
             _ => {}
         }
         if let Some((operator, left, right)) = compared_sides(expr)
@@ -227,6 +250,31 @@ impl<'t> Weakener<'t> {
             self.lose_construct("casts and compares with what is no finite number", nodes.offset());
         }
         self.exists(nodes, spine, goal.as_ref())
+    }
+
+    /// The context node is none of a few values.
+    fn is_none_of(
+        &mut self,
+        operator: Operator,
+        operands: &'t [Expr],
+        spine: &Spine<'t>,
+    ) -> Option<Vec<Spine<'t>>> {
+        let values = values_of_set(operands);
+        if values.iter().count() > DENIED_MAX {
+            return None;
+        }
+        let mut spines = vec![spine.clone()];
+        for value in values.iter() {
+            let constant = match operator {
+                Operator::OneOf => Constant::String(Cow::Owned(value.to_owned())),
+                _ => Constant::Double(value.parse().ok()?),
+            };
+            let goal = (NormalOperator::Compare(Comparison::Ne), constant);
+            let nodes = View::from(&operands[0]);
+            spines =
+                spines.iter().flat_map(|spine| self.exists(nodes, spine, Some(&goal))).collect();
+        }
+        Some(spines)
     }
 
     /// A comparison, by the types of its sides (3.4).
@@ -352,6 +400,84 @@ impl<'t> Weakener<'t> {
         self.lose_construct("asks for a string that may be empty", expr.offset());
         vec![spine.clone()]
     }
+}
+
+/// The operator of a set.
+const EQUAL: NormalOperator = NormalOperator::Compare(Comparison::Eq);
+
+/// Values of a set that may be denied one by one.
+const DENIED_MAX: usize = 16;
+
+/// The set of a gate's condition.
+fn values_of_set(operands: &[Expr]) -> Values<'_> {
+    match &operands[1] {
+        Expr::Literal { value, .. } => Values::of_text(value),
+        _ => unreachable!("gates hold a set as a literal"),
+    }
+}
+
+/// What the condition compares with.
+fn constant_of_set(operator: Operator, operands: &[Expr]) -> Constant<'_> {
+    let values = values_of_set(operands);
+    if operator == Operator::OneOf {
+        Constant::one_of(values)
+    } else {
+        Constant::one_of_doubles(values)
+    }
+}
+
+/// An operand of `or`, or several that ask whether the same nodes have one of several values.
+enum Disjunct<'t> {
+    OneOf(View<'t>, Compare<'t>),
+    Other(&'t Expr),
+}
+
+/// The operands of `or`, those that compare the same nodes with strings as one.
+fn disjuncts(operands: &[Expr]) -> Vec<Disjunct<'_>> {
+    let mut groups: Vec<(String, View<'_>, Vec<Cow<'_, str>>)> = Vec::new();
+    let mut found: Vec<(Option<usize>, &Expr)> = Vec::with_capacity(operands.len());
+    for operand in operands {
+        let Some((nodes, text)) = equal_string(operand) else {
+            found.push((None, operand));
+            continue;
+        };
+        let mut key = String::new();
+        expression_text(nodes, &mut key);
+        let known = groups.iter().position(|(known, ..)| *known == key);
+        match known {
+            Some(at) => groups[at].2.push(text),
+            None => {
+                found.push((Some(groups.len()), operand));
+                groups.push((key, View::from(nodes), vec![text]));
+            }
+        }
+    }
+    let disjunct = |(group, operand): (Option<usize>, _)| match group.map(|at| &groups[at]) {
+        Some((_, nodes, texts)) if texts.len() > 1 => {
+            let values = Values::of(texts.iter().map(|text| &**text));
+            let goal = values.map(|values| (EQUAL, Constant::one_of(values)));
+            goal.map_or(Disjunct::Other(operand), |goal| Disjunct::OneOf(*nodes, goal))
+        }
+        _ => Disjunct::Other(operand),
+    };
+    found.into_iter().map(disjunct).collect()
+}
+
+/// The sides of `nodes = 'string'`, whichever is left.
+fn equal_string(operand: &Expr) -> Option<(&Expr, Cow<'_, str>)> {
+    let Expr::Binary { operators, operands, .. } = operand else { return None };
+    let ([Operator::Compare(Comparison::Eq)], [left, right]) = (&operators[..], &operands[..])
+    else {
+        return None;
+    };
+    [(left, right), (right, left)].into_iter().find_map(|(nodes, text)| {
+        // A set ends its values with a character that no value has.
+        let text = match constant_of(text)? {
+            Value::String(text) if !text.contains('\0') => text,
+            _ => return None,
+        };
+        (View::from(nodes).kind() == Kind::Nodes).then_some((nodes, text))
+    })
 }
 
 /// Operator and sides of a comparison; of a run of them, the last operator's.

@@ -7,12 +7,13 @@
 //! - A comparison of a node with a number casts the value of the node to `xs:double`, which reads more texts than
 //!   XPath's `number()`. The tree has an operator for it.
 
-use super::formula::{Formula, call};
-use super::necessary::{Item, Necessary, Scope, is_empty_if_empty};
+use super::formula::{Formula, Variable, call};
+use super::necessary::{Item, Necessary, Scope, is_empty_if_empty, unbound};
 use super::steps::{binary, compared, context_node, literal, number};
 use crate::language::comparison::Comparison;
 use crate::language::tree::{Expr as Condition, Operator};
-use crate::language::xquery::{Clause, Expr, ExprId, Function, Number, Program};
+use crate::language::values::Values;
+use crate::language::xquery::{Clause, Expr, ExprId, Function, Number, Program, ValueSet};
 
 impl Necessary<'_> {
     /// What must hold if the effective boolean value of an expression is true.
@@ -170,6 +171,9 @@ impl Necessary<'_> {
         if let Some(found) = self.text_compared(operator, [left, right], scope, context) {
             return found;
         }
+        if let Some(found) = self.listed(operator, is_value, [left, right], scope, context) {
+            return found;
+        }
         let found = self.each(left, scope, context, &|walk, left| {
             walk.each(right, scope, context, &|walk, right| match (left, right) {
                 (Item::Node { .. }, _) => walk.against(left, operator, right),
@@ -233,6 +237,28 @@ impl Necessary<'_> {
         })
     }
 
+    /// Some node is equal to one of a list of literals.
+    fn listed(
+        &mut self,
+        operator: Comparison,
+        is_value: bool,
+        [left, right]: [ExprId; 2],
+        scope: Scope<'_>,
+        context: Item,
+    ) -> Option<Formula> {
+        if operator != Comparison::Eq || is_value {
+            return None;
+        }
+        let program = self.program;
+        [(left, right), (right, left)].into_iter().find_map(|(side, list)| {
+            let set = program.set(unbound(program, list, scope))?;
+            Some(self.each(side, scope, context, &|walk, item| match item {
+                Item::Node { variable, .. } if walk.has_room(set.bytes()) => among(variable, set),
+                _ => Formula::Unknown,
+            }))
+        })
+    }
+
     /// A node compares so with an item.
     fn against(&mut self, node: Item, operator: Comparison, item: Item) -> Formula {
         let Item::Node { variable, .. } = node else { return Formula::Unknown };
@@ -250,6 +276,18 @@ impl Necessary<'_> {
             _ => Formula::Unknown,
         }
     }
+}
+
+/// A node is one of a set.
+fn among(variable: Variable, set: &ValueSet) -> Formula {
+    let atom = |operator, values: &Option<Values<'static>>| {
+        let set = literal(values.as_ref()?.text());
+        let condition = binary(operator, vec![context_node(), set]);
+        Some(Formula::Atom { variable, condition, is_exact: true })
+    };
+    let strings = atom(Operator::OneOf, &set.strings);
+    let numbers = atom(Operator::CastOneOf, &set.numbers);
+    Formula::any_of([strings, numbers].into_iter().flatten())
 }
 
 /// The characters of a literal string that has some.

@@ -75,15 +75,17 @@ mod tests {
                 "for $o in //o where $o/@a >= 1 and $o/@b <= 2 and $o/c != 3 return $o",
                 &["//o[double(@a)>=1][double(@b)<=2]/c[double(.)!=3]"],
             ),
-            (
-                "for $o in //o where $o/@a = (1, 2) return $o",
-                &["//o[double(@a)=1]", "//o[double(@a)=2]"],
-            ),
+            ("for $o in //o where $o/@a = (1, 2) return $o", &["//o[double(@a)=(1,2)]"]),
             ("for $o in //o where $o/@a eq 3 return $o", &["//o[double(@a)=3]"]),
             // The narrower of two says all.
             ("(//o[@a > 3], //o[@a > 5])", &["//o[double(@a)>3]"]),
             // It says all of the comparison, so that it may be denied, and positions count what it leaves.
             ("for $o in //o[not(. = 3)] return $o", &["//o[double(.)!=3]"]),
+            ("for $o in //o[not(. = (3, 4))] return $o", &["//o[double(.)!=3][double(.)!=4]"]),
+            (
+                "for $o in //o where ('b', 2, 'a', 1) = $o/@a return $o",
+                &["//o[@a=('a','b')]", "//o[double(@a)=(1,2)]"],
+            ),
             ("for $o in //o[@a = 3][2] return $o", &["//o[double(@a)=3][position()=2]"]),
             // What is no number is not below one, and not above it either.
             ("for $o in //o[not(. < 3)] return $o", &["//o"]),

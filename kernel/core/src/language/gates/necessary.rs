@@ -13,6 +13,7 @@
 
 use super::formula::{Formula, ROOT, Variable};
 use super::steps::may_be_number;
+use crate::language::values::VALUE_BYTES_MAX;
 use crate::language::xpath::TextRange;
 use crate::language::xquery::{Clause, Expr, ExprId, Function, List, Program, Start};
 
@@ -79,6 +80,7 @@ pub(super) struct Necessary<'p> {
     /// The program.
     pub(super) program: &'p Program,
     steps_left: i32,
+    value_bytes_left: usize,
     depth: u32,
     variables: Variable,
 }
@@ -86,7 +88,20 @@ pub(super) struct Necessary<'p> {
 impl<'p> Necessary<'p> {
     /// A walk at its beginning.
     pub(super) fn new(program: &'p Program) -> Self {
-        Necessary { program, steps_left: STEPS_MAX, depth: 0, variables: ROOT }
+        Necessary {
+            program,
+            steps_left: STEPS_MAX,
+            value_bytes_left: 2 * VALUE_BYTES_MAX,
+            depth: 0,
+            variables: ROOT,
+        }
+    }
+
+    /// Whether values of so many bytes may be a part of the formula: a list may be used many times.
+    pub(super) fn has_room(&mut self, value_bytes: usize) -> bool {
+        let left = self.value_bytes_left.checked_sub(value_bytes);
+        self.value_bytes_left = left.unwrap_or(self.value_bytes_left);
+        left.is_some()
     }
 
     /// A new variable of the formula.
@@ -332,6 +347,19 @@ impl<'p> Necessary<'p> {
             }
         }
     }
+}
+
+/// What a `let` has bound a variable to, other expressions as they are.
+pub(super) fn unbound(program: &Program, mut id: ExprId, scope: Scope<'_>) -> ExprId {
+    let mut known = scope;
+    while let (Expr::Variable(slot), Some(binding)) = (program.expr(id), known) {
+        if binding.slot == slot {
+            let Bound::Expr { expr, .. } = binding.value else { break };
+            id = expr;
+        }
+        known = binding.outer;
+    }
+    id
 }
 
 /// What remains of a FLWOR.

@@ -11,6 +11,7 @@ use crate::language::comparison::Comparison;
 use crate::language::compile::Pattern;
 use crate::language::numbers::Notation;
 use crate::language::query::{Condition, Constant, NameTest, Operator, Step};
+use crate::language::values::Values;
 use std::collections::HashMap;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -175,7 +176,7 @@ impl Path {
                 }
                 match condition.compare() {
                     Some((Operator::Compare(Comparison::Eq), constant)) => {
-                        tokens.push(equality(constant));
+                        tokens.extend(equality(constant));
                     }
                     Some((Operator::StartsWith, Constant::String(text))) => {
                         tokens.push(beginnings(text).last().unwrap_or(BEGINNING));
@@ -200,12 +201,19 @@ impl Path {
                 use Comparison::{Eq, Ge, Le};
                 // Two orders can say together that a value is a constant.
                 if matches!(operator, Operator::Compare(Eq | Le | Ge)) {
-                    tokens.push(equality(constant));
+                    tokens.extend(equality(constant));
                     if let Constant::String(text) = constant {
-                        tokens.push(equality(&Constant::Double(
+                        tokens.extend(equality(&Constant::Double(
                             Notation::Double.read(text.as_bytes()),
                         )));
                     }
+                }
+                if let Constant::Strings(values) = constant {
+                    tokens.extend(offered_by_all(values));
+                }
+                if let Constant::Doubles(values) = constant {
+                    let (least, most) = values.range();
+                    tokens.extend([least, most].map(Constant::Double).iter().filter_map(equality));
                 }
                 if let (Operator::Compare(Eq) | Operator::StartsWith, Constant::String(text)) =
                     (operator, constant)
@@ -254,15 +262,37 @@ fn name_tokens(is_attribute: bool, test: &NameTest<'_>) -> impl Iterator<Item = 
     tokens.into_iter().flatten()
 }
 
-fn equality(constant: &Constant<'_>) -> Token {
+/// The token of an equality; none for a set, which several constants and smaller sets are covered by.
+fn equality(constant: &Constant<'_>) -> Option<Token> {
     let hash = match constant {
         // A number follows from both ways of reading it.
         Constant::Number(value) | Constant::Double(value) => {
             xxh3_64_with_seed(&(value + 0.0).to_bits().to_le_bytes(), 1)
         }
         Constant::String(text) => xxh3_64_with_seed(text.as_bytes(), 2),
+        Constant::Strings(_) | Constant::Doubles(_) => return None,
     };
-    hash & !KIND | EQUALITY
+    Some(hash & !KIND | EQUALITY)
+}
+
+/// What follows from each of some strings: what they begin with, and the number that they all are.
+fn offered_by_all(values: &Values<'_>) -> Vec<Token> {
+    let mut texts = values.iter();
+    let Some(first) = texts.next() else { return Vec::new() };
+    let number_of = |text: &str| Notation::Double.read(text.as_bytes());
+    let (mut common, mut number) = (first, Some(number_of(first)));
+    for text in texts {
+        let both = common.char_indices().zip(text.chars());
+        let length = both.take_while(|((_, one), other)| one == other).count();
+        let end = common.char_indices().nth(length).map_or(common.len(), |(end, _)| end);
+        common = &common[..end];
+        number = number.filter(|&number| number_of(text) == number);
+        if common.is_empty() && number.is_none() {
+            break;
+        }
+    }
+    let number = number.and_then(|number| equality(&Constant::Double(number)));
+    beginnings(common).chain(number).collect()
 }
 
 /// The beginnings of a string, from one character on.

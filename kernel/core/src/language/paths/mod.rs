@@ -19,7 +19,7 @@ pub mod widening;
 use crate::language::compile::{Alternative, Pattern, compile_query, is_no_message, needed};
 use crate::language::query::arrange::arrange;
 use crate::language::query::{
-    Axis, Declined, NameTest, Namespaces, NormalPath, Step, canonical_text, compile_canonical,
+    Axis, Declined, NameTest, Namespaces, NormalPath, Step, compile_canonical, text_of,
 };
 use crate::language::reader::{Refusal, read_query};
 use crate::language::tree::{Expr, Operator};
@@ -65,8 +65,7 @@ impl Path {
     }
 
     fn in_order(steps: NormalPath<'static>) -> Path {
-        let mut text = String::new();
-        canonical_text(&steps, &mut text);
+        let text = text_of(&steps);
         Path { steps, text }
     }
 

@@ -318,8 +318,8 @@ fn with_compare(leaf: &Leaf, operator: Operator, constant: Constant<'static>) ->
 /// How a number is compared with a value that is read as for another constant.
 fn number_like(constant: &Constant<'_>) -> fn(f64) -> Constant<'static> {
     match constant {
-        Constant::Double(_) => Constant::Double,
-        Constant::Number(_) | Constant::String(_) => Constant::Number,
+        Constant::Double(_) | Constant::Doubles(_) => Constant::Double,
+        Constant::Number(_) | Constant::String(_) | Constant::Strings(_) => Constant::Number,
     }
 }
 
@@ -328,6 +328,8 @@ fn bounds(operator: Operator, constant: &Constant<'_>) -> Option<(f64, f64)> {
     let value = match constant {
         Constant::Number(value) | Constant::Double(value) => *value,
         Constant::String(text) => number(text.as_bytes()),
+        Constant::Doubles(values) => return Some(values.range()),
+        Constant::Strings(_) => return None,
     };
     let Operator::Compare(comparison) = operator else { return None };
     match comparison {
@@ -396,6 +398,9 @@ fn widths(steps: &[Step<'static>], found: &mut Vec<(f64, String)>) {
         }
         let Some((operator, constant)) = condition.compare() else { continue };
         found.push(match (constant, operator) {
+            (Constant::Strings(values) | Constant::Doubles(values), _) => {
+                (-(values.iter().count() as f64), values.text().to_owned())
+            }
             (Constant::String(text), _) => (text.chars().count() as f64, text.clone().into_owned()),
             (Constant::Number(bound) | Constant::Double(bound), Operator::Compare(comparison)) => {
                 let is_from_above = matches!(comparison, Comparison::Lt | Comparison::Le);

@@ -6,7 +6,7 @@
 //! the automaton is concerned, at `/a//b`, and what follows becomes a nested path there, which asks
 //! the same: `/a//b[@x][c//d]`. So every condition of every query has one place, seen from the end.
 
-use crate::language::query::ast::{Axis, Condition, Stage, Step};
+use crate::language::query::ast::{Axis, Condition, NameTest, Stage, Step};
 
 /// The same query, cut after the first conditions that would not have a place.
 pub(crate) fn anchored(mut steps: Vec<Step<'_>>) -> Vec<Step<'_>> {
@@ -35,16 +35,30 @@ pub(crate) fn anchored_len(steps: &[Step<'_>]) -> usize {
     cut.map_or(steps.len(), |at| at + 1)
 }
 
+/// Whether a path is a conjunction of conditions at places, if its nested paths are ones of their own: positions
+/// count the siblings of one name or all, and attributes are named.
+pub(crate) fn is_conjunction(steps: &[Step<'_>]) -> bool {
+    let is_plain = |condition: &Condition<'_>| match condition {
+        Condition::Attribute { test, .. } => matches!(test, NameTest::Name { .. }),
+        _ => true,
+    };
+    let kept = &steps[..anchored_len(steps)];
+    kept.iter().all(|step| !counts_siblings(step) && step.conditions().all(is_plain))
+}
+
+/// Whether positions of a step need the list of the siblings: they follow other predicates, or count what a
+/// pattern of names lets through.
+pub(crate) fn counts_siblings(step: &Step<'_>) -> bool {
+    let is_pattern = matches!(step.test, NameTest::AnyIn { .. } | NameTest::AnyNamespace { .. });
+    let later = step.stages.iter().skip(1).any(|stage| !stage.positions.is_empty());
+    let first = step.stages.first().is_some_and(|stage| !stage.positions.is_empty());
+    step.axis != Axis::DescendantOrSelf && (later || (first && is_pattern))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::language::query::{canonical_text, compile_canonical};
-
-    fn text_of(query: &str) -> String {
-        let mut text = String::new();
-        canonical_text(&anchored(compile_canonical(query).unwrap()), &mut text);
-        text
-    }
+    use crate::language::query::{compile_canonical, text_of};
 
     #[test]
     fn conditions_between_two_descendant_steps_are_cut_off() {
@@ -57,7 +71,8 @@ mod tests {
             ("//a[position()=2]//.[@x]", "//a[position()=2][.//.[@x]]"),
             ("/a[position()=2]//.[@x]", "/a[position()=2]//.[@x]"),
         ] {
-            assert_eq!(text_of(query), expected, "{query}");
+            let steps = anchored(compile_canonical(query).unwrap());
+            assert_eq!(text_of(&steps), expected, "{query}");
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use super::canonical::{
-    call_name, condition_text, has_literal, nested_text, opening, position_text,
+    call_name, condition_text, has_literal, nested_opening, nested_text, opening, position_text,
 };
 use super::scan::number_of;
 use crate::language::comparison::Comparison;
@@ -134,9 +134,14 @@ fn continue_by_branch(steps: &mut Vec<Step<'_>>, index: usize, tail: &mut TailDe
     let mut is_same = false;
     if index + 1 < steps.len() {
         let order = deepest.cmp(&tail.extended_to(index + 1, steps)).then_with(|| {
+            let after = &steps[index + 1..];
+            let known = glance(nested_opening(after), opening(&last.conditions[at]));
+            if let Some(order) = known {
+                return order;
+            }
             let (mut branch, mut continuation) = (String::new(), String::new());
             condition_text(&last.conditions[at], &mut branch);
-            nested_text(&steps[index + 1..], &mut continuation);
+            nested_text(after, &mut continuation);
             continuation.cmp(&branch)
         });
         if order.is_lt() {
@@ -187,8 +192,13 @@ pub(super) fn condition_depth(condition: &Condition<'_>) -> usize {
         return depth(steps);
     }
     let Some((operator, constant)) = condition.compare() else { return 0 };
-    let is_joined = matches!(constant, Constant::String(text) if !has_literal(text));
-    usize::from(call_name(operator, constant).is_some()) + usize::from(is_joined)
+    let is_joined = match constant {
+        Constant::String(text) => !has_literal(text),
+        Constant::Strings(values) => values.iter().any(|value| !has_literal(value)),
+        _ => false,
+    };
+    let is_bracketed = constant.values().is_some() || call_name(operator, constant).is_some();
+    usize::from(is_bracketed) + usize::from(is_joined)
 }
 
 /// Whether a nested path could lead on from a step: predicates of earlier stages stand before
@@ -223,7 +233,10 @@ fn sort_by_text<T>(
 
 /// The order of two conditions when the beginnings of their texts tell, which is most often.
 fn order_at_a_glance(a: &Condition<'_>, b: &Condition<'_>) -> Option<Ordering> {
-    let (a, b) = (opening(a), opening(b));
+    glance(opening(a), opening(b))
+}
+
+fn glance(a: (&str, &str), b: (&str, &str)) -> Option<Ordering> {
     let mut pairs = a.0.bytes().chain(a.1.bytes()).zip(b.0.bytes().chain(b.1.bytes()));
     pairs.find(|(a, b)| a != b).map(|(a, b)| a.cmp(&b))
 }

@@ -6,6 +6,7 @@
 //! chooses the one that leads on (`docs/query-language.md`); a path never ends in a nested path.
 
 use crate::language::comparison::Comparison;
+use crate::language::values::Values;
 use std::borrow::Cow;
 
 /// How a step leads on from the step before it.
@@ -85,6 +86,10 @@ pub enum Constant<'q> {
     Double(f64),
     /// A string literal.
     String(Cow<'q, str>),
+    /// Two strings or more, of which the value is one; only with `=`.
+    Strings(Values<'q>),
+    /// Two finite numbers or more, one of which the value is cast to; only with `=`.
+    Doubles(Values<'q>),
 }
 
 /// A condition on the element of one step.
@@ -141,13 +146,44 @@ impl NameTest<'_> {
     }
 }
 
-impl Constant<'_> {
+impl<'q> Constant<'q> {
+    /// One of some strings.
+    pub(crate) fn one_of(values: Values<'q>) -> Constant<'q> {
+        match values.only() {
+            Some(only) => Constant::String(Cow::Owned(only.to_owned())),
+            None => Constant::Strings(values),
+        }
+    }
+
+    /// One of some numbers that the value is cast to.
+    pub(crate) fn one_of_doubles(values: Values<'q>) -> Constant<'q> {
+        match values.only() {
+            Some(_) => Constant::Double(values.numbers().sum()),
+            None => Constant::Doubles(values),
+        }
+    }
+
+    /// The set that it is, if it is one.
+    pub(crate) fn values(&self) -> Option<&Values<'q>> {
+        match self {
+            Constant::Strings(values) | Constant::Doubles(values) => Some(values),
+            _ => None,
+        }
+    }
+
+    /// Whether the value is cast to a number.
+    pub(crate) fn is_cast(&self) -> bool {
+        matches!(self, Constant::Double(_) | Constant::Doubles(_))
+    }
+
     /// With a text of its own.
     pub fn into_owned(self) -> Constant<'static> {
         match self {
             Constant::Number(number) => Constant::Number(number),
             Constant::Double(number) => Constant::Double(number),
             Constant::String(text) => Constant::String(Cow::Owned(text.into_owned())),
+            Constant::Strings(values) => Constant::Strings(values.into_owned()),
+            Constant::Doubles(values) => Constant::Doubles(values.into_owned()),
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use crate::language::comparison::Comparison;
+use crate::language::values::Values;
 use std::fmt::Write;
 
 /// Appends the canonical text of a main path.
@@ -11,6 +12,13 @@ pub fn canonical_text(steps: &[Step<'_>], out: &mut String) {
     for step in steps {
         push_step(step, out);
     }
+}
+
+/// The canonical text of a main path.
+pub(crate) fn text_of(steps: &[Step<'_>]) -> String {
+    let mut text = String::new();
+    canonical_text(steps, &mut text);
+    text
 }
 
 /// Appends a condition as it stands between the brackets; conditions are sorted by it.
@@ -60,15 +68,20 @@ pub(super) fn opening<'c>(condition: &'c Condition<'_>) -> (&'c str, &'c str) {
         Condition::Attribute { .. } => ("@", ""),
         Condition::Text(_) => ("text()", ""),
         Condition::Value(..) => (".", ""),
-        Condition::Nested(steps) => match steps.first() {
-            Some(Step { axis: Axis::Child, test: NameTest::Name { uri, local }, .. })
-                if uri.is_empty() =>
-            {
-                (local, "")
-            }
-            Some(Step { axis: Axis::Child, .. }) | None => ("", ""),
-            Some(_) => ("./", "/"),
-        },
+        Condition::Nested(steps) => nested_opening(steps),
+    }
+}
+
+/// The same of a nested path.
+pub(super) fn nested_opening<'c>(steps: &'c [Step<'_>]) -> (&'c str, &'c str) {
+    match steps.first() {
+        Some(Step { axis: Axis::Child, test: NameTest::Name { uri, local }, .. })
+            if uri.is_empty() =>
+        {
+            (local, "")
+        }
+        Some(Step { axis: Axis::Child, .. }) | None => ("", ""),
+        Some(_) => ("./", "/"),
     }
 }
 
@@ -158,8 +171,7 @@ pub(super) fn call_name(operator: Operator, constant: &Constant<'_>) -> Option<&
     match (operator, constant) {
         (Operator::StartsWith, _) => Some("starts-with"),
         (Operator::Contains, _) => Some("contains"),
-        (Operator::Compare(_), Constant::Double(_)) => Some(CAST),
-        (Operator::Compare(_), _) => None,
+        (Operator::Compare(_), constant) => constant.is_cast().then_some(CAST),
     }
 }
 
@@ -167,7 +179,19 @@ fn push_constant(constant: &Constant<'_>, out: &mut String) {
     match constant {
         Constant::Number(number) | Constant::Double(number) => push_number(*number, out),
         Constant::String(text) => push_string(text, out),
+        Constant::Strings(values) => push_values(values, push_string, out),
+        Constant::Doubles(values) => {
+            push_values(values, |number, out| out.push_str(number), out);
+        }
     }
+}
+
+fn push_values(values: &Values<'_>, push: impl Fn(&str, &mut String), out: &mut String) {
+    for (at, value) in values.iter().enumerate() {
+        out.push(if at == 0 { '(' } else { ',' });
+        push(value, out);
+    }
+    out.push(')');
 }
 
 /// A string in quotes; one with both kinds of quotes, which has no literal, as the `concat` of the

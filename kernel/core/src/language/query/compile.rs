@@ -10,9 +10,10 @@
 
 use super::arrange::{add_predicate, arrange, or_self};
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
-use super::canonical::canonical_text;
+use super::canonical::text_of;
 use super::namespaces::{Namespaces, is_collapsed};
 use super::scan::Scanner;
+use crate::language::values::VALUE_BYTES_MAX;
 use std::borrow::Cow;
 
 /// Bytes of a query, as written and in canonical form.
@@ -68,6 +69,19 @@ pub fn compile_canonical(text: &str) -> Result<NormalPath<'_>, Declined> {
     Ok(compiler.steps)
 }
 
+/// The normal form of a text that [`canonical_text`](super::canonical_text) has written: nothing of it has to be put in order.
+///
+/// # Errors
+/// [`Declined`] when the text is not canonical; one that reads like it may give a path that is not in normal form.
+pub(crate) fn read_canonical(text: &str) -> Result<NormalPath<'_>, Declined> {
+    let mut steps = Vec::new();
+    let mut parser = Parser::new(text, Namespaces::NONE, true);
+    parser.is_arranged = true;
+    parser.query(&mut steps)?;
+    debug_assert_eq!(text_of(&steps), text, "it is canonical");
+    Ok(steps)
+}
+
 /// Compiles one query after the other into the same memory.
 #[derive(Debug, Default)]
 pub struct Compiler<'q> {
@@ -95,28 +109,45 @@ impl<'q> Compiler<'q> {
         is_canonical: bool,
     ) -> Result<&[Step<'q>], Declined> {
         self.steps.clear();
-        if text.len() > TEXT_BYTES_MAX {
+        let text_bytes_max = TEXT_BYTES_MAX + if is_canonical { VALUE_BYTES_MAX } else { 0 };
+        if text.len() > text_bytes_max {
             return Err(Declined);
         }
-        let scanner = Scanner::new(text);
-        let mut parser = Parser { scanner, namespaces, uri_bytes: 0, nodes: 0, is_canonical };
+        let mut parser = Parser::new(text, namespaces, is_canonical);
         parser.query(&mut self.steps)?;
         if parser.nodes > NODES_MAX && !is_canonical {
             return Err(Declined);
         }
         let bound = text.len() * GROWTH_MAX + parser.uri_bytes;
-        if bound > TEXT_BYTES_MAX && !is_canonical_short(&self.steps) {
+        if bound > TEXT_BYTES_MAX && !is_within_bytes(&text_of(&self.steps), &self.steps) {
             return Err(Declined);
         }
         Ok(&self.steps)
     }
 }
 
-#[cold]
-fn is_canonical_short(steps: &[Step<'_>]) -> bool {
-    let mut text = String::new();
-    canonical_text(steps, &mut text);
-    text.len() <= TEXT_BYTES_MAX
+/// Whether a path is no longer than one may be; the values of its sets are counted apart.
+pub(crate) fn is_within_bytes(text: &str, steps: &[Step<'_>]) -> bool {
+    if text.len() <= TEXT_BYTES_MAX {
+        return true;
+    }
+    let values = value_bytes(steps);
+    values <= VALUE_BYTES_MAX && text.len() - values.min(text.len()) <= TEXT_BYTES_MAX
+}
+
+/// Bytes that the values of the sets of a path take in its canonical text.
+pub(crate) fn value_bytes(steps: &[Step<'_>]) -> usize {
+    let conditions = steps.iter().flat_map(Step::conditions);
+    let bytes = conditions.map(|condition| match condition {
+        Condition::Nested(steps) => value_bytes(steps),
+        condition => match condition.compare() {
+            // Quotes besides, and a comma where the set has its end.
+            Some((_, Constant::Strings(values))) => values.text().len() + 2 * values.iter().count(),
+            Some((_, Constant::Doubles(values))) => values.text().len(),
+            _ => 0,
+        },
+    });
+    bytes.sum()
 }
 
 /// What a path ends in.
@@ -151,9 +182,16 @@ pub(super) struct Parser<'q> {
     pub(super) nodes: usize,
     /// The text is canonical: it may cast, and no limit of nodes or predicates applies.
     pub(super) is_canonical: bool,
+    /// What stands in the text is in the order of the normal form.
+    is_arranged: bool,
 }
 
 impl<'q> Parser<'q> {
+    fn new(text: &'q str, namespaces: &'q Namespaces, is_canonical: bool) -> Self {
+        let scanner = Scanner::new(text);
+        Parser { scanner, namespaces, uri_bytes: 0, nodes: 0, is_canonical, is_arranged: false }
+    }
+
     fn query(&mut self, steps: &mut Vec<Step<'q>>) -> Result<(), Declined> {
         self.scanner.blanks();
         if matches!(self.scanner.peek(), b'$' | b'd') {
@@ -172,7 +210,7 @@ impl<'q> Parser<'q> {
         if !self.scanner.is_at_end() || (steps.is_empty() && (is_element || !is_pending)) {
             return Err(Declined);
         }
-        finish(steps, end.condition(None), is_pending && !is_element, true);
+        self.finish(steps, end.condition(None), is_pending && !is_element, true);
         Ok(())
     }
 
@@ -230,7 +268,7 @@ impl<'q> Parser<'q> {
             *is_pending = slashes == 2;
             self.nodes += 1 + usize::from(*is_pending);
             if slashes == 0 {
-                if has_wildcard {
+                if has_wildcard && !self.is_arranged {
                     arrange(steps, true);
                 }
                 return true;
@@ -442,25 +480,28 @@ impl<'q> Parser<'q> {
         }
         Ok(stages)
     }
-}
 
-/// Puts the condition of a path's end where it belongs, and the path in order.
-pub(super) fn finish<'q>(
-    steps: &mut Vec<Step<'q>>,
-    condition: Option<Condition<'q>>,
-    is_pending: bool,
-    is_main: bool,
-) {
-    if let Some(condition) = condition {
-        match steps.last_mut() {
-            Some(last) if !is_pending => {
-                add_predicate(&mut last.stages, Vec::new(), vec![condition]);
-            }
-            _ => {
-                let stage = Stage { positions: Vec::new(), conditions: vec![condition] };
-                steps.push(or_self(vec![stage]));
+    /// Puts the condition of a path's end where it belongs, and the path in order.
+    pub(super) fn finish(
+        &self,
+        steps: &mut Vec<Step<'q>>,
+        condition: Option<Condition<'q>>,
+        is_pending: bool,
+        is_main: bool,
+    ) {
+        if let Some(condition) = condition {
+            match steps.last_mut() {
+                Some(last) if !is_pending => {
+                    add_predicate(&mut last.stages, Vec::new(), vec![condition]);
+                }
+                _ => {
+                    let stage = Stage { positions: Vec::new(), conditions: vec![condition] };
+                    steps.push(or_self(vec![stage]));
+                }
             }
         }
+        if !self.is_arranged {
+            arrange(steps, is_main);
+        }
     }
-    arrange(steps, is_main);
 }

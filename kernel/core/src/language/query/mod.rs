@@ -13,11 +13,13 @@ mod predicates;
 pub(crate) mod scan;
 
 pub use ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
-pub(crate) use canonical::push_string;
 pub use canonical::{canonical_text, condition_text};
+pub(crate) use canonical::{push_string, text_of};
+pub(crate) use compile::read_canonical;
 pub use compile::{
     Compiler, DEPTH_MAX, Declined, NODES_MAX, NormalPath, PREDICATES_MAX, TEXT_BYTES_MAX, compile,
     compile_canonical,
 };
+pub(crate) use compile::{is_within_bytes, value_bytes};
 pub use namespaces::Namespaces;
 pub(crate) use namespaces::{UriBinding, collapsed, is_collapsed};

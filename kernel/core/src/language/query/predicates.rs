@@ -3,8 +3,9 @@
 use super::arrange::{add_predicate, comparison, condition_depth};
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use super::canonical::CAST;
-use super::compile::{DEPTH_MAX, Declined, End, Parser, finish};
+use super::compile::{DEPTH_MAX, Declined, End, Parser};
 use crate::language::comparison::Comparison;
+use crate::language::values::Values;
 use std::borrow::Cow;
 
 impl<'q> Parser<'q> {
@@ -75,7 +76,8 @@ impl<'q> Parser<'q> {
         let mut is_pending = false;
         let end = self.path(&mut steps, &mut is_pending, depth)?;
         let compare = Some(comparison(operator, constant));
-        push(conditions, nested(steps, end, is_pending, compare, depth)?);
+        let condition = self.nested(steps, end, is_pending, compare, depth)?;
+        push(conditions, condition);
         Ok(())
     }
 
@@ -111,11 +113,46 @@ impl<'q> Parser<'q> {
         let mut compare = None;
         if let Some(operator) = self.operator() {
             self.scanner.blanks();
-            let constant = self.constant(depth)?.ok_or(Declined)?;
-            compare = Some(comparison(operator, constant));
+            compare = Some(if self.is_canonical && self.scanner.peek() == b'(' {
+                (equality(operator)?, Constant::one_of(self.strings(depth + 1)?))
+            } else {
+                comparison(operator, self.constant(depth)?.ok_or(Declined)?)
+            });
         }
-        push(conditions, nested(steps, end, is_pending, compare, depth)?);
+        let condition = self.nested(steps, end, is_pending, compare, depth)?;
+        push(conditions, condition);
         Ok(())
+    }
+
+    /// The condition that a path in a predicate is; none when it is always true, as `.` is.
+    fn nested(
+        &self,
+        mut steps: Vec<Step<'q>>,
+        end: End<'q>,
+        is_pending: bool,
+        compare: Option<(Operator, Constant<'q>)>,
+        depth: usize,
+    ) -> Result<Option<Condition<'q>>, Declined> {
+        let is_element = matches!(end, End::Element);
+        if is_element && is_pending && compare.is_some() {
+            return Err(Declined);
+        }
+        // `//.[@a]` takes its conditions as predicates; a comparison of it is for the slow way.
+        let is_or_self = steps.last().is_some_and(|step| step.axis == Axis::DescendantOrSelf);
+        if is_or_self && compare.is_some() {
+            return Err(Declined);
+        }
+        let condition = end.condition(compare);
+        if steps.is_empty() && !is_pending {
+            return Ok(condition);
+        }
+        let too_deep = |end: &Condition<'_>| depth + 1 + condition_depth(end) > DEPTH_MAX;
+        // Most nest far less deep: brackets, calls and `concat` of the condition are three at most.
+        if depth + 3 > DEPTH_MAX && condition.as_ref().is_some_and(too_deep) {
+            return Err(Declined);
+        }
+        self.finish(&mut steps, condition, is_pending && !is_element, false);
+        Ok((!steps.is_empty()).then_some(Condition::Nested(steps)))
     }
 
     /// `starts-with(` or `contains(`.
@@ -144,10 +181,57 @@ impl<'q> Parser<'q> {
     /// a number.
     fn cast(&mut self, depth: usize) -> Result<Condition<'q>, Declined> {
         let end = self.argument(depth, b')')?;
-        let operator = Operator::Compare(self.operator().ok_or(Declined)?);
+        let operator = self.operator().ok_or(Declined)?;
         self.scanner.blanks();
-        let constant = Constant::Double(self.scanner.number().ok_or(Declined)?);
-        end.condition(Some((operator, constant))).ok_or(Declined)
+        let compare = if self.scanner.peek() == b'(' {
+            (equality(operator)?, Constant::one_of_doubles(self.numbers()?))
+        } else {
+            let number = self.scanner.number().ok_or(Declined)?;
+            (Operator::Compare(operator), Constant::Double(number))
+        };
+        end.condition(Some(compare)).ok_or(Declined)
+    }
+
+    /// Strings in parentheses, which only canonical text has.
+    fn strings(&mut self, depth: usize) -> Result<Values<'static>, Declined> {
+        if depth > DEPTH_MAX {
+            return Err(Declined);
+        }
+        let mut strings: Vec<Cow<'q, str>> = Vec::new();
+        self.listed(|parser| {
+            strings.push(parser.string(depth)?.ok_or(Declined)?);
+            Ok(())
+        })?;
+        Values::of(strings.iter().map(|text| &**text)).ok_or(Declined)
+    }
+
+    /// Numbers in parentheses.
+    fn numbers(&mut self) -> Result<Values<'static>, Declined> {
+        let mut numbers = Vec::new();
+        self.listed(|parser| {
+            numbers.push(parser.scanner.number().ok_or(Declined)?);
+            Ok(())
+        })?;
+        Values::of_numbers(numbers).ok_or(Declined)
+    }
+
+    /// One or more in parentheses, with commas between them.
+    fn listed(
+        &mut self,
+        mut read: impl FnMut(&mut Self) -> Result<(), Declined>,
+    ) -> Result<(), Declined> {
+        self.scanner.skip(1);
+        loop {
+            self.scanner.blanks();
+            read(self)?;
+            self.scanner.blanks();
+            if self.scanner.take(b')') {
+                return Ok(());
+            }
+            if !self.scanner.take(b',') {
+                return Err(Declined);
+            }
+        }
     }
 
     /// What stands after `starts-with(`: one attribute or `.`, and a string. For other paths the
@@ -263,6 +347,11 @@ impl<'q> Parser<'q> {
     }
 }
 
+/// The operator before a set.
+fn equality(operator: Comparison) -> Result<Operator, Declined> {
+    if operator == Comparison::Eq { Ok(Operator::Compare(operator)) } else { Err(Declined) }
+}
+
 /// Adds a condition, if there is one; most steps have no more than one.
 fn push<'q>(conditions: &mut Vec<Condition<'q>>, condition: Option<Condition<'q>>) {
     if let Some(condition) = condition {
@@ -271,34 +360,4 @@ fn push<'q>(conditions: &mut Vec<Condition<'q>>, condition: Option<Condition<'q>
         }
         conditions.push(condition);
     }
-}
-
-/// The condition that a path in a predicate is; none when it is always true, as `.` is.
-fn nested<'q>(
-    mut steps: Vec<Step<'q>>,
-    end: End<'q>,
-    is_pending: bool,
-    compare: Option<(Operator, Constant<'q>)>,
-    depth: usize,
-) -> Result<Option<Condition<'q>>, Declined> {
-    let is_element = matches!(end, End::Element);
-    if is_element && is_pending && compare.is_some() {
-        return Err(Declined);
-    }
-    // `//.[@a]` takes its conditions as predicates; a comparison of it is for the slow way.
-    let is_or_self = steps.last().is_some_and(|step| step.axis == Axis::DescendantOrSelf);
-    if is_or_self && compare.is_some() {
-        return Err(Declined);
-    }
-    let condition = end.condition(compare);
-    if steps.is_empty() && !is_pending {
-        return Ok(condition);
-    }
-    let too_deep = |end: &Condition<'_>| depth + 1 + condition_depth(end) > DEPTH_MAX;
-    // Most nest far less deep: brackets, calls and `concat` of the condition are three at most.
-    if depth + 3 > DEPTH_MAX && condition.as_ref().is_some_and(too_deep) {
-        return Err(Declined);
-    }
-    finish(&mut steps, condition, is_pending && !is_element, false);
-    Ok((!steps.is_empty()).then_some(Condition::Nested(steps)))
 }

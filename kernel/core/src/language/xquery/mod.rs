@@ -25,7 +25,7 @@ pub(crate) use results::deciding_parts;
 pub use results::undeliverable_part;
 pub use syntax::{
     Arithmetic, Attribute, Axis, Clause, Declaration, Element, Expr, ExprId, Name, NodeTest,
-    Number, OrderKey, Part, Program, Start,
+    Number, OrderKey, Part, Program, Start, ValueSet,
 };
 
 /// What a result is, for the static rules that depend on it.

@@ -93,6 +93,8 @@ reasons! {
     /// The most.
     TooManyNodes = "query.too_large",
     /// The most.
+    TooManyValues = "query.too_many_values",
+    /// The most.
     TooDeep = "query.too_deep",
     /// The most.
     TooManyPredicates = "query.too_many_predicates",

@@ -8,6 +8,7 @@
 use super::functions::Function;
 use crate::language::comparison::Comparison;
 use crate::language::types::Type;
+use crate::language::values::Values;
 use crate::language::xpath::{List, Step, TextRange};
 
 pub use crate::language::xpath::{Axis, ExprId, NodeTest};
@@ -33,6 +34,8 @@ pub struct Program {
     pub(crate) attributes: Vec<Attribute>,
     pub(crate) declarations: Vec<Declaration>,
     pub(crate) parts: Vec<Part>,
+    /// Sequences of literals, by number of the expression.
+    pub(crate) sets: Vec<(ExprId, ValueSet)>,
     /// Names, literals and text of constructors.
     pub(crate) text: String,
     pub(crate) body: ExprId,
@@ -277,6 +280,20 @@ impl OrderKey {
     }
 }
 
+impl ValueSet {
+    /// Bytes of the values.
+    pub(crate) fn bytes(&self) -> usize {
+        let sets = [&self.strings, &self.numbers].into_iter().flatten();
+        sets.map(|values| values.text().len()).sum()
+    }
+}
+
+/// The value of a literal.
+enum Literal<'p> {
+    String(&'p str),
+    Number(f64),
+}
+
 /// A name as written and resolved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Name {
@@ -332,7 +349,56 @@ pub enum Part {
     Enclosed(ExprId),
 }
 
+/// The values of a sequence of literals.
+#[derive(Clone, Debug)]
+pub struct ValueSet {
+    /// The strings.
+    pub(crate) strings: Option<Values<'static>>,
+    /// The numbers.
+    pub(crate) numbers: Option<Values<'static>>,
+}
+
 impl Program {
+    /// The values of an expression that is a sequence of literals, two or more and all of them strings or finite numbers.
+    pub(crate) fn set(&self, id: ExprId) -> Option<&ValueSet> {
+        let at = self.sets.binary_search_by_key(&id, |&(known, _)| known).ok()?;
+        Some(&self.sets[at].1)
+    }
+
+    /// The set of the values of some expressions, if all are literals.
+    pub(crate) fn set_of(&self, items: &[ExprId]) -> Option<ValueSet> {
+        let (mut strings, mut numbers) = (Vec::new(), Vec::new());
+        for &item in items {
+            match self.literal(item)? {
+                Literal::String(text) => strings.push(text),
+                Literal::Number(number) => numbers.push(number),
+            }
+        }
+        let of_strings = Values::of(strings.iter().copied());
+        let of_numbers = Values::of_numbers(numbers.iter().copied());
+        let is_whole = of_strings.is_some() != strings.is_empty()
+            && of_numbers.is_some() != numbers.is_empty();
+        is_whole.then_some(ValueSet { strings: of_strings, numbers: of_numbers })
+    }
+
+    /// The value of an expression that is a literal, with a minus or without.
+    fn literal(&self, id: ExprId) -> Option<Literal<'_>> {
+        match self.expr(id) {
+            Expr::String(text) => Some(Literal::String(self.text(text))),
+            Expr::Number(number) => Some(Literal::Number(number.value())),
+            Expr::Negation(operand) => match self.expr(operand) {
+                Expr::Number(number) => Some(Literal::Number(-number.value())),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Whether an expression is a literal, with a minus or without.
+    pub(crate) fn is_literal(&self, id: ExprId) -> bool {
+        self.literal(id).is_some()
+    }
+
     /// The body.
     pub fn body(&self) -> ExprId {
         self.body

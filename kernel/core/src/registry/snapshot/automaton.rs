@@ -13,8 +13,6 @@ use crate::engine::nfa::frozen::{
 use crate::engine::nfa::nested_paths::NestedPaths;
 use crate::engine::nfa::{Nfa, plan_of};
 use crate::engine::symbols::{Class, FIRST_NAME, SymbolTable};
-use crate::language::query::anchoring::anchored_len;
-use crate::language::query::compile_canonical;
 use crate::language::xpath::Expression;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -90,19 +88,11 @@ impl FrozenAutomaton {
         SnapshotNfa { arrays: frozen(&self.file), automaton: self }
     }
 
-    /// The nested paths of all plans. Cost: the first time, a microsecond or two a plan that has any.
+    /// The nested paths of all plans, gathered the first time.
     fn nested_paths(&self) -> &NestedPaths {
         self.nested.get_or_init(|| {
-            let mut nested = NestedPaths::default();
-            for plan in 0..self.file.array::<PlanRecord>(Tag::PlanRecords).len() as PlanId {
-                let text = self.plan_text(plan);
-                if may_have_nested_paths(text) {
-                    let steps = compile_canonical(text);
-                    let steps = steps.expect("plans are kept in canonical text");
-                    nested.add_query(&steps, anchored_len(&steps));
-                }
-            }
-            nested.sorted()
+            let plans = 0..self.file.array::<PlanRecord>(Tag::PlanRecords).len() as PlanId;
+            NestedPaths::of(plans.map(|plan| self.plan_text(plan)))
         })
     }
 
@@ -175,8 +165,8 @@ impl Nfa for SnapshotNfa<'_> {
         slots[plan as usize].get_or_init(|| plan_of(self.automaton.plan_text(plan)))
     }
 
-    fn with_plan<T>(&self, plan: PlanId, f: impl FnOnce(&Plan) -> T) -> T {
-        f(&plan_of(self.automaton.plan_text(plan)))
+    fn plan_text(&self, plan: PlanId) -> &str {
+        self.automaton.plan_text(plan)
     }
 
     fn nested_paths(&self) -> Option<&NestedPaths> {
@@ -217,14 +207,6 @@ impl Nfa for SnapshotNfa<'_> {
     fn needs_full_tree(&self) -> bool {
         self.automaton.needs_full_tree
     }
-}
-
-/// Whether a plan can have nested paths, or conditions between two `//`, which become nested paths.
-fn may_have_nested_paths(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let opens_nested = |at: usize| !matches!(bytes.get(at + 1), Some(b'@'));
-    memchr::memchr_iter(b'[', bytes).any(opens_nested)
-        || memchr::memmem::find_iter(bytes, b"//").nth(1).is_some()
 }
 
 fn frozen(file: &SnapshotFile) -> FrozenNfa<'_> {

@@ -18,6 +18,7 @@ use super::functions::Function;
 use super::origins::Origins;
 use super::syntax::{Clause, Expr, ExprId, OrderKey, Part, Program};
 use super::{Delivered, Reason, Refusal, undeliverable_part};
+use crate::language::values::{VALUE_BYTES_MAX, VALUES_MAX};
 use crate::language::xpath::analyse::needs_markup;
 use crate::language::xpath::{List, TextRange};
 use facts::{Facts, items, reads};
@@ -109,7 +110,65 @@ struct Parser<'t> {
     /// `for` clauses, quantifiers and predicates around this place.
     loops: u32,
     nodes: usize,
+    /// Literals of sequences.
+    values: usize,
     depth: usize,
+}
+
+/// Whether a text is within the limits of texts but for the values of its lists: the literals that stand between a
+/// parenthesis or a comma and another, which are counted apart.
+fn is_long_by_values(text: &str) -> bool {
+    let bytes = value_bytes(text);
+    bytes <= VALUE_BYTES_MAX && text.len() - bytes <= TEXT_BYTES_MAX
+}
+
+/// Bytes of literals after a parenthesis or a comma and before another, commas and blanks beside them included.
+fn value_bytes(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let is_blank = |&byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+    let blanks = |at: usize| at + bytes[at..].iter().take_while(|byte| is_blank(byte)).count();
+    let (mut at, mut found) = (0, 0);
+    while at < bytes.len() {
+        if !matches!(bytes[at], b'(' | b',') {
+            // What looks like a list within a string is none.
+            at += literal_length(&bytes[at..]).max(1);
+            continue;
+        }
+        if bytes[at..].starts_with(b"(:") {
+            at = comment_end(text, at).unwrap_or(bytes.len());
+            continue;
+        }
+        let start = blanks(at + 1);
+        let length = literal_length(&bytes[start..]);
+        let end = blanks(start + length);
+        if length > 0 && matches!(bytes.get(end), Some(b',' | b')')) {
+            found += end - at;
+            at = end;
+        } else {
+            at += 1;
+        }
+    }
+    found
+}
+
+/// Length of the string or number that a text begins with.
+fn literal_length(text: &[u8]) -> usize {
+    match text.first() {
+        Some(quote @ (b'"' | b'\'')) => {
+            let mut length = 0;
+            // A quote within the string is written twice.
+            while text.get(length) == Some(quote) {
+                let inside = memchr::memchr(*quote, &text[length + 1..]);
+                length = inside.map_or(text.len(), |inside| length + inside + 2);
+            }
+            length
+        }
+        Some(b'-' | b'.' | b'0'..=b'9') => {
+            let is_part = |byte: &u8| byte.is_ascii_digit() || b"-+.eE".contains(byte);
+            text.iter().take_while(|byte| is_part(byte)).count()
+        }
+        _ => 0,
+    }
 }
 
 impl<'t> Parser<'t> {
@@ -140,6 +199,7 @@ impl<'t> Parser<'t> {
             predicates: 0,
             loops: 0,
             nodes: 0,
+            values: 0,
             depth: 0,
         }
     }
@@ -147,7 +207,7 @@ impl<'t> Parser<'t> {
     /// A whole module: its body, and what of it decides on delivery.
     fn program(&mut self) -> Parsed<(ExprId, Vec<ExprId>)> {
         let text = self.scanner.rest();
-        if text.len() > TEXT_BYTES_MAX {
+        if text.len() > TEXT_BYTES_MAX && !is_long_by_values(text) {
             let details = vec![text.len().into(), TEXT_BYTES_MAX.into()];
             return Err(Refusal::new(0, Reason::TooLong, details));
         }
@@ -280,11 +340,22 @@ impl<'t> Parser<'t> {
         }
         let mut items = Vec::new();
         self.append(&mut items, first);
+        self.values += usize::from(self.program.is_literal(first));
         while self.scanner.peek() == b',' {
-            self.count(self.scanner.at)?;
+            let (at, nodes) = (self.scanner.at, self.nodes);
+            self.count(at)?;
             self.scanner.skip(1);
             let item = self.single()?;
             self.append(&mut items, item);
+            if self.program.is_literal(item) {
+                // A list is one condition, however many values it has.
+                self.nodes = nodes;
+                self.values += 1;
+                if self.values > VALUES_MAX {
+                    let details = vec![VALUES_MAX.into()];
+                    return Err(Refusal::new(at, Reason::TooManyValues, details));
+                }
+            }
         }
         if let [item] = items[..] {
             return Ok(item);
@@ -298,7 +369,10 @@ impl<'t> Parser<'t> {
             facts = facts.giving(self.facts(item));
         }
         let list = self.list(items);
-        self.push(Expr::Sequence(list), facts, offset)
+        let set = if items.len() > 1 { self.program.set_of(items) } else { None };
+        let id = self.push(Expr::Sequence(list), facts, offset);
+        self.program.sets.extend(set.map(|set| (id, set)));
+        id
     }
 
     /// Sequences do not nest.

@@ -4,7 +4,7 @@ Expat expands as it goes and tells afterwards. So a message with entity declarat
 here with expansion switched off, adding up sizes, and then, if they are within the limits, again.
 
 Expat does expand references in attribute values even then; there its own protection holds (100
-times the message above 8 MiB), which `pathcast.message.door` reports as the same limit.
+times the message above 8 MiB), which `pathcast_papers.message.door` reports as the same limit.
 
 It reports no syntax errors; the second reading does.
 """

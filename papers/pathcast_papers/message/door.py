@@ -31,14 +31,14 @@ from pathcast.errors import (
     error_for,
 )
 from pathcast.limits import Limits
-from pathcast.message.decoding import (
+from pathcast.message.tree import NO_ELEMENT, ExpandedName, MessageTree, TreeDetails
+from pathcast_papers.message.decoding import (
     DecodedMessage,
     check_declared,
     decode_message,
     line_and_column,
 )
-from pathcast.message.expansion import check_expansion, refuse_expansion
-from pathcast.message.tree import NO_ELEMENT, ExpandedName, MessageTree, TreeDetails
+from pathcast_papers.message.expansion import check_expansion, refuse_expansion
 
 _SEPARATOR: Final = "\x1f"
 """Between URI, local name and prefix; no character of XML."""
