@@ -89,9 +89,9 @@ FAULTS: Final = (
     Fault(
         "gate",
         "the gate of a subscription knows the first of its alternatives only",
-        "registry/delivery/dissemination.rs",
-        "self.add_gate(&paths, compiled.expression.as_ref());",
-        "self.add_gate(&paths[..1], compiled.expression.as_ref());",
+        "registry/delivery/plans.rs",
+        "self.add_gated(&paths, compiled.expression.as_ref(), way)",
+        "self.add_gated(&paths[..1], compiled.expression.as_ref(), way)",
         (f"{DELIVERIES}::test_many_subscriptions_at_once",),
     ),
     Fault(

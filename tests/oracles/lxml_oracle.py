@@ -41,7 +41,6 @@ from pathcast_papers.language import (
     ValueCondition,
 )
 from pathcast_papers.language.canonical import literal_text, number_text, position_text
-from pathcast_papers.language.normal import Double, OneOf
 
 if TYPE_CHECKING:
     from lxml import etree
@@ -230,7 +229,7 @@ def _compared(what: str, compare: Comparison | None) -> str:
     if compare is None:
         return what
     operator, constant = compare.operator, compare.constant
-    assert not isinstance(constant, Double | OneOf), "XPath 1.0 has no cast and no list"
+    assert isinstance(constant, float | str), "XPath 1.0 has no cast and no list"
     text = number_text(constant) if isinstance(constant, float) else literal_text(constant)
     if operator.is_call:
         return f"{operator.value}({what},{text})"

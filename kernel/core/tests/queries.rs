@@ -99,6 +99,45 @@ fn strings_are_read_as_they_were_written() {
     assert_eq!(texts.len(), (5_usize.pow(6) - 1) / 4);
 }
 
+/// A date has a text of its own, whatever the time zone it was given in, and is never compared by `!=`.
+#[test]
+fn dates_are_read_in_canonical_text_alone() {
+    for (name, dates) in [
+        ("date", ["2026-12-31Z", "2026-12-30-14:00", "-0001-12-31+09:59"]),
+        (
+            "dateTime",
+            ["2026-12-31T23:00:00Z", "2026-02-28T00:00:00.000001Z", "-7000-01-01T00:00:00Z"],
+        ),
+        ("time", ["12:00:00Z", "23:59:00-14:00", "00:00:00.5+14:00"]),
+    ] {
+        for (operator, date) in
+            ["=", "<", "<=", ">", ">="].iter().flat_map(|it| dates.map(|d| (it, d)))
+        {
+            let text = format!(
+                "//{name}[@{name}][{name}(.){operator}'{date}'][{name}(@a){operator}'{date}']/b[c]"
+            );
+            let steps = compile_canonical(&text).expect("canonical");
+            let mut again = String::new();
+            canonical_text(&steps, &mut again);
+            assert!(again.contains(&format!("{name}(.){operator}'{date}'")), "{again}");
+            assert_eq!(compile_canonical(&again), Ok(steps), "{again}");
+            assert_eq!(form(&again, Namespaces::NONE), Err(Declined), "{again}");
+        }
+    }
+    for wrong in [
+        "//a[date(.)]",
+        "//a[date(b)='2026-12-31Z']",
+        "//a[date(.)!='2026-12-31Z']",
+        "//a[date(.)=3]",
+        "//a[date(.)='2023-02-29Z']",
+        "//a[time(.)='2026-12-31Z']",
+        "//a[date(.)='2026-12-31Z' ",
+        "//a[dateTime(.)='2026-12-31T00:00:00.0000001Z']",
+    ] {
+        assert_eq!(compile_canonical(wrong), Err(Declined), "{wrong}");
+    }
+}
+
 /// XPath 1.0 has no function `double`: a cast has a text that is read back where canonical text is, and is refused
 /// where a subscriber writes it.
 #[test]

@@ -20,7 +20,8 @@ from collections.abc import Callable
 from typing import Final
 
 from pathcast_papers.language import Comparison, Operator
-from pathcast_papers.language.normal import Double, OneOf
+from pathcast_papers.language.normal import Double, OneOf, TypedText
+from pathcast_papers.language.typed_text import Moment, value_of
 
 _NUMBER: Final = re.compile(r"[ \t\r\n]*(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))[ \t\r\n]*")
 _DOUBLE: Final = re.compile(
@@ -45,6 +46,10 @@ def passes(value: str, compare: Comparison) -> bool:
     operator_, constant = compare.operator, compare.constant
     if isinstance(constant, Double):
         return passes_number(double_of(value), operator_, constant.number)
+    if isinstance(constant, TypedText):
+        moments = [value_of(text, constant.to) for text in (value, constant.text)]
+        instants = [each.instant for each in moments if isinstance(each, Moment)]
+        return len(instants) == 2 and _COMPARISONS[operator_](*instants)
     if isinstance(constant, OneOf):
         number = double_of(value)
         return any(each in (value, number) for each in constant.values)

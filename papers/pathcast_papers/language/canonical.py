@@ -32,6 +32,7 @@ from pathcast_papers.language.normal import (
     Stage,
     Step,
     TextCondition,
+    TypedText,
     ValueCondition,
 )
 
@@ -141,6 +142,9 @@ def _compared(what: str, compare: Comparison | None) -> str:
         return what
     if isinstance(compare.constant, Double):
         return f"double({what}){compare.operator.value}{number_text(compare.constant.number)}"
+    if isinstance(compare.constant, TypedText):
+        to, text = compare.constant.to, literal_text(compare.constant.text)
+        return f"{to}({what}){compare.operator.value}{text}"
     if isinstance(compare.constant, OneOf):
         values = compare.constant.values
         shown = ",".join(map(_constant, values))

@@ -103,6 +103,19 @@ class Double:
 
 
 @dataclass(frozen=True, slots=True)
+class TypedText:
+    """A date or time that values are compared with as XQuery does it.
+
+    Attributes:
+        to: The type: date, dateTime or time.
+        text: The value, as the type writes it.
+    """
+
+    to: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class OneOf:
     """Strings of which a value is one, or numbers to one of which it is cast; as `Double`."""
 
@@ -114,7 +127,7 @@ class Comparison:
     """`op constant`."""
 
     operator: Operator
-    constant: Constant | Double | OneOf
+    constant: Constant | Double | TypedText | OneOf
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from dataclasses import replace
 from typing import Final
 
 from pathcast_papers.language.canonical import condition_text, number_text, position_text
-from pathcast_papers.language.functions import CAST, LIST
+from pathcast_papers.language.functions import CAST, LIST, MOMENT_CASTS
 from pathcast_papers.language.normal import (
     FLIPPED,
     AnyIn,
@@ -48,6 +48,7 @@ from pathcast_papers.language.normal import (
     Stage,
     Step,
     TextCondition,
+    TypedText,
     ValueCondition,
 )
 from pathcast_papers.language.syntax import Axis as WrittenAxis
@@ -221,7 +222,8 @@ def _conjunct(expr: Expr) -> Position | Condition:
             operator = _OPERATORS.get(written)
             if operator is None:
                 raise _NotOfTheClassError
-            if not isinstance(left, LocationPath) and not _is_call(left, "position", CAST):
+            casts = (CAST, *MOMENT_CASTS)
+            if not isinstance(left, LocationPath) and not _is_call(left, "position", *casts):
                 left, right, operator = right, left, FLIPPED[operator]
             if _is_call(left, "position"):
                 return Position(operator, _number(right))
@@ -234,6 +236,8 @@ def _conjunct(expr: Expr) -> Position | Condition:
                     if _is_call(right, LIST):
                         return _nested(path, Comparison(operator, _numbers(right)))
                     return _nested(path, Comparison(operator, Double(_number(right))))
+                case FunctionCall(name=to, arguments=(LocationPath() as path,)) if to in casts:
+                    return _nested(path, Comparison(operator, TypedText(to, _text(right))))
     raise _NotOfTheClassError
 
 

@@ -26,7 +26,13 @@ from typing import Final
 
 from pathcast.errors import QuerySyntaxError, shown
 from pathcast_papers.language import suggestions
-from pathcast_papers.language.functions import ARGUMENT_COUNTS, CAST, LIST, arguments_expected
+from pathcast_papers.language.functions import (
+    ARGUMENT_COUNTS,
+    CAST,
+    LIST,
+    MOMENT_CASTS,
+    arguments_expected,
+)
 from pathcast_papers.language.lexer import Token, TokenKind, tokenize
 from pathcast_papers.language.refused_functions import IN_XQUERY, for_function, for_type
 from pathcast_papers.language.syntax import (
@@ -81,7 +87,8 @@ def parse(
         text: The query.
         bytes_max: Most bytes that it may have in UTF-8.
         nodes_max: Most syntax nodes that it may have.
-        has_casts: Whether there is a function `double`, as in canonical text of the product.
+        has_casts: Whether there are functions `double`, `date`, `dateTime` and `time`, as in
+            canonical text of the product.
 
     Returns:
         The tree, with offsets in characters.
@@ -318,7 +325,7 @@ class _Parser:
         return FunctionCall(name.text, tuple(arguments), name.offset)
 
     def check_function(self, name: Token, given: int) -> None:
-        if self.has_casts and (name.text, given) == (CAST, 1):
+        if self.has_casts and given == 1 and name.text in (CAST, *MOMENT_CASTS):
             return
         if name.text not in ARGUMENT_COUNTS:
             hint = _for_unknown_function(name.text)

@@ -27,6 +27,8 @@ pub(crate) enum Ask<T = Box<[u8]>> {
     CastOneOf(T),
     /// A comparison of it as `xs:double` (XQuery 1.0, 3.5.2) with a number; what is no number is NaN.
     Cast(Comparison, f64),
+    /// A comparison of it as a date or time with a bound ([`crate::language::moments::Moment::bound`]).
+    Moment(Notation, Comparison, f64),
 }
 
 impl<T> Ask<T> {
@@ -42,6 +44,7 @@ impl<T> Ask<T> {
             Ask::CastOneOf(set) => Ask::CastOneOf(form(set)),
             Ask::Number(comparison, constant) => Ask::Number(comparison, constant),
             Ask::Cast(comparison, constant) => Ask::Cast(comparison, constant),
+            Ask::Moment(notation, comparison, bound) => Ask::Moment(notation, comparison, bound),
         }
     }
 
@@ -60,6 +63,7 @@ impl<T> Ask<T> {
             Ask::CastOneOf(set) => Ask::CastOneOf(set.as_ref()),
             Ask::Number(comparison, constant) => Ask::Number(*comparison, *constant),
             Ask::Cast(comparison, constant) => Ask::Cast(*comparison, *constant),
+            Ask::Moment(notation, comparison, bound) => Ask::Moment(*notation, *comparison, *bound),
         }
     }
 
@@ -69,6 +73,7 @@ impl<T> Ask<T> {
         match *self {
             Ask::Number(comparison, constant) => Some((Notation::XPath, comparison, constant)),
             Ask::Cast(comparison, constant) => Some((Notation::Double, comparison, constant)),
+            Ask::Moment(notation, comparison, bound) => Some((notation, comparison, bound)),
             _ => None,
         }
     }
@@ -98,6 +103,9 @@ impl<T: AsRef<[u8]>> Ask<T> {
             Ask::Cast(comparison, constant) => {
                 comparison.holds(Notation::Double.read(value), *constant)
             }
+            Ask::Moment(notation, comparison, bound) => {
+                comparison.holds(notation.read(value), *bound)
+            }
         }
     }
 }
@@ -109,7 +117,7 @@ mod tests {
 
     #[test]
     fn each_way_of_comparing_has_values_that_satisfy_it_and_others() {
-        let cases: [(Ask<&str>, &[&str], &[&str]); 17] = [
+        let cases: [(Ask<&str>, &[&str], &[&str]); 18] = [
             (Ask::Exists, &["", "x"], &[]),
             (Ask::Text(Eq, "10"), &["10"], &["", "10.0", "1"]),
             (Ask::Text(Ne, "10"), &["", "10.0", "1"], &["10"]),
@@ -124,6 +132,11 @@ mod tests {
             (Ask::CastOneOf("10\u{0}2.5\u{0}"), &["10", "+1e1", " 2.50 "], &["2", "x", "", "NaN"]),
             (Ask::Number(Eq, 10.0), &["10", " 10.0 "], &["+10", "1e1", "x", ""]),
             (Ask::Number(Ne, 10.0), &["9", "1e1", "x", "INF"], &["10"]),
+            (
+                Ask::Moment(Notation::Date, Ge, 86_400e6),
+                &["1970-01-02", " 1970-01-02Z", "1970-01-02-14:00"],
+                &["1970-01-01", "1970-01-02+00:01", "1970-01-02T00:00:00", "2", ""],
+            ),
             (Ask::Cast(Eq, 10.0), &["10", " 10.0 ", "+10", "1e1"], &["x", "", "11"]),
             (Ask::Cast(Ne, 10.0), &["9", "x", "INF"], &["10", "1e1"]),
             (Ask::Cast(Gt, 10.0), &["11", "1E3", "INF"], &["10", "x", "-INF", ""]),

@@ -2,12 +2,14 @@
 //!
 //! The calendar is the Gregorian one for all years, the year before 0001 is 0000. A value without a time zone stands in
 //! the implicit one, which is UTC. Years have at most nine digits; a second is known to the nanosecond, and digits
-//! after that are cut off. There are no leap seconds.
+//! after that are cut off. There are no leap seconds. A text of more than [`TEXT_BYTES_MAX`] bytes is none, so that no
+//! value has to be read again and again.
 
-use super::numbers::trim_blanks;
 use super::types::Type;
 use std::io::Write;
 
+/// Bytes of a text, white space around it counted.
+pub(crate) const TEXT_BYTES_MAX: usize = 256;
 const YEAR_DIGITS_MAX: usize = 9;
 const DAY_SECONDS: i64 = 86_400;
 /// Days from 1 March of the year 0000 to 1 January 1970.
@@ -33,7 +35,10 @@ pub(crate) type Instant = (i64, u32);
 impl Moment {
     /// A text as a value of one of the types; none if it is not one, or has a year of too many digits.
     pub(crate) fn read(kind: Type, text: &[u8]) -> Option<Moment> {
-        let mut rest = trim_blanks(text);
+        if text.len() > TEXT_BYTES_MAX {
+            return None;
+        }
+        let mut rest = text.trim_ascii();
         let days = match kind {
             Type::Date | Type::DateTime => date(&mut rest)?,
             _ => 0,
@@ -73,6 +78,58 @@ impl Moment {
     /// What it is compared by with values of its type.
     pub(crate) fn instant(self) -> Instant {
         (self.seconds - i64::from(self.zone.unwrap_or(0)) * 60, self.nanos)
+    }
+
+    /// The number by which it is ordered among the values of its type: microseconds, of which the last bit is 1 if it is
+    /// not a whole number of them that a double has. So it is on the right side of every number that [`Moment::bound`]
+    /// gives, and equal to it if and only if they are the same instant.
+    pub(crate) fn ordinal(self) -> f64 {
+        let halves = self.halves();
+        let size = halves.unsigned_abs();
+        let lost = Moment::lost_bits(size);
+        let is_inexact = size & ((1 << lost) - 1) != 0;
+        // Fifty-three bits, which a double has.
+        let kept = (size >> lost | u128::from(is_inexact)) << lost;
+        let ordinal = kept as f64 / 2.0;
+        if halves < 0 { -ordinal } else { ordinal }
+    }
+
+    /// Its ordinal, if all others compare with that as the values themselves do: it is a whole number of microseconds,
+    /// and the last bit of the double is 0. So are all seconds from the year -7000 to the year 11000.
+    pub(crate) fn bound(self) -> Option<f64> {
+        let size = self.halves().unsigned_abs();
+        let is_even = size & ((2 << Moment::lost_bits(size)) - 1) == 0;
+        is_even.then(|| self.ordinal())
+    }
+
+    /// The value that has a bound as its ordinal, with a time zone.
+    pub(crate) fn of_bound(kind: Type, bound: f64) -> Moment {
+        let micros = bound as i128;
+        let seconds = micros.div_euclid(1_000_000) as i64;
+        let minutes = match kind {
+            // Where a date begins at that instant: further west on that day, or further east on the next.
+            Type::Date => match seconds.rem_euclid(DAY_SECONDS) / 60 {
+                minutes if minutes <= 14 * 60 => -minutes,
+                minutes => DAY_SECONDS / 60 - minutes,
+            },
+            Type::Time if seconds < 0 => (-seconds + 59) / 60,
+            Type::Time if seconds >= DAY_SECONDS => -((seconds - DAY_SECONDS) / 60 + 1),
+            _ => 0,
+        };
+        let nanos = (micros.rem_euclid(1_000_000) * 1000) as u32;
+        Moment { kind, seconds: seconds + minutes * 60, nanos, zone: Some(minutes as i16) }
+    }
+
+    /// Half microseconds, where parts of a microsecond count as a half.
+    fn halves(self) -> i128 {
+        let (seconds, nanos) = self.instant();
+        let micros = i128::from(seconds) * 1_000_000 + i128::from(nanos / 1000);
+        micros * 2 + i128::from(nanos % 1000 != 0)
+    }
+
+    /// The bits of a number for which a double has no room.
+    fn lost_bits(size: u128) -> u32 {
+        (u128::BITS - size.leading_zeros()).saturating_sub(f64::MANTISSA_DIGITS)
     }
 
     /// Writes it as XQuery does.
@@ -286,6 +343,61 @@ mod tests {
         for day in (-1_000_000..1_000_000).chain([-400 * CYCLE_DAYS, 1_000_000 * CYCLE_DAYS]) {
             let (year, month, of_month) = civil(day);
             assert_eq!(days(year, month, of_month), day);
+        }
+    }
+
+    #[test]
+    fn ordinals_compare_with_bounds_as_instants_do() {
+        let texts = [
+            "-999999999-01-01T00:00:00Z",
+            "-7000-01-01T00:00:00.1",
+            "-0001-12-31T23:59:59.999999999",
+            "0000-01-01T00:00:00Z",
+            "1969-12-31T23:59:59.9999999",
+            "1969-12-31T23:59:59.999999",
+            "1970-01-01T00:00:00",
+            "1970-01-01T00:00:00.000000001",
+            "2026-01-01T00:00:00.000001",
+            "2026-01-01T00:00:00.0000010001",
+            "2026-01-01T00:00:00.000002",
+            "2399-01-01T00:00:00.3",
+            "2399-01-01T00:00:00.300001",
+            "9999-12-31T23:59:59",
+            "9999-12-31T23:59:59.999999999",
+            "9999-12-31T24:00:00",
+            "12000-01-01T00:00:01",
+            "999999999-12-31T23:59:59.999999999",
+        ];
+        let of = |text: &str| Moment::read(Type::DateTime, text.as_bytes()).expect(text);
+        let moments: Vec<Moment> = texts.map(of).to_vec();
+        let mut bounds = 0;
+        for bound in moments.iter().filter(|moment| moment.bound().is_some()) {
+            bounds += 1;
+            for moment in &moments {
+                let by_ordinal = moment.ordinal().partial_cmp(&bound.ordinal());
+                assert_eq!(by_ordinal, Some(moment.instant().cmp(&bound.instant())));
+            }
+        }
+        assert_eq!(bounds, 9);
+    }
+
+    #[test]
+    fn a_bound_is_that_of_its_text() {
+        for (kind, text) in [
+            (Type::Date, "2026-12-31"),
+            (Type::Date, "2026-12-31+14:00"),
+            (Type::Date, "2026-12-31-14:00"),
+            (Type::Date, "-0004-02-29+00:01"),
+            (Type::Date, "0000-01-01-12:00"),
+            (Type::Time, "00:00:00+14:00"),
+            (Type::Time, "23:59:59.5-14:00"),
+            (Type::Time, "00:00:30+00:01"),
+            (Type::DateTime, "2026-12-31T23:59:59.999999+05:30"),
+        ] {
+            let bound = Moment::read(kind, text.as_bytes()).and_then(Moment::bound).expect(text);
+            let mut out = Vec::new();
+            Moment::of_bound(kind, bound).write(&mut out);
+            assert_eq!(Moment::read(kind, &out).and_then(Moment::bound), Some(bound), "{text}");
         }
     }
 

@@ -1,5 +1,8 @@
 //! Numbers as XPath 1.0 writes them (3.7, 4.4) and as XQuery casts them, read from bytes as they lie.
 
+use super::moments::{Moment, TEXT_BYTES_MAX};
+use super::types::Type;
+
 /// XML white space.
 pub(crate) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
@@ -12,6 +15,12 @@ pub(crate) enum Notation {
     XPath,
     /// As XQuery casts `xs:untypedAtomic` to `xs:double`: [`untyped_number`]. It reads all numbers of XPath, and more.
     Double,
+    /// As XQuery casts it to `xs:date`, for the ordinal ([`Moment::ordinal`]).
+    Date,
+    /// To `xs:dateTime`.
+    DateTime,
+    /// To `xs:time`.
+    Time,
 }
 
 impl Notation {
@@ -21,14 +30,43 @@ impl Notation {
         match self {
             Notation::XPath => number(text),
             Notation::Double => untyped_number(text),
+            Notation::Date => ordinal(Type::Date, text),
+            Notation::DateTime => ordinal(Type::DateTime, text),
+            Notation::Time => ordinal(Type::Time, text),
+        }
+    }
+
+    /// That of a type of dates or times.
+    pub(crate) fn of_moments(kind: Type) -> Notation {
+        match kind {
+            Type::Date => Notation::Date,
+            Type::Time => Notation::Time,
+            _ => Notation::DateTime,
+        }
+    }
+
+    /// Bytes of a text that has a number, at most.
+    pub(crate) fn bytes_max(self) -> usize {
+        match self {
+            Notation::XPath | Notation::Double => usize::MAX,
+            Notation::Date | Notation::DateTime | Notation::Time => TEXT_BYTES_MAX,
         }
     }
 
     /// Whether a byte can be a part of a number.
     pub(crate) fn has(self, byte: u8) -> bool {
         let is_shared = byte.is_ascii_digit() || is_blank(byte) || b"-.".contains(&byte);
-        is_shared || (self == Notation::Double && b"+eEINF".contains(&byte))
+        let others: &[u8] = match self {
+            Notation::XPath => b"",
+            Notation::Double => b"+eEINF",
+            Notation::Date | Notation::DateTime | Notation::Time => b"+:TZ",
+        };
+        is_shared || others.contains(&byte)
     }
+}
+
+fn ordinal(kind: Type, text: &[u8]) -> f64 {
+    Moment::read(kind, text).map_or(f64::NAN, Moment::ordinal)
 }
 
 /// Recognises a number that arrives in pieces, to turn away early what is none.

@@ -7,6 +7,7 @@
 //! Source: XML Path Language (XPath) 1.0, sections 2 and 3.
 
 use crate::language::comparison::Comparison;
+use crate::language::types::Type;
 use crate::language::xpath::Axis;
 
 /// A place in the text of a query, in bytes from its start.
@@ -84,6 +85,8 @@ pub enum Operator {
     /// A comparison of some node with a number, as XQuery casts its value to `xs:double`. The trees of gates have it;
     /// of texts, only that of a path in normal form says it (`double(x)=3`).
     Cast(Comparison),
+    /// A comparison of nodes, cast to a type of dates or times, with the text of such a value; in gates only.
+    CastToMoment(Type, Comparison),
     /// Some node is one of the strings that a literal holds ([`Values::text`](crate::language::values::Values)); of gates.
     OneOf,
     /// The same with numbers, to one of which the value of some node is cast.
@@ -190,7 +193,9 @@ impl Operator {
         match self {
             Operator::Or => "or",
             Operator::And => "and",
-            Operator::Compare(comparison) | Operator::Cast(comparison) => comparison.symbol(),
+            Operator::Compare(comparison)
+            | Operator::Cast(comparison)
+            | Operator::CastToMoment(_, comparison) => comparison.symbol(),
             Operator::OneOf | Operator::CastOneOf => Comparison::Eq.symbol(),
             Operator::Plus => "+",
             Operator::Minus => "-",

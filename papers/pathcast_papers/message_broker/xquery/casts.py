@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 
-from pathcast_papers.language.xquery.typed_text import Moment, Value, value_of
+from pathcast_papers.language.typed_text import Moment, Value, value_of
 from pathcast_papers.message_broker.xquery.items import (
     Atomic,
     Kind,

@@ -30,8 +30,8 @@ from collections.abc import Callable, Iterable
 from types import MappingProxyType
 from typing import Any, Final
 
+from pathcast_papers.language.typed_text import Moment
 from pathcast_papers.language.xquery.syntax import Comparator
-from pathcast_papers.language.xquery.typed_text import Moment
 from pathcast_papers.message_broker.xquery.casts import castable
 from pathcast_papers.message_broker.xquery.items import (
     Atomic,

@@ -24,8 +24,8 @@ from typing import Final, TypeAlias
 
 from pathcast_papers.evaluation.xpath import Node
 from pathcast_papers.language.canonical import number_text
+from pathcast_papers.language.typed_text import Moment
 from pathcast_papers.language.xquery.syntax import Name
-from pathcast_papers.language.xquery.typed_text import Moment
 
 INTEGER_MIN: Final = -(2**63)
 INTEGER_MAX: Final = 2**63 - 1

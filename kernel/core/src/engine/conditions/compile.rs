@@ -11,7 +11,7 @@ use super::plan::{
 };
 use crate::engine::ask::Ask;
 use crate::language::comparison::Comparison;
-use crate::language::numbers::number;
+use crate::language::numbers::{Notation, number};
 use crate::language::query::anchoring::counts_siblings;
 use crate::language::query::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use rustc_hash::FxHasher;
@@ -171,6 +171,9 @@ pub(crate) fn ask_of<'c>(compare: Option<(Operator, &'c Constant<'_>)>) -> Ask<&
         (Operator::Compare(comparison), Constant::Double(constant)) => {
             Ask::Cast(comparison, *constant)
         }
+        (Operator::Compare(comparison), Constant::Moment(kind, bound)) => {
+            Ask::Moment(Notation::of_moments(*kind), comparison, *bound)
+        }
         (Operator::Compare(_), Constant::Strings(values)) => Ask::OneOf(values.text()),
         (Operator::Compare(_), Constant::Doubles(values)) => Ask::CastOneOf(values.text()),
         (Operator::StartsWith | Operator::Contains, _) => {
@@ -301,6 +304,11 @@ fn write_comparison_key(operator: Operator, constant: &Constant<'_>, key: &mut S
         Constant::Double(number) => {
             key.push('x');
             write_number_key(number.to_bits().swap_bytes(), key);
+        }
+        Constant::Moment(kind, bound) => {
+            key.push('m');
+            write_number_key(*kind as u64, key);
+            write_number_key(bound.to_bits().swap_bytes(), key);
         }
         Constant::Strings(values) => {
             key.push('o');

@@ -122,9 +122,12 @@ impl StringValueNumbers {
             let within = &piece[..piece.len().min(READ_MAX - self.pieces.len())];
             let may_go_on = match notation {
                 Notation::XPath => scan.read(within).map(|after| scan = after).is_some(),
-                Notation::Double => within.iter().all(|&byte| notation.has(byte)),
+                _ => within.iter().all(|&byte| notation.has(byte)),
             };
             if !may_go_on {
+                return f64::NAN;
+            }
+            if within.len() < piece.len() && notation.bytes_max() < usize::MAX {
                 return f64::NAN;
             }
             if within.len() < piece.len() {

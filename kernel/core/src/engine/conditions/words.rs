@@ -18,6 +18,7 @@ use super::plan::{
 };
 use crate::engine::ask::Ask;
 use crate::language::comparison::Comparison;
+use crate::language::numbers::Notation;
 use crate::language::query::ast::Axis;
 
 const HEADER: usize = 7;
@@ -101,7 +102,10 @@ impl Plan {
             4 => Ask::Number(comparison, constant),
             5 => Ask::Cast(comparison, constant),
             6 => Ask::OneOf(range),
-            _ => Ask::CastOneOf(range),
+            7 => Ask::CastOneOf(range),
+            8 => Ask::Moment(Notation::Date, comparison, constant),
+            9 => Ask::Moment(Notation::DateTime, comparison, constant),
+            _ => Ask::Moment(Notation::Time, comparison, constant),
         };
         match kind & 0xff {
             0 => Operation::OrdinalOfName(slice),
@@ -220,6 +224,14 @@ fn operation_words(operation: &Operation) -> [u32; OPERATION] {
             Ask::OneOf(set) => with_text(6, set),
             Ask::CastOneOf(set) => with_text(7, set),
             Ask::Cast(comparison, constant) => with_number(5 | (comparison as u32) << 8, constant),
+            Ask::Moment(notation, comparison, bound) => {
+                let number = match notation {
+                    Notation::Date => 8,
+                    Notation::DateTime => 9,
+                    _ => 10,
+                };
+                with_number(number | (comparison as u32) << 8, bound)
+            }
         }
     };
     match *operation {

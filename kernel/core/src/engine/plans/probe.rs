@@ -281,7 +281,9 @@ impl Probe {
             Ask::Cast(operator, number) => self.numbers.find(*operator, &Finite::new(*number)),
             Ask::OneOf(set) => self.sets.known.get(&(false, set.clone())).copied(),
             Ask::CastOneOf(set) => self.sets.known.get(&(true, set.clone())).copied(),
-            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) => is_not_shared(),
+            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) | Ask::Moment(..) => {
+                is_not_shared()
+            }
         }
     }
 
@@ -300,7 +302,9 @@ impl Probe {
             }
             Ask::OneOf(set) => self.sets.insert_texts(set, predicate, texts),
             Ask::CastOneOf(set) => self.sets.insert_numbers(set, predicate),
-            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) => is_not_shared(),
+            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) | Ask::Moment(..) => {
+                is_not_shared()
+            }
         }
     }
 
@@ -320,7 +324,9 @@ impl Probe {
             }
             Ask::OneOf(set) => self.sets.remove_texts(set, texts),
             Ask::CastOneOf(set) => self.sets.remove_numbers(set),
-            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) => is_not_shared(),
+            Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) | Ask::Moment(..) => {
+                is_not_shared()
+            }
         }
     }
 

@@ -67,9 +67,10 @@ pub(crate) fn is_found(ask: &Ask) -> bool {
         Ask::Exists | Ask::StartsWith(_) | Ask::Contains(_) | Ask::OneOf(_) | Ask::CastOneOf(_) => {
             true
         }
-        Ask::Text(comparison, _) | Ask::Number(comparison, _) | Ask::Cast(comparison, _) => {
-            *comparison == Comparison::Eq
-        }
+        Ask::Text(comparison, _)
+        | Ask::Number(comparison, _)
+        | Ask::Cast(comparison, _)
+        | Ask::Moment(_, comparison, _) => *comparison == Comparison::Eq,
     }
 }
 
@@ -83,7 +84,8 @@ pub(crate) struct Atom {
 }
 
 /// The ways of reading numbers, each at its number.
-const NOTATIONS: [Notation; 2] = [Notation::XPath, Notation::Double];
+const NOTATIONS: [Notation; 5] =
+    [Notation::XPath, Notation::Double, Notation::Date, Notation::DateTime, Notation::Time];
 
 /// Number of a key.
 type KeyId = u32;
@@ -491,6 +493,9 @@ fn hash_atom(subject: SubjectId, ask: &Ask<&[u8]>, seed: u64) -> u64 {
         Ask::Text(comparison, literal) => (8 + *comparison as u64, literal, 0),
         Ask::Number(comparison, constant) => (16 + *comparison as u64, &[], constant.to_bits()),
         Ask::Cast(comparison, constant) => (24 + *comparison as u64, &[], constant.to_bits()),
+        Ask::Moment(notation, comparison, bound) => {
+            (32 + 8 * *notation as u64 + *comparison as u64, &[], bound.to_bits())
+        }
     };
     let mut hasher = FxHasher::default();
     hasher.write_u64(u64::from(subject) << 8 | tag);

@@ -393,14 +393,16 @@ fn weight(need: Need, atoms: &Atoms, statistics: Statistics<'_>) -> f32 {
             }
             match ask {
                 Ask::Text(Comparison::Eq, _) => 0.1,
-                Ask::Number(Comparison::Eq, _) | Ask::Cast(Comparison::Eq, _) => 0.2,
+                Ask::Number(Comparison::Eq, _)
+                | Ask::Cast(Comparison::Eq, _)
+                | Ask::Moment(_, Comparison::Eq, _) => 0.2,
                 Ask::StartsWith(_) | Ask::OneOf(_) | Ask::CastOneOf(_) => 0.4,
                 Ask::Contains(_) => 0.5,
                 Ask::Exists => 2.0,
                 Ask::Text(Comparison::Ne, _)
                 | Ask::Number(Comparison::Ne, _)
                 | Ask::Cast(Comparison::Ne, _) => 5.0,
-                Ask::Text(..) | Ask::Number(..) | Ask::Cast(..) => 3.0,
+                Ask::Text(..) | Ask::Number(..) | Ask::Cast(..) | Ask::Moment(..) => 3.0,
             }
         }
     }

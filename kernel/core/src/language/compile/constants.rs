@@ -96,7 +96,11 @@ fn run<'t>(operators: &[Operator], operands: &'t [Expr]) -> Option<Value<'t>> {
             Operator::Div => Value::Number(a / b),
             // Truncating, with the sign of the dividend.
             Operator::Mod => Value::Number(a % b),
-            Operator::Union | Operator::Cast(_) | Operator::OneOf | Operator::CastOneOf => {
+            Operator::Union
+            | Operator::Cast(_)
+            | Operator::CastToMoment(..)
+            | Operator::OneOf
+            | Operator::CastOneOf => {
                 return None;
             }
         })

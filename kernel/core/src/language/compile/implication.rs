@@ -219,6 +219,20 @@ impl<'t> Facts<'t> {
             (Operator::Compare(comparison), Constant::Double(value)) => {
                 (*comparison, *value, Notation::Double)
             }
+            (Operator::Compare(comparison), Constant::Moment(kind, bound)) => {
+                let of_type = self.known.iter().filter_map(|known| match known {
+                    (Operator::Compare(known), Constant::Moment(of, bound)) if of == kind => {
+                        Some((*known, *bound))
+                    }
+                    _ => None,
+                });
+                let mut is_known = false;
+                let interval = of_type.fold(Interval::default(), |interval, (known, bound)| {
+                    is_known = true;
+                    interval.cut(known, bound)
+                });
+                return is_known && interval.cut(comparison.opposite(), *bound).is_empty();
+            }
             _ => return false,
         };
         // What must be a number is cast to that number.
@@ -257,7 +271,7 @@ impl<'t> Facts<'t> {
         let is_part = |text: &str| text.bytes().all(|byte| notation.has(byte));
         let begins = match notation {
             Notation::XPath => begins_number(self.prefix.as_bytes()),
-            Notation::Double => is_part(&self.prefix),
+            _ => is_part(&self.prefix),
         };
         begins
             && self.known.iter().all(|known| match known {
@@ -282,6 +296,9 @@ pub fn holds(value: &str, (operator, constant): &(Operator, Constant<'_>)) -> bo
         }
         (Operator::Compare(comparison), Constant::Double(wanted)) => {
             comparison.holds(Notation::Double.read(value.as_bytes()), *wanted)
+        }
+        (Operator::Compare(comparison), Constant::Moment(kind, wanted)) => {
+            comparison.holds(Notation::of_moments(*kind).read(value.as_bytes()), *wanted)
         }
         (_, Constant::Strings(values)) => values.has(value.as_bytes()),
         (_, Constant::Doubles(values)) => {

@@ -127,7 +127,10 @@ impl Builder {
                 Operator::Or | Operator::And | Operator::Union => {
                     unreachable!("operators of one level stand in a run")
                 }
-                Operator::Cast(_) | Operator::OneOf | Operator::CastOneOf => {
+                Operator::Cast(_)
+                | Operator::CastToMoment(..)
+                | Operator::OneOf
+                | Operator::CastOneOf => {
                     unreachable!("gates are not evaluated")
                 }
             };

@@ -263,6 +263,7 @@ fn hash_constant(operator: Operator, constant: &Constant<'_>, hasher: &mut FxHas
         // 0 and -0 are equal.
         Constant::Number(number) => (number + 0.0).to_bits().hash(hasher),
         Constant::Double(number) => (!(number + 0.0).to_bits()).hash(hasher),
+        Constant::Moment(kind, bound) => (kind, (bound + 0.0).to_bits()).hash(hasher),
         Constant::String(text) => text.hash(hasher),
         Constant::Strings(values) | Constant::Doubles(values) => values.hash(hasher),
     }

@@ -40,6 +40,7 @@ use super::spine::{Compare, NodeKind, Spine};
 use super::string_conditions::{StringTest, Wanted, distinct};
 use super::view::View;
 use crate::language::comparison::Comparison;
+use crate::language::moments::Moment;
 use crate::language::query::{Constant, Operator as NormalOperator};
 use crate::language::tree::{Expr, Offset, Operator};
 use crate::language::values::Values;
@@ -79,6 +80,23 @@ impl<'t> Weakener<'t> {
             }
             View::Binary { operators: &[Operator::Cast(operator)], operands, .. } => {
                 self.cast(operator, operands, spine)
+            }
+            View::Binary {
+                operators: &[Operator::CastToMoment(to, operator)], operands, ..
+            } => {
+                let text = constant_of(&operands[1]).map(|constant| constant.string());
+                let moment = text.and_then(|text| Moment::read(to, text.as_bytes()));
+                let goal = moment
+                    .and_then(Moment::bound)
+                    .map(|bound| (NormalOperator::Compare(operator), Constant::Moment(to, bound)));
+                let nodes = View::from(&operands[0]);
+                if goal.is_none() {
+                    self.lose_construct(
+                        "compares with an instant that no double has",
+                        nodes.offset(),
+                    );
+                }
+                self.exists(nodes, spine, goal.as_ref())
             }
             View::Binary {
                 operators: &[operator @ (Operator::OneOf | Operator::CastOneOf)],

@@ -11,6 +11,7 @@ use super::formula::{Formula, Variable, call};
 use super::necessary::{Item, Necessary, Scope, is_empty_if_empty, unbound};
 use super::steps::{binary, compared, context_node, literal, number};
 use crate::language::comparison::Comparison;
+use crate::language::moments::Moment;
 use crate::language::tree::{Expr as Condition, Operator};
 use crate::language::values::Values;
 use crate::language::xquery::{Clause, Expr, ExprId, Function, Number, Program, ValueSet};
@@ -267,6 +268,24 @@ impl Necessary<'_> {
                 let text = literal(self.program.text(text));
                 let condition = compared(context_node(), operator, text);
                 Formula::Atom { variable, condition, is_exact: true }
+            }
+            Item::Moment(kind, text) => {
+                let text = self.program.text(text);
+                if Moment::read(kind, text.as_bytes()).and_then(Moment::bound).is_none() {
+                    return Formula::Unknown;
+                }
+                let compared = |operator| {
+                    let operands = vec![context_node(), literal(text)];
+                    let condition = binary(Operator::CastToMoment(kind, operator), operands);
+                    Formula::Atom { variable, condition, is_exact: true }
+                };
+                match operator {
+                    // What is no date is not unequal to one.
+                    Comparison::Ne => {
+                        Formula::any_of([Comparison::Lt, Comparison::Gt].map(compared))
+                    }
+                    operator => compared(operator),
+                }
             }
             Item::Number(value) if value.is_finite() => {
                 let operands = vec![context_node(), number(value)];

@@ -13,6 +13,7 @@
 
 use super::formula::{Formula, ROOT, Variable};
 use super::steps::may_be_number;
+use crate::language::types::Type;
 use crate::language::values::VALUE_BYTES_MAX;
 use crate::language::xpath::TextRange;
 use crate::language::xquery::{Clause, Expr, ExprId, Function, List, Program, Start};
@@ -37,6 +38,8 @@ pub(super) enum Item {
     String(TextRange),
     /// A number that is the same for every message.
     Number(f64),
+    /// A date or time that is the same for every message: its type, and its text.
+    Moment(Type, TextRange),
     /// Any other.
     Unknown,
 }
@@ -207,7 +210,10 @@ impl<'p> Necessary<'p> {
                 let [left, right] = sides;
                 Formula::all_of([left, right, then(self, Item::Unknown)])
             }
-            Expr::Cast { operand, .. } => {
+            Expr::Cast { to, operand } => {
+                if let (true, Expr::String(text)) = (to.is_moment(), program.expr(operand)) {
+                    return then(self, Item::Moment(to, text));
+                }
                 let given = self.gives_unknown(operand, scope, context);
                 Formula::all_of([given, then(self, Item::Unknown)])
             }

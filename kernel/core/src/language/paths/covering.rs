@@ -175,6 +175,8 @@ impl Path {
                     tokens.extend(name_tokens(true, test).next());
                 }
                 match condition.compare() {
+                    // Dates follow from texts and from orders, which offer no token for them.
+                    Some((_, Constant::Moment(..))) => {}
                     Some((Operator::Compare(Comparison::Eq), constant)) => {
                         tokens.extend(equality(constant));
                     }
@@ -198,6 +200,9 @@ impl Path {
                     tokens.extend(name_tokens(true, test));
                 }
                 let Some((operator, constant)) = condition.compare() else { continue };
+                if matches!(constant, Constant::Moment(..)) {
+                    continue;
+                }
                 use Comparison::{Eq, Ge, Le};
                 // Two orders can say together that a value is a constant.
                 if matches!(operator, Operator::Compare(Eq | Le | Ge)) {
@@ -265,8 +270,8 @@ fn name_tokens(is_attribute: bool, test: &NameTest<'_>) -> impl Iterator<Item = 
 /// The token of an equality; none for a set, which several constants and smaller sets are covered by.
 fn equality(constant: &Constant<'_>) -> Option<Token> {
     let hash = match constant {
-        // A number follows from both ways of reading it.
-        Constant::Number(value) | Constant::Double(value) => {
+        // A number follows from both ways of reading it. Nobody asks for those of dates.
+        Constant::Number(value) | Constant::Double(value) | Constant::Moment(_, value) => {
             xxh3_64_with_seed(&(value + 0.0).to_bits().to_le_bytes(), 1)
         }
         Constant::String(text) => xxh3_64_with_seed(text.as_bytes(), 2),

@@ -22,6 +22,7 @@ use crate::language::compile::{Pattern, needed};
 use crate::language::numbers::number;
 use crate::language::query::arrange::{add_predicate, arrange};
 use crate::language::query::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
+use crate::language::types::Type;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 
@@ -139,7 +140,11 @@ impl Path {
 
     /// A linear path that compares one number, with bounds at powers of two; others as they are.
     pub fn in_powers(&self) -> Path {
-        let bounds = self.ending().and_then(|(operator, constant)| bounds(operator, constant));
+        let bounds = self.ending().and_then(|(operator, constant)| match constant {
+            // A power of two is hardly ever a date.
+            Constant::Moment(..) => None,
+            constant => bounds(operator, constant),
+        });
         let ranged = bounds.and_then(|(low, high)| self.ranged(-power(-low), power(high)));
         ranged.unwrap_or_else(|| self.clone())
     }
@@ -319,6 +324,9 @@ fn with_compare(leaf: &Leaf, operator: Operator, constant: Constant<'static>) ->
 fn number_like(constant: &Constant<'_>) -> fn(f64) -> Constant<'static> {
     match constant {
         Constant::Double(_) | Constant::Doubles(_) => Constant::Double,
+        Constant::Moment(Type::Date, _) => |bound| Constant::Moment(Type::Date, bound),
+        Constant::Moment(Type::Time, _) => |bound| Constant::Moment(Type::Time, bound),
+        Constant::Moment(..) => |bound| Constant::Moment(Type::DateTime, bound),
         Constant::Number(_) | Constant::String(_) | Constant::Strings(_) => Constant::Number,
     }
 }
@@ -326,7 +334,7 @@ fn number_like(constant: &Constant<'_>) -> fn(f64) -> Constant<'static> {
 /// Numbers that a value lies between, bounds included, if it compares as asked.
 fn bounds(operator: Operator, constant: &Constant<'_>) -> Option<(f64, f64)> {
     let value = match constant {
-        Constant::Number(value) | Constant::Double(value) => *value,
+        Constant::Number(value) | Constant::Double(value) | Constant::Moment(_, value) => *value,
         Constant::String(text) => number(text.as_bytes()),
         Constant::Doubles(values) => return Some(values.range()),
         Constant::Strings(_) => return None,
@@ -402,13 +410,18 @@ fn widths(steps: &[Step<'static>], found: &mut Vec<(f64, String)>) {
                 (-(values.iter().count() as f64), values.text().to_owned())
             }
             (Constant::String(text), _) => (text.chars().count() as f64, text.clone().into_owned()),
-            (Constant::Number(bound) | Constant::Double(bound), Operator::Compare(comparison)) => {
+            (
+                Constant::Number(bound) | Constant::Double(bound) | Constant::Moment(_, bound),
+                Operator::Compare(comparison),
+            ) => {
                 let is_from_above = matches!(comparison, Comparison::Lt | Comparison::Le);
                 let is_strict = matches!(comparison, Comparison::Lt | Comparison::Gt);
                 let kind = if is_strict { "strict" } else { "" };
                 (if is_from_above { -bound } else { *bound }, kind.to_owned())
             }
-            (Constant::Number(bound) | Constant::Double(bound), _) => (*bound, String::new()),
+            (Constant::Number(bound) | Constant::Double(bound) | Constant::Moment(_, bound), _) => {
+                (*bound, String::new())
+            }
         });
     }
 }

@@ -6,6 +6,7 @@
 //! chooses the one that leads on (`docs/query-language.md`); a path never ends in a nested path.
 
 use crate::language::comparison::Comparison;
+use crate::language::types::Type;
 use crate::language::values::Values;
 use std::borrow::Cow;
 
@@ -84,6 +85,9 @@ pub enum Constant<'q> {
     Number(f64),
     /// A number; finite. The value is cast to `xs:double`, as XQuery does it; what is no number is NaN.
     Double(f64),
+    /// A date or time, by its type and its bound, microseconds. The value is cast to the type, as XQuery does it; what is
+    /// no value of it compares as NaN. Never with `!=`.
+    Moment(Type, f64),
     /// A string literal.
     String(Cow<'q, str>),
     /// Two strings or more, of which the value is one; only with `=`.
@@ -181,6 +185,7 @@ impl<'q> Constant<'q> {
         match self {
             Constant::Number(number) => Constant::Number(number),
             Constant::Double(number) => Constant::Double(number),
+            Constant::Moment(kind, bound) => Constant::Moment(kind, bound),
             Constant::String(text) => Constant::String(Cow::Owned(text.into_owned())),
             Constant::Strings(values) => Constant::Strings(values.into_owned()),
             Constant::Doubles(values) => Constant::Doubles(values.into_owned()),

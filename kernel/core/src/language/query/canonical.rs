@@ -4,6 +4,7 @@
 
 use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use crate::language::comparison::Comparison;
+use crate::language::moments::Moment;
 use crate::language::values::Values;
 use std::fmt::Write;
 
@@ -171,6 +172,7 @@ pub(super) fn call_name(operator: Operator, constant: &Constant<'_>) -> Option<&
     match (operator, constant) {
         (Operator::StartsWith, _) => Some("starts-with"),
         (Operator::Contains, _) => Some("contains"),
+        (Operator::Compare(_), Constant::Moment(kind, _)) => Some(kind.name()),
         (Operator::Compare(_), constant) => constant.is_cast().then_some(CAST),
     }
 }
@@ -178,6 +180,11 @@ pub(super) fn call_name(operator: Operator, constant: &Constant<'_>) -> Option<&
 fn push_constant(constant: &Constant<'_>, out: &mut String) {
     match constant {
         Constant::Number(number) | Constant::Double(number) => push_number(*number, out),
+        Constant::Moment(kind, bound) => {
+            let mut text = Vec::new();
+            Moment::of_bound(*kind, *bound).write(&mut text);
+            push_string(&String::from_utf8_lossy(&text), out);
+        }
         Constant::String(text) => push_string(text, out),
         Constant::Strings(values) => push_values(values, push_string, out),
         Constant::Doubles(values) => {

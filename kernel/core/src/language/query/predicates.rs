@@ -5,6 +5,8 @@ use super::ast::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use super::canonical::CAST;
 use super::compile::{DEPTH_MAX, Declined, End, Parser};
 use crate::language::comparison::Comparison;
+use crate::language::moments::Moment;
+use crate::language::types::Type;
 use crate::language::values::Values;
 use std::borrow::Cow;
 
@@ -103,7 +105,13 @@ impl<'q> Parser<'q> {
             return Ok(());
         }
         if self.is_canonical && self.open_call(CAST) {
-            push(conditions, Some(self.cast(depth + 1)?));
+            push(conditions, Some(self.cast(None, depth + 1)?));
+            return Ok(());
+        }
+        if self.is_canonical
+            && let Some(&kind) = Type::MOMENTS.iter().find(|kind| self.open_call(kind.name()))
+        {
+            push(conditions, Some(self.cast(Some(kind), depth + 1)?));
             return Ok(());
         }
         let mut steps = Vec::new();
@@ -177,12 +185,21 @@ impl<'q> Parser<'q> {
         false
     }
 
-    /// What stands after `double(`, which only canonical text has: an attribute, `text()` or `.`, and a comparison with
-    /// a number.
-    fn cast(&mut self, depth: usize) -> Result<Condition<'q>, Declined> {
+    /// What stands after `double(` or `date(` and the like, which only canonical text has: an attribute, `text()` or `.`,
+    /// and a comparison with a number or the text of a date.
+    fn cast(&mut self, to: Option<Type>, depth: usize) -> Result<Condition<'q>, Declined> {
         let end = self.argument(depth, b')')?;
         let operator = self.operator().ok_or(Declined)?;
         self.scanner.blanks();
+        if let Some(kind) = to {
+            let moment = Moment::read(kind, self.literal()?.as_bytes());
+            let bound = moment.and_then(Moment::bound).ok_or(Declined)?;
+            if operator == Comparison::Ne {
+                return Err(Declined);
+            }
+            let compare = (Operator::Compare(operator), Constant::Moment(kind, bound));
+            return end.condition(Some(compare)).ok_or(Declined);
+        }
         let compare = if self.scanner.peek() == b'(' {
             (equality(operator)?, Constant::one_of_doubles(self.numbers()?))
         } else {

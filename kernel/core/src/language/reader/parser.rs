@@ -443,7 +443,11 @@ fn level_of(operator: Operator) -> u8 {
         Operator::Union | Operator::Multiply | Operator::Div | Operator::Mod => 0,
         Operator::Plus | Operator::Minus => 1,
         Operator::Compare(Comparison::Eq | Comparison::Ne) => 3,
-        Operator::Compare(_) | Operator::Cast(_) | Operator::OneOf | Operator::CastOneOf => 2,
+        Operator::Compare(_)
+        | Operator::Cast(_)
+        | Operator::CastToMoment(..)
+        | Operator::OneOf
+        | Operator::CastOneOf => 2,
         Operator::And => 4,
         Operator::Or => 5,
     }

@@ -11,7 +11,8 @@ Example:
     (True, None, 1.0)
 
 Source: XML Schema 1.1, part 2, section 3.3; Functions and Operators 3.1, section 19.1.1.
-Differs: years have at most nine digits, seconds nine after the point; further ones are cut off.
+Differs: years have at most nine digits, seconds nine after the point; further ones are cut off. The
+text of a date or time has at most 256 bytes.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 _BLANKS: Final = " \t\r\n"
+_BYTES_MAX: Final = 256
 _DAY_SECONDS: Final = 86_400
 _CYCLE_YEARS: Final = 400
 _CYCLE_DAYS: Final = 146_097
@@ -117,6 +119,10 @@ Value: TypeAlias = str | bool | int | float | Moment
 def value_of(text: str, to: str) -> Value | None:
     """The value of a text as one of a type, by its local name; None if it is not one."""
     stripped = text.strip(_BLANKS)
+    if to in _PATTERNS:
+        is_short = len(text.encode()) <= _BYTES_MAX
+        found = _PATTERNS[to].fullmatch(stripped) if is_short else None
+        return None if found is None else _moment(found.groupdict(), to)
     match to:
         case "string":
             return text
@@ -126,8 +132,7 @@ def value_of(text: str, to: str) -> Value | None:
             if _NUMBERS[to].fullmatch(stripped) is None:
                 return None
             return int(stripped) if to == "integer" else float(stripped.replace("INF", "inf"))
-    found = _PATTERNS[to].fullmatch(stripped)
-    return None if found is None else _moment(found.groupdict(), to)
+    raise AssertionError(to)
 
 
 def _moment(parts: dict[str, str | None], to: str) -> Moment | None:
