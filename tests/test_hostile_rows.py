@@ -444,18 +444,23 @@ class TestSubscribing:
         version, backend = broker.version, broker._backend
         taking = backend.subscribe
 
-        def interrupted(rows: Any, namespaces: Any) -> Any:
+        def interrupted(rows: Any, namespaces: Any, steps: Any) -> Any:
             if when != "before":
-                taking(rows if when == "after" else rows[:2], namespaces)
+                taken = rows if when == "after" else rows[:2]
+                own = {place: steps[place] for place in steps if place < len(taken)}
+                taking(taken, namespaces, own)
             raise KeyboardInterrupt
 
+        asked = [
+            Subscription(f"s{n}", "desk", "//a", steps=("drop //b",) * (n % 2)) for n in range(4)
+        ]
         monkeypatch.setattr(backend, "subscribe", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            broker.subscribe([Subscription(f"s{n}", "desk", "//a") for n in range(4)])
+            broker.subscribe(asked)
         monkeypatch.undo()
         assert (len(broker), len(backend), broker.version) == (1, 1, version)
         assert [each.subscription_id for each in broker.publish(b"<a/>")] == ["stays"]
-        assert broker.subscribe([Subscription(f"s{n}", "desk", "//a") for n in range(4)]).accepted
+        assert broker.subscribe(asked).accepted == 4
 
     @broker_engines
     @pytest.mark.parametrize("is_done", [False, True])

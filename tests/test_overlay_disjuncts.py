@@ -145,6 +145,8 @@ def test_lists_of_any_length_are_one_entry(count: int) -> None:
     conditions = " or ".join(f"@s='{value}'" for value in values)
     assert disjuncts_of(f"/quotes/quote[{conditions}]", deliver="ids") == told
     assert disjuncts_of(f"for $q in /quotes/quote where $q/@s = ({listed}) return $q") == told
+    conditions = " or ".join(f"$q/@s = '{value}'" for value in values)
+    assert disjuncts_of(f"for $q in /quotes/quote where {conditions} return $q") == told
 
 
 @pytest.mark.parametrize("count", [2, 16, 17, 100])

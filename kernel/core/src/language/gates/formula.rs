@@ -73,11 +73,60 @@ impl Formula {
 
     /// A disjunction, without what is false anyway.
     pub(super) fn any_of(parts: impl IntoIterator<Item = Formula>) -> Formula {
-        let mut kept: Vec<Formula> = parts.into_iter().filter(|part| !part.is_false()).collect();
+        let mut kept: Vec<Formula> = Vec::new();
+        for part in parts.into_iter().filter(|part| !part.is_false()) {
+            let rest = match kept.last_mut() {
+                Some(before) => before.joined_with(part),
+                None => Some(part),
+            };
+            kept.extend(rest);
+        }
         match kept.len() {
             _ if kept.contains(&Formula::True) => Formula::True,
             1 => kept.remove(0),
             _ => Formula::Any(kept),
+        }
+    }
+
+    /// Takes in a disjunct that asks another condition of a node of the same path, so that a list of values that are
+    /// written with `or` is one; gives back any other.
+    fn joined_with(&mut self, other: Formula) -> Option<Formula> {
+        let (
+            Formula::Exists { variable, base, steps, is_exact, inner },
+            Formula::Exists {
+                variable: own,
+                base: from,
+                steps: way,
+                is_exact: exact,
+                inner: asked,
+            },
+        ) = (self, &other)
+        else {
+            return Some(other);
+        };
+        let is_same = base == from && is_exact == exact && steps == way;
+        match &**asked {
+            Formula::Atom { variable: of, condition, is_exact }
+                if of == own && is_same && inner.is_atom_of(*variable) =>
+            {
+                let condition = condition.clone();
+                let atom = Formula::Atom { variable: *variable, condition, is_exact: *is_exact };
+                match &mut **inner {
+                    Formula::Any(parts) => parts.push(atom),
+                    inner => *inner = Formula::Any(vec![inner.clone(), atom]),
+                }
+                None
+            }
+            _ => Some(other),
+        }
+    }
+
+    /// Whether it is a condition of one variable, or a disjunction of some.
+    fn is_atom_of(&self, wanted: Variable) -> bool {
+        match self {
+            Formula::Atom { variable, .. } => *variable == wanted,
+            Formula::Any(parts) => parts.iter().all(|part| part.is_atom_of(wanted)),
+            _ => false,
         }
     }
 

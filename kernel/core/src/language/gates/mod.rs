@@ -83,6 +83,10 @@ mod tests {
             ("for $o in //o[not(. = 3)] return $o", &["//o[double(.)!=3]"]),
             ("for $o in //o[not(. = (3, 4))] return $o", &["//o[double(.)!=3][double(.)!=4]"]),
             (
+                "for $o in //o where $o/@a = 'b' or $o/@a = 'a' or $o/@c return $o",
+                &["//o[@a=('a','b')]", "//o[@c]"],
+            ),
+            (
                 "for $o in //o where ('b', 2, 'a', 1) = $o/@a return $o",
                 &["//o[@a=('a','b')]", "//o[double(@a)=(1,2)]"],
             ),

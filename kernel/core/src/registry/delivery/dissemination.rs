@@ -8,6 +8,9 @@
 //!   query of the index, so that a hundred thousand of them cost what a hundred thousand queries cost;
 //! - *filtering*: a bare XPath whose messages are delivered as they are; a query of the index.
 //!
+//! One that has steps goes the same ways, among those of its series, on the message after the steps. They are done where
+//! its gate holds, which stands among all others and asks for what must be there before.
+//!
 //! What they were registered as is in a [`Catalogue`]. Locks: a batch holds `renumbering` shared, so that numbers of
 //! subscriptions mean the same for its whole length; a message holds `state` shared, so that a subscription counts
 //! from the next message on. What subscriptions that have left leave behind goes in the background

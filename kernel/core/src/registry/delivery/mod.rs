@@ -1,7 +1,10 @@
 //! Customised delivery: subscriptions that say how what they get must look.
 //!
-//! Reading order: [`dissemination`] (subscriptions of all kinds; [`query`]: what their texts are; `gates`), [`worker`] (a message; `ordered`: where its results
-//! are too many, or take too many steps, which `steps` counts), [`batch`] (many messages).
+//! Reading order: [`dissemination`] (subscriptions of all kinds; [`query`]: what their texts are; `plans`: what they
+//! become; `gates`), [`serving`] (a message against plans; `ordered`: where its results are too many, or take too many
+//! steps, which `steps` counts), `series` (plans behind the same steps), [`restructuring`] (a step done to bytes), `walk`
+//! (a message through many series), [`worker`] (a message against all), [`batch`] (many messages), [`links`] (steps for
+//! others than subscriptions).
 //!
 //! It does not evaluate programs that have no shared plan ([`crate::engine::programs`]) nor find the messages that could
 //! satisfy those ([`crate::registry::index`]).
