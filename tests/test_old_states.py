@@ -107,7 +107,7 @@ def test_a_snapshot_of_subscriptions_answers_as_it_did(version: str, tmp_path: P
 
 @pytest.mark.parametrize(
     ("kind", "open_it", "found", "expected"),
-    [("queries", Snapshot.open, 2, 3), ("subscriptions", SubscriptionSnapshot.open, 1, 5)],
+    [("queries", Snapshot.open, 2, 4), ("subscriptions", SubscriptionSnapshot.open, 1, 5)],
 )
 def test_a_snapshot_of_a_format_that_ended_is_refused_by_name(
     kind: str, open_it: Callable[[Path], object], found: int, expected: int, tmp_path: Path

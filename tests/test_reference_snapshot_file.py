@@ -89,7 +89,7 @@ def test_layout(tmp_path: Path) -> None:
     magic, format_, kind, count, zero, length, body_sum, head_sum = struct.unpack_from(
         "<8sIIIIQII", data
     )
-    assert (magic, format_, kind, count, zero) == (b"PATHCAST", 3, 1, 8, 0)
+    assert (magic, format_, kind, count, zero) == (b"PATHCAST", 4, 1, 8, 0)
     assert length == len(data)
     assert body_sum == zlib.crc32(data[64:])
     assert head_sum == zlib.crc32(data[:36])
@@ -149,7 +149,7 @@ def test_foreign_files(engine: EngineName, data: bytes, tmp_path: Path) -> None:
 
 
 @engines
-@pytest.mark.parametrize("found", [2, 4], ids=["earlier", "later"])
+@pytest.mark.parametrize("found", [2, 5], ids=["earlier", "later"])
 def test_another_format_is_named(engine: EngineName, found: int, tmp_path: Path) -> None:
     path = saved_by(engine, tmp_path)
     data = bytearray(path.read_bytes())
@@ -159,7 +159,7 @@ def test_another_format_is_named(engine: EngineName, found: int, tmp_path: Path)
     with pytest.raises(SnapshotFormatError) as caught:
         made_by(engine, Snapshot.open, path)
     assert caught.value.code == "snapshot.version"
-    assert (caught.value.params["found"], caught.value.params["expected"]) == (found, 3)
+    assert (caught.value.params["found"], caught.value.params["expected"]) == (found, 4)
 
 
 def saved_by(engine: EngineName, folder: Path) -> Path:
@@ -193,7 +193,7 @@ def forged(sections: Mapping[int, bytes], kind: int = 1) -> bytes:
         body += content
     rest = directory + body
     head = struct.pack(
-        "<8sIIIIQI", b"PATHCAST", 3, kind, len(sections), 0, 64 + len(rest), zlib.crc32(rest)
+        "<8sIIIIQI", b"PATHCAST", 4, kind, len(sections), 0, 64 + len(rest), zlib.crc32(rest)
     )
     return (head + struct.pack("<I", zlib.crc32(head))).ljust(64, b"\0") + rest
 

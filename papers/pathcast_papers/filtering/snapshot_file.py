@@ -44,7 +44,8 @@ from pathcast.model import Query
 from pathcast_papers.language.names import are_texts
 
 MAGIC = b"PATHCAST"
-FORMAT = 3
+FORMAT = 4
+OLDEST_FORMAT = 3
 KIND_AUTOMATON = 0
 KIND_QUERIES = 1
 
@@ -219,7 +220,7 @@ def _read_sections(path: str, data: bytes) -> dict[int, tuple[int, int]]:
     (head_sum,) = _CHECKSUM.unpack_from(data, _HEADER.size)
     if zlib.crc32(data[: _HEADER.size]) != head_sum:
         raise _damaged(path, "the checksum of the header is wrong")
-    if format_ != FORMAT:
+    if not OLDEST_FORMAT <= format_ <= FORMAT:
         raise SnapshotFormatError("snapshot.version", path=path, found=format_, expected=FORMAT)
     if kind not in (KIND_AUTOMATON, KIND_QUERIES):
         raise _damaged(path, f"kind {kind} does not exist")

@@ -22,8 +22,10 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-/// Version of the layout; a file of another version is refused.
-pub const FORMAT: u32 = 3;
+/// Version of the layout; a later one is refused. Since 4 conditions may be lists.
+pub const FORMAT: u32 = 4;
+/// The oldest version that is read.
+pub const OLDEST_FORMAT: u32 = 3;
 /// The file holds the automaton beside the queries.
 pub(crate) const KIND_AUTOMATON: u32 = 0;
 /// The file holds the queries only.
@@ -141,7 +143,7 @@ impl SnapshotFile {
         {
             return Err(FormatError::Damaged("the header does not match its checksum"));
         }
-        if format != FORMAT {
+        if !(OLDEST_FORMAT..=FORMAT).contains(&format) {
             return Err(FormatError::Version(format));
         }
         if u64_at(all, 24) != all.len() as u64 {
