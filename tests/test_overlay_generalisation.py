@@ -22,6 +22,7 @@ from pathcast.overlay.generalisation import (
     table_bytes,
 )
 from pathcast.overlay.interest import LOCAL, Interests, Policy
+from pathcast.overlay.reasons import entries_that_hold
 from pathcast.overlay.table import Table
 from pathcast.query import conjunction_of
 from pathcast_lab.bench.overlay.common_paths import common_entry
@@ -129,3 +130,15 @@ def test_levels_cover_on_many_populations() -> None:
             special = conjunction_of(entry)
             for level in LEVELS:
                 assert conjunction_of(at_level(entry, level)).covers(special), (level, entry)
+
+
+def test_entries_that_are_no_xpath_are_read() -> None:
+    """Lists and casts are what canonical text has and XPath 1.0 has not."""
+    entries = ["//a[@x=('1','2')]", "//a[double(@x)=3]", "//a[date(@x)>='2026-12-31Z']"]
+    messages = [b"<a x='2'/>", b"<a x='3e0'/>", b"<a x='2027-01-01'/>", b"<a x='4'/>"]
+    sample = Sample(messages)
+    sample.read(entries)
+    assert [sample.rows(entry) for entry in entries] == [0b001, 0b010, 0b100]
+    assert [entries_that_hold(entries, message) for message in messages] == [
+        [entry] for entry in entries
+    ] + [[]]

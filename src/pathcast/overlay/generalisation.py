@@ -32,7 +32,6 @@ from typing import Final, TypeAlias
 
 from pathcast.boundary import native
 from pathcast.engine import QueryIndex
-from pathcast.model import Query
 from pathcast.query import conjunction_of
 
 ENTRY_BYTES: Final = 24
@@ -164,8 +163,7 @@ class Sample:
         if not new:
             return
         index = QueryIndex()
-        for error in index.register(Query(entry, entry) for entry in new).rejected.values():
-            raise error
+        index.register_gates(new)
         self._rows.update(dict.fromkeys(new, 0))
         for at, result in enumerate(index.matcher().match(self._messages)):
             for entry in (*result.query_ids, *result.verdicts):

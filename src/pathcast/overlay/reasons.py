@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pathcast.engine import QueryIndex
-from pathcast.model import Query
 
 __all__ = ["entries_that_hold"]
 
@@ -29,6 +28,6 @@ def entries_that_hold(entries: Iterable[str], body: bytes) -> list[str]:
     """
     paths = sorted(entry for entry in entries if entry.startswith("/"))
     index = QueryIndex()
-    index.register([Query(entry, entry) for entry in paths])
+    index.register_gates(paths)
     result = index.matcher(threads=1).match(body)
     return sorted(result.query_ids)

@@ -6,10 +6,13 @@ the host by both forms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import functools
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from pathcast import Query, QueryIndex
 from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.overlay.generalisation import Sample, table_bytes
 from pathcast.query import conjunction_of
@@ -28,6 +31,17 @@ def linear_of(profile: str) -> tuple[str, ...]:
     """The entries of a profile in the paper's form: conjunctions of absolute linear paths."""
     linear = (conjunction_of(entry).linear().text for entry in patterns_of(profile))
     return tuple(dict.fromkeys(linear))
+
+
+def rows_of(profiles: Sequence[str], messages: Sequence[bytes]) -> dict[str, int]:
+    """Profile -> the messages that it holds of, a bit each."""
+    index = QueryIndex()
+    index.register(Query(text, text) for text in profiles)
+    found = dict.fromkeys(profiles, 0)
+    for at, result in enumerate(index.matcher().match(messages)):
+        for text in result.query_ids:
+            found[text] |= 1 << at
+    return found
 
 
 FORMS: Final[Mapping[str, Callable[[str], tuple[str, ...]]]] = MappingProxyType(
@@ -49,16 +63,18 @@ def run_forms(
         profiles = sorted(set(profiles_of(workload, chosen.profiles, seed)))
         messages = messages_of(workload, chosen.messages, seed)
         sample = Sample(messages)
-        sample.read(profiles)
+        held = rows_of(profiles, messages)
         links = behind_links(profiles, chosen.links, seed)
-        wanted = [sample.union(texts) for texts in links]
-        right = sum(sample.rows(text).bit_count() for text in profiles)
+        wanted = [
+            functools.reduce(operator.or_, map(held.__getitem__, texts), 0) for texts in links
+        ]
+        right = sum(found.bit_count() for found in held.values())
         say(f"{workload}: {len(profiles):,} profiles, {right:,} matches")
         for form, entries_of in FORMS.items():
             entries = {text: entries_of(text) for text in profiles}
             sample.read(entry for each in entries.values() for entry in each)
             rows = {text: sample.union(each) for text, each in entries.items()}
-            kept = sum((sample.rows(text) & found).bit_count() for text, found in rows.items())
+            kept = sum((held[text] & found).bit_count() for text, found in rows.items())
             if kept != right:
                 raise WrongCountError(
                     case=f"{workload}, {form}",
