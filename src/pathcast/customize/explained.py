@@ -74,7 +74,7 @@ def explained(
 def _told(
     index: QueryIndex, parts: Sequence[Part], content: bytes, limits: Limits | None
 ) -> str | None:
-    """What the first part finds after which nothing is left, or the last."""
+    """The findings of the first part after which nothing is left, or of the last."""
     broker = Broker(limits, threads=1)
     asked = {
         str(number): Subscription(str(number), "explain", part.left, "ids", language="xquery")

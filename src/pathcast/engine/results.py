@@ -54,7 +54,7 @@ _Item = TypeVar("_Item", int, str)
 
 
 class _RowView(Sequence[_Item]):
-    """What an answer says of one message, read when it is first asked for."""
+    """The part of an answer that is about one message, read when it is first asked for."""
 
     __slots__ = ("_answer", "_found", "_row")
 

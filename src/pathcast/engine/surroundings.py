@@ -68,7 +68,7 @@ class Surroundings:
         return lists
 
     def united(self, step: Step, starts: Sequence[Node]) -> list[Node]:
-        """As `along`, from all of them together, in document order."""
+        """The nodes of `along` from all of them together, in document order."""
         return sorted({node for nodes in self.along(step, starts) for node in nodes})
 
     def nowhere(self, step: Step, slash: str, before: Sequence[Node]) -> Failure:

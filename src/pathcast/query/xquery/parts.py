@@ -53,7 +53,7 @@ from pathcast.query.xquery.syntax import (
 _KEYWORDS: Final = re.compile(
     r"(?:[\s,(]|(?<=[\s)\]'\"])(?:for|let|where|and|stable|order|by|return|satisfies|then))*\Z"
 )
-"""What may stand between a part and the next."""
+"""The words that may stand between a part and the next."""
 
 
 _COMPARED: Final = re.compile(r"\s*(?:[=<>]|!=|<=|>=|\b(?:eq|ne|lt|le|gt|ge))\Z")
@@ -201,7 +201,7 @@ class _Run:
         self.parts.append(Part(words, self._left(), text, sides))
 
     def _xpath(self, expr: Expr, focus: str | None = None) -> xpath.Expr | None:
-        """What an expression is in XPath, if both languages mean the same by it."""
+        """An expression in XPath, if both languages mean the same by it."""
         try:
             found: xpath.Expr = _substituted(
                 parse_xpath(text_of(Program(expr))), self._values, focus

@@ -86,54 +86,42 @@ impl Evaluator<'_, '_> {
 
     /// Whether some item of an expression compares with a value as asked.
     fn compare_with(&mut self, operator: Comparison, id: ExprId, value: Item) -> Run<bool> {
-        if let Expr::Path { start, steps } = self.program.expr(id) {
-            return self.search(id, start, steps, &mut |evaluator, node| {
-                let mark = evaluator.mark();
-                let atom = evaluator.atomised(Item::Node(node))?;
-                let holds = evaluator.pair(operator, atom, value)?;
-                evaluator.release(mark);
-                Ok(holds)
-            });
-        }
-        let mark = self.state.stack.len();
-        self.eval(id)?;
-        let mut holds = false;
-        for index in mark..self.state.stack.len() {
-            self.budget.charge(1)?;
-            let atom = self.atomised(self.state.stack[index])?;
-            holds = self.pair(operator, atom, value)?;
-            if holds {
-                break;
-            }
-        }
-        self.state.stack.truncate(mark);
-        Ok(holds)
+        self.some_atom(id, |evaluator, atom| evaluator.pair(operator, atom, value))
     }
 
     /// Whether some item of an expression is equal to one of a list of literals. Cost: a look-up an item.
     fn compare_with_set(&mut self, id: ExprId, list: ExprId, set: &ValueSet) -> Run<bool> {
+        self.some_atom(id, |evaluator, atom| evaluator.is_one_of(atom, list, set))
+    }
+
+    /// Whether the atomic value of some item of an expression passes; those after it are not looked at.
+    fn some_atom(
+        &mut self,
+        id: ExprId,
+        mut passes: impl FnMut(&mut Self, Item) -> Run<bool>,
+    ) -> Run<bool> {
         if let Expr::Path { start, steps } = self.program.expr(id) {
             return self.search(id, start, steps, &mut |evaluator, node| {
                 let mark = evaluator.mark();
                 let atom = evaluator.atomised(Item::Node(node))?;
-                let holds = evaluator.is_one_of(atom, list, set)?;
+                let found = passes(evaluator, atom)?;
                 evaluator.release(mark);
-                Ok(holds)
+                Ok(found)
             });
         }
         let mark = self.state.stack.len();
         self.eval(id)?;
-        let mut holds = false;
+        let mut found = false;
         for index in mark..self.state.stack.len() {
             self.budget.charge(1)?;
             let atom = self.atomised(self.state.stack[index])?;
-            holds = self.is_one_of(atom, list, set)?;
-            if holds {
+            found = passes(self, atom)?;
+            if found {
                 break;
             }
         }
         self.state.stack.truncate(mark);
-        Ok(holds)
+        Ok(found)
     }
 
     /// Whether an atomic value is equal to one of a list of literals.
