@@ -340,7 +340,9 @@ class Dissemination:
     ) -> tuple[str, str, str, dict[str, str], str | None, list[str]] | None: ...
     def memory(self) -> int: ...
     def explain(self, id: str) -> dict[str, Any] | None: ...
-    def process(self, messages: Any, encoding: str | None = None) -> tuple[
+    def process(
+        self, messages: Any, encoding: str | None = None
+    ) -> tuple[
         list[Any],
         Any,
         list[tuple[int, str, dict[str, Any]]],
@@ -348,7 +350,9 @@ class Dissemination:
         dict[str, int],
         IdTable,
     ]: ...
-    def process_few(self, messages: list[bytes], done: Sequence[int] = ...) -> tuple[
+    def process_few(
+        self, messages: list[bytes], done: Sequence[int] = ...
+    ) -> tuple[
         list[tuple[int, str, bytes | None]],
         list[tuple[int, str, dict[str, Any]]],
         list[tuple[int, int, str, dict[str, Any]]],

@@ -27,11 +27,11 @@ from oracles.saxon_differences import (
     error_difference,
     text_difference,
 )
-from pathcast.customize import Broker
 from pathcast.errors import ConstructionError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.message.canonical import canonical, expanded
+from pathcast.registry import Broker
 from pathcast_papers.language.xquery import parse
 from pathcast_papers.message import parse_message
 from pathcast_papers.message_broker.xquery import evaluate

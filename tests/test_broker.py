@@ -14,8 +14,6 @@ import pytest
 from broker_engines import broker_engines
 from oracles.engines import EngineName, made_by
 from pathcast import Broker, Delivery, Subscription
-from pathcast.customize import delivery_id, message_id, subscription_version
-from pathcast.customize.turns import Turns
 from pathcast.errors import (
     ConfigError,
     DuplicateQueryError,
@@ -28,6 +26,8 @@ from pathcast.errors import (
 from pathcast.limits import Limits
 from pathcast.message.canonical import canonical
 from pathcast.model import DeliverMode
+from pathcast.registry import delivery_id, message_id, subscription_version
+from pathcast.registry.turns import Turns
 from patience import PATIENCE_SECONDS
 
 MESSAGE = (

@@ -12,11 +12,11 @@ import pytest
 
 from oracles.engines import made_by
 from pathcast import Broker, Subscription, SubscriptionSnapshot
-from pathcast.customize.snapshot_file import SnapshotContent, table_of, write_snapshot
 from pathcast.engine import QueryIndex, Snapshot
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
 from pathcast.model import Query
+from pathcast.registry.snapshot_file import SnapshotContent, table_of, write_snapshot
 
 
 @pytest.fixture

@@ -20,7 +20,6 @@ from lxml import etree
 from oracles import ENGINES
 from oracles.engines import EngineName, made_by
 from pathcast import Broker
-from pathcast.customize.steps import parse_steps
 from pathcast.engine import QueryIndex, RoutingTable
 from pathcast.errors import QuerySyntaxError
 from pathcast.kernel.dissemination import KernelDissemination
@@ -28,6 +27,7 @@ from pathcast.limits import Limits
 from pathcast.model import Query, RoutingEntry, Subscription
 from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.query import compile_query, compile_subscription, conjunction_of
+from pathcast.registry.steps import parse_steps
 
 pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
 

@@ -13,9 +13,9 @@ from typer.testing import Result
 
 from command_line import run_command
 from pathcast.cli.exits import ExitCode
-from pathcast.customize.subscription_files import read_subscriptions, subscription_of
 from pathcast.errors import ConfigError
 from pathcast.model import Subscription
+from pathcast.registry.subscription_files import read_subscriptions, subscription_of
 
 Call = Callable[..., Result]
 

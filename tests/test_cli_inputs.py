@@ -12,7 +12,6 @@ from pathcast.cli import messages as inputs
 from pathcast.cli.messages import read_batches, read_message, read_messages
 from pathcast.cli.options import read_limits, read_namespaces
 from pathcast.cli.query_file import query_lines, rows_of
-from pathcast.customize.subscription_engines import SubscriptionEngines
 from pathcast.errors import (
     ConfigError,
     DuplicateQueryError,
@@ -23,6 +22,7 @@ from pathcast.errors import (
 )
 from pathcast.limits import Limits
 from pathcast.model import Subscription
+from pathcast.registry.subscription_engines import SubscriptionEngines
 
 
 class TestQueryFile:

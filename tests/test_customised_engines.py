@@ -36,8 +36,8 @@ from generators import (
 )
 from oracles import saxon_missing_reason
 from oracles.engines import EngineName, made_by
-from pathcast.customize import Broker
 from pathcast.model import Subscription
+from pathcast.registry import Broker
 
 NIGHTLY_EXAMPLES = int(os.environ.get("PATHCAST_NIGHTLY", "20000"))
 

@@ -26,11 +26,11 @@ from generators import (
 )
 from oracles import saxon_missing_reason
 from oracles.engines import EngineName, made_by
-from pathcast.customize import Broker
 from pathcast.errors import QuerySyntaxError, UnsupportedQueryError
 from pathcast.model import DeliverMode, Subscription
 from pathcast.query import compile_subscription
 from pathcast.query.xquery import is_xquery
+from pathcast.registry import Broker
 
 NIGHTLY_EXAMPLES = int(os.environ.get("PATHCAST_NIGHTLY", "20000"))
 

@@ -25,9 +25,9 @@ from generators import (
 from oracles import lxml_tree
 from oracles.engines import EngineName, made_by
 from oracles.lxml_differences import may_differ
-from pathcast.customize import Broker
 from pathcast.message.canonical import canonical
 from pathcast.model import DeliverMode, Subscription
+from pathcast.registry import Broker
 
 pytest.importorskip("lxml")
 

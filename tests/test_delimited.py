@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pathcast.customize.delimited import records
+from pathcast.registry.delimited import records
 
 # Pieces that meet in hostile fields; a line end alone would be a field of several lines.
 PIECES = st.sampled_from(

@@ -17,11 +17,11 @@ from generators import VOCABULARIES, random_flwr, random_flwr_message, random_sp
 from oracles import ENGINES
 from oracles.engines import EngineName, made_by
 from pathcast import Broker, Subscription, SubscriptionSnapshot
-from pathcast.customize import DELIVERIES_SCHEMA, delivery_id, message_id, subscription_version
-from pathcast.customize.identity import delivery_id_array, hexadecimal
 from pathcast.kernel.delivery_ids import delivery_ids
 from pathcast.message.canonical import canonical
 from pathcast.model import DELIVER_MODES
+from pathcast.registry import DELIVERIES_SCHEMA, delivery_id, message_id, subscription_version
+from pathcast.registry.identity import delivery_id_array, hexadecimal
 
 MESSAGES = [b"<a><b c='1'/><b c='2'/></a>", None, b"<a>", b"<a><b c='1'/></a>", b"<x/>"]
 SUBSCRIPTIONS = [

@@ -18,11 +18,11 @@ from oracles import saxon_missing_reason
 from oracles.engines import EngineName, made_by
 from oracles.saxon_differences import DIFFERENCES
 from pathcast import QueryIndex
-from pathcast.customize import Broker
 from pathcast.errors import PathcastError
 from pathcast.message.canonical import canonical
 from pathcast.model import Subscription
 from pathcast.query import compile_subscription
+from pathcast.registry import Broker
 
 ROOT = Path(__file__).parent.parent
 CASES: list[dict[str, Any]] = tomllib.loads((ROOT / "testdata" / "flwr.toml").read_text("utf-8"))[

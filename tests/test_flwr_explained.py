@@ -11,7 +11,7 @@ import pytest
 
 from generators import VOCABULARIES, random_flwr, random_flwr_message
 from pathcast import Broker, Subscription
-from pathcast.customize.explained import explained
+from pathcast.registry.explained import explained
 
 BOOKS = b"""<bib xmlns:p="urn:p"><book isbn="1"><title>Sand</title><price>20</price>\
 <sent>2025-01-01</sent></book><book isbn="2"><title>Reed</title><price>90</price></book>\

@@ -18,10 +18,10 @@ from customised_cases import GENEROUS, Opinion, Skipped, agree, by_broker, by_re
 from every_engine import engines
 from oracles import lxml_tree, saxon_missing_reason
 from oracles.engines import EngineName, made_by
-from pathcast.customize import Broker
 from pathcast.errors import MessageError
 from pathcast.model import Subscription
 from pathcast.query import compile_subscription
+from pathcast.registry import Broker
 from pathcast_papers.message import parse_message
 from shared_data import shared_path
 

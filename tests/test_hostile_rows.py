@@ -38,8 +38,6 @@ from oracles import ENGINES, missing_reason
 from oracles.engines import EngineName, made_by
 from partitioned_index import PartitionedIndex
 from pathcast import Broker, Query, QueryIndex, Snapshot, Subscription, SubscriptionSnapshot
-from pathcast.customize.snapshot_file import SnapshotContent as SubscriptionContent
-from pathcast.customize.snapshot_file import write_snapshot as write_subscriptions
 from pathcast.errors import (
     ConfigError,
     DuplicateQueryError,
@@ -54,6 +52,8 @@ from pathcast.errors import (
 from pathcast.limits import Limits
 from pathcast.lint import lint
 from pathcast.partition import HashPlacement
+from pathcast.registry.snapshot_file import SnapshotContent as SubscriptionContent
+from pathcast.registry.snapshot_file import write_snapshot as write_subscriptions
 from pathcast.schema import parse_dtd, read_doctype
 from pathcast_papers.filtering.snapshot_file import SnapshotContent, write_snapshot
 

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from pathcast import Subscription
 from pathcast.cli.app import build_app
-from pathcast.customize.subscription_columns import read_row_tables, rows_of_table
-from pathcast.customize.subscription_rows import read_rows
 from pathcast.model import QueryLanguage
+from pathcast.registry.subscription_columns import read_row_tables, rows_of_table
+from pathcast.registry.subscription_rows import read_rows
 
 TEXT = "//alert[@sent > '2026-01-01']"
 NEW = "<alert sent='2026-02-01'/>"

@@ -17,11 +17,11 @@ from lxml import etree
 from customised_cases import GENEROUS, by_broker, by_reference
 from oracles.paths import is_found
 from pathcast.boundary import native
-from pathcast.customize import Broker
 from pathcast.engine import QueryIndex
 from pathcast.model import Query, Subscription
 from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.query import compile_query, compile_subscription, normalise, population_of
+from pathcast.registry import Broker
 from pathcast_papers.message import parse_message
 
 pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")

@@ -19,8 +19,8 @@ from pathcast import Broker, QueryIndex, Snapshot, SubscriptionSnapshot
 from pathcast.cli.app import build_app
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.suite import read_suite
-from pathcast.customize.subscription_rows import read_rows
 from pathcast.errors import PathcastError
+from pathcast.registry.subscription_rows import read_rows
 from pathcast.schema import read_catalog, read_dtd, read_xsd
 from pathcast.spark.settings import load_settings
 

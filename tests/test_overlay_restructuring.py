@@ -15,8 +15,6 @@ pytest.importorskip("msgspec")
 
 from broker_engines import broker_engines, missing
 from pathcast import Broker, Subscription
-from pathcast.customize.restructuring import Restructuring
-from pathcast.customize.steps import EditStep, parse_steps
 from pathcast.errors import PathcastError, QuerySyntaxError
 from pathcast.overlay.broker_node import NodeSettings
 from pathcast.overlay.broker_settings import Trees
@@ -25,6 +23,8 @@ from pathcast.overlay.cutting import WHOLE, EntryNeeds, LinkCuts, ToldCuts, cut_
 from pathcast.overlay.local_plan import XmlProfiles
 from pathcast.overlay.messages import Forward, SessionFrame
 from pathcast.overlay.xml_content import XmlInterests, xml_content
+from pathcast.registry.restructuring import Restructuring
+from pathcast.registry.steps import EditStep, parse_steps
 from pathcast.workload.documents import generate_documents
 from pathcast.workload.domains import DOMAINS
 from pathcast_lab.sim.ablations import without

@@ -14,12 +14,12 @@ import pytest
 from broker_engines import missing
 from oracles.engines import made_by
 from pathcast import Broker, Subscription
-from pathcast.customize.selector import Select, Selector
 from pathcast.errors import PathcastError, UnsupportedQueryError
 from pathcast.limits import Limits
 from pathcast.model import DeliverMode
 from pathcast.overlay.projection import SELECTS_MAX, Offer, Offers, Projections, common, offer_of
 from pathcast.query.xquery.syntax import NameTest
+from pathcast.registry.selector import Select, Selector
 
 pytestmark = pytest.mark.skipif(missing("kernel") is not None, reason=str(missing("kernel")))
 

@@ -22,7 +22,6 @@ from every_engine import engines
 from generators.string_text import ODD_STRINGS, joined_string, written_string
 from oracles import ENGINES, lxml_matches, missing_reason
 from oracles.engines import EngineName, made_by
-from pathcast.customize import Broker
 from pathcast.engine import QueryIndex, Snapshot
 from pathcast.errors import QuerySyntaxError
 from pathcast.model import Query, Subscription
@@ -36,6 +35,7 @@ from pathcast.query.constants import constant_of
 from pathcast.query.xquery import parse as parse_xquery
 from pathcast.query.xquery import text_of
 from pathcast.query.xquery.syntax import Literal, LiteralKind
+from pathcast.registry import Broker
 from pathcast_papers import language
 from pathcast_papers.language.parser import DEPTH_MAX
 

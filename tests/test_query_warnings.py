@@ -27,9 +27,6 @@ from partitioned_index import PartitionedIndex
 from pathcast import Broker, Query, QueryIndex, RegisterReport, Subscription
 from pathcast.cli.app import build_app
 from pathcast.cli.exits import ExitCode
-from pathcast.customize.delimited import TextPlace
-from pathcast.customize.subscription_engines import SubscriptionEngines
-from pathcast.customize.subscription_rows import SubscriptionRows
 from pathcast.limits import Limits
 from pathcast.lint import CODES
 from pathcast.model import QueryLanguage, QueryWarning
@@ -39,6 +36,9 @@ from pathcast.query.condition_issues import query_issues
 from pathcast.query.notation import Notation
 from pathcast.query.query_warnings import is_plain, warnings_of
 from pathcast.query.reader import read_query
+from pathcast.registry.delimited import TextPlace
+from pathcast.registry.subscription_engines import SubscriptionEngines
+from pathcast.registry.subscription_rows import SubscriptionRows
 
 HOPELESS = (
     "//order[value-date >= '2026-06-01']",

@@ -16,12 +16,12 @@ from every_engine import engines
 from flwr_cases import FlwrGroup, flwr_groups
 from oracles import ENGINES, missing_reason
 from oracles.engines import EngineName, made_by
-from pathcast.customize import Broker
 from pathcast.errors import PathcastError
 from pathcast.message.canonical import canonical
 from pathcast.model import Subscription
 from pathcast.query import compile_subscription
 from pathcast.query.xquery import is_xquery
+from pathcast.registry import Broker
 from xquery_cases import refusal_of
 
 GROUPS = {group.name: group for group in flwr_groups()}

@@ -13,7 +13,6 @@ import msgspec
 import pytest
 
 from oracles.engines import made_by
-from pathcast.customize import Broker as Engine
 from pathcast.errors import StoreError
 from pathcast.model import Subscription
 from pathcast.overlay import host_choice
@@ -43,6 +42,7 @@ from pathcast.overlay.serving import Planes
 from pathcast.partition import PepPlacement
 from pathcast.protocol import Deliver
 from pathcast.query import Population
+from pathcast.registry import Broker as Engine
 from pathcast.store import (
     BrokerRecord,
     CatalogRecord,

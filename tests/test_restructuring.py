@@ -13,9 +13,12 @@ import pytest
 from broker_engines import missing
 from oracles.engines import made_by
 from pathcast import Query, QueryIndex
-from pathcast.customize.before_steps import paths_before
-from pathcast.customize.restructuring import Restructuring
-from pathcast.customize.steps import (
+from pathcast.errors import PathcastError, QuerySyntaxError, UnsupportedQueryError
+from pathcast.overlay.disjuncts import disjuncts_of
+from pathcast.query import conjunction_of
+from pathcast.registry.before_steps import paths_before
+from pathcast.registry.restructuring import Restructuring
+from pathcast.registry.steps import (
     TABLE_TO_LIST,
     Edit,
     EditStep,
@@ -23,9 +26,6 @@ from pathcast.customize.steps import (
     common_steps,
     parse_steps,
 )
-from pathcast.errors import PathcastError, QuerySyntaxError, UnsupportedQueryError
-from pathcast.overlay.disjuncts import disjuncts_of
-from pathcast.query import conjunction_of
 
 etree = pytest.importorskip("lxml.etree", reason="lxml is not installed")
 pytestmark = pytest.mark.skipif(missing("kernel") is not None, reason=str(missing("kernel")))

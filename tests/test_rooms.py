@@ -16,36 +16,36 @@ SOURCES = Path(__file__).resolve().parents[1] / "src" / "pathcast"
 
 EXCEPTIONS = """
 chunking query: names notation static syntax
-cli customize: delimited explained subscription_engines
-cli customize: subscription_files subscription_rows
+cli registry: delimited explained subscription_engines
+cli registry: subscription_files subscription_rows
 cli message: canonical
 cli query: names near_names query_warnings xquery
 cli spark: dead_letters files generations last_valid listing lookup
 cli spark: outputs placement_explained progress reasons session settings
 cli spark: sources storage subscription_places writing
-customize engine: lazy_warnings matcher messages results rows snapshot
-customize query: names xquery xquery.syntax
+registry engine: lazy_warnings matcher messages results rows snapshot
+registry query: names xquery xquery.syntax
 engine query: atoms canonical names near_names normal notation
 engine query: query_warnings static syntax values
 kernel query: canonical refusals xquery xquery.paper xquery.syntax
-lint customize: steps
+lint registry: steps
 lint engine: rows
 lint query: atoms canonical condition_issues implication language_issues
 lint query: names near_names normal notation static syntax values
 lint query: xquery.language xquery.subscription xquery.syntax
-overlay customize: before_steps restructuring selector steps
+overlay registry: before_steps restructuring selector steps
 overlay query: names syntax xquery xquery.syntax
-partition customize: before_steps steps
+partition registry: before_steps steps
 partition engine: messages
 partition query: normal values
 records query: names syntax
-spark customize: delimited explained identity subscription_columns
-spark customize: subscription_engines subscription_files
-spark customize: subscription_rows
+spark registry: delimited explained identity subscription_columns
+spark registry: subscription_engines subscription_files
+spark registry: subscription_rows
 spark partition: placement population_routes routes routing
 spark records: blocks cutting
 store engine: rows
-transport customize: subscription_rows
+transport registry: subscription_rows
 """
 """The room that imports, the room with a face, modules of the latter."""
 

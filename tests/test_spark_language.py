@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
 
 from pathcast import Subscription
-from pathcast.customize.identity import delivery_id, subscription_version
+from pathcast.registry.identity import delivery_id, subscription_version
 from pathcast.spark import assigning, sections
 from pathcast.spark.last_valid import subscriptions_of
 from pathcast.spark.outputs import read_output

@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 
 from oracles.engines import EngineName, made_by
 from pathcast.cli.app import build_app
-from pathcast.customize.subscription_columns import namespace_column
-from pathcast.customize.subscription_rows import read_rows
 from pathcast.engine import Snapshot
 from pathcast.errors import ConfigError
 from pathcast.model import Query, Subscription
+from pathcast.registry.subscription_columns import namespace_column
+from pathcast.registry.subscription_rows import read_rows
 from pathcast.spark.book import SubscriptionBook
 from pathcast.spark.generations import Generation
 from pathcast.spark.pipeline import run

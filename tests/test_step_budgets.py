@@ -10,12 +10,12 @@ import pytest
 from broker_engines import broker_engines, missing
 from oracles.engines import EngineName, made_by
 from pathcast import Broker, Subscription
-from pathcast.customize.restructuring import Restructuring
-from pathcast.customize.steps import parse_steps
 from pathcast.errors import PathcastError
 from pathcast.limits import KIB, MIB, STEP_SERIES_MAX, Limits
 from pathcast.model import DeliverMode
 from pathcast.overlay.cutting import LinkCuts, cut_entry
+from pathcast.registry.restructuring import Restructuring
+from pathcast.registry.steps import parse_steps
 from pathcast_papers.evaluation.tags import START_TAG
 
 SERIES = 24

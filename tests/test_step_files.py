@@ -14,13 +14,13 @@ from typer.testing import CliRunner
 from oracles.engines import made_by
 from pathcast import Subscription
 from pathcast.cli.app import build_app
-from pathcast.customize.subscription_columns import read_row_tables, rows_of_table
-from pathcast.customize.subscription_engines import SubscriptionEngines
-from pathcast.customize.subscription_files import read_subscriptions
-from pathcast.customize.subscription_rows import read_rows
 from pathcast.errors import ConfigError, UnsupportedQueryError
 from pathcast.limits import Limits
 from pathcast.lint import lint
+from pathcast.registry.subscription_columns import read_row_tables, rows_of_table
+from pathcast.registry.subscription_engines import SubscriptionEngines
+from pathcast.registry.subscription_files import read_subscriptions
+from pathcast.registry.subscription_rows import read_rows
 from pathcast_papers.message import parse_message
 
 STEPS = ("drop //a[b = ';']", "rename //ol list")

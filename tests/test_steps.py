@@ -19,14 +19,14 @@ import pytest
 from broker_engines import broker_engines, missing
 from oracles.engines import EngineName, made_by
 from pathcast import Broker, Subscription, SubscriptionSnapshot
-from pathcast.customize import restructuring, subscription_version
-from pathcast.customize.before_steps import gate_paths
-from pathcast.customize.steps import Steps, parse_steps, split_steps
 from pathcast.engine import QueryIndex
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
 from pathcast.message.canonical import canonical
 from pathcast.model import DELIVER_MODES, STEP_LENGTH_MAX, Query
+from pathcast.registry import restructuring, subscription_version
+from pathcast.registry.before_steps import gate_paths
+from pathcast.registry.steps import Steps, parse_steps, split_steps
 from test_restructuring import BOUND, by_tree, element, random_steps
 
 QUERIES: Final = (

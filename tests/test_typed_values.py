@@ -13,9 +13,9 @@ import pytest
 
 from customised_cases import GENEROUS, by_broker, by_reference
 from oracles import SaxonOracle, saxon_missing_reason
-from pathcast.customize import Broker
 from pathcast.message.canonical import canonical
 from pathcast.model import Subscription
+from pathcast.registry import Broker
 from typed_writer import BORDERS
 
 TEXTS = tuple(dict.fromkeys(text for texts in BORDERS.values() for text in texts))

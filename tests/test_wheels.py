@@ -35,7 +35,7 @@ pytestmark = [
 ]
 
 ROOMS: Final = {
-    "base": ("cli", "customize", "engine", "kernel", "lint", "query", "records"),
+    "base": ("cli", "engine", "kernel", "lint", "query", "records", "registry"),
     "workload": ("workload",),
     "xsd": ("schema",),
     "spark": ("spark",),

@@ -22,10 +22,10 @@ from generators import (
 )
 from generators.flwr_expressions import ExpressionWriter
 from oracles.engines import EngineName, made_by
-from pathcast.customize import Broker
 from pathcast.errors import UnsupportedQueryError
 from pathcast.model import DeliverMode, Subscription
 from pathcast.query.xquery import parse
+from pathcast.registry import Broker
 from pathcast_papers.language import xquery as reference
 from pathcast_papers.language.xquery.frame import content_expressions
 

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 /// The ids of many deliveries as a `fixed_size_binary` array; the places and result numbers are
 /// `uint32`, the versions of distinct subscriptions lie one after another.
 ///
-/// `pathcast.customize.identity` says what they are made of.
+/// `pathcast.registry.identity` says what they are made of.
 #[pyfunction]
 pub fn delivery_ids<'py>(
     py: Python<'py>,

@@ -12,7 +12,7 @@ in it, so that what the object makes later is made by the papers as well.
 
 It is process-wide while it lasts: threads inside share it, and no other thread may make
 anything by the kernel meanwhile. Places in the bytes
-of a message (`pathcast.customize.selector`) stay the kernel's.
+of a message (`pathcast.registry.selector`) stay the kernel's.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ _PLACES: Final[tuple[tuple[str, str, object], ...]] = (
     ("pathcast.engine.snapshot", "open_snapshot", ReferenceSnapshot.open),
     ("pathcast.engine.routing", "KernelRoutingTable", ReferenceRoutingTable),
     ("pathcast.engine.path_finder", "KernelPathFinder", ReferencePathFinder),
-    ("pathcast.customize.broker", "KernelDissemination", _dissemination),
-    ("pathcast.customize.restructuring", "Restructurings", ReferenceRestructurings),
+    ("pathcast.registry.broker", "KernelDissemination", _dissemination),
+    ("pathcast.registry.restructuring", "Restructurings", ReferenceRestructurings),
 )
 """Where the product takes something of the kernel: module, name, and what the papers have of it."""
 

@@ -17,13 +17,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pathcast.customize import (
-        Broker,
-        Deliveries,
-        DeliveryBatch,
-        SubscriptionPlan,
-        SubscriptionSnapshot,
-    )
     from pathcast.engine import (
         BatchResult,
         Explanation,
@@ -79,6 +72,13 @@ if TYPE_CHECKING:
         Subscription,
     )
     from pathcast.query import CompiledQuery, CostClass
+    from pathcast.registry import (
+        Broker,
+        Deliveries,
+        DeliveryBatch,
+        SubscriptionPlan,
+        SubscriptionSnapshot,
+    )
 
 __all__ = [
     "BatchResult",
@@ -139,7 +139,7 @@ __all__ = [
 ]
 
 _ROOMS = {
-    "pathcast.customize": (
+    "pathcast.registry": (
         "Broker",
         "Deliveries",
         "DeliveryBatch",

@@ -94,7 +94,7 @@ class Limits:
             are a step, too. These are evaluated in the order of their ids: the first one for which
             the steps do not suffice, and all after it, get a verdict and no result. The reference
             engine shares nothing, so that it counts every evaluation, and no bytes.
-            Steps of subscriptions that change messages (`pathcast.customize.steps`) are taken off
+            Steps of subscriptions that change messages (`pathcast.registry.steps`) are taken off
             the same budget: finding the elements, and 64 bytes of a message that are read or
             written. Subscriptions without such steps come first, then series by series in the order
             of their text; when it is used up, all that follow get a verdict.

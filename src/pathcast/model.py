@@ -72,7 +72,7 @@ class Subscription(NamedTuple):
         namespaces: Prefix -> namespace URI for this query; the key "" is the default element
             namespace. Falls back to the namespaces of the broker.
         steps: What is done to a message before the query sees it, in order: `drop PATH`,
-            `unwrap PATH`, `rename PATH NAME` (`pathcast.customize.steps`). What is delivered is of
+            `unwrap PATH`, `rename PATH NAME` (`pathcast.registry.steps`). What is delivered is of
             the message after them.
         language: "xpath1" or "xquery", the only one that the query is read as; None leaves it to
             the text: XPath 1.0 where its grammar takes it, XQuery otherwise. Falls back to the

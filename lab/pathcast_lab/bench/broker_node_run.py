@@ -14,7 +14,6 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from pathcast.customize import Broker
 from pathcast.model import Subscription
 from pathcast.overlay.content import DeliveryProfile
 from pathcast.overlay.deliveries import OPERATOR, InboxDelivery, InForce
@@ -22,6 +21,7 @@ from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.overlay.messages import SourceEntry, StreamMessage
 from pathcast.overlay.table import Table
 from pathcast.overlay.xml_content import XmlProfiles
+from pathcast.registry import Broker
 from pathcast.transport.broker import CODEC, DELIVERIES, PublishRequest, RegisterSourceRequest
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.disk import Disk

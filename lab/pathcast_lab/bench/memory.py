@@ -22,8 +22,8 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pathcast.customize import SubscriptionSnapshot
 from pathcast.engine import Snapshot
+from pathcast.registry import SubscriptionSnapshot
 
 
 def resident_bytes(process: int | Literal["self"] = "self") -> int | None:

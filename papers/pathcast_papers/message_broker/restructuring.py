@@ -152,7 +152,7 @@ class _Edit(Protocol):
 
 
 class _Step(Protocol):
-    """A step as the product has it (`pathcast.customize.steps.EditStep`)."""
+    """A step as the product has it (`pathcast.registry.steps.EditStep`)."""
 
     @property
     def edit(self) -> _Edit: ...
@@ -165,7 +165,7 @@ class _Step(Protocol):
 
 
 class ReferenceRestructurings:
-    """Series of steps that are done to messages (`pathcast.customize.restructuring`)."""
+    """Series of steps that are done to messages (`pathcast.registry.restructuring`)."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self._limits = limits or Limits()

@@ -17,8 +17,6 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from pathcast.customize.before_steps import conjunctions_before
-from pathcast.customize.steps import parse_steps
 from pathcast.errors import (
     DuplicateQueryError,
     PathcastError,
@@ -35,6 +33,8 @@ from pathcast.model import (
     StepData,
     Subscription,
 )
+from pathcast.registry.before_steps import conjunctions_before
+from pathcast.registry.steps import parse_steps
 from pathcast_papers.filtering.index import ReferenceIndex
 from pathcast_papers.message import parse_message
 from pathcast_papers.message_broker.dissemination import ROWS_SCHEMA, ReferenceDissemination

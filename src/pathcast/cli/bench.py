@@ -28,11 +28,11 @@ from pathcast.cli.exits import ExitCode
 from pathcast.cli.messages import MESSAGES_HELP, check_standard_input, read_batches
 from pathcast.cli.options import LanguageOption, LimitOption, NamespaceOption, ThreadsOption
 from pathcast.cli.queries import QueriesArgument, QuerySource, announce, read_queries
-from pathcast.customize.subscription_engines import SubscriptionEngines, TakenRows
 from pathcast.errors import PathcastError, shown
 from pathcast.limits import MIB, Limits
 from pathcast.lint import lint
 from pathcast.query import compile_subscription
+from pathcast.registry.subscription_engines import SubscriptionEngines, TakenRows
 
 HELD_BYTES_MAX: Final = 64 * MIB
 """Bytes of messages that are held, give or take one batch: every pass needs them again."""

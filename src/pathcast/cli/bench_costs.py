@@ -5,8 +5,8 @@ Two measures: the time of a pass over all messages, and the steps that the engin
 are evaluated most; the time says what that comes to here.
 
 Example:
-    >>> from pathcast.customize.delimited import TextPlace
-    >>> from pathcast.customize.subscription_rows import SubscriptionRows
+    >>> from pathcast.registry.delimited import TextPlace
+    >>> from pathcast.registry.subscription_rows import SubscriptionRows
     >>> texts = ["//a", "//a[@n = 1]", "//a[last()]", "not(//b)", "for $a in //a return <r/>"]
     >>> rows = [Subscription(f"q{n}", "", text, "ids") for n, text in enumerate(texts)]
     >>> engines = SubscriptionEngines(Limits(), {})
@@ -34,12 +34,12 @@ from typing import Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from pathcast.customize import Broker
-from pathcast.customize.subscription_engines import SubscriptionEngines
 from pathcast.engine import Matcher, QueryIndex
 from pathcast.limits import Limits
 from pathcast.model import BatchStats, Query, Subscription
 from pathcast.query import CostClass
+from pathcast.registry import Broker
+from pathcast.registry.subscription_engines import SubscriptionEngines
 
 ROUND_SECONDS_MIN: Final = 0.02
 """Seconds of a round: a pass over few messages is too short for a clock on a busy machine."""

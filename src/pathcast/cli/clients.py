@@ -14,11 +14,11 @@ import typer
 from pathcast.cli.console import say, say_error, say_warning, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.messages import MESSAGES_HELP, read_batches
-from pathcast.customize import message_id
 from pathcast.errors import PeerError, shown
 from pathcast.limits import Limits
 from pathcast.model import QueryLanguage
 from pathcast.query.query_warnings import warnings_of
+from pathcast.registry import message_id
 
 if TYPE_CHECKING:
     from pathcast.cli.reach import Reached

@@ -20,8 +20,8 @@ from rich.console import Console
 
 from pathcast.cli.console import answers, extra, say
 from pathcast.cli.exits import ExitCode
-from pathcast.customize import Broker, SubscriptionSnapshot
 from pathcast.errors import ConfigError
+from pathcast.registry import Broker, SubscriptionSnapshot
 from pathcast.workload import DemoInput, write_demo
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from pathlib import Path
 from pathcast.cli.console import answers, say_error, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.options import Format
-from pathcast.customize import Broker, Deliveries
-from pathcast.customize.explained import explained
-from pathcast.customize.subscription_files import read_subscriptions
 from pathcast.errors import shown
 from pathcast.limits import Limits
 from pathcast.model import Subscription
+from pathcast.registry import Broker, Deliveries
+from pathcast.registry.explained import explained
+from pathcast.registry.subscription_files import read_subscriptions
 
 
 def explain_subscription(

@@ -20,7 +20,6 @@ from pathcast.cli.options import (
     NamespaceOption,
 )
 from pathcast.cli.queries import QueriesArgument, QuerySource, read_queries
-from pathcast.customize.delimited import TextPlace
 from pathcast.errors import ConfigError, PathcastError, caret, shown
 from pathcast.kernel import parse
 from pathcast.limits import Limits
@@ -35,6 +34,7 @@ from pathcast.lint import (
 )
 from pathcast.message import MessageTree
 from pathcast.model import Subscription
+from pathcast.registry.delimited import TextPlace
 from pathcast.schema import read_dtd
 
 

@@ -19,8 +19,8 @@ from pathcast.cli.options import (
     existing,
 )
 from pathcast.cli.queries import QUERIES_HELP, announce, read_queries
-from pathcast.customize.subscription_engines import SubscriptionEngines
 from pathcast.errors import PathcastError, shown
+from pathcast.registry.subscription_engines import SubscriptionEngines
 
 
 def match(

@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from pathcast.cli.console import say
 from pathcast.cli.messages import PACKED_SUFFIXES, InputMessage
-from pathcast.customize import message_id
 from pathcast.errors import (
     KernelMissingError,
     MissingDependencyError,
@@ -24,6 +23,7 @@ from pathcast.errors import (
     UnreadableMessageError,
 )
 from pathcast.limits import Limits
+from pathcast.registry import message_id
 from pathcast.spark.files import FILE, FoundFile, shown, unreadable
 from pathcast.spark.listing import file_at
 from pathcast.spark.lookup import batches_of

@@ -28,8 +28,8 @@ from pathcast.cli.local_processes import (
     until,
     until_ended,
 )
-from pathcast.customize import Broker
 from pathcast.model import DeliverMode, Subscription
+from pathcast.registry import Broker
 from pathcast.workload import (
     DOMAINS,
     SubscriptionParameters,

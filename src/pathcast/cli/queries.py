@@ -29,15 +29,15 @@ from pathcast.cli.options import (
     read_namespaces,
 )
 from pathcast.cli.query_file import rows_of
-from pathcast.customize.subscription_engines import LastValid, SubscriptionEngines, TakenRows
-from pathcast.customize.subscription_files import SUFFIX
-from pathcast.customize.subscription_rows import (
+from pathcast.limits import Limits
+from pathcast.registry.subscription_engines import LastValid, SubscriptionEngines, TakenRows
+from pathcast.registry.subscription_files import SUFFIX
+from pathcast.registry.subscription_rows import (
     PARQUET,
     RejectedSubscription,
     SubscriptionRows,
     read_rows,
 )
-from pathcast.limits import Limits
 
 PIPELINE_SUFFIX = ".toml"
 

@@ -19,15 +19,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pathcast.customize.delimited import TextPlace, decode, records
-from pathcast.customize.subscription_rows import (
+from pathcast.errors import ConfigError
+from pathcast.model import QueryLanguage, Subscription
+from pathcast.registry.delimited import TextPlace, decode, records
+from pathcast.registry.subscription_rows import (
     RejectedSubscription,
     SubscriptionRows,
     is_table,
     rows_of_table,
 )
-from pathcast.errors import ConfigError
-from pathcast.model import QueryLanguage, Subscription
 
 
 def query_lines(

@@ -31,13 +31,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from pathcast.customize import Broker, Deliveries
-from pathcast.customize.explained import explained
-from pathcast.customize.subscription_files import subscription_of
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.limits import Limits
 from pathcast.message.canonical import FragmentError, canonical
 from pathcast.model import QueryLanguage, Subscription
+from pathcast.registry import Broker, Deliveries
+from pathcast.registry.explained import explained
+from pathcast.registry.subscription_files import subscription_of
 
 CASE_ID = "case"
 

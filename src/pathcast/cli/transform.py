@@ -33,11 +33,11 @@ from pathcast.cli.options import (
     read_namespaces,
 )
 from pathcast.cli.queries import read_bytes
-from pathcast.customize import Broker, Deliveries
-from pathcast.customize.subscription_files import subscription_of
 from pathcast.errors import ConfigError, PathcastError, shown
 from pathcast.model import Subscription
 from pathcast.query.names import is_text
+from pathcast.registry import Broker, Deliveries
+from pathcast.registry.subscription_files import subscription_of
 
 QUERY_ID = "query"
 

@@ -1,4 +1,4 @@
-"""The ids of many deliveries by the kernel; `pathcast.customize.identity` says what they are.
+"""The ids of many deliveries by the kernel; `pathcast.registry.identity` says what they are.
 
 Example:
     >>> one = pa.array([0], pa.uint32())
@@ -22,7 +22,7 @@ def delivery_ids(
     message_places: pa.Array,
     result_numbers: pa.Array,
 ) -> pa.FixedSizeBinaryArray:
-    """As `pathcast.customize.identity.delivery_id_array`.
+    """As `pathcast.registry.identity.delivery_id_array`.
 
     Cost: 0.2 µs a delivery, and 0.2 µs a distinct message.
     """

@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pathcast.boundary import native
-from pathcast.customize.steps import parse_steps
 from pathcast.engine.rows import one_or_many, usable_namespaces, usable_row
 from pathcast.errors import PathcastError, QuerySyntaxError
 from pathcast.lint.findings import CODES, Finding, LintReport, Replacement, Severity
@@ -37,6 +36,7 @@ from pathcast.query.names import NCNAME, is_text
 from pathcast.query.notation import Notation
 from pathcast.query.xquery.language import without_comments
 from pathcast.query.xquery.subscription import CompiledSubscription, compile_subscription
+from pathcast.registry.steps import parse_steps
 from pathcast.schema import ElementGraph
 
 COMPARISONS_MAX: Final = 300_000

@@ -23,7 +23,7 @@ Example:
     >>> batch = b"<batch><order><no>7</no></order><order><x/><no>8</no></order></batch>"
     >>> cuts.cut([batch], {"east": [0], "west": [0]})["east"]
     [Sent(body=b'<batch><order><x/><no>8</no></order></batch>', steps=0)]
-    >>> from pathcast.customize.steps import parse_steps
+    >>> from pathcast.registry.steps import parse_steps
     >>> steps = parse_steps(["drop //no", "rename //x y"])
     >>> asked = Subscription("s", "ann", "/batch/order[y]")
     >>> cuts.update("east", [cut_entry(asked, steps)], [one])
@@ -47,9 +47,6 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
-from pathcast.customize.restructuring import AskedSteps, Restructurings
-from pathcast.customize.selector import Select, Selector
-from pathcast.customize.steps import EditStep, Steps, check_steps, common_steps
 from pathcast.errors import QuerySyntaxError
 from pathcast.limits import Limits
 from pathcast.model import STEPS_MAX, Subscription
@@ -58,6 +55,9 @@ from pathcast.overlay.interest import LOCAL, Delta, Interests
 from pathcast.overlay.projection import SELECTS_MAX, Offer, Projections, common, offer_of
 from pathcast.query.names import is_ncname
 from pathcast.query.xquery.syntax import NameTest
+from pathcast.registry.restructuring import AskedSteps, Restructurings
+from pathcast.registry.selector import Select, Selector
+from pathcast.registry.steps import EditStep, Steps, check_steps, common_steps
 
 __all__ = [
     "LOCAL",

@@ -21,10 +21,10 @@ Generalisation (`pathcast.overlay.generalisation`) begins with Map().
 from __future__ import annotations
 
 from pathcast.boundary import native
-from pathcast.customize.before_steps import paths_before
-from pathcast.customize.steps import parse_steps
 from pathcast.model import QueryLanguage, Subscription
 from pathcast.query import Namespaces, compile_subscription, conjunction_of
+from pathcast.registry.before_steps import paths_before
+from pathcast.registry.steps import parse_steps
 
 
 def disjuncts_of(

@@ -30,10 +30,10 @@ from typing import Protocol
 
 import msgspec
 
-from pathcast.customize import Broker as Engine
 from pathcast.model import Subscription
 from pathcast.partition import Placement
 from pathcast.query import Population
+from pathcast.registry import Broker as Engine
 from pathcast.store import BrokerRecord
 
 

@@ -25,7 +25,6 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from pathcast.customize.steps import parse_steps
 from pathcast.errors import RegistrationError, StoreError
 from pathcast.overlay.host_choice import population_of_one
 from pathcast.overlay.leadership import Leadership, LeaseStore
@@ -45,6 +44,7 @@ from pathcast.overlay.registration_messages import (
 )
 from pathcast.overlay.schemas import check_schema
 from pathcast.protocol import Deliver, Effect, Send, Wake
+from pathcast.registry.steps import parse_steps
 from pathcast.store import (
     BrokerRecord,
     CatalogRecord,

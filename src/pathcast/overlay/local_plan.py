@@ -1,6 +1,6 @@
 """The local plan of a host in XML: its profiles, each answered exactly.
 
-It is a broker in one process (`pathcast.customize.Broker`), which does the steps of profiles, but
+It is a broker in one process (`pathcast.registry.Broker`), which does the steps of profiles, but
 for those that were done to a message on the way.
 
 Example:
@@ -20,13 +20,13 @@ from functools import cache, lru_cache
 from importlib import metadata
 from secrets import token_hex
 
-from pathcast.customize import Broker as LocalBroker
-from pathcast.customize.steps import parse_steps
 from pathcast.limits import Limits
 from pathcast.model import Subscription
 from pathcast.overlay.content import DeliveryProfile, Results, Verdict
 from pathcast.overlay.cutting import WHOLE, cut_entry
 from pathcast.overlay.disjuncts import entries_of
+from pathcast.registry import Broker as LocalBroker
+from pathcast.registry.steps import parse_steps
 
 __all__ = ["XmlProfiles"]
 

@@ -39,7 +39,6 @@ from typing import Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pathcast.customize.selector import Select, Selector, Spans
 from pathcast.limits import Limits
 from pathcast.model import Subscription
 from pathcast.query.syntax import Axis
@@ -56,6 +55,7 @@ from pathcast.query.xquery import (
     without_comments,
 )
 from pathcast.query.xquery.syntax import Flwor, For, NameTest, Path, Root, Step, Variable
+from pathcast.registry.selector import Select, Selector, Spans
 
 SELECTS_MAX: Final = 4096
 """Selecting queries of an offer; with more of them so much is asked for that nothing is offered."""

@@ -22,7 +22,6 @@ from typing import Final
 
 import msgspec
 
-from pathcast.customize.steps import parse_steps
 from pathcast.errors import PathcastError, RegistrationError, StoreError, UnusableRowError
 from pathcast.overlay.host_choice import Chosen, HostChoice, population_of_one, root_for
 from pathcast.overlay.leadership import Leadership, LeaseStore
@@ -42,6 +41,7 @@ from pathcast.overlay.registration_messages import (
 from pathcast.overlay.registry_view import RegistryView
 from pathcast.overlay.schemas import check_schema
 from pathcast.protocol import Effect, Send, Wake
+from pathcast.registry.steps import parse_steps
 from pathcast.store import CatalogRecord, ProfileRecord, Record, SourceRecord, check_record
 
 LEASE: Final = "registration"

@@ -23,7 +23,6 @@ from xml.etree.ElementTree import fromstring
 
 import numpy as np
 
-from pathcast.customize import Broker
 from pathcast.engine.messages import Messages, message_column
 from pathcast.errors import KernelBugError, PathcastError
 from pathcast.limits import Limits
@@ -31,6 +30,7 @@ from pathcast.model import Subscription
 from pathcast.partition.placement import missing_of
 from pathcast.partition.value_key import ValueKey, value_key
 from pathcast.query import End, Place
+from pathcast.registry import Broker
 
 _REFERENCE: Final = re.compile("&(#x?[0-9A-F]+|amp|lt|gt|quot);")
 _CHARACTERS: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"'}

@@ -34,8 +34,6 @@ import numpy as np
 import pyarrow as pa
 
 from pathcast.boundary import native
-from pathcast.customize.before_steps import gate_paths
-from pathcast.customize.steps import parse_steps
 from pathcast.engine import QueryIndex, Router, RoutingTable
 from pathcast.errors import ConfigError, SnapshotFormatError
 from pathcast.limits import Limits
@@ -47,6 +45,8 @@ from pathcast.model import (
     Subscription,
 )
 from pathcast.partition.routes import Frequency, Routes, bits_of, fitted
+from pathcast.registry.before_steps import gate_paths
+from pathcast.registry.steps import parse_steps
 
 BUDGET_BYTES: Final = 8 << 20
 """Bytes that a routing index may take where nothing else is said: what a processor's cache holds

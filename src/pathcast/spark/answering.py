@@ -20,17 +20,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.customize import SubscriptionSnapshot
-from pathcast.customize import message_id as digest_of
 from pathcast.engine import Snapshot
 from pathcast.errors import UnreadableMessageError
 from pathcast.limits import Limits
+from pathcast.registry import SubscriptionSnapshot
+from pathcast.registry import message_id as digest_of
 from pathcast.spark.generations import GenerationFiles, SavedQueries, Takers, ids_of
 from pathcast.spark.schemas import LETTERS
 
 if TYPE_CHECKING:
-    from pathcast.customize import DeliveryBatch, DeliveryMatcher
     from pathcast.engine import Matcher
+    from pathcast.registry import DeliveryBatch, DeliveryMatcher
 
 NO_FRAGMENT = -1
 RESULTS_AT_ONCE = 50_000

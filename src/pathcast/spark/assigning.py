@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.customize import Broker, SubscriptionSnapshot
 from pathcast.engine import Snapshot
 from pathcast.partition import (
     CostPlacement,
@@ -30,6 +29,7 @@ from pathcast.partition import (
 )
 from pathcast.partition.population_routes import routes_of_population
 from pathcast.partition.routing import routes_of
+from pathcast.registry import Broker, SubscriptionSnapshot
 from pathcast.spark.generations import QUERIES, Generation
 from pathcast.spark.taking_up import read_queries, subscriptions_in
 

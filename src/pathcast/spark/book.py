@@ -1,7 +1,7 @@
 """The subscriptions of a pipeline, taken up anew when they change where they are kept.
 
 Rows (subscriber, query id, query, what is delivered) come from a place (`subscription_places`);
-`pathcast.customize.subscription_engines` compiles them. Here they become a generation.
+`pathcast.registry.subscription_engines` compiles them. Here they become a generation.
 
 It delivers nothing and knows nothing of Spark.
 """
@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pathcast.customize.identity import SetVersion
-from pathcast.customize.subscription_engines import SubscriptionEngines
-from pathcast.customize.subscription_rows import RejectedSubscription, WarnedSubscription
 from pathcast.limits import Limits
 from pathcast.model import DeliverMode, Subscription
+from pathcast.registry.identity import SetVersion
+from pathcast.registry.subscription_engines import SubscriptionEngines
+from pathcast.registry.subscription_rows import RejectedSubscription, WarnedSubscription
 from pathcast.spark.cutting import GenerationCutter
 from pathcast.spark.generations import DESCRIPTION, QUERIES, TAKERS, Generation
 from pathcast.spark.last_valid import LastValidVersions

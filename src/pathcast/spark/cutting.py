@@ -19,13 +19,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.customize import Broker
 from pathcast.engine import QueryIndex
 from pathcast.errors import PathcastError
 from pathcast.model import Query
 from pathcast.partition import Placement
 from pathcast.partition.routes import ROUTE_BYTES, Routes, fitted
 from pathcast.partition.routing import FILE, RoutingIndex, words_for
+from pathcast.registry import Broker
 from pathcast.spark import assigning
 from pathcast.spark.assigning import PieceQueries, placement_of, routes_to
 from pathcast.spark.generations import (

@@ -31,11 +31,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.customize import SubscriptionSnapshot, subscription_version
 from pathcast.engine import Snapshot
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
 from pathcast.model import Subscription
+from pathcast.registry import SubscriptionSnapshot, subscription_version
 from pathcast.spark.copies import local_files
 
 if TYPE_CHECKING:

@@ -21,11 +21,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.customize import SubscriptionSnapshot
-from pathcast.customize.subscription_rows import SubscriptionKey
 from pathcast.engine import Snapshot
 from pathcast.errors import SnapshotFormatError
 from pathcast.model import Subscription
+from pathcast.registry import SubscriptionSnapshot
+from pathcast.registry.subscription_rows import SubscriptionKey
 from pathcast.spark.generations import Generation, GenerationFiles
 from pathcast.spark.ledger import BatchLedger
 

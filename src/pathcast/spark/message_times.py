@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.customize import Broker
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.model import Subscription
+from pathcast.registry import Broker
 from pathcast.spark.schemas import TIME
 
 if TYPE_CHECKING:

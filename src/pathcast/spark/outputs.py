@@ -42,7 +42,7 @@ from pathcast.spark.storage import Storage, as_storage
 from pathcast.spark.writing import FileFormat, WrittenFile, of_json_rows
 
 if TYPE_CHECKING:
-    from pathcast.customize.subscription_rows import RejectedSubscription
+    from pathcast.registry.subscription_rows import RejectedSubscription
 
 LAYOUT: Final = "_pathcast.json"
 LAYOUT_VERSION: Final = 3

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from pathcast.customize.subscription_rows import RejectedSubscription
 from pathcast.errors import ConfigError
+from pathcast.registry.subscription_rows import RejectedSubscription
 from pathcast.spark.book import SubscriptionBook, TakenUp, rejected_table, too_few
 from pathcast.spark.generations import Generation
 from pathcast.spark.ledger import BatchLedger, Pin

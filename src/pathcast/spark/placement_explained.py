@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.customize.subscription_engines import SubscriptionEngines
-from pathcast.customize.subscription_rows import SubscriptionRows
 from pathcast.errors import UnknownQueryError
 from pathcast.kernel import parse
+from pathcast.registry.subscription_engines import SubscriptionEngines
+from pathcast.registry.subscription_rows import SubscriptionRows
 from pathcast.spark.placing import Choice, choice_of
 from pathcast.spark.storage import Storage
 from pathcast.spark.subscription_places import place_of

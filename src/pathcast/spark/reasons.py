@@ -19,9 +19,9 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.customize.explained import explained
 from pathcast.limits import Limits
 from pathcast.model import QueryLanguage, Subscription
+from pathcast.registry.explained import explained
 from pathcast.spark.generations import Generation
 from pathcast.spark.last_valid import subscriptions_of
 from pathcast.spark.ledger import Commit, committed_batches

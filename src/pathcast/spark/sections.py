@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from pathcast.customize.identity import SetVersion
-from pathcast.customize.subscription_columns import ROW_SCHEMA, rows_of_table
-from pathcast.customize.subscription_engines import SubscriptionEngines
-from pathcast.customize.subscription_rows import RejectedSubscription, WarnedSubscription
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
 from pathcast.partition.placement import stable_hashes
+from pathcast.registry.identity import SetVersion
+from pathcast.registry.subscription_columns import ROW_SCHEMA, rows_of_table
+from pathcast.registry.subscription_engines import SubscriptionEngines
+from pathcast.registry.subscription_rows import RejectedSubscription, WarnedSubscription
 from pathcast.spark.generations import (
     DESCRIPTION,
     NO_FILES,

@@ -22,11 +22,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from pathcast.customize.delimited import TextPlace
-from pathcast.customize.subscription_columns import RowTable, read_row_tables, row_tables
-from pathcast.customize.subscription_files import files_of
-from pathcast.customize.subscription_rows import SubscriptionRows, about_rows, read_rows
 from pathcast.errors import ConfigError, StoreError
+from pathcast.registry.delimited import TextPlace
+from pathcast.registry.subscription_columns import RowTable, read_row_tables, row_tables
+from pathcast.registry.subscription_files import files_of
+from pathcast.registry.subscription_rows import SubscriptionRows, about_rows, read_rows
 
 if TYPE_CHECKING:
     from pathcast.model import DeliverMode, QueryLanguage

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from pathcast.customize.identity import SetVersion
-from pathcast.customize.subscription_columns import (
+from pathcast.model import Subscription
+from pathcast.registry.identity import SetVersion
+from pathcast.registry.subscription_columns import (
     NAMESPACES,
     language_column,
     namespace_column,
     step_column,
 )
-from pathcast.customize.subscription_rows import LANGUAGE, STEP_LISTS, STEPS
-from pathcast.model import Subscription
+from pathcast.registry.subscription_rows import LANGUAGE, STEP_LISTS, STEPS
 from pathcast.spark.generations import (
     NOTICES,
     QUERIES,
@@ -37,9 +37,9 @@ from pathcast.spark.generations import (
 from pathcast.spark.unwritable import writing
 
 if TYPE_CHECKING:
-    from pathcast.customize import Broker
-    from pathcast.customize.subscription_engines import SubscriptionEngines
     from pathcast.engine import Snapshot
+    from pathcast.registry import Broker
+    from pathcast.registry.subscription_engines import SubscriptionEngines
     from pathcast.spark.storage import Storage
 
 QUERIES_SCHEMA: Final = pa.schema(

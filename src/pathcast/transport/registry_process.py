@@ -11,12 +11,12 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mappi
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from pathcast.customize import Broker as Engine
-from pathcast.customize.subscription_rows import read_rows
 from pathcast.overlay.host_choice import ByContent, HostChoice, Nearest
 from pathcast.overlay.registration import RegistrationNode
 from pathcast.partition import PepPlacement
 from pathcast.protocol import Node
+from pathcast.registry import Broker as Engine
+from pathcast.registry.subscription_rows import read_rows
 from pathcast.store import Store
 from pathcast.transport.carrier import Carrier, NodeAdapter
 from pathcast.transport.carrier_metrics import CarrierWatch

@@ -1,6 +1,6 @@
 //! The ids of deliveries: digests of what makes each of them, for many at a time.
 //!
-//! `pathcast.customize.identity` says what is digested, and is the other implementation:
+//! `pathcast.registry.identity` says what is digested, and is the other implementation:
 //!
 //! ```text
 //! id = BLAKE2b-128 ( version of the subscription, result number as u32, message id as UTF-8 )

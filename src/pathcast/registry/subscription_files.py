@@ -35,9 +35,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from pathcast.customize.delimited import TextPlace, decode
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.model import DELIVER_MODES, QUERY_LANGUAGES, Subscription
+from pathcast.registry.delimited import TextPlace, decode
 
 SUFFIX: Final = ".xq"
 _KEYS: Final = ("id", "subscriber", "deliver", "language", "step")

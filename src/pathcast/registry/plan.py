@@ -18,9 +18,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from pathcast.customize.before_steps import conjunctions_before
-from pathcast.customize.steps import parse_steps
 from pathcast.model import Subscription
+from pathcast.registry.before_steps import conjunctions_before
+from pathcast.registry.steps import parse_steps
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,17 +16,17 @@ Example:
 
 from __future__ import annotations
 
-from pathcast.customize.broker import Broker, DeliveryMatcher
-from pathcast.customize.deliveries import (
+from pathcast.registry.broker import Broker, DeliveryMatcher
+from pathcast.registry.deliveries import (
     DELIVERIES_SCHEMA,
     ERRORS_SCHEMA,
     VERDICTS_SCHEMA,
     Deliveries,
     DeliveryBatch,
 )
-from pathcast.customize.identity import delivery_id, message_id, subscription_version
-from pathcast.customize.plan import SubscriptionPlan
-from pathcast.customize.snapshot import SubscriptionSnapshot
+from pathcast.registry.identity import delivery_id, message_id, subscription_version
+from pathcast.registry.plan import SubscriptionPlan
+from pathcast.registry.snapshot import SubscriptionSnapshot
 
 __all__ = [
     "DELIVERIES_SCHEMA",

@@ -26,14 +26,14 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 import numpy as np
 import pyarrow as pa
 
-from pathcast.customize.identity import delivery_id, delivery_id_array, hexadecimal
 from pathcast.engine import html_table
 from pathcast.engine.results import take_ids
 from pathcast.model import BatchStats, Delivery, DeliveryAnswer
+from pathcast.registry.identity import delivery_id, delivery_id_array, hexadecimal
 
 if TYPE_CHECKING:
-    from pathcast.customize.message_ids import MessageIds
     from pathcast.errors import PathcastError
+    from pathcast.registry.message_ids import MessageIds
 
 SORTED_BELOW = 32
 """Numbers that are fewer than one in so many of those that there may be are sorted."""

@@ -38,11 +38,11 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.customize.identity import namespaces_text
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
 from pathcast.model import DELIVER_MODES, QUERY_LANGUAGES, Subscription
 from pathcast.query.names import are_texts
+from pathcast.registry.identity import namespaces_text
 
 MAGIC: Final = b"PATHCUST"
 FORMAT: Final = 5

@@ -5,7 +5,7 @@ for byte. What many series of steps begin with is done once (`Restructurings`), 
 network does for all behind its links.
 
 Example:
-    >>> from pathcast.customize.steps import parse_steps
+    >>> from pathcast.registry.steps import parse_steps
     >>> steps = parse_steps(["drop //image", "rename //table list", "unwrap //p"])
     >>> message = b"<news><p>On <b>top</b></p><image/><table w='1'><tr/></table></news>"
     >>> Restructuring(steps).apply([message])
@@ -22,10 +22,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pathcast.boundary import cache_bytes, native, native_errors
-from pathcast.customize.steps import Steps, check_steps, step_data
 from pathcast.errors import PathcastError, error_for
 from pathcast.limits import Limits
 from pathcast.model import CACHE_BYTES_MAX
+from pathcast.registry.steps import Steps, check_steps, step_data
 
 Restructured = bytes | PathcastError
 """A message after steps, or why that cannot be said."""
@@ -55,7 +55,7 @@ class Restructurings:
         KernelMissingError: The kernel is not installed.
 
     Example:
-        >>> from pathcast.customize.steps import parse_steps
+        >>> from pathcast.registry.steps import parse_steps
         >>> many = Restructurings()
         >>> one = parse_steps(["drop //a", "rename //b c"])
         >>> many.set([one, one[:1]])

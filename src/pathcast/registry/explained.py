@@ -22,14 +22,14 @@ from dataclasses import replace
 from typing import Final
 from xml.sax.saxutils import unescape
 
-from pathcast.customize.broker import Broker
-from pathcast.customize.restructuring import Restructuring
-from pathcast.customize.steps import parse_steps
 from pathcast.engine import Explanation, QueryIndex
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
 from pathcast.model import Query, Subscription
 from pathcast.query.xquery import Part, parts_of
+from pathcast.registry.broker import Broker
+from pathcast.registry.restructuring import Restructuring
+from pathcast.registry.steps import parse_steps
 
 VALUES_MAX: Final = 5
 """Values shown of each side of a comparison."""

@@ -25,8 +25,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pathcast.customize.delimited import TextPlace
-from pathcast.customize.subscription_rows import (
+from pathcast.model import (
+    DELIVER_MODES,
+    QUERY_LANGUAGES,
+    DeliverMode,
+    QueryLanguage,
+    Subscription,
+)
+from pathcast.registry.delimited import TextPlace
+from pathcast.registry.subscription_rows import (
     COLUMNS,
     DELIVER,
     LANGUAGE,
@@ -43,13 +50,6 @@ from pathcast.customize.subscription_rows import (
     steps_in,
     table_of,
     told_unusable,
-)
-from pathcast.model import (
-    DELIVER_MODES,
-    QUERY_LANGUAGES,
-    DeliverMode,
-    QueryLanguage,
-    Subscription,
 )
 
 ROWS_AT_ONCE: Final = 100_000

@@ -7,7 +7,7 @@ rejected, since a delivery names the query by its id. What checks, matches or de
 subscriptions of a file takes them up here, so that all take and reject the same.
 
 Example:
-    >>> from pathcast.customize.delimited import TextPlace
+    >>> from pathcast.registry.delimited import TextPlace
     >>> rows = [
     ...     Subscription("q1", "ann", "//a", "ids"),
     ...     Subscription("q1", "bob", "//a", "ids"),
@@ -31,19 +31,19 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
-from pathcast.customize.broker import Broker
-from pathcast.customize.delimited import TextPlace
-from pathcast.customize.subscription_rows import (
-    RejectedSubscription,
-    SubscriptionKey,
-    SubscriptionRows,
-    WarnedSubscription,
-)
 from pathcast.engine import QueryIndex
 from pathcast.engine.lazy_warnings import LazyWarnings
 from pathcast.errors import DuplicateQueryError, PathcastError
 from pathcast.limits import Limits
 from pathcast.model import Query, QueryWarning, Subscription
+from pathcast.registry.broker import Broker
+from pathcast.registry.delimited import TextPlace
+from pathcast.registry.subscription_rows import (
+    RejectedSubscription,
+    SubscriptionKey,
+    SubscriptionRows,
+    WarnedSubscription,
+)
 
 LastValid: TypeAlias = Callable[
     [Collection[SubscriptionKey]], Mapping[SubscriptionKey, Subscription]

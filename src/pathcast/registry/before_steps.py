@@ -4,7 +4,7 @@ A message is routed, and looked at by a gate, before it is restructured or when 
 were done; so what is asked of it there has to be wider than the query.
 
 Example:
-    >>> from pathcast.customize.steps import parse_steps
+    >>> from pathcast.registry.steps import parse_steps
     >>> from pathcast.query import conjunction_of
     >>> def before(path, *steps):
     ...     return str(paths_before(conjunction_of(path), parse_steps(steps)))
@@ -26,9 +26,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 from pathcast.boundary import native
-from pathcast.customize.steps import Steps, step_data
 from pathcast.model import QueryLanguage, Subscription
 from pathcast.query import compile_subscription
+from pathcast.registry.steps import Steps, step_data
 
 __all__ = ["conjunctions_before", "gate_paths", "paths_before"]
 

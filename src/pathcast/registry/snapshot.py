@@ -28,20 +28,20 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pathcast.customize.snapshot_file import (
+from pathcast.engine.snapshot import errors_named
+from pathcast.errors import PathcastError, SnapshotFormatError
+from pathcast.limits import Limits
+from pathcast.model import CACHE_BYTES_MAX, Subscription
+from pathcast.registry.snapshot_file import (
     SnapshotContent,
     read_snapshot,
     subscriptions_of,
     table_of,
     write_snapshot,
 )
-from pathcast.engine.snapshot import errors_named
-from pathcast.errors import PathcastError, SnapshotFormatError
-from pathcast.limits import Limits
-from pathcast.model import CACHE_BYTES_MAX, Subscription
 
 if TYPE_CHECKING:
-    from pathcast.customize.broker import DeliveryMatcher
+    from pathcast.registry.broker import DeliveryMatcher
 
 
 class SubscriptionSnapshot:
@@ -142,7 +142,7 @@ class SubscriptionSnapshot:
             SnapshotFormatError: It holds a subscription that this Pathcast refuses.
         """
         # A broker makes snapshots and a snapshot makes a broker: one of the two imports late.
-        from pathcast.customize.broker import Broker
+        from pathcast.registry.broker import Broker
 
         broker = Broker.restored(
             self, limits=limits, threads=threads, cache_bytes_max=cache_bytes_max

@@ -25,14 +25,6 @@ from typing import NoReturn
 import pyarrow as pa
 
 from pathcast.boundary import native
-from pathcast.customize.before_steps import gate_paths
-from pathcast.customize.deliveries import Deliveries, DeliveryBatch, Recipient
-from pathcast.customize.identity import SetVersion
-from pathcast.customize.message_ids import MessageIds
-from pathcast.customize.plan import SubscriptionPlan
-from pathcast.customize.snapshot import SubscriptionSnapshot
-from pathcast.customize.steps import parse_steps, step_data
-from pathcast.customize.turns import Turns
 from pathcast.engine.matcher import matcher_options
 from pathcast.engine.messages import (
     Messages,
@@ -64,6 +56,14 @@ from pathcast.model import (
     Subscription,
 )
 from pathcast.query import CostClass, Population, population_of
+from pathcast.registry.before_steps import gate_paths
+from pathcast.registry.deliveries import Deliveries, DeliveryBatch, Recipient
+from pathcast.registry.identity import SetVersion
+from pathcast.registry.message_ids import MessageIds
+from pathcast.registry.plan import SubscriptionPlan
+from pathcast.registry.snapshot import SubscriptionSnapshot
+from pathcast.registry.steps import parse_steps, step_data
+from pathcast.registry.turns import Turns
 
 
 class Broker:

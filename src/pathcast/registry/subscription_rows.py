@@ -3,7 +3,7 @@ r"""Subscriptions in files of any format: a table, a `.xq` file, or a folder of 
 A table has the columns subscriber, query_id and query, and may have `deliver`, `language` and
 `steps`: text, separated by tabs or (`.csv`) commas and quoted as in CSV (`delimited`), or Parquet.
 Steps have
-semicolons between them (`pathcast.customize.steps.split_steps`), or are a list in Parquet. What is
+semicolons between them (`pathcast.registry.steps.split_steps`), or are a list in Parquet. What is
 no subscription is told with its reason and its place, and costs no other.
 
 Example:
@@ -31,9 +31,6 @@ from typing import Final, NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pathcast.customize.delimited import TextPlace, read_text, records
-from pathcast.customize.steps import split_steps
-from pathcast.customize.subscription_files import SUFFIX, read_subscriptions
 from pathcast.engine.rows import with_language
 from pathcast.errors import ConfigError, PathcastError, UnsupportedQueryError
 from pathcast.model import (
@@ -44,6 +41,9 @@ from pathcast.model import (
     QueryWarning,
     Subscription,
 )
+from pathcast.registry.delimited import TextPlace, read_text, records
+from pathcast.registry.steps import split_steps
+from pathcast.registry.subscription_files import SUFFIX, read_subscriptions
 
 COLUMNS: Final = ("subscriber", "query_id", "query")
 DELIVER: Final = "deliver"

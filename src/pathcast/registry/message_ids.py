@@ -13,10 +13,10 @@ from typing import cast
 
 import pyarrow as pa
 
-from pathcast.customize.identity import message_id
 from pathcast.engine.rows import check_text
 from pathcast.errors import ConfigError, PathcastError, UnusableRowError
 from pathcast.query.names import are_texts
+from pathcast.registry.identity import message_id
 
 
 class MessageIds:
