@@ -31,7 +31,7 @@ from pathcast.errors import ConstructionError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.message.canonical import canonical, expanded
-from pathcast.registry import Broker
+from pathcast.registry import Registry
 from pathcast_papers.language.xquery import parse
 from pathcast_papers.message import parse_message
 from pathcast_papers.message_broker.xquery import evaluate
@@ -158,12 +158,12 @@ def _read(results: tuple[bytes, ...]) -> tuple[bytes, ...]:
     return tuple(result.replace(b"&#xD;", b"\n") for result in results)
 
 
-def by_broker(broker: Broker, messages: Sequence[bytes]) -> list[dict[str, Opinion]]:
-    """What a broker says of each message: subscription id -> opinion, without the undelivered.
+def by_broker(registry: Registry, messages: Sequence[bytes]) -> list[dict[str, Opinion]]:
+    """What a registry says of each message: subscription id -> opinion, without the undelivered.
 
     A delivery without payload is one without results.
     """
-    batch = broker.process_batch(messages, [str(number) for number in range(len(messages))])
+    batch = registry.deliver(messages, [str(number) for number in range(len(messages))])
     assert batch.errors.num_rows == 0, batch.errors.to_pylist()
     found: list[dict[str, list[bytes | None]]] = [{} for _ in messages]
     columns = ("message_id", "subscription_id", "result_number", "fragment")

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from functools import cache
 
-from pathcast import Broker, Subscription
+from pathcast import Registry, Subscription
 from pathcast.overlay.deliveries import InboxDelivery, InForce, Lapsed
 
 CLIENT = "tester"
@@ -203,13 +203,13 @@ class DeliveryJudge:
 
     def _satisfying(self, queries: Set[str]) -> Mapping[str, list[str]]:
         """Profile -> messages with a receipt that satisfy it."""
-        broker = Broker()
-        broker.subscribe(Subscription(query, "", query, "ids") for query in sorted(queries))
+        registry = Registry()
+        registry.add(Subscription(query, "", query, "ids") for query in sorted(queries))
         found: defaultdict[str, list[str]] = defaultdict(list)
         sent = [(id, one) for id, one in self.sent.items() if one.has_receipt]
         for start in range(0, len(sent), 1000):
             ids, given = zip(*sent[start : start + 1000], strict=True)
-            table = broker.process_batch([one.body for one in given], ids).table
+            table = registry.deliver([one.body for one in given], ids).table
             rows = (table[name].to_pylist() for name in ("subscription_id", "message_id"))
             for query, message in zip(*rows, strict=True):
                 found[query].append(message)
@@ -262,16 +262,16 @@ def id_of(name: str) -> str:
 
 
 @cache
-def _one_process(query: str) -> Broker:
-    broker = Broker()
-    broker.subscribe([Subscription("q", "", query, "fragment")])
-    return broker
+def _one_process(query: str) -> Registry:
+    registry = Registry()
+    registry.add([Subscription("q", "", query, "fragment")])
+    return registry
 
 
 @cache
 def _results(query: str, body: bytes) -> tuple[bytes, ...] | None:
     """What a profile gives of a message; None if it does not satisfy it."""
-    given = list(_one_process(query).publish(body, "m"))
+    given = list(_one_process(query).deliver(body, "m"))
     if not given:
         return None
     return tuple(each.fragment for each in given if each.fragment is not None)

@@ -14,7 +14,7 @@ import polars
 import pyarrow as pa
 import pytest
 
-from pathcast import Broker, Query, QueryIndex, Subscription
+from pathcast import Query, QueryIndex, Registry, Subscription
 
 LONG = b"<a><b>" + b"longer than a view holds in place" + b"</b></a>"
 MESSAGES: list[bytes | None] = [b"<a><b/></a>", b"<a", None, b"<c/>", b"", LONG]
@@ -26,10 +26,10 @@ def index_of() -> QueryIndex:
     return index
 
 
-def broker_of() -> Broker:
-    broker = Broker()
-    broker.subscribe(Subscription("s", "ann", "//b"))
-    return broker
+def broker_of() -> Registry:
+    registry = Registry()
+    registry.add(Subscription("s", "ann", "//b"))
+    return registry
 
 
 TEXTS = [None if message is None else message.decode() for message in MESSAGES]
@@ -55,18 +55,18 @@ COLUMNS: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("column", COLUMNS)
 def test_columns_of_any_library(column: str) -> None:
-    index, broker = index_of(), broker_of()
+    index, registry = index_of(), broker_of()
     expected = index.freeze().matcher().match(MESSAGES)
-    delivered = broker.process_batch(MESSAGES, list("abcdef")).table.to_pydict()
+    delivered = registry.deliver(MESSAGES, list("abcdef")).table.to_pydict()
     for matcher in (index.matcher(), index.freeze().matcher()):
         batch = matcher.match(COLUMNS[column]())
         assert batch.matches.to_pylist() == expected.matches.to_pylist()
         assert batch.errors.to_pylist() == expected.errors.to_pylist()
         assert batch.stats.refused == expected.stats.refused
-    found = broker.process_batch(COLUMNS[column](), list("abcdef"))
+    found = registry.deliver(COLUMNS[column](), list("abcdef"))
     assert found.table.to_pydict() == delivered
     assert len(found) > 0
-    with_wrong_id = broker.process_batch(COLUMNS[column](), [3, *"bcdef"])
+    with_wrong_id = registry.deliver(COLUMNS[column](), [3, *"bcdef"])
     assert [place for place, _ in with_wrong_id.refusals] == sorted(
         {0, *(place for place, _ in found.refusals)}
     )
@@ -94,7 +94,7 @@ def test_results_are_read_by_other_libraries() -> None:
     assert frame["matches"].to_list() == batch.matches.to_pylist()
     counted = duckdb.sql("select count(errors) from batch").fetchall()
     assert counted == [(batch.stats.refused,)]
-    deliveries = broker_of().process_batch(MESSAGES)
+    deliveries = broker_of().deliver(MESSAGES)
     assert polars.DataFrame(deliveries)["fragment"].to_list() == [b"<b/>", LONG[3:-4]]
     assert duckdb.sql("select distinct subscriber from deliveries").fetchall() == [("ann",)]
 
@@ -103,4 +103,4 @@ def test_notebooks_show_what_came() -> None:
     shown = index_of().freeze().matcher().match(MESSAGES * 3)._repr_html_()
     assert "and 8 more" in shown
     assert "q1, q3" in shown
-    assert "<td>&lt;b/&gt;</td>" in broker_of().process_batch([b"<a><b/></a>"])._repr_html_()
+    assert "<td>&lt;b/&gt;</td>" in broker_of().deliver([b"<a><b/></a>"])._repr_html_()

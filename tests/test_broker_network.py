@@ -19,7 +19,7 @@ import msgspec
 from typer.testing import CliRunner
 
 from killed_carriers import abandon
-from pathcast import Broker, Subscription
+from pathcast import Registry, Subscription
 from pathcast.cli import net_client
 from pathcast.cli.app import build_app
 from pathcast.errors import ConfigError, PathcastError, PublicationError
@@ -93,15 +93,15 @@ def test_deliveries_are_those_of_one_process_when_a_broker_is_killed(
     chance = random.Random(seed)
     bodies = {f"m{number}": a_message(chance) for number in range(60)}
     hosts = {name: chance.choice("abcd") for name in PROFILES}
-    one = Broker()
+    one = Registry()
     modes: dict[str, DeliverMode] = {
         name: chance.choice(["fragment", "message", "ids"]) for name in PROFILES
     }
-    one.subscribe([Subscription(name, "", PROFILES[name], modes[name]) for name in PROFILES])
+    one.add([Subscription(name, "", PROFILES[name], modes[name]) for name in PROFILES])
     expected = [
         (name, id, tuple(each.fragment for each in given if each.fragment is not None))
         for id, body in bodies.items()
-        for name, given in groupby(one.publish(body, id), lambda each: each.subscription_id)
+        for name, given in groupby(one.deliver(body, id), lambda each: each.subscription_id)
     ]
     assert len(expected) > 30
 

@@ -1,4 +1,4 @@
-"""The file of a broker's snapshot: whatever is wrong with it is an error that says so."""
+"""The file of a registry's snapshot: whatever is wrong with it is an error that says so."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from oracles.engines import made_by
-from pathcast import Broker, Subscription, SubscriptionSnapshot
+from pathcast import Registry, Subscription, SubscriptionSnapshot
 from pathcast.engine import QueryIndex, Snapshot
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
@@ -21,8 +21,8 @@ from pathcast.registry.snapshot_file import SnapshotContent, table_of, write_sna
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    broker = made_by("reference", Broker, namespaces={"p": "urn:p"})
-    broker.subscribe(
+    registry = made_by("reference", Registry, namespaces={"p": "urn:p"})
+    registry.add(
         [
             Subscription("a", "ann", "//a[@x = 'é']"),
             Subscription("b", "bob", "for $b in //p:b return <c>{$b}</c>", "message"),
@@ -31,7 +31,7 @@ def path(tmp_path: Path) -> Path:
         ]
     )
     file = tmp_path / "s.snapshot"
-    broker.freeze().save(file)
+    registry.freeze().save(file)
     return file
 
 
@@ -82,7 +82,7 @@ def test_a_file_of_an_older_format(format_: int, count: int, version: str) -> No
     ]
     assert list(opened.subscriptions) == subscriptions[:count]
     # Ids of deliveries are made of the versions: they must not change with the format.
-    assert Broker.restored(opened).version == opened.version == version
+    assert Registry.of(opened).version == opened.version == version
 
 
 def test_a_file_that_is_cut(path: Path) -> None:
@@ -125,7 +125,7 @@ def test_other_files_are_foreign(path: Path, tmp_path: Path) -> None:
     index.register([Query("q", "//a")])
     index.freeze().save(path)
     assert code_of(path) == "snapshot.foreign", "a snapshot of queries is none of subscriptions"
-    made_by("reference", Broker).freeze().save(path)
+    made_by("reference", Registry).freeze().save(path)
     with pytest.raises(SnapshotFormatError):
         made_by("reference", Snapshot.open, path)
     with pytest.raises(OSError, match="No such file"):
@@ -163,13 +163,13 @@ def test_a_subscription_that_is_refused_today(tmp_path: Path) -> None:
     write_snapshot(tmp_path / "s", SnapshotContent(table, "0" * 32, Limits()))
     opened = open_(tmp_path / "s")
     with pytest.raises(SnapshotFormatError, match="subscription a is refused"):
-        opened.matcher()
+        Registry.of(opened)
 
 
 def test_a_file_is_replaced_as_a_whole(path: Path) -> None:
     before = open_(path)
     version, first = before.version, list(before.subscriptions)
-    made_by("reference", Broker).freeze().save(path)
+    made_by("reference", Registry).freeze().save(path)
     assert len(open_(path)) == 0
     # Whoever has the old one open keeps it.
     assert (before.version, list(before.subscriptions)) == (version, first)

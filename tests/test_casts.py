@@ -1,6 +1,6 @@
 """XQuery's cast of a value to a number: one condition, exact in gates, sound in coverings.
 
-If these fail, a broker keeps a message from a subscriber who asked for it, or sends messages over
+If these fail, a registry keeps a message from a subscriber who asked for it, or sends messages over
 links to where nobody wants them. What is expected is computed here, from lxml's nodes.
 """
 
@@ -19,7 +19,7 @@ from lxml import etree
 
 from oracles import ENGINES
 from oracles.engines import EngineName, made_by
-from pathcast import Broker
+from pathcast import Registry
 from pathcast.engine import QueryIndex, RoutingTable
 from pathcast.errors import QuerySyntaxError
 from pathcast.kernel.dissemination import KernelDissemination
@@ -289,14 +289,14 @@ def test_a_gate_may_be_longer_than_a_query() -> None:
 def test_gates_before_steps_keep_the_cast() -> None:
     asked = Subscription("s", "ann", "for $l in //list where $l/@n = 3 return $l")
     steps = parse_steps(["rename //ol list"])
-    broker = Broker()
-    assert broker.subscribe(asked._replace(steps=tuple(map(str, steps)))).accepted == 1
-    found = broker.explain(asked.id).gate
+    registry = Registry()
+    assert registry.add(asked._replace(steps=tuple(map(str, steps)))).accepted == 1
+    found = registry.explain(asked.id).gate
     index = QueryIndex()
     index.register_gates(found)
     values = ("3", "+3", "3e0", "4", "x", "")
     answer = index.matcher().match([f"<r><ol n='{value}'/></r>" for value in values])
     held = [value for value, each in zip(values, answer, strict=True) if each.query_ids]
     assert held == ["3", "+3", "3e0"]
-    delivered = [value for value in values if len(broker.publish(f"<r><ol n='{value}'/></r>"))]
+    delivered = [value for value in values if len(registry.deliver(f"<r><ol n='{value}'/></r>"))]
     assert delivered == held

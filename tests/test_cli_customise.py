@@ -247,7 +247,7 @@ class TestFailedCases:
             ("//book[price < 10]/title", 'expect = ["<a/>"]', "", "`price` is '20'"),
             ("//bok", "delivered = true", "", "no such node"),
             # What matches and must not is explained as well.
-            ("//book[price < 30]", "delivered = false", "", "query: match"),
+            ("//book[price < 30]", "delivered = false", "", "case: match"),
             ("//book", 'expect = ["<book/>"]', "", "//book   2 nodes"),
             # On the message as the steps leave it.
             (

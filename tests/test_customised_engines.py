@@ -1,4 +1,4 @@
-"""kernel == reference == Saxon through the broker, on generated subscriptions and messages.
+"""kernel == reference == Saxon through the registry, on generated subscriptions and messages.
 
 If one of these fails, a subscriber gets another result, or none, or one too many: the gate, the
 shared plans, an interpreter or the serialiser of the engine is at fault. Seeds are fixed, so a
@@ -37,7 +37,7 @@ from generators import (
 from oracles import saxon_missing_reason
 from oracles.engines import EngineName, made_by
 from pathcast.model import Subscription
-from pathcast.registry import Broker
+from pathcast.registry import Registry
 
 NIGHTLY_EXAMPLES = int(os.environ.get("PATHCAST_NIGHTLY", "20000"))
 
@@ -92,7 +92,7 @@ class Cases:
         names: Sequence[str] | None = None,
         numbers: Sequence[int] | None = None,
     ) -> int:
-        """Compares what a broker said with the reference; returns how much was delivered."""
+        """Compares what a registry said with the reference; returns how much was delivered."""
         numbers = range(len(self.messages)) if numbers is None else numbers
         names = list(self.flwrs) if names is None else names
         delivered = 0
@@ -117,11 +117,11 @@ def cases_of(vocabulary: str, seed: int) -> Cases:
 
 def broker_of(
     engine: EngineName, subscriptions: Sequence[Subscription], threads: int = 1
-) -> Broker:
-    broker = made_by(engine, Broker, limits=GENEROUS, threads=threads)
-    report = broker.subscribe(subscriptions)
+) -> Registry:
+    registry = made_by(engine, Registry, limits=GENEROUS, threads=threads)
+    report = registry.add(subscriptions)
     assert not report.rejected, {name: str(error) for name, error in report.rejected.items()}
-    return broker
+    return registry
 
 
 @engines
@@ -139,20 +139,20 @@ def test_a_history_of_subscriptions(engine: EngineName, vocabulary: str) -> None
     """They come and go between batches; none leaves anything behind or takes anything along."""
     cases = cases_of(vocabulary, 2)
     generator = random.Random(f"history {vocabulary}")
-    broker = broker_of(engine, [])
+    registry = broker_of(engine, [])
     present: list[str] = []
     delivered = 0
     for _ in range(12):
         absent = [name for name in cases.flwrs if name not in present]
         coming = generator.sample(absent, min(len(absent), generator.randrange(25)))
-        assert not broker.subscribe(cases.subscriptions(coming)).rejected
+        assert not registry.add(cases.subscriptions(coming)).rejected
         present += coming
         going = generator.sample(present, min(len(present), generator.randrange(20)))
-        broker.unsubscribe(going)
+        registry.remove(going)
         present = [name for name in present if name not in going]
-        assert len(broker) == len(present)
+        assert len(registry) == len(present)
         numbers = generator.sample(range(len(cases.messages)), 3)
-        found = by_broker(broker, [cases.messages[number] for number in numbers])
+        found = by_broker(registry, [cases.messages[number] for number in numbers])
         delivered += cases.check(found, present, numbers)
     assert delivered > 20
 
@@ -166,8 +166,8 @@ def test_neighbours_batches_threads_and_snapshots_change_nothing(engine: EngineN
         for it in others.subscriptions()
     ]
     generator.shuffle(mixed)
-    broker = broker_of(engine, mixed, threads=2)
-    for answering in (broker, made_by(engine, Broker.restored, broker.freeze())):
+    registry = broker_of(engine, mixed, threads=2)
+    for answering in (registry, made_by(engine, Registry.of, registry.freeze())):
         found: list[dict[str, Opinion]] = []
         for batch in random_split(generator, cases.messages):
             found += by_broker(answering, batch)
@@ -188,7 +188,7 @@ def test_what_is_delivered_does_not_depend_on_how(engine: EngineName) -> None:
     built = [it for it in cases.subscriptions() if it.query.rstrip().endswith(">")]
     assert len(built) > 20
     ways = {
-        deliver: broker_of(engine, [it._replace(deliver=deliver) for it in built]).process_batch(
+        deliver: broker_of(engine, [it._replace(deliver=deliver) for it in built]).deliver(
             cases.messages, [str(number) for number in range(len(cases.messages))]
         )
         for deliver in ("fragment", "message", "ids")
@@ -218,12 +218,12 @@ def test_the_encoding_of_a_message_changes_nothing(engine: EngineName) -> None:
     """What is copied out of a message is UTF-8, whatever the message came in."""
     for vocabulary in ("words", "orders"):
         cases = cases_of(vocabulary, 1)
-        broker = broker_of(engine, cases.subscriptions())
+        registry = broker_of(engine, cases.subscriptions())
         numbers = [number for number, it in enumerate(cases.messages) if b"<?xml" not in it]
         assert numbers
         for encoding in ("utf-8-sig", "utf-16", "utf-16-be", "iso-8859-1", "us-ascii"):
             batch = [in_encoding(cases.messages[number], encoding) for number in numbers]
-            assert cases.check(by_broker(broker, batch), numbers=numbers) > 0, encoding
+            assert cases.check(by_broker(registry, batch), numbers=numbers) > 0, encoding
 
 
 def in_encoding(message: bytes, encoding: str) -> bytes:

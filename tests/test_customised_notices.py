@@ -30,7 +30,7 @@ from pathcast.errors import QuerySyntaxError, UnsupportedQueryError
 from pathcast.model import DeliverMode, Subscription
 from pathcast.query import compile_subscription
 from pathcast.query.xquery import is_xquery
-from pathcast.registry import Broker
+from pathcast.registry import Registry
 
 NIGHTLY_EXAMPLES = int(os.environ.get("PATHCAST_NIGHTLY", "20000"))
 
@@ -111,12 +111,10 @@ def test_conditions(engine: EngineName) -> None:
     """One by one and together, as notices and as messages."""
     ways: tuple[DeliverMode, ...] = ("ids", "message")
     for deliver in ways:
-        broker = made_by(engine, Broker)
-        report = broker.subscribe(
-            Subscription(text, "desk", text, deliver) for text, _ in CONDITIONS
-        )
+        registry = made_by(engine, Registry)
+        report = registry.add(Subscription(text, "desk", text, deliver) for text, _ in CONDITIONS)
         assert report.rejected == {}
-        published = broker.publish(A)
+        published = registry.deliver(A)
         assert not published.verdicts
         assert {it.fragment for it in published} == {A if deliver == "message" else None}
         found = [it.subscription_id for it in published]
@@ -140,8 +138,8 @@ BOOLEANS = (
 @engines
 def test_a_result_is_no_boolean(engine: EngineName) -> None:
     """`false` would be sent for every message on which the condition does not hold."""
-    broker = made_by(engine, Broker)
-    rejected = broker.subscribe(Subscription(text, "desk", text) for text in BOOLEANS).rejected
+    registry = made_by(engine, Registry)
+    rejected = registry.add(Subscription(text, "desk", text) for text in BOOLEANS).rejected
     assert {name: error.code for name, error in rejected.items()} == dict.fromkeys(
         BOOLEANS, "subscription.fragment"
     )
@@ -150,9 +148,9 @@ def test_a_result_is_no_boolean(engine: EngineName) -> None:
         for hint in ('deliver="ids"', "if (...) then", "string(...)"):
             assert hint in str(error)
     ids = [Subscription(text, "desk", text, "ids") for text in BOOLEANS]
-    assert broker.subscribe(ids).rejected == {}
+    assert registry.add(ids).rejected == {}
     inside = [Subscription(f"<r>{{{text}}}</r>", "desk", f"<r>{{{text}}}</r>") for text in BOOLEANS]
-    assert broker.subscribe(inside).rejected == {}
+    assert registry.add(inside).rejected == {}
 
 
 @pytest.mark.parametrize(
@@ -187,14 +185,14 @@ class Notices:
 
     def found(self, engine: EngineName, deliver: DeliverMode = "ids") -> list[dict[str, str]]:
         """What reaches whom, message by message: "" or the code of a verdict."""
-        broker = made_by(engine, Broker, limits=GENEROUS)
-        report = broker.subscribe(
+        registry = made_by(engine, Registry, limits=GENEROUS)
+        report = registry.add(
             Subscription(name, "desk", it.text, deliver, it.namespaces)
             for name, it in self.notices.items()
         )
         assert report.rejected == {}
         found: list[dict[str, str]] = [{} for _ in self.messages]
-        batch = broker.process_batch(self.messages, [str(n) for n in range(len(self.messages))])
+        batch = registry.deliver(self.messages, [str(n) for n in range(len(self.messages))])
         for row in batch.table.to_pylist():
             number, name = int(row["message_id"]), row["subscription_id"]
             assert name not in found[number]
@@ -269,12 +267,12 @@ def test_notices_are_those_of_the_reference(engine: EngineName) -> None:
 def test_a_notice_is_a_result_that_asks_for_the_same(vocabulary: str) -> None:
     """The value of a whole query is that which it has as a condition in one."""
     cases = Notices(vocabulary, 3, 30)
-    broker = made_by("reference", Broker, limits=GENEROUS)
+    registry = made_by("reference", Registry, limits=GENEROUS)
     asked = {
         name: notice.holds.replace("boolean(", "if (", 1) + " then 1 else ()"
         for name, notice in cases.notices.items()
     }
-    report = broker.subscribe(
+    report = registry.add(
         Subscription(name, "desk", text, namespaces=cases.notices[name].namespaces)
         for name, text in asked.items()
     )
@@ -282,7 +280,7 @@ def test_a_notice_is_a_result_that_asks_for_the_same(vocabulary: str) -> None:
     refused = {name: error.code for name, error in report.rejected.items()}
     assert set(refused.values()) <= {"query.unsupported"}
     assert report.accepted > len(refused)
-    results = by_broker(broker, cases.messages)
+    results = by_broker(registry, cases.messages)
     for said, noticed in zip(results, cases.found("reference"), strict=True):
         # What is asked until it is known may fail where the whole is computed, and the other way.
         failed = {name for name in said if isinstance(said[name], str)}

@@ -27,7 +27,7 @@ from oracles.engines import EngineName, made_by
 from oracles.lxml_differences import may_differ
 from pathcast.message.canonical import canonical
 from pathcast.model import DeliverMode, Subscription
-from pathcast.registry import Broker
+from pathcast.registry import Registry
 
 pytest.importorskip("lxml")
 
@@ -89,8 +89,8 @@ def check(engine: EngineName, alphabet: str, seed: int, queries: int, messages: 
     generator = random.Random(f"paths {alphabet} {seed}")
     namespaces = dict(chosen.namespaces)
     texts = {f"q{number}": random_path(generator, chosen) for number in range(queries)}
-    broker = made_by(engine, Broker, limits=GENEROUS, threads=1)
-    report = broker.subscribe(
+    registry = made_by(engine, Registry, limits=GENEROUS, threads=1)
+    report = registry.add(
         Subscription(name, "", text, namespaces=namespaces) for name, text in texts.items()
     )
     assert not report.rejected, {texts[name]: str(it) for name, it in report.rejected.items()}
@@ -98,7 +98,7 @@ def check(engine: EngineName, alphabet: str, seed: int, queries: int, messages: 
         random_message(generator, chosen, MessageShape(has_markup=True)) for _ in range(messages)
     ]
     results = 0
-    for message, found in zip(batch, by_broker(broker, batch), strict=True):
+    for message, found in zip(batch, by_broker(registry, batch), strict=True):
         tree = lxml_tree(message)
         for name, text in texts.items():
             if may_differ(text) is not None:
@@ -129,9 +129,9 @@ def test_literals_are_those_of_xpath(engine: EngineName, shape: str) -> None:
     parts = (f"<a k='{value}'>{value}</a><a k='{value}'><b/></a>" for value in values)
     message = f"<r>{''.join(parts)}</r>".encode()
     texts = {str(number): shape.format(it) for number, it in enumerate(LITERALS)}
-    broker = made_by(engine, Broker, limits=GENEROUS)
-    assert not broker.subscribe(Subscription(name, "", it) for name, it in texts.items()).rejected
-    (found,) = by_broker(broker, [message])
+    registry = made_by(engine, Registry, limits=GENEROUS)
+    assert not registry.add(Subscription(name, "", it) for name, it in texts.items()).rejected
+    (found,) = by_broker(registry, [message])
     for name, text in texts.items():
         assert found.get(name) == by_lxml(text, lxml_tree(message), {}), text
 
@@ -142,8 +142,8 @@ def test_no_prefix_is_predeclared_in_xpath(engine: EngineName) -> None:
     for prefix in ("xs", "xsi", "fn", "local"):
         ways: tuple[DeliverMode, ...] = ("fragment", "ids")
         for deliver in ways:
-            broker = made_by(engine, Broker)
-            report = broker.subscribe([Subscription("q", "", f"//{prefix}:a", deliver)])
+            registry = made_by(engine, Registry)
+            report = registry.add([Subscription("q", "", f"//{prefix}:a", deliver)])
             assert report.rejected["q"].code == "XPST0081"
 
 

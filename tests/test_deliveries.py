@@ -16,7 +16,7 @@ from broker_engines import broker_engines, missing
 from generators import VOCABULARIES, random_flwr, random_flwr_message, random_split
 from oracles import ENGINES
 from oracles.engines import EngineName, made_by
-from pathcast import Broker, Subscription, SubscriptionSnapshot
+from pathcast import Registry, Subscription, SubscriptionSnapshot
 from pathcast.kernel.delivery_ids import delivery_ids
 from pathcast.message.canonical import canonical
 from pathcast.model import DELIVER_MODES
@@ -33,11 +33,11 @@ SUBSCRIPTIONS = [
 ]
 
 
-def filled(engine: EngineName, subscriptions: Sequence[Subscription] = SUBSCRIPTIONS) -> Broker:
-    broker = made_by(engine, Broker, threads=1)
-    report = broker.subscribe(subscriptions)
+def filled(engine: EngineName, subscriptions: Sequence[Subscription] = SUBSCRIPTIONS) -> Registry:
+    registry = made_by(engine, Registry, threads=1)
+    report = registry.add(subscriptions)
     assert not report.rejected
-    return broker
+    return registry
 
 
 def version_of(**changes: Any) -> str:
@@ -108,7 +108,7 @@ class TestIds:
 @broker_engines
 class TestBatch:
     def test_columns(self, engine: EngineName) -> None:
-        batch = filled(engine).process_batch(MESSAGES, ["m0", "m1", "m2", None, "m4"])
+        batch = filled(engine).deliver(MESSAGES, ["m0", "m1", "m2", None, "m4"])
         table = batch.table
         table.validate(full=True)
         assert table.schema == DELIVERIES_SCHEMA
@@ -137,7 +137,7 @@ class TestBatch:
         assert batch.stats.refused == 1
 
     def test_equal_results_exist_once(self, engine: EngineName) -> None:
-        table = filled(engine).process_batch(MESSAGES).table
+        table = filled(engine).deliver(MESSAGES).table
         dictionary = table.column("fragment").combine_chunks().dictionary.to_pylist()
         assert len(set(dictionary)) == len(dictionary), "a pandas Categorical would refuse it"
         # Two elements b, what they are turned into, and two whole messages.
@@ -145,7 +145,7 @@ class TestBatch:
         assert len(table.to_pandas()) == len(table)
 
     def test_errors_and_deliveries_of_a_row(self, engine: EngineName) -> None:
-        batch = filled(engine).process_batch(MESSAGES, ["m0", "m1", "m2", "m3", "m4"])
+        batch = filled(engine).deliver(MESSAGES, ["m0", "m1", "m2", "m3", "m4"])
         (error,) = batch.errors.to_pylist()
         assert (error["row"], error["message_id"], error["code"]) == (2, "m2", "xml.end")
         assert [len(batch.deliveries(row)) for row in range(5)] == [8, 0, 0, 5, 0]
@@ -158,20 +158,20 @@ class TestBatch:
         assert made == table, "the objects and the columns differ"
 
     def test_slices_and_chunks_of_arrow(self, engine: EngineName) -> None:
-        broker = filled(engine)
+        registry = filled(engine)
         array = pa.array(MESSAGES, pa.binary())
-        whole = broker.process_batch(array, pa.array(list("abcde")))
+        whole = registry.deliver(array, pa.array(list("abcde")))
         chunked = pa.chunked_array([array.slice(0, 1), array.slice(1, 0), array.slice(1)])
-        assert broker.process_batch(chunked, list("abcde")).table.equals(whole.table)
-        sliced = broker.process_batch(array.slice(2, 2), ["c", "d"])
+        assert registry.deliver(chunked, list("abcde")).table.equals(whole.table)
+        sliced = registry.deliver(array.slice(2, 2), ["c", "d"])
         ids = whole.table.column("delivery_id").to_pylist()
         assert sliced.table.column("delivery_id").to_pylist() == ids[8:]
-        assert len(broker.process_batch([])) == 0
+        assert len(registry.deliver([])) == 0
 
     def test_verdicts(self, engine: EngineName) -> None:
         bad = Subscription("bad", "eve", "for $b in //b return <d>text{$b/@c}</d>")
-        broker = filled(engine, [*SUBSCRIPTIONS, bad])
-        batch = broker.process_batch(MESSAGES, list("abcde"))
+        registry = filled(engine, [*SUBSCRIPTIONS, bad])
+        batch = registry.deliver(MESSAGES, list("abcde"))
         assert [
             (row["row"], row["message_id"], row["subscription_id"], row["subscriber"], row["code"])
             for row in batch.verdicts.to_pylist()
@@ -180,20 +180,22 @@ class TestBatch:
 
     def test_text_is_utf_8_whatever_it_declares(self, engine: EngineName) -> None:
         text = "<?xml version='1.0' encoding='latin-1'?><a><b>é</b></a>"
-        found = filled(engine).process_batch([text]).deliveries(0)
+        found = filled(engine).deliver([text]).deliveries(0)
         assert found[0].fragment == "<b>é</b>".encode()
 
 
 class TestSnapshot:
     def test_a_snapshot_answers_as_its_broker(self, tmp_path: Path) -> None:
-        broker = filled("reference")
+        registry = filled("reference")
         path = tmp_path / "s.snapshot"
-        broker.freeze().save(path)
+        registry.freeze().save(path)
         opened = made_by("reference", SubscriptionSnapshot.open, path)
-        assert (opened.version, len(opened)) == (broker.version, 5)
+        assert (opened.version, len(opened)) == (registry.version, 5)
         assert sorted(opened.subscriptions) == sorted(SUBSCRIPTIONS)
-        there = opened.matcher().process_batch(MESSAGES).table.sort_by("delivery_id")
-        here = broker.process_batch(MESSAGES).table.sort_by("delivery_id")
+        there = (
+            made_by("reference", Registry.of, opened).deliver(MESSAGES).table.sort_by("delivery_id")
+        )
+        here = registry.deliver(MESSAGES).table.sort_by("delivery_id")
         assert there.to_pylist() == here.to_pylist()
 
     def test_equal_content_is_equal_bytes(self, tmp_path: Path) -> None:
@@ -202,24 +204,25 @@ class TestSnapshot:
         assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
     def test_a_snapshot_does_not_change(self) -> None:
-        broker = filled("reference")
-        snapshot = broker.freeze()
+        registry = filled("reference")
+        snapshot = registry.freeze()
         version = snapshot.version
-        broker.unsubscribe("one")
-        assert snapshot.version == version != broker.version
-        assert len(snapshot.matcher().process_batch(MESSAGES)) == 13
+        registry.remove("one")
+        assert snapshot.version == version != registry.version
+        assert len(made_by("reference", Registry.of, snapshot).deliver(MESSAGES)) == 13
 
     def test_a_broker_goes_on_from_a_snapshot(self, tmp_path: Path) -> None:
-        broker = filled("reference")
-        restored = made_by("reference", Broker.restored, broker.freeze(), namespaces={"p": "urn:p"})
-        assert restored.version == broker.version
-        restored.unsubscribe(["one", "two", "three", "four", "five"])
-        assert restored.version == made_by("reference", Broker).version
+        registry = filled("reference")
+        restored = made_by("reference", Registry.of, registry.freeze(), namespaces={"p": "urn:p"})
+        assert restored.version == registry.version
+        restored.remove(["one", "two", "three", "four", "five"])
+        assert restored.version == made_by("reference", Registry).version
 
     def test_an_empty_snapshot(self, tmp_path: Path) -> None:
-        made_by("reference", Broker).freeze().save(tmp_path / "s")
+        made_by("reference", Registry).freeze().save(tmp_path / "s")
         opened = made_by("reference", SubscriptionSnapshot.open, tmp_path / "s")
-        assert (len(opened), len(opened.matcher().process_batch(MESSAGES))) == (0, 0)
+        restored = made_by("reference", Registry.of, opened)
+        assert (len(opened), len(restored.deliver(MESSAGES))) == (0, 0)
 
     @pytest.mark.skipif(missing("kernel") is not None, reason=str(missing("kernel")))
     @pytest.mark.parametrize(
@@ -228,30 +231,30 @@ class TestSnapshot:
     def test_every_engine_reads_what_another_has_written(
         self, tmp_path: Path, writer: EngineName, reader: EngineName
     ) -> None:
-        broker = filled(writer)
-        broker.freeze().save(tmp_path / "s")
+        registry = filled(writer)
+        registry.freeze().save(tmp_path / "s")
         opened = made_by(reader, SubscriptionSnapshot.open, tmp_path / "s")
-        assert opened.version == broker.version
-        assert ids_of(opened.matcher(), MESSAGES) == ids_of(broker.matcher(), MESSAGES)
+        assert opened.version == registry.version
+        assert ids_of(made_by(reader, Registry.of, opened), MESSAGES) == ids_of(registry, MESSAGES)
 
 
 def ids_of(matcher: object, messages: Sequence[bytes | None]) -> list[str]:
-    table = matcher.process_batch(messages).table  # type: ignore[attr-defined]
+    table = matcher.deliver(messages).table  # type: ignore[attr-defined]
     return sorted(table.column("delivery_id").to_pylist())
 
 
 Row = tuple[str, str, str, str, int, bytes | None]
 
 
-def rows_of(broker: Broker, parts: Sequence[Sequence[tuple[str, bytes]]]) -> set[Row]:
+def rows_of(registry: Registry, parts: Sequence[Sequence[tuple[str, bytes]]]) -> set[Row]:
     """Deliveries of all parts, the results in canonical form; verdicts among them by their code."""
     rows: set[Row] = set()
     for part in parts:
-        batch = broker.process_batch([text for _, text in part], [name for name, _ in part])
+        batch = registry.deliver([text for _, text in part], [name for name, _ in part])
         for row in batch.table.to_pylist():
             fragment = row["fragment"]
             # A result may be the same text as the message, and is written anew by some engines.
-            deliver = broker.subscription(row["subscription_id"]).deliver
+            deliver = registry.get(row["subscription_id"]).deliver
             if fragment is not None and deliver == "fragment":
                 fragment = canonical(fragment)
             key = (row["delivery_id"], row["message_id"], row["subscription_id"])
@@ -282,22 +285,22 @@ def test_deliveries_depend_on_nothing_but_subscriptions_and_messages(
         )
     subscriptions.append(Subscription("path", "u0", "//*[2]"))
     messages = [(f"m{i}", random_flwr_message(rng, vocabulary)) for i in range(8)]
-    first = made_by("reference", Broker, threads=1)
-    rejected = set(first.subscribe(subscriptions).rejected)
+    first = made_by("reference", Registry, threads=1)
+    rejected = set(first.add(subscriptions).rejected)
     kept = [subscription for subscription in subscriptions if subscription.id not in rejected]
     expected = rows_of(first, [messages])
     for engine in ENGINES:
         if missing(engine) is not None:
             continue
-        broker = made_by(engine, Broker, threads=rng.choice([1, 2]))
+        registry = made_by(engine, Registry, threads=rng.choice([1, 2]))
         extra = [Subscription(f"x{i}", "nobody", "//*") for i in range(3)]
         for part in random_split(rng, rng.sample(kept + extra, len(kept) + 3)):
-            assert not broker.subscribe(part).rejected
-        broker.unsubscribe(subscription.id for subscription in extra)
-        assert rows_of(broker, random_split(rng, messages)) == expected, engine
+            assert not registry.add(part).rejected
+        registry.remove(subscription.id for subscription in extra)
+        assert rows_of(registry, random_split(rng, messages)) == expected, engine
         path = tmp_path / f"{engine}.snapshot"
-        broker.freeze().save(path)
-        restored = Broker.restored(made_by(engine, SubscriptionSnapshot.open, path))
+        registry.freeze().save(path)
+        restored = made_by(engine, Registry.of, made_by(engine, SubscriptionSnapshot.open, path))
         assert rows_of(restored, random_split(rng, messages)) == expected, engine
 
 
@@ -325,29 +328,29 @@ def test_an_id_means_one_delivery_through_any_history(seed: int, tmp_path: Path)
     meaning: dict[str, tuple[object, ...]] = {}
     name: dict[tuple[object, ...], str] = {}
     engines = [engine for engine in ENGINES if missing(engine) is None]
-    broker = made_by(rng.choice(engines), Broker, threads=1)
+    registry = made_by(rng.choice(engines), Registry, threads=1)
     others = 0
     for step in range(25):
         choice = rng.randrange(5)
-        if choice == 0 and len(broker):
-            broker.unsubscribe(rng.choice(sorted(s.id for s in broker.freeze().subscriptions)))
+        if choice == 0 and len(registry):
+            registry.remove(rng.choice(sorted(s.id for s in registry.freeze().subscriptions)))
         elif choice == 1:
             others += 1
             query = rng.choice(["//b", "//*", "//nothing", "<r>{//c}</r>"])
-            assert not broker.subscribe(Subscription(f"o{others}", "eve", query)).rejected
+            assert not registry.add(Subscription(f"o{others}", "eve", query)).rejected
         elif choice == 2:
             wanted = rng.choice(WATCHED)
-            if wanted.id in broker:
-                broker.unsubscribe(wanted.id)
-            assert not broker.subscribe(wanted).rejected
+            if wanted.id in registry:
+                registry.remove(wanted.id)
+            assert not registry.add(wanted).rejected
         elif choice == 3:
-            broker.freeze().save(tmp_path / "s")
+            registry.freeze().save(tmp_path / "s")
             engine = rng.choice(engines)
             opened = made_by(engine, SubscriptionSnapshot.open, tmp_path / "s")
-            broker = made_by(engine, Broker.restored, opened, threads=1)
+            registry = made_by(engine, Registry.of, opened, threads=1)
         chosen = dict(rng.sample(sorted(HISTORY_MESSAGES.items()), 2))
-        for delivery in broker.process_batch(chosen.values(), chosen).table.to_pylist():
-            subscription = broker.subscription(delivery["subscription_id"])
+        for delivery in registry.deliver(chosen.values(), chosen).table.to_pylist():
+            subscription = registry.get(delivery["subscription_id"])
             assert delivery["subscription_version"] == subscription_version(subscription)
             key = (
                 *subscription[:4],

@@ -18,7 +18,7 @@ import pytest
 
 from every_engine import engines
 from oracles.engines import EngineName, made_by
-from pathcast import Broker, Limits, Query, QueryIndex, Snapshot
+from pathcast import Limits, Query, QueryIndex, Registry, Snapshot
 from pathcast.engine import ERROR_TYPE, MATCHES_TYPE
 from pathcast.engine.messages import message_column
 from pathcast.engine.results import QueryIds
@@ -62,7 +62,7 @@ def test_the_kernel_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", ["turbo", "reference"])
 def test_unknown_engines_are_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATHCAST_ENGINE", name)
-    for asked in (QueryIndex().matcher, Broker):
+    for asked in (QueryIndex().matcher, Registry):
         with pytest.raises(ConfigError, match=f"PATHCAST_ENGINE: '{name}' is not one of"):
             asked()
 
@@ -73,9 +73,9 @@ def test_a_missing_kernel_is_an_error_and_no_fallback(tmp_path: Path) -> None:
 import subprocess
 import sys
 sys.modules["pathcast_kernel"] = None
-from pathcast import Broker, QueryIndex, Snapshot
+from pathcast import Registry, QueryIndex, Snapshot
 from pathcast.errors import KernelMissingError
-for attempt in (QueryIndex, Broker, lambda: Snapshot.open("none")):
+for attempt in (QueryIndex, Registry, lambda: Snapshot.open("none")):
     try:
         attempt()
     except KernelMissingError as error:

@@ -1,6 +1,6 @@
 """A few messages at once, without arrays: what engines answer then is what they answer in arrays.
 
-If these fail, a broker answers otherwise than a batch of the same messages does.
+If these fail, a registry answers otherwise than a batch of the same messages does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from broker_engines import broker_engines
 from every_engine import engines
 from generators import FamilyShape, random_family, random_valued_message
 from oracles.engines import made_by
-from pathcast import Broker, Query, QueryIndex, Subscription
+from pathcast import Query, QueryIndex, Registry, Subscription
 from pathcast.limits import Limits
 
 SHORT = Limits(evaluation_steps_max=40, message_steps_max=400)
@@ -64,10 +64,10 @@ def test_few_messages_are_delivered_as_many_are(engine: str) -> None:
             for deliver in ("fragment", "message", "ids")
         ]
         rows.append(Subscription("slow", "bob", "//*[count(.//*) > 1][count(.//*) > 2]"))
-        broker = made_by(engine, Broker, limits=SHORT)
-        broker.subscribe(rows)
+        registry = made_by(engine, Registry, limits=SHORT)
+        registry.add(rows)
         messages = messages_of(chosen)
-        few, many = broker.process_few(messages), broker.process_batch(messages)
+        few, many = registry.process_few(messages), registry.deliver(messages)
         names, numbers = many.subscription_ids, many.numbers.to_pylist()
         assert few.deliveries == [
             (row["row"], names[row["subscription"]], row["fragment"]) for row in numbers

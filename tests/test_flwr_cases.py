@@ -22,7 +22,7 @@ from pathcast.errors import PathcastError
 from pathcast.message.canonical import canonical
 from pathcast.model import Subscription
 from pathcast.query import compile_subscription
-from pathcast.registry import Broker
+from pathcast.registry import Registry
 
 ROOT = Path(__file__).parent.parent
 CASES: list[dict[str, Any]] = tomllib.loads((ROOT / "testdata" / "flwr.toml").read_text("utf-8"))[
@@ -44,15 +44,15 @@ def expected(message: dict[str, Any]) -> Opinion:
 @cases
 @engines
 def test_engine(engine: EngineName, case: dict[str, Any]) -> None:
-    broker = made_by(engine, Broker, limits=GENEROUS)
+    registry = made_by(engine, Registry, limits=GENEROUS)
     row = Subscription("s", "subscriber", case["query"], namespaces=case.get("namespaces"))
-    report = broker.subscribe([row])
+    report = registry.add([row])
     if "refused" in case:
         assert report.rejected["s"].code == case["refused"]
         return
     assert not report.rejected, str(report.rejected)
     messages = [message["text"].encode() for message in case["messages"]]
-    for found, message in zip(by_broker(broker, messages), case["messages"], strict=True):
+    for found, message in zip(by_broker(registry, messages), case["messages"], strict=True):
         assert found.get("s") == expected(message), message["text"]
 
 

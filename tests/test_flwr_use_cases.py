@@ -21,7 +21,7 @@ from oracles.engines import EngineName, made_by
 from pathcast.errors import MessageError
 from pathcast.model import Subscription
 from pathcast.query import compile_subscription
-from pathcast.registry import Broker
+from pathcast.registry import Registry
 from pathcast_papers.message import parse_message
 from shared_data import shared_path
 
@@ -67,12 +67,12 @@ def messages_of(domain: str, size_max: int = SIZE_MAX) -> list[tuple[str, bytes]
 
 def check(engine: EngineName, domain: str, messages: list[tuple[str, bytes]]) -> None:
     """All queries of a domain at once on each message."""
-    broker = made_by(engine, Broker, limits=GENEROUS)
-    report = broker.subscribe(
+    registry = made_by(engine, Registry, limits=GENEROUS)
+    report = registry.add(
         Subscription(name, f"of {name}", text) for name, text in queries_of(domain).items()
     )
     assert not report.rejected, {name: str(error) for name, error in report.rejected.items()}
-    found = by_broker(broker, [message for _, message in messages])
+    found = by_broker(registry, [message for _, message in messages])
     for (file, message), said in zip(messages, found, strict=True):
         for name in queries_of(domain):
             wanted = truth(domain, name, file, message)

@@ -47,19 +47,19 @@ def work():
 print(children_that_end(work))
 """,
     "subscriptions": """
-from pathcast import Broker, Subscription
-broker = Broker()
+from pathcast import Registry, Subscription
+registry = Registry()
 def subscribe(first, count):
     numbers = range(first, first + count)
     several = [Subscription(f"q{n}", "ann", f"//a[b{n}[last()]]") for n in numbers]
-    assert not broker.subscribe(several).rejected
-begin = lambda: broker.publish(b"<b/>")
+    assert not registry.add(several).rejected
+begin = lambda: registry.deliver(b"<b/>")
 subscribe(0, 40_000)
 following = iter(range(40_000, 100_000))
 def work():
     n = next(following)
     subscribe(n, 1)
-    assert [each.subscriber for each in broker.publish(f"<a><b{n}/></a>".encode())] == ["ann"]
+    assert [each.subscriber for each in registry.deliver(f"<a><b{n}/></a>".encode())] == ["ann"]
 print(children_that_end(work))
 """,
 }

@@ -37,7 +37,7 @@ from generators.hostile_rows import (
 from oracles import ENGINES, missing_reason
 from oracles.engines import EngineName, made_by
 from partitioned_index import PartitionedIndex
-from pathcast import Broker, Query, QueryIndex, Snapshot, Subscription, SubscriptionSnapshot
+from pathcast import Query, QueryIndex, Registry, Snapshot, Subscription, SubscriptionSnapshot
 from pathcast.errors import (
     ConfigError,
     DuplicateQueryError,
@@ -151,8 +151,8 @@ def random_subscriptions(random: Random, count: int) -> list[Subscription]:
     return found
 
 
-def delivered(broker: Any, messages: Sequence[Any], ids: Any = None) -> list[dict[str, Any]]:
-    batch = broker.process_batch(messages, ids)
+def delivered(registry: Any, messages: Sequence[Any], ids: Any = None) -> list[dict[str, Any]]:
+    batch = registry.deliver(messages, ids)
     assert batch.errors.num_rows == batch.stats.refused
     return list(batch.table.to_pylist())
 
@@ -163,42 +163,42 @@ def test_subscriptions(engine: EngineName, seed: int, tmp_path: Path) -> None:
     random = Random(seed)
     good = random_subscriptions(random, 10)
     messages = [random_flwr_message(random, VOCABULARY) for _ in range(4)] + [b"<a><b/><c/></a>"]
-    broker, control = made_by(engine, Broker, threads=1), made_by(engine, Broker, threads=1)
-    taken = control.subscribe(good)
+    registry, control = made_by(engine, Registry, threads=1), made_by(engine, Registry, threads=1)
+    taken = control.add(good)
     good = [row for place, row in enumerate(good) if place not in taken.errors]
     expected = delivered(control, messages)
     rows, bad = mixed(random, good, hostile_subscription, count=9)
-    report = broker.subscribe(iter(rows))
+    report = registry.add(iter(rows))
     check_errors(report.errors, bad)
-    assert report.accepted == len(broker) == len(good)
-    assert broker.version == control.version, "something of a bad row was kept"
-    assert delivered(broker, messages) == expected
-    assert [tuple(each) for each in broker.publish(messages[-1], "m")] == [
-        tuple(each) for each in control.publish(messages[-1], "m")
+    assert report.accepted == len(registry) == len(good)
+    assert registry.version == control.version, "something of a bad row was kept"
+    assert delivered(registry, messages) == expected
+    assert [tuple(each) for each in registry.deliver(messages[-1], "m")] == [
+        tuple(each) for each in control.deliver(messages[-1], "m")
     ]
-    broker.freeze().save(tmp_path / "subscriptions.snapshot")
+    registry.freeze().save(tmp_path / "subscriptions.snapshot")
     opened = made_by(engine, SubscriptionSnapshot.open, tmp_path / "subscriptions.snapshot")
-    assert delivered(opened.matcher(), messages) == expected
+    assert delivered(made_by(engine, Registry.of, opened), messages) == expected
     for _ in range(8):
         name: Any = hostile_text(random, "x")
-        assert name not in broker
+        assert name not in registry
         ids = [good[0].id, name]
         random.shuffle(ids)
         for ask in (
-            lambda ids=ids: broker.unsubscribe(ids),
-            lambda name=name: broker.subscription(name),
-            lambda name=name: Broker().explain(name),
+            lambda ids=ids: registry.remove(ids),
+            lambda name=name: registry.get(name),
+            lambda name=name: Registry().explain(name),
         ):
             with pytest.raises(UnknownQueryError):
                 ask()
-    assert delivered(broker, messages) == expected
-    broker.unsubscribe([row.id for row in good])
-    assert delivered(broker, messages) == []
-    again = broker.subscribe(rows)
+    assert delivered(registry, messages) == expected
+    registry.remove([row.id for row in good])
+    assert delivered(registry, messages) == []
+    again = registry.add(rows)
     assert {place: error.code for place, error in again.errors.items()} == {
         place: error.code for place, error in report.errors.items()
     }
-    assert delivered(broker, messages) == expected
+    assert delivered(registry, messages) == expected
 
 
 @broker_engines
@@ -209,8 +209,8 @@ def test_messages(engine: EngineName, seed: int, kind: str) -> None:
     queries = random_queries(random, 10)
     index = made_by(engine, QueryIndex)
     index.register(queries)
-    broker = made_by(engine, Broker, threads=1)
-    broker.subscribe([Subscription(f"s{n}", "desk", f"//{name}") for n, name in enumerate("abcd")])
+    registry = made_by(engine, Registry, threads=1)
+    registry.add([Subscription(f"s{n}", "desk", f"//{name}") for n, name in enumerate("abcd")])
     good: list[Any] = [random_message(random) for _ in range(8)]
     if kind == "text":
         good = [message.decode() for message in good]
@@ -244,7 +244,7 @@ def test_messages(engine: EngineName, seed: int, kind: str) -> None:
         assert batch.stats.refused == len(bad)
         assert batch.stats.messages == len(rows) - rows.count(None)
     names = [f"m{place}" for place in range(len(rows))]
-    served = broker.process_batch(rows, names)
+    served = registry.deliver(rows, names)
     check_errors(
         {
             row: served.deliveries(row).error
@@ -255,7 +255,7 @@ def test_messages(engine: EngineName, seed: int, kind: str) -> None:
     )
     assert served.errors.column("row").to_pylist() == sorted(bad)
     assert served.table.to_pylist() == delivered(
-        broker, [rows[place] for place in fine], [names[place] for place in fine]
+        registry, [rows[place] for place in fine], [names[place] for place in fine]
     )
 
 
@@ -263,25 +263,25 @@ def test_messages(engine: EngineName, seed: int, kind: str) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_ids_of_messages(engine: EngineName, seed: int) -> None:
     random = Random(seed)
-    broker = made_by(engine, Broker, threads=1)
-    broker.subscribe([Subscription("all", "desk", "/*"), Subscription("b", "desk", "//b", "ids")])
+    registry = made_by(engine, Registry, threads=1)
+    registry.add([Subscription("all", "desk", "/*"), Subscription("b", "desk", "//b", "ids")])
     good = [None if random.random() < 0.2 else f"m{n}" for n in range(8)]
     rows, bad = mixed(random, [name or "" for name in good], _hostile_name, count=5)
     kept = iter(good)
     ids = [row if place in bad else next(kept) for place, row in enumerate(rows)]
     messages: list[bytes | None] = [f"<a><b>{n}</b></a>".encode() for n in range(len(ids))]
     fine = [place for place in range(len(ids)) if place not in bad]
-    batch = broker.process_batch(messages, ids)
+    batch = registry.deliver(messages, ids)
     check_errors({row: batch.deliveries(row).error for row in sorted(bad)}, bad)
     assert {batch.deliveries(row).error for row in fine} == {None}
     assert batch.errors.column("row").to_pylist() == sorted(bad)
     assert len(set(batch.errors.column("message_id").to_pylist())) == len(bad)
     assert batch.stats.refused == len(bad)
     assert batch.table.to_pylist() == delivered(
-        broker, [messages[place] for place in fine], [ids[place] for place in fine]
+        registry, [messages[place] for place in fine], [ids[place] for place in fine]
     )
     one = min(bad)
-    assert str(broker.publish(b"<a/>", ids[one]).error) == str(batch.deliveries(one).error)
+    assert str(registry.deliver(b"<a/>", ids[one]).error) == str(batch.deliveries(one).error)
 
 
 def _hostile_name(random: Random, name: str) -> object:
@@ -299,10 +299,10 @@ def test_engines_say_the_same() -> None:
         random = Random(1)
         queries, _ = mixed(random, random_queries(random, 20), hostile_query, count=60)
         texts, _ = mixed(random, ["<a/>"] * 20, surrogate_text, count=40)
-        index, broker = made_by(engine, QueryIndex), made_by(engine, Broker, threads=1)
+        index, registry = made_by(engine, QueryIndex), made_by(engine, Registry, threads=1)
         report = index.register(queries)
         results = index.matcher().match(texts)
-        served = broker.process_batch(texts)
+        served = registry.deliver(texts)
         assert [str(result.error) for result in results if result.error] == [
             str(served.deliveries(row).error) for row in served.errors.column("row").to_pylist()
         ]
@@ -362,37 +362,37 @@ class TestCalls:
     def test_one_subscription_that_cannot_be_used_is_raised(
         self, row: Any, kind: type[Exception]
     ) -> None:
-        broker = made_by("reference", Broker)
-        assert broker.subscribe(Subscription("taken", "ann", "//a")).accepted == 1
-        version = broker.version
+        registry = made_by("reference", Registry)
+        assert registry.add(Subscription("taken", "ann", "//a")).accepted == 1
+        version = registry.version
         with pytest.raises(kind):
-            broker.subscribe(row)
-        assert broker.subscribe([row]).accepted == 0
-        assert (len(broker), broker.version) == (1, version)
+            registry.add(row)
+        assert registry.add([row]).accepted == 0
+        assert (len(registry), registry.version) == (1, version)
 
     @pytest.mark.parametrize("rows", [5, None, "//a", b"//a", object()])
     def test_no_rows_of_subscriptions(self, rows: Any) -> None:
-        broker = made_by("reference", Broker)
+        registry = made_by("reference", Registry)
         with pytest.raises(TypeError):
-            broker.subscribe(rows)
-        assert len(broker) == 0
+            registry.add(rows)
+        assert len(registry) == 0
 
     @pytest.mark.parametrize("ids", [5, None, object()])
     def test_no_rows_of_ids(self, ids: Any) -> None:
         with pytest.raises(TypeError):
             made_by("reference", QueryIndex).remove(ids)
         with pytest.raises(TypeError):
-            made_by("reference", Broker).unsubscribe(ids)
+            made_by("reference", Registry).remove(ids)
 
     @pytest.mark.parametrize("ids", ["m", b"m", 5, pa.array([{"a": 1}])])
     def test_no_rows_of_ids_of_messages(self, ids: Any) -> None:
         with pytest.raises(TypeError):
-            made_by("reference", Broker).process_batch([b"<a/>"], ids)
+            made_by("reference", Registry).deliver([b"<a/>"], ids)
 
     @pytest.mark.parametrize("seed", range(40))
     def test_namespaces_of_all(self, seed: int) -> None:
         namespaces: Any = hostile_namespaces(Random(seed))
-        for make in (QueryIndex, Broker):
+        for make in (QueryIndex, Registry):
             with pytest.raises(ConfigError, match=r"^namespaces: the ") as caught:
                 made_by("reference", make, namespaces=namespaces)
             assert str(caught.value).encode()
@@ -415,9 +415,9 @@ class TestCalls:
 
 class TestSubscribing:
     def test_the_report_has_every_row_of_an_id(self) -> None:
-        broker = made_by("reference", Broker)
+        registry = made_by("reference", Registry)
         row = Subscription("s", "desk", "//a")
-        report = broker.subscribe([row._replace(query="//a["), row, row, row._replace(query="(")])
+        report = registry.add([row._replace(query="//a["), row, row, row._replace(query="(")])
         assert report.accepted == 1
         assert [(place, type(error).__name__) for place, error in report.errors.items()] == [
             (0, "QuerySyntaxError"),
@@ -428,7 +428,7 @@ class TestSubscribing:
 
     @pytest.mark.parametrize("deliver", ["", "Ids", "by pigeon", "ids\udcff"])
     def test_a_way_to_deliver_that_does_not_exist(self, deliver: Any) -> None:
-        report = made_by("reference", Broker).subscribe([Subscription("s", "desk", "//a", deliver)])
+        report = made_by("reference", Registry).add([Subscription("s", "desk", "//a", deliver)])
         assert type(report.rejected["s"]) is UnsupportedQueryError
         assert str(report.rejected["s"]).encode()
 
@@ -437,11 +437,11 @@ class TestSubscribing:
     def test_an_interrupted_call_leaves_nothing(
         self, engine: EngineName, when: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        # Ctrl-C while subscriptions are taken: what the engine has and the broker does not know
+        # Ctrl-C while subscriptions are taken: what the engine has and the registry does not know
         # would be delivered to nobody, and be an error of every later message.
-        broker = made_by(engine, Broker, threads=1)
-        broker.subscribe(Subscription("stays", "desk", "//a"))
-        version, backend = broker.version, broker._backend
+        registry = made_by(engine, Registry, threads=1)
+        registry.add(Subscription("stays", "desk", "//a"))
+        version, backend = registry.version, registry._backend
         taking = backend.subscribe
 
         def interrupted(rows: Any, namespaces: Any, steps: Any) -> Any:
@@ -456,20 +456,20 @@ class TestSubscribing:
         ]
         monkeypatch.setattr(backend, "subscribe", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            broker.subscribe(asked)
+            registry.add(asked)
         monkeypatch.undo()
-        assert (len(broker), len(backend), broker.version) == (1, 1, version)
-        assert [each.subscription_id for each in broker.publish(b"<a/>")] == ["stays"]
-        assert broker.subscribe(asked).accepted == 4
+        assert (len(registry), len(backend), registry.version) == (1, 1, version)
+        assert [each.subscription_id for each in registry.deliver(b"<a/>")] == ["stays"]
+        assert registry.add(asked).accepted == 4
 
     @broker_engines
     @pytest.mark.parametrize("is_done", [False, True])
     def test_an_interrupted_leaving_is_booked_as_it_went(
         self, engine: EngineName, is_done: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        broker = made_by(engine, Broker, threads=1)
-        broker.subscribe([Subscription("a", "desk", "//a"), Subscription("b", "desk", "//a")])
-        backend = broker._backend
+        registry = made_by(engine, Registry, threads=1)
+        registry.add([Subscription("a", "desk", "//a"), Subscription("b", "desk", "//a")])
+        backend = registry._backend
         leaving = backend.unsubscribe
 
         def interrupted(ids: Any) -> None:
@@ -479,13 +479,13 @@ class TestSubscribing:
 
         monkeypatch.setattr(backend, "unsubscribe", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            broker.unsubscribe("a")
-        assert len(broker) == len(backend) == (1 if is_done else 2)
-        names = [each.subscription_id for each in broker.publish(b"<a/>")]
+            registry.remove("a")
+        assert len(registry) == len(backend) == (1 if is_done else 2)
+        names = [each.subscription_id for each in registry.deliver(b"<a/>")]
         assert names == (["b"] if is_done else ["a", "b"])
-        control = made_by(engine, Broker, threads=1)
-        control.subscribe([broker.subscription(name) for name in names])
-        assert broker.version == control.version
+        control = made_by(engine, Registry, threads=1)
+        control.add([registry.get(name) for name in names])
+        assert registry.version == control.version
 
 
 @pytest.mark.parametrize(
@@ -499,16 +499,16 @@ class TestSubscribing:
     ids=["binary", "string"],
 )
 def test_arrow_ids_that_are_not_utf8(ids: pa.Array) -> None:
-    broker = made_by("reference", Broker)
-    broker.subscribe(Subscription("s", "desk", "/a"))
-    batch = broker.process_batch([b"<a/>"] * 3, ids)
+    registry = made_by("reference", Registry)
+    registry.add(Subscription("s", "desk", "/a"))
+    batch = registry.deliver([b"<a/>"] * 3, ids)
     assert batch.errors.column("row").to_pylist() == [0]
     assert batch.table.column("message_id").to_pylist()[0] == "ok"
     assert len(batch) == 2
 
 
 def test_a_missing_message_has_an_id() -> None:
-    batch = made_by("reference", Broker).process_batch([None, b"<a/>"])
+    batch = made_by("reference", Registry).deliver([None, b"<a/>"])
     assert len(batch.message_ids.take([0, 1])) == 2
     assert batch.errors.num_rows == 0
 
@@ -570,9 +570,9 @@ class TestSnapshotFiles:
 
     def test_namespaces_of_subscriptions(self, tmp_path: Path) -> None:
         path = tmp_path / "subscriptions.snapshot"
-        broker = made_by("reference", Broker)
-        broker.subscribe(Subscription("s", "desk", "//a", namespaces={"p": "urn:p"}))
-        snapshot = broker.freeze()
+        registry = made_by("reference", Registry)
+        registry.add(Subscription("s", "desk", "//a", namespaces={"p": "urn:p"}))
+        snapshot = registry.freeze()
         place = snapshot.table.column_names.index("namespaces")
         field = snapshot.table.schema.field(place)
         wrong = pa.array(['{"p":"\\ud800"}']).dictionary_encode().cast(field.type)

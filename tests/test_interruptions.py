@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(missing("kernel") is not None, reason=str(missin
 STEPS: Final = 2**31 - 1
 HEAD: Final = f"""
 import os, signal, sys, threading, time
-from pathcast import Broker, Limits, Query, QueryIndex, Subscription
+from pathcast import Registry, Limits, Query, QueryIndex, Subscription
 limits = Limits(evaluation_steps_max={STEPS}, message_steps_max={STEPS})
 few = b"<a/>"
 # Many seconds of work in less than a MiB, so that the signal comes in the middle of it.
@@ -63,18 +63,18 @@ interrupted(lambda: matcher.match([costly] * 2 + [b"<a>" + b"x" * 2_000_000 + b"
 print(list(matcher.match([few])[0].query_ids))
 """,
     "a delivery": """
-broker = Broker(limits=limits)
+registry = Registry(limits=limits)
 text = "for $b in //b where " + hostile + " return $b"
-assert not broker.subscribe(Subscription("q", "ann", text)).rejected
-interrupted(lambda: broker.publish(costly))
-print([each.subscriber for each in broker.publish(few)])
+assert not registry.add(Subscription("q", "ann", text)).rejected
+interrupted(lambda: registry.deliver(costly))
+print([each.subscriber for each in registry.deliver(few)])
 """,
     "a step": """
-broker = Broker(limits=limits)
+registry = Registry(limits=limits)
 steps = ("drop //b[" + hostile + "]",)
-assert not broker.subscribe(Subscription("q", "ann", "//c", steps=steps)).rejected
-interrupted(lambda: broker.publish(costly))
-print([each.subscriber for each in broker.publish(few)])
+assert not registry.add(Subscription("q", "ann", "//c", steps=steps)).rejected
+interrupted(lambda: registry.deliver(costly))
+print([each.subscriber for each in registry.deliver(few)])
 """,
 }
 

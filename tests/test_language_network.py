@@ -18,7 +18,7 @@ pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed: pip insta
 
 from typer.testing import CliRunner
 
-from pathcast import Broker, Subscription
+from pathcast import Registry, Subscription
 from pathcast.cli.app import build_app
 from pathcast.errors import UnusableRowError
 from pathcast.model import QUERY_LANGUAGES, DeliverMode
@@ -99,24 +99,24 @@ def test_what_is_no_choice_is_refused_by_itself(given: object) -> None:
 @pytest.mark.parametrize("deliver", ["fragment", "message", "ids"])
 def test_a_host_answers_and_asks_for_what_the_language_needs(deliver: DeliverMode) -> None:
     plan = XmlProfiles()
-    one = Broker()
+    one = Registry()
     for asked in ASKED:
         profile = DeliveryProfile(asked, deliver)
         name = str(profile.language)
         plan.add(name, profile)
         row = Subscription(name, "", TEXT, deliver, language=profile.language)
-        one.subscribe(row)
+        one.add(row)
         entries = disjuncts_of(TEXT, None, deliver, profile.language)
         assert set(entries) < set(plan.entries(profile))
         # A routing entry holds of each message that is delivered.
-        routed = Broker()
-        routed.subscribe(Subscription(entry, "", entry, "ids") for entry in entries)
+        routed = Registry()
+        routed.add(Subscription(entry, "", entry, "ids") for entry in entries)
         if profile.language == "xquery":
-            assert list(routed.publish(NEW))
+            assert list(routed.deliver(NEW))
         else:
-            assert not list(routed.publish(NEW))
+            assert not list(routed.deliver(NEW))
     for message in (OLD, NEW):
-        expected = {each.subscription_id for each in one.publish(message)}
+        expected = {each.subscription_id for each in one.deliver(message)}
         assert plan.answers([message])[0].keys() == expected
         assert expected == ({"xquery"} if message == NEW else set())
 

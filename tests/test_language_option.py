@@ -19,7 +19,7 @@ from every_engine import engines
 from generators import QueryShape, random_expression, random_message, random_query
 from oracles import saxon_missing_reason
 from oracles.engines import EngineName, made_by
-from pathcast import Broker, PathcastError, Query, QueryIndex, Subscription, SubscriptionSnapshot
+from pathcast import PathcastError, Query, QueryIndex, Registry, Subscription, SubscriptionSnapshot
 from pathcast.errors import QuerySyntaxError, UnsupportedQueryError
 from pathcast.message.canonical import canonical
 from pathcast.model import DELIVER_MODES, QUERY_LANGUAGES, DeliverMode, QueryLanguage
@@ -42,10 +42,10 @@ def asked(language: QueryLanguage | None, deliver: DeliverMode = "fragment") -> 
     return Subscription(str(language), "desk", TEXT, deliver, language=language)
 
 
-def delivered(broker: Broker, message: str) -> dict[str, list[bytes | None]]:
+def delivered(registry: Registry, message: str) -> dict[str, list[bytes | None]]:
     """Id -> results, all of them in the quotes of `RESULTS`, which engines choose."""
     found: dict[str, list[bytes | None]] = {}
-    for each in broker.publish(message, "m"):
+    for each in registry.deliver(message, "m"):
         fragment = each.fragment and each.fragment.replace(b'"', b"'")
         found.setdefault(each.subscription_id, []).append(fragment)
     return found
@@ -56,46 +56,46 @@ def delivered(broker: Broker, message: str) -> dict[str, list[bytes | None]]:
 def test_one_text_gives_the_answers_of_the_language_that_was_chosen(
     engine: EngineName, deliver: DeliverMode
 ) -> None:
-    broker = made_by(engine, Broker)
-    assert broker.subscribe(asked(each, deliver) for each in (None, *QUERY_LANGUAGES)).accepted == 3
-    assert delivered(broker, OLD) == {}
-    assert delivered(broker, NEW) == {"xquery": RESULTS[deliver]}
+    registry = made_by(engine, Registry)
+    assert registry.add(asked(each, deliver) for each in (None, *QUERY_LANGUAGES)).accepted == 3
+    assert delivered(registry, OLD) == {}
+    assert delivered(registry, NEW) == {"xquery": RESULTS[deliver]}
 
 
 @engines
 def test_a_broker_has_a_language_for_those_who_choose_none(engine: EngineName) -> None:
-    broker = made_by(engine, Broker, language="xquery")
-    broker.subscribe([asked(None), asked("xpath1")])
-    assert delivered(broker, NEW) == {"None": RESULTS["fragment"]}
-    assert broker.subscription("None").language == "xquery"
+    registry = made_by(engine, Registry, language="xquery")
+    registry.add([asked(None), asked("xpath1")])
+    assert delivered(registry, NEW) == {"None": RESULTS["fragment"]}
+    assert registry.get("None").language == "xquery"
 
 
 def test_the_language_is_in_snapshots_and_versions(tmp_path: Path) -> None:
-    broker = Broker(language="xquery")
-    broker.subscribe([asked(None), asked("xpath1")])
-    broker.freeze().save(tmp_path / "s")
+    registry = Registry(language="xquery")
+    registry.add([asked(None), asked("xpath1")])
+    registry.freeze().save(tmp_path / "s")
     opened = SubscriptionSnapshot.open(tmp_path / "s")
     assert [each.language for each in opened.subscriptions] == ["xquery", "xpath1"]
-    again = Broker.restored(opened)
-    assert again.version == broker.version == opened.version
+    again = Registry.of(opened)
+    assert again.version == registry.version == opened.version
     assert delivered(again, NEW) == {"None": RESULTS["fragment"]}
-    # What comes later has no language, unless the restored broker has one.
-    again.subscribe(asked(None)._replace(id="late"))
+    # What comes later has no language, unless the restored registry has one.
+    again.add(asked(None)._replace(id="late"))
     assert delivered(again, NEW) == {"None": RESULTS["fragment"]}
     versions = {}
     for language in (None, *QUERY_LANGUAGES):
-        one = Broker()
-        one.subscribe(asked(language)._replace(id="s"))
+        one = Registry()
+        one.add(asked(language)._replace(id="s"))
         versions[language] = one.version
     assert versions[None] == versions["xpath1"] != versions["xquery"]
 
 
 def test_steps_come_before_the_query_in_either_language() -> None:
-    broker = Broker()
+    registry = Registry()
     steps = ("rename //alarm alert",)
-    report = broker.subscribe(asked(each)._replace(steps=steps) for each in QUERY_LANGUAGES)
+    report = registry.add(asked(each)._replace(steps=steps) for each in QUERY_LANGUAGES)
     assert report.rejected == {}
-    found = delivered(broker, NEW.replace("<alert", "<alarm"))
+    found = delivered(registry, NEW.replace("<alert", "<alarm"))
     assert found == {"xquery": RESULTS["fragment"]}
 
 
@@ -119,39 +119,39 @@ def test_steps_come_before_the_query_in_either_language() -> None:
 def test_a_text_is_refused_in_the_language_that_was_chosen(
     engine: EngineName, language: QueryLanguage, text: str, code: str
 ) -> None:
-    broker = made_by(engine, Broker)
+    registry = made_by(engine, Registry)
     with pytest.raises(PathcastError) as caught:
-        broker.subscribe(Subscription("s", "desk", text, language=language))
+        registry.add(Subscription("s", "desk", text, language=language))
     assert caught.value.code == code
     # Among others as alone.
     rows = [Subscription(name, "desk", "//a", language="xquery") for name in "ab"]
-    report = broker.subscribe([*rows, Subscription("s", "desk", text, language=language)])
+    report = registry.add([*rows, Subscription("s", "desk", text, language=language)])
     assert report.accepted == 2
     assert report.rejected["s"].code == code
 
 
 def test_literals_have_references_in_xquery_alone() -> None:
-    broker = Broker()
+    registry = Registry()
     for language in QUERY_LANGUAGES:
         row = Subscription(language, "desk", "//a[. = 'AT&amp;T']", language=language)
-        broker.subscribe(row)
-    assert [*delivered(broker, "<m><a>AT&amp;T</a></m>")] == ["xquery"]
-    assert [*delivered(broker, "<m><a>AT&amp;amp;T</a></m>")] == ["xpath1"]
+        registry.add(row)
+    assert [*delivered(registry, "<m><a>AT&amp;T</a></m>")] == ["xquery"]
+    assert [*delivered(registry, "<m><a>AT&amp;amp;T</a></m>")] == ["xpath1"]
 
 
 def test_arithmetic_on_nothing_is_that_of_the_language() -> None:
     """It is NaN in XPath 1.0, which differs from any number, and nothing in XQuery."""
-    broker = Broker()
+    registry = Registry()
     for language in QUERY_LANGUAGES:
-        broker.subscribe(Subscription(language, "d", "//a + 1 != 2", "ids", language=language))
-    assert [*delivered(broker, "<m><a>2</a></m>")] == ["xpath1", "xquery"]
-    assert [*delivered(broker, "<m/>")] == ["xpath1"]
+        registry.add(Subscription(language, "d", "//a + 1 != 2", "ids", language=language))
+    assert [*delivered(registry, "<m><a>2</a></m>")] == ["xpath1", "xquery"]
+    assert [*delivered(registry, "<m/>")] == ["xpath1"]
 
 
 def test_explain_and_cost_tell_the_language() -> None:
-    broker = Broker()
-    broker.subscribe([asked(None), *map(asked, QUERY_LANGUAGES)])
-    plans = {name: broker.explain(name) for name in ("None", "xpath1", "xquery")}
+    registry = Registry()
+    registry.add([asked(None), *map(asked, QUERY_LANGUAGES)])
+    plans = {name: registry.explain(name) for name in ("None", "xpath1", "xquery")}
     assert {name: plan.kind for name, plan in plans.items()} == {
         "None": "xpath",
         "xpath1": "xpath",
@@ -160,19 +160,19 @@ def test_explain_and_cost_tell_the_language() -> None:
     assert plans["xquery"].to_dict()["language"] == "xquery"
     assert "XQuery as chosen" in plans["xquery"].to_text()
     assert "XPath," in plans["None"].to_text()
-    for name, plan in plans.items():
+    for plan in plans.values():
         chosen = plan.subscription.language
         compiled = compile_subscription(TEXT, language=chosen)
         assert plan.gate == compiled.alternatives
-        assert broker.cost(name) is compiled.cost
+        assert plan.cost is compiled.cost
 
 
 def test_nothing_is_said_of_the_language_where_it_was_chosen() -> None:
     text = "//a[@n > '5']"
-    broker = Broker()
+    registry = Registry()
     rows = [Subscription(str(each), "d", text, language=each) for each in (None, *QUERY_LANGUAGES)]
-    assert [each.query_id for each in broker.subscribe(rows).warnings] == ["None"]
-    [warning] = Broker().subscribe(rows[0]).warnings
+    assert [each.query_id for each in registry.add(rows).warnings] == ["None"]
+    [warning] = Registry().add(rows[0]).warnings
     assert warning.fix is not None
     assert 'language="xquery"' in warning.fix
     index = QueryIndex(language="xpath1")
@@ -188,7 +188,7 @@ def test_an_index_reads_xpath_alone() -> None:
         "xquery": "query.index_language"
     }
     assert len(index) == 2
-    with pytest.raises(UnsupportedQueryError, match="subscribe to the query at a Broker"):
+    with pytest.raises(UnsupportedQueryError, match="add the query to a Registry"):
         QueryIndex(language="xquery")
     with pytest.raises(UnsupportedQueryError, match="xpath1"):
         QueryIndex(language="xpath3")  # type: ignore[arg-type]
@@ -217,9 +217,9 @@ def _is_taken(text: str, deliver: DeliverMode, language: QueryLanguage | None) -
 
 def _answers(engine: EngineName, rows: list[Subscription]) -> list[tuple[object, ...]]:
     """Message, id, number and bytes of each result; then message, id and code of each verdict."""
-    broker = made_by(engine, Broker)
-    assert broker.subscribe(rows).rejected == {}
-    batch = broker.process_batch(MESSAGES, [str(at) for at in range(len(MESSAGES))])
+    registry = made_by(engine, Registry)
+    assert registry.add(rows).rejected == {}
+    batch = registry.deliver(MESSAGES, [str(at) for at in range(len(MESSAGES))])
     found: list[tuple[object, ...]] = [
         (
             row["message_id"],
@@ -287,12 +287,12 @@ def test_a_bare_path_in_xquery_gives_what_saxon_gives() -> None:
     shape = QueryShape(predicate_odds=60, steps_max=3)
     texts = [random_query(generator, shape=shape) for _ in range(3 * EXAMPLES)]
     texts = [text for text in texts if _is_taken(text, "fragment", "xquery")]
-    broker = Broker(language="xquery")
-    assert not broker.subscribe(
+    registry = Registry(language="xquery")
+    assert not registry.add(
         Subscription(str(at), "d", text) for at, text in enumerate(texts)
     ).rejected
     counted: Counter[str] = Counter()
-    for message, ours in zip(MESSAGES[:8], by_broker(broker, MESSAGES[:8]), strict=True):
+    for message, ours in zip(MESSAGES[:8], by_broker(registry, MESSAGES[:8]), strict=True):
         for at, text in enumerate(texts):
             saxons = by_saxon(text, message, {})
             difference = agree(ours.get(str(at)), None if saxons == () else saxons)

@@ -13,7 +13,7 @@ import pytest
 from generators.flwr_messages import random_flwr_message
 from generators.flwr_text import BOOK, random_flwr
 from oracles.engines import made_by
-from pathcast import Broker, Query, Subscription
+from pathcast import Query, Registry, Subscription
 from pathcast.errors import DuplicateQueryError, MessageError
 from pathcast.lint import Finding, lint
 from pathcast.schema import parse_dtd
@@ -141,8 +141,8 @@ def test_findings_about_generated_programs_are_true(programs: int) -> None:
             continue
         row = Subscription("x", "ann", text)
         findings = lint([row], sample=[tree]).findings
-        broker = made_by("reference", Broker)
-        if broker.subscribe([row]).rejected:
+        registry = made_by("reference", Registry)
+        if registry.add([row]).rejected:
             assert [each.code for each in findings] == ["PL001"]
             continue
         for each in findings:
@@ -153,7 +153,7 @@ def test_findings_about_generated_programs_are_true(programs: int) -> None:
                 assert re.match(rf"(Q\{{[^}}]*\}}|[\w.*-]+:)?{name}\b", text[each.offset :]), each
                 kind = rb"<%s[\s/>]" if each.code == "PL101" else rb"\s%s\s*="
                 assert re.search(kind % name.encode(), message) is None, each
-        if len(broker.publish(message)):
+        if len(registry.deliver(message)):
             delivered += 1
             # What is delivered is not "can satisfy nobody".
             assert not [each for each in findings if each.severity == "error"]

@@ -21,7 +21,7 @@ from pathcast.engine import QueryIndex
 from pathcast.model import Query, Subscription
 from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.query import compile_query, compile_subscription, normalise, population_of
-from pathcast.registry import Broker
+from pathcast.registry import Registry
 from pathcast_papers.message import parse_message
 
 pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
@@ -168,14 +168,12 @@ def test_or_of_strings_is_what_lxml_says(seed: int) -> None:
 def test_lists_are_what_the_papers_say(seed: int) -> None:
     chosen = random.Random(100 + seed)
     queries = list(dict.fromkeys(xqueries(chosen, 100)))
-    broker = Broker(limits=GENEROUS)
-    report = broker.subscribe(
-        [Subscription(str(at), "desk", text) for at, text in enumerate(queries)]
-    )
+    registry = Registry(limits=GENEROUS)
+    report = registry.add([Subscription(str(at), "desk", text) for at, text in enumerate(queries)])
     assert not report.rejected, report.rejected
     messages = [message(chosen) for _ in range(12)]
     delivered = 0
-    for content, found in zip(messages, by_broker(broker, messages), strict=True):
+    for content, found in zip(messages, by_broker(registry, messages), strict=True):
         tree = parse_message(content)
         for at, text in enumerate(queries):
             wanted = by_reference(text, content, None)
@@ -245,10 +243,10 @@ def test_ten_thousand_values_are_one_condition() -> None:
     text = f"for $a in //a where $a/@c = ({shown}) return $a"
     compiled = compile_subscription(text)
     assert len(compiled.alternatives) == 1
-    broker = Broker()
-    assert not broker.subscribe([Subscription("list", "desk", text)]).rejected
+    registry = Registry()
+    assert not registry.add([Subscription("list", "desk", text)]).rejected
     messages = [b"<r><a c='CODE009999'/></r>", b"<r><a c='CODE01000'/><b c='CODE000001'/></r>"]
-    assert [sorted(each) for each in by_broker(broker, messages)] == [["list"], []]
+    assert [sorted(each) for each in by_broker(registry, messages)] == [["list"], []]
 
 
 @pytest.mark.parametrize(
@@ -261,7 +259,7 @@ def test_ten_thousand_values_are_one_condition() -> None:
 )
 def test_lists_have_bounds(values: str, code: str) -> None:
     text = f"for $a in //a where $a/@c = ({values}) return $a"
-    report = Broker().subscribe([Subscription("list", "desk", text)])
+    report = Registry().add([Subscription("list", "desk", text)])
     assert report.rejected["list"].code == code
 
 

@@ -11,18 +11,18 @@ import pytest
 from broker_engines import broker_engines, missing
 from oracles import ENGINES
 from oracles.engines import EngineName, made_by
-from pathcast import Broker, Subscription
+from pathcast import Registry, Subscription
 from pathcast.limits import Limits
 from pathcast.model import DELIVER_MODES
 
 DELIVERY_BYTES = 64
 
 
-def answer(broker: Broker, parts: list[list[tuple[str, bytes]]]) -> dict[Any, Any]:
+def answer(registry: Registry, parts: list[list[tuple[str, bytes]]]) -> dict[Any, Any]:
     """Message and subscription -> its results, or the code of its verdict."""
     found: dict[Any, Any] = {}
     for part in parts:
-        batch = broker.process_batch([text for _, text in part], [name for name, _ in part])
+        batch = registry.deliver([text for _, text in part], [name for name, _ in part])
         for row in batch.table.to_pylist():
             found.setdefault((row["message_id"], row["subscription_id"]), []).append(
                 row["fragment"]
@@ -96,8 +96,8 @@ def test_who_is_served_is_what_the_documentation_says(seed: int) -> None:
     ]
     modes = {each.id: each.deliver for each in subscriptions}
     messages = [(f"m{n}", message(rng)) for n in range(5)]
-    everything = made_by("reference", Broker, threads=1)
-    everything.subscribe(subscriptions)
+    everything = made_by("reference", Registry, threads=1)
+    everything.add(subscriptions)
     whole = answer(everything, [messages])
     totals = [
         sum(
@@ -117,11 +117,11 @@ def test_who_is_served_is_what_the_documentation_says(seed: int) -> None:
     for engine in ENGINES:
         if missing(engine) is not None:
             continue
-        broker = made_by(engine, Broker, limits, threads=rng.choice([1, 2]))
-        broker.subscribe(rng.sample(subscriptions, len(subscriptions)))
+        registry = made_by(engine, Registry, limits, threads=rng.choice([1, 2]))
+        registry.add(rng.sample(subscriptions, len(subscriptions)))
         cut = rng.randrange(len(messages) + 1)
-        assert answer(broker, [messages[:cut], messages[cut:]]) == expected, engine
-        assert answer(made_by(engine, Broker.restored, broker.freeze()), [messages]) == expected
+        assert answer(registry, [messages[:cut], messages[cut:]]) == expected, engine
+        assert answer(made_by(engine, Registry.of, registry.freeze()), [messages]) == expected
 
 
 @broker_engines
@@ -131,17 +131,17 @@ class TestRoom:
         many.append(Subscription("t", "ann", "for $b in //b where count($b) = 1 return $b"))
         text = b"<a><b>" + b"x" * 1000 + b"</b></a>"
         exact = Limits(message_result_bytes_max=1007 + 101 * DELIVERY_BYTES)
-        broker = made_by(engine, Broker, exact)
-        broker.subscribe(many)
-        assert (len(broker.publish(text)), broker.publish(text).verdicts) == (101, {})
+        registry = made_by(engine, Registry, exact)
+        registry.add(many)
+        assert (len(registry.deliver(text)), registry.deliver(text).verdicts) == (101, {})
         short = Limits(message_result_bytes_max=1006 + 101 * DELIVERY_BYTES)
-        broker = made_by(engine, Broker, short)
-        broker.subscribe(many)
-        assert list(broker.publish(text).verdicts) == ["t"]
+        registry = made_by(engine, Registry, short)
+        registry.add(many)
+        assert list(registry.deliver(text).verdicts) == ["t"]
 
     def test_the_verdict_names_who_is_not_served_and_how_to_be(self, engine: EngineName) -> None:
-        broker = made_by(engine, Broker, Limits(message_result_bytes_max=80))
-        broker.subscribe(
+        registry = made_by(engine, Registry, Limits(message_result_bytes_max=80))
+        registry.add(
             [
                 Subscription("c", "ann", "//a/text()"),
                 Subscription("b", "ann", "//a"),
@@ -151,7 +151,7 @@ class TestRoom:
                 Subscription("f", "ann", "/a", "message"),
             ]
         )
-        found = broker.publish(b"<a n='1'>text</a>")
+        found = registry.deliver(b"<a n='1'>text</a>")
         assert sorted(delivery.subscription_id for delivery in found) == ["a", "e", "f"]
         assert sorted(found.verdicts) == ["b", "c"]
         error = found.verdicts["b"]
@@ -160,9 +160,9 @@ class TestRoom:
 
     def test_a_message_alone_is_judged(self, engine: EngineName) -> None:
         # What an earlier message of the batch has taken is not counted.
-        broker = made_by(engine, Broker, Limits(message_result_bytes_max=300))
-        broker.subscribe(Subscription("s", "ann", "//b"))
+        registry = made_by(engine, Registry, Limits(message_result_bytes_max=300))
+        registry.add(Subscription("s", "ann", "//b"))
         long, short = b"<a>" + b"<b>x</b>" * 20 + b"</a>", b"<a><b>y</b></a>"
-        batch = broker.process_batch([short, long, short, long, short] * 3)
+        batch = registry.deliver([short, long, short, long, short] * 3)
         assert [row["row"] for row in batch.verdicts.to_pylist()] == [1, 3, 6, 8, 11, 13]
         assert set(batch.table.column("fragment").to_pylist()) == {b"<b>y</b>"}

@@ -11,7 +11,7 @@ import pytest
 from broker_engines import broker_engines, missing
 from oracles import ENGINES
 from oracles.engines import EngineName, made_by
-from pathcast import Broker, Subscription
+from pathcast import Registry, Subscription
 from pathcast.limits import Limits
 from pathcast.model import DELIVER_MODES
 
@@ -33,11 +33,11 @@ SHARED = [
 ]
 
 
-def answer(broker: Broker, parts: Sequence[Sequence[tuple[str, bytes]]]) -> dict[Any, Any]:
+def answer(registry: Registry, parts: Sequence[Sequence[tuple[str, bytes]]]) -> dict[Any, Any]:
     """Message and subscription -> its results, or the code of its verdict."""
     found: dict[Any, Any] = {}
     for part in parts:
-        batch = broker.process_batch([text for _, text in part], [name for name, _ in part])
+        batch = registry.deliver([text for _, text in part], [name for name, _ in part])
         for row in batch.table.to_pylist():
             key = (row["message_id"], row["subscription_id"])
             found.setdefault(key, []).append(row["fragment"])
@@ -48,8 +48,8 @@ def answer(broker: Broker, parts: Sequence[Sequence[tuple[str, bytes]]]) -> dict
     return found
 
 
-def steps(broker: Broker, text: bytes) -> int:
-    return broker.process_batch([text], ["m"]).stats.steps
+def steps(registry: Registry, text: bytes) -> int:
+    return registry.deliver([text], ["m"]).stats.steps
 
 
 def message(rng: random.Random) -> bytes:
@@ -85,21 +85,21 @@ def test_a_subscription_has_its_answer_or_is_named(seed: int) -> None:
     for engine in ENGINES:
         if missing(engine) is not None:
             continue
-        everything = made_by(engine, Broker, threads=1)
-        everything.subscribe(subscriptions)
+        everything = made_by(engine, Registry, threads=1)
+        everything.add(subscriptions)
         whole = answer(everything, [messages])
         assert CODE not in whole.values()
         most = max(steps(everything, text) for _, text in messages)
         # The gates have their own, for which this is plenty. The kernel's engines get the same.
         bound = bounds.setdefault(engine == "reference", max(most // 4, int(most * share)))
         limits = Limits(message_steps_max=bound)
-        broker = made_by(engine, Broker, limits, threads=rng.choice([1, 2]))
-        broker.subscribe(rng.sample(subscriptions, len(subscriptions)))
+        registry = made_by(engine, Registry, limits, threads=rng.choice([1, 2]))
+        registry.add(rng.sample(subscriptions, len(subscriptions)))
         cut = rng.randrange(len(messages) + 1)
-        told = answer(broker, [messages[:cut], messages[cut:]])
-        assert (
-            answer(made_by(engine, Broker.restored, broker.freeze()), [messages[::-1]]) == told
-        ), engine
+        told = answer(registry, [messages[:cut], messages[cut:]])
+        assert answer(made_by(engine, Registry.of, registry.freeze()), [messages[::-1]]) == told, (
+            engine
+        )
         for key in whole.keys() | told.keys():
             assert told.get(key) in (whole.get(key), CODE), (engine, key)
         named = {key for key, found in told.items() if found == CODE}
@@ -125,8 +125,8 @@ TEXT = b"<m>" + b"<a n='5'><b>3</b><b>4</b><b>5</b></a>" * 30 + b"</m>"
 @broker_engines
 class TestSteps:
     def test_those_that_are_left_over_are_named(self, engine: EngineName) -> None:
-        alone = made_by(engine, Broker)
-        alone.subscribe(Subscription("a", "ann", HEAVY.format(n=1)))
+        alone = made_by(engine, Registry)
+        alone.add(Subscription("a", "ann", HEAVY.format(n=1)))
         limits = Limits(message_steps_max=steps(alone, TEXT) * 3 // 2)
         heavy = [
             Subscription("c", "ann", HEAVY.format(n=2)),
@@ -134,31 +134,31 @@ class TestSteps:
             Subscription("a", "ann", HEAVY.format(n=1)),
         ]
         for order in (heavy, heavy[::-1]):
-            broker = made_by(engine, Broker, limits)
-            broker.subscribe([Subscription("0", "ann", "//a/@n"), *order])
-            found = broker.publish(TEXT)
+            registry = made_by(engine, Registry, limits)
+            registry.add([Subscription("0", "ann", "//a/@n"), *order])
+            found = registry.deliver(TEXT)
             assert {delivery.subscription_id for delivery in found} == {"0", "a"}
             assert sorted(found.verdicts) == ["b", "c"]
             error = found.verdicts["b"]
             assert (error.code, error.params["maximum"]) == (CODE, limits.message_steps_max)
             assert "Limits(message_steps_max=...)" in str(error)
-            assert steps(broker, TEXT) <= 2 * limits.message_steps_max
+            assert steps(registry, TEXT) <= 2 * limits.message_steps_max
 
     def test_what_takes_too_many_steps_itself_is_told_so(self, engine: EngineName) -> None:
         limits = Limits(evaluation_steps_max=1000, message_steps_max=2500)
-        broker = made_by(engine, Broker, limits)
-        broker.subscribe([Subscription(name, "ann", HEAVY.format(n=1)) for name in "dbca"])
-        codes = {name: error.code for name, error in broker.publish(TEXT).verdicts.items()}
+        registry = made_by(engine, Registry, limits)
+        registry.add([Subscription(name, "ann", HEAVY.format(n=1)) for name in "dbca"])
+        codes = {name: error.code for name, error in registry.deliver(TEXT).verdicts.items()}
         own = "limit.evaluation_steps"
         assert codes == {"a": own, "b": own, "c": CODE, "d": CODE}
 
     def test_a_message_alone_is_judged(self, engine: EngineName) -> None:
-        alone = made_by(engine, Broker)
-        alone.subscribe(Subscription("a", "ann", HEAVY.format(n=1)))
-        broker = made_by(engine, Broker, Limits(message_steps_max=steps(alone, TEXT) * 3 // 2))
-        broker.subscribe([Subscription(name, "ann", HEAVY.format(n=1)) for name in "ab"])
+        alone = made_by(engine, Registry)
+        alone.add(Subscription("a", "ann", HEAVY.format(n=1)))
+        registry = made_by(engine, Registry, Limits(message_steps_max=steps(alone, TEXT) * 3 // 2))
+        registry.add([Subscription(name, "ann", HEAVY.format(n=1)) for name in "ab"])
         short = b"<m><a n='2'><b>1</b></a></m>"
-        batch = broker.process_batch([short, TEXT, short, TEXT, short])
+        batch = registry.deliver([short, TEXT, short, TEXT, short])
         assert [row["row"] for row in batch.verdicts.to_pylist()] == [1, 3]
 
 
@@ -167,8 +167,8 @@ def test_what_is_written_takes_steps() -> None:
     text = b"<m><a n='1'>" + b"x" * 64_000 + b"</a></m>"
     took = []
     for result in ("$a", "$a/@n"):
-        broker = Broker()
+        registry = Registry()
         query = f"for $a in //a where count($a) = 1 return {result}"
-        broker.subscribe(Subscription("s", "ann", query))
-        took.append(steps(broker, text))
+        registry.add(Subscription("s", "ann", query))
+        took.append(steps(registry, text))
     assert 990 <= took[0] - took[1] <= 1010

@@ -24,7 +24,7 @@ import pytest
 
 pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
 
-from pathcast import Broker, Matcher, Snapshot, SubscriptionSnapshot
+from pathcast import Matcher, Registry, Snapshot, SubscriptionSnapshot
 from pathcast.cli import net_client, peer_client
 from pathcast.cli.clients import print_inbox
 from pathcast.cli.exits import ExitCode
@@ -96,7 +96,7 @@ def test_a_snapshot_of_queries_answers_as_it_did(version: str, tmp_path: Path) -
 @pytest.mark.parametrize("version", versions("subscriptions"))
 def test_a_snapshot_of_subscriptions_answers_as_it_did(version: str, tmp_path: Path) -> None:
     path = unpacked(version, "subscriptions", tmp_path) / "subscriptions.snapshot"
-    found = Broker.restored(SubscriptionSnapshot.open(path)).process_few([DEAR, CHEAP])
+    found = Registry.of(SubscriptionSnapshot.open(path)).process_few([DEAR, CHEAP])
     assert sorted(found.deliveries) == [
         (0, "all", None),
         (0, "dear", b"<total>150</total>"),

@@ -18,7 +18,7 @@ pytest.importorskip("msgspec")
 
 from broker_engines import missing
 from oracles import oracle_matches
-from pathcast import Broker, Subscription
+from pathcast import Registry, Subscription
 from pathcast.model import Query
 from pathcast.overlay import query_plane
 from pathcast.overlay.broker_settings import Trees
@@ -182,9 +182,9 @@ def batch_body(draw: random.Random) -> str:
 
 @cache
 def batch_results(body: bytes, profile: str) -> Results:
-    broker = made_by("reference", Broker)
-    broker.subscribe(Subscription("s", "s", profile))
-    return tuple(broker.process_batch([body]).table["fragment"].to_pylist())
+    registry = made_by("reference", Registry)
+    registry.add(Subscription("s", "s", profile))
+    return tuple(registry.deliver([body]).table["fragment"].to_pylist())
 
 
 @pytest.mark.parametrize("policy", [EXACT, Policy(covering=True)], ids=["exact", "covering"])

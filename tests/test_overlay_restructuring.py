@@ -14,7 +14,7 @@ from oracles.engines import EngineName, made_by
 pytest.importorskip("msgspec")
 
 from broker_engines import broker_engines, missing
-from pathcast import Broker, Subscription
+from pathcast import Registry, Subscription
 from pathcast.errors import PathcastError, QuerySyntaxError
 from pathcast.overlay.broker_node import NodeSettings
 from pathcast.overlay.broker_settings import Trees
@@ -149,11 +149,11 @@ def on_the_whole(body: bytes, text: str) -> Results:
     asked = read(text)
     [made] = Restructuring(parse_steps(asked.steps)).apply([body])
     assert isinstance(made, bytes)
-    plain, broker = made_by("reference", Broker), made_by("reference", Broker)
-    plain.subscribe(Subscription("s", "s", asked.query, asked.deliver))
-    broker.subscribe(Subscription("s", "s", asked.query, asked.deliver, steps=asked.steps))
-    found = plain.process_batch([made]).table["fragment"]
-    assert found == broker.process_batch([body]).table["fragment"]
+    plain, registry = made_by("reference", Registry), made_by("reference", Registry)
+    plain.add(Subscription("s", "s", asked.query, asked.deliver))
+    registry.add(Subscription("s", "s", asked.query, asked.deliver, steps=asked.steps))
+    found = plain.deliver([made]).table["fragment"]
+    assert found == registry.deliver([body]).table["fragment"]
     return tuple(found.to_pylist())
 
 

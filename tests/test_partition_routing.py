@@ -25,7 +25,7 @@ from generators.flwr_messages import random_flwr_message
 from generators.flwr_text import random_flwr, random_notice
 from generators.flwr_vocabulary import VOCABULARIES
 from oracles.engines import EngineName, made_by, population_of
-from pathcast import Broker, Query, QueryIndex, Subscription
+from pathcast import Query, QueryIndex, Registry, Subscription
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
 from pathcast.model import DeliverMode
@@ -103,7 +103,7 @@ def test_every_partition_that_delivers_a_result_is_marked(engine: EngineName) ->
     for seed in range(5):
         chosen = random.Random(100 + seed)
         vocabulary = VOCABULARIES[chosen.choice(("bib", "book", "orders", "small"))]
-        broker = made_by(engine, Broker)
+        registry = made_by(engine, Registry)
         rows = []
         for at in range(14):
             make = random_notice if at % 4 == 3 else random_flwr
@@ -111,7 +111,7 @@ def test_every_partition_that_delivers_a_result_is_marked(engine: EngineName) ->
             deliver: DeliverMode = "message" if at % 2 else "fragment"
             deliver = "ids" if at % 4 == 3 else deliver
             rows.append(Subscription(f"s{at}", "ann", flwr.text, deliver, flwr.namespaces))
-        rejected = broker.subscribe(rows).rejected
+        rejected = registry.add(rows).rejected
         rows = [row for row in rows if row.id not in rejected]
         of = {row.id: chosen.randrange(6) for row in rows}
         messages = pa.array([random_flwr_message(chosen, vocabulary) for _ in range(12)])
@@ -123,7 +123,7 @@ def test_every_partition_that_delivers_a_result_is_marked(engine: EngineName) ->
             budget_bytes=BUDGETS[seed % len(BUDGETS)],
         )
         marks = index.marker().mark(messages)
-        delivered = broker.process_batch(messages)
+        delivered = registry.deliver(messages)
         for at in range(len(messages)):
             wanted = {of[each.subscription_id] for each in delivered.deliveries(at)}
             assert wanted <= set(marks.partitions[at].as_py()), (seed, at)

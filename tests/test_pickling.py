@@ -18,10 +18,10 @@ import pyarrow as pa
 import pytest
 
 from pathcast import (
-    Broker,
     Limits,
     Query,
     QueryIndex,
+    Registry,
     Snapshot,
     Subscription,
     SubscriptionSnapshot,
@@ -52,16 +52,16 @@ def index_of(padding: int = 0) -> QueryIndex:
     return index
 
 
-def broker_of() -> Broker:
-    broker = Broker(Limits(result_bytes_max=40))
-    report = broker.subscribe(
+def broker_of() -> Registry:
+    registry = Registry(Limits(result_bytes_max=40))
+    report = registry.add(
         [
             Subscription("s1", "ann", "for $b in //b return <r>{$b}</r>"),
             Subscription("s2", "bob", "<longer_than_the_limit_is>{//b}</longer_than_the_limit_is>"),
         ]
     )
     assert report.accepted == 2
-    return broker
+    return registry
 
 
 def seen(result: Any) -> tuple[Any, ...]:
@@ -100,7 +100,7 @@ def test_results_of_queries(trip: Trip) -> None:
 
 
 def test_results_of_subscriptions(trip: Trip) -> None:
-    batch = broker_of().process_batch(MESSAGES, ["m0", None, "m2", "m3", None])
+    batch = broker_of().deliver(MESSAGES, ["m0", None, "m2", "m3", None])
 
     def told(row: Any) -> tuple[Any, ...]:
         verdicts = {name: str(error) for name, error in row.verdicts.items()}
@@ -122,7 +122,7 @@ def test_results_of_subscriptions(trip: Trip) -> None:
 
 
 def test_ids_that_are_refused_stay_refused(trip: Trip) -> None:
-    batch = broker_of().process_batch([b"<a><b/></a>"], ["\udce9"])
+    batch = broker_of().deliver([b"<a><b/></a>"], ["\udce9"])
     again = trip(batch)
     assert again.message_ids.errors.keys() == batch.message_ids.errors.keys() == {0}
     assert again.errors.equals(batch.errors)
@@ -134,7 +134,7 @@ def test_a_result_travels_without_its_neighbours() -> None:
     # 2,000 ids alone take 20 KB.
     assert len(pickle.dumps(batch)) < 9_000
     assert len(pickle.dumps(batch[0])) < 2_000
-    deliveries = broker_of().process_batch([b"<a><b/></a>", b"<c>" + 9_000 * b" " + b"</c>"])
+    deliveries = broker_of().deliver([b"<a><b/></a>", b"<c>" + 9_000 * b" " + b"</c>"])
     assert len(pickle.dumps(deliveries)) < 9_000
     # Who reads results needs no engine, and may have none.
     for found in (batch, batch[0], deliveries, deliveries.deliveries(0)):
@@ -173,13 +173,13 @@ def test_a_snapshot_of_subscriptions_is_the_same_elsewhere(tmp_path: Path) -> No
     frozen = broker_of().freeze()
     file = tmp_path / "s.snapshot"
     frozen.save(file)
-    expected = frozen.matcher().process_batch(MESSAGES).table
+    expected = Registry.of(frozen).deliver(MESSAGES).table
     for snapshot in (frozen, SubscriptionSnapshot.open(file)):
         content = pickle.dumps(snapshot)
         file.unlink(missing_ok=True)
         again = pickle.loads(content)
         assert identity_of(again) == identity_of(frozen)
-        assert again.matcher().process_batch(MESSAGES).table.equals(expected)
+        assert Registry.of(again).deliver(MESSAGES).table.equals(expected)
     assert copy.deepcopy(frozen) is frozen
 
 
@@ -197,13 +197,12 @@ def test_a_process_that_shares_nothing_answers_with_a_snapshot() -> None:
 
 @pytest.mark.parametrize("send", [pickle.dumps, copy.copy, copy.deepcopy])
 def test_what_belongs_to_a_process_says_what_to_send(send: Trip) -> None:
-    index, broker = index_of(), broker_of()
+    index, registry = index_of(), broker_of()
     table = RoutingTable([RoutingEntry(("//b",), 1)], 1)
     advice = {
         "QueryIndex": (index, "freeze()"),
         "Matcher": (index.matcher(), "Snapshot"),
-        "Broker": (broker, "freeze()"),
-        "DeliveryMatcher": (broker.matcher(), "SubscriptionSnapshot"),
+        "Registry": (registry, "freeze()"),
         "RoutingTable": (table, "entries"),
         "Router": (table.router(), "entries"),
         "RoutingStream": (table.stream(), "RoutingTable"),

@@ -15,7 +15,7 @@ from generators import ALPHABET_WITH_NAMESPACES, random_expression, random_messa
 from generators.strategies import queries
 from oracles.engines import EngineName, made_by
 from oracles.paths import is_found
-from pathcast import Broker, Query, QueryIndex, Subscription
+from pathcast import Query, QueryIndex, Registry, Subscription
 from pathcast.boundary import native
 from pathcast.limits import Limits
 from pathcast.query import (
@@ -78,14 +78,14 @@ def test_columns_are_those_of_the_normal_forms(engine: EngineName, seed: int) ->
 
 @engines
 def test_a_broker_says_the_same_of_its_subscriptions(engine: EngineName) -> None:
-    broker = made_by(engine, Broker)
+    registry = made_by(engine, Registry)
     texts = {
         "a": "//a[@x = 1]",
         "b": "/a[b = 'y' or c > 2]",
         "c": "for $v in //d[@e = 'f'] return <r/>",
     }
-    broker.subscribe(Subscription(name, "ann", text) for name, text in texts.items())
-    population = broker.population()
+    registry.add(Subscription(name, "ann", text) for name, text in texts.items())
+    population = registry.population()
     plain = population_of(
         ["a", "b"], [compile_query(texts[name]).alternatives for name in ("a", "b")]
     )

@@ -1,6 +1,6 @@
 """Early projection: what is cut out of a message changes no result behind the link.
 
-Generated profiles and batches; the oracle is a broker that sees the messages whole.
+Generated profiles and batches; the oracle is a registry that sees the messages whole.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 
 from broker_engines import missing
 from oracles.engines import made_by
-from pathcast import Broker, Subscription
+from pathcast import Registry, Subscription
 from pathcast.errors import PathcastError, UnsupportedQueryError
 from pathcast.limits import Limits
 from pathcast.model import DeliverMode
@@ -83,8 +83,8 @@ def profile(rng: random.Random, number: int) -> Subscription:
     return Subscription(f"s{number}", "ann", text, deliver, {"n": "urn:n"})
 
 
-def deliveries(broker: Broker, messages: list[bytes | None], ids: list[str]) -> list[object]:
-    batch = broker.process_batch(messages, ids)
+def deliveries(registry: Registry, messages: list[bytes | None], ids: list[str]) -> list[object]:
+    batch = registry.deliver(messages, ids)
     rows = [
         (row["message_id"], row["subscription_id"], row["result_number"], row["fragment"])
         for row in batch.table.to_pylist()
@@ -96,13 +96,13 @@ def check(seed: int, engine: str) -> tuple[int, int]:
     """One population behind a link; says how many bytes there were, and how many went over it."""
     rng = random.Random(seed)
     profiles = [profile(rng, number) for number in range(rng.randrange(1, 8))]
-    broker = made_by(engine, Broker, threads=1)
-    broker.subscribe(profiles)
+    registry = made_by(engine, Registry, threads=1)
+    registry.add(profiles)
     offer = common(offer_of(each) for each in profiles)
     messages = [batch_message(rng) for _ in range(6)]
     ids = [f"m{n}" for n in range(len(messages))]
     sent = made_by(engine, Projections, {"link": offer}).project(messages, "link")
-    assert deliveries(broker, sent, ids) == deliveries(broker, list(messages), ids), seed
+    assert deliveries(registry, sent, ids) == deliveries(registry, list(messages), ids), seed
     if offer is None:
         assert sent == messages
         return 0, 0
@@ -146,10 +146,10 @@ def test_what_is_left_of_a_parents_offer_is_the_childrens() -> None:
         links = Projections(offers)
         every = links.project_all([m or b"" for m in parent], dict.fromkeys(offers, wanted))
         for name, sent in every.items():
-            broker = Broker(threads=1)
-            broker.subscribe(profiles[name])
-            got = deliveries(broker, sent, [ids[row] for row in wanted])
-            assert got == deliveries(broker, list(messages), ids), seed
+            registry = Registry(threads=1)
+            registry.add(profiles[name])
+            got = deliveries(registry, sent, [ids[row] for row in wanted])
+            assert got == deliveries(registry, list(messages), ids), seed
     assert told > 20
 
 

@@ -17,7 +17,7 @@ pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pathcast import Broker, Subscription
+from pathcast import Registry, Subscription
 from pathcast.errors import FrameError, MessageError, PublicationError
 from pathcast.limits import Limits
 from pathcast.overlay.content import DeliveryProfile, Verdict
@@ -78,11 +78,11 @@ def test_a_doorkeeper_refuses_what_the_door_refuses(bodies: list[bytes]) -> None
 
 def told_by_one_process() -> set[tuple[str, str, str]]:
     """Subscription, message, and "" or the code of a verdict."""
-    one = Broker(limits=FEW_STEPS)
-    one.subscribe([Subscription(name, "ann", text) for name, text in PROFILES.items()])
+    one = Registry(limits=FEW_STEPS)
+    one.add([Subscription(name, "ann", text) for name, text in PROFILES.items()])
     found = set()
     for id, body in BODIES.items():
-        answer = one.publish(body, id)
+        answer = one.deliver(body, id)
         found |= {(each.subscription_id, id, "") for each in answer}
         found |= {(name, id, error.code) for name, error in answer.verdicts.items()}
     return found

@@ -35,7 +35,7 @@ from pathcast.query.constants import constant_of
 from pathcast.query.xquery import parse as parse_xquery
 from pathcast.query.xquery import text_of
 from pathcast.query.xquery.syntax import Literal, LiteralKind
-from pathcast.registry import Broker
+from pathcast.registry import Registry
 from pathcast_papers import language
 from pathcast_papers.language.parser import DEPTH_MAX
 
@@ -259,8 +259,8 @@ def test_subscriptions_with_any_string(engine: EngineName, value: str) -> None:
         "program": f"<r>{{for $a in //a[contains(@x, {doubled})] order by $a return $a}}</r>",
         "let": f"for $a in //a let $s := {doubled} where $a/@x = $s return <s v='{{$s}}'/>",
     }
-    broker = made_by(engine, Broker)
-    report = broker.subscribe([Subscription(name, name, text) for name, text in texts.items()])
+    registry = made_by(engine, Registry)
+    report = registry.add([Subscription(name, name, text) for name, text in texts.items()])
     assert not report.rejected, report.rejected
     rows = (value, "-" if value != "-" else "+")
     messages = [
@@ -269,7 +269,7 @@ def test_subscriptions_with_any_string(engine: EngineName, value: str) -> None:
     ]
     assert lxml_matches(Query("q", texts["path"]), messages[0])
     for number, message in enumerate(messages):
-        found = {delivery.subscription_id for delivery in broker.publish(message)}
+        found = {delivery.subscription_id for delivery in registry.deliver(message)}
         is_part = value in rows[number]
         wanted = {"path", "shared", "let"} if number == 0 else set()
         assert found == wanted | ({"part", "program"} if is_part else set()), message

@@ -24,7 +24,7 @@ from oracles.engines import EngineName, made_by
 from oracles.lxml_differences import may_differ
 from oracles.lxml_oracle import LxmlQuery
 from partitioned_index import PartitionedIndex
-from pathcast import Broker, Query, QueryIndex, RegisterReport, Subscription
+from pathcast import Query, QueryIndex, RegisterReport, Registry, Subscription
 from pathcast.cli.app import build_app
 from pathcast.cli.exits import ExitCode
 from pathcast.limits import Limits
@@ -106,7 +106,7 @@ class TestRegistration:
             Subscription("g", "ann", "//order[data(day) > '2026-06-01']"),
         ]
         rows = [Subscription(text, "ann", text, "ids") for text in TEXTS]
-        found = codes(made_by(engine, Broker).subscribe([*rows, *others]))
+        found = codes(made_by(engine, Registry).add([*rows, *others]))
         assert found == {**EXPECTED, "c": ("PL201", True)}
 
     def test_prefixes_of_the_index_and_of_the_query_are_known(self, engine: EngineName) -> None:
@@ -267,10 +267,10 @@ def recommended(text: str) -> list[tuple[str, QueryLanguage]]:
 def satisfies(
     engine: EngineName, query: str, message: str, language: QueryLanguage | None = None
 ) -> bool:
-    broker = made_by(engine, Broker)
+    registry = made_by(engine, Registry)
     row = Subscription("q", "ann", query, "ids", language=language)
-    assert broker.subscribe([row]).accepted == 1
-    return bool(list(broker.publish(message.encode())))
+    assert registry.add([row]).accepted == 1
+    return bool(list(registry.deliver(message.encode())))
 
 
 @broker_engines

@@ -184,7 +184,7 @@ def test_customised_delivery() -> None:
 
     expected = {
         "satisfied a message": row("results"),
-        "what `Broker.process_batch` gives: delivery rows with ids and results": row(
+        "what `Registry.deliver` gives: delivery rows with ids and results": row(
             "with delivery rows", scale=1e-3
         ),
         "bytes delivered so (written once where equal)": row(
@@ -195,7 +195,7 @@ def test_customised_delivery() -> None:
             *timed("groups")[:2],
             [],
         ],
-        "entering a running broker, 10,000 in one call": row("entering"),
+        "entering a running registry, 10,000 in one call": row("entering"),
         "leaving it, 10,000 in one call, without a rebuild": row("leaving"),
         "memory": row("memory"),
     }

@@ -1,4 +1,4 @@
-"""`testdata/xquery.toml` through every engine's broker: all cases of a group stand at once.
+"""`testdata/xquery.toml` through every engine's registry: all cases of a group stand at once.
 
 A failure means that an engine reads or evaluates a construct otherwise than the reference
 interpreter, or that subscriptions which stand together get into each other's way.
@@ -21,7 +21,7 @@ from pathcast.message.canonical import canonical
 from pathcast.model import Subscription
 from pathcast.query import compile_subscription
 from pathcast.query.xquery import is_xquery
-from pathcast.registry import Broker
+from pathcast.registry import Registry
 from xquery_cases import refusal_of
 
 GROUPS = {group.name: group for group in flwr_groups()}
@@ -43,18 +43,18 @@ def as_xquery(query: str, namespaces: Mapping[str, str]) -> str:
     return prolog[0] + body
 
 
-def subscribed(group: FlwrGroup, engine: EngineName) -> Broker:
-    """A broker with the queries of a group, under their numbers."""
-    broker = made_by(engine, Broker, limits=GENEROUS)
+def subscribed(group: FlwrGroup, engine: EngineName) -> Registry:
+    """A registry with the queries of a group, under their numbers."""
+    registry = made_by(engine, Registry, limits=GENEROUS)
     subscriptions = [
         Subscription(
             str(number), "desk", as_xquery(query, group.namespaces), namespaces=group.namespaces
         )
         for number, (query, _) in enumerate(group.cases)
     ]
-    report = broker.subscribe(subscriptions)
+    report = registry.add(subscriptions)
     assert not report.rejected, {group.cases[int(n)].query: e for n, e in report.rejected.items()}
-    return broker
+    return registry
 
 
 @pytest.mark.parametrize("name", GROUPS)
@@ -95,9 +95,9 @@ def test_nodes_of_bare_paths_are_those_of_the_reference(engine: EngineName) -> N
         ]
         answers = []
         for each in ("reference", engine):
-            broker = made_by(each, Broker, limits=GENEROUS)
-            assert broker.subscribe(subscriptions).rejected == {}
-            answers += by_broker(broker, [group.message])
+            registry = made_by(each, Registry, limits=GENEROUS)
+            assert registry.add(subscriptions).rejected == {}
+            answers += by_broker(registry, [group.message])
         assert answers[0] == answers[1], group.name
         compared += len(answers[0])
     assert compared > 200

@@ -10,7 +10,7 @@ import re
 import pytest
 
 from oracles.engines import made_by
-from pathcast import Broker, Query, QueryIndex, Subscription
+from pathcast import Query, QueryIndex, Registry, Subscription
 from pathcast.errors import QuerySyntaxError
 from pathcast.query import compile_query, compile_subscription
 from pathcast.query.refused_functions import (
@@ -90,9 +90,9 @@ HOLDS = {
 
 
 def satisfies(query: str, inside: str) -> bool:
-    broker = made_by("reference", Broker)
-    broker.subscribe(Subscription("q", "ann", query, "ids"))
-    return bool(list(broker.publish(f"<r><a>{inside}</a></r>".encode())))
+    registry = made_by("reference", Registry)
+    registry.add(Subscription("q", "ann", query, "ids"))
+    return bool(list(registry.deliver(f"<r><a>{inside}</a></r>".encode())))
 
 
 def test_every_function_of_xquery_has_what_says_the_same() -> None:
@@ -170,7 +170,7 @@ def test_an_unknown_function_in_xpath(text: str, hint: str) -> None:
 )
 def test_a_function_that_is_refused_in_xquery(text: str, hint: str) -> None:
     with pytest.raises(QuerySyntaxError) as caught:
-        made_by("reference", Broker).subscribe(Subscription("q", "ann", text))
+        made_by("reference", Registry).add(Subscription("q", "ann", text))
     assert hint in str(caught.value)
 
 

@@ -42,7 +42,7 @@ from pathcast.overlay.serving import Planes
 from pathcast.partition import PepPlacement
 from pathcast.protocol import Deliver
 from pathcast.query import Population
-from pathcast.registry import Broker as Engine
+from pathcast.registry import Registry
 from pathcast.store import (
     BrokerRecord,
     CatalogRecord,
@@ -431,10 +431,10 @@ CITIES = ["Bern", "Graz", "Linz", "Oslo", "Riga", "Rome", "Turin", "Wien"]
 
 
 def test_hosts_by_content_have_the_partitions_that_they_list() -> None:
-    engine = made_by("reference", Engine)
+    registry = made_by("reference", Registry)
     queries = {f"s{n}": f"/order[@to = '{city}']" for n, city in enumerate(CITIES * 3)}
-    engine.subscribe([Subscription(name, "u", text) for name, text in queries.items()])
-    placement = made_by("reference", PepPlacement.of, engine.population(), 4)
+    registry.add([Subscription(name, "u", text) for name, text in queries.items()])
+    placement = made_by("reference", PepPlacement.of, registry.population(), 4)
     brokers = {f"b{n}": BrokerRecord(f"b{n}", "", ["eu", "us"][n % 2], 1e6, 40) for n in range(4)}
     near, anywhere = ByContent(placement, region_levels=1), ByContent(placement)
     for choice, regions in ((anywhere, [""]), (near, ["eu", "us"])):

@@ -16,14 +16,14 @@ SOURCES = Path(__file__).resolve().parents[1] / "src" / "pathcast"
 
 EXCEPTIONS = """
 chunking query: names notation static syntax
-cli registry: delimited explained subscription_engines
+cli registry: delimited subscription_engines
 cli registry: subscription_files subscription_rows
 cli message: canonical
 cli query: names near_names query_warnings xquery
 cli spark: dead_letters files generations last_valid listing lookup
 cli spark: outputs placement_explained progress reasons session settings
 cli spark: sources storage subscription_places writing
-registry engine: lazy_warnings matcher messages results rows snapshot
+registry engine: explain explanation lazy_warnings matcher messages results rows snapshot
 registry query: names xquery xquery.syntax
 engine query: atoms canonical names near_names normal notation
 engine query: query_warnings static syntax values
@@ -39,7 +39,7 @@ partition registry: before_steps steps
 partition engine: messages
 partition query: normal values
 records query: names syntax
-spark registry: delimited explained identity subscription_columns
+spark registry: delimited identity subscription_columns
 spark registry: subscription_engines subscription_files
 spark registry: subscription_rows
 spark partition: placement population_routes routes routing

@@ -17,7 +17,7 @@ import pytest
 
 from oracles import missing_reason
 from oracles.engines import EngineName, made_by
-from pathcast import Broker, QueryIndex
+from pathcast import QueryIndex, Registry
 from pathcast.limits import Limits
 from pathcast.message.canonical import canonical
 
@@ -97,9 +97,9 @@ def answers(candidate: Candidate, message: bytes, engine: EngineName) -> tuple[l
     if candidate.way == "broker":
         # Engines write an empty element in their own ways, and count the bytes of that.
         limits = Limits(result_ratio_max=1_000, result_bytes_max=2**30)
-        broker = made_by(engine, Broker, limits=limits, threads=1)
-        report = broker.subscribe(candidate.subscriptions(4))
-        deliveries = broker.publish(message)
+        registry = made_by(engine, Registry, limits=limits, threads=1)
+        report = registry.add(candidate.subscriptions(4))
+        deliveries = registry.deliver(message)
         assert deliveries.error is None
         found = [f"{one.subscription_id} {canonical(one.fragment or b'')!r}" for one in deliveries]
         return sorted(report.rejected), sorted(deliveries.verdicts), found

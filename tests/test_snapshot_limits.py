@@ -19,7 +19,7 @@ import pytest
 from broker_engines import broker_engines, missing
 from oracles import ENGINES
 from oracles.engines import EngineName, made_by
-from pathcast import Broker, Query, QueryIndex, Snapshot, Subscription, SubscriptionSnapshot
+from pathcast import Query, QueryIndex, Registry, Snapshot, Subscription, SubscriptionSnapshot
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
 
@@ -41,7 +41,7 @@ Answer = list[tuple[Any, ...]]
 
 def broker_answer(matcher: Any, messages: list[bytes]) -> Answer:
     """Deliveries, verdicts and refusals, as rows that can be compared."""
-    batch = matcher.process_batch(messages)
+    batch = matcher.deliver(messages)
     rows: Answer = [
         (row["message_id"], row["subscription_id"], row["result_number"], row["delivery_id"])
         for row in batch.table.to_pylist()
@@ -120,13 +120,14 @@ ELSEWHERE: Final = """
 import json, sys
 from pathlib import Path
 from oracles.engines import made_by
-from pathcast import Snapshot, SubscriptionSnapshot
+from pathcast import Registry, Snapshot, SubscriptionSnapshot
 from test_snapshot_limits import broker_answer, query_answer
 folder, engine = Path(sys.argv[1]), sys.argv[2]
 for case in json.loads((folder / "cases.json").read_text()):
     messages = [bytes.fromhex(text) for text in case["messages"]]
-    opened = made_by(engine, SubscriptionSnapshot.open, folder / case["broker"])
-    print(repr(broker_answer(opened.matcher(), messages)))
+    opened = made_by(engine, SubscriptionSnapshot.open, folder / case["registry"])
+    registry = made_by(engine, Registry.of, opened)
+    print(repr(broker_answer(registry, messages)))
     queries = made_by(engine, Snapshot.open, folder / case["index"])
     print(repr(query_answer(queries.matcher(), messages)))
 """
@@ -143,16 +144,16 @@ def test_a_broker_that_is_saved_and_opened_answers_alike(
     rng = random.Random(seed)
     limits = random_limits(rng)
     messages = near(limits, rng)
-    broker = made_by(engine, Broker, limits, threads=1)
-    assert not broker.subscribe(SUBSCRIPTIONS).rejected
-    expected = broker_answer(broker, messages)
+    registry = made_by(engine, Registry, limits, threads=1)
+    assert not registry.add(SUBSCRIPTIONS).rejected
+    expected = broker_answer(registry, messages)
     path = tmp_path / "s"
-    broker.freeze().save(path)
+    registry.freeze().save(path)
     opened = made_by(engine, SubscriptionSnapshot.open, path)
-    assert (opened.limits, opened.version) == (limits, broker.version)
-    assert broker_answer(broker.freeze().matcher(), messages) == expected
-    assert broker_answer(opened.matcher(threads=rng.choice([1, 2])), messages) == expected
-    restored = made_by(engine, Broker.restored, opened, threads=1)
+    assert (opened.limits, opened.version) == (limits, registry.version)
+    frozen = made_by(engine, Registry.of, registry.freeze())
+    assert broker_answer(frozen, messages) == expected
+    restored = made_by(engine, Registry.of, opened, threads=rng.choice([1, 2]))
     assert broker_answer(restored, messages) == expected
 
 
@@ -184,14 +185,17 @@ def test_another_process_answers_alike(engine: EngineName, tmp_path: Path) -> No
         rng = random.Random(100 + seed)
         limits = random_limits(rng)
         messages = near(limits, rng)
-        broker, index = made_by(engine, Broker, limits), made_by(engine, QueryIndex, limits=limits)
-        broker.subscribe(SUBSCRIPTIONS)
+        registry, index = (
+            made_by(engine, Registry, limits),
+            made_by(engine, QueryIndex, limits=limits),
+        )
+        registry.add(SUBSCRIPTIONS)
         index.register(QUERIES)
-        broker.freeze().save(tmp_path / f"{seed}.s")
+        registry.freeze().save(tmp_path / f"{seed}.s")
         index.freeze().save(tmp_path / f"{seed}.q")
-        expected += [broker_answer(broker, messages), query_answer(index.matcher(), messages)]
+        expected += [broker_answer(registry, messages), query_answer(index.matcher(), messages)]
         texts = [message.hex() for message in messages]
-        cases.append({"broker": f"{seed}.s", "index": f"{seed}.q", "messages": texts})
+        cases.append({"registry": f"{seed}.s", "index": f"{seed}.q", "messages": texts})
     (tmp_path / "cases.json").write_text(json.dumps(cases))
     command = [sys.executable, "-c", ELSEWHERE, str(tmp_path), engine]
     done = subprocess.run(
@@ -211,21 +215,21 @@ def test_limits_travel_between_engines(engine: EngineName, tmp_path: Path) -> No
         index.register(QUERIES)
         index.freeze().save(tmp_path / "q")
         assert made_by(engine, Snapshot.open, tmp_path / "q").limits == limits
-        made_by(writer, Broker, limits).freeze().save(tmp_path / "s")
+        made_by(writer, Registry, limits).freeze().save(tmp_path / "s")
         assert made_by(engine, SubscriptionSnapshot.open, tmp_path / "s").limits == limits
 
 
 @broker_engines
 def test_the_version_is_that_of_the_limits_too(engine: EngineName) -> None:
     # Files are named by it and never replaced: equal versions must give equal answers.
-    brokers, indexes = set(), set()
+    registries, indexes = set(), set()
     changed = [Limits(), Limits(dtd="refuse")]
     seven: list[dict[str, Any]] = [{field.name: 7} for field in fields(Limits)]
     changed += [replace(Limits(), **change) for change in seven if "dtd" not in change]
     for limits in changed:
-        brokers.add(made_by(engine, Broker, limits).version)
+        registries.add(made_by(engine, Registry, limits).version)
         indexes.add(made_by(engine, QueryIndex, limits=limits).freeze().version)
-    assert len(brokers) == len(indexes) == len(changed) == len(fields(Limits)) + 1
+    assert len(registries) == len(indexes) == len(changed) == len(fields(Limits)) + 1
 
 
 def test_a_limit_that_is_not_known_here_is_an_error() -> None:

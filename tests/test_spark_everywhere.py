@@ -1,7 +1,7 @@
 """Every kind of source and every kind of output, here and at a URL: what one process gives.
 
 The same generated messages, some of them broken, lie in each kind of source; `QueryIndex` and
-`Broker` say in this process what has to come of them. Where a message lies changes its id and
+`Registry` say in this process what has to come of them. Where a message lies changes its id and
 nothing else; where a delivery goes changes nothing.
 """
 
@@ -27,7 +27,7 @@ pytest.importorskip("deltalake", reason="needs: pip install 'pathcast[delta]'")
 
 import deltalake
 
-from pathcast import Broker, Query, QueryIndex, Subscription
+from pathcast import Query, QueryIndex, Registry, Subscription
 from pathcast.spark.outputs import files_of, follow, inbox, read_output
 from pathcast.spark.pipeline import run
 from pathcast.spark.schemas import body_of
@@ -92,8 +92,8 @@ class World:
 
     def _computed(self, wants: str, kind: str) -> Expected:
         rows = self.subscriptions[wants]
-        broker = Broker(threads=1)
-        assert not broker.subscribe(rows).rejected
+        registry = Registry(threads=1)
+        assert not registry.add(rows).rejected
         index = QueryIndex()
         ids = [row for row in rows if row.deliver == "ids"]
         declined = index.register([Query(row.id, row.query) for row in ids]).rejected
@@ -102,7 +102,7 @@ class World:
         found: dict[str, Counter[Any]] = {name: Counter() for name in NAMES}
         for name, content in self.messages.items():
             message_id = ID_OF[kind](name)
-            deliveries = broker.publish(content, message_id)
+            deliveries = registry.deliver(content, message_id)
             if deliveries.error is not None:
                 found["dead_letters"][message_id, deliveries.error.code] += 1
                 continue

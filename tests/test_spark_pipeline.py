@@ -22,7 +22,7 @@ from oracles.engines import made_by
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
 
-from pathcast import Broker, Snapshot, Subscription
+from pathcast import Registry, Snapshot, Subscription
 from pathcast.errors import ConfigError
 from pathcast.spark.journal import Journal
 from pathcast.spark.ledger import BatchLedger, Commit, committed_batches
@@ -210,14 +210,14 @@ def test_spark_gives_what_one_process_gives(spark: SparkSession, root: Path) -> 
 
 def test_ids_of_deliveries_are_those_of_a_broker(root: Path) -> None:
     go(root)
-    broker = made_by("reference", Broker)
+    registry = made_by("reference", Registry)
     for who, kind in WANTS:
-        if (who, kind) != ("bob", "a"):  # an id belongs to one subscriber of a broker
-            broker.subscribe(Subscription(f"q-{kind}", who, f"/m/{kind}", "ids"))
+        if (who, kind) != ("bob", "a"):  # an id belongs to one subscriber of a registry
+            registry.add(Subscription(f"q-{kind}", who, f"/m/{kind}", "ids"))
     want = {
         delivery.delivery_id
         for path in (root / "in").iterdir()
-        for delivery in broker.publish(path.read_bytes(), path.name)
+        for delivery in registry.deliver(path.read_bytes(), path.name)
     }
     rows = rows_of(root, "inboxes")
     got = {

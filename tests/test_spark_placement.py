@@ -33,7 +33,7 @@ from generators import (
 from generators.flwr_messages import random_flwr_message
 from generators.flwr_text import random_flwr
 from generators.flwr_vocabulary import VOCABULARIES
-from pathcast import Broker, Query, QueryIndex, Subscription
+from pathcast import Query, QueryIndex, Registry, Subscription
 from pathcast.cli.app import build_app
 from pathcast.errors import SnapshotFormatError
 from pathcast.spark import answering_partitions, assigning, merging, placing, sections
@@ -353,7 +353,7 @@ def test_partitions_are_written_to_delta_tables(tmp_path: Path) -> None:
 
 
 def test_every_delivery_is_one_that_a_process_of_its_own_makes(tmp_path: Path) -> None:
-    """Not only the same as broadcast: as `QueryIndex` and `Broker` say."""
+    """Not only the same as broadcast: as `QueryIndex` and `Registry` say."""
     chosen = random.Random(11)
     put_subscriptions(tmp_path, chosen, 12)
     messages = [message for message in some_messages(chosen, 40) if message is not None]
@@ -361,10 +361,10 @@ def test_every_delivery_is_one_that_a_process_of_its_own_makes(tmp_path: Path) -
     go(tmp_path, "out", *PARTITIONED, "output.matches=ids")
     rows = pq.read_table(tmp_path / "subscriptions.parquet").to_pylist()
     taken = {row["query_id"]: row for row in rows}
-    index, broker = QueryIndex(), Broker()
+    index, registry = QueryIndex(), Registry()
     are_notices = [row for row in taken.values() if row["deliver"] == "ids" and not row["steps"]]
     declined = index.register(Query(r["query_id"], r["query"]) for r in are_notices).rejected
-    broker.subscribe(
+    registry.add(
         Subscription(row["query_id"], "x", row["query"], row["deliver"], steps=tuple(row["steps"]))
         for row in taken.values()
         if row not in are_notices or row["query_id"] in declined
@@ -383,7 +383,7 @@ def test_every_delivery_is_one_that_a_process_of_its_own_makes(tmp_path: Path) -
         for query_id in result.query_ids:
             for who in takers[query_id]:
                 expected[who, query_id, name, 0, None] += 1
-        for each in broker.publish(messages[at], name):
+        for each in registry.deliver(messages[at], name):
             for who in takers[each.subscription_id]:
                 made = (each.subscription_id, name, each.result_number, each.fragment)
                 expected[(who, *made)] += 1

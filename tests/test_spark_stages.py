@@ -15,7 +15,7 @@ from oracles.engines import made_by
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
 
-from pathcast import Broker, Query, QueryIndex, Snapshot, Subscription, SubscriptionSnapshot
+from pathcast import Query, QueryIndex, Registry, Snapshot, Subscription, SubscriptionSnapshot
 from pathcast.errors import ConfigError, SnapshotFormatError
 from pathcast.limits import Limits
 from pathcast.message.canonical import canonical
@@ -50,10 +50,10 @@ LIMITS = Limits(evaluation_steps_max=10)
 
 @pytest.fixture
 def snapshot(tmp_path: Path) -> Path:
-    broker = Broker()
-    assert not broker.subscribe(SUBSCRIPTIONS).rejected
+    registry = Registry()
+    assert not registry.add(SUBSCRIPTIONS).rejected
     path = tmp_path / "s.snapshot"
-    broker.freeze().save(path)
+    registry.freeze().save(path)
     return path
 
 
@@ -86,7 +86,7 @@ def in_process(snapshot: Path, limits: Limits) -> tuple[Counter[Any], Counter[An
     """Deliveries and dead letters without Spark."""
     opened = made_by("reference", SubscriptionSnapshot.open, snapshot)
     given = list(MESSAGES.values())
-    batch = opened.matcher(limits=limits).process_batch(given, list(MESSAGES))
+    batch = made_by("reference", Registry.of, opened, limits).deliver(given, list(MESSAGES))
     deliveries = Counter(comparable(row) for row in batch.table.to_pylist())
     letters = Counter(
         (row["message_id"], row.get("subscription_id"), row["code"])
@@ -202,8 +202,9 @@ def test_a_message_without_an_id_is_named_by_its_bytes(task: RowTask) -> None:
     )
     rows = [row for part in task([batch]) for row in part.to_pylist()]
     ids = {row["message_id"] for row in rows if row["delivery_id"] is not None}
-    want = made_by("reference", SubscriptionSnapshot.open, Path(task.snapshot)).matcher()
-    assert ids == {want.process_batch([MESSAGES["m0"]]).message_ids[0]}
+    opened = made_by("reference", SubscriptionSnapshot.open, Path(task.snapshot))
+    want = made_by("reference", Registry.of, opened)
+    assert ids == {want.deliver([MESSAGES["m0"]]).message_ids[0]}
     assert [row["message_id"] for row in rows if row["code"] == "message.unreadable"] == [None]
 
 

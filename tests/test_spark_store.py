@@ -18,7 +18,7 @@ pytest.importorskip("sqlalchemy", reason="the store is not installed: pip instal
 
 from typer.testing import CliRunner
 
-from pathcast import Broker
+from pathcast import Registry
 from pathcast.cli.app import build_app
 from pathcast.errors import ConfigError
 from pathcast.spark.ledger import BatchLedger, Commit
@@ -169,12 +169,12 @@ def test_profiles_mean_what_they_mean_to_a_broker(tmp_path: Path, placement: str
     for number, text in enumerate(bodies.values()):
         put(tmp_path, number, text)
     summary = pipe(settings)
-    one = made_by("reference", Broker, namespaces={"g": "urn:1"})
-    one.subscribe(each.subscription() for each in wanted)
+    one = made_by("reference", Registry, namespaces={"g": "urn:1"})
+    one.add(each.subscription() for each in wanted)
     expected = {
         (each.subscriber, each.subscription_id, id, each.fragment, each.delivery_id)
         for id, text in bodies.items()
-        for each in one.publish(text.encode(), id)
+        for each in one.deliver(text.encode(), id)
     }
     assert len(expected) == 6
     assert summary.subscriptions == 6

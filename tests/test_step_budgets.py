@@ -9,7 +9,7 @@ import pytest
 
 from broker_engines import broker_engines, missing
 from oracles.engines import EngineName, made_by
-from pathcast import Broker, Subscription
+from pathcast import Registry, Subscription
 from pathcast.errors import PathcastError
 from pathcast.limits import KIB, MIB, STEP_SERIES_MAX, Limits
 from pathcast.model import DeliverMode
@@ -31,16 +31,16 @@ def message(size: int) -> bytes:
     return b"<news><image/><list/>%s</news>" % (b"x" * size)
 
 
-def answered(broker: Broker, texts: list[bytes]) -> list[dict[str, str]]:
+def answered(registry: Registry, texts: list[bytes]) -> list[dict[str, str]]:
     """For each message, subscription -> "" or the code of its verdict."""
     found: list[dict[str, str]] = [{} for _ in texts]
-    batch = broker.process_batch(texts)
+    batch = registry.deliver(texts)
     for at in range(len(texts)):
         deliveries = batch.deliveries(at)
         found[at] = {each.subscription_id: "" for each in deliveries}
         found[at] |= {name: error.code for name, error in deliveries.verdicts.items()}
     few: list[dict[str, str]] = [{} for _ in texts]
-    answer = broker.process_few(texts)
+    answer = registry.process_few(texts)
     for row, name, _ in answer.deliveries:
         few[row][name] = ""
     for row, name, error in answer.verdicts:
@@ -54,19 +54,19 @@ def check_served(engine: EngineName, limits: Limits, deliver: DeliverMode, code:
     rng = random.Random(7)
     outcomes = []
     for _ in range(2):
-        broker = made_by(engine, Broker, limits)
+        registry = made_by(engine, Registry, limits)
         rows = [asked(number, deliver) for number in range(SERIES)]
         rng.shuffle(rows)
         plain = Subscription("plain", "bob", "/news", "ids")
-        assert not broker.subscribe([*rows, plain]).rejected
+        assert not registry.add([*rows, plain]).rejected
         short, long = message(10), message(20_000)
-        found = answered(broker, [short, long, short])
+        found = answered(registry, [short, long, short])
         assert found[0] == found[2]
         assert set(found[0].values()) == {""}
         assert len(found[0]) == SERIES + 1
         assert found[1].pop("plain") == ""
         outcome = [found[1][f"s{number}"] for number in range(SERIES)]
-        assert answered(broker, [long])[0] | {"plain": ""} == found[1] | {"plain": ""}
+        assert answered(registry, [long])[0] | {"plain": ""} == found[1] | {"plain": ""}
         outcomes.append(outcome)
     assert outcomes[0] == outcomes[1]
     served = outcomes[0].count("")
@@ -85,9 +85,9 @@ def test_the_counted_steps_are_those_of_the_budget(engine: EngineName) -> None:
     """A message that may take the steps that were counted is served, with fewer it is not."""
 
     def taken(limits: Limits | None) -> tuple[int, int]:
-        broker = made_by(engine, Broker, limits)
-        broker.subscribe([asked(number) for number in range(SERIES)])
-        stats = broker.process_batch([message(20_000)]).stats
+        registry = made_by(engine, Registry, limits)
+        registry.add([asked(number) for number in range(SERIES)])
+        stats = registry.deliver([message(20_000)]).stats
         return stats.steps, stats.verdicts
 
     steps, undecided = taken(None)
@@ -105,15 +105,15 @@ def test_the_result_bytes_of_a_message_are_for_all_series_together(engine: Engin
 
 @broker_engines
 def test_there_are_no_more_series_than_a_broker_keeps(engine: EngineName) -> None:
-    broker = made_by(engine, Broker)
-    report = broker.subscribe([asked(number) for number in range(STEP_SERIES_MAX + 2)])
+    registry = made_by(engine, Registry)
+    report = registry.add([asked(number) for number in range(STEP_SERIES_MAX + 2)])
     assert [error.code for error in report.rejected.values()] == ["subscription.step_series"] * 2
     same = asked(0)._replace(id="same")
-    assert broker.subscribe(same).accepted == 1
-    broker.unsubscribe("s1")
-    assert broker.subscribe(asked(STEP_SERIES_MAX)).accepted == 1
-    assert broker.subscribe([asked(STEP_SERIES_MAX + 1)]).rejected
-    found = answered(broker, [message(1)])[0]
+    assert registry.add(same).accepted == 1
+    registry.remove("s1")
+    assert registry.add(asked(STEP_SERIES_MAX)).accepted == 1
+    assert registry.add([asked(STEP_SERIES_MAX + 1)]).rejected
+    found = answered(registry, [message(1)])[0]
     assert set(found.values()) == {""}
     assert len(found) == STEP_SERIES_MAX + 1
 

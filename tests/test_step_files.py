@@ -135,12 +135,12 @@ def test_what_has_steps_goes_to_a_broker_and_is_another_query(tmp_path: Path) ->
     taken = engines.take_up(read_rows(path, "ids"))
     assert sorted(taken.takers) == [("ann", "q"), ("cid", "q")]
     assert [each.code for each in taken.rejected] == ["query.duplicate", "XPST0003"]
-    assert (len(engines.index), len(engines.broker)) == (0, 1)
-    assert len(engines.broker.publish(b"<ol/>")) == 0
-    assert len(engines.broker.publish(b"<n><ol/></n>")) == 1
+    assert (len(engines.index), len(engines.registry)) == (0, 1)
+    assert len(engines.registry.deliver(b"<ol/>")) == 0
+    assert len(engines.registry.deliver(b"<n><ol/></n>")) == 1
     path.write_text("\n".join([lines[0], lines[2]]) + "\n")
     assert sorted(engines.take_up(read_rows(path, "ids")).takers) == [("bob", "q")]
-    assert (len(engines.index), len(engines.broker)) == (1, 0)
+    assert (len(engines.index), len(engines.registry)) == (1, 0)
 
 
 MESSAGE = "<n><image/><ol><li>1</li></ol></n>"
@@ -220,7 +220,7 @@ def test_lint_compares_what_has_the_same_steps_only() -> None:
 
 def test_a_row_says_that_steps_are_too_many() -> None:
     engines = made_by("reference", SubscriptionEngines, Limits(), {})
-    report = engines.broker.subscribe([Subscription("s", "", "//a", steps=("drop //b",) * 65)])
+    report = engines.registry.add([Subscription("s", "", "//a", steps=("drop //b",) * 65)])
     error = report.rejected["s"]
     assert isinstance(error, UnsupportedQueryError)
     assert str(error) == "65 steps, where at most 64 are allowed"

@@ -1,8 +1,8 @@
 """Steps of subscriptions in one process: what is delivered is of the message after them.
 
-The oracle is lxml's tree for the steps, and a broker that is given that tree for what the query
+The oracle is lxml's tree for the steps, and a registry that is given that tree for what the query
 makes of it. If one of these fails, a subscriber with steps gets what it did not ask for, or another
-gets what it should not for sharing a broker with it.
+gets what it should not for sharing a registry with it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 
 from broker_engines import broker_engines, missing
 from oracles.engines import EngineName, made_by
-from pathcast import Broker, Subscription, SubscriptionSnapshot
+from pathcast import Registry, Subscription, SubscriptionSnapshot
 from pathcast.engine import QueryIndex
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
@@ -67,11 +67,11 @@ def drawn(rng: random.Random, count: int) -> list[Subscription]:
 def expected(message: bytes, asked: Subscription) -> list[bytes | None]:
     """What lxml and the reference make of one subscription on one message."""
     after = by_tree(message, parsed(asked.steps))
-    broker = made_by("reference", Broker, namespaces=BOUND)
-    assert not broker.subscribe(asked._replace(steps=())).errors
+    registry = made_by("reference", Registry, namespaces=BOUND)
+    assert not registry.add(asked._replace(steps=())).errors
     return [
         None if each.fragment is None else canonical(each.fragment)
-        for each in broker.publish(after)
+        for each in registry.deliver(after)
     ]
 
 
@@ -83,9 +83,11 @@ def messages_of(rng: random.Random, count: int) -> list[bytes]:
     return [element(rng, 4, "top").encode() for _ in range(count)]
 
 
-def given(broker: Broker, messages: Sequence[bytes]) -> dict[tuple[int, str], list[bytes | None]]:
-    """What a broker delivers, by message and subscription; said in the same way by all its ways."""
-    batch = broker.process_batch(messages, [f"{row}" for row in range(len(messages))])
+def given(
+    registry: Registry, messages: Sequence[bytes]
+) -> dict[tuple[int, str], list[bytes | None]]:
+    """Deliveries by message and subscription; all ways of the registry say the same."""
+    batch = registry.deliver(messages, [f"{row}" for row in range(len(messages))])
     assert not batch.refusals
     assert not batch.verdicts.num_rows
     found: dict[tuple[int, str], list[bytes | None]] = {}
@@ -94,7 +96,7 @@ def given(broker: Broker, messages: Sequence[bytes]) -> dict[tuple[int, str], li
             made = None if each.fragment is None else canonical(each.fragment)
             found.setdefault((row, each.subscription_id), []).append(made)
             assert each.result_number == len(found[row, each.subscription_id]) - 1, number
-    few = broker.process_few(messages)
+    few = registry.process_few(messages)
     assert not few.refusals
     assert not few.verdicts
     again: dict[tuple[int, str], list[bytes | None]] = {}
@@ -128,19 +130,19 @@ def test_each_subscription_is_answered_on_the_message_after_its_steps(engine: En
     for _ in range(8 if engine == "kernel" else 3):
         asked = drawn(rng, 14)
         messages = messages_of(rng, 5)
-        broker = made_by(engine, Broker, namespaces=BOUND, threads=rng.choice([1, 2]))
-        assert broker.subscribe(asked).accepted == len(asked)
-        found = given(broker, messages)
+        registry = made_by(engine, Registry, namespaces=BOUND, threads=rng.choice([1, 2]))
+        assert registry.add(asked).accepted == len(asked)
+        found = given(registry, messages)
         assert found == right(messages, asked)
         # Some leave, one comes again, a new one comes.
         leaving = rng.sample(asked, 6)
-        broker.unsubscribe([each.id for each in leaving])
+        registry.remove([each.id for each in leaving])
         new = [leaving[0], *(each._replace(id=f"new {each.id}") for each in drawn(rng, 3))]
-        assert broker.subscribe(new).accepted == 4
+        assert registry.add(new).accepted == 4
         held = [each for each in asked if each not in leaving] + new
-        assert given(broker, messages) == right(messages, held)
-        plain = made_by(engine, Broker, namespaces=BOUND)
-        plain.subscribe([each._replace(steps=()) for each in asked])
+        assert given(registry, messages) == right(messages, held)
+        plain = made_by(engine, Registry, namespaces=BOUND)
+        plain.add([each._replace(steps=()) for each in asked])
         changed += given(plain, messages) != found
         delivered += sum(map(len, found.values()))
     assert delivered > 40
@@ -151,40 +153,40 @@ def test_each_subscription_is_answered_on_the_message_after_its_steps(engine: En
 def test_a_file_of_subscriptions_has_their_steps(engine: EngineName, tmp_path: Path) -> None:
     rng = random.Random(5)
     asked, messages = drawn(rng, 20), messages_of(rng, 4)
-    broker = made_by(engine, Broker, namespaces=BOUND)
-    broker.subscribe(asked)
-    broker.freeze().save(tmp_path / "s")
+    registry = made_by(engine, Registry, namespaces=BOUND)
+    registry.add(asked)
+    registry.freeze().save(tmp_path / "s")
     opened = made_by(engine, SubscriptionSnapshot.open, tmp_path / "s")
     assert {each.id: each.steps for each in opened.subscriptions} == {
         each.id: each.steps for each in asked
     }
-    restored = made_by(engine, Broker.restored, opened)
-    assert restored.version == broker.version == opened.version
-    assert given(restored, messages) == given(broker, messages)
+    restored = made_by(engine, Registry.of, opened)
+    assert restored.version == registry.version == opened.version
+    assert given(restored, messages) == given(registry, messages)
     ids = [
-        set(each.process_batch(messages).table["delivery_id"].to_pylist())
-        for each in (broker, restored)
+        set(each.deliver(messages).table["delivery_id"].to_pylist())
+        for each in (registry, restored)
     ]
     assert ids[0] == ids[1]
 
 
 @broker_engines
 def test_paths_of_a_population_are_of_messages_as_they_come(engine: EngineName) -> None:
-    broker = made_by(engine, Broker)
+    registry = made_by(engine, Registry)
     steps = ("rename //ol list", "unwrap //p")
-    broker.subscribe([Subscription("s", "", "/n/list[@k = '1']/li", steps=steps)])
-    assert {str(place) for place in broker.population().places} == {"/n//*//li", "/n//*/@k"}
+    registry.add([Subscription("s", "", "/n/list[@k = '1']/li", steps=steps)])
+    assert {str(place) for place in registry.population().places} == {"/n//*//li", "/n//*/@k"}
     rng, held = random.Random(3), 0
     for asked in drawn(rng, 40):
-        bound = made_by(engine, Broker, namespaces=BOUND)
-        bound.subscribe(asked)
-        held_as = bound.subscription(asked.id)
+        bound = made_by(engine, Registry, namespaces=BOUND)
+        bound.add(asked)
+        held_as = bound.get(asked.id)
         steps_read = parse_steps(held_as.steps, held_as.namespaces)
         paths = [path.text for path in gate_paths(held_as, steps_read)]
         index = made_by(engine, QueryIndex)
         index.register([Query(path, path) for path in paths])
         for message in messages_of(rng, 3):
-            if len(bound.publish(message)):
+            if len(bound.deliver(message)):
                 assert index.matcher(threads=1).match([message])[0].query_ids, asked
                 held += 1
     assert held > 5
@@ -211,28 +213,28 @@ def test_paths_of_a_population_are_of_messages_as_they_come(engine: EngineName) 
 def test_what_is_no_step_is_refused_and_disturbs_no_other(
     engine: EngineName, steps: object, code: str
 ) -> None:
-    broker = made_by(engine, Broker)
+    registry = made_by(engine, Registry)
     rows = [
         Subscription("before", "", "//b", steps=("drop //c",)),
         Subscription("wrong", "", "//b", steps=steps),  # type: ignore[arg-type]
         Subscription("after", "", "//b"),
     ]
-    report = broker.subscribe(rows)
+    report = registry.add(rows)
     assert {place: error.code for place, error in report.errors.items()} == {1: code}
     assert str(report.errors[1])
-    assert sorted(each.subscription_id for each in broker.publish(b"<a><b/></a>")) == [
+    assert sorted(each.subscription_id for each in registry.deliver(b"<a><b/></a>")) == [
         "after",
         "before",
     ]
-    assert len(broker) == 2
-    assert "wrong" not in broker
+    assert len(registry) == 2
+    assert "wrong" not in registry
 
 
 @broker_engines
 def test_a_refused_query_leaves_nothing_of_its_steps(engine: EngineName) -> None:
-    broker = made_by(engine, Broker)
+    registry = made_by(engine, Registry)
     steps = ("drop //c",)
-    report = broker.subscribe(
+    report = registry.add(
         [
             Subscription("plain", "", "//b"),
             Subscription("s", "", "//b[", steps=steps),
@@ -248,10 +250,10 @@ def test_a_refused_query_leaves_nothing_of_its_steps(engine: EngineName) -> None
         4: "query.duplicate",
         5: "query.duplicate",
     }
-    assert [each.subscription_id for each in broker.publish(b"<a><b/></a>")] == ["plain", "s"]
-    broker.unsubscribe(["s", "plain"])
-    assert not len(broker.publish(b"<a><b/></a>"))
-    assert broker.subscribe(Subscription("plain", "", "//b", steps=steps)).accepted == 1
+    assert [each.subscription_id for each in registry.deliver(b"<a><b/></a>")] == ["plain", "s"]
+    registry.remove(["s", "plain"])
+    assert not len(registry.deliver(b"<a><b/></a>"))
+    assert registry.add(Subscription("plain", "", "//b", steps=steps)).accepted == 1
 
 
 UNEDITABLE: Final = {
@@ -268,15 +270,15 @@ UNEDITABLE: Final = {
 def test_what_steps_cannot_be_done_to_is_undecided_for_those_it_may_concern(
     engine: EngineName, name: str
 ) -> None:
-    broker = made_by(engine, Broker)
-    broker.subscribe(
+    registry = made_by(engine, Registry)
+    registry.add(
         [
             Subscription("plain", "", "//b", "ids"),
             Subscription("s", "ann", "//b", "ids", steps=("drop //c",)),
             Subscription("elsewhere", "", "//other", "ids", steps=("drop //c",)),
         ]
     )
-    batch = broker.process_batch([b"<a><b/></a>", UNEDITABLE[name], b"<a>"])
+    batch = registry.deliver([b"<a><b/></a>", UNEDITABLE[name], b"<a>"])
     assert [row["row"] for row in batch.errors.to_pylist()] == [2]
     found = [
         (row["row"], row["subscription_id"], row["code"]) for row in batch.verdicts.to_pylist()
@@ -286,7 +288,7 @@ def test_what_steps_cannot_be_done_to_is_undecided_for_those_it_may_concern(
     assert [each.subscription_id for each in batch.deliveries(1)] == ["plain"]
     assert list(batch.deliveries(1).verdicts) == ["s"]
     assert batch.stats.verdicts == 1
-    few = broker.process_few([UNEDITABLE[name]])
+    few = registry.process_few([UNEDITABLE[name]])
     assert [(row, who, error.code) for row, who, error in few.verdicts] == [
         (0, "s", "message.unreadable")
     ]
@@ -296,12 +298,12 @@ def test_what_steps_cannot_be_done_to_is_undecided_for_those_it_may_concern(
 def test_a_step_that_takes_too_much_is_a_verdict_that_names_the_subscription(
     engine: EngineName,
 ) -> None:
-    broker = made_by(engine, Broker, limits=Limits(evaluation_steps_max=100))
+    registry = made_by(engine, Registry, limits=Limits(evaluation_steps_max=100))
     steps = ("drop //b[count(//b[count(//b) > 1]) > 1]",)
-    broker.subscribe(
+    registry.add(
         [Subscription("s", "", "//a", "ids", steps=steps), Subscription("plain", "", "//a", "ids")]
     )
-    found = broker.publish(b"<a>" + b"<b/>" * 40 + b"</a>")
+    found = registry.deliver(b"<a>" + b"<b/>" * 40 + b"</a>")
     assert [each.subscription_id for each in found] == ["plain"]
     assert found.verdicts["s"].code == "limit.evaluation_steps"
     assert found.verdicts["s"].params["id"] == "s"
@@ -309,10 +311,10 @@ def test_a_step_that_takes_too_much_is_a_verdict_that_names_the_subscription(
 
 @broker_engines
 def test_text_is_utf_8_whatever_it_declares(engine: EngineName) -> None:
-    broker = made_by(engine, Broker)
-    broker.subscribe(Subscription("s", "", "//b[. = '\u00e9']", "message", steps=("drop //c",)))
+    registry = made_by(engine, Registry)
+    registry.add(Subscription("s", "", "//b[. = '\u00e9']", "message", steps=("drop //c",)))
     text = "<?xml version='1.0' encoding='latin-1'?><a><c/><b>\u00e9</b></a>"
-    [found] = broker.publish(text)
+    [found] = registry.deliver(text)
     assert found.fragment == text.replace("<c/>", "").encode()
 
 
@@ -332,12 +334,12 @@ def test_steps_that_several_begin_with_are_done_once() -> None:
     """A message pays for a beginning once, and not for series that it cannot satisfy."""
 
     def taken(*series: tuple[str, ...]) -> int:
-        broker = Broker()
+        registry = Registry()
         for number, steps in enumerate(series):
             asked = Subscription(f"s{number}", "", "/a", steps=steps)
-            assert broker.subscribe(asked).accepted == 1
+            assert registry.add(asked).accepted == 1
         own, passed_by = (
-            broker.process_batch([message])
+            registry.deliver([message])
             for message in (b"<a><c/><b/></a>", b"<nobody><c/></nobody>")
         )
         assert (len(own), len(passed_by)) == (len(series), 0)
@@ -352,16 +354,16 @@ def test_steps_that_several_begin_with_are_done_once() -> None:
 
 
 def test_the_plan_says_steps_and_who_shares_them() -> None:
-    broker = Broker()
+    registry = Registry()
     steps = ("drop //c", "rename //ol list")
-    broker.subscribe(
+    registry.add(
         [
             Subscription("s", "ann", "/n/list", steps=steps),
             Subscription("t", "ann", "/n/b", steps=steps[:1]),
             Subscription("u", "ann", "/n/list", steps=steps),
         ]
     )
-    plan = broker.explain("s")
+    plan = registry.explain("s")
     assert plan.plan[:2] == ("step 1: drop //c", "step 2: rename //ol list")
     assert plan.gate == ("/n/*",)
     assert (plan.shared["step 1: drop //c"], plan.shared["step 2: rename //ol list"]) == (2, 1)
@@ -402,10 +404,10 @@ def test_the_reference_finds_elements_where_the_kernel_does() -> None:
 
 @broker_engines
 def test_missing_messages_and_arrow_columns(engine: EngineName) -> None:
-    broker = made_by(engine, Broker)
-    broker.subscribe(Subscription("s", "", "/a/b", steps=("drop //c",)))
+    registry = made_by(engine, Registry)
+    registry.add(Subscription("s", "", "/a/b", steps=("drop //c",)))
     column = pa.chunked_array([[b"<a><b><c/></b></a>", None], [b"<a><b/></a>"]], pa.large_binary())
-    batch = broker.process_batch(column)
+    batch = registry.deliver(column)
     assert batch.table["fragment"].to_pylist() in (
         [b"<b></b>", b"<b/>"],
         [b"<b/>", b"<b/>"],

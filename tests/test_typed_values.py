@@ -15,7 +15,7 @@ from customised_cases import GENEROUS, by_broker, by_reference
 from oracles import SaxonOracle, saxon_missing_reason
 from pathcast.message.canonical import canonical
 from pathcast.model import Subscription
-from pathcast.registry import Broker
+from pathcast.registry import Registry
 from typed_writer import BORDERS
 
 TEXTS = tuple(dict.fromkeys(text for texts in BORDERS.values() for text in texts))
@@ -37,9 +37,9 @@ def message_of(texts: Sequence[str]) -> bytes:
 
 def answers(text: str, message: bytes) -> bytes:
     """The one result of a subscription, on which kernel and papers agree."""
-    broker = Broker(limits=GENEROUS)
-    broker.subscribe([Subscription("s", "u", text)])
-    (said,) = by_broker(broker, [message])
+    registry = Registry(limits=GENEROUS)
+    registry.add([Subscription("s", "u", text)])
+    (said,) = by_broker(registry, [message])
     expected = by_reference(text, message, None)
     assert said == {"s": expected}, text
     assert isinstance(expected, tuple)

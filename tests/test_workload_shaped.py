@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 
 from oracles.engines import made_by
-from pathcast import Broker, Subscription
+from pathcast import Registry, Subscription
 from pathcast.errors import ConfigError
 from pathcast.workload import (
     DOMAINS,
@@ -54,13 +54,13 @@ def test_every_template_is_accepted_and_most_give_results() -> None:
         for template in kind
         for _ in range(3)
     }
-    broker = made_by("reference", Broker)
-    report = broker.subscribe(
+    registry = made_by("reference", Registry)
+    report = registry.add(
         Subscription(f"s{number}", "desk", text) for number, text in enumerate(sorted(texts))
     )
     assert not report.rejected, next(iter(report.rejected.items()))
     messages = [one.message for one in demo_messages(DemoParameters(messages=9, broken_ratio=0))]
-    batch = broker.process_batch(messages)
+    batch = registry.deliver(messages)
     assert batch.stats.refused == 0
     assert batch.verdicts.num_rows == 0
     delivered = Counter(batch.table.column("subscription_id").to_pylist())

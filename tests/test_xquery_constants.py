@@ -25,7 +25,7 @@ from oracles.engines import EngineName, made_by
 from pathcast.errors import UnsupportedQueryError
 from pathcast.model import DeliverMode, Subscription
 from pathcast.query.xquery import parse
-from pathcast.registry import Broker
+from pathcast.registry import Registry
 from pathcast_papers.language import xquery as reference
 from pathcast_papers.language.xquery.frame import content_expressions
 
@@ -139,9 +139,9 @@ def test_constants_decide_nothing(engine: EngineName) -> None:
                             dict(vocabulary.namespaces),
                         )
                     )
-        broker = made_by(engine, Broker, limits=GENEROUS)
-        assert broker.subscribe(subscriptions).rejected == {}
-        for said in by_broker(broker, messages):
+        registry = made_by(engine, Registry, limits=GENEROUS)
+        assert registry.add(subscriptions).rejected == {}
+        for said in by_broker(registry, messages):
             for subscription in subscriptions:
                 alone = subscription.id.replace("beside", "alone")
                 assert (subscription.id in said) == (alone in said), subscription.query

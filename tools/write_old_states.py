@@ -38,13 +38,13 @@ index.freeze().save("queries.snapshot")
 """
 
 SUBSCRIPTIONS: Final = """
-from pathcast import Broker, Subscription
-broker = Broker()
-broker.subscribe(Subscription("dear", "ann", "/order[total > 100]/total"))
-broker.subscribe(Subscription("all", "bob", "//order", "ids"))
-broker.subscribe(Subscription("paid", "ann",
+from pathcast import Registry, Subscription
+registry = Registry()
+registry.add(Subscription("dear", "ann", "/order[total > 100]/total"))
+registry.add(Subscription("all", "bob", "//order", "ids"))
+registry.add(Subscription("paid", "ann",
     "<sums>{ for $o in /order where $o/total > 100 return <s>{$o/total/text()}</s> }</sums>"))
-broker.freeze().save("subscriptions.snapshot")
+registry.freeze().save("subscriptions.snapshot")
 """
 
 REGISTRY: Final = """

@@ -57,7 +57,7 @@ _PLACES: Final[tuple[tuple[str, str, object], ...]] = (
     ("pathcast.engine.snapshot", "open_snapshot", ReferenceSnapshot.open),
     ("pathcast.engine.routing", "KernelRoutingTable", ReferenceRoutingTable),
     ("pathcast.engine.path_finder", "KernelPathFinder", ReferencePathFinder),
-    ("pathcast.registry.broker", "KernelDissemination", _dissemination),
+    ("pathcast.registry.registry", "KernelDissemination", _dissemination),
     ("pathcast.registry.restructuring", "Restructurings", ReferenceRestructurings),
 )
 """Where the product takes something of the kernel: module, name, and what the papers have of it."""

@@ -73,9 +73,9 @@ if TYPE_CHECKING:
     )
     from pathcast.query import CompiledQuery, CostClass
     from pathcast.registry import (
-        Broker,
         Deliveries,
         DeliveryBatch,
+        Registry,
         SubscriptionPlan,
         SubscriptionSnapshot,
     )
@@ -83,7 +83,6 @@ if TYPE_CHECKING:
 __all__ = [
     "BatchResult",
     "BatchStats",
-    "Broker",
     "CompiledQuery",
     "ConfigError",
     "ConstructionError",
@@ -121,6 +120,7 @@ __all__ = [
     "QueryWarning",
     "RegisterReport",
     "RegistrationError",
+    "Registry",
     "ResultLimitError",
     "SchemaError",
     "Snapshot",
@@ -140,9 +140,9 @@ __all__ = [
 
 _ROOMS = {
     "pathcast.registry": (
-        "Broker",
         "Deliveries",
         "DeliveryBatch",
+        "Registry",
         "SubscriptionPlan",
         "SubscriptionSnapshot",
     ),

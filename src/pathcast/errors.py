@@ -451,8 +451,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     ),
     "query.index_language": CatalogueEntry(
         "UnsupportedQueryError",
-        "an index reads XPath 1.0 only; for XQuery subscribe to the query at a Broker, with "
-        'deliver="ids"',
+        'an index reads XPath 1.0 only; for XQuery add the query to a Registry, with deliver="ids"',
     ),
     # Subscriptions: refused at registration.
     "subscription.constant": CatalogueEntry(

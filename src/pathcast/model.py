@@ -63,20 +63,20 @@ class Subscription(NamedTuple):
     """A standing query whose results go to somebody.
 
     Attributes:
-        id: Chosen by the caller, unique in a broker.
+        id: Chosen by the caller, unique in a registry.
         subscriber: Whom the results go to; may have many subscriptions.
         query: An XQuery FLWR expression with constructors, or an XPath 1.0 expression.
         deliver: "fragment": every item of the query's value is one delivery (a bare XPath: every
             node it selects). "message": the message as it arrived, one delivery. "ids": one
             delivery without a payload.
         namespaces: Prefix -> namespace URI for this query; the key "" is the default element
-            namespace. Falls back to the namespaces of the broker.
+            namespace. Falls back to the namespaces of the registry.
         steps: What is done to a message before the query sees it, in order: `drop PATH`,
             `unwrap PATH`, `rename PATH NAME` (`pathcast.registry.steps`). What is delivered is of
             the message after them.
         language: "xpath1" or "xquery", the only one that the query is read as; None leaves it to
             the text: XPath 1.0 where its grammar takes it, XQuery otherwise. Falls back to the
-            language of the broker.
+            language of the registry.
 
     Example:
         >>> Subscription("s1", "desk", "for $b in //book return <title>{$b/title}</title>").deliver

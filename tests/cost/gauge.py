@@ -81,12 +81,12 @@ def answering(
     candidate: Candidate, engine: str, most: int
 ) -> tuple[int, Callable[[bytes], object]]:
     """How many queries are taken, and what answers a message."""
-    from pathcast import Broker, QueryIndex
+    from pathcast import QueryIndex, Registry
 
     if candidate.way == "broker":
-        broker = made_by(engine, Broker, threads=1)
-        taken = broker.subscribe(candidate.subscriptions(most)).accepted
-        return taken, lambda message: broker.process_batch([message]).rows.num_rows
+        registry = made_by(engine, Registry, threads=1)
+        taken = registry.add(candidate.subscriptions(most)).accepted
+        return taken, lambda message: registry.deliver([message]).rows.num_rows
     index = made_by(engine, QueryIndex)
     taken = index.register(candidate.standing(most)).accepted
     if candidate.way == "live":

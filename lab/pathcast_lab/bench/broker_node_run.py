@@ -21,7 +21,7 @@ from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.overlay.messages import SourceEntry, StreamMessage
 from pathcast.overlay.table import Table
 from pathcast.overlay.xml_content import XmlProfiles
-from pathcast.registry import Broker
+from pathcast.registry import Registry
 from pathcast.transport.broker import CODEC, DELIVERIES, PublishRequest, RegisterSourceRequest
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.disk import Disk
@@ -265,9 +265,9 @@ async def _registered(client: BrokerClient, inbox: Inbox, rows: Sequence[Subscri
 
 def _answers(rows: Sequence[Subscription], messages: Sequence[bytes]) -> list[set[str]]:
     """For each message which profiles one process delivers it for."""
-    broker = Broker()
-    broker.subscribe(rows)
-    batch = broker.process_batch(messages)
+    registry = Registry()
+    registry.add(rows)
+    batch = registry.deliver(messages)
     names, numbers = batch.subscription_ids, batch.numbers
     found: list[set[str]] = [set() for _ in messages]
     places = numbers["subscription"].to_pylist()

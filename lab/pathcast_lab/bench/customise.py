@@ -4,8 +4,8 @@ Three workloads: the books and bibliographies of the literature, with unique que
 and the sample domains with realistic subscriptions, of which a quarter goes beyond that form.
 
 Two answers are timed: groups of node ids (groupSequence-listSequence form) and serialised results,
-and how fast subscriptions enter and leave a running broker. Results are compared with the reference
-engine on a sample first; every timed call must give as many as the one that was checked.
+and how fast subscriptions enter and leave a running registry. Results are compared with the
+reference engine on a sample first; every timed call must give as many as the one that was checked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field
 
-from pathcast import Broker
+from pathcast import Registry
 from pathcast.errors import MissingDependencyError
 from pathcast.workload import DemoParameters, ShapedParameters, demo_messages, generate_shaped
 from pathcast_lab.bench.broker.inputs import flwr_queries
@@ -65,7 +65,7 @@ class CustomiseSet(Strict):
         queries: Workload -> Q, each a case of its own.
         messages: Messages of a case.
         rounds: Alternations with the yardstick.
-        changes: Subscriptions that enter and leave the running broker.
+        changes: Subscriptions that enter and leave the running registry.
         change_rounds: How often they do.
         check_queries: Subscriptions that the reference engine answers too.
         check_messages: Messages on which it does.
@@ -139,10 +139,10 @@ class CustomiseResult:
         message_bytes: Of a message.
         checks: What was compared.
         build_ns: Subscribing all of them.
-        memory_bytes: Growth of a process that restores the broker and answers; None if unknown.
+        memory_bytes: Growth of a process that restores the registry and answers; None if unknown.
         groups: Passes that stop at groups of node ids; none if the engine does not offer it.
         serialised: Passes with serialised results.
-        rows: Wall times, in ns, of passes through the broker with rows and delivery ids.
+        rows: Wall times, in ns, of passes through the registry with rows and delivery ids.
         changes: Subscriptions that entered and left.
         entering: Wall time and processor time, in ns, of their entering.
         leaving: The same of their leaving.
@@ -313,17 +313,17 @@ class CustomiseCase:
             WrongCountError: The kernel disagrees with the reference engine or with itself.
         """
         build_ns, checks, groups, serialised = self._engine()
-        broker = Broker(threads=THREADS)
-        broker.subscribe(self._subscriptions)
-        rows = self._rows(broker, checks.results)
-        entering, leaving = self._changes(broker, checks.results)
+        registry = Registry(threads=THREADS)
+        registry.add(self._subscriptions)
+        rows = self._rows(registry, checks.results)
+        entering, leaving = self._changes(registry, checks.results)
         return CustomiseResult(
             case=self._case,
             queries=len(self._subscriptions),
             message_bytes=sum(map(len, self._messages)) / len(self._messages),
             checks=checks,
             build_ns=build_ns,
-            memory_bytes=broker_bytes(broker.freeze(), self._array),
+            memory_bytes=broker_bytes(registry.freeze(), self._array),
             groups=groups,
             serialised=serialised,
             rows=rows,
@@ -333,7 +333,7 @@ class CustomiseCase:
         )
 
     def _engine(self) -> tuple[int, CustomiseChecks, CustomisingRounds, CustomisingRounds]:
-        """What the bare engine costs, which is dropped before a broker is made."""
+        """What the bare engine costs, which is dropped before a registry is made."""
         engine = new_engine()
         with undisturbed():
             build_ns = elapsed_ns(lambda: subscribe_all(engine, self._subscriptions))
@@ -388,7 +388,7 @@ class CustomiseCase:
                 rounds.append(one)
         return tuple(rounds)
 
-    def _rows(self, broker: Broker, results: int) -> tuple[int, ...]:
+    def _rows(self, registry: Registry, results: int) -> tuple[int, ...]:
         """Passes that make everything a subscriber is sent: rows with ids beside the results."""
         times: list[int] = []
         with undisturbed():
@@ -396,27 +396,27 @@ class CustomiseCase:
                 found: list[int] = []
 
                 def publish(found: list[int] = found) -> None:
-                    found.append(broker.process_batch(self._array).rows.num_rows)
+                    found.append(registry.deliver(self._array).rows.num_rows)
 
                 times.append(elapsed_ns(publish))
                 self._confirm(found[0], results)
         return tuple(times)
 
-    def _changes(self, broker: Broker, results: int) -> tuple[Clocks, Clocks]:
+    def _changes(self, registry: Registry, results: int) -> tuple[Clocks, Clocks]:
         entering: list[tuple[int, int]] = []
         leaving: list[tuple[int, int]] = []
         ids = [subscription.id for subscription in self._later]
         for number in range(self._chosen.change_rounds):
             with undisturbed():
-                entering.append(both_clocks(lambda: broker.subscribe(self._later)))
+                entering.append(both_clocks(lambda: registry.add(self._later)))
             if number == 0:
-                self._check_later(broker)
+                self._check_later(registry)
             with undisturbed():
-                leaving.append(both_clocks(lambda: broker.unsubscribe(ids)))
-            self._confirm(len(broker.process_batch(self._array)), results)
+                leaving.append(both_clocks(lambda: registry.remove(ids)))
+            self._confirm(len(registry.deliver(self._array)), results)
         return tuple(entering), tuple(leaving)
 
-    def _check_later(self, broker: Broker) -> None:
+    def _check_later(self, registry: Registry) -> None:
         """Those that have entered get what an engine gives them that knows no others."""
         few = binary_array(spread_messages(self._messages, self._chosen.check_messages))
         alone = new_engine()
@@ -426,9 +426,9 @@ class CustomiseCase:
         found = sum(
             delivery.subscription_id in wanted
             for number in range(len(few))
-            for delivery in broker.process_batch(few).deliveries(number)
+            for delivery in registry.deliver(few).deliveries(number)
         )
-        if found != expected or len(broker) != len(self._subscriptions) + len(self._later):
+        if found != expected or len(registry) != len(self._subscriptions) + len(self._later):
             raise wrong_count(f"{self._case}, entering", found, expected, "an engine of their own")
 
     def _confirm(self, found: int, expected: int) -> None:

@@ -117,16 +117,16 @@ def _grow_matcher(snapshot: str, array: pa.Array) -> int:
 
 
 def _grow_broker(snapshot: str, array: pa.Array) -> int:
-    from pathcast import Broker, Subscription
+    from pathcast import Registry, Subscription
 
-    few = Broker(threads=1)
-    few.subscribe(Subscription("s", "s", "for $a in /no-message-has-this-root return <a>{$a}</a>"))
-    few.process_batch(array.slice(0, 1))
+    few = Registry(threads=1)
+    few.add(Subscription("s", "s", "for $a in /no-message-has-this-root return <a>{$a}</a>"))
+    few.deliver(array.slice(0, 1))
     before = resident_bytes() or 0
     opened = SubscriptionSnapshot.open(snapshot)
-    broker = Broker.restored(opened, threads=1)
+    registry = Registry.of(opened, threads=1)
     for _ in range(2):
-        broker.process_batch(array)
+        registry.deliver(array)
     return (resident_bytes() or 0) - before
 
 

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from pydantic import Field
 
-from pathcast import Broker, Query, QueryIndex, Subscription
+from pathcast import Query, QueryIndex, Registry, Subscription
 from pathcast_lab.bench.checking import wrong_count
 from pathcast_lab.bench.customise import customise_texts
 from pathcast_lab.bench.definitions import BenchmarkDefinition, Strict
@@ -87,7 +87,7 @@ class RegistrationResult:
         yield figure("dearest", "µs/KiB", Spread.of([dearest]))
 
 
-class Registry(Protocol):
+class TextRegistry(Protocol):
     """Takes texts, each under an id of its own."""
 
     def add(self, texts: Sequence[str]) -> object:
@@ -112,19 +112,19 @@ class Filters:
 
 
 class Subscriptions:
-    """Texts as subscriptions of a `Broker`."""
+    """Texts as subscriptions of a `Registry`."""
 
     def __init__(self) -> None:
-        self._broker = Broker()
+        self._registry = Registry()
         self._ids = count()
 
     def add(self, texts: Sequence[str]) -> object:
         """Registers texts in one call."""
         rows = [Subscription(str(next(self._ids)), "reader", text) for text in texts]
-        return self._broker.subscribe(rows)
+        return self._registry.add(rows)
 
     def __len__(self) -> int:
-        return len(self._broker)
+        return len(self._registry)
 
 
 def run_registration(
@@ -139,7 +139,7 @@ def run_registration(
     size, seed = chosen.registered + chosen.held_out, definition.seed
     paths = _distinct(mixed_subscriptions(4 * size, seed=seed), size)
     programs = _distinct(customise_texts(4 * size, seed=seed), size)
-    cases: list[tuple[str, Callable[[], Registry], list[str]]] = [
+    cases: list[tuple[str, Callable[[], TextRegistry], list[str]]] = [
         ("XPath", Filters, paths),
         ("FLWR", Subscriptions, programs),
     ]
@@ -168,7 +168,7 @@ def _distinct(texts: Sequence[str], most: int) -> list[str]:
 
 def _case(
     case: str,
-    registry: Callable[[], Registry],
+    registry: Callable[[], TextRegistry],
     before: Sequence[str],
     held_out: Sequence[str],
     compiled: Sequence[str],
@@ -208,7 +208,7 @@ def _case(
     )
 
 
-def _filled(registry: Callable[[], Registry], texts: Sequence[str]) -> Registry:
+def _filled(registry: Callable[[], TextRegistry], texts: Sequence[str]) -> TextRegistry:
     """A registry that holds some texts."""
     filled = registry()
     filled.add(texts)

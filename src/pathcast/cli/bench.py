@@ -261,11 +261,11 @@ class _Tables:
         """Throughput with no query and with all of them."""
         facts: list[Fact] = []
         deadline = time.perf_counter() + self._seconds
-        index, broker = self._engines.index, self._engines.broker
+        index, registry = self._engines.index, self._engines.registry
         run = pass_of(
             self._held.batches,
             index.freeze().matcher(threads=self._threads) if len(index) else None,
-            broker if len(broker) else None,
+            registry if len(registry) else None,
         )
         with self._table("throughput", "pass", _PASSES, facts):
             nothing = self._gauge.nothing

@@ -38,7 +38,7 @@ from pathcast.engine import Matcher, QueryIndex
 from pathcast.limits import Limits
 from pathcast.model import BatchStats, Query, Subscription
 from pathcast.query import CostClass
-from pathcast.registry import Broker
+from pathcast.registry import Registry
 from pathcast.registry.subscription_engines import SubscriptionEngines
 
 ROUND_SECONDS_MIN: Final = 0.02
@@ -99,8 +99,8 @@ def classified(engines: SubscriptionEngines) -> list[MeasuredQuery]:
     registering it.
     """
     of_broker = {
-        row.id: MeasuredQuery(row, _class_of_results(row, engines.broker))
-        for row in engines.broker.freeze().subscriptions
+        row.id: MeasuredQuery(row, _class_of_results(row, engines.registry))
+        for row in engines.registry.freeze().subscriptions
     }
     return [
         of_broker[name] if name in of_broker else _filter_query(row, engines)
@@ -108,8 +108,8 @@ def classified(engines: SubscriptionEngines) -> list[MeasuredQuery]:
     ]
 
 
-def _class_of_results(row: Subscription, broker: Broker) -> QueryClass:
-    return QueryClass.AFTER_STEPS if row.steps else _RESULTS[broker.cost(row.id)]
+def _class_of_results(row: Subscription, registry: Registry) -> QueryClass:
+    return QueryClass.AFTER_STEPS if row.steps else _RESULTS[registry.explain(row.id).cost]
 
 
 def _filter_query(row: Subscription, engines: SubscriptionEngines) -> MeasuredQuery:
@@ -132,7 +132,7 @@ Pass: TypeAlias = Callable[[], BatchStats]
 
 
 def pass_of(
-    batches: Sequence[pa.Array], index: Matcher | None, broker: Broker | None = None
+    batches: Sequence[pa.Array], index: Matcher | None, registry: Registry | None = None
 ) -> Pass:
     """A pass over batches of messages by the engines that are given."""
 
@@ -141,8 +141,8 @@ def pass_of(
         for batch in batches:
             if index is not None:
                 total += index.match(batch).stats
-            if broker is not None:
-                total += broker.process_batch(batch).stats
+            if registry is not None:
+                total += registry.deliver(batch).stats
         return total
 
     return run
@@ -242,10 +242,10 @@ class CostGauge:
         filters = (QueryClass.PATHS, QueryClass.CONDITIONS)
         if all(each.query_class in filters for each in queries):
             return self._pass_of_index(queries)
-        # A broker holds filter queries to the same automaton.
-        broker = Broker(self._limits, threads=self._threads)
-        broker.subscribe(sorted((each.row for each in queries), key=attrgetter("id")))
-        return pass_of(self._batches, None, broker)
+        # A registry holds filter queries to the same automaton.
+        registry = Registry(self._limits, threads=self._threads)
+        registry.add(sorted((each.row for each in queries), key=attrgetter("id")))
+        return pass_of(self._batches, None, registry)
 
     def _pass_of_index(self, queries: Sequence[MeasuredQuery]) -> Pass:
         index = QueryIndex(limits=self._limits, namespaces=self._namespaces)

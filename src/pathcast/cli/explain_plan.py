@@ -12,8 +12,7 @@ from pathcast.cli.options import Format
 from pathcast.errors import shown
 from pathcast.limits import Limits
 from pathcast.model import Subscription
-from pathcast.registry import Broker, Deliveries
-from pathcast.registry.explained import explained
+from pathcast.registry import Deliveries, Registry
 from pathcast.registry.subscription_files import read_subscriptions
 
 
@@ -40,14 +39,15 @@ def explain_subscription(
         QuerySyntaxError: The query cannot be used.
         OSError: The folder cannot be listed.
     """
-    broker = _alone(limits, namespaces, query)
+    registry = _alone(limits, namespaces, query)
     # Of the message, only what this subscription gets is told.
-    found = None if message is None else broker.publish(message)
-    faults = 0 if others is None else _add(broker, others)
-    plan = broker.explain(query.id)
+    found = None if message is None else registry.deliver(message)
+    faults = 0 if others is None else _add(registry, others)
+    plan = registry.explain(query.id)
     told = None
     if message is not None and found is not None and _is_nothing(found):
-        told = explained(plan.subscription, message, limits)
+        explanation = registry.explain(query.id, message)
+        told = str(explanation) if explanation.is_told else None
     if format_ is Format.JSON:
         write_json_line({**plan.to_dict(), **_result_data(found), "explanation": told})
     else:
@@ -66,14 +66,14 @@ def _is_nothing(found: Deliveries) -> bool:
     return found.error is None and not found.verdicts and not len(found)
 
 
-def _alone(limits: Limits, namespaces: Mapping[str, str], query: Subscription) -> Broker:
-    """A broker with one subscription."""
-    broker = Broker(limits, namespaces, threads=1)
-    broker.subscribe(query)
-    return broker
+def _alone(limits: Limits, namespaces: Mapping[str, str], query: Subscription) -> Registry:
+    """A registry with one subscription."""
+    registry = Registry(limits, namespaces, threads=1)
+    registry.add(query)
+    return registry
 
 
-def _add(broker: Broker, others: Path) -> int:
+def _add(registry: Registry, others: Path) -> int:
     """Subscribes what is in a file or a folder; the number of those that are refused."""
     faults = 0
     for file in read_subscriptions(others):
@@ -82,7 +82,7 @@ def _add(broker: Broker, others: Path) -> int:
             # Under a name that no other has, so that the query itself is never in the way.
             name = shown(str(file.path))
             named = file.subscription._replace(id=name, subscriber=name)
-            error = broker.subscribe([named]).rejected.get(named.id)
+            error = registry.add([named]).rejected.get(named.id)
         if error is not None:
             faults += 1
             say_error(f"{file.path}: {error}")

@@ -93,7 +93,7 @@ class _Matcher:
         # A snapshot collects faster than an index that may change.
         index = engines.index
         self._index = index.freeze().matcher(threads=threads) if len(index) else None
-        self._broker = engines.broker if len(engines.broker) else None
+        self._registry = engines.registry if len(engines.registry) else None
 
     def match(self, messages: list[bytes]) -> Iterator[_Found]:
         """Match a batch; one result a message."""
@@ -103,7 +103,7 @@ class _Matcher:
                 _Found(list(result.query_ids), dict(result.verdicts), result.error)
                 for result in self._index.match(messages)
             ]
-        delivered = None if self._broker is None else self._broker.process_batch(messages)
+        delivered = None if self._registry is None else self._registry.deliver(messages)
         for row, (matches, undecided, error) in enumerate(found):
             if delivered is None:
                 yield _Found(matches, undecided, error)

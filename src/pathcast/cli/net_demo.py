@@ -29,7 +29,7 @@ from pathcast.cli.local_processes import (
     until_ended,
 )
 from pathcast.model import DeliverMode, Subscription
-from pathcast.registry import Broker
+from pathcast.registry import Registry
 from pathcast.workload import (
     DOMAINS,
     SubscriptionParameters,
@@ -152,9 +152,9 @@ def _messages(count: int, seed: int) -> list[DemoMessage]:
 
 def _expected(subscriptions: Sequence[Subscription], stream: Sequence[DemoMessage]) -> set[Given]:
     """The deliveries of one process that holds all subscriptions."""
-    broker = Broker()
-    broker.subscribe(subscriptions)
-    batch = broker.process_batch([each.body for each in stream])
+    registry = Registry()
+    registry.add(subscriptions)
+    batch = registry.deliver([each.body for each in stream])
     numbers, names = batch.numbers, batch.subscription_ids
     given: defaultdict[tuple[str, str], list[bytes]] = defaultdict(list)
     rows, places = numbers["row"].to_pylist(), numbers["subscription"].to_pylist()

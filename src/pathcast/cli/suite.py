@@ -35,8 +35,7 @@ from pathcast.errors import ConfigError, PathcastError
 from pathcast.limits import Limits
 from pathcast.message.canonical import FragmentError, canonical
 from pathcast.model import QueryLanguage, Subscription
-from pathcast.registry import Broker, Deliveries
-from pathcast.registry.explained import explained
+from pathcast.registry import Deliveries, Registry
 from pathcast.registry.subscription_files import subscription_of
 
 CASE_ID = "case"
@@ -159,22 +158,22 @@ def _run(
     limits: Limits,
 ) -> CaseResult:
     asked = _asked(path, case)._replace(namespaces={**namespaces, **case.namespaces})
-    broker = Broker(limits, threads=1)
-    report = broker.subscribe([asked])
+    registry = Registry(limits, threads=1)
+    report = registry.add([asked])
     message = case.message if case.message is not None else _file(path, case.message_file)
     found: Deliveries | None = None
     error: PathcastError | None = report.rejected.get(CASE_ID)
     if error is None:
-        found = broker.publish(message)
+        found = registry.deliver(message)
         error = found.error or found.verdicts.get(CASE_ID)
     reason, difference = _judged(path, case, [] if found is None else found, error)
     if not reason:
         return CaseResult(path, case.name, CaseOutcome.PASSED)
-    told = None
+    told = ""
     if found is not None and error is None and _is_miscounted(case, len(found)):
-        content = message if isinstance(message, bytes) else message.encode()
-        told = explained(asked, content, limits)
-    return CaseResult(path, case.name, CaseOutcome.FAILED, reason, tuple(difference), told or "")
+        explanation = registry.explain(CASE_ID, message)
+        told = str(explanation) if explanation.is_told else ""
+    return CaseResult(path, case.name, CaseOutcome.FAILED, reason, tuple(difference), told)
 
 
 def _is_miscounted(case: Case, came: int) -> bool:

@@ -36,7 +36,7 @@ from pathcast.cli.queries import read_bytes
 from pathcast.errors import ConfigError, PathcastError, shown
 from pathcast.model import Subscription
 from pathcast.query.names import is_text
-from pathcast.registry import Broker, Deliveries
+from pathcast.registry import Deliveries, Registry
 from pathcast.registry.subscription_files import subscription_of
 
 QUERY_ID = "query"
@@ -89,12 +89,12 @@ def transform(
     """
     check_standard_input(query.removeprefix("@"), *messages)
     limits = read_limits(limit)
-    broker = Broker(limits, read_namespaces(namespace), threads)
-    broker.subscribe(read_query(query, step, language)._replace(deliver="fragment"))
+    registry = Registry(limits, read_namespaces(namespace), threads=threads)
+    registry.add(read_query(query, step, language)._replace(deliver="fragment"))
     writer = None if out is None else _ResultFiles(out)
     refused = undecided = results = 0
     for batch in read_batches(messages, limits):
-        for message, found in _delivered(broker, batch):
+        for message, found in _delivered(registry, batch):
             if isinstance(found, PathcastError):
                 refused += 1
                 say_error(f"{message.name}: {found}")
@@ -147,11 +147,11 @@ def read_query(
 
 
 def _delivered(
-    broker: Broker, batch: list[InputMessage]
+    registry: Registry, batch: list[InputMessage]
 ) -> Iterator[tuple[InputMessage, Deliveries | PathcastError]]:
     """The messages of a batch with their deliveries, or with why they have none."""
     readable = [message for message in batch if isinstance(message.content, bytes)]
-    found = broker.process_batch(
+    found = registry.deliver(
         [message.content for message in readable if isinstance(message.content, bytes)],
         # A name that is not UTF-8 names nothing elsewhere; a digest of the message does.
         [message.name if is_text(message.name) else None for message in readable],

@@ -162,6 +162,34 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class PartExplanation:
+    """A clause or condition of an XQuery: is anything left after it and those before it?
+
+    Attributes:
+        text: As written: `where $b/price > 30`.
+        is_left: Whether something is left.
+        explanation: How the path or condition holds, variables replaced by their paths; None where
+            XPath does not say it.
+        sides: Of a comparison without an explanation, what it compares, as written, and the first
+            different values of each.
+    """
+
+    text: str
+    is_left: bool
+    explanation: Explanation | None = None
+    sides: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def __str__(self) -> str:
+        lines = [f"{'something' if self.is_left else 'nothing'} is left after `{self.text}`"]
+        if self.explanation is not None:
+            lines.append(str(self.explanation))
+        for text, values in self.sides:
+            shown = " or ".join(map(repr, values))
+            lines.append(f"  `{text}` is {shown}" if values else f"  there is no `{text}`")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Why a message satisfies a query or does not.
 
@@ -175,6 +203,8 @@ class Explanation:
         error: Code, message and place if the door refused the message, or if the evaluation went
             over its budget.
         bug: Code and message if the parts do not add up to what the engine says; None as a rule.
+        parts: Of an XQuery, for each expression of its frame the first clause or condition after
+            which nothing is left, or the last one; it has no `root`.
     """
 
     query_id: str
@@ -185,6 +215,13 @@ class Explanation:
     failure: Failure | None = None
     error: dict[str, Param] | None = None
     bug: dict[str, Param] | None = None
+    parts: tuple[PartExplanation, ...] = ()
+
+    @property
+    def is_told(self) -> bool:
+        """Whether there is more to tell than the verdict."""
+        found = self.root or self.error or self.bug
+        return found is not None or bool(self.parts)
 
     @property
     def steps(self) -> tuple[StepExplanation, ...]:
@@ -196,7 +233,7 @@ class Explanation:
         return asdict(self)
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        return "\n".join(map(str, self.parts) if self.parts else _lines(self))
 
 
 def _lines(explanation: Explanation) -> Iterator[str]:

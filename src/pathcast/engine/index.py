@@ -53,7 +53,7 @@ class QueryIndex:
 
     Raises:
         ConfigError: `namespaces` are no bindings of prefixes.
-        UnsupportedQueryError: `language` does not exist, or is "xquery", which a `Broker` reads.
+        UnsupportedQueryError: `language` does not exist, or is "xquery", which a `Registry` reads.
         KernelMissingError: The kernel is not installed.
     """
 

@@ -224,6 +224,7 @@ class KernelDissemination:
             "expression": compiled.expression,
             "reasons": [str(reason) for reason in compiled.reasons],
             "shared": shared,
+            "cost": compiled.cost,
             "steps": told["steps"],
         }
 

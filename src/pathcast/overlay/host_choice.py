@@ -33,7 +33,7 @@ import msgspec
 from pathcast.model import Subscription
 from pathcast.partition import Placement
 from pathcast.query import Population
-from pathcast.registry import Broker as Engine
+from pathcast.registry import Registry
 from pathcast.store import BrokerRecord
 
 
@@ -87,11 +87,11 @@ def population_of_one(subscription: Subscription) -> Population:
 
     Cost: about 1 ms.
     """
-    engine = Engine()
-    report = engine.subscribe([subscription])
+    registry = Registry()
+    report = registry.add([subscription])
     for error in report.errors.values():
         raise error
-    return engine.population()
+    return registry.population()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The local plan of a host in XML: its profiles, each answered exactly.
 
-It is a broker in one process (`pathcast.registry.Broker`), which does the steps of profiles, but
+It is a registry (`pathcast.registry.Registry`), which does the steps of profiles, but
 for those that were done to a message on the way.
 
 Example:
@@ -25,7 +25,7 @@ from pathcast.model import Subscription
 from pathcast.overlay.content import DeliveryProfile, Results, Verdict
 from pathcast.overlay.cutting import WHOLE, cut_entry
 from pathcast.overlay.disjuncts import entries_of
-from pathcast.registry import Broker as LocalBroker
+from pathcast.registry import Registry
 from pathcast.registry.steps import parse_steps
 
 __all__ = ["XmlProfiles"]
@@ -44,7 +44,7 @@ class XmlProfiles:
     def __init__(self, limits: Limits | None = None, projection: bool = True) -> None:
         self._projection = projection
         # The few messages of a batch cost twice as much on two threads.
-        self._broker = LocalBroker(limits=limits, threads=1)
+        self._registry = Registry(limits=limits, threads=1)
         self._names: dict[str, None] = {}
 
     @property
@@ -58,13 +58,13 @@ class XmlProfiles:
 
     def add(self, subscription: str, profile: DeliveryProfile) -> None:
         """Implement `Profiles.add`."""
-        for error in self._broker.subscribe(_asked(profile, subscription)).errors.values():
+        for error in self._registry.add(_asked(profile, subscription)).errors.values():
             raise error
         self._names[subscription] = None
 
     def remove(self, subscription: str) -> None:
         """Implement `Profiles.remove`."""
-        self._broker.unsubscribe(subscription)
+        self._registry.remove(subscription)
         del self._names[subscription]
 
     def answers(self, bodies: Sequence[bytes], done: Sequence[int] = ()) -> list[Answers]:
@@ -72,7 +72,7 @@ class XmlProfiles:
 
         A message that is refused here, whatever its root has let in, is undecided for all.
         """
-        answer = self._broker.process_few(bodies, done)
+        answer = self._registry.process_few(bodies, done)
         results: dict[tuple[int, str], list[bytes]] = {}
         for row, name, result in answer.deliveries:
             given = results.setdefault((row, name), [])

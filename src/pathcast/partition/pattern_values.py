@@ -30,7 +30,7 @@ from pathcast.model import Subscription
 from pathcast.partition.placement import missing_of
 from pathcast.partition.value_key import ValueKey, value_key
 from pathcast.query import End, Place
-from pathcast.registry import Broker
+from pathcast.registry import Registry
 
 _REFERENCE: Final = re.compile("&(#x?[0-9A-F]+|amp|lt|gt|quot);")
 _CHARACTERS: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"'}
@@ -72,7 +72,7 @@ class PatternValues:
     Args:
         places: The places, none of which ends at elements.
         limits: What one message may cost.
-        threads: As for `Broker`.
+        threads: As for `Registry`.
     """
 
     def __init__(
@@ -82,10 +82,10 @@ class PatternValues:
         limits: Limits | None = None,
         threads: int | None = None,
     ) -> None:
-        self._broker = Broker(limits=limits, threads=threads)
+        self._registry = Registry(limits=limits, threads=threads)
         asked = [_subscription(number, place) for number, place in enumerate(places)]
         self._is_element = np.array([place.end is End.VALUE for place in places], dtype=np.int64)
-        report = self._broker.subscribe(asked)
+        report = self._registry.add(asked)
         for name, error in report.rejected.items():
             raise KernelBugError("kernel.bug", reason=f"{places[int(name)]} is refused: {error}")
 
@@ -96,7 +96,7 @@ class PatternValues:
         """
         column = message_column(messages)
         is_missing = missing_of(column.arrays)
-        batch = self._broker.process_batch(messages)
+        batch = self._registry.deliver(messages)
         numbers = batch.numbers
         place_of = np.array([int(name) for name in batch.subscription_ids], dtype=np.int64)
         fragments = numbers.column("fragment")

@@ -4,10 +4,10 @@ A result that several subscribers get exists once: the column `fragment` is a di
 the distinct results, and the ids are dictionaries as well.
 
 Example:
-    >>> from pathcast import Broker, Subscription
-    >>> broker = Broker()
-    >>> report = broker.subscribe(Subscription("s1", "desk", "for $b in //b return <c>{$b/@d}</c>"))
-    >>> batch = broker.matcher().process_batch([b"<a><b d='1'/></a>", b"<a"], ["m1", "m2"])
+    >>> from pathcast import Registry, Subscription
+    >>> registry = Registry()
+    >>> report = registry.add(Subscription("s1", "desk", "for $b in //b return <c>{$b/@d}</c>"))
+    >>> batch = registry.deliver([b"<a><b d='1'/></a>", b"<a"], ["m1", "m2"])
     >>> batch.table.select(["message_id", "subscriber", "fragment"]).to_pylist()
     [{'message_id': 'm1', 'subscriber': 'desk', 'fragment': b'<c d="1"></c>'}]
     >>> batch.errors.column("message_id").to_pylist()

@@ -1,11 +1,13 @@
 """Why a subscription is satisfied by a message, or where it first fails, for people.
 
-A FLWR is a run of clauses and conditions. The kernel says after which of them nothing is left; that
-one is explained as a query is, with the variables replaced by their paths.
+An XPath is followed step by step (`pathcast.engine.explain`). A FLWR is a run of clauses and
+conditions: the kernel says after which of them nothing is left; that one is explained as a query
+is, with the variables replaced by their paths.
 
 Example:
+    >>> from pathcast import Registry, Subscription
     >>> asked = Subscription("s1", "ann", "for $b in //b where $b/@n > 1 return <r>{$b}</r>")
-    >>> print(explained(asked, b"<a><b n='1'/></a>"))
+    >>> print(Registry().explain(asked, b"<a><b n='1'/></a>"))
     nothing is left after `where $b/@n > 1`
     query: no match
       //b[@n>1]
@@ -22,12 +24,15 @@ from dataclasses import replace
 from typing import Final
 from xml.sax.saxutils import unescape
 
-from pathcast.engine import Explanation, QueryIndex
+from pathcast.engine import Explanation, PartExplanation, Plan
+from pathcast.engine.explain import explain_query
+from pathcast.engine.matcher import matcher_options
+from pathcast.engine.messages import message_bytes
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
-from pathcast.model import Query, Subscription
-from pathcast.query.xquery import Part, parts_of
-from pathcast.registry.broker import Broker
+from pathcast.model import CACHE_BYTES_MAX, MessageBytes, Query, Subscription
+from pathcast.query.xquery import Part, is_xquery, parts_of, without_comments
+from pathcast.registry.registry import Registry
 from pathcast.registry.restructuring import Restructuring
 from pathcast.registry.steps import parse_steps
 
@@ -35,83 +40,100 @@ VALUES_MAX: Final = 5
 """Values shown of each side of a comparison."""
 
 
-def explained(
-    asked: Subscription,
-    message: bytes,
-    limits: Limits | None = None,
-) -> str | None:
+def explain_subscription(
+    asked: Subscription, message: MessageBytes | str, limits: Limits
+) -> Explanation:
     """How the query of a subscription holds of a message, or where it fails.
 
     Args:
         asked: The subscription, with all namespaces it may use; its steps are done first.
-        message: The message.
+        message: The message. A refusal is explained, not raised.
         limits: What the message may cost.
 
     Returns:
         Of an XPath, what each step finds. Of an XQuery, that of the first clause or condition after
-        which nothing is left, or of the last if something is; None where it gives something of
+        which nothing is left, or of the last if something is; no parts where it gives something of
         every message, or there is no verdict.
+
+    Raises:
+        QuerySyntaxError: The query cannot be read.
+        UnsupportedQueryError: It has what is not supported.
     """
-    steps = Restructuring(parse_steps(asked.steps, asked.namespaces), limits)
-    [content] = steps.apply([message])
-    if isinstance(content, PathcastError):
-        return str(content)
-    index = QueryIndex(limits=limits, namespaces=asked.namespaces)
-    query = Query("query", asked.query, language=asked.language)
+    registry = Registry(limits, threads=1)
+    registry.add(asked)
+    told = registry.explain(asked.id)
+    plan = Plan(told.gate, told.expression, told.cost.value, told.reasons)
+    without = Explanation(asked.id, asked.query, False, plan, None)
+    content = message
     try:
-        if not index.register([query]).rejected:
-            return str(index.explain(query.id, content))
+        if asked.steps:
+            steps = Restructuring(parse_steps(asked.steps, asked.namespaces), limits)
+            [made] = steps.apply([message_bytes(message)[0]])
+            if isinstance(made, PathcastError):
+                return replace(without, error=made.to_dict())
+            content = made
+        if not is_xquery(asked.query, asked.language):
+            return _followed(asked.id, asked, content, limits)
+        found = registry.deliver(message)
+        error = found.error or found.verdicts.get(asked.id)
+        if error is not None:
+            return replace(without, error=error.to_dict())
         runs = parts_of(asked.query, asked.namespaces or {}, asked.deliver)
-    except PathcastError as error:
-        return str(error)
-    if not all(runs):
-        return None
-    told = [_told(index, parts, content, limits) for parts in runs]
-    texts = [each for each in told if each is not None]
-    return "\n".join(texts) if texts and len(texts) == len(told) else None
+        parts = [_part(asked, run, content, limits) for run in runs if run]
+        is_told = len(parts) == len(runs) and None not in parts
+        told_parts = tuple(each for each in parts if each is not None) if is_told else ()
+        return replace(without, is_match=len(found) > 0, parts=told_parts)
+    except PathcastError as refusal:
+        return replace(without, error=refusal.to_dict())
 
 
-def _told(
-    index: QueryIndex, parts: Sequence[Part], content: bytes, limits: Limits | None
-) -> str | None:
-    """The findings of the first part after which nothing is left, or of the last."""
-    broker = Broker(limits, threads=1)
-    asked = {
+def _part(
+    asked: Subscription, parts: Sequence[Part], content: MessageBytes | str, limits: Limits
+) -> PartExplanation | None:
+    """The first part after which nothing is left, or the last; None without a verdict."""
+    registry = Registry(limits, threads=1)
+    rows = {
         str(number): Subscription(str(number), "explain", part.left, "ids", language="xquery")
         for number, part in enumerate(parts)
     }
-    report = broker.subscribe(list(asked.values()))
-    found = broker.publish(content)
+    report = registry.add(list(rows.values()))
+    found = registry.deliver(content)
     if report.rejected or found.error is not None or found.verdicts:
         return None
     left = {delivery.subscription_id for delivery in found}
-    failed = [part for number, part in zip(asked, parts, strict=True) if number not in left]
+    failed = [part for number, part in zip(rows, parts, strict=True) if number not in left]
     part = failed[0] if failed else parts[-1]
-    lines = [f"{'nothing' if failed else 'something'} is left after `{part.words}`"]
-    explanation = None if part.xpath is None else _explanation(index, part.xpath, content)
+    explanation = None if part.xpath is None else _explanation(asked, part.xpath, content, limits)
     if explanation is not None and explanation.is_match is not bool(failed):
-        return f"{lines[0]}\n{explanation}"
+        return PartExplanation(part.words, not failed, explanation)
     # XPath does not say it, or each of several variables alone satisfies it.
-    for words, query in part.sides:
-        values = _values(query, content, limits)
-        lines.append(f"  `{words}` is {values}" if values else f"  there is no `{words}`")
-    return "\n".join(lines)
+    values = [(words, _values(query, content, limits)) for words, query in part.sides]
+    return PartExplanation(part.words, not failed, None, tuple(values))
 
 
-def _values(query: str, content: bytes, limits: Limits | None) -> str:
-    """The first different values that an XQuery gives, "" if there are none."""
-    broker = Broker(limits, threads=1)
-    broker.subscribe([Subscription("values", "explain", query, language="xquery")])
-    texts = (unescape((each.fragment or b"").decode()) for each in broker.publish(content))
-    return " or ".join(repr(text) for text in list(dict.fromkeys(texts))[:VALUES_MAX])
+def _values(query: str, content: MessageBytes | str, limits: Limits) -> tuple[str, ...]:
+    """The first different values that an XQuery gives."""
+    registry = Registry(limits, threads=1)
+    registry.add([Subscription("values", "explain", query, language="xquery")])
+    texts = (unescape((each.fragment or b"").decode()) for each in registry.deliver(content))
+    return tuple(list(dict.fromkeys(texts))[:VALUES_MAX])
 
 
-def _explanation(index: QueryIndex, xpath: str, content: bytes) -> Explanation | None:
+def _explanation(
+    asked: Subscription, xpath: str, content: MessageBytes | str, limits: Limits
+) -> Explanation | None:
     """How a path or condition holds; None if XPath cannot ask it, or there is no verdict."""
     try:
-        found = index.explain(Query("query", xpath), content)
+        found = _followed("query", asked._replace(query=xpath), content, limits)
     except PathcastError:
         return None
     # It is never registered, so that it has no plan worth telling.
     plan = replace(found.plan, alternatives=(found.text,), expression=None)
     return None if found.error is not None else replace(found, plan=plan)
+
+
+def _followed(
+    name: str, asked: Subscription, content: MessageBytes | str, limits: Limits
+) -> Explanation:
+    query = Query(name, without_comments(asked.query), asked.namespaces)
+    return explain_query(query, content, matcher_options(limits, 1, CACHE_BYTES_MAX))

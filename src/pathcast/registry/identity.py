@@ -60,7 +60,7 @@ def subscription_version(subscription: Subscription) -> str:
     """The version of one subscription: a digest of all that it is.
 
     Args:
-        subscription: With all namespaces that it may use, as `Broker.subscription` gives it.
+        subscription: With all namespaces that it may use, as `Registry.get` gives it.
     """
     return _content_digest(subscription)[:DIGEST_BYTES].hex()
 

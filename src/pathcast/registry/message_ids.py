@@ -9,7 +9,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
+from typing import TypeAlias, cast
 
 import pyarrow as pa
 
@@ -17,6 +17,9 @@ from pathcast.engine.rows import check_text
 from pathcast.errors import ConfigError, PathcastError, UnusableRowError
 from pathcast.query.names import are_texts
 from pathcast.registry.identity import message_id
+
+ManyIds: TypeAlias = pa.Array | pa.ChunkedArray | Iterable[str | None]
+"""Ids of the messages of a batch; None where there is none."""
 
 
 class MessageIds:
@@ -42,7 +45,7 @@ class MessageIds:
     def __init__(
         self,
         messages: pa.Array,
-        given: pa.Array | pa.ChunkedArray | Iterable[str | None] | None = None,
+        given: ManyIds | None = None,
     ) -> None:
         self._messages = messages
         self._digests: dict[int, str] = {}

@@ -1,10 +1,10 @@
 """The plan of a subscription, and the parts that it shares with others.
 
 Example:
-    >>> from pathcast import Broker, Subscription
-    >>> broker = Broker()
-    >>> report = broker.subscribe(Subscription("s1", "ann", "//book[price < 30]"))
-    >>> broker.explain("s1").gate
+    >>> from pathcast import Registry, Subscription
+    >>> registry = Registry()
+    >>> report = registry.add(Subscription("s1", "ann", "//book[price < 30]"))
+    >>> registry.explain("s1").gate
     ('//book/price[.<30]',)
 
 An engine says it; this module gives it its shape.
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from pathcast.model import Subscription
+from pathcast.query import CostClass
 from pathcast.registry.before_steps import conjunctions_before
 from pathcast.registry.steps import parse_steps
 
@@ -34,6 +35,8 @@ class SubscriptionPlan:
         gate: Paths of which one has to hold for anything to be delivered.
         expression: What has to be true besides; None where the paths say all of it.
         shared: Operator or path -> number of the other subscriptions that share it.
+        cost: The cost class of the query; its steps are not counted.
+        reasons: Why there is an expression.
     """
 
     subscription: Subscription
@@ -42,6 +45,8 @@ class SubscriptionPlan:
     gate: tuple[str, ...]
     expression: str | None
     shared: Mapping[str, int]
+    cost: CostClass
+    reasons: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, subscription: Subscription, told: Mapping[str, object]) -> SubscriptionPlan:
@@ -57,7 +62,9 @@ class SubscriptionPlan:
             gate = tuple(paths.text for paths in conjunctions_before(subscription, steps))
             shared = {line: count - 1 for line, count in zip(lines, users, strict=True)} | shared
         expression = cast("str | None", told["expression"])
-        return cls(subscription, str(told["kind"]), plan, gate, expression, shared)
+        cost = cast(CostClass, told["cost"])
+        reasons = tuple(cast(Sequence[str], told["reasons"]))
+        return cls(subscription, str(told["kind"]), plan, gate, expression, shared, cost, reasons)
 
     def to_dict(self) -> dict[str, object]:
         """All of it, for JSON."""
@@ -71,6 +78,8 @@ class SubscriptionPlan:
             "gate": list(self.gate),
             "expression": self.expression,
             "shared": dict(self.shared),
+            "cost": self.cost.value,
+            "reasons": list(self.reasons),
         }
 
     def to_json(self) -> str:
@@ -82,7 +91,8 @@ class SubscriptionPlan:
 
         Example:
             >>> asked = Subscription("s1", "ann", "//a")
-            >>> plan = SubscriptionPlan(asked, "xpath", ("select //a",), ("//a",), None, {})
+            >>> cost = CostClass.INDEXED
+            >>> plan = SubscriptionPlan(asked, "xpath", ("select //a",), ("//a",), None, {}, cost)
             >>> print(plan.to_text())
             s1 for ann: XPath, delivers fragments
               //a

@@ -91,7 +91,7 @@ class Selector:
         UnsupportedQueryError: It makes something of its own instead of selecting elements.
         KernelMissingError: The kernel is not installed.
 
-    Cost: as subscribing; see `pathcast.Broker`.
+    Cost: as subscribing; see `pathcast.Registry`.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class Selector:
         """Where the selected elements are.
 
         Args:
-            messages: As for `pathcast.Broker.process_batch`; a missing one has none.
+            messages: As for `pathcast.Registry.deliver`; a missing one has none.
             encoding: Of all messages, where it is known better than they say.
 
         Raises:

@@ -1,19 +1,19 @@
-"""The snapshot of a broker: subscriptions that do not change, with a version, as a file.
+"""The snapshot of a registry: subscriptions that do not change, with a version, as a file.
 
 Example:
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from pathcast import Broker, Subscription
-    >>> broker = Broker()
-    >>> report = broker.subscribe(Subscription("s1", "ann", "for $b in //b return <c>{$b/@d}</c>"))
+    >>> from pathcast import Registry, Subscription
+    >>> registry = Registry()
+    >>> report = registry.add(Subscription("s1", "ann", "for $b in //b return <c>{$b/@d}</c>"))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "subscriptions.snapshot"
-    ...     broker.freeze().save(path)
+    ...     registry.freeze().save(path)
     ...     opened = SubscriptionSnapshot.open(path)
-    >>> opened.version == broker.version, len(opened)
+    >>> opened.version == registry.version, len(opened)
     (True, 1)
-    >>> batch = opened.matcher().process_batch([b"<a><b d='1'/></a>"])
-    >>> batch.deliveries(0)[0].fragment
+    >>> [delivery] = Registry.of(opened).deliver(b"<a><b d='1'/></a>")
+    >>> delivery.fragment
     b'<c d="1"></c>'
 
 It is safe to use from many threads and, once saved, from many processes.
@@ -24,14 +24,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pathcast.engine.snapshot import errors_named
 from pathcast.errors import PathcastError, SnapshotFormatError
 from pathcast.limits import Limits
-from pathcast.model import CACHE_BYTES_MAX, Subscription
+from pathcast.model import Subscription
 from pathcast.registry.snapshot_file import (
     SnapshotContent,
     read_snapshot,
@@ -40,12 +39,9 @@ from pathcast.registry.snapshot_file import (
     write_snapshot,
 )
 
-if TYPE_CHECKING:
-    from pathcast.registry.broker import DeliveryMatcher
-
 
 class SubscriptionSnapshot:
-    """Subscriptions that do not change. Made by `Broker.freeze` or `SubscriptionSnapshot.open`.
+    """Subscriptions that do not change. Made by `Registry.freeze` or `SubscriptionSnapshot.open`.
 
     Pickled, a snapshot is its table, also where it was opened from a file: another machine need not
     have that file. About as many bytes as the file has; `open` in processes of one machine shares
@@ -87,7 +83,7 @@ class SubscriptionSnapshot:
             SnapshotFormatError: The file is foreign, of another version or damaged.
             OSError: The file cannot be read.
 
-        Cost: a pass over the file. Subscriptions are made ready by `matcher`.
+        Cost: a pass over the file. Subscriptions are made ready by `Registry.of`.
         """
         file = Path(path)
         with errors_named(path):
@@ -121,33 +117,6 @@ class SubscriptionSnapshot:
     def subscriptions(self) -> Sequence[Subscription]:
         """The subscriptions, ordered by id, each with all namespaces it may use."""
         return list(subscriptions_of(self._content.table))
-
-    def matcher(
-        self,
-        *,
-        threads: int | None = None,
-        limits: Limits | None = None,
-        cache_bytes_max: int = CACHE_BYTES_MAX,
-    ) -> DeliveryMatcher:
-        """Make a matcher of batches for these subscriptions.
-
-        Args:
-            threads: Threads of one batch; None for all processors.
-            limits: What one message may cost, and what its results may; None for those of the
-                broker it was frozen from, which the file keeps.
-            cache_bytes_max: Bytes that compiled label paths may take.
-
-        Raises:
-            ConfigError: A value cannot be used.
-            SnapshotFormatError: It holds a subscription that this Pathcast refuses.
-        """
-        # A broker makes snapshots and a snapshot makes a broker: one of the two imports late.
-        from pathcast.registry.broker import Broker
-
-        broker = Broker.restored(
-            self, limits=limits, threads=threads, cache_bytes_max=cache_bytes_max
-        )
-        return broker.matcher()
 
     def refused(self, rejected: Mapping[str, PathcastError]) -> SnapshotFormatError:
         """The error of a snapshot whose subscriptions are not all taken."""

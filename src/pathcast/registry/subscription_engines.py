@@ -1,7 +1,7 @@
 """Rows of subscriptions in the engines that answer them.
 
-A filter query is a subscription that is delivered as an id: an index takes it, a broker takes what
-wants results, what is no XPath and what has steps. A query that several subscribers want is
+A filter query is a subscription that is delivered as an id: an index takes it, a registry takes
+what wants results, what is no XPath and what has steps. A query that several subscribers want is
 compiled once; the same id with another query or other steps, or delivered in another way, is
 rejected, since a delivery names the query by its id. What checks, matches or delivers the
 subscriptions of a file takes them up here, so that all take and reject the same.
@@ -36,8 +36,8 @@ from pathcast.engine.lazy_warnings import LazyWarnings
 from pathcast.errors import DuplicateQueryError, PathcastError
 from pathcast.limits import Limits
 from pathcast.model import Query, QueryWarning, Subscription
-from pathcast.registry.broker import Broker
 from pathcast.registry.delimited import TextPlace
+from pathcast.registry.registry import Registry
 from pathcast.registry.subscription_rows import (
     RejectedSubscription,
     SubscriptionKey,
@@ -74,7 +74,7 @@ class SubscriptionEngines:
 
     Attributes:
         index: The filter queries.
-        broker: All others.
+        registry: All others.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class SubscriptionEngines:
         threads: int | None = 1,
     ) -> None:
         self.index = QueryIndex(limits=limits, namespaces=namespaces)
-        self.broker = Broker(limits, namespaces, threads=threads)
+        self.registry = Registry(limits, namespaces, threads=threads)
         self._namespaces = dict(namespaces)
         # Query id -> what is compiled.
         self._held: dict[str, Subscription] = {}
@@ -186,7 +186,7 @@ class SubscriptionEngines:
         if of_index:
             self.index.remove(of_index)
             self.index.compact()
-        self.broker.unsubscribe([name for name in gone if name in self.broker])
+        self.registry.remove([name for name in gone if name in self.registry])
         for name in gone:
             del self._held[name]
             self._warnings.pop(name, None)
@@ -198,10 +198,10 @@ class SubscriptionEngines:
             if row.deliver == "ids" and not row.steps and row.language != "xquery"
         ]
         declined = self.index.register(notices).rejected
-        # What is no XPath may be XQuery; the broker knows both, and says what is wrong.
+        # What is no XPath may be XQuery; the registry knows both, and says what is wrong.
         indexed = {query.id for query in notices} - declined.keys()
         others = [row for row in new if row.id not in indexed]
-        refused = dict(self.broker.subscribe(others).rejected)
+        refused = dict(self.registry.add(others).rejected)
         self._held |= {row.id: row for row in new if row.id not in refused}
         return refused
 

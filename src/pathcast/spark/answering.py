@@ -1,7 +1,7 @@
 """Turns a batch of messages into deliveries, which are columns of numbers.
 
 A filter query is a subscription that is delivered as an id. So there is one answer, whoever found
-it: the matcher of the filter queries, the broker of the subscriptions that want results, or both.
+it: the matcher of the filter queries, the registry of the subscriptions that want results, or both.
 Nothing is text yet: a delivery is the row of a message, the place of a subscription in the table of
 the generation, which is sorted by subscriber, and the number of a result.
 
@@ -23,14 +23,14 @@ import pyarrow.compute as pc
 from pathcast.engine import Snapshot
 from pathcast.errors import UnreadableMessageError
 from pathcast.limits import Limits
-from pathcast.registry import SubscriptionSnapshot
+from pathcast.registry import Registry, SubscriptionSnapshot
 from pathcast.registry import message_id as digest_of
 from pathcast.spark.generations import GenerationFiles, SavedQueries, Takers, ids_of
 from pathcast.spark.schemas import LETTERS
 
 if TYPE_CHECKING:
     from pathcast.engine import Matcher
-    from pathcast.registry import DeliveryBatch, DeliveryMatcher
+    from pathcast.registry import DeliveryBatch
 
 NO_FRAGMENT = -1
 RESULTS_AT_ONCE = 50_000
@@ -107,7 +107,7 @@ class Answerer:
             options["cache_bytes_max"] = cache_bytes_max
         self.table = files.table()
         self._matcher: Matcher | None = None
-        self._broker: DeliveryMatcher | None = None
+        self._registry: Registry | None = None
         self.query_ids = pa.array([], pa.string())
         """Ids of the filter queries, by number."""
         if files.notices is not None:
@@ -117,7 +117,7 @@ class Answerer:
             self._notices = self.table.takers_of(self.query_ids)
         if files.results is not None:
             subscriptions = SubscriptionSnapshot.open(files.results)
-            self._broker = subscriptions.matcher(threads=threads, limits=limits, **options)
+            self._registry = Registry.of(subscriptions, limits, threads=threads, **options)
             ids = subscriptions.table.column("id").cast(pa.string())
             self._results = _ResultTakers(ids.to_pylist(), self.table.takers_of(ids))
 
@@ -131,13 +131,13 @@ class Answerer:
         Returns:
             One answer or, where there are many results, several, in the order of the messages.
         """
-        if self._broker is None:
+        if self._registry is None:
             return [self._answer(batch, None, with_matches)]
         answers, start, rows = [], 0, 64
         while start < len(batch):
             part = batch.slice(start, rows)
             start += len(part)
-            found = self._broker.process_batch(part.column("message"), part.column("message_id"))
+            found = self._registry.deliver(part.column("message"), part.column("message_id"))
             answers.append(self._answer(part, found, with_matches))
             # As many messages at a time as give about so many results.
             rows = max(1, min(len(part) * RESULTS_AT_ONCE // max(len(found), 1), 4 * rows))
@@ -250,14 +250,14 @@ class _Deliveries:
 
 
 class _ResultTakers:
-    """From the deliveries of a broker to places in the table of the generation."""
+    """From the deliveries of a registry to places in the table of the generation."""
 
     def __init__(self, ids: Sequence[str], takers: Takers) -> None:
         self.takers = takers
         self._numbers = {name: number for number, name in enumerate(ids)}
 
     def numbers(self, names: Sequence[str]) -> np.ndarray:
-        """Numbers of subscriptions of the broker, as `takers` counts them."""
+        """Numbers of subscriptions of the registry, as `takers` counts them."""
         return np.fromiter((self._numbers[name] for name in names), np.uint32, len(names))
 
     def add(self, found: DeliveryBatch, deliveries: _Deliveries) -> int:

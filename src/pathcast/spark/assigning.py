@@ -1,7 +1,7 @@
 """Which partition each query of a generation goes to, and the routes that lead there.
 
 A query that is delivered as an id is known to the filter index, one whose results are delivered to
-the broker; both say what they ask for as columns (`pathcast.query.Population`), and are placed by
+the registry; both say what they ask for as columns (`pathcast.query.Population`), and are placed by
 one placement. Of a generation in sections one section, which is a sample by the hash of ids, says
 how to place all.
 
@@ -29,7 +29,7 @@ from pathcast.partition import (
 )
 from pathcast.partition.population_routes import routes_of_population
 from pathcast.partition.routing import routes_of
-from pathcast.registry import Broker, SubscriptionSnapshot
+from pathcast.registry import Registry, SubscriptionSnapshot
 from pathcast.spark.generations import QUERIES, Generation
 from pathcast.spark.taking_up import read_queries, subscriptions_in
 
@@ -71,7 +71,7 @@ class PieceQueries:
                 notices = snapshot.population()
             if files.results is not None:
                 saved = SubscriptionSnapshot.open(files.results)
-                results = Broker.restored(saved, threads=1).population()
+                results = Registry.of(saved, threads=1).population()
         return cls(table, snapshot, (notices, results))
 
     def larger(self) -> Population:

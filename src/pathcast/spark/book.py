@@ -191,7 +191,7 @@ class SubscriptionBook:
             queries=len({name for _, name in takers}),
             subscriptions=len(takers),
             has_notices=len(engines.index) > 0,
-            has_results=len(engines.broker) > 0,
+            has_results=len(engines.registry) > 0,
             written=uuid.uuid4().hex,
             limits=tuple(sorted(self._limits.items())),
         )

@@ -25,7 +25,7 @@ from pathcast.model import Query
 from pathcast.partition import Placement
 from pathcast.partition.routes import ROUTE_BYTES, Routes, fitted
 from pathcast.partition.routing import FILE, RoutingIndex, words_for
-from pathcast.registry import Broker
+from pathcast.registry import Registry
 from pathcast.spark import assigning
 from pathcast.spark.assigning import PieceQueries, placement_of, routes_to
 from pathcast.spark.generations import (
@@ -268,7 +268,7 @@ class CompileTask:
         size = write_ipc(self.storage, f"{folder}/{TAKERS}", takers.cast(_ranked()))
         is_notice = queries.column("number").is_valid()
         notices, results = queries.filter(is_notice), queries.filter(pc.invert(is_notice))
-        snapshot = broker = None
+        snapshot = registry = None
         limits = self.placed.generation.message_limits()
         if len(notices):
             index = QueryIndex(limits=limits, namespaces=self.namespaces)
@@ -285,10 +285,10 @@ class CompileTask:
                 numbers = pa.table([notices.column("number").take(at)], schema=_NUMBERS_SCHEMA)
                 size += write_ipc(self.storage, f"{folder}/{NUMBERS}", numbers)
         if len(results):
-            broker = Broker(limits, self.namespaces, threads=1)
-            for error in broker.subscribe(subscriptions_in(results)).rejected.values():
+            registry = Registry(limits, self.namespaces, threads=1)
+            for error in registry.add(subscriptions_in(results)).rejected.values():
                 raise error
-        size += write_snapshots(self.storage, folder, snapshot, broker)
+        size += write_snapshots(self.storage, folder, snapshot, registry)
         return PartFiles(len(queries), bool(len(notices)), bool(len(results)), size)
 
 

@@ -88,7 +88,7 @@ class Generation:
         queries: Distinct queries.
         subscriptions: Pairs of subscriber and query.
         has_notices: Whether some are delivered as an id, found by the filter engine.
-        has_results: Whether some are answered by the broker.
+        has_results: Whether some are answered with results.
         written: Names this writing of it, as nothing else: equal subscriptions have one version
             everywhere, but not the same files.
         limits: Names and values of limits on a message that are not the defaults.
@@ -207,7 +207,7 @@ class GenerationFiles:
 
 @dataclass(frozen=True, slots=True)
 class SavedQueries:
-    """Queries that were saved without takers: what `Snapshot.save` or `Broker` wrote.
+    """Queries that were saved without takers, by `Snapshot` or `SubscriptionSnapshot`.
 
     Attributes:
         version: Version of what was saved.

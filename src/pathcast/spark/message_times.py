@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.model import Subscription
-from pathcast.registry import Broker
+from pathcast.registry import Registry
 from pathcast.spark.schemas import TIME
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class MessageTimes:
             ConfigError: It is no XPath, or gives no nodes.
         """
         if is_path(self.time):
-            assert self._broker is not None
+            assert self._registry is not None
 
     def of(self, batch: pa.RecordBatch) -> pa.Array:
         """Returns the time of each message of a batch; null where it has none.
@@ -78,10 +78,10 @@ class MessageTimes:
         Raises:
             ConfigError: The column is neither text nor a time.
         """
-        if self._broker is None:
+        if self._registry is None:
             return self._of_column(batch.column(self.time))
         texts: list[str | None] = [None] * len(batch)
-        found = self._broker.process_batch(batch.column("message"))
+        found = self._registry.deliver(batch.column("message"))
         numbers = found.numbers
         results = numbers.column("fragment").to_pylist()
         for row, result in zip(numbers.column("row").to_pylist(), results, strict=True):
@@ -89,17 +89,17 @@ class MessageTimes:
         return _times(texts)
 
     @cached_property
-    def _broker(self) -> Broker | None:
+    def _registry(self) -> Registry | None:
         if not is_path(self.time):
             return None
-        broker = Broker(self.limits, dict(self.namespaces), threads=1)
+        registry = Registry(self.limits, dict(self.namespaces), threads=1)
         query = f"<t>{{string(({self.time})[1])}}</t>"
-        report = broker.subscribe([Subscription("time", "", query, "fragment")])
+        report = registry.add([Subscription("time", "", query, "fragment")])
         for error in report.rejected.values():
             raise ConfigError(
                 "config.invalid", key="source.time", reason=f"{self.time}: {error.message}"
             )
-        return broker
+        return registry
 
     def _of_column(self, column: pa.Array) -> pa.Array:
         kind = column.type

@@ -19,9 +19,10 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pathcast.errors import PathcastError
 from pathcast.limits import Limits
 from pathcast.model import QueryLanguage, Subscription
-from pathcast.registry.explained import explained
+from pathcast.registry import Registry
 from pathcast.spark.generations import Generation
 from pathcast.spark.last_valid import subscriptions_of
 from pathcast.spark.ledger import Commit, committed_batches
@@ -205,7 +206,7 @@ def _reason(
         verdict = "not decided"
     explanation = None
     if content is not None:
-        explanation = explained(row, content, limits)
+        explanation = _explained(row, content, limits)
     return SubscriptionReason(
         name,
         row.query,
@@ -217,6 +218,15 @@ def _reason(
         row.steps,
         language=row.language,
     )
+
+
+def _explained(row: Subscription, content: bytes, limits: Limits | None) -> str | None:
+    try:
+        found = Registry(limits, threads=1).explain(row, content)
+    except PathcastError as error:
+        # A query of an earlier version may be refused by this one.
+        return str(error)
+    return str(found) if found.is_told else None
 
 
 def subscribers_of(output: str | os.PathLike[str] | Storage) -> list[str] | None:

@@ -38,7 +38,7 @@ from pathcast.spark.unwritable import writing
 
 if TYPE_CHECKING:
     from pathcast.engine import Snapshot
-    from pathcast.registry import Broker
+    from pathcast.registry import Registry
     from pathcast.registry.subscription_engines import SubscriptionEngines
     from pathcast.spark.storage import Storage
 
@@ -82,18 +82,18 @@ def takers_table(
 
 def write_engines(storage: Storage, folder: str, engines: SubscriptionEngines) -> PartFiles:
     """Writes what engines hold."""
-    index, broker = engines.index, engines.broker
+    index, registry = engines.index, engines.registry
     size = write_snapshots(
         storage,
         folder,
         index.freeze() if len(index) else None,
-        broker if len(broker) else None,
+        registry if len(registry) else None,
     )
-    return PartFiles(len(engines.queries), len(index) > 0, len(broker) > 0, size)
+    return PartFiles(len(engines.queries), len(index) > 0, len(registry) > 0, size)
 
 
 def write_snapshots(
-    storage: Storage, folder: str, notices: Snapshot | None, results: Broker | None
+    storage: Storage, folder: str, notices: Snapshot | None, results: Registry | None
 ) -> int:
     """Writes filter queries, and subscriptions whose results are delivered; the size of it."""
     size = 0
@@ -109,7 +109,7 @@ def write_queries(storage: Storage, folder: str, engines: SubscriptionEngines) -
     """Writes the texts of what engines hold, filter queries by their numbers first."""
     rows = engines.queries
     notices: Sequence[str] = ids_of(engines.index.freeze()).to_pylist()
-    results = [name for name in rows if name in engines.broker]
+    results = [name for name in rows if name in engines.registry]
     ids = [*notices, *results]
     columns = [
         ids,

@@ -15,7 +15,7 @@ from pathcast.overlay.host_choice import ByContent, HostChoice, Nearest
 from pathcast.overlay.registration import RegistrationNode
 from pathcast.partition import PepPlacement
 from pathcast.protocol import Node
-from pathcast.registry import Broker as Engine
+from pathcast.registry import Registry
 from pathcast.registry.subscription_rows import read_rows
 from pathcast.store import Store
 from pathcast.transport.carrier import Carrier, NodeAdapter
@@ -43,12 +43,12 @@ def host_choice(hosts: HostsSection) -> HostChoice:
     """
     if hosts.queries is None:
         return Nearest()
-    engine = Engine()
+    registry = Registry()
     found = read_rows(hosts.queries, "fragment")
     refused = [each.error for each in found.rejected]
-    for error in [*refused, *engine.subscribe(found.rows).errors.values()]:
+    for error in [*refused, *registry.add(found.rows).errors.values()]:
         raise error
-    placement = PepPlacement.of(engine.population(), hosts.partitions)
+    placement = PepPlacement.of(registry.population(), hosts.partitions)
     return ByContent(placement, hosts.region_levels)
 
 

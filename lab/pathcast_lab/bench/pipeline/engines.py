@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pathcast import Broker
+from pathcast import Registry
 from pathcast.engine import QueryIndex, Snapshot
 from pathcast.model import Query
 from pathcast.workload.subscriptions import GeneratedSubscription as Row
@@ -75,12 +75,12 @@ class FilterEngine:
 
 
 class ResultEngine:
-    """A broker on so many threads: rows with results."""
+    """A registry on so many threads: rows with results."""
 
     def __init__(self, rows: Sequence[Row], threads: int) -> None:
         self.name = f"rows, {threads} thread" + "s" * (threads > 1)
-        self._broker = Broker(threads=threads)
-        report = self._broker.subscribe(as_subscriptions(rows))
+        self._registry = Registry(threads=threads)
+        report = self._registry.add(as_subscriptions(rows))
         for error in report.rejected.values():
             raise error
 
@@ -91,9 +91,7 @@ class ResultEngine:
         for batch in _batches(folder):
             with undisturbed():
                 started = time.perf_counter_ns()
-                made = self._broker.process_batch(
-                    batch.column("message"), batch.column("message_id")
-                )
+                made = self._registry.deliver(batch.column("message"), batch.column("message_id"))
                 found += made.rows.num_rows
                 total_ns += time.perf_counter_ns() - started
             parts["parse"] += made.stats.parsing_ns

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from pathcast import Broker
+from pathcast import Registry
 from pathcast.engine import QueryIndex
 from pathcast.errors import MissingDependencyError
 from pathcast.model import Query, Subscription
@@ -119,11 +119,11 @@ def selective_results(
         queries=generated, subscribers=_subscribers(count), seed=seed, domains=DOMAIN
     )
     rows = list(generate_shaped(parameters))
-    broker = Broker(threads=THREADS)
-    broker.subscribe(as_subscriptions(rows))
+    registry = Registry(threads=THREADS)
+    registry.add(as_subscriptions(rows))
     hits = np.zeros(len(rows), dtype=np.int64)
     places = {row.query_id: place for place, row in enumerate(rows)}
-    found = broker.process_batch(_array(sample))
+    found = registry.deliver(_array(sample))
     counted = np.bincount(found.numbers.column("subscription").to_numpy())
     for name, total in zip(found.subscription_ids, counted.tolist(), strict=False):
         hits[places[name]] += total
@@ -132,7 +132,7 @@ def selective_results(
 
 
 def as_subscriptions(rows: Iterable[Row]) -> list[Subscription]:
-    """Rows as a broker takes them, to be delivered as results."""
+    """Rows as a registry takes them, to be delivered as results."""
     return [Subscription(row.query_id, row.subscriber, row.query) for row in rows]
 
 

@@ -1,4 +1,4 @@
-"""The broker: subscriptions come and go, every delivery says what it is, one subscriber's trouble
+"""The registry: subscriptions come and go, every delivery says what it is, one subscriber's trouble
 is nobody else's."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 
 from broker_engines import broker_engines
 from oracles.engines import EngineName, made_by
-from pathcast import Broker, Delivery, Subscription
+from pathcast import Delivery, Registry, Subscription
 from pathcast.errors import (
     ConfigError,
     DuplicateQueryError,
@@ -48,26 +48,26 @@ def canonical_fragments(found: Any) -> list[bytes]:
 @broker_engines
 class TestPublish:
     def test_a_flwr_delivers_what_its_return_clause_says(self, engine: EngineName) -> None:
-        broker = made_by(engine, Broker)
+        registry = made_by(engine, Registry)
         subscription = Subscription("s1", "ann", CHEAP)
-        assert not broker.subscribe(subscription).rejected
+        assert not registry.add(subscription).rejected
         version = subscription_version(subscription)
-        (found,) = broker.publish(MESSAGE, "m1")
+        (found,) = registry.deliver(MESSAGE, "m1")
         assert found == Delivery(
             delivery_id=delivery_id(version, "m1", 0),
             message_id="m1",
             subscription_id="s1",
             subscriber="ann",
             subscription_version=version,
-            snapshot_version=broker.version,
+            snapshot_version=registry.version,
             result_number=0,
             fragment=b"<hit><title>Sand</title></hit>",
         )
 
     def test_a_path_delivers_a_result_a_node_in_document_order(self, engine: EngineName) -> None:
-        broker = made_by(engine, Broker)
-        broker.subscribe(Subscription("s1", "ann", "//book/title"))
-        found = broker.publish(MESSAGE)
+        registry = made_by(engine, Registry)
+        registry.add(Subscription("s1", "ann", "//book/title"))
+        found = registry.deliver(MESSAGE)
         assert canonical_fragments(found) == [
             b"<title>Sand</title>",
             b"<title>Gold &amp; Salt</title>",
@@ -76,8 +76,8 @@ class TestPublish:
         assert len({delivery.delivery_id for delivery in found}) == 2
 
     def test_deliver_message_and_ids_are_one_delivery(self, engine: EngineName) -> None:
-        broker = made_by(engine, Broker)
-        broker.subscribe(
+        registry = made_by(engine, Registry)
+        registry.add(
             [
                 Subscription("whole", "ann", "//book/title", "message"),
                 Subscription("notice", "ann", "//book/title", "ids"),
@@ -86,7 +86,7 @@ class TestPublish:
                 Subscription("no", "ann", "count(//book) = 3", "message"),
             ]
         )
-        found = {delivery.subscription_id: delivery for delivery in broker.publish(MESSAGE)}
+        found = {delivery.subscription_id: delivery for delivery in registry.deliver(MESSAGE)}
         assert {name: delivery.fragment for name, delivery in found.items()} == {
             "whole": MESSAGE,
             "notice": None,
@@ -97,26 +97,26 @@ class TestPublish:
 
     def test_a_message_without_an_id_is_named_by_its_bytes(self, engine: EngineName) -> None:
         # Otherwise a message that is published again after a crash would be delivered twice.
-        broker = made_by(engine, Broker)
-        broker.subscribe(Subscription("s1", "ann", CHEAP))
-        first, again = broker.publish(MESSAGE), broker.publish(bytearray(MESSAGE))
+        registry = made_by(engine, Registry)
+        registry.add(Subscription("s1", "ann", CHEAP))
+        first, again = registry.deliver(MESSAGE), registry.deliver(bytearray(MESSAGE))
         assert first == again
         assert first[0].message_id == message_id(MESSAGE)
 
     def test_a_refused_message_is_an_answer(self, engine: EngineName) -> None:
-        broker = made_by(engine, Broker)
-        broker.subscribe(Subscription("s1", "ann", CHEAP))
-        found = broker.publish(b"<bib>")
+        registry = made_by(engine, Registry)
+        registry.add(Subscription("s1", "ann", CHEAP))
+        found = registry.deliver(b"<bib>")
         assert len(found) == 0
         assert found.error is not None
         assert found.error.code == "xml.end"
 
     def test_prefixes_of_the_broker_and_of_the_subscription(self, engine: EngineName) -> None:
-        broker = made_by(engine, Broker, namespaces={"b": "urn:b", "c": "urn:wrong"})
-        broker.subscribe(Subscription("s1", "ann", "//b:x/c:y", "ids", {"c": "urn:c"}))
+        registry = made_by(engine, Registry, namespaces={"b": "urn:b", "c": "urn:wrong"})
+        registry.add(Subscription("s1", "ann", "//b:x/c:y", "ids", {"c": "urn:c"}))
         message = b"<x xmlns='urn:b'><y xmlns='urn:c'/></x>"
-        assert [delivery.subscription_id for delivery in broker.publish(message)] == ["s1"]
-        assert broker.subscription("s1").namespaces == {"b": "urn:b", "c": "urn:c"}
+        assert [delivery.subscription_id for delivery in registry.deliver(message)] == ["s1"]
+        assert registry.get("s1").namespaces == {"b": "urn:b", "c": "urn:c"}
 
 
 @broker_engines
@@ -125,9 +125,9 @@ class TestVerdicts:
 
     def test_results_over_the_limit(self, engine: EngineName) -> None:
         message = b"<a>" + b"<b>0123456789</b>" * 600 + b"</a>"
-        broker = made_by(engine, Broker, Limits(result_bytes_max=5_000))
-        broker.subscribe([Subscription("all", "ann", "//b"), Subscription("one", "bob", "//b[1]")])
-        found = broker.publish(message)
+        registry = made_by(engine, Registry, Limits(result_bytes_max=5_000))
+        registry.add([Subscription("all", "ann", "//b"), Subscription("one", "bob", "//b[1]")])
+        found = registry.deliver(message)
         assert fragments(found) == [b"<b>0123456789</b>"]
         error = found.verdicts["all"]
         assert isinstance(error, ResultLimitError)
@@ -136,26 +136,26 @@ class TestVerdicts:
     def test_results_over_the_ratio(self, engine: EngineName) -> None:
         message = b"<a>" + b"<b>0123456789</b>" * 60 + b"</a>"
         query = "for $x in //b for $y in //b return <p>{$x, $y}</p>"
-        broker = made_by(engine, Broker)
-        broker.subscribe([Subscription("pairs", "ann", query), Subscription("one", "bob", "/a")])
-        found = broker.publish(message)
+        registry = made_by(engine, Registry)
+        registry.add([Subscription("pairs", "ann", query), Subscription("one", "bob", "/a")])
+        found = registry.deliver(message)
         assert [delivery.subscription_id for delivery in found] == ["one"]
         assert found.verdicts["pairs"].code == "limit.result_ratio"
 
     def test_steps(self, engine: EngineName) -> None:
         message = b"<a>" + b"<b/>" * 300 + b"</a>"
         query = "for $x in //b where count(//b[not(following::b/following::b = 'x')]) > 0 return $x"
-        broker = made_by(engine, Broker, Limits(evaluation_steps_max=10_000))
-        broker.subscribe([Subscription("slow", "ann", query), Subscription("ok", "bob", "//b[3]")])
-        found = broker.publish(message)
+        registry = made_by(engine, Registry, Limits(evaluation_steps_max=10_000))
+        registry.add([Subscription("slow", "ann", query), Subscription("ok", "bob", "//b[3]")])
+        found = registry.deliver(message)
         assert [delivery.subscription_id for delivery in found] == ["ok"]
         assert isinstance(found.verdicts["slow"], EvaluationBudgetError)
 
     def test_a_construction_that_xml_does_not_allow(self, engine: EngineName) -> None:
         query = "for $b in //book return <hit>{$b/title, $b/@year}</hit>"
-        broker = made_by(engine, Broker)
-        broker.subscribe([Subscription("bad", "ann", query), Subscription("ok", "bob", CHEAP)])
-        found = broker.publish(MESSAGE)
+        registry = made_by(engine, Registry)
+        registry.add([Subscription("bad", "ann", query), Subscription("ok", "bob", CHEAP)])
+        found = registry.deliver(MESSAGE)
         assert [delivery.subscription_id for delivery in found] == ["ok"]
         assert found.verdicts["bad"].code == "XQTY0024"
 
@@ -163,8 +163,8 @@ class TestVerdicts:
 @broker_engines
 class TestSubscribing:
     def test_a_bad_subscription_disturbs_no_other(self, engine: EngineName) -> None:
-        broker = made_by(engine, Broker)
-        report = broker.subscribe(
+        registry = made_by(engine, Registry)
+        report = registry.add(
             [
                 Subscription("ok", "ann", CHEAP),
                 Subscription("syntax", "ann", "for $b in //book retur $b"),
@@ -182,48 +182,48 @@ class TestSubscribing:
             "mode": UnsupportedQueryError,
             "ok": DuplicateQueryError,
         }
-        assert (len(broker), "ok" in broker, "syntax" in broker) == (1, True, False)
-        assert broker.subscription("ok").subscriber == "ann"
+        assert (len(registry), "ok" in registry, "syntax" in registry) == (1, True, False)
+        assert registry.get("ok").subscriber == "ann"
 
     def test_an_id_that_is_taken_keeps_its_subscription(self, engine: EngineName) -> None:
-        broker = made_by(engine, Broker)
-        broker.subscribe(Subscription("s1", "ann", "//a"))
-        version = broker.version
-        report = broker.subscribe([Subscription("s1", "bob", "//b")])
+        registry = made_by(engine, Registry)
+        registry.add(Subscription("s1", "ann", "//a"))
+        version = registry.version
+        report = registry.add([Subscription("s1", "bob", "//b")])
         assert isinstance(report.rejected["s1"], DuplicateQueryError)
-        assert broker.version == version
-        assert broker.publish(b"<a/>")[0].subscriber == "ann"
+        assert registry.version == version
+        assert registry.deliver(b"<a/>")[0].subscriber == "ann"
 
     def test_unsubscribe_takes_out_all_or_none(self, engine: EngineName) -> None:
-        broker = made_by(engine, Broker)
-        broker.subscribe([Subscription("a", "ann", "//a"), Subscription("b", "ann", "//a")])
-        version = broker.version
+        registry = made_by(engine, Registry)
+        registry.add([Subscription("a", "ann", "//a"), Subscription("b", "ann", "//a")])
+        version = registry.version
         with pytest.raises(UnknownQueryError):
-            broker.unsubscribe(["a", "nobody"])
-        assert (len(broker), broker.version) == (2, version)
-        broker.unsubscribe("a")
-        assert [delivery.subscription_id for delivery in broker.publish(b"<a/>")] == ["b"]
+            registry.remove(["a", "nobody"])
+        assert (len(registry), registry.version) == (2, version)
+        registry.remove("a")
+        assert [delivery.subscription_id for delivery in registry.deliver(b"<a/>")] == ["b"]
         with pytest.raises(UnknownQueryError):
-            broker.subscription("a")
+            registry.get("a")
 
     def test_an_id_may_come_again_with_another_query(self, engine: EngineName) -> None:
-        broker = made_by(engine, Broker)
-        broker.subscribe(Subscription("s1", "ann", "//a"))
-        first = broker.publish(b"<a/>", "m")[0]
-        broker.unsubscribe("s1")
-        broker.subscribe(Subscription("s1", "bob", "//b"))
-        assert len(broker.publish(b"<a/>")) == 0
-        second = broker.publish(b"<b/>", "m")[0]
+        registry = made_by(engine, Registry)
+        registry.add(Subscription("s1", "ann", "//a"))
+        first = registry.deliver(b"<a/>", "m")[0]
+        registry.remove("s1")
+        registry.add(Subscription("s1", "bob", "//b"))
+        assert len(registry.deliver(b"<a/>")) == 0
+        second = registry.deliver(b"<b/>", "m")[0]
         assert (first.subscriber, second.subscriber) == ("ann", "bob")
         assert first.delivery_id != second.delivery_id, "two deliveries would pass for one"
 
     def test_deliveries_are_readable_after_their_subscription_has_gone(
         self, engine: EngineName
     ) -> None:
-        broker = made_by(engine, Broker)
-        broker.subscribe(Subscription("s1", "ann", "//a"))
-        found = broker.process_batch([b"<a/>"])
-        broker.unsubscribe("s1")
+        registry = made_by(engine, Registry)
+        registry.add(Subscription("s1", "ann", "//a"))
+        found = registry.deliver([b"<a/>"])
+        registry.remove("s1")
         assert found.deliveries(0)[0].subscriber == "ann"
         assert found.table.column("subscription_id").to_pylist() == ["s1"]
 
@@ -231,11 +231,11 @@ class TestSubscribing:
         one = [Subscription(f"s{i}", "ann", f"//a[{i + 1}]") for i in range(4)]
         seen = set()
         for order in itertools.permutations(one):
-            broker = made_by(engine, Broker)
-            broker.subscribe(Subscription("x", "bob", CHEAP))
-            broker.subscribe(order)
-            broker.unsubscribe("x")
-            seen.add(broker.version)
+            registry = made_by(engine, Registry)
+            registry.add(Subscription("x", "bob", CHEAP))
+            registry.add(order)
+            registry.remove("x")
+            seen.add(registry.version)
         assert len(seen) == 1, "the version depends on the way to the content"
 
     @pytest.mark.parametrize(
@@ -254,41 +254,41 @@ class TestSubscribing:
         # A part that is left out would let two different answers carry the same delivery id.
         versions = set()
         for subscription in (Subscription("s1", "ann", "//a"), Subscription("s1", "ann", "//a")):
-            broker = made_by(engine, Broker)
-            broker.subscribe(subscription)
-            versions.add(broker.version)
+            registry = made_by(engine, Registry)
+            registry.add(subscription)
+            versions.add(registry.version)
         assert len(versions) == 1
-        broker = made_by(engine, Broker)
-        broker.subscribe(Subscription("s1", "ann", "//a")._replace(**change))
-        assert broker.version not in versions
+        registry = made_by(engine, Registry)
+        registry.add(Subscription("s1", "ann", "//a")._replace(**change))
+        assert registry.version not in versions
 
     def test_many_come_and_go(self, engine: EngineName) -> None:
-        broker = made_by(engine, Broker)
-        empty = broker.version
+        registry = made_by(engine, Registry)
+        empty = registry.version
         many = [Subscription(f"s{i}", f"u{i % 7}", f"//a[@n='{i}']") for i in range(300)]
-        broker.subscribe(many)
-        broker.unsubscribe(subscription.id for subscription in many)
-        assert (len(broker), broker.version) == (0, empty)
-        assert len(broker.publish(b"<a n='3'/>")) == 0
+        registry.add(many)
+        registry.remove(subscription.id for subscription in many)
+        assert (len(registry), registry.version) == (0, empty)
+        assert len(registry.deliver(b"<a n='3'/>")) == 0
 
 
 class TestArguments:
     def test_what_is_no_subscription(self) -> None:
-        broker = made_by("reference", Broker)
-        report = broker.subscribe([("s1", "ann", "//a")])  # type: ignore[list-item]
+        registry = made_by("reference", Registry)
+        report = registry.add([("s1", "ann", "//a")])  # type: ignore[list-item]
         assert report.rejected["row 0"].code == "row.type"
-        report = broker.subscribe([Subscription("s1", 7, "//a")])  # type: ignore[arg-type]
+        report = registry.add([Subscription("s1", 7, "//a")])  # type: ignore[arg-type]
         assert report.rejected["s1"].code == "row.field"
-        assert len(broker) == 0
+        assert len(registry) == 0
 
     def test_settings_that_cannot_be_used(self) -> None:
         with pytest.raises(ConfigError):
-            made_by("reference", Broker, threads=0)
+            made_by("reference", Registry, threads=0)
 
     @pytest.mark.parametrize("ids", [["m1"], ["m1", "m2", "m3"]])
     def test_ids_that_do_not_fit_the_messages(self, ids: list[Any]) -> None:
         with pytest.raises(ConfigError):
-            made_by("reference", Broker).process_batch([b"<a/>", b"<a/>"], ids)
+            made_by("reference", Registry).deliver([b"<a/>", b"<a/>"], ids)
 
 
 def test_the_cost_class_of_each_is_told() -> None:
@@ -303,25 +303,25 @@ def test_the_cost_class_of_each_is_told() -> None:
         "//b[last()]": ("ids", "candidate-checked"),
         "not(//a)": ("message", "scan"),
     }
-    broker = Broker()
+    registry = Registry()
     rows = [Subscription(text, "ann", text, deliver) for text, (deliver, _) in costs.items()]
-    assert not broker.subscribe(rows).rejected
-    told = {text: broker.cost(text).value for text in costs}
+    assert not registry.add(rows).rejected
+    told = {text: registry.explain(text).cost.value for text in costs}
     assert told == {text: cost for text, (_, cost) in costs.items()}
     with pytest.raises(UnknownQueryError):
-        broker.cost("gone")
+        registry.explain("gone")
 
 
 @broker_engines
 def test_batches_and_changes_from_several_threads(engine: EngineName) -> None:
     # Every delivery has to carry the version of exactly the subscriptions that made it, and after
     # unsubscribe returns there must be none.
-    broker = made_by(engine, Broker)
-    broker.subscribe(Subscription("stays", "ann", "//a"))
-    without = broker.version
-    broker.subscribe(Subscription("goes", "bob", "//a"))
-    with_it = broker.version
-    broker.unsubscribe("goes")
+    registry = made_by(engine, Registry)
+    registry.add(Subscription("stays", "ann", "//a"))
+    without = registry.version
+    registry.add(Subscription("goes", "bob", "//a"))
+    with_it = registry.version
+    registry.remove("goes")
     problems: list[str] = []
     is_done = threading.Event()
     messages = pa.array([b"<a/>"] * 20, pa.binary())
@@ -337,7 +337,7 @@ def test_batches_and_changes_from_several_threads(engine: EngineName) -> None:
 
     def publish() -> None:
         while not is_done.is_set():
-            table = broker.process_batch(messages).table
+            table = registry.deliver(messages).table
             names = table.column("subscription_id").to_pylist()
             version = table.column("snapshot_version")[0].as_py()
             expected = {without: {"stays"}, with_it: {"stays", "goes"}}[version]
@@ -346,9 +346,9 @@ def test_batches_and_changes_from_several_threads(engine: EngineName) -> None:
 
     def change() -> None:
         for _ in range(60):
-            broker.subscribe(Subscription("goes", "bob", "//a"))
-            broker.unsubscribe("goes")
-            if len(broker.publish(b"<a/>")) != 1:
+            registry.add(Subscription("goes", "bob", "//a"))
+            registry.remove("goes")
+            if len(registry.deliver(b"<a/>")) != 1:
                 problems.append("delivered after unsubscribe")
         is_done.set()
 

@@ -1,15 +1,15 @@
-"""The broker: subscriptions that come and go, messages in, deliveries out, in one process.
+"""The registry: subscriptions that come and go, messages in, deliveries out, in one process.
 
 Example:
-    >>> from pathcast import Broker, Subscription
-    >>> broker = Broker()
-    >>> report = broker.subscribe(
+    >>> from pathcast import Registry, Subscription
+    >>> registry = Registry()
+    >>> report = registry.add(
     ...     Subscription(
     ...         "cheap", "ann", "for $b in //book where $b/price < 30 return <hit>{$b/title}</hit>"
     ...     )
     ... )
     >>> message = b"<bib><book><title>Sand</title><price>20</price></book></bib>"
-    >>> for delivery in broker.publish(message, "m1"):
+    >>> for delivery in registry.deliver(message, "m1"):
     ...     print(delivery.subscriber, delivery.result_number, delivery.fragment.decode())
     ann 0 <hit><title>Sand</title></hit>
 
@@ -18,13 +18,12 @@ It evaluates nothing; the kernel does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NoReturn
-
-import pyarrow as pa
+from typing import NoReturn, overload
 
 from pathcast.boundary import native
+from pathcast.engine.explanation import Explanation
 from pathcast.engine.matcher import matcher_options
 from pathcast.engine.messages import (
     Messages,
@@ -39,6 +38,7 @@ from pathcast.engine.rows import (
     usable_ids,
     usable_language,
     usable_namespaces,
+    usable_row,
     usable_rows,
     with_language,
 )
@@ -59,27 +59,27 @@ from pathcast.query import CostClass, Population, population_of
 from pathcast.registry.before_steps import gate_paths
 from pathcast.registry.deliveries import Deliveries, DeliveryBatch, Recipient
 from pathcast.registry.identity import SetVersion
-from pathcast.registry.message_ids import MessageIds
+from pathcast.registry.message_ids import ManyIds, MessageIds
 from pathcast.registry.plan import SubscriptionPlan
 from pathcast.registry.snapshot import SubscriptionSnapshot
 from pathcast.registry.steps import parse_steps, step_data
 from pathcast.registry.turns import Turns
 
 
-class Broker:
-    """Subscriptions, and the messages that are published to them.
+class Registry:
+    """Subscriptions, and the messages that are delivered to them.
 
     It may be used from several threads: batches run together, a change waits for the batches that
-    run. Once `unsubscribe` has returned, nothing more is delivered.
+    run. Once `remove` has returned, nothing more is delivered.
 
     Args:
         limits: What one message may cost, and what its results may.
         namespaces: Prefix -> namespace URI for all subscriptions; the key "" is the default
             element namespace. A subscription's own bindings come first.
+        language: Of subscriptions that choose none (`Subscription.language`).
         threads: Threads of one batch; None for all processors.
         cache_bytes_max: Bytes that compiled label paths may take; those of messages after steps as
             many again, for each series.
-        language: Of subscriptions that choose none (`Subscription.language`).
 
     Raises:
         ConfigError: A value cannot be used, such as
@@ -92,10 +92,10 @@ class Broker:
         self,
         limits: Limits | None = None,
         namespaces: Mapping[str, str] | None = None,
-        threads: int | None = None,
         *,
-        cache_bytes_max: int = CACHE_BYTES_MAX,
         language: QueryLanguage | None = None,
+        threads: int | None = None,
+        cache_bytes_max: int = CACHE_BYTES_MAX,
     ) -> None:
         self._namespaces = usable_namespaces(namespaces)
         self._language = usable_language(language)
@@ -107,6 +107,43 @@ class Broker:
         self._version = SetVersion(self._options.limits)
         self._turns = Turns()
 
+    @classmethod
+    def of(
+        cls,
+        snapshot: SubscriptionSnapshot,
+        limits: Limits | None = None,
+        namespaces: Mapping[str, str] | None = None,
+        *,
+        language: QueryLanguage | None = None,
+        threads: int | None = None,
+        cache_bytes_max: int = CACHE_BYTES_MAX,
+    ) -> Registry:
+        """A registry with the subscriptions of a snapshot, which goes on from there.
+
+        Args:
+            snapshot: From `freeze` or `SubscriptionSnapshot.open`.
+            limits: As for `Registry`; None for those of the registry it was frozen from.
+            namespaces: For subscriptions that come later.
+            language: For subscriptions that come later.
+            threads: As for `Registry`.
+            cache_bytes_max: As for `Registry`.
+
+        Raises:
+            ConfigError: A value cannot be used.
+            SnapshotFormatError: It holds a subscription that this Pathcast refuses.
+        """
+        registry = cls(
+            limits or snapshot.limits,
+            namespaces,
+            language=language,
+            threads=threads,
+            cache_bytes_max=cache_bytes_max,
+        )
+        report = registry._add(snapshot.subscriptions, {})
+        if report.rejected:
+            raise snapshot.refused(report.rejected)
+        return registry
+
     @property
     def version(self) -> str:
         """Version of the subscriptions as they are now: a digest of them and of the limits.
@@ -117,7 +154,7 @@ class Broker:
         with self._turns.shared():
             return self._version.text
 
-    def subscribe(self, subscriptions: Subscription | Iterable[Subscription]) -> RegisterReport:
+    def add(self, subscriptions: Subscription | Iterable[Subscription]) -> RegisterReport:
         """Adds subscriptions; they count from the next message on.
 
         Args:
@@ -136,16 +173,53 @@ class Broker:
             TypeError: `subscriptions` are neither one nor many: a text, a number.
 
         Example:
-            >>> broker = Broker()
-            >>> broker.subscribe([Subscription("s1", "ann", "<a/>")]).rejected["s1"].code
+            >>> registry = Registry()
+            >>> registry.add([Subscription("s1", "ann", "<a/>")]).rejected["s1"].code
             'subscription.constant'
         """
         rows, is_one = one_or_many(subscriptions)
         with self._turns.alone():
             rows = with_language(rows, self._language)
-            return self._subscribe(rows, self._namespaces, is_one=is_one)
+            return self._add(rows, self._namespaces, is_one=is_one)
 
-    def unsubscribe(self, ids: str | Iterable[str]) -> None:
+    def update(self, subscriptions: Subscription | Iterable[Subscription]) -> RegisterReport:
+        """Adds subscriptions; one whose id is taken replaces the one that has it.
+
+        No message sees a state between. What replaces another counts as having come now.
+
+        Args:
+            subscriptions: One or many.
+
+        Returns:
+            A report like that of `add`. In place of a rejected one stays what had its id before.
+
+        Raises:
+            QuerySyntaxError: One subscription was given by itself, and cannot be used.
+            UnusableRowError: Likewise, and a field is not what it has to be.
+            TypeError: `subscriptions` are neither one nor many: a text, a number.
+
+        Example:
+            >>> registry = Registry()
+            >>> report = registry.add(Subscription("s1", "ann", "//a", "ids"))
+            >>> report = registry.update(
+            ...     [Subscription("s1", "bob", "//b", "ids"), Subscription("s2", "c", "//a", "ids")]
+            ... )
+            >>> [found.subscriber for found in registry.deliver(b"<a><b/></a>")]
+            ['bob', 'c']
+        """
+        rows, is_one = one_or_many(subscriptions)
+        rows = with_language(rows, self._language)
+        usable, _ = usable_rows(rows, Subscription)
+        with self._turns.alone():
+            names = dict.fromkeys(row.id for row in usable if row.id in self._recipients)
+            leaving = [self._backend.subscription(name) for name in names]
+            self._take_out(leaving)
+            try:
+                return self._add(rows, self._namespaces, is_one=is_one)
+            finally:
+                self._add([row for row in leaving if row.id not in self._recipients], {})
+
+    def remove(self, ids: str | Iterable[str]) -> None:
         """Takes subscriptions out; what is published from now on is not delivered to them.
 
         Args:
@@ -163,17 +237,9 @@ class Broker:
         with self._turns.alone():
             for subscription_id in wanted:
                 self._check_known(subscription_id)
-            leaving = [self._backend.subscription(subscription_id) for subscription_id in wanted]
-            try:
-                self._backend.unsubscribe(wanted)
-            finally:
-                # If that was interrupted (Ctrl-C), what has left is not left in the books.
-                for subscription in leaving:
-                    if subscription.id not in self._backend:
-                        self._version.remove(subscription)
-                        del self._recipients[subscription.id]
+            self._take_out([self._backend.subscription(name) for name in wanted])
 
-    def subscription(self, subscription_id: str) -> Subscription:
+    def get(self, subscription_id: str) -> Subscription:
         """The subscription of an id, with all namespaces it may use, in the language chosen for it.
 
         Raises:
@@ -183,50 +249,42 @@ class Broker:
             self._check_known(subscription_id)
             return self._backend.subscription(subscription_id)
 
-    def publish(self, message: MessageBytes | str, message_id: str | None = None) -> Deliveries:
-        """Sends one message to all subscriptions.
+    @overload
+    def deliver(  # type: ignore[overload-overlap]  # str is an iterable of str
+        self, messages: MessageBytes | str, message_ids: str | None = None
+    ) -> Deliveries: ...
+
+    @overload
+    def deliver(self, messages: Messages, message_ids: ManyIds | None = None) -> DeliveryBatch: ...
+
+    def deliver(
+        self, messages: MessageBytes | str | Messages, message_ids: str | ManyIds | None = None
+    ) -> Deliveries | DeliveryBatch:
+        """Sends one message or many to all subscriptions, all of them to the same state.
 
         Args:
-            message: The message. One that is refused is reported in `Deliveries.error`, not raised;
-                so is what is neither bytes nor text, and an id that is no text.
-            message_id: Names it in its deliveries; a digest of its bytes where none is given, so
-                that the same message gives the same deliveries.
+            messages: A message: a bytes-like object or str. Or many: such objects, or an Arrow
+                column of binary or string; None or null for a missing message, which has no
+                deliveries and no error. A message that is refused, and an object that is no
+                message, is reported in its own place, not raised.
+            message_ids: Of one message its id, of many an id for each; None where a digest of the
+                bytes shall serve, so that the same message gives the same deliveries. A message
+                whose id is no text is refused in its own place, since its deliveries could not be
+                told apart.
 
         Returns:
-            Its deliveries, made as they are read.
-        """
-        batch = self.process_batch([message], None if message_id is None else [message_id])
-        return batch.deliveries(0)
-
-    def process_batch(
-        self,
-        messages: Messages,
-        message_ids: pa.Array | pa.ChunkedArray | Iterable[str | None] | None = None,
-    ) -> DeliveryBatch:
-        """Sends many messages to all subscriptions, all of them to the same state.
-
-        Args:
-            messages: Bytes-like objects or str, or an Arrow array of binary or string, plain or
-                chunked; None or null for a missing message, which has no deliveries and no error.
-                What is no message is refused in its own place.
-            message_ids: An id for each; None where a digest shall serve. A message whose id is no
-                text is refused in its own place, since its deliveries could not be told apart.
+            Of one message its deliveries, of many a batch, which is columns too. Objects are made
+            as they are read.
 
         Raises:
             TypeError: `messages` or `message_ids` is nothing of this kind, or bytes and str are
                 mixed.
             ConfigError: There are not as many ids as messages.
         """
-        column = message_column(messages)
-        array = joined(column.arrays)
-        ids = MessageIds(array, message_ids)
-        refusals = {**ids.errors, **column.refusals}
-        array = without_messages(array, ids.errors)
-        with self._turns.shared():
-            answer = self._backend.process(array, encoding=column.encoding)
-            if refusals:
-                answer = replace(answer, refusals=refused_rows(answer.refusals, refusals))
-            return DeliveryBatch(answer, ids, self._recipients, self._version.text, delivery_ids)
+        if isinstance(messages, bytes | str | bytearray | memoryview):
+            ids = None if message_ids is None else [message_ids]
+            return self._deliver([messages], ids).deliveries(0)
+        return self._deliver(messages, message_ids)
 
     def process_few(self, messages: Sequence[bytes], done: Sequence[int] = ()) -> FewDeliveries:
         """Sends a few messages to all subscriptions, all of them to the same state.
@@ -242,38 +300,83 @@ class Broker:
         with self._turns.shared():
             return self._backend.process_few(list(messages), done)
 
-    def matcher(self) -> DeliveryMatcher:
-        """Make a matcher of batches; it sees every change from its next batch on."""
-        return DeliveryMatcher(self)
+    def find(
+        self,
+        *,
+        subscriber: str | None = None,
+        cost: CostClass | None = None,
+        text: str | None = None,
+    ) -> Iterator[Subscription]:
+        """The subscriptions of which all holds that is given, in the order in which they came.
 
-    def explain(self, subscription_id: str) -> SubscriptionPlan:
-        """The plan of a subscription, and what it shares with others.
+        Args:
+            subscriber: Whom it is of.
+            cost: Its cost class.
+            text: What its query has in it, letter by letter.
 
-        Raises:
-            UnknownQueryError: No subscription has this id.
-        """
-        with self._turns.shared():
-            self._check_known(subscription_id)
-            subscription = self._backend.subscription(subscription_id)
-            return SubscriptionPlan.of(subscription, self._backend.explain(subscription_id))
-
-    def cost(self, subscription_id: str) -> CostClass:
-        """The cost class of a subscription's query; its steps are not counted.
-
-        Raises:
-            UnknownQueryError: No subscription has this id.
-
-        Cost: some microseconds.
+        Cost: a look at each; of a cost class, a compilation of each that is left.
 
         Example:
-            >>> broker = Broker()
-            >>> report = broker.subscribe(Subscription("s1", "ann", "//a[last()]"))
-            >>> broker.cost("s1").value
-            'candidate-checked'
+            >>> registry = Registry()
+            >>> report = registry.add(
+            ...     [Subscription("s1", "ann", "//a"), Subscription("s2", "bob", "//a[last()]")]
+            ... )
+            >>> [found.id for found in registry.find(text="//a", cost=CostClass.CANDIDATE_CHECKED)]
+            ['s2']
         """
         with self._turns.shared():
-            self._check_known(subscription_id)
-            return self._backend.cost(subscription_id)
+            ids = [
+                name
+                for name, recipient in self._recipients.items()
+                if subscriber is None or recipient.subscriber == subscriber
+            ]
+        return self._found(ids, cost, text)
+
+    @overload
+    def explain(self, asked: str | Subscription, message: None = None) -> SubscriptionPlan: ...
+
+    @overload
+    def explain(self, asked: str | Subscription, message: MessageBytes | str) -> Explanation: ...
+
+    def explain(
+        self, asked: str | Subscription, message: MessageBytes | str | None = None
+    ) -> SubscriptionPlan | Explanation:
+        """The plan of a subscription, or why a message satisfies it or where it first fails.
+
+        Args:
+            asked: Id of a subscription; or one that need not be registered, which is asked alone.
+            message: A message, to be told how the query holds of it; None for the plan. A refusal
+                by the door is explained, not raised.
+
+        Raises:
+            UnknownQueryError: No subscription has this id.
+            QuerySyntaxError: One that is not registered cannot be read.
+            UnusableRowError: It has a field that is not what it has to be.
+
+        Example:
+            >>> registry = Registry()
+            >>> asked = Subscription("s1", "ann", "//a[@b = 'x']", "ids")
+            >>> registry.explain(asked).cost.value
+            'indexed'
+            >>> registry.explain(asked, "<a b='y'/>").failure.near_misses
+            ("`@b` is 'y', the query wants 'x'",)
+        """
+        if isinstance(asked, Subscription):
+            [row] = with_language([usable_row(asked, Subscription)], self._language)
+            subscription = _with_bindings(row, self._namespaces)
+        else:
+            subscription = self.get(asked)
+        if message is not None:
+            # It takes as long to import as the engine.
+            from pathcast.registry.explained import explain_subscription
+
+            return explain_subscription(subscription, message, self._options.limits)
+        if isinstance(asked, Subscription):
+            alone = Registry(self._options.limits, threads=1)
+            alone.add(subscription)
+            return alone.explain(subscription.id)
+        with self._turns.shared():
+            return SubscriptionPlan.of(subscription, self._backend.explain(asked))
 
     def population(self) -> Population:
         """Describe the subscriptions as columns (`Snapshot.population`).
@@ -284,9 +387,9 @@ class Broker:
         Cost: a compilation of each distinct query.
 
         Example:
-            >>> broker = Broker()
-            >>> report = broker.subscribe(Subscription("s1", "ann", "<r>{//a[@b = 1]/c}</r>"))
-            >>> [str(place) for place in broker.population().places]
+            >>> registry = Registry()
+            >>> report = registry.add(Subscription("s1", "ann", "<r>{//a[@b = 1]/c}</r>"))
+            >>> [str(place) for place in registry.population().places]
             ['//a/@b', '//a/c']
         """
         known: dict[tuple[object, ...], list[native.NormalPath]] = {}
@@ -315,43 +418,32 @@ class Broker:
                 self._options.limits,
             )
 
-    @classmethod
-    def restored(
-        cls,
-        snapshot: SubscriptionSnapshot,
-        limits: Limits | None = None,
-        namespaces: Mapping[str, str] | None = None,
-        threads: int | None = None,
-        *,
-        cache_bytes_max: int = CACHE_BYTES_MAX,
-        language: QueryLanguage | None = None,
-    ) -> Broker:
-        """A broker with the subscriptions of a snapshot, which goes on from there.
+    def _found(
+        self, ids: Sequence[str], cost: CostClass | None, text: str | None
+    ) -> Iterator[Subscription]:
+        for name in ids:
+            with self._turns.shared():
+                if name not in self._recipients:
+                    continue
+                found = self._backend.subscription(name)
+                has_text = text is None or text in found.query
+                is_asked = has_text and (cost is None or self._backend.cost(name) is cost)
+            if is_asked:
+                yield found
 
-        Args:
-            snapshot: What `freeze` gave or `SubscriptionSnapshot.open` has read.
-            limits: Likewise.
-            namespaces: For subscriptions that come later.
-            threads: As for `Broker`.
-            cache_bytes_max: As for `Broker`.
-            language: For subscriptions that come later.
+    def _deliver(self, messages: Messages, message_ids: object) -> DeliveryBatch:
+        column = message_column(messages)
+        array = joined(column.arrays)
+        ids = MessageIds(array, message_ids)
+        refusals = {**ids.errors, **column.refusals}
+        array = without_messages(array, ids.errors)
+        with self._turns.shared():
+            answer = self._backend.process(array, encoding=column.encoding)
+            if refusals:
+                answer = replace(answer, refusals=refused_rows(answer.refusals, refusals))
+            return DeliveryBatch(answer, ids, self._recipients, self._version.text, delivery_ids)
 
-        Raises:
-            SnapshotFormatError: It holds a subscription that this Pathcast refuses.
-        """
-        broker = cls(
-            limits or snapshot.limits,
-            namespaces,
-            threads,
-            cache_bytes_max=cache_bytes_max,
-            language=language,
-        )
-        report = broker._subscribe(snapshot.subscriptions, {})
-        if report.rejected:
-            raise snapshot.refused(report.rejected)
-        return broker
-
-    def _subscribe(
+    def _add(
         self,
         rows: Sequence[object],
         namespaces: Mapping[str, str],
@@ -377,6 +469,16 @@ class Broker:
             raise
         return report_on(rows, errors, taken, namespaces, is_one=is_one)
 
+    def _take_out(self, leaving: Sequence[Subscription]) -> None:
+        try:
+            self._backend.unsubscribe([subscription.id for subscription in leaving])
+        finally:
+            # If that was interrupted (Ctrl-C), what has left is not left in the books.
+            for subscription in leaving:
+                if subscription.id not in self._backend:
+                    self._version.remove(subscription)
+                    del self._recipients[subscription.id]
+
     def _check_known(self, subscription_id: str) -> None:
         usable_ids([subscription_id])
         if subscription_id not in self._recipients:
@@ -385,8 +487,8 @@ class Broker:
     def __reduce__(self) -> NoReturn:
         raise NotPicklableError(
             "pickle.refused",
-            kind="Broker",
-            instead="send broker.freeze(), which pickles, and give it to Broker.restored",
+            kind="Registry",
+            instead="send registry.freeze(), which pickles, and give it to Registry.of",
         )
 
     def __len__(self) -> int:
@@ -396,29 +498,7 @@ class Broker:
         return isinstance(subscription_id, str) and subscription_id in self._recipients
 
     def __repr__(self) -> str:
-        return f"Broker({len(self)} subscriptions)"
-
-
-class DeliveryMatcher:
-    """Takes batches of messages for a broker. May be called from several threads."""
-
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-
-    def process_batch(
-        self,
-        messages: Messages,
-        message_ids: pa.Array | pa.ChunkedArray | Iterable[str | None] | None = None,
-    ) -> DeliveryBatch:
-        """Process a batch (`Broker.process_batch`)."""
-        return self._broker.process_batch(messages, message_ids)
-
-    def __reduce__(self) -> NoReturn:
-        raise NotPicklableError(
-            "pickle.refused",
-            kind="DeliveryMatcher",
-            instead="send the SubscriptionSnapshot, which pickles, and call its matcher() there",
-        )
+        return f"Registry({len(self)} subscriptions)"
 
 
 def _with_steps(
