@@ -454,6 +454,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "an index reads XPath 1.0 only; for XQuery subscribe to the query at a Broker, with "
         'deliver="ids"',
     ),
+    "query.not_chunked": CatalogueEntry(
+        "UnsupportedQueryError",
+        "chunks answer XPath queries that are delivered as ids, of messages as they come; match "
+        "messages whole for this one",
+    ),
     # Subscriptions: refused at registration.
     "subscription.constant": CatalogueEntry(
         "UnsupportedQueryError",
