@@ -710,6 +710,12 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "{path} has snapshot format {found}, this Pathcast reads {expected}; "
         "register the queries again and save a new snapshot",
     ),
+    "snapshot.sections": CatalogueEntry(
+        "SnapshotFormatError",
+        "{path} has its queries in sections, which placement in partitions wrote and is not read "
+        "any more; deliver what was begun with the version that wrote it, then choose a new "
+        "output.path",
+    ),
     "snapshot.damaged": CatalogueEntry(
         "SnapshotFormatError", "{path} is damaged: {reason}; restore it or save it again"
     ),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pathcast.cli.console import answers, extra, say_warning, write_json_line
+from pathcast.cli.console import answers, say_warning, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.explain_plan import explain_subscription
 from pathcast.cli.messages import MESSAGES_HELP, check_standard_input, read_one
@@ -21,7 +21,6 @@ from pathcast.cli.options import (
     read_limits,
     read_namespaces,
 )
-from pathcast.cli.queries import PIPELINE_SUFFIX
 from pathcast.cli.transform import read_query
 from pathcast.engine import QueryIndex
 from pathcast.errors import ConfigError
@@ -36,8 +35,7 @@ def explain(
         str,
         typer.Argument(
             metavar="QUERY",
-            help="A standing query, XPath or XQuery, or @FILE for the one in FILE; or the TOML "
-            "file of a pipeline.",
+            help="A standing query, XPath or XQuery, or @FILE for the one in FILE.",
         ),
     ],
     message: Annotated[
@@ -60,15 +58,6 @@ def explain(
             show_default=False,
         ),
     ] = None,
-    query_id: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--id",
-            metavar="ID",
-            help="Of a pipeline: a query whose partition is told; can be given several times.",
-            show_default=False,
-        ),
-    ] = None,
     step: StepOption = None,
     namespace: NamespaceOption = None,
     language: LanguageOption = None,
@@ -87,16 +76,9 @@ def explain(
     with other subscriptions, what only this one needs, and with --with how
     many others share each part; with a message, what is delivered of it.
 
-    Of a pipeline it shows where its queries are matched: by workers that hold
-    all or in partitions, why, and what either costs on messages of its source;
-    with --id, the partition of a query; with a message, the partitions that it
-    would go to, and the paths that lead there.
-
     A message that does not satisfy the query is an answer, not a failure: the
     exit code is 0.
     """
-    if query.endswith(PIPELINE_SUFFIX) and Path(query).is_file():
-        return _explain_pipeline(Path(query), message, query_id or [], limit, format_)
     check_standard_input(query.removeprefix("@"), str(message))
     limits, namespaces = read_limits(limit), read_namespaces(namespace)
     asked = read_query(query, step, language)._replace(deliver="fragment")
@@ -126,24 +108,3 @@ def explain(
         answers().print(str(explanation))
     has_verdict = explanation.error is None and explanation.bug is None
     return ExitCode.OK if has_verdict else ExitCode.REFUSED
-
-
-def _explain_pipeline(
-    path: Path,
-    message: str | None,
-    query_ids: list[str],
-    limit: list[str] | None,
-    format_: Format,
-) -> ExitCode:
-    with extra("spark", "the file of a pipeline"):
-        from pathcast.spark import load_settings
-        from pathcast.spark.placement_explained import explain_placement
-    settings = load_settings(path)
-    limits = read_limits(limit, settings.engine.message_limits())
-    content = None if message is None else read_one(message, limits)
-    found = explain_placement(settings, query_ids=query_ids, message=content)
-    if format_ is Format.JSON:
-        write_json_line(found.to_dict())
-    else:
-        answers().print(found.to_text())
-    return ExitCode.OK
