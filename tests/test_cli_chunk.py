@@ -180,7 +180,8 @@ def test_a_scheme_with_any_value_out_of_place_is_refused_or_read(
 
     for holder, key in places(content):
         kept = holder[key]
-        for other in (None, 7, "x", [], {}, [["x"]]):
+        others: tuple[Any, ...] = (None, 7, "x", [], {}, [["x"]])
+        for other in others:
             holder[key] = other
             scheme.write_text(json.dumps(content))
             with suppress(ConfigError):

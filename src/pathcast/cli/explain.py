@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pathcast.cli.console import answers, say_warning, write_json_line
+from pathcast.cli.console import answers, say, say_warning, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.explain_plan import explain_subscription
 from pathcast.cli.messages import MESSAGES_HELP, check_standard_input, read_one
@@ -23,8 +23,11 @@ from pathcast.cli.options import (
 )
 from pathcast.cli.transform import read_query
 from pathcast.engine import QueryIndex
-from pathcast.errors import ConfigError
+from pathcast.errors import ConfigError, QuerySyntaxError
+from pathcast.kernel.message_nodes import DOCUMENT_NODE, Context, MessageNodes
+from pathcast.limits import Limits
 from pathcast.model import Query
+from pathcast.query import binding
 from pathcast.query.xquery import is_xquery, without_comments
 
 QUERY_ID = "query"
@@ -98,7 +101,11 @@ def explain(
             "config.invalid", key="MESSAGE", reason="is missing; an XPath is explained on a message"
         )
     index = QueryIndex(limits=limits, namespaces=namespaces)
-    report = index.register(Query(QUERY_ID, without_comments(text), language=asked.language))
+    try:
+        report = index.register(Query(QUERY_ID, without_comments(text), language=asked.language))
+    except QuerySyntaxError as error:
+        _say_binding(error, content, limits)
+        raise
     for warning in report.warnings:
         say_warning(str(warning))
     explanation = index.explain(QUERY_ID, content)
@@ -108,3 +115,14 @@ def explain(
         answers().print(str(explanation))
     has_verdict = explanation.error is None and explanation.bug is None
     return ExitCode.OK if has_verdict else ExitCode.REFUSED
+
+
+def _say_binding(error: QuerySyntaxError, content: bytes, limits: Limits) -> None:
+    """Says what the message binds a prefix to that the query does not bind."""
+    if error.code != "XPST0081":
+        return
+    prefix = str(error.params["prefix"])
+    found = f"string(//namespace::*[local-name()='{prefix}'])"
+    uri = MessageNodes(content, limits).value(found, Context(DOCUMENT_NODE))
+    if uri:
+        say(f"the message binds it: {binding(prefix, str(uri))}")
