@@ -68,7 +68,7 @@ class PepPlacement:
             ascending, K - 1 of them.
         seed: Chooses among the patterns of a query.
         limits: What a message may cost.
-        threads: As for `Broker`.
+        threads: As for `Registry`.
     """
 
     patterns: tuple[ExclusivenessPattern, ...]
@@ -104,7 +104,7 @@ class PepPlacement:
             gain_min: Likewise.
             seed: Chooses among the patterns of a query.
             limits: What a message may cost.
-            threads: As for `Broker`.
+            threads: As for `Registry`.
 
         Raises:
             ConfigError: The number of buckets cannot be used.
