@@ -17,8 +17,8 @@ Example:
 Source: 001, 4.4, "Partitioning based on Exclusiveness Patterns", step (2). Differs: buckets hold
 about as many queries each, where the paper cuts the range of values; the two are the same for
 values that are asked for equally often. Queries without any chosen pattern, of which the paper has
-none, are in a partition of their own. No schema is asked: with a sample of messages, patterns are
-chosen by the values that messages have, not by coverage alone.
+none, are in a partition of their own. With a sample of messages, patterns are chosen by the values
+that messages have, not by coverage alone; `patterns_by_schema` chooses as the paper does.
 """
 
 from __future__ import annotations
