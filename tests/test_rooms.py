@@ -45,7 +45,6 @@ spark registry: subscription_rows
 spark partition: placement population_routes routes routing
 spark records: blocks cutting
 store engine: rows
-transport registry: subscription_rows
 """
 """The room that imports, the room with a face, modules of the latter."""
 

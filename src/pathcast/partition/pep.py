@@ -148,6 +148,11 @@ class PepPlacement:
         placed[chosen.queries] = self._targets(chosen.places, chosen.keys, chosen.key_of)
         return placed
 
+    def patterns_of(self, population: Population) -> list[np.ndarray]:
+        """For each pattern the numbers of the queries that are placed by it."""
+        chosen = self._chosen(population)
+        return [chosen.queries[chosen.places == number] for number in range(len(self.patterns))]
+
     def touched(self, messages: Messages) -> Touched:
         """The buckets that the values of a message lie in, and the don't-care partition.
 

@@ -33,7 +33,7 @@ from pathcast.query.normal import (
     NameTest,
     Operator,
 )
-from pathcast.query.places import End, Place, path_to, steps_of
+from pathcast.query.places import End, NativePlace, Place, path_to, place_of, steps_of
 from pathcast.query.population import OPERATORS, Population, population_of, population_of_columns
 from pathcast.query.reader import (
     NODES_MAX,
@@ -60,6 +60,7 @@ __all__ = [
     "Name",
     "NameTest",
     "Namespaces",
+    "NativePlace",
     "Operator",
     "Place",
     "Population",
@@ -71,6 +72,7 @@ __all__ = [
     "normalise",
     "parse",
     "path_to",
+    "place_of",
     "population_of",
     "population_of_columns",
     "read_query",
