@@ -16,16 +16,26 @@ from pathcast.store.records import (
     BrokerRecord,
     CatalogRecord,
     ChangeRecord,
+    PlacementRecord,
     ProfileRecord,
     Record,
     Removal,
+    SampleRecord,
     SourceRecord,
     check_short,
     checked_changes,
     kind_of,
 )
 
-_Record = TypeVar("_Record", ProfileRecord, SourceRecord, CatalogRecord, BrokerRecord)
+_Record = TypeVar(
+    "_Record",
+    ProfileRecord,
+    SourceRecord,
+    CatalogRecord,
+    BrokerRecord,
+    PlacementRecord,
+    SampleRecord,
+)
 
 
 class MemoryStore:
@@ -103,6 +113,10 @@ class MemoryStore:
             and all(getattr(record, name) == value for name, value in fields.items())
         ]
         return self.position, sorted(found, key=lambda record: record.id)
+
+    def page(self, kind: type[_Record], after: str, limit: int) -> list[_Record]:
+        """As for `Store`."""
+        return [each for each in self.state(kind)[1] if each.id > after][:limit]
 
     def changes(self, after: int, limit: int = 10_000) -> list[ChangeRecord]:
         """As for `Store`."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pathcast.store import BrokerRecord, Store
+from pathcast.store import BrokerRecord, ProfileRecord, Store
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.local_processes import free_ports
 from pathcast.transport.registration_client import RegistrationClient
@@ -78,6 +78,27 @@ class RegistrationProcesses:
                 f'authority = "{files.authority.name}"\n'
             )
         (self.directory / f"{process}.toml").write_text(text)
+
+    def place_by_content(self, count: int) -> list[str]:
+        """Profiles are placed by content; gives the names of so many clients that are admitted."""
+        names = [f"user{number}" for number in range(count)]
+        clients = "".join(f'[[clients]]\nname = "{name}"\npublish = false\n' for name in names)
+        for file in self.directory.glob("*.toml"):
+            with file.open("a") as out:
+                out.write(clients)
+                if file.stem in SERVICE:
+                    out.write('[hosts]\nchoice = "content"\npartitions = 8\nreview_seconds = 1\n')
+        return names
+
+    def hosts_some(self, broker: str) -> bool:
+        """Whether a broker is the host of a profile, in force there or soon."""
+        with self.open_store() as store:
+            return bool(store.state(ProfileRecord, host=broker)[1])
+
+    def are_moving(self) -> bool:
+        """Whether a profile has not wholly come from its former host."""
+        with self.open_store() as store:
+            return any(each.former or each.pending for each in store.state(ProfileRecord)[1])
 
     def start(self, *processes: str) -> None:
         for name in processes:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from memory_store import MemoryStore
-from pathcast.overlay.host_choice import Nearest
 from pathcast.overlay.hosting import Hosting
 from pathcast.overlay.registration import RegistrationNode
 from pathcast.overlay.registration_messages import (
@@ -165,8 +164,8 @@ class World:
 def new_world() -> World:
     """Two nodes of the service, two that can play a broker, and a client."""
     world = World()
-    world.add("r1", RegistrationNode("r1", world.store, Nearest(), lease_seconds=LEASE_SECONDS))
-    world.add("r2", RegistrationNode("r2", world.store, Nearest(), lease_seconds=LEASE_SECONDS))
+    world.add("r1", RegistrationNode("r1", world.store, lease_seconds=LEASE_SECONDS))
+    world.add("r2", RegistrationNode("r2", world.store, lease_seconds=LEASE_SECONDS))
     world.add("n1", ImmediateHosting("n1", PART, world.store, lease_seconds=LEASE_SECONDS))
     world.add("n2", ImmediateHosting("n2", PART, world.store, lease_seconds=LEASE_SECONDS))
     world.add("u", Registrant(["r1", "r2"], 1))

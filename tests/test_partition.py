@@ -39,6 +39,7 @@ from pathcast.partition import (
     exclusiveness_patterns,
     measured_costs,
     patterns_by_rates,
+    patterns_by_schema,
     value_key,
 )
 from pathcast.partition.pattern_values import PatternValues
@@ -46,15 +47,13 @@ from pathcast.query import End, Population, normalise
 from pathcast.query import population_of as query_population
 from pathcast.query.syntax import BinaryOperator
 from pathcast.query.values import compare, number_of
-from pathcast.schema import parse_dtd
+from pathcast.schema import PathOccurrences, parse_dtd
 from pathcast.workload import (
     DOMAINS,
     SubscriptionParameters,
     generate_documents,
     generate_subscriptions,
 )
-from pathcast_papers.onyx.exclusiveness import patterns_by_schema
-from pathcast_papers.onyx.occurrences import PathOccurrences
 
 MakePlacement = Callable[[Population, EngineName], Placement]
 
@@ -164,9 +163,9 @@ def test_a_pattern_that_repeats_is_given_up_for_one_that_cannot() -> None:
     texts += ["/m[b/@x = 9]"]
     population = population_of_texts(texts)
     # One query has nothing but the repeated one: coverage is not given up.
-    patterns = patterns_by_schema(population, schema, gain_min=0)
+    patterns = patterns_by_schema(population, [schema], gain_min=0)
     assert [str(each.place) for each in patterns] == ["/m/h/@x", "/m/b/@x"]
-    without = patterns_by_schema(population_of_texts(texts[:-2] + texts[:3]), schema)
+    without = patterns_by_schema(population_of_texts(texts[:-2] + texts[:3]), [schema])
     assert [str(each.place) for each in without] == ["/m/h/@x"]
     unaware = exclusiveness_patterns(population_of_texts([*texts[:-2], *texts[-1:]]))
     assert [str(each.place) for each in unaware] == ["/m/b/@x"]
@@ -211,7 +210,7 @@ def test_rates_make_realistic_messages_visit_fewer_queries(name: str) -> None:
     schema = PathOccurrences(domain.graph(), root=domain.root)
     visited = []
     for placement in (
-        PepPlacement.of(population, 30, patterns=patterns_by_schema(population, schema)),
+        PepPlacement.of(population, 30, patterns=patterns_by_schema(population, [schema])),
         PepPlacement.of(population, 30, sample=documents[:30]),
     ):
         sizes = np.bincount(placement.place(population), minlength=31)

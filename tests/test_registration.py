@@ -15,10 +15,10 @@ import pytest
 from oracles.engines import made_by
 from pathcast.errors import StoreError
 from pathcast.model import Subscription
-from pathcast.overlay import host_choice
+from pathcast.overlay import host_choice, placing
 from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.deliveries import InForce
-from pathcast.overlay.host_choice import ByContent, Nearest
+from pathcast.overlay.host_choice import ByContent
 from pathcast.overlay.hosting import Hosting, Served
 from pathcast.overlay.registration import RegistrationNode
 from pathcast.overlay.registration_messages import (
@@ -62,7 +62,7 @@ SOURCE = RegisterSource("-", "eu/ch", "<!ELEMENT a ANY>", 100.0, 1000.0)
 @pytest.fixture(autouse=True)
 def analysed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     # Worlds register the same queries thousands of times.
-    analyse = host_choice.population_of_one
+    analyse = placing.population_of_one
 
     @cache
     def once(query: str, deliver: str) -> Population:
@@ -264,7 +264,7 @@ def test_what_a_broker_had_that_is_gone_goes_to_others() -> None:
 
 def test_a_host_that_waits_says_what_is_in_force_and_no_sooner() -> None:
     world = World()
-    world.add("r1", RegistrationNode("r1", world.store, Nearest(), lease_seconds=10.0))
+    world.add("r1", RegistrationNode("r1", world.store, lease_seconds=10.0))
     host = Hosting("n1", BrokerRecord("b", "", "eu", 1e6, 10), world.store)
     world.add("n1", host)
     world.add("u", Registrant(["r1"], 1))
@@ -442,7 +442,7 @@ def test_hosts_by_content_have_the_partitions_that_they_list() -> None:
         where: dict[tuple[str, int], set[str]] = {}
         for text in queries.values():
             for region in regions:
-                population = host_choice.population_of_one(Subscription("p", "u", text))
+                population = placing.population_of_one(Subscription("p", "u", text))
                 chosen = choice.host(population, region, known, hosted)
                 assert chosen is not None
                 assert not region or chosen.broker.location == region
@@ -458,7 +458,7 @@ def test_hosts_by_content_have_the_partitions_that_they_list() -> None:
         assert max(loads) - min(loads) <= 1
     # What asks for no value goes to the nearest; so does what the partition's broker has no room
     # for; a broker that is gone has none.
-    dont_care = host_choice.population_of_one(Subscription("p", "u", "/order"))
+    dont_care = placing.population_of_one(Subscription("p", "u", "/order"))
     assert near.host(dont_care, "us", known, hosted) is not None
     full = {name: 40 if brokers[name].location == "eu" else 0 for name in brokers}
     found = near.host(population, "eu", known, full)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import re
 import signal
 from collections.abc import Iterator
@@ -34,8 +35,8 @@ from pathcast.errors import (
 )
 from pathcast.overlay.content import DeliveryProfile
 from pathcast.overlay.deliveries import InboxDelivery
-from pathcast.overlay.host_choice import ByContent
 from pathcast.overlay.hosting import version_of
+from pathcast.overlay.placing import PlacementSettings
 from pathcast.overlay.registration_messages import RegisterInterest, RegisterSource, TellHost
 from pathcast.settings import read_settings
 from pathcast.store import BrokerRecord
@@ -49,7 +50,6 @@ from pathcast.transport.local_processes import free_ports
 from pathcast.transport.process import operator_of
 from pathcast.transport.registration import Callers
 from pathcast.transport.registration_client import RegistrationClient
-from pathcast.transport.registry_process import host_choice
 from pathcast.transport.registry_settings import RegistrySettings
 from pathcast.transport.settings import BrokerSettings
 from patience import PATIENCE_SECONDS, eventually
@@ -193,6 +193,88 @@ def test_kill_9_of_a_broker_and_of_the_service_loses_nothing(
     asyncio.run(main())
 
 
+def test_profiles_move_under_load_while_processes_are_killed(
+    processes: RegistrationProcesses,
+) -> None:
+    """16 profiles are registered near one broker and go to where their values are, under load.
+
+    Meanwhile the leading node of the service and then a broker are killed; the operator has them
+    placed anew; each subscriber has each message that concerns it once, in order.
+    """
+    towns = ["Bern", "Chur", "Genf", "Jona", "Olten", "Thun", "Visp", "Zug"]
+    names = processes.place_by_content(16)
+
+    def message(number: int) -> tuple[str, bytes]:
+        return f"m{number}", f"<order><to>{towns[number % 8]}</to></order>".encode()
+
+    async def read(client: RegistrationClient, profile: str, had: list[str]) -> None:
+        async for told in client.deliveries(profile):
+            if isinstance(told, InboxDelivery):
+                had.append(told.message)
+            await client.acknowledge(profile)
+
+    async def main() -> None:
+        processes.start("r1", "r2", "a", "b")
+        await processes.are_played(a="a", b="b")
+        async with contextlib.AsyncExitStack() as stack:
+            shop = await stack.enter_async_context(processes.client("shop"))
+            source = await shop.register_source("eu/a")
+            clients = [await stack.enter_async_context(processes.client(name)) for name in names]
+            got: list[list[str]] = [[] for _ in clients]
+            at = 0
+
+            async def publish() -> None:
+                nonlocal at
+                some = [message(number) for number in range(at, at + 8)]
+                await shop.publish(source.source, some, PATIENCE_SECONDS)
+                at += 8
+
+            readers, since, made = [], [], []
+            for number, client in enumerate(clients):
+                text = f"/order[to = '{towns[number % 8]}']"
+                made.append(await client.register_interest(text, location="eu/a"))
+                since.append(at)
+                reading = read(client, made[-1].profile, got[number])
+                readers.append(asyncio.create_task(reading))
+                await publish()
+            leader = await asyncio.to_thread(processes.leader)
+            processes.kill(leader)
+            for broker in ("b", "a"):
+                while not await asyncio.to_thread(processes.hosts_some, "b"):
+                    await publish()
+                processes.kill(broker)
+                await asyncio.sleep(0.5)
+                processes.start(broker)
+                await processes.are_played(a="a", b="b")
+                await publish()
+            while await asyncio.to_thread(processes.are_moving):
+                await publish()
+            await publish()
+            wanted = [
+                [f"m{n}" for n in range(first, at) if n % 8 == number % 8]
+                for number, first in enumerate(since)
+            ]
+            await eventually(lambda: all(map(lambda a, b: len(a) >= len(b), got, wanted)))
+            for task in readers:
+                task.cancel()
+            await asyncio.gather(*readers, return_exceptions=True)
+            assert got == wanted
+            assert {one.host for one in made} == {"a"}
+
+    asyncio.run(main())
+    with processes.open_store() as store:
+        hosts = [each.host for each in store.state(Registered)[1]]
+    assert (hosts.count("a"), hosts.count("b")) == (8, 8)
+    database = str(processes.directory / processes.store)
+    told = CliRunner().invoke(build_app(), ["registry", "status", database])
+    status = json.loads(told.stdout)
+    assert [each["pattern"] for each in status["patterns"]] == ["/order/to/."]
+    assert (status["partitions"], status["unplaced"], status["moving"]) == (8, 0.0, 0)
+    assert (status["touched"], status["visited"], status["drift"]) == (1.0, 0.125, 0.0)
+    given = [part for each in status["brokers"].values() for part in each["partitions"]]
+    assert sorted(given) == list(range(8))
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("processes", [SECURED], indirect=True)
 def test_a_broker_that_stands_still_is_taken_over_from_and_says_nothing_later(
@@ -323,23 +405,16 @@ def test_settings_that_cannot_work_are_refused(processes: RegistrationProcesses)
         asyncio.run(run_hosted_broker(settings, broker_kind("b", ["a"])))
     file = processes.directory / "r1.toml"
     with pytest.raises(ConfigError, match="queries"):
-        read_settings(RegistrySettings, file, ["hosts.choice=content"])
+        read_settings(RegistrySettings, file, ["hosts.queries=queries.tsv"])
     with pytest.raises(ConfigError, match=r"registry\.listen: 'nowhere' is not HOST:PORT"):
         read_settings(RegistrySettings, file, ["registry.listen=nowhere"])
     doubled = processes.directory / "doubled.toml"
     doubled.write_text(file.read_text() + '[[clients]]\nname = "ann"\n')
     with pytest.raises(ConfigError, match="ann: two have this name"):
         read_settings(RegistrySettings, doubled)
-    queries = processes.directory / "queries.tsv"
-    queries.write_text(
-        "subscriber\tquery_id\tquery\n" + "".join(f"u\tq{n}\t//a[@k = {n}]\n" for n in range(20))
-    )
-    read = read_settings(
-        RegistrySettings,
-        file,
-        ["hosts.choice=content", f"hosts.queries={queries}", "hosts.partitions=4"],
-    )
-    assert isinstance(host_choice(read.hosts), ByContent)
+    read = read_settings(RegistrySettings, file, ["hosts.choice=content", "hosts.partitions=4"])
+    assert read.hosts.placing == PlacementSettings(partitions=4)
+    assert read_settings(RegistrySettings, file).hosts.placing is None
 
 
 def test_version_of_a_profile_is_that_of_what_it_asks_for() -> None:

@@ -44,7 +44,6 @@ spark registry: subscription_engines subscription_files
 spark registry: subscription_rows
 spark records: blocks cutting
 store engine: rows
-transport registry: subscription_rows
 """
 """The room that imports, the room with a face, modules of the latter."""
 

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from pathcast.errors import SchemaError
-from pathcast.schema import parse_dtd
+from pathcast.schema import MANY, PathOccurrences, SchemaStep, parse_dtd
 from pathcast.workload import DOMAINS, DocumentParameters, generate_documents
-from pathcast_papers.onyx.occurrences import MANY, PathOccurrences, SchemaStep
 
 etree = pytest.importorskip(
     "lxml.etree", reason="lxml is not installed: pip install 'pathcast[workload]'"

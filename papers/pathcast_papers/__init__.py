@@ -8,7 +8,7 @@ kernel answers, slowly and readably, and can be put in its place (`standing_in`)
 - `filtering`: XML filtering (XFilter, Hybrid, YFilter, NP-Filter), and an engine around it.
 - `message_broker`: path sharing for message brokers, FLWR subscriptions evaluated exactly, and a
   broker around them.
-- `onyx`: a message as an element stream; exclusiveness patterns by a schema.
+- `onyx`: a message as an element stream.
 
 Example:
     >>> from pathcast import Query, QueryIndex

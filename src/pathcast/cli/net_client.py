@@ -230,7 +230,14 @@ def inbox(
 
 def delivery_row(body: bytes) -> dict[str, Any]:
     """The row that is printed for an entry of an inbox."""
-    from pathcast.overlay.deliveries import Dropped, InboxDelivery, InForce, Lapsed, Undecided
+    from pathcast.overlay.deliveries import (
+        Dropped,
+        InboxDelivery,
+        InForce,
+        Lapsed,
+        Moved,
+        Undecided,
+    )
     from pathcast.transport.broker import DELIVERIES
 
     told = DELIVERIES.decode(body)
@@ -251,4 +258,7 @@ def delivery_row(body: bytes) -> dict[str, Any]:
             return row
         case Dropped():
             return dropped_row(told)
+        case Moved(subscription):
+            notice = f"what follows waits at {told.host}, its host from now on"
+            return {"subscription": subscription, "notice": notice, "host": told.host}
     return {"peer": told.peer, "notice": "refused", "code": told.code, "reason": told.reason}

@@ -32,6 +32,8 @@ def build_registry() -> typer.Typer:
     app = typer.Typer(help="The registration service of a network.", no_args_is_help=True)
     app.command("run", epilog=EXIT_CODES_HELP)(guarded(run_a_node))
     app.command("ls", epilog=EXIT_CODES_HELP)(guarded(list_brokers))
+    app.command("status", epilog=EXIT_CODES_HELP)(guarded(show_placement))
+    app.command("place", epilog=EXIT_CODES_HELP)(guarded(place_anew))
     app.command("gone", epilog=EXIT_CODES_HELP)(guarded(mark_as_gone))
     app.command("sources", epilog=EXIT_CODES_HELP)(guarded(list_sources))
     app.command("interests", epilog=EXIT_CODES_HELP)(guarded(list_interests))
@@ -99,6 +101,69 @@ def list_brokers(store: StoreArgument) -> ExitCode:
         say("there are no brokers yet")
     if view.pending:
         answers().print(f"{len(view.pending)} are pending: their brokers have not answered yet")
+    return ExitCode.OK
+
+
+def show_placement(store: StoreArgument) -> ExitCode:
+    """Show how profiles are placed by content, and how good that is, as a line of JSON.
+
+    Each pattern has the profiles that had it, and the values that a message had
+    there, when the placement was made. A message goes to `touched` partitions,
+    which have the share `visited` of the profiles; by a placement made now it
+    would be `visited_anew`. The difference is `drift`: above hosts.drift_max the
+    service makes the placement anew, and profiles move.
+    """
+    with extra("net", "pathcast registry status"):
+        from pathcast.overlay.placing import read_placement
+        from pathcast.overlay.registry_view import RegistryView
+    view = RegistryView()
+    with _opened(store) as opened:
+        view.follow(opened)
+    record = view.placement
+    if record is None or not record.content:
+        say("there is no placement yet: hosts are chosen by location")
+        return ExitCode.OK
+    placement = read_placement(record.content)
+    patterns = [
+        {"pattern": str(each.place), "profiles": each.queries, "values_a_message": each.rate}
+        for each in placement.patterns
+    ]
+    brokers = {
+        name: {"partitions": list(each.partitions), "profiles": view.hosted[name]}
+        for name, each in sorted(view.brokers.items())
+    }
+    write_json_line(
+        {
+            "patterns": patterns,
+            "partitions": placement.buckets,
+            "unplaced": record.unplaced,
+            "touched": record.touched,
+            "visited": record.visited,
+            "visited_anew": record.anew,
+            "drift": record.drift,
+            "measured_on": {"profiles": record.profiles, "messages": record.messages},
+            "measured_at": record.measured_at,
+            "made_at": record.made_at,
+            "position": view.position,
+            "moving": len(view.formers),
+            "pending": len(view.pending),
+            "brokers": brokers,
+        }
+    )
+    return ExitCode.OK
+
+
+def place_anew(store: StoreArgument) -> ExitCode:
+    """Have the placement of profiles made anew, however good it is."""
+    with extra("net", "pathcast registry place"):
+        import msgspec
+
+        from pathcast.overlay.placing import PLACEMENT
+        from pathcast.store import PlacementRecord
+    with _opened(store) as opened:
+        kept = opened.get(PlacementRecord, PLACEMENT) or PlacementRecord(PLACEMENT)
+        opened.write([msgspec.structs.replace(kept, wanted=True)], check=True)
+    say("the service makes the placement anew at its next review")
     return ExitCode.OK
 
 

@@ -238,6 +238,32 @@ class BrokerState:
                 if trimmed and self._root.is_leaving:
                     self._review()
 
+    def follow_anew(self) -> dict[str, tuple[int, int]]:
+        """Ask for all streams again: what comes is judged by the tables that brokers have now.
+
+        Returns:
+            Root broker -> number of its stream, and the position after which everything of it that
+            a subscription wants which is in force now is delivered here.
+        """
+        for tree in self.planes:
+            self._data.ask_again(tree)
+        own = {root: (one.number, one.taken) for root, one in self.streams.items()}
+        return {**self._local.positions(), **own}
+
+    def has_had(self, positions: Mapping[str, tuple[int, int]]) -> bool:
+        """Whether the subscribers here have had all up to these positions that still comes.
+
+        Args:
+            positions: As `follow_anew` of another broker returns them.
+        """
+        own = {root: (one.number, one.cursor) for root, one in self.streams.items()}
+        had = {**self._local.positions(), **own}
+        return all(
+            had.get(root, (0, 0)) >= (number, position)
+            for root, (number, position) in positions.items()
+            if position and not self.announcements.has_left(root)
+        )
+
     def rewind(self) -> bool:
         """Go back upstream for those that follow anew. Returns whether any did."""
         return self._data.rewind()

@@ -171,6 +171,10 @@ class BrokerNode:
         self.broker.unsubscribe(subscription)
         return self.done(now)
 
+    def follow_anew(self, now: float) -> tuple[dict[str, tuple[int, int]], Sequence[Effect]]:
+        """Call `BrokerState.follow_anew`; return what it returns, and the effects."""
+        return self.broker.follow_anew(), self.done(now)
+
     def register_source(
         self, source: str, entry: SourceEntry, now: float, owner: str = ""
     ) -> Sequence[Effect]:

@@ -15,6 +15,7 @@ __all__ = [
     "InForce",
     "InboxDelivery",
     "Lapsed",
+    "Moved",
     "NeighbourRefused",
     "Told",
     "Undecided",
@@ -149,6 +150,25 @@ class Dropped(msgspec.Struct, frozen=True, tag=True):
         return self.last - self.first + 1
 
 
+class Moved(msgspec.Struct, frozen=True, tag=True):
+    """Another broker is the host of the subscription, and this is the last entry of it here.
+
+    The other one has made deliveries for it since before; those that were made here as well have
+    the same root, stream and position. It may be told twice.
+
+    Attributes:
+        subscription: Which.
+        version: Of its profile.
+        host: The broker that is the host now.
+        ticket: Of the move: no other move of this subscription has it.
+    """
+
+    subscription: str
+    version: int
+    host: str
+    ticket: int
+
+
 class NeighbourRefused(msgspec.Struct, frozen=True, tag="Refused"):
     """For the operator: a neighbour said what is refused, and its session was ended.
 
@@ -165,5 +185,5 @@ class NeighbourRefused(msgspec.Struct, frozen=True, tag="Refused"):
     reason: str
 
 
-Told: TypeAlias = InboxDelivery | Undecided | InForce | Lapsed | Dropped | NeighbourRefused
+Told: TypeAlias = InboxDelivery | Undecided | InForce | Lapsed | Dropped | Moved | NeighbourRefused
 """What an inbox holds."""

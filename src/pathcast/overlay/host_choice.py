@@ -6,11 +6,12 @@ volume fits; of these the one of the least topological distance, then the one le
 Host: by location (the nearest broker with room), by content (the broker that has the partition
 which the profile is placed in), or both (likewise, among the brokers of the user's region).
 
-The mapping of partitions to brokers: a partition belongs to the active broker that lists it, and
-one that nobody lists is given, when its first profile comes, to the broker that has the fewest
-partitions for the profiles that it may host. Brokers that come get what is not given yet; of one
-that is gone the partitions are nobody's again. A profile of the don't-care partition, which every
-message goes to, and one whose broker is full go to the nearest with room.
+The mapping of partitions to brokers: a partition belongs to the active broker that lists it; with a
+placement all partitions that have profiles are given (`placing.given_partitions`), and one that
+nobody lists is given, when its first profile comes, to the broker that has the fewest partitions
+for the profiles that it may host. Of a broker that is gone the partitions are nobody's again. A
+profile of the don't-care partition, which every message goes to, and one whose broker is full go to
+the nearest with room.
 
 Locations are names from the widest to the narrowest, "eu/ch/bern"; their distance is the number of
 levels that they do not share.
@@ -24,16 +25,15 @@ Source: 001, 3.1 and 4.4. The paper names the criteria and leaves the mapping op
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
 
-from pathcast.model import Subscription
 from pathcast.partition import Placement
 from pathcast.query import Population
-from pathcast.registry import Registry
 from pathcast.store import BrokerRecord
 
 
@@ -77,21 +77,6 @@ def root_for(
         return distance(broker.location, location), used, broker.id
 
     return min(fitting, key=order, default=None)
-
-
-def population_of_one(subscription: Subscription) -> Population:
-    """The population of a single profile.
-
-    Raises:
-        QuerySyntaxError: Its query is none, or is refused.
-
-    Cost: about 1 ms.
-    """
-    registry = Registry()
-    report = registry.add([subscription])
-    for error in report.errors.values():
-        raise error
-    return registry.population()
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +168,45 @@ class ByContent:
                 partitions = tuple(sorted((*owner.partitions, partition)))
                 return Chosen(msgspec.structs.replace(owner, partitions=partitions), True)
         return Nearest().host(population, location, brokers, hosted)
+
+    def homes(
+        self,
+        population: Population,
+        hosts: Mapping[str, str],
+        brokers: Mapping[str, BrokerRecord],
+        hosted: Mapping[str, int],
+    ) -> dict[str, str]:
+        """Where profiles are to go that are elsewhere, as far as there is room.
+
+        Args:
+            population: What they ask for.
+            hosts: Id of a profile -> id of its host.
+            brokers: All, by id.
+            hosted: As of `host`.
+
+        Returns:
+            Id of a profile -> the broker of the user's region that has its partition; where the
+            user is was not kept, and the host was near.
+        """
+        owners: dict[int, list[BrokerRecord]] = {}
+        for broker in brokers.values():
+            for partition in broker.partitions if broker.state == "active" else ():
+                owners.setdefault(partition, []).append(broker)
+        coming: Counter[str] = Counter()
+        homes: dict[str, str] = {}
+        placed = self.placement.place(population).tolist()
+        for id, partition in zip(population.query_ids, placed, strict=True):
+            host = brokers.get(hosts[id])
+            if host is None:
+                continue
+            near = [one for one in owners.get(partition, ()) if self._is_near(one, host.location)]
+            if not near or host.id in [one.id for one in near]:
+                continue
+            owner = near[0]
+            if hosted.get(owner.id, 0) + coming[owner.id] < owner.profiles_max:
+                coming[owner.id] += 1
+                homes[id] = owner.id
+        return homes
 
     def _is_near(self, broker: BrokerRecord, location: str) -> bool:
         levels = self.region_levels

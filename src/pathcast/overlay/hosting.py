@@ -19,15 +19,17 @@ Source: 001, 3.1, messages (2), (6), (8), and section 5, "Query pre-processor".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Final, TypeVar
 
 import msgspec
 
 from pathcast.errors import RegistrationError, StoreError
-from pathcast.overlay.host_choice import population_of_one
 from pathcast.overlay.leadership import Leadership, LeaseStore
+from pathcast.overlay.placing import population_of_one
 from pathcast.overlay.registration import request_name
 from pathcast.overlay.registration_messages import (
     ChangeInterest,
@@ -52,6 +54,7 @@ from pathcast.store import (
     ProfileRecord,
     Record,
     Removal,
+    SampleRecord,
     SourceRecord,
     check_record,
 )
@@ -131,6 +134,8 @@ class Hosting:
         # Profiles that are not in force yet -> version, and who wants to know; and what is.
         self._unsaid: dict[str, tuple[int, str]] = {}
         self._in_force: dict[str, int] = {}
+        # Positions that were handed over of those that came from another host and are in force.
+        self._handed: dict[str, dict[str, tuple[int, int]]] = {}
         # Version of the record with which the planes begin to serve what a profile asks for now.
         self._since: dict[str, int] = {}
 
@@ -181,7 +186,7 @@ class Hosting:
         answers: Sequence[Effect] = []
         if isinstance(message, (TellRoot, TellHost)):
             answers = self._told(sender, message) if is_held else []
-        elif not is_held:
+        elif not is_held or self._is_elsewhere(message):
             answers = [Send(sender, NotLeading(message.request))]
         else:
             answers = self.leadership.answered(
@@ -189,7 +194,13 @@ class Hosting:
             )
         return [*self._news(), *answers]
 
-    def in_force(self, profile: str, since: int, now: float) -> Sequence[Effect]:
+    def in_force(
+        self,
+        profile: str,
+        since: int,
+        now: float,
+        positions: Mapping[str, tuple[int, int]] = MappingProxyType({}),
+    ) -> Sequence[Effect]:
         """The planes say that whatever is published from now on reaches the profile.
 
         Args:
@@ -198,13 +209,47 @@ class Hosting:
                 If the profile has asked for something else since, or was paused, nothing comes of
                 it, also if it asks for the same as before again.
             now: The time.
+            positions: Of a profile that came from another host: see `serving.HandedOver`.
         """
         kept = self.profiles.get(profile)
         if kept is None or since < self._since[profile]:
             return []
         self._in_force[profile] = version_of(kept)
+        self._handed[profile] = dict(positions)
         _, asker = self._unsaid.pop(profile, (0, ""))
-        return [Send(asker, HostKnows(profile, kept.version))] if asker else []
+        return [Send(asker, self._known(kept))] if asker else []
+
+    def left(self, profile: str, ticket: int, now: float) -> Sequence[Effect]:
+        """Say that a profile has gone to its host, and its subscriber has had everything here.
+
+        Args:
+            profile: Its id.
+            ticket: As of `Moved`; a profile that has changed since is told again.
+            now: The time.
+        """
+        kept = self.profiles.get(profile)
+        if not self.leadership.is_held(now) or kept is None or kept.version != ticket:
+            return []
+        gone = msgspec.structs.replace(kept, former="", handed={})
+        try:
+            self._records.write([gone], check=True, lease=self.leadership.lease)
+            self._follow()
+        except StoreError:
+            # Whoever plays the part is told again.
+            return []
+        return self._news()
+
+    def sampled(self, samples: Sequence[SampleRecord], now: float) -> Sequence[Effect]:
+        """Keep samples of the messages of its sources, in the place of those that are kept."""
+        mine = [each for each in samples if each.id in self.sources]
+        if mine and self.leadership.is_held(now):
+            with contextlib.suppress(StoreError):
+                self._records.write(mine, lease=self.leadership.lease)
+        return []
+
+    def _known(self, profile: ProfileRecord) -> HostKnows:
+        handed = self._handed.get(profile.id, {}) if profile.former else {}
+        return HostKnows(profile.id, profile.version, handed)
 
     def _told(self, sender: str, message: TellRoot | TellHost) -> Sequence[Effect]:
         try:
@@ -215,12 +260,18 @@ class Hosting:
             source = self.sources.get(message.source.id)
             return [] if source is None else [Send(sender, RootKnows(source.id, source.version))]
         profile = self.profiles.get(message.profile.id)
-        if profile is None:
+        if profile is None or profile.host != self.id:
             return []
         if profile.id in self._unsaid:
             self._unsaid[profile.id] = (profile.version, sender)
             return []
-        return [Send(sender, HostKnows(profile.id, profile.version))]
+        return [Send(sender, self._known(profile))]
+
+    def _is_elsewhere(self, message: ChangeInterest | DeleteInterest | UpdateSource) -> bool:
+        if isinstance(message, UpdateSource):
+            return False
+        profile = self.profiles.get(message.profile)
+        return profile is not None and profile.host != self.id
 
     def _change(
         self, sender: str, message: ChangeInterest | DeleteInterest | UpdateSource
@@ -285,10 +336,12 @@ class Hosting:
         played = msgspec.structs.replace(self._described, address=self.name, token=lease.token)
         if (kept := self._records.get(BrokerRecord, self.id)) is not None:
             # What the service and operators have decided stays; the rest is as this node is told.
-            played = msgspec.structs.replace(played, partitions=kept.partitions, state=kept.state)
-        self._records.write([played], lease=lease)
+            stays = {"partitions": kept.partitions, "state": kept.state, "version": kept.version}
+            played = msgspec.structs.replace(played, **stays)
+        self._records.write([played], check=True, lease=lease)
         # What changes between the two is in the log after the first, and is taken in again.
         position, profiles = self._records.state(ProfileRecord, host=self.id)
+        profiles += self._records.state(ProfileRecord, former=self.id)[1]
         sources = self._records.state(SourceRecord, root=self.id)[1]
         catalogs = [self._catalog(source) for source in sources]
         self._serve(Served(tuple(profiles), tuple(sources), tuple(catalogs)))
@@ -318,7 +371,7 @@ class Hosting:
 
     def _is_awaited(self, profile: ProfileRecord) -> bool:
         """Whether it is said to be known only once it is in force, which it is not."""
-        is_served = profile.pending and profile.state == "active"
+        is_served = profile.pending and profile.state == "active" and profile.host == self.id
         known = self._in_force.get(profile.id)
         return is_served and known != version_of(profile)
 
@@ -346,13 +399,14 @@ class Hosting:
                 told = ChangeRecord(change.position, "catalog", catalog.id, catalog)
                 self._untold.append(Deliver(PLANES, told))
             return True
-        if isinstance(record, ProfileRecord) and record.host == self.id:
+        if isinstance(record, ProfileRecord) and self.id in (record.host, record.former):
             kept = self.profiles.get(record.id)
             self.profiles[record.id] = record
             self._unsaid.pop(record.id, None)
             if not _is_served_alike(kept, record):
                 # The planes begin anew with it, even if it is what it was once before.
                 self._in_force.pop(record.id, None)
+                self._handed.pop(record.id, None)
                 self._since[record.id] = record.version
             if self._is_awaited(record):
                 self._unsaid[record.id] = (record.version, "")
@@ -362,6 +416,7 @@ class Hosting:
         if change.kind == "profile":
             self._unsaid.pop(change.id, None)
             self._in_force.pop(change.id, None)
+            self._handed.pop(change.id, None)
             self._since.pop(change.id, None)
             return self.profiles.pop(change.id, None) is not None
         return False

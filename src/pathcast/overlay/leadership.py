@@ -18,13 +18,23 @@ from pathcast.store import (
     CatalogRecord,
     ChangeRecord,
     Lease,
+    PlacementRecord,
     ProfileRecord,
     Record,
     Removal,
+    SampleRecord,
     SourceRecord,
 )
 
-_Record = TypeVar("_Record", ProfileRecord, SourceRecord, CatalogRecord, BrokerRecord)
+_Record = TypeVar(
+    "_Record",
+    ProfileRecord,
+    SourceRecord,
+    CatalogRecord,
+    BrokerRecord,
+    PlacementRecord,
+    SampleRecord,
+)
 
 
 class LeaseStore(Protocol):
@@ -48,6 +58,9 @@ class LeaseStore(Protocol):
 
     def state(self, kind: type[_Record], **fields: object) -> tuple[int, list[_Record]]:
         """Return all records of a kind and their position (`Store.state`)."""
+
+    def page(self, kind: type[_Record], after: str, limit: int) -> list[_Record]:
+        """Return the next records of a kind by id (`Store.page`)."""
 
     def changes(self, after: int, limit: int = ...) -> list[ChangeRecord]:
         """Return the changes after a position (`Store.changes`)."""

@@ -39,6 +39,10 @@ LOCAL_WAITING_MAX = 4096
 """Messages that wait for local queries, before these are run ahead of what comes next."""
 
 
+POSITION_MAX = 2**53
+"""Beyond any position; of a stream that is over everything has been had."""
+
+
 class KeptCursor(msgspec.Struct, frozen=True, array_like=True):
     """How far the subscribers of a host have had a stream, on its disk.
 
@@ -109,6 +113,13 @@ class LocalQueries:
         """Number of the stream of a root that subscribers follow; None if they never did."""
         kept = self._cursors.get(root)
         return None if kept is None else kept.number
+
+    def positions(self) -> dict[str, tuple[int, int]]:
+        """Root broker -> number of its stream, and how far subscribers have had it, as is kept."""
+        return {
+            root: (one.number, one.position) if one.number > 0 else (-one.number, POSITION_MAX)
+            for root, one in self._cursors.items()
+        }
 
     def begin(self, root: str, number: int, lives: Lives) -> KeptCursor:
         """Where subscribers begin to follow a stream.

@@ -9,6 +9,12 @@ pending in the database and goes on telling. Whoever asks again is answered from
 A broker that is `gone` for good loses its sources and profiles to others in the same way: they are
 pending with a new broker, which is told, and then their owners are told where they are (`Located`).
 
+Where profiles are placed by content, the leader makes the placement of what is in the database,
+measures it again when that has changed, and makes it anew when it has drifted (`placing`). Profiles
+whose partition another broker has then move, a portion at a time: pending with the new host, while
+the former one goes on; once the new one has said from which positions on it has everything, the
+former one leaves, and says so itself (`serving`). So a profile is in force all the time.
+
 It never speaks to the broker that it is waiting for more than `TOLD_AT_ONCE` times in a go.
 
 Source: 001, 3.1, Figure 3: messages (1) to (3) and (5) to (7).
@@ -23,8 +29,22 @@ from typing import Final
 import msgspec
 
 from pathcast.errors import PathcastError, RegistrationError, StoreError, UnusableRowError
-from pathcast.overlay.host_choice import Chosen, HostChoice, population_of_one, root_for
+from pathcast.overlay.host_choice import ByContent, Chosen, HostChoice, Nearest, root_for
 from pathcast.overlay.leadership import Leadership, LeaseStore
+from pathcast.overlay.placing import (
+    PLACEMENT,
+    PROFILES_MAX,
+    PROFILES_MIN,
+    PlacementSettings,
+    given_partitions,
+    measured,
+    placement_for,
+    population_of_one,
+    profiles_population,
+    read_placement,
+    schemas_of,
+    written,
+)
 from pathcast.overlay.registration_messages import (
     HostKnows,
     InterestRegistered,
@@ -42,13 +62,24 @@ from pathcast.overlay.registry_view import RegistryView
 from pathcast.overlay.schemas import check_schema
 from pathcast.protocol import Effect, Send, Wake
 from pathcast.registry.steps import parse_steps
-from pathcast.store import CatalogRecord, ProfileRecord, Record, SourceRecord, check_record
+from pathcast.store import (
+    BrokerRecord,
+    CatalogRecord,
+    PlacementRecord,
+    ProfileRecord,
+    Record,
+    SampleRecord,
+    SourceRecord,
+    check_record,
+)
 
 LEASE: Final = "registration"
 TOLD_AT_ONCE: Final = 256
 """Pending sources and profiles that are told again in one go."""
 AGAIN_SECONDS: Final = 1.0
 """After so many a broker that has not answered is told again."""
+LOOKED_AT_ONCE: Final = 2_048
+"""Profiles that are looked at in one go, whether they are where they are to be."""
 
 
 class RegistrationNode:
@@ -57,7 +88,7 @@ class RegistrationNode:
     Args:
         name: Of this node; unique among those of the service.
         records: The store.
-        choice: Chooses hosts.
+        placing: How profiles are placed by content; None: by location alone.
         lease_seconds: The lease expires after so many without a renewal.
     """
 
@@ -65,7 +96,7 @@ class RegistrationNode:
         self,
         name: str,
         records: LeaseStore,
-        choice: HostChoice,
+        placing: PlacementSettings | None = None,
         *,
         lease_seconds: float = 10.0,
     ) -> None:
@@ -73,7 +104,15 @@ class RegistrationNode:
         self.leadership = Leadership(records, LEASE, name, lease_seconds)
         self.view = RegistryView()
         self._records = records
-        self._choice = choice
+        self._placing = placing
+        self._choice: HostChoice = Nearest()
+        # Version of the placement that `_choice` is of, and position of what it was measured on.
+        self._placed_by = 0
+        self._reviewed = -1
+        # Id of the last profile that was looked at, whether it is where it is to be; None: all
+        # were. And whether some have to be looked at again.
+        self._looked_at: str | None = None
+        self._is_left: bool = False
         # Who waits here for an answer. After a take-over the request comes again.
         self._waiting: dict[str, tuple[str, str]] = {}
 
@@ -88,8 +127,9 @@ class RegistrationNode:
             if not self.leadership.attempt(now):
                 return [again]
             self._waiting.clear()
-            return [again, *self._tell_again(now)]
-        return self._tell_again(now)
+            self._reviewed, self._looked_at = -1, ""
+            return [again, *self._tell_again(now), *self._review(now)]
+        return self._review(now) if timer == "review" else self._tell_again(now)
 
     def neighbour(self, name: str, up: bool, now: float) -> Sequence[Effect]:
         """Connections do not matter: whoever does not answer is told again."""
@@ -141,7 +181,8 @@ class RegistrationNode:
         if not record.pending and broker is not None:
             if isinstance(record, SourceRecord):
                 return [Send(sender, SourceRegistered(request, id, broker.id, broker.address))]
-            return [Send(sender, InterestRegistered(request, id, broker.id, broker.address))]
+            at = broker.id, broker.address, *self._former(record)
+            return [Send(sender, InterestRegistered(request, id, *at))]
         self._waiting[id] = (sender, request)
         return [*self._told(record), Wake("again", AGAIN_SECONDS)]
 
@@ -157,7 +198,9 @@ class RegistrationNode:
         broker = self.view.brokers.get(_broker_of(record))
         if broker is None or broker.address != sender:
             return []
-        served = msgspec.structs.replace(record, pending=False)
+        served: SourceRecord | ProfileRecord = msgspec.structs.replace(record, pending=False)
+        if isinstance(message, HostKnows) and isinstance(record, ProfileRecord) and record.former:
+            served = msgspec.structs.replace(record, pending=False, handed=message.handed)
         self._records.write([served], check=True, lease=self.leadership.lease)
         self.view.follow(self._records)
         waiting = self._waiting.pop(id, None)
@@ -172,6 +215,7 @@ class RegistrationNode:
         try:
             self.view.follow(self._records)
             self._leave_the_gone()
+            self._move_some()
             keys = list(self.view.pending)[:TOLD_AT_ONCE]
             found = [self._record(kind, id) for kind, id in keys]
         except StoreError as error:
@@ -205,14 +249,143 @@ class RegistrationNode:
                 )
                 if root is not None:
                     self._move(msgspec.structs.replace(source, root=root.id, pending=True))
+            self._forget_former(name)
             if not self.view.hosted[name]:
                 continue
             for profile in self._records.state(ProfileRecord, host=name)[1][:TOLD_AT_ONCE]:
                 # Where its user is was not kept; the broker that it had was near.
                 chosen = self._host(profile, self.view.brokers[name].location)
                 if chosen is not None:
-                    moved = msgspec.structs.replace(profile, host=chosen.broker.id, pending=True)
-                    self._move(moved, *([chosen.broker] if chosen.is_changed else []))
+                    self._move(
+                        msgspec.structs.replace(
+                            profile,
+                            host=chosen.broker.id,
+                            pending=True,
+                            former="" if profile.former == chosen.broker.id else profile.former,
+                            handed={},
+                        ),
+                        *([chosen.broker] if chosen.is_changed else []),
+                    )
+
+    def _forget_former(self, name: str) -> None:
+        """Nothing is to be read any more at a broker that is gone."""
+        if name in self.view.formers.values():
+            found = self._records.state(ProfileRecord, former=name)[1][:TOLD_AT_ONCE]
+            self._move(*(msgspec.structs.replace(each, former="", handed={}) for each in found))
+
+    def _move_some(self) -> None:
+        """Move profiles to the brokers that have their partitions, while few are under way."""
+        choice = self._current_choice()
+        if not isinstance(choice, ByContent) or self._looked_at is None:
+            return
+        for _ in range(LOOKED_AT_ONCE // TOLD_AT_ONCE):
+            if len(self.view.pending) >= TOLD_AT_ONCE:
+                return
+            page = self._records.page(ProfileRecord, self._looked_at, TOLD_AT_ONCE)
+            if not page:
+                self._looked_at = None
+                return
+            homes = choice.homes(
+                profiles_population(each.subscription() for each in page),
+                {each.id: each.host for each in page},
+                self.view.brokers,
+                self.view.hosted,
+            )
+            elsewhere = [each for each in page if each.id in homes]
+            movable = [each for each in elsewhere if not each.former and not each.pending]
+            # Whoever has not read what the former host had is moved again later.
+            self._is_left = self._is_left or len(movable) < len(elsewhere)
+            moved = [
+                msgspec.structs.replace(
+                    each, host=homes[each.id], former=each.host, pending=True, handed={}
+                )
+                for each in movable
+            ]
+            if moved:
+                self._move(*moved)
+            self._looked_at = page[-1].id
+
+    def _current_choice(self) -> HostChoice:
+        """By content where there is a placement; profiles are looked at when it is another one."""
+        record = self.view.placement
+        if self._placing is None or record is None or not record.content:
+            return Nearest()
+        if record.made_at != self._placed_by:
+            placement = read_placement(record.content)
+            self._choice = ByContent(placement, self._placing.region_levels)
+            self._placed_by, self._looked_at = record.made_at, ""
+        return self._choice
+
+    def _review(self, now: float) -> Sequence[Effect]:
+        """Measure the placement if something has changed, and make it anew if it has drifted."""
+        if self._placing is None:
+            return []
+        again = Wake("review", self._placing.review_seconds)
+        if not self.leadership.is_held(now):
+            return [again]
+        try:
+            self.view.follow(self._records)
+            if self._is_left:
+                self._looked_at, self._is_left = "", False
+            kept = self.view.placement or PlacementRecord(PLACEMENT)
+            if kept.wanted or self.view.measured_by != self._reviewed:
+                self._measure(kept, self._placing)
+                self.view.follow(self._records)
+                self._reviewed = self.view.measured_by
+        except StoreError as error:
+            if error.code == "store.deposed":
+                self.leadership.lease = None
+                return []
+        return [again]
+
+    def _measure(self, kept: PlacementRecord, placing: PlacementSettings) -> None:
+        profiles = self._records.page(ProfileRecord, "", PROFILES_MAX)
+        if len(profiles) < PROFILES_MIN:
+            return
+        population = profiles_population(each.subscription() for each in profiles)
+        samples = self._records.state(SampleRecord)[1]
+        sample = [text.encode() for each in samples for text in each.messages]
+        current = {f"{each.id}@{each.catalog}" for each in self.view.sources.values()}
+        catalogs = [each for each in self._records.state(CatalogRecord)[1] if each.id in current]
+        schemas = schemas_of(each.schema for each in catalogs)
+        fresh = placement_for(population, schemas, sample, placing.partitions)
+        anew = measured(fresh, population, sample)
+        at, made_at, placement, found = self.view.position, kept.made_at, fresh, anew
+        if kept.content and not kept.wanted:
+            placement = read_placement(kept.content)
+            found = measured(placement, population, sample)
+            if found.visited - anew.visited > placing.drift_max:
+                placement, found = fresh, anew
+        given: list[BrokerRecord] = []
+        if placement is fresh or self._has_idle(placing):
+            hosts, brokers = self.view.hosts, self.view.brokers.values()
+            given = given_partitions(placement, population, hosts, brokers, placing)
+            made_at = at if given or placement is fresh else made_at
+        record = PlacementRecord(
+            kept.id,
+            written(placement),
+            len(profiles),
+            len(sample),
+            found.unplaced,
+            found.touched,
+            found.visited,
+            anew.visited,
+            measured_at=at,
+            made_at=made_at,
+            version=kept.version,
+        )
+        self._records.write([record, *given], check=True, lease=self.leadership.lease)
+
+    def _has_idle(self, placing: PlacementSettings) -> bool:
+        """Whether a broker has no partition while another one of its region has several."""
+        active = [each for each in self.view.brokers.values() if each.state == "active"]
+        busy = {placing.region(each.location) for each in active if len(each.partitions) > 1}
+        idle = {
+            placing.region(each.location)
+            for each in active
+            if not each.partitions and each.profiles_max
+        }
+        return bool(idle & busy)
 
     def _move(self, *records: Record) -> None:
         self._records.write(records, check=True, lease=self.leadership.lease)
@@ -262,7 +435,8 @@ class RegistrationNode:
 
     def _host(self, profile: ProfileRecord, location: str) -> Chosen | None:
         population = population_of_one(profile.subscription())
-        return self._choice.host(population, location, self.view.brokers, self.view.hosted)
+        choice = self._current_choice()
+        return choice.host(population, location, self.view.brokers, self.view.hosted)
 
     def _located(self, sender: str, message: Locate) -> Located:
         kind = "source" if message.id.startswith("s-") else "profile"
@@ -275,7 +449,14 @@ class RegistrationNode:
             broker = min(active, key=lambda each: each.id, default=None)
         if broker is None or (record is not None and record.address != sender):
             raise RegistrationError("registration.unknown", sender=sender, kind=kind, id=message.id)
-        return Located(message.request, message.id, broker.id, broker.address)
+        at = broker.id, broker.address, *self._former(record)
+        return Located(message.request, message.id, *at)
+
+    def _former(self, record: SourceRecord | ProfileRecord | None) -> tuple[str, str]:
+        """Id and address of the former host of a profile; empty if it has none."""
+        name = record.former if isinstance(record, ProfileRecord) else ""
+        former = self.view.brokers.get(name)
+        return ("", "") if former is None else (former.id, former.address)
 
     def _record(self, kind: str, id: str) -> SourceRecord | ProfileRecord | None:
         if kind == "source":

@@ -29,6 +29,7 @@ from msgspec import Meta
 from pathcast.model import DeliverMode
 from pathcast.overlay.content import AskedQuery, QueryInLanguage
 from pathcast.store import (
+    HANDED_MAX,
     ID_BYTES_MAX,
     LABELS_MAX,
     QUERY_BYTES_MAX,
@@ -45,6 +46,10 @@ Schema = Annotated[str, Meta(max_length=SCHEMA_BYTES_MAX)]
 Text = Annotated[str, Meta(max_length=QUERY_BYTES_MAX)]
 StepTexts = Annotated[
     tuple[Annotated[str, Meta(max_length=STEP_BYTES_MAX)], ...], Meta(max_length=LABELS_MAX)
+]
+Handed = Annotated[
+    dict[Name, tuple[Annotated[int, Meta(ge=0)], Annotated[int, Meta(ge=0)]]],
+    Meta(max_length=HANDED_MAX),
 ]
 Amount = Annotated[float, Meta(ge=0, le=1e15)]
 
@@ -112,19 +117,28 @@ class TellHost(msgspec.Struct, frozen=True, tag=True):
 
 
 class HostKnows(msgspec.Struct, frozen=True, tag=True):
-    """The host serves the profile, as it is in that version."""
+    """The host serves the profile, as it is in that version.
+
+    Attributes:
+        profile: Its id.
+        version: Of its record.
+        handed: Of a profile that has a former host: as of `ProfileRecord`.
+    """
 
     profile: Name
     version: int
+    handed: Handed = msgspec.field(default_factory=dict)
 
 
 class InterestRegistered(msgspec.Struct, frozen=True, tag=True):
-    """(7) The id of the profile, and the host that it is changed at."""
+    """(7) The id of the profile, and the host that it is changed at; `former` as of `Located`."""
 
     request: Request
     profile: Name
     host: Name
     address: Name
+    former: Name = ""
+    former_address: Name = ""
 
 
 class ChangeInterest(AskedQuery, frozen=True, tag=True):
@@ -188,12 +202,24 @@ class Locate(msgspec.Struct, frozen=True, tag=True):
 
 
 class Located(msgspec.Struct, frozen=True, tag=True):
-    """The broker of a source or a profile, and the address of the node that plays it."""
+    """The broker of a source or a profile, and the address of the node that plays it.
+
+    Attributes:
+        request: Its name.
+        id: Of the source or the profile.
+        broker: Who serves it.
+        address: Of the node that plays it.
+        former: Who served the profile before and still has deliveries of it, to be read before
+            those of `broker`; empty for nobody.
+        former_address: Of the node that plays that.
+    """
 
     request: Request
     id: Name
     broker: Name
     address: Name
+    former: Name = ""
+    former_address: Name = ""
 
 
 class NotLeading(msgspec.Struct, frozen=True, tag=True):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from pathcast.errors import StoreError
 from pathcast.overlay.leadership import LeaseStore
-from pathcast.store import BrokerRecord, ChangeRecord, ProfileRecord, SourceRecord
+from pathcast.store import BrokerRecord, ChangeRecord, PlacementRecord, ProfileRecord, SourceRecord
 
 
 @dataclass
@@ -22,8 +22,12 @@ class RegistryView:
         brokers: By id.
         sources: By id.
         hosts: Id of a profile -> id of its host.
+        formers: Id of a profile that moves -> id of the host that it had before.
         hosted: Id of a broker -> profiles that it hosts.
         volumes: Id of a broker -> bytes a second expected of the sources it is the root of.
+        placement: Of profiles, if there is one.
+        measured_by: Position of the last change that a placement is measured by: of a profile's
+            query, a sample, a schema, or a broker that came or went.
         pending: Profiles and sources whose broker has not said that it knows, as (kind, id).
     """
 
@@ -31,8 +35,11 @@ class RegistryView:
     brokers: dict[str, BrokerRecord] = field(default_factory=dict)
     sources: dict[str, SourceRecord] = field(default_factory=dict)
     hosts: dict[str, str] = field(default_factory=dict)
+    formers: dict[str, str] = field(default_factory=dict)
     hosted: Counter[str] = field(default_factory=Counter)
     volumes: Counter[str] = field(default_factory=Counter)
+    placement: PlacementRecord | None = None
+    measured_by: int = 0
     pending: dict[tuple[str, str], None] = field(default_factory=dict)
 
     def follow(self, records: LeaseStore) -> None:
@@ -61,25 +68,39 @@ class RegistryView:
             self._apply(ChangeRecord(self.position, "source", source.id, source))
         for profile in records.state(ProfileRecord)[1]:
             self._apply(ChangeRecord(self.position, "profile", profile.id, profile))
+        for placement in records.state(PlacementRecord)[1]:
+            self._apply(ChangeRecord(self.position, "placement", placement.id, placement))
 
     def _apply(self, change: ChangeRecord) -> None:
         self.position = change.position
         record = change.record
-        if change.kind == "broker":
-            self.brokers.pop(change.id, None)
+        if change.kind in ("catalog", "sample"):
+            self.measured_by = change.position
+        elif change.kind == "placement":
+            self.placement = record if isinstance(record, PlacementRecord) else None
+        elif change.kind == "broker":
+            before = self.brokers.pop(change.id, None)
+            state = record.state if isinstance(record, BrokerRecord) else None
+            if before is None or before.state != state:
+                self.measured_by = change.position
             if isinstance(record, BrokerRecord):
                 self.brokers[change.id] = record
         elif change.kind == "source":
-            before = self.sources.pop(change.id, None)
-            if before is not None:
-                self.volumes[before.root] -= _volume(before)
+            known = self.sources.pop(change.id, None)
+            if known is not None:
+                self.volumes[known.root] -= _volume(known)
             if isinstance(record, SourceRecord):
                 self.sources[change.id] = record
                 self.volumes[record.root] += _volume(record)
         elif change.kind == "profile":
             host = self.hosts.pop(change.id, None)
+            if not isinstance(record, ProfileRecord) or not record.former:
+                self.measured_by = change.position
             if host is not None:
                 self.hosted[host] -= 1
+            self.formers.pop(change.id, None)
+            if isinstance(record, ProfileRecord) and record.former:
+                self.formers[change.id] = record.former
             if isinstance(record, ProfileRecord):
                 self.hosts[change.id] = record.host
                 self.hosted[record.host] += 1

@@ -1,4 +1,4 @@
-"""The element names that a source's schema declares, for the catalog.
+"""What the schema of a source says, and whether it is one.
 
 Example:
     >>> check_schema("<!ELEMENT order (item*)>  <!ELEMENT item (#PCDATA)>")
@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from pathcast.schema import parse_dtd, parse_xsd
+from pathcast.schema import PathOccurrences, parse_dtd, parse_xsd
 
-__all__ = ["check_schema"]
+__all__ = ["check_schema", "occurrences_of"]
 
 _XSD: Final = "http://www.w3.org/2001/XMLSchema"
 
@@ -38,3 +38,21 @@ def check_schema(text: str) -> None:
 
 def _is_xsd(text: str) -> bool:
     return _XSD in text and not text.lstrip().startswith("<!")
+
+
+def occurrences_of(text: str) -> list[PathOccurrences]:
+    """How often paths can occur in messages of a schema; nothing for a schema that says nothing.
+
+    Raises:
+        SchemaError: It cannot be read.
+        MissingDependencyError: What reads it is not installed.
+    """
+    if not text:
+        return []
+    if _is_xsd(text):
+        schema = parse_xsd(text, reads_files=False)
+        graph, namespaces = schema.graph, schema.namespaces
+    else:
+        graph, namespaces = parse_dtd(text, name="the schema"), {}
+    root = graph.root_candidates[0] if len(graph.root_candidates) == 1 else None
+    return [PathOccurrences(graph, root=root, namespaces=namespaces)]

@@ -4,6 +4,12 @@
 of the broker, which keeps them on its disk as it keeps those that its own clients ask for; what it
 kept before and the service does not know any more, goes.
 
+A profile *moves* while messages flow. Its new host serves it, and once it is in force there asks
+for all streams anew: so it has every message after the positions that it has had then, and says
+which (`Serving.handed`). The former host goes on until it has had all up to these, and then puts
+`Moved` into the inbox as the last entry. Who reads that inbox up to there and the other one from
+its beginning, and takes of a root's stream only what is behind what he had, has each delivery once.
+
 Example:
     >>> from pathcast.store.records import ProfileRecord as Registered
     >>> ann = Registered("p-1", "ann", "//a", "ids", host="b")
@@ -17,6 +23,7 @@ Source: 001, 3.1 (root and host broker), section 5 (catalog manager, query pre-p
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -24,7 +31,7 @@ import msgspec
 from pathcast.errors import PathcastError
 from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.content import DeliveryProfile, asked_query
-from pathcast.overlay.deliveries import OPERATOR, InForce, NeighbourRefused
+from pathcast.overlay.deliveries import OPERATOR, InForce, Moved, NeighbourRefused
 from pathcast.overlay.hosting import Served, subscriber_of, version_of
 from pathcast.overlay.messages import TEXT_MAX, SourceEntry
 from pathcast.overlay.subscriptions import HostedSubscription
@@ -33,7 +40,7 @@ from pathcast.store import CatalogRecord, ChangeRecord
 from pathcast.store import ProfileRecord as RegisteredProfile
 from pathcast.store import SourceRecord as RegisteredSource
 
-__all__ = ["Planes", "kept_for"]
+__all__ = ["HandedOver", "LeftProfile", "Planes", "kept_for"]
 
 _WITHDRAWN: Final = SourceEntry(withdrawn=True)
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -72,6 +79,36 @@ def kept_for(served: Served, saved: Mapping[str, bytes]) -> dict[str, bytes | No
     return kept
 
 
+@dataclass(frozen=True, slots=True)
+class HandedOver:
+    """A profile that came from another host is in force here.
+
+    Attributes:
+        profile: Its id.
+        since: As `Planes.served_since`.
+        positions: As `BrokerState.follow_anew`.
+    """
+
+    profile: str
+    since: int
+    positions: Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftProfile:
+    """A profile that another broker hosts is served here no longer.
+
+    Attributes:
+        profile: Its id.
+        subscriber: Whose inbox here has `Moved` as the last entry of the profile.
+        ticket: As of `Moved`.
+    """
+
+    profile: str
+    subscriber: str
+    ticket: int
+
+
 class Planes:
     """Gives a broker that runs what `Hosting` says.
 
@@ -87,6 +124,13 @@ class Planes:
         self._sources = {source.id for source in served.sources}
         # Profile -> version of the record with which it began to be served as it is.
         self._since = {profile.id: profile.version for profile in served.profiles}
+        # Profiles that came from another host, and those in force that is not said of yet.
+        self._coming: dict[str, RegisteredProfile] = {}
+        self._in_force: dict[str, int] = {}
+        # Profiles that go to another host.
+        self._going: dict[str, RegisteredProfile] = {}
+        for profile in served.profiles:
+            self._note_move(profile.id, profile)
 
     def apply(self, told: Served | ChangeRecord, now: float) -> list[Effect]:
         """Apply changed assignments; a profile that cannot be compiled is refused alone."""
@@ -94,6 +138,8 @@ class Planes:
             return list(self._changed(told, now))
         self._catalogs = {catalog.source: catalog for catalog in told.catalogs}
         profiles = {profile.id: profile for profile in told.profiles}
+        for name in [*self._coming, *self._going]:
+            self._note_move(name, None)
         sources = {source.id: source for source in told.sources}
         effects: list[Effect] = []
         for name in [*self._node.broker.subscriptions.names(), *profiles]:
@@ -112,12 +158,42 @@ class Planes:
             return None
         return self._since.get(said.subscription)
 
+    def awaits_move(self, profile: str, since: int) -> bool:
+        """Whether what is in force here came from another host: `review` says the rest of it."""
+        if profile not in self._coming:
+            return False
+        self._in_force[profile] = since
+        return True
+
+    def review(self, now: float) -> tuple[list[HandedOver | LeftProfile], list[Effect]]:
+        """Go on with the moves of profiles, from other hosts and to them."""
+        moved: list[HandedOver | LeftProfile] = []
+        effects: list[Effect] = []
+        if self._in_force:
+            came, self._in_force = self._in_force, {}
+            positions, said = self._node.follow_anew(now)
+            moved += [HandedOver(name, since, positions) for name, since in came.items()]
+            effects += said
+        for name, profile in list(self._going.items()):
+            if not self._node.broker.has_had(profile.handed):
+                continue
+            del self._going[name]
+            effects += self._set_profile(name, None, now)
+            subscriber = subscriber_of(profile)
+            notice = Moved(name, version_of(profile), profile.host, profile.version)
+            effects.append(Deliver(subscriber, notice))
+            moved.append(LeftProfile(name, subscriber, profile.version))
+        return moved, effects
+
     def _changed(self, told: ChangeRecord, now: float) -> Sequence[Effect]:
         record = told.record
         if isinstance(record, CatalogRecord):
             self._catalogs[record.source] = record
         elif told.kind == "profile":
-            is_here = isinstance(record, RegisteredProfile) and record.host == self._name
+            is_here = isinstance(record, RegisteredProfile) and self._name in (
+                record.host,
+                record.former,
+            )
             return self._set_profile(told.id, record if is_here else None, now)
         elif told.kind == "source":
             is_here = isinstance(record, RegisteredSource) and record.root == self._name
@@ -125,6 +201,7 @@ class Planes:
         return []
 
     def _set_profile(self, name: str, profile: object, now: float) -> Sequence[Effect]:
+        self._note_move(name, profile)
         kept = self._node.broker.subscriptions.get(name)
         if not isinstance(profile, RegisteredProfile) or profile.state != "active":
             self._since.pop(name, None)
@@ -138,6 +215,17 @@ class Planes:
         except PathcastError as error:
             # The others are served all the same. Nobody is told that this one is in force.
             return [Deliver(OPERATOR, NeighbourRefused(name, error.code, error.message))]
+
+    def _note_move(self, name: str, profile: object) -> None:
+        for moving in (self._coming, self._going):
+            moving.pop(name, None)
+        if not isinstance(profile, RegisteredProfile) or not profile.former:
+            self._in_force.pop(name, None)
+        elif profile.host == self._name:
+            if profile.pending:
+                self._coming[name] = profile
+        elif not profile.pending:
+            self._going[name] = profile
 
     def _set_source(self, name: str, source: object, now: float) -> Sequence[Effect]:
         if isinstance(source, RegisteredSource):

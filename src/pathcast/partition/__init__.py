@@ -31,6 +31,7 @@ from pathcast.partition.patterns import (
 from pathcast.partition.pep import PepPlacement
 from pathcast.partition.placement import HashPlacement, Placement, Touched
 from pathcast.partition.prefix import PrefixPlacement
+from pathcast.partition.schema_patterns import patterns_by_schema
 from pathcast.partition.value_key import ValueKey, value_key
 
 __all__ = [
@@ -46,5 +47,6 @@ __all__ = [
     "exclusiveness_patterns",
     "measured_costs",
     "patterns_by_rates",
+    "patterns_by_schema",
     "value_key",
 ]

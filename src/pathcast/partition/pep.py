@@ -17,8 +17,8 @@ Example:
 Source: 001, 4.4, "Partitioning based on Exclusiveness Patterns", step (2). Differs: buckets hold
 about as many queries each, where the paper cuts the range of values; the two are the same for
 values that are asked for equally often. Queries without any chosen pattern, of which the paper has
-none, are in a partition of their own. No schema is asked: with a sample of messages, patterns are
-chosen by the values that messages have, not by coverage alone.
+none, are in a partition of their own. With a sample of messages, patterns are chosen by the values
+that messages have, not by coverage alone; `patterns_by_schema` chooses as the paper does.
 """
 
 from __future__ import annotations
@@ -147,6 +147,11 @@ class PepPlacement:
         chosen = self._chosen(population)
         placed[chosen.queries] = self._targets(chosen.places, chosen.keys, chosen.key_of)
         return placed
+
+    def patterns_of(self, population: Population) -> list[np.ndarray]:
+        """For each pattern the numbers of the queries that are placed by it."""
+        chosen = self._chosen(population)
+        return [chosen.queries[chosen.places == number] for number in range(len(self.patterns))]
 
     def touched(self, messages: Messages) -> Touched:
         """The buckets that the values of a message lie in, and the don't-care partition.

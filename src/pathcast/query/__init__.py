@@ -33,7 +33,7 @@ from pathcast.query.normal import (
     NameTest,
     Operator,
 )
-from pathcast.query.places import End, Place, path_to, steps_of
+from pathcast.query.places import End, NativePlace, Place, path_to, place_of, steps_of
 from pathcast.query.population import OPERATORS, Population, population_of, population_of_columns
 from pathcast.query.prefixes import PREFIX_PACKS, binding, usual_prefix, usual_uri
 from pathcast.query.reader import (
@@ -62,6 +62,7 @@ __all__ = [
     "Name",
     "NameTest",
     "Namespaces",
+    "NativePlace",
     "Operator",
     "Place",
     "Population",
@@ -74,6 +75,7 @@ __all__ = [
     "normalise",
     "parse",
     "path_to",
+    "place_of",
     "population_of",
     "population_of_columns",
     "read_query",

@@ -61,6 +61,11 @@ class Place(NamedTuple):
         name = "" if self.attribute is None else name_test_text(self.attribute)
         return path + self.end.value + name
 
+    def to_native(self) -> NativePlace:
+        """Return it as the kernel takes it and `place_of` reads it: numbers and texts."""
+        steps = [(_AXES.index(axis), *_native(test)) for axis, test in self.steps]
+        return steps, _ENDS.index(self.end), _native(self.attribute or AnyName())
+
     def to_query(self) -> tuple[str, dict[str, str]]:
         """An expression that selects the attributes, text nodes or elements, and its namespaces.
 
@@ -137,9 +142,7 @@ def steps_of(path: native.NormalPath) -> tuple[BareStep, ...]:
 
 def path_to(place: Place, compare: Comparison | None = None) -> native.NormalPath:
     """The path to a place, with a comparison there if there is one."""
-    steps = [(_AXES.index(axis), *_native(test)) for axis, test in place.steps]
-    told = (steps, _ENDS.index(place.end), _native(place.attribute or AnyName()))
-    return native.NormalPath.at(told, None if compare is None else compare.to_native())
+    return native.NormalPath.at(place.to_native(), None if compare is None else compare.to_native())
 
 
 def _test(uri: str | None, local: str | None) -> NameTest:

@@ -33,9 +33,11 @@ from pathcast.schema.graph import (
     SequenceParticle,
     particle_height,
 )
+from pathcast.schema.occurrences import MANY, PathOccurrences, SchemaStep
 from pathcast.schema.xsd import XsdSchema, parse_xsd, read_xsd
 
 __all__ = [
+    "MANY",
     "Attribute",
     "AttributeDefault",
     "AttributeType",
@@ -54,7 +56,9 @@ __all__ = [
     "NameParticle",
     "Occurrence",
     "Particle",
+    "PathOccurrences",
     "PathStep",
+    "SchemaStep",
     "SequenceParticle",
     "Way",
     "XsdSchema",

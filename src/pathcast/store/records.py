@@ -1,4 +1,4 @@
-r"""Records of the store: profiles, data sources, catalogs, brokers, and their changes.
+r"""Records of the store: profiles, data sources, catalogs, brokers, the placement, and changes.
 
 A record is a value; its `version` is the position of the change that made it, set by the store and
 never used twice, so that who read a record can say which one. A record that has a text which no
@@ -48,6 +48,12 @@ LABELS_MAX: Final = 64
 STEP_BYTES_MAX: Final = 4 * KIB
 """Bytes of a step of a profile."""
 
+HANDED_MAX: Final = 10_000
+"""Root brokers of `ProfileRecord.handed`."""
+
+SAMPLE_BYTES_MAX: Final = 64 * KIB
+"""Bytes of a message of a sample."""
+
 NUMBER_MAX: Final = 2**53
 """Numbers are kept exactly up to here, in JSON too."""
 
@@ -69,6 +75,10 @@ class ProfileRecord(msgspec.Struct, frozen=True, tag="profile"):
         version: Position of the change that made it; 0 before it is written.
         steps: What is done to a message before the query sees it, in order.
         language: "xpath1" or "xquery"; None leaves it to the text.
+        former: Id of the broker that hosted it before and still has deliveries of it; empty for
+            none.
+        handed: Once the host serves it: root broker -> number of its stream, and the position
+            after which the host has everything of it; the former host goes on up to there.
     """
 
     id: str
@@ -84,6 +94,8 @@ class ProfileRecord(msgspec.Struct, frozen=True, tag="profile"):
     version: int = 0
     steps: tuple[str, ...] = ()
     language: QueryLanguage | None = None
+    former: str = ""
+    handed: dict[str, tuple[int, int]] = {}
 
     def subscription(self) -> Subscription:
         """Convert the profile to a subscription for an engine."""
@@ -161,13 +173,68 @@ class BrokerRecord(msgspec.Struct, frozen=True, tag="broker"):
     version: int = 0
 
 
-Record: TypeAlias = ProfileRecord | SourceRecord | CatalogRecord | BrokerRecord
+class PlacementRecord(msgspec.Struct, frozen=True, tag="placement"):
+    """Which partition a profile is in, and how good that was when it was measured last.
+
+    Attributes:
+        id: "hosts".
+        content: The placement, as `pathcast.overlay.placing` writes it; empty while there is none.
+        profiles: Profiles that it was measured on.
+        messages: Messages that it was measured on; 0: on the values that profiles ask for.
+        unplaced: Share of the profiles that have none of its patterns.
+        touched: Partitions that a message goes to, on average.
+        visited: Share of the profiles that are in these.
+        anew: What `visited` would be with a placement made now.
+        measured_at: Position of the log that it was measured at.
+        made_at: Position of the log that it was made at.
+        wanted: Whether an operator wants it made anew, however good it is.
+        version: As for `ProfileRecord`.
+    """
+
+    id: str
+    content: bytes = b""
+    profiles: int = 0
+    messages: int = 0
+    unplaced: float = 0.0
+    touched: float = 0.0
+    visited: float = 0.0
+    anew: float = 0.0
+    measured_at: int = 0
+    made_at: int = 0
+    wanted: bool = False
+    version: int = 0
+
+    @property
+    def drift(self) -> float:
+        """Share of the profiles that a message visits in vain, compared with a placement of now."""
+        return self.visited - self.anew
+
+
+class SampleRecord(msgspec.Struct, frozen=True, tag="sample"):
+    """Some of the messages that a source has published.
+
+    Attributes:
+        id: Of the source.
+        messages: Their texts.
+        version: As for `ProfileRecord`.
+    """
+
+    id: str
+    messages: tuple[str, ...] = ()
+    version: int = 0
+
+
+Record: TypeAlias = (
+    ProfileRecord | SourceRecord | CatalogRecord | BrokerRecord | PlacementRecord | SampleRecord
+)
 
 KINDS: Final[Mapping[str, type[Record]]] = {
     "profile": ProfileRecord,
     "source": SourceRecord,
     "catalog": CatalogRecord,
     "broker": BrokerRecord,
+    "placement": PlacementRecord,
+    "sample": SampleRecord,
 }
 """Name of a kind of record -> its class."""
 
@@ -200,7 +267,13 @@ class ChangeRecord(msgspec.Struct, frozen=True):
     record: Record | None
 
 
-_MAXIMUM: Final = {"query": QUERY_BYTES_MAX, "schema": SCHEMA_BYTES_MAX}
+_MAXIMUM: Final = {
+    "query": QUERY_BYTES_MAX,
+    "schema": SCHEMA_BYTES_MAX,
+    "content": SCHEMA_BYTES_MAX,
+    "steps": STEP_BYTES_MAX,
+    "messages": SAMPLE_BYTES_MAX,
+}
 _CHOICES: Final[Mapping[type[Record], Mapping[str, tuple[str | None, ...]]]] = {
     ProfileRecord: {
         "state": ("active", "paused"),
@@ -210,6 +283,8 @@ _CHOICES: Final[Mapping[type[Record], Mapping[str, tuple[str | None, ...]]]] = {
     SourceRecord: {},
     CatalogRecord: {},
     BrokerRecord: {"state": ("active", "gone")},
+    PlacementRecord: {},
+    SampleRecord: {},
 }
 
 
@@ -249,8 +324,13 @@ def check_record(record: object) -> None:
                 raise _wrong(name, "true or false", value)
         elif declared == "str":
             check_short(value, name, _MAXIMUM.get(name, ID_BYTES_MAX))
+        elif declared == "bytes":
+            if not isinstance(value, bytes) or len(value) > _MAXIMUM[name]:
+                raise _wrong(name, f"at most {_MAXIMUM[name]} bytes", value)
         elif declared == "dict[str, str]":
             _check_texts(value, name)
+        elif declared == "dict[str, tuple[int, int]]":
+            _check_positions(value, name)
         elif declared in ("tuple[int, ...]", "tuple[str, ...]"):
             if not isinstance(value, tuple):
                 raise _wrong(name, "a tuple", value)
@@ -260,7 +340,7 @@ def check_record(record: object) -> None:
                 if declared == "tuple[int, ...]":
                     _check_number(each, name, int)
                 else:
-                    check_short(each, name, STEP_BYTES_MAX)
+                    check_short(each, name, _MAXIMUM[name])
         else:
             _check_number(value, name, int if declared == "int" else float)
     if not record.id:
@@ -316,6 +396,19 @@ def _check_texts(value: object, name: str) -> None:
     for key, each in value.items():
         check_short(key, name)
         check_short(each, name)
+
+
+def _check_positions(value: object, name: str) -> None:
+    if not isinstance(value, dict):
+        raise _wrong(name, "a dictionary", value)
+    if len(value) > HANDED_MAX:
+        raise _wrong(name, f"at most {HANDED_MAX}", len(value))
+    for key, each in value.items():
+        check_short(key, name)
+        if not isinstance(each, tuple) or len(each) != 2:
+            raise _wrong(name, "a pair", each)
+        for number in each:
+            _check_number(number, name, int)
 
 
 def _check_number(value: object, name: str, kind: type) -> None:

@@ -26,9 +26,11 @@ from pathcast.store.records import (
     BrokerRecord,
     CatalogRecord,
     ChangeRecord,
+    PlacementRecord,
     ProfileRecord,
     Record,
     Removal,
+    SampleRecord,
     SourceRecord,
     check_short,
     checked_changes,
@@ -36,7 +38,15 @@ from pathcast.store.records import (
 )
 from pathcast.store.tables import RECORDS, head, log, requests
 
-_Record = TypeVar("_Record", ProfileRecord, SourceRecord, CatalogRecord, BrokerRecord)
+_Record = TypeVar(
+    "_Record",
+    ProfileRecord,
+    SourceRecord,
+    CatalogRecord,
+    BrokerRecord,
+    PlacementRecord,
+    SampleRecord,
+)
 
 CHANGES_MAX: Final = 10_000
 """Changes of one call, where the caller does not say."""
@@ -194,6 +204,19 @@ class Store:
         with self._database.reading() as connection:
             position = connection.execute(select(head.c.position)).scalar_one()
             return position, [_record(kind, row) for row in connection.execute(wanted)]
+
+    def page(self, kind: type[_Record], after: str, limit: int) -> list[_Record]:
+        """The next records of a kind by id: those after an id, at most so many.
+
+        Args:
+            kind: Their class.
+            after: The id; "" for the first.
+            limit: How many at most; fewer are all there are.
+        """
+        table = _table(kind)
+        wanted = _selected(table, {}).where(table.c.id > after).limit(limit)
+        with self._database.reading() as connection:
+            return [_record(kind, row) for row in connection.execute(wanted)]
 
     def count(self, kind: type[Record], *by: str) -> dict[tuple[str, ...], int]:
         """Records of a kind, by the values of fields: no fields, one entry for all."""

@@ -4,7 +4,7 @@
     log         a row a change, by position
     requests    a row a request that was done: what it made, and at which position
     leases      a row a lease: who holds it, under which token, until when
-    profiles, sources, catalogs, brokers
+    profiles, sources, catalogs, brokers, placements, samples
                 a row a record, as it is at the position of the head
 
 All that changes a record or the log holds the row of `head` until it is committed: so positions are
@@ -22,6 +22,7 @@ from sqlalchemy import (
     Column,
     Float,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -83,6 +84,8 @@ profiles: Final = Table(
     Column("version", BigInteger, nullable=False),
     Column("steps", JSON, nullable=False),
     Column("language", String),
+    Column("former", String, nullable=False),
+    Column("handed", JSON, nullable=False),
 )
 
 sources: Final = Table(
@@ -123,5 +126,37 @@ brokers: Final = Table(
     Column("version", BigInteger, nullable=False),
 )
 
-RECORDS: Final = {"profile": profiles, "source": sources, "catalog": catalogs, "broker": brokers}
+placements: Final = Table(
+    "placements",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("content", LargeBinary, nullable=False),
+    Column("profiles", BigInteger, nullable=False),
+    Column("messages", BigInteger, nullable=False),
+    Column("unplaced", Float, nullable=False),
+    Column("touched", Float, nullable=False),
+    Column("visited", Float, nullable=False),
+    Column("anew", Float, nullable=False),
+    Column("measured_at", BigInteger, nullable=False),
+    Column("made_at", BigInteger, nullable=False),
+    Column("wanted", Boolean, nullable=False),
+    Column("version", BigInteger, nullable=False),
+)
+
+samples: Final = Table(
+    "samples",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("messages", JSON, nullable=False),
+    Column("version", BigInteger, nullable=False),
+)
+
+RECORDS: Final = {
+    "profile": profiles,
+    "source": sources,
+    "catalog": catalogs,
+    "broker": brokers,
+    "placement": placements,
+    "sample": samples,
+}
 """Name of a kind of record -> its table, whose columns are the fields."""

@@ -47,6 +47,7 @@ from pathcast.overlay.deliveries import (
     Dropped,
     InboxDelivery,
     Lapsed,
+    Moved,
     NeighbourRefused,
     Told,
     Undecided,
@@ -652,6 +653,11 @@ def _end(node: Node) -> PathcastError | None:
     return PeerRefusedError("peer.twin", name=node.broker.name)
 
 
+def moved_id(subscription: str, ticket: int) -> str:
+    """The delivery id of a `Moved`."""
+    return f"moved\t{ticket}\t{subscription}"
+
+
 def _delivery(events: RareEvents, what: object) -> tuple[str, bytes]:
     if isinstance(what, Lapsed):
         name = what.subscription
@@ -663,6 +669,8 @@ def _delivery(events: RareEvents, what: object) -> tuple[str, bytes]:
         # What is delivered together has ids that lie together.
         place = f"{what.root}\t{what.stream}\t{what.position:016x}"
         return f"{place}\t{what.version}\t{what.subscription}", body
+    if isinstance(what, Moved):
+        return moved_id(what.subscription, what.ticket), body
     # A notice, which may be given twice: there is nothing that the second would do again.
     return f"notice\t{secrets.token_hex(12)}", body
 

@@ -444,6 +444,12 @@ class Disk:
         """Position up to which a subscriber has acknowledged; 0 at the beginning."""
         return int(self._rows(_CURSOR, (subscriber,))[0][0])
 
+    def has_acknowledged(self, subscriber: str, delivery_id: str) -> bool:
+        """Whether a subscriber has acknowledged a delivery that is remembered, and all before."""
+        wanted = "select position from deliveries where subscriber = ? and id = ?"
+        rows = self._rows(wanted, (subscriber, delivery_id))
+        return bool(rows) and int(rows[0][0]) <= self.cursor(subscriber)
+
     def last(self, subscriber: str) -> int:
         """Position of the last delivery that a subscriber ever got; 0 for none."""
         return int(self._rows(_LAST, (subscriber,))[0][0])

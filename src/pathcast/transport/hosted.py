@@ -19,7 +19,8 @@ import contextlib
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from functools import partial
+from typing import Final, NoReturn
 
 from pathcast.errors import (
     ConfigError,
@@ -31,16 +32,19 @@ from pathcast.errors import (
 from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.deliveries import InForce
 from pathcast.overlay.hosting import Hosting, Served
-from pathcast.overlay.serving import Planes, kept_for
+from pathcast.overlay.sampling import SAMPLE_MESSAGES, MessageSamples
+from pathcast.overlay.serving import HandedOver, LeftProfile, Planes, kept_for
 from pathcast.protocol import Effect, Node, Send
 from pathcast.store import BrokerRecord as Part
 from pathcast.store import ChangeRecord, Store
 from pathcast.transport.broker import (
     LeaveRequest,
+    PublishRequest,
     RegisterSourceRequest,
     RequestAccepted,
     Subscribe,
     Unsubscribe,
+    moved_id,
 )
 from pathcast.transport.carrier import Carrier, NodeAdapter
 from pathcast.transport.disk import Disk
@@ -64,8 +68,18 @@ STUCK_SECONDS: Final = 5.0
 
 APPLY_SECONDS: Final = 60.0
 
+MOVE_SECONDS: Final = 0.5
+"""How often a broker looks at profiles that come from other hosts or go to them."""
+
+SAMPLE_SECONDS: Final = 60.0
+"""How often samples of published messages are kept, of sources that have published enough."""
+
 WAITING: Final = "another process plays it, or the profile database does not answer"
 """Why a process of a broker is not ready."""
+
+
+class ReviewMoves:
+    """A request to go on with moves of profiles."""
 
 
 class HostedKind:
@@ -74,17 +88,27 @@ class HostedKind:
     Args:
         kind: The kind of broker.
         served: With what it begins.
-        in_force: Called with a profile, when it is, and since which version of its record it is
-            served.
+        in_force: Called with a profile, when it is, since which version of its record it is served,
+            and with the positions that were handed over.
+        samples: Takes messages that are published here.
+
+    Attributes:
+        left: Profiles that have gone to other hosts, whose subscribers may not know it yet.
     """
 
     def __init__(
-        self, kind: NodeAdapter, served: Served, in_force: Callable[[str, int], None]
+        self,
+        kind: NodeAdapter,
+        served: Served,
+        in_force: Callable[[str, int, Mapping[str, tuple[int, int]]], None],
+        samples: MessageSamples,
     ) -> None:
         self._kind = kind
         self._served = served
         self._in_force = in_force
+        self._samples = samples
         self._planes: Planes | None = None
+        self.left: dict[str, LeftProfile] = {}
 
     @property
     def kind(self) -> NodeAdapter:
@@ -106,23 +130,37 @@ class HostedKind:
             if isinstance(message, Served | ChangeRecord):
                 assert self._planes is not None
                 effects += [*self._planes.apply(message, now), Send(client, RequestAccepted())]
+            elif isinstance(message, ReviewMoves):
+                effects += [*self._review(now), Send(client, RequestAccepted())]
             elif isinstance(
                 message, Subscribe | Unsubscribe | RegisterSourceRequest | LeaveRequest
             ):
                 raise RegistrationError("registration.service", asked=type(message).__name__)
             else:
+                if isinstance(message, PublishRequest):
+                    self._samples.add(message.source, message.body)
                 asked.append(message)
         if asked:
             assert self._kind.request is not None
             effects += self._kind.request(node, client, asked, now)
         return effects
 
+    def _review(self, now: float) -> Sequence[Effect]:
+        assert self._planes is not None
+        moved, effects = self._planes.review(now)
+        for each in moved:
+            if isinstance(each, HandedOver):
+                self._in_force(each.profile, each.since, each.positions)
+            else:
+                self.left[each.profile] = each
+        return effects
+
     def _delivery(self, what: object) -> tuple[str, bytes]:
         if isinstance(what, InForce):
             assert self._planes is not None
             since = self._planes.served_since(what)
-            if since is not None:
-                self._in_force(what.subscription, since)
+            if since is not None and not self._planes.awaits_move(what.subscription, since):
+                self._in_force(what.subscription, since, {})
         return self._kind.delivery(what)
 
 
@@ -232,8 +270,8 @@ class HostedBroker:
                 reason = "its lease is over; ask the registration service where it is now"
                 raise UnavailableError("peer.unreachable", name=hosting.id, reason=reason)
 
-        def in_force(profile: str, since: int) -> None:
-            carrier.event(hosting.in_force, profile, since)
+        def in_force(profile: str, since: int, at: Mapping[str, tuple[int, int]]) -> None:
+            carrier.event(partial(hosting.in_force, positions=at), profile, since)
 
         async def locate(address: Address) -> Address:
             with contextlib.suppress(StoreError):
@@ -242,13 +280,14 @@ class HostedBroker:
                     return replace(address, target=found.address)
             return address
 
-        hosted = HostedKind(self._kind, served, in_force).kind
+        samples = MessageSamples()
+        hosted_kind = HostedKind(self._kind, served, in_force, samples)
         gate = Authenticator(self._settings.peers, with_certificates=self._settings.tls is not None)
         starting = Starting(self._settings.broker.name)
         starting.end(carrier)
         async with running(
             self._settings,
-            hosted,
+            hosted_kind.kind,
             disk=disk,
             locate=locate,
             beside=[AskMethods(starting, gate, METHODS)],
@@ -258,18 +297,22 @@ class HostedBroker:
         ) as broker:
             self._ready(self._address)
             following = asyncio.ensure_future(self._follow(broker))
+            moving = asyncio.ensure_future(_move(broker, hosted_kind, carrier, hosting))
+            sampling = asyncio.ensure_future(_sample(samples, carrier, hosting))
             ended = asyncio.ensure_future(broker.run())
             lapsed = asyncio.ensure_future(_lapsed(carrier, hosting))
             try:
                 first = asyncio.FIRST_COMPLETED
-                await asyncio.wait([following, ended, lapsed], return_when=first)
-                if ended.done():
-                    await ended
+                own = [following, ended, lapsed, moving, sampling]
+                await asyncio.wait(own, return_when=first)
+                for done in (moving, sampling, ended):
+                    if done.done():
+                        await done
                 if lapsed.done():
                     carrier.event(hosting.lapsed)
                 return await (lapsed if lapsed.done() else following)
             finally:
-                for task in (following, ended, lapsed):
+                for task in (following, ended, lapsed, moving, sampling):
                     task.cancel()
 
     async def _follow(self, broker: Carrier) -> Served:
@@ -327,6 +370,31 @@ class HostedBroker:
             if error.code != "disk.failed":
                 raise
             log_event("disk.uncopied", **reason_of(error))
+
+
+async def _move(
+    broker: Carrier, hosted: HostedKind, carrier: Carrier, hosting: Hosting
+) -> NoReturn:
+    """Goes on with moves of profiles; says so when a subscriber has had all that was here."""
+    while True:
+        await asyncio.sleep(MOVE_SECONDS)
+        # Without a lease it acts no more, until it has another one.
+        with contextlib.suppress(UnavailableError):
+            await broker.ask("", ReviewMoves(), APPLY_SECONDS)
+            for each in list(hosted.left.values()):
+                notice = moved_id(each.profile, each.ticket)
+                if await broker.on_disk(broker.disk.has_acknowledged, each.subscriber, notice):
+                    carrier.event(hosting.left, each.profile, each.ticket)
+                    del hosted.left[each.profile]
+
+
+async def _sample(samples: MessageSamples, carrier: Carrier, hosting: Hosting) -> NoReturn:
+    """Keeps samples of the messages that are published here."""
+    at_least = SAMPLE_MESSAGES
+    while True:
+        await asyncio.sleep(SAMPLE_SECONDS)
+        if taken := samples.taken(at_least):
+            carrier.event(hosting.sampled, taken)
 
 
 async def _lapsed(carrier: Carrier, hosting: Hosting) -> Served:

@@ -29,7 +29,7 @@ import msgspec
 from pathcast.errors import RegistrationError, UnavailableError
 from pathcast.model import DeliverMode, QueryLanguage
 from pathcast.overlay.content import asked_query
-from pathcast.overlay.deliveries import InboxDelivery, Told, Undecided
+from pathcast.overlay.deliveries import InboxDelivery, Moved, Told, Undecided
 from pathcast.overlay.registration_messages import (
     ChangeInterest,
     DeleteInterest,
@@ -74,8 +74,11 @@ class RegistrationClient:
         self._broker = broker
         self._callers = Callers(name, self._address)
         self._following: dict[str, tuple[BrokerClient, int]] = {}
+        self._acknowledged: dict[str, tuple[BrokerClient, int]] = {}
         # Source or profile -> its broker, and HOST:PORT of the process that plays it.
         self._places: dict[str, tuple[str, str]] = {}
+        # Profile that was registered here -> where it is read first.
+        self._first: dict[str, tuple[str, str]] = {}
         self._incarnation = secrets.randbits(53)
         self._requests = 0
         # The node of the service that is asked, by its place among them.
@@ -164,6 +167,10 @@ class RegistrationClient:
         )
         made = await self._ask(asked, InterestRegistered, seconds)
         self._places[made.profile] = made.host, made.address
+        is_moving = bool(made.former and made.former_address)
+        self._first[made.profile] = (
+            (made.former, made.former_address) if is_moving else self._places[made.profile]
+        )
         return made
 
     async def change_interest(
@@ -264,7 +271,9 @@ class RegistrationClient:
     async def deliveries(self, profile: str) -> AsyncIterator[Told]:
         """Iterate over deliveries to this name at a profile's host, of its other profiles as well.
 
-        It does not end, and goes on where the host is played by another process. Deliveries come
+        It does not end, and goes on where the host is played by another process, and at another
+        host when the profile moves: then `Moved` comes behind all that the former host had. That is
+        acknowledged with what comes before it. Deliveries come
         once each; those that were yielded and are not acknowledged come again to whoever follows
         anew. A host that cannot be reached is looked for until it is there.
 
@@ -276,9 +285,16 @@ class RegistrationClient:
             RegistrationError: The service does not know the profile.
         """
         last: dict[tuple[str, str, int], int] = {}
+        # Where it is read: at the former host, until all is read there.
+        place = self._first.get(profile)
         while True:
+            moved: Moved | None = None
             try:
-                async with self._client(profile) as client:
+                if place is None:
+                    place = await self._place_to_read(profile, None)
+                async with BrokerClient(
+                    self._name, self._address(place[1], place[0]), BROKER_CODEC
+                ) as client:
                     async for group in client.deliveries(self._name):
                         for each in group:
                             told = DELIVERIES.decode(each.body)
@@ -287,22 +303,49 @@ class RegistrationClient:
                                 if told.position <= last.get(stream, 0):
                                     continue
                                 last[stream] = told.position
+                            before = self._following.get(profile)
                             self._following[profile] = client, each.position
                             yield told
+                            if isinstance(told, Moved) and told.subscription == profile:
+                                moved = told
+                                if before is None or before == self._acknowledged.get(profile):
+                                    await self.acknowledge(profile)
+                                break
+                        if moved is not None:
+                            break
+                place = self._first[profile] = await self._place_to_read(profile, moved)
             except UnavailableError:
-                await self._look_for(profile)
+                await asyncio.sleep(AGAIN_SECONDS)
+                place = await self._place_to_read(profile, moved)
 
     async def acknowledge(self, profile: str) -> None:
         """All that was yielded by `deliveries(profile)` need not be kept any more."""
         client, position = self._following.get(profile, (None, 0))
         if client is not None:
+            self._acknowledged[profile] = client, position
             # Where the host is gone, it comes again, and is not yielded again.
             with contextlib.suppress(UnavailableError):
                 await client.acknowledge(position)
 
-    def _address(self, target: str) -> Address:
+    async def _place_to_read(self, profile: str, moved: Moved | None) -> tuple[str, str]:
+        """Broker and address where deliveries of a profile are read next.
+
+        Args:
+            profile: Its id.
+            moved: What the former host has just said, if it has: all is read there.
+        """
+        broker, _ = self._places.get(profile, ("", ""))
+        found = await self._asked(Locate("-", profile, broker), Located)
+        self._places[profile] = found.broker, found.address
+        if found.former and found.former_address and moved is None:
+            return found.former, found.former_address
+        return self._places[profile]
+
+    def _address(self, target: str, name: str = "") -> Address:
         if target in self._service:
             return self._service[target]
+        if name:
+            return replace(self._broker, name=name, target=target)
         names = [name for name, place in self._places.values() if place == target]
         return replace(self._broker, name=names[0] if names else target, target=target)
 

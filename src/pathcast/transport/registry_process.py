@@ -11,12 +11,8 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mappi
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from pathcast.overlay.host_choice import ByContent, HostChoice, Nearest
 from pathcast.overlay.registration import RegistrationNode
-from pathcast.partition import PepPlacement
 from pathcast.protocol import Node
-from pathcast.registry import Registry
-from pathcast.registry.subscription_rows import read_rows
 from pathcast.store import Store
 from pathcast.transport.carrier import Carrier, NodeAdapter
 from pathcast.transport.carrier_metrics import CarrierWatch
@@ -25,31 +21,13 @@ from pathcast.transport.grpc_streams import Address
 from pathcast.transport.monitor import Monitor, monitored
 from pathcast.transport.process import STOP_SECONDS, until_ended
 from pathcast.transport.registration import CODEC, METHODS, SERVICE_ROLES, Callers
-from pathcast.transport.registry_settings import HostsSection, RegistrySettings
+from pathcast.transport.registry_settings import RegistrySettings
 from pathcast.transport.reread import Admission, rereading, tell_changes
 from pathcast.transport.security import Authenticator
 from pathcast.transport.service import AskMethods, listen
 from pathcast.transport.settings import database_of, secret_of
 from pathcast.transport.starting import Starting
 from pathcast.transport.watching import Watch, watching
-
-
-def host_choice(hosts: HostsSection) -> HostChoice:
-    """How hosts are chosen.
-
-    Raises:
-        ConfigError: The file of queries cannot be read.
-        PathcastError: One of the queries is none.
-    """
-    if hosts.queries is None:
-        return Nearest()
-    registry = Registry()
-    found = read_rows(hosts.queries, "fragment")
-    refused = [each.error for each in found.rejected]
-    for error in [*refused, *registry.add(found.rows).errors.values()]:
-        raise error
-    placement = PepPlacement.of(registry.population(), hosts.partitions)
-    return ByContent(placement, hosts.region_levels)
 
 
 def registry_kind(make: Callable[[], RegistrationNode]) -> NodeAdapter:
@@ -68,12 +46,15 @@ def _metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
     """Numbers of the network; a node that does not lead knows those that it last read."""
     assert isinstance(node, RegistrationNode)
     view, lease = node.view, node.leadership.lease
+    drift = 0.0 if view.placement is None else view.placement.drift
     gauges = (
         ("leader", "Whether this node leads.", lease is not None),
         ("brokers", "Brokers that have registered.", len(view.brokers)),
         ("sources", "Data sources.", len(view.sources)),
         ("profiles", "Profiles that have a host.", len(view.hosts)),
         ("pending", "Profiles and sources whose broker has not answered.", len(view.pending)),
+        ("moving", "Profiles that have deliveries at a former host.", len(view.formers)),
+        ("drift", "Share of the profiles that a message visits in vain.", drift),
     )
     for name, text, value in gauges:
         yield GaugeMetricFamily(f"pathcast_registry_{name}", text, value=value)
@@ -107,10 +88,11 @@ async def serving(
         StoreError: The database cannot be opened.
     """
     section = settings.registry
-    choice = host_choice(settings.hosts)
     async with contextlib.AsyncExitStack() as stack:
         store = stack.enter_context(Store.open(database_of(section.store), create=is_new))
-        node = RegistrationNode(section.name, store, choice, lease_seconds=section.lease_seconds)
+        node = RegistrationNode(
+            section.name, store, settings.hosts.placing, lease_seconds=section.lease_seconds
+        )
         stack.callback(_give_back, store, node)
 
         def address(target: str) -> Address:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, Field, SecretStr, model_validator
 
+from pathcast.overlay.placing import PlacementSettings
 from pathcast.settings import FROZEN, FileSettings, Place
 from pathcast.transport.security import Certificates, KnownCaller
 from pathcast.transport.settings import CallerSection, ProcessSection, TlsSection, check_different
@@ -31,7 +31,10 @@ class RegistrySection(ProcessSection):
 
 
 class HostsSection(BaseModel):
-    """Which broker is the host of a profile; all nodes of the service have to say the same."""
+    """Which broker is the host of a profile; all nodes of the service have to say the same.
+
+    The defaults are those of `pathcast.overlay.placing.PlacementSettings`.
+    """
 
     model_config = FROZEN
 
@@ -39,22 +42,34 @@ class HostsSection(BaseModel):
         default="nearest",
         description='"nearest": by location. "content": by the partition that the profile is in.',
     )
-    queries: Path | None = Field(
-        default=None,
-        description="File of queries as users will have them, which partitions are made for.",
-    )
-    partitions: int = Field(default=100, ge=1, le=65_535, description="Partitions of profiles.")
+    partitions: int = Field(default=100, ge=1, le=4_096, description="Partitions of profiles.")
     region_levels: int = Field(
         default=0,
         ge=0,
         description="Levels of a location that name a region: hosts are of the user's region.",
     )
+    review_seconds: float = Field(
+        default=60.0,
+        gt=0,
+        le=86_400,
+        description="How often partitions are measured, if profiles, schemas or samples changed.",
+    )
+    drift_max: float = Field(
+        default=0.05,
+        ge=0,
+        le=1,
+        description="Partitions are made anew if a message visits this share of the profiles more "
+        "than it would with new ones; profiles then move.",
+    )
 
-    @model_validator(mode="after")
-    def _check_queries(self) -> HostsSection:
-        if (self.choice == "content") != (self.queries is not None):
-            raise ValueError('queries is given with choice = "content", and only then')
-        return self
+    @property
+    def placing(self) -> PlacementSettings | None:
+        """How profiles are placed by content; None: by location alone."""
+        if self.choice == "nearest":
+            return None
+        return PlacementSettings(
+            self.partitions, self.region_levels, self.review_seconds, self.drift_max
+        )
 
 
 class RegistrySettings(FileSettings):

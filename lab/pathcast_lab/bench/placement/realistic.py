@@ -23,7 +23,9 @@ from pathcast.partition import (
     Placement,
     PrefixPlacement,
     measured_costs,
+    patterns_by_schema,
 )
+from pathcast.schema import PathOccurrences
 from pathcast.workload import (
     DOMAINS,
     SubscriptionParameters,
@@ -34,8 +36,6 @@ from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.placement.definition import PlacementDomain, PlacementFigure, PlacementSet
 from pathcast_lab.bench.timing import Spread, elapsed_ns, undisturbed, yardstick
 from pathcast_lab.bench.wrong_count import WrongCountError
-from pathcast_papers.onyx.exclusiveness import patterns_by_schema
-from pathcast_papers.onyx.occurrences import PathOccurrences
 
 ONE = "one index"
 """The series of all queries together."""
@@ -96,7 +96,7 @@ def _placements(
         "PEP": PepPlacement.of(
             population,
             count,
-            patterns=patterns_by_schema(population, occurrences_of(domain)),
+            patterns=patterns_by_schema(population, [occurrences_of(domain)]),
             seed=seed,
             threads=1,
         ),

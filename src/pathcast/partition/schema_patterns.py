@@ -1,8 +1,8 @@
-"""Exclusiveness patterns that a schema helps to choose, as the paper does it.
+"""Exclusiveness patterns that the schemas of messages help to choose, as the paper does it.
 
 Example:
     >>> from pathcast import Query, QueryIndex
-    >>> from pathcast.schema import parse_dtd
+    >>> from pathcast.schema import PathOccurrences, parse_dtd
     >>> graph = parse_dtd(
     ...     "<!ELEMENT m (h, b*)><!ELEMENT h EMPTY><!ELEMENT b EMPTY>"
     ...     "<!ATTLIST h x CDATA #IMPLIED><!ATTLIST b x CDATA #IMPLIED>"
@@ -10,11 +10,9 @@ Example:
     >>> index = QueryIndex()
     >>> texts = [f"/m[b/@x = {n}][h/@x = {n}]" for n in range(8)]
     >>> report = index.register(Query(f"q{n}", text) for n, text in enumerate(texts))
-    >>> found = patterns_by_schema(index.population(), PathOccurrences(graph, root="m"))
+    >>> found = patterns_by_schema(index.population(), [PathOccurrences(graph, root="m")])
     >>> [str(pattern.place) for pattern in found]
     ['/m/h/@x']
-
-`pathcast.partition` chooses by the queries alone or by a sample of messages.
 
 Source: 001, 4.4, "Partitioning based on Exclusiveness Patterns", step (1): coverage, greedy cover,
 perturbation.
@@ -27,16 +25,20 @@ from functools import cache
 
 import numpy as np
 
-from pathcast.partition import ExclusivenessPattern
-from pathcast.partition.patterns import GAIN_MIN, PATTERNS_MAX, PatternCover
+from pathcast.partition.patterns import (
+    GAIN_MIN,
+    PATTERNS_MAX,
+    ExclusivenessPattern,
+    PatternCover,
+)
 from pathcast.query import End, Place, Population
 from pathcast.query.normal import AnyIn, AnyNamespace, Name, NameTest
-from pathcast_papers.onyx.occurrences import MANY, PathOccurrences, SchemaStep
+from pathcast.schema import MANY, PathOccurrences, SchemaStep
 
 
 def patterns_by_schema(
     population: Population,
-    schema: PathOccurrences,
+    schemas: Sequence[PathOccurrences],
     *,
     patterns_max: int = PATTERNS_MAX,
     gain_min: float = GAIN_MIN,
@@ -50,14 +52,14 @@ def patterns_by_schema(
 
     Args:
         population: The predicates of the queries.
-        schema: How often a message has each place.
+        schemas: How often a message has each place; a message is of one of them.
         patterns_max: Most patterns.
         gain_min: Share of all queries that a further pattern must cover.
 
     Returns:
         The patterns, by their coverage.
     """
-    cover = _SchemaCover(population, schema)
+    cover = _SchemaCover(population, schemas)
     chosen = cover.greedy(patterns_max, max(1, int(gain_min * len(population))))
     return cover.patterns(cover.perturbed(chosen))
 
@@ -65,9 +67,9 @@ def patterns_by_schema(
 class _SchemaCover(PatternCover):
     """The queries that each place covers, and whether a message has one value there."""
 
-    def __init__(self, population: Population, schema: PathOccurrences) -> None:
+    def __init__(self, population: Population, schemas: Sequence[PathOccurrences]) -> None:
         super().__init__(population)
-        self.is_once = cache(lambda place: occurs_once(schema, population.places[place]))
+        self.is_once = cache(lambda place: occurs_once(schemas, population.places[place]))
 
     def worth(self, place: int) -> tuple[int, ...]:
         """Return the order of places of equal gain: a place that occurs once comes first."""
@@ -110,8 +112,8 @@ class _SchemaCover(PatternCover):
         return max(usable, key=lambda at: (self.coverage[at], -at), default=None)
 
 
-def occurs_once(schema: PathOccurrences, place: Place) -> bool:
-    """Return whether a valid message has one value at most at a place.
+def occurs_once(schemas: Sequence[PathOccurrences], place: Place) -> bool:
+    """Return whether a valid message of any of the schemas has one value at most at a place.
 
     Comments and processing instructions that cut a text in two are not thought of.
     """
@@ -119,7 +121,7 @@ def occurs_once(schema: PathOccurrences, place: Place) -> bool:
     if place.end is End.ATTRIBUTE and not isinstance(test, Name):
         return False
     steps = [SchemaStep(axis.value, *_names(test)) for axis, test in place.steps]
-    return schema.max_occurrences(steps) < MANY
+    return bool(schemas) and all(each.max_occurrences(steps) < MANY for each in schemas)
 
 
 def _names(test: NameTest) -> tuple[str | None, str | None]:

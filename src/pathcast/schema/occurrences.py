@@ -27,8 +27,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from pathcast.errors import SchemaError
-from pathcast.schema import ContentKind, ElementGraph
 from pathcast.schema.element_paths import ExpandedName, MessageNames
+from pathcast.schema.graph import ContentKind, ElementGraph
 
 MANY: Final = 2
 """More often than once."""
