@@ -16,6 +16,7 @@ from typing import Final
 import pytest
 
 from broker_engines import missing
+from pathcast.limits import Limits
 from patience import PATIENCE_SECONDS
 
 native = pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
@@ -97,7 +98,7 @@ def test_other_threads_go_on_while_a_call_waits_for_a_registration() -> None:
     No thread is made to give the interpreter up here: the one that looks runs during a call only if
     the call itself has let it go.
     """
-    index = native.Index("{}")
+    index = native.Dissemination(Limits(), 1, 0)
     index.register([("q5", "/a/b", None, None)], {})
     many = [(f"many{n}", f"/a/b//c{n % 1_000}", None, None) for n in range(16_000)]
     added = iter(range(10**9))
@@ -105,12 +106,12 @@ def test_other_threads_go_on_while_a_call_waits_for_a_registration() -> None:
     def replace() -> None:
         name = f"added{next(added)}"
         assert index.register([(name, "/x[last()]", None, None)], {}) == []
-        index.remove([name])
+        index.unsubscribe([name])
 
     calls: dict[str, Callable[[], object]] = {
         "contains": lambda: "q5" in index,
         "len": lambda: len(index),
-        "query": lambda: index.query("q5"),
+        "query": lambda: index.subscription("q5"),
         "memory": index.memory,
         "register and remove": replace,
     }
@@ -122,7 +123,7 @@ def test_other_threads_go_on_while_a_call_waits_for_a_registration() -> None:
         while not is_over.is_set():
             # All of them under one lock, for which the other calls wait.
             assert index.register(many, {}) == []
-            index.remove([name for name, *_ in many])
+            index.unsubscribe([name for name, *_ in many])
             index.freeze()
 
     def look() -> None:

@@ -3,10 +3,12 @@
 use crate::door::{limit, limits_of, refusal_params};
 use crate::edits::{PyStep, steps_of};
 use crate::enter::{enter, enter_long, enter_whole};
-use crate::index::IdTable as PyIds;
 use crate::matcher::{
-    Answer as Matched, Bodies, Column, PyRefusal, counters_of, refusals_of, to_pyarrow,
+    Answer as Matched, Bodies, Column, Matcher, Matching, PyRefusal, Source, counters_of,
+    refusals_of, to_pyarrow,
 };
+use crate::queries::{self, PyNotAdded};
+use crate::snapshot::{IdTable as PyIds, Snapshot};
 use arrow_array::{Array, LargeBinaryArray, UInt32Array, make_array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
@@ -24,6 +26,7 @@ use pathcast_core::registry::delivery::dissemination::{
 };
 use pathcast_core::registry::delivery::query::Scope;
 use pathcast_core::registry::delivery::serving::{NO_FRAGMENT, Options};
+use pathcast_core::registry::delivery::worker::Target;
 use pathcast_core::registry::snapshot::NamespaceMap;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
@@ -84,7 +87,7 @@ struct Row {
 type PyNotTaken = (usize, Option<&'static str>);
 
 /// Message, subscription, code and parameters of a verdict.
-type PyVerdict<'py> = (usize, u32, &'static str, Bound<'py, PyDict>);
+pub type PyVerdict<'py> = (usize, u32, &'static str, Bound<'py, PyDict>);
 
 /// (message, id of the subscription, fragment) of each delivery, refusals, verdicts and ids.
 type PyFew<'py> = (
@@ -96,7 +99,7 @@ type PyFew<'py> = (
 
 #[pymethods]
 impl Dissemination {
-    /// Nobody has subscribed; `limits` has the attributes of `pathcast.limits.Limits`. With `spans`, what is delivered
+    /// Nobody has subscribed; `limits` is a `pathcast.limits.Limits`, which snapshots say. With `spans`, what is delivered
     /// of an element is where it lies in the message: start and end, as `<u4` each.
     #[new]
     #[pyo3(signature = (limits, threads, cache_bytes_max, *, spans = false))]
@@ -106,9 +109,11 @@ impl Dissemination {
         cache_bytes_max: usize,
         spans: bool,
     ) -> PyResult<Self> {
+        let agreed: String = limits.call_method0("to_json")?.extract()?;
         let options = options_of(limits, cache_bytes_max, spans)?;
         let pool = Pool::new(options.clone(), threads);
-        Ok(Dissemination { subscriptions: Arc::default(), pool, options })
+        let subscriptions = Arc::new(core::Dissemination::new(&agreed));
+        Ok(Dissemination { subscriptions, pool, options })
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
@@ -181,6 +186,48 @@ impl Dissemination {
             start = end;
         }
         Ok(refused)
+    }
+
+    /// Registers filter queries (id, text, namespaces or None, language, which is not looked at) and gives back the rows
+    /// that were not taken, each with a refusal as `read_query` raises it. Its code is "query.duplicate" where the id is
+    /// taken.
+    fn register<'py>(
+        &self,
+        py: Python<'py>,
+        queries: &Bound<'py, PyList>,
+        namespaces: NamespaceMap,
+    ) -> PyResult<Vec<PyNotAdded<'py>>> {
+        queries::register(py, &self.subscriptions, queries, namespaces)
+    }
+
+    /// Registers gates (`pathcast_core::registry::delivery::dissemination::State::add_gate`), each with its text as its
+    /// id, and gives back the rows that were not taken, as `register` does.
+    fn register_gates<'py>(
+        &self,
+        py: Python<'py>,
+        texts: Vec<String>,
+    ) -> PyResult<Vec<PyNotAdded<'py>>> {
+        queries::register_gates(py, &self.subscriptions, &texts)
+    }
+
+    /// Merges filter queries into an immutable snapshot.
+    ///
+    /// Raises ValueError if there are other subscriptions.
+    fn freeze(&self, py: Python<'_>) -> PyResult<Snapshot> {
+        let frozen = enter_long(py, || self.subscriptions.freeze())?;
+        let others = || PyValueError::new_err("only filter queries can be frozen");
+        frozen.map(Snapshot).ok_or_else(others)
+    }
+
+    /// A matcher with limits of its own, which sees every change.
+    fn matcher(
+        &self,
+        limits: &Bound<'_, PyAny>,
+        threads: usize,
+        cache_bytes_max: usize,
+    ) -> PyResult<Matcher> {
+        let source = Source::Registry(Arc::clone(&self.subscriptions));
+        Matcher::new(source, limits, threads, cache_bytes_max)
     }
 
     /// Takes subscriptions out, all or none.
@@ -258,8 +305,8 @@ impl Dissemination {
         self.to_python(py, answer, ids)
     }
 
-    /// Which subscriptions are delivered something of each message of a binary, large_binary or binary_view array, or of
-    /// a list of bytes objects and None; nothing is written.
+    /// Which queries each message of a binary, large_binary or binary_view array, or of a list of bytes objects and None,
+    /// satisfies, and which subscriptions are delivered something of it; nothing is written.
     #[pyo3(name = "match", signature = (messages, encoding = None))]
     fn match_messages(
         &self,
@@ -267,12 +314,8 @@ impl Dissemination {
         messages: &Bound<'_, PyAny>,
         encoding: Option<String>,
     ) -> PyResult<Matched> {
-        if messages.is_instance_of::<PyList>() {
-            let (bodies, nulls) = Bodies::of(messages, encoding)?;
-            return self.match_batch(py, &bodies, nulls);
-        }
-        let array = make_array(ArrayData::from_pyarrow_bound(messages)?);
-        self.match_batch(py, &Column::new(&array, encoding)?, array.nulls().cloned())
+        let matching = Matching { pool: &self.pool, options: &self.options };
+        matching.batch(py, messages, encoding, |run| changing(&self.subscriptions, run))
     }
 
     /// Serves bytes objects, of which there are so few that arrays would take longer than the messages. So many steps
@@ -299,7 +342,7 @@ impl Dissemination {
         });
         let deliveries = deliveries.collect();
         let refusals = refusals_of(py, &answer.refusals)?;
-        Ok((deliveries, refusals, self.verdicts(py, &answer.verdicts)?, PyIds(ids)))
+        Ok((deliveries, refusals, verdicts_of(py, &answer.verdicts, &self.options)?, PyIds(ids)))
     }
 
     /// Runs the shared plans over messages to groupSequence-listSequence, writes nothing, and counts:
@@ -346,7 +389,7 @@ impl Dissemination {
                     let code = match why {
                         NotTaken::Duplicate => Some("query.duplicate"),
                         NotTaken::TooManySeries => Some("subscription.step_series"),
-                        NotTaken::Refused => None,
+                        NotTaken::Refused | NotTaken::NoQuery(_) | NotTaken::NoGate => None,
                     };
                     refused.push((start + row, code));
                 }
@@ -363,7 +406,7 @@ impl Dissemination {
     ) -> PyResult<PyAnswer<'py>> {
         let stats = counters_of(py, &answer.stats)?;
         let refusals = refusals_of(py, &answer.refusals)?;
-        let verdicts = self.verdicts(py, &answer.verdicts)?;
+        let verdicts = verdicts_of(py, &answer.verdicts, &self.options)?;
         let has_fragment: Vec<bool> =
             answer.fragments.iter().map(|&fragment| fragment != NO_FRAGMENT).collect();
         let nulls = NullBuffer::from(has_fragment);
@@ -384,52 +427,40 @@ impl Dissemination {
         Ok((columns, fragments, refusals, verdicts, stats, PyIds(ids)))
     }
 
-    fn match_batch(
-        &self,
-        py: Python<'_>,
-        batch: &impl Messages,
-        nulls: Option<NullBuffer>,
-    ) -> PyResult<Matched> {
-        let (answer, ids) =
-            self.with_numbers(py, || self.pool.match_batch(&self.subscriptions, batch))?;
-        let verdicts = self.verdicts(py, &answer.verdicts)?.into_iter();
-        let verdicts =
-            verdicts.map(|(row, number, code, params)| (row, number, code, params.unbind()));
-        let verdicts = verdicts.collect();
-        Ok(Matched::of(answer, nulls, ids, verdicts, self.pool.buffers()))
-    }
-
     /// Serves a batch.
     fn run(&self, py: Python<'_>, batch: &impl Messages) -> PyResult<(Answer, IdTable)> {
-        self.with_numbers(py, || self.pool.run(&self.subscriptions, batch))
-    }
-
-    /// Does a batch, whose numbers mean the same for its whole length.
-    fn with_numbers<T: Send>(
-        &self,
-        py: Python<'_>,
-        batch: impl FnOnce() -> Result<T, Interrupted> + Send,
-    ) -> PyResult<(T, IdTable)> {
         enter_long(py, || {
-            self.subscriptions.settle();
-            let _numbers = self.subscriptions.pin_numbers();
-            Ok((batch()?, self.subscriptions.state().ids()))
+            changing(&self.subscriptions, |_| self.pool.run(&self.subscriptions, batch))
         })
     }
+}
 
-    fn verdicts<'py>(
-        &self,
-        py: Python<'py>,
-        verdicts: &[(usize, u32, Verdict)],
-    ) -> PyResult<Vec<PyVerdict<'py>>> {
-        let verdicts = verdicts.iter();
-        verdicts
-            .map(|(row, number, verdict)| {
-                let (code, params) = verdict_of(py, verdict, &self.options)?;
-                Ok((*row, *number, code, params))
-            })
-            .collect()
-    }
+/// Does a batch, whose numbers mean the same for its whole length.
+///
+/// # Errors
+/// It was interrupted.
+pub fn changing<T>(
+    subscriptions: &Arc<core::Dissemination>,
+    batch: impl FnOnce(Target<'_>) -> Result<T, Interrupted>,
+) -> Result<(T, IdTable), Interrupted> {
+    subscriptions.settle();
+    let _numbers = subscriptions.pin_numbers();
+    Ok((batch((&**subscriptions).into())?, subscriptions.state().ids()))
+}
+
+/// Verdicts as Python has them.
+pub fn verdicts_of<'py>(
+    py: Python<'py>,
+    verdicts: &[(usize, u32, Verdict)],
+    options: &Options,
+) -> PyResult<Vec<PyVerdict<'py>>> {
+    let verdicts = verdicts.iter();
+    verdicts
+        .map(|(row, number, verdict)| {
+            let (code, params) = verdict_of(py, verdict, options)?;
+            Ok((*row, *number, code, params))
+        })
+        .collect()
 }
 
 /// Code and parameters of a verdict.

@@ -13,7 +13,6 @@ mod door;
 mod edits;
 mod enter;
 mod fork;
-mod index;
 mod matcher;
 mod message_nodes;
 mod path_finder;
@@ -21,11 +20,13 @@ mod paths;
 mod population;
 mod program;
 mod push;
+mod queries;
 mod query;
 mod reader;
 mod records;
 mod restructuring;
 mod routing;
+mod snapshot;
 mod subscription;
 
 /// Native kernel of Pathcast.
@@ -39,8 +40,6 @@ mod pathcast_kernel {
     use super::dissemination::Dissemination;
     #[pymodule_export]
     use super::door::{door_error_codes, parse};
-    #[pymodule_export]
-    use super::index::{IdTable, Index, Snapshot, SnapshotError, read_queries};
     #[pymodule_export]
     use super::matcher::{Answer, Matcher};
     #[pymodule_export]
@@ -68,6 +67,8 @@ mod pathcast_kernel {
     use super::restructuring::Restructurings;
     #[pymodule_export]
     use super::routing::{RoutingStream, RoutingTable};
+    #[pymodule_export]
+    use super::snapshot::{IdTable, Snapshot, SnapshotError, read_queries};
     #[pymodule_export]
     use super::subscription::compile_subscription;
 

@@ -1,5 +1,6 @@
 //! Batches of messages over Arrow arrays.
 
+use crate::dissemination::{changing, verdicts_of};
 use crate::door::{limit, limits_of, refusal_params};
 use crate::enter::enter_long;
 use arrow_array::{
@@ -11,14 +12,17 @@ use arrow_data::ArrayData;
 use arrow_pyarrow::{FromPyArrow, ToPyArrow};
 use arrow_schema::{DataType, Field};
 use pathcast_core::engine::counters::Stats;
-use pathcast_core::engine::options::Options;
+use pathcast_core::engine::interrupt::Interrupted;
+use pathcast_core::engine::options::Options as EngineOptions;
 use pathcast_core::engine::routing::RoutingTable;
 use pathcast_core::engine::verdicts::UsedUp;
-use pathcast_core::registry::batch::{self as core, Buffers, Messages, Pool};
+use pathcast_core::registry::batch::{self as core, Buffers, Messages};
 use pathcast_core::registry::catalogue::IdTable;
-use pathcast_core::registry::index::Index;
+use pathcast_core::registry::delivery::batch::Pool;
+use pathcast_core::registry::delivery::dissemination::Dissemination;
+use pathcast_core::registry::delivery::serving::Options;
+use pathcast_core::registry::delivery::worker::Target;
 use pathcast_core::registry::snapshot::Snapshot;
-use pathcast_core::registry::target::{Target, View};
 use pathcast_core::xml::parser::Refusal;
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
@@ -31,20 +35,10 @@ use std::sync::Arc;
 pub enum Source {
     /// A snapshot.
     Snapshot(Arc<Snapshot>),
-    /// A changing index.
-    Index(Arc<Index>),
+    /// Queries and subscriptions that come and go.
+    Registry(Arc<Dissemination>),
     /// A routing table.
     Routes(Arc<RoutingTable>),
-}
-
-impl Target for Source {
-    fn with<T>(&self, f: impl FnOnce(View<'_>) -> T) -> T {
-        match self {
-            Source::Snapshot(snapshot) => snapshot.with(f),
-            Source::Index(index) => index.with(f),
-            Source::Routes(table) => table.with(f),
-        }
-    }
 }
 
 /// Matches batches; keeps its caches between them.
@@ -52,6 +46,7 @@ impl Target for Source {
 pub struct Matcher {
     source: Source,
     pool: Pool,
+    options: Options,
 }
 
 /// Row, code and parameters of a refusal.
@@ -67,40 +62,20 @@ impl Matcher {
         messages: &Bound<'_, PyAny>,
         encoding: Option<String>,
     ) -> PyResult<Answer> {
-        if messages.is_instance_of::<PyList>() {
-            let (bodies, nulls) = Bodies::of(messages, encoding)?;
-            return self.run(py, &bodies, nulls);
-        }
-        let array = make_array(ArrayData::from_pyarrow_bound(messages)?);
-        self.run(py, &Column::new(&array, encoding)?, array.nulls().cloned())
+        let matching = Matching { pool: &self.pool, options: &self.options };
+        matching.batch(py, messages, encoding, |run| match &self.source {
+            Source::Snapshot(snapshot) => {
+                let ids = IdTable::of_snapshot(Arc::clone(snapshot));
+                Ok((run((&**snapshot).into())?, ids))
+            }
+            Source::Registry(registry) => changing(registry, run),
+            // Targets have no ids.
+            Source::Routes(table) => Ok((run((&**table).into())?, IdTable::default())),
+        })
     }
 }
 
 impl Matcher {
-    /// Matches a batch, of which some messages may be missing.
-    fn run(
-        &self,
-        py: Python<'_>,
-        batch: &impl Messages,
-        nulls: Option<NullBuffer>,
-    ) -> PyResult<Answer> {
-        let (found, ids) = enter_long(py, || match &self.source {
-            Source::Snapshot(snapshot) => {
-                let ids = IdTable::of_snapshot(Arc::clone(snapshot));
-                Ok((self.pool.run(&self.source, batch)?, ids))
-            }
-            Source::Index(index) => {
-                index.settle();
-                let _numbers = index.pin_numbers();
-                let answer = self.pool.run(&self.source, batch)?;
-                Ok((answer, index.state().ids()))
-            }
-            // Targets have no ids.
-            Source::Routes(_) => Ok((self.pool.run(&self.source, batch)?, IdTable::default())),
-        })?;
-        Ok(Answer::of(found, nulls, ids, Vec::new(), self.pool.buffers()))
-    }
-
     /// A matcher; `limits` has the attributes of `pathcast.limits.Limits`.
     pub fn new(
         source: Source,
@@ -108,17 +83,61 @@ impl Matcher {
         threads: usize,
         cache_bytes_max: usize,
     ) -> PyResult<Self> {
-        let options = options_of(limits, cache_bytes_max)?;
-        Ok(Matcher { source, pool: Pool::new(options, threads) })
+        let options = Options::from(options_of(limits, cache_bytes_max)?);
+        let pool = Pool::new(options.clone(), threads);
+        Ok(Matcher { source, pool, options })
     }
 }
 
-/// Options; `limits` has the attributes of `pathcast.limits.Limits`.
-pub fn options_of(limits: &Bound<'_, PyAny>, cache_bytes_max: usize) -> PyResult<Options> {
+/// What batches are matched with.
+pub struct Matching<'m> {
+    /// The workers.
+    pub pool: &'m Pool,
+    /// What messages may cost.
+    pub options: &'m Options,
+}
+
+impl Matching<'_> {
+    /// Matches a binary, large_binary or binary_view array, or a list of bytes objects and None, where they lie;
+    /// `target` says against what, and gives the ids as well.
+    pub fn batch(
+        &self,
+        py: Python<'_>,
+        messages: &Bound<'_, PyAny>,
+        encoding: Option<String>,
+        target: impl FnOnce(
+            &dyn Fn(Target<'_>) -> Result<core::Answer, Interrupted>,
+        ) -> Result<(core::Answer, IdTable), Interrupted>
+        + Send,
+    ) -> PyResult<Answer> {
+        let run = |batch: &dyn Messages| {
+            enter_long(py, || target(&|of| self.pool.match_batch(of, batch)))
+        };
+        let (nulls, found) = if messages.is_instance_of::<PyList>() {
+            let bodies: Vec<Option<PyBackedBytes>> = messages.extract()?;
+            let nulls = bodies.iter().any(Option::is_none);
+            let nulls = nulls.then(|| bodies.iter().map(Option::is_some).collect());
+            (nulls, run(&Bodies { bodies, encoding, done: Vec::new() })?)
+        } else {
+            let array = make_array(ArrayData::from_pyarrow_bound(messages)?);
+            (array.nulls().cloned(), run(&Column::new(&array, encoding)?)?)
+        };
+        let (found, ids) = found;
+        let verdicts = verdicts_of(py, &found.verdicts, self.options)?.into_iter();
+        let verdicts = verdicts.map(|(row, number, code, told)| (row, number, code, told.unbind()));
+        let core::Answer { numbers, ends, refusals, undecided, stats, .. } = found;
+        let numbers = Arc::new(Loan { numbers, buffers: Arc::clone(self.pool.buffers()) });
+        let verdicts = verdicts.collect();
+        Ok(Answer { numbers, ends, nulls, refusals, undecided, verdicts, stats, ids })
+    }
+}
+
+/// What the engine may spend; `limits` has the attributes of `pathcast.limits.Limits`.
+pub fn options_of(limits: &Bound<'_, PyAny>, cache_bytes_max: usize) -> PyResult<EngineOptions> {
     let steps_max = limit(limits, "evaluation_steps_max")?.into();
     let message_steps_max = limit(limits, "message_steps_max")?.into();
     let limits = limits_of(limits)?;
-    Ok(Options { limits, cache_bytes_max, steps_max, message_steps_max })
+    Ok(EngineOptions { limits, cache_bytes_max, steps_max, message_steps_max })
 }
 
 /// The messages of an Arrow array, where they lie.
@@ -193,19 +212,6 @@ pub struct Bodies {
     pub encoding: Option<String>,
     /// Of each, how many of the steps of subscriptions were done to it before; none where that is 0 of all.
     pub done: Vec<usize>,
-}
-
-impl Bodies {
-    /// A list of bytes objects and None, and where there is no None.
-    pub fn of(
-        messages: &Bound<'_, PyAny>,
-        encoding: Option<String>,
-    ) -> PyResult<(Self, Option<NullBuffer>)> {
-        let bodies: Vec<Option<PyBackedBytes>> = messages.extract()?;
-        let nulls = bodies.iter().any(Option::is_none);
-        let nulls = nulls.then(|| bodies.iter().map(Option::is_some).collect());
-        Ok((Bodies { bodies, encoding, done: Vec::new() }, nulls))
-    }
 }
 
 impl Messages for Bodies {
@@ -330,25 +336,12 @@ impl Answer {
     }
 
     /// The ids behind the numbers.
-    fn ids(&self) -> crate::index::IdTable {
-        crate::index::IdTable(self.ids.clone())
+    fn ids(&self) -> crate::snapshot::IdTable {
+        crate::snapshot::IdTable(self.ids.clone())
     }
 }
 
 impl Answer {
-    /// An answer of the engine, whose verdicts Python has; its numbers go back to the buffers.
-    pub fn of(
-        found: core::Answer,
-        nulls: Option<NullBuffer>,
-        ids: IdTable,
-        verdicts: Vec<Undelivered>,
-        buffers: &Arc<Buffers>,
-    ) -> Self {
-        let core::Answer { numbers, ends, refusals, undecided, stats, .. } = found;
-        let numbers = Arc::new(Loan { numbers, buffers: Arc::clone(buffers) });
-        Answer { numbers, ends, nulls, refusals, undecided, verdicts, stats, ids }
-    }
-
     fn row(&self, row: usize) -> PyResult<&[u32]> {
         let &end = self
             .ends

@@ -23,6 +23,7 @@ from pathcast.errors import (
     PathcastError,
     SnapshotFormatError,
     UnknownQueryError,
+    UnsupportedQueryError,
     error_for,
 )
 from pathcast.kernel.matcher import KernelIds, KernelMatcher
@@ -87,6 +88,11 @@ def parse(message: bytes, limits: Limits, encoding: str | None = None) -> Messag
 def _error_of(query: Query, namespaces: Mapping[str, str], refusal: Refusal) -> PathcastError:
     if refusal.code == "query.duplicate":
         return DuplicateQueryError("query.duplicate", id=query.id)
+    if refusal.reason == "no-gate":
+        more = "a gate that asks for more than paths"
+        return UnsupportedQueryError(
+            refusal.code, query=query.text, offset=0, construct=more, reason=f"{more} is refused"
+        )
     return error_of(refusal, query.text, {**namespaces, **(query.namespaces or {})})
 
 
@@ -94,7 +100,8 @@ class KernelIndex:
     """A set of queries that changes while messages flow."""
 
     def __init__(self, limits: Limits) -> None:
-        self._index = native.Index(limits.to_json())
+        with native_errors():
+            self._index = native.Dissemination(limits, 1, 0)
         self._limits = limits
 
     def register(self, queries: Sequence[Query], namespaces: Mapping[str, str]) -> RegisterReport:
@@ -121,7 +128,7 @@ class KernelIndex:
         wanted = list(ids)
         try:
             with native_errors():
-                self._index.remove(wanted)
+                self._index.unsubscribe(wanted)
         except KeyError as error:
             raise UnknownQueryError("query.unknown", id=wanted[error.args[0]]) from None
 
@@ -132,10 +139,10 @@ class KernelIndex:
             UnknownQueryError: No query has this id.
         """
         with native_errors():
-            found = self._index.query(query_id)
+            found = self._index.subscription(query_id)
         if found is None:
             raise UnknownQueryError("query.unknown", id=query_id)
-        text, namespaces = found
+        _, text, _, namespaces, _, _ = found
         return Query(query_id, text, namespaces or None)
 
     def compact(self) -> None:

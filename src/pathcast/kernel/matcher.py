@@ -22,7 +22,9 @@ class KernelMatcher:
     """Matches batches and keeps its caches between them; may be called from several threads."""
 
     def __init__(
-        self, source: native.Index | native.Snapshot | native.RoutingTable, options: MatcherOptions
+        self,
+        source: native.Dissemination | native.Snapshot | native.RoutingTable,
+        options: MatcherOptions,
     ) -> None:
         with native_errors():
             self._matcher = source.matcher(

@@ -29,9 +29,10 @@ impl Undecided {
         self.by_message.clear();
     }
 
-    /// How many.
-    pub(crate) fn len(&self) -> usize {
-        self.by_query.len() + self.by_message.len()
+    /// Each, and why.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (QueryNumber, Verdict)> {
+        let by_query = self.by_query.iter().map(|&number| (number, Verdict::OverBudget));
+        by_query.chain(self.by_message.iter().map(|&number| (number, Verdict::MessageOverBudget)))
     }
 }
 

@@ -19,36 +19,59 @@ use crate::registry::snapshot::build::{FrozenArrays, LiveQuery};
 use crate::registry::snapshot::import::import;
 use std::cmp::Ordering;
 use std::sync::Arc;
+use std::sync::atomic::{self, AtomicU64};
 
 /// So many new or removed queries are let be, whatever the size of the base.
 const UNMERGED_MAX: usize = 1 << 14;
+
+/// The generation of automata that do not change.
+pub(crate) const UNCHANGING: u64 = 1;
 
 /// Stands for the number of a query that a merge has left out.
 const LEFT_OUT: QueryNumber = QueryNumber::MAX;
 
 /// Queries by number; see the module's text.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Automaton {
     base: Option<Arc<FrozenAutomaton>>,
     delta: GrowingNfa,
     removed: Tombstones,
-    /// Changes when the base does, and the delta begins anew.
+    /// Another one for each automaton of this process.
     generation: u64,
 }
 
-/// The numbers of removed queries.
+impl Default for Automaton {
+    fn default() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(UNCHANGING + 1);
+        Automaton {
+            base: None,
+            delta: GrowingNfa::default(),
+            removed: Tombstones::default(),
+            generation: NEXT.fetch_add(1, atomic::Ordering::Relaxed),
+        }
+    }
+}
+
+/// Numbers of what was removed.
 #[derive(Debug, Default, Clone)]
-struct Tombstones {
+pub(crate) struct Tombstones {
     bits: Vec<u64>,
     count: usize,
 }
 
 impl Tombstones {
-    fn has(&self, number: QueryNumber) -> bool {
+    /// Number of numbers.
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether a number is among them.
+    pub(crate) fn has(&self, number: QueryNumber) -> bool {
         self.bits.get(number as usize / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
     }
 
-    fn set(&mut self, number: QueryNumber) {
+    /// Adds a number.
+    pub(crate) fn set(&mut self, number: QueryNumber) {
         if self.has(number) {
             return;
         }
@@ -75,8 +98,8 @@ impl Tombstones {
 
 impl Automaton {
     /// An automaton that goes on from a base.
-    pub(crate) fn on(base: Arc<FrozenAutomaton>, generation: u64) -> Automaton {
-        Automaton { base: Some(base), generation, ..Automaton::default() }
+    pub(crate) fn on(base: Arc<FrozenAutomaton>) -> Automaton {
+        Automaton { base: Some(base), ..Automaton::default() }
     }
 
     /// Number of queries.
@@ -112,16 +135,6 @@ impl Automaton {
     /// Which base, and which delta that grows.
     pub(crate) fn generation(&self) -> u64 {
         self.generation
-    }
-
-    /// Whether a number is that of a removed query.
-    pub(crate) fn is_removed(&self, number: QueryNumber) -> bool {
-        self.removed.has(number)
-    }
-
-    /// Whether there is nothing to merge.
-    pub(crate) fn is_merged(&self) -> bool {
-        self.base.is_some() && self.delta.is_empty() && self.removed.count == 0
     }
 
     /// Whether there is so much to merge that it pays.
@@ -161,7 +174,6 @@ pub(crate) struct Merge {
     base: Option<Arc<FrozenAutomaton>>,
     delta: GrowingNfa,
     removed: Tombstones,
-    generation: u64,
 }
 
 impl Merge {
@@ -171,7 +183,6 @@ impl Merge {
             base: automaton.base.clone(),
             delta: automaton.delta.copy(),
             removed: automaton.removed.clone(),
-            generation: automaton.generation,
         }
     }
 
@@ -213,7 +224,7 @@ impl Merge {
         for (new, &old) in old.iter().enumerate() {
             new_number[old as usize] = new as QueryNumber;
         }
-        let automaton = Automaton::on(base, self.generation + 1);
+        let automaton = Automaton::on(base);
         Ok((Merged { automaton, base_len, new_number, removed: self.removed }, told))
     }
 }
@@ -237,7 +248,7 @@ impl Merged {
     }
 
     /// Number in the old automaton of the next query that is to be taken over.
-    pub(crate) fn next(&self) -> usize {
+    fn next(&self) -> usize {
         self.copied() + self.automaton.delta.len()
     }
 
@@ -251,8 +262,13 @@ impl Merged {
         until == old.number_count()
     }
 
-    /// The new automaton, with all that the old one has become.
-    pub(crate) fn finish(mut self, old: &Automaton) -> Automaton {
+    /// The new automaton, with all that the old one has become. Calls `removed` with the new numbers of what was removed
+    /// meanwhile.
+    pub(crate) fn finish(
+        mut self,
+        old: &Automaton,
+        mut removed: impl FnMut(QueryNumber),
+    ) -> Automaton {
         self.catch_up(old, usize::MAX);
         for number in old.removed.without(&self.removed) {
             let new = match self.new_number.get(number as usize) {
@@ -263,6 +279,7 @@ impl Merged {
             };
             if new != LEFT_OUT {
                 self.automaton.remove(new);
+                removed(new);
             }
         }
         self.automaton

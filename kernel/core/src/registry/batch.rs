@@ -5,14 +5,11 @@ use crate::engine::counters::Stats;
 use crate::engine::ids::QueryNumber;
 use crate::engine::interrupt;
 use crate::engine::interrupt::Interrupted;
-use crate::engine::options::Options;
-use crate::engine::verdicts::{Undecided, UsedUp, Verdict};
-use crate::registry::matcher::Worker;
-use crate::registry::target::Target;
+use crate::engine::verdicts::{UsedUp, Verdict};
 use crate::registry::workers::Workers;
 use crate::xml::parser::Refusal;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// Batches below this many bytes are matched by the calling thread itself.
 const INLINE_BYTES_MAX: usize = 1 << 20;
@@ -54,58 +51,9 @@ pub struct Answer {
     pub stats: Stats,
 }
 
-/// Workers that keep their caches from batch to batch.
-#[derive(Debug)]
-pub struct Pool {
-    options: Options,
-    workers: Workers<Worker>,
-    buffers: Arc<Buffers>,
-}
-
 /// Buffers of numbers that wait for the next batch.
 #[derive(Debug, Default)]
 pub struct Buffers(Mutex<Vec<Vec<QueryNumber>>>);
-
-impl Pool {
-    /// A pool for `threads` threads (at least one); the bound on the caches is shared out to them.
-    pub fn new(mut options: Options, threads: usize) -> Self {
-        let threads = threads.max(1);
-        options.cache_bytes_max /= threads;
-        Pool { options, workers: Workers::new(threads), buffers: Arc::default() }
-    }
-
-    /// Matches a batch. Calls may overlap; each takes the workers it needs.
-    ///
-    /// # Errors
-    /// It was interrupted.
-    pub fn run(
-        &self,
-        target: &(impl Target + Sync),
-        messages: &impl Messages,
-    ) -> Result<Answer, Interrupted> {
-        let make = || Worker::new(self.options.clone());
-        let work = |worker: &mut Worker, range| {
-            let one = |at, message: &[u8], answer: &mut Answer| {
-                worker.match_message(target, message, messages.encoding(), &mut answer.numbers)?;
-                let Undecided { by_query, by_message } = &worker.undecided;
-                let by_query = by_query.iter().map(|&number| (at, number, UsedUp::Query));
-                let by_message = by_message.iter().map(|&number| (at, number, UsedUp::Message));
-                let found = answer.undecided.len();
-                answer.undecided.extend(by_query.chain(by_message));
-                answer.undecided[found..].sort_unstable();
-                Ok(())
-            };
-            let answer = match_run(messages, range, self.buffers.take(), one);
-            Answer { stats: std::mem::take(&mut worker.stats), ..answer }
-        };
-        run(&self.workers, &self.buffers, messages, make, work)
-    }
-
-    /// Where buffers of numbers go when they are read.
-    pub fn buffers(&self) -> &Arc<Buffers> {
-        &self.buffers
-    }
-}
 
 impl Buffers {
     /// Takes a buffer of numbers back for a later batch. Fresh memory costs a page fault every
@@ -148,7 +96,7 @@ impl Buffers {
 pub(crate) fn run<W: Send>(
     workers: &Workers<W>,
     buffers: &Buffers,
-    messages: &impl Messages,
+    messages: &(impl Messages + ?Sized),
     make: impl Fn() -> W + Sync,
     work: impl Fn(&mut W, Range<usize>) -> Answer + Sync,
 ) -> Result<Answer, Interrupted> {
@@ -161,7 +109,7 @@ pub(crate) fn run<W: Send>(
 
 /// Matches a run of messages, each with `one`.
 pub(crate) fn match_run(
-    messages: &impl Messages,
+    messages: &(impl Messages + ?Sized),
     range: Range<usize>,
     numbers: Vec<QueryNumber>,
     mut one: impl FnMut(usize, &[u8], &mut Answer) -> Result<(), Refusal>,

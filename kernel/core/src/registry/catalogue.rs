@@ -7,9 +7,10 @@ use crate::engine::ids::QueryNumber;
 pub use crate::engine::plans::template::Deliver;
 use crate::language::choice::Language;
 use crate::registry::merging::{read, write};
-use crate::registry::snapshot::{NamespaceMap, Snapshot};
+use crate::registry::snapshot::{NamespaceMap, QueryRecord, Snapshot};
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
+use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, RwLock};
 
@@ -105,9 +106,10 @@ pub struct Entry<'e> {
     pub deliver: Deliver,
 }
 
-/// Entries by number and by id.
+/// Entries by number and by id: those of a snapshot, and what came since.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue {
+    base: Option<Arc<Snapshot>>,
     ids: Arc<RwLock<Texts>>,
     texts: Texts,
     namespace_of: Vec<u32>,
@@ -119,57 +121,79 @@ pub(crate) struct Catalogue {
 }
 
 impl Catalogue {
-    /// An empty one that knows namespace maps.
-    pub(crate) fn knowing(namespaces: &[NamespaceMap]) -> Catalogue {
+    /// The queries of a snapshot.
+    pub(crate) fn on(base: Arc<Snapshot>) -> Catalogue {
         let mut catalogue = Catalogue::default();
-        for map in namespaces {
+        for map in base.namespaces() {
             catalogue.namespaces.number(map);
         }
-        catalogue
+        Catalogue { base: Some(base), ..catalogue }
     }
 
-    /// Number of entries, removed ones counted.
-    pub(crate) fn len(&self) -> usize {
+    /// The snapshot that it goes on from.
+    pub(crate) fn base(&self) -> Option<&Arc<Snapshot>> {
+        self.base.as_ref()
+    }
+
+    fn base_len(&self) -> usize {
+        self.base.as_ref().map_or(0, |base| base.len())
+    }
+
+    /// Number of entries that came after the snapshot, removed ones counted.
+    pub(crate) fn later_len(&self) -> usize {
         self.namespace_of.len()
     }
 
-    /// Number of entries that are not removed.
-    pub(crate) fn live_len(&self) -> usize {
+    /// Number of those that are not removed.
+    pub(crate) fn later_live(&self) -> usize {
         self.by_id.len()
     }
 
-    /// Adds an entry whose id is not taken, and returns its number.
+    /// Adds an entry, and returns its number.
     pub(crate) fn push(&mut self, entry: Entry<'_>) -> u32 {
-        let number = self.len() as u32;
+        let at = self.later_len() as u32;
         let mut ids = write(&self.ids);
         ids.push(entry.id);
-        self.by_id.insert_unique(hash(entry.id), number, |&n| hash(ids.get(n as usize)));
+        self.by_id.insert_unique(hash(entry.id), at, |&n| hash(ids.get(n as usize)));
         drop(ids);
         self.texts.push(entry.text);
         self.namespace_of.push(entry.namespaces);
         let subscriber = self.subscribers.number::<str>(entry.subscriber);
         self.subscriber_of.push(subscriber);
         self.deliver.push((entry.deliver, entry.language));
-        number
+        self.base_len() as u32 + at
     }
 
-    /// Frees the id of an entry. Its number stays taken.
+    /// Frees the id of an entry, unless it is of the snapshot. Its number stays taken.
     pub(crate) fn remove(&mut self, number: u32) {
-        let key = hash(read(&self.ids).get(number as usize));
-        if let Ok(entry) = self.by_id.find_entry(key, |&n| n == number) {
+        let Some(at) = number.checked_sub(self.base_len() as u32) else { return };
+        let key = hash(read(&self.ids).get(at as usize));
+        if let Ok(entry) = self.by_id.find_entry(key, |&n| n == at) {
             entry.remove();
         }
     }
 
-    /// The number of an id.
+    /// The number of an id, which may be removed if it is of the snapshot.
     pub(crate) fn number_of(&self, id: &str) -> Option<u32> {
         let ids = read(&self.ids);
-        self.by_id.find(hash(id), |&n| ids.get(n as usize) == id).copied()
+        let later = self.by_id.find(hash(id), |&n| ids.get(n as usize) == id);
+        match later {
+            Some(&at) => Some(self.base_len() as u32 + at),
+            None => self.base.as_ref()?.number_of(id),
+        }
     }
 
     /// Calls `f` with an entry.
     pub(crate) fn with<T>(&self, number: u32, f: impl FnOnce(Entry<'_>) -> T) -> T {
-        let (at, ids) = (number as usize, read(&self.ids));
+        let at = match &self.base {
+            Some(base) if (number as usize) < base.len() => {
+                let QueryRecord { id, text, namespaces } = base.query(number);
+                let (subscriber, deliver) = ("", Deliver::Ids);
+                return f(Entry { id, text, language: None, namespaces, subscriber, deliver });
+            }
+            _ => number as usize - self.base_len(),
+        };
+        let ids = read(&self.ids);
         f(Entry {
             id: ids.get(at),
             text: self.texts.get(at),
@@ -180,9 +204,30 @@ impl Catalogue {
         })
     }
 
-    /// The ids of the numbers of now and of those to come, which follow those of a snapshot if there is one.
-    pub(crate) fn ids(&self, base: Option<Arc<Snapshot>>) -> IdTable {
-        IdTable { base, later: Arc::clone(&self.ids) }
+    /// The order of two entries by their ids.
+    pub(crate) fn order(&self, one: u32, other: u32) -> Ordering {
+        self.with(one, |one| self.with(other, |other| one.id.cmp(other.id)))
+    }
+
+    /// The namespace maps that entries use, sorted, and old number -> new number.
+    pub(crate) fn used_namespaces(&self, entries: &[u32]) -> (Vec<NamespaceMap>, Vec<u32>) {
+        let all = self.namespaces();
+        let mut used = vec![false; all.len()];
+        for &number in entries {
+            used[self.with(number, |entry| entry.namespaces) as usize] = true;
+        }
+        let maps = all.iter().zip(&used).filter(|(_, used)| **used);
+        let mut sorted: Vec<NamespaceMap> = maps.map(|(map, _)| map.clone()).collect();
+        sorted.sort();
+        // An unused map has no number; none is asked for.
+        let number = |map| sorted.binary_search(map).unwrap_or(0) as u32;
+        let numbers = all.iter().map(number).collect();
+        (sorted, numbers)
+    }
+
+    /// The ids of the numbers of now and of those to come.
+    pub(crate) fn ids(&self) -> IdTable {
+        IdTable { base: self.base.clone(), later: Arc::clone(&self.ids) }
     }
 
     /// The number of a namespace map, for [`Entry::namespaces`]. Cost: a hash of it.
@@ -198,6 +243,7 @@ impl Catalogue {
     /// The same entries, which others do not see change.
     pub(crate) fn copy(&self) -> Catalogue {
         Catalogue {
+            base: self.base.clone(),
             ids: Arc::new(RwLock::new(read(&self.ids).clone())),
             texts: self.texts.clone(),
             namespace_of: self.namespace_of.clone(),

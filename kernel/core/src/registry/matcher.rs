@@ -1,7 +1,7 @@
-//! One message against an index: door, path matching, post-processing, collection.
+//! One message against automata: path matching, post-processing, collection.
 //!
-//! A [`Worker`] owns everything that changes while it runs (trees, caches, bitmaps), so an index or a
-//! snapshot is shared by any number of workers without a lock on the way.
+//! An [`Engine`] owns everything that changes while it runs (caches, bitmaps), so a registry or a
+//! snapshot is shared by any number of them without a lock on the way.
 
 use crate::engine::collect::Collector;
 use crate::engine::conditions::PostProcessor;
@@ -9,26 +9,14 @@ use crate::engine::counters::Stats;
 use crate::engine::evaluate;
 use crate::engine::evaluate::budget::Budget;
 use crate::engine::ids::QueryNumber;
-use crate::engine::options::Options;
 use crate::engine::runner::{Run, Runner};
 use crate::engine::verdicts::Undecided;
 use crate::registry::snapshot::automaton::FrozenAutomaton;
-use crate::registry::target::{Target, View};
-use crate::xml::parser::{Door, Parsed, Refusal};
+use crate::registry::target::View;
+use crate::xml::parser::Parsed;
 use std::time::Instant;
 
-/// Everything one thread needs to match messages.
-#[derive(Debug)]
-pub struct Worker {
-    door: Door,
-    engine: Engine,
-    /// Counters since they were last taken.
-    pub stats: Stats,
-    /// What the last message has left undecided; not among the satisfied queries.
-    pub(crate) undecided: Undecided,
-}
-
-/// A worker without its door.
+/// Everything that one thread needs to run messages through automata.
 #[derive(Debug)]
 pub(crate) struct Engine {
     cache_bytes_max: usize,
@@ -45,71 +33,13 @@ pub(crate) struct Engine {
     undecided: Collector,
 }
 
-impl Worker {
-    /// A worker with empty caches.
-    pub fn new(options: Options) -> Self {
-        let door = Door::new(options.limits);
-        Worker {
-            door,
-            engine: Engine::new(
-                options.cache_bytes_max,
-                options.steps_max,
-                options.message_steps_max,
-            ),
-            stats: Stats::default(),
-            undecided: Undecided::default(),
-        }
-    }
-
-    /// Appends the numbers of the queries that the message satisfies, ascending.
-    ///
-    /// Errors: the door's refusal; nothing is appended then.
-    pub fn match_message(
-        &mut self,
-        target: &impl Target,
-        bytes: &[u8],
-        encoding: Option<&str>,
-        numbers: &mut Vec<QueryNumber>,
-    ) -> Result<(), Refusal> {
-        self.stats.messages += 1;
-        self.stats.bytes += bytes.len() as u64;
-        self.undecided.clear();
-        loop {
-            let started = Instant::now();
-            let parsed = self.door.parse(bytes, encoding);
-            self.stats.parsing_ns += started.elapsed().as_nanos() as u64;
-            let parsed = parsed.inspect_err(|_| self.stats.refused += 1)?;
-            let (engine, undecided) = (&mut self.engine, &mut self.undecided);
-            let (stats, tree) = (&mut self.stats, parsed.message.tree);
-            let is_full = tree.is_full;
-            let needs_full_tree = target.with(|view| {
-                let needs_full_tree = view.needs_full_tree();
-                if is_full || !needs_full_tree {
-                    let known = numbers.len();
-                    engine.run(view, parsed, numbers, undecided, stats);
-                    stats.nodes += (tree.len() + tree.attribute_name.len()) as u64;
-                    stats.matches += (numbers.len() - known) as u64;
-                    stats.verdicts += undecided.len() as u64;
-                }
-                needs_full_tree
-            });
-            // When the first query comes that sees more than elements, attributes and text, the
-            // message at hand is read again; those that follow are read rightly at once.
-            self.door.keep_full_tree(needs_full_tree);
-            if is_full || !needs_full_tree {
-                return Ok(());
-            }
-        }
-    }
-}
-
 impl Engine {
-    /// An engine with empty caches; see [`Options`].
-    pub(crate) fn new(cache_bytes_max: usize, steps_max: u64, message_steps_max: u64) -> Self {
+    /// An engine with empty caches, for whose expressions one message may take so many steps each.
+    pub(crate) fn new(steps_max: u64) -> Self {
         Engine {
-            cache_bytes_max,
+            cache_bytes_max: 0,
             steps_max,
-            message_steps_max,
+            message_steps_max: 0,
             base: Runner::default(),
             delta: Runner::default(),
             post: PostProcessor::default(),
@@ -120,9 +50,9 @@ impl Engine {
         }
     }
 
-    /// The steps that a message may take from now on.
-    pub(crate) fn set_message_steps_max(&mut self, steps: u64) {
-        self.message_steps_max = steps;
+    /// The bytes that caches may hold, of each automaton, and the steps that a message may take from now on.
+    pub(crate) fn allow(&mut self, cache_bytes_max: usize, message_steps_max: u64) {
+        (self.cache_bytes_max, self.message_steps_max) = (cache_bytes_max, message_steps_max);
     }
 
     /// Appends the numbers of the queries that a message satisfies, and of those that it leaves

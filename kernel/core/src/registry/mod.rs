@@ -1,17 +1,16 @@
 //! Standing queries and subscriptions by id, and whole messages against them.
 //!
 //! Reading order: [`automaton`] (queries by number, which change), [`catalogue`] (what they were registered as),
-//! [`index`] and [`snapshot`] (both together: queries that change, queries that do not), [`target`] (either, or a
-//! routing table, at one moment), [`matcher`] (a message), [`workers`] and [`batch`] (many, on several threads),
-//! [`population`] (what all queries ask for, as columns). Subscriptions: [`delivery`] (which is done in which way, and
-//! their messages), [`delivery_ids`] (which delivery is which). [`merging`]: what all that merges has in common.
+//! [`snapshot`] (both together, of queries that do not change), [`target`] (either, or a routing table, at one moment),
+//! [`matcher`] (a message), [`workers`] and [`batch`] (many, on several threads), [`population`] (what all queries ask
+//! for, as columns), [`delivery`] (the registry of queries and subscriptions: which is done in which way, and their
+//! messages), [`delivery_ids`] (which delivery is which). [`merging`]: what all that merges has in common.
 
 pub(crate) mod automaton;
 pub mod batch;
 pub mod catalogue;
 pub mod delivery;
 pub mod delivery_ids;
-pub mod index;
 pub mod matcher;
 pub mod merging;
 pub mod population;

@@ -359,11 +359,11 @@ mod tests {
     use super::*;
     use crate::language::query::Compiler;
     use crate::language::query::Namespaces;
-    use crate::registry::index::Index;
+    use crate::registry::delivery::dissemination::Dissemination;
     use crate::registry::snapshot::{NamespaceMap, QueryRecord};
 
     fn population(texts: &[&str]) -> Population {
-        let index = Index::new("{}");
+        let index = Dissemination::new("{}");
         let namespaces = Namespaces::new(NamespaceMap::new());
         index.change(|state| {
             let number = state.namespace_number(&NamespaceMap::new());
@@ -375,7 +375,8 @@ mod tests {
                 state.register(record, &[steps], None).unwrap();
             }
         });
-        Population::of(&index.freeze().expect("nothing interrupts"))
+        let frozen = index.freeze().expect("nothing interrupts");
+        Population::of(&frozen.expect("only filter queries"))
     }
 
     #[test]

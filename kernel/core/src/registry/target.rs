@@ -3,16 +3,9 @@
 use crate::engine::nfa::Nfa;
 use crate::engine::nfa::growing::GrowingNfa;
 use crate::engine::routing::RoutingTable;
-use crate::registry::automaton::Automaton;
-use crate::registry::index::Index;
+use crate::registry::automaton::{Automaton, UNCHANGING};
 use crate::registry::snapshot::Snapshot;
 use crate::registry::snapshot::automaton::FrozenAutomaton;
-
-/// What a message is matched against.
-pub trait Target {
-    /// Calls `f` with the automata of now, which stay as they are until it returns.
-    fn with<T>(&self, f: impl FnOnce(View<'_>) -> T) -> T;
-}
 
 /// The automata of one moment.
 #[derive(Debug, Clone, Copy)]
@@ -26,8 +19,9 @@ pub struct View<'v> {
 }
 
 impl<'v> View<'v> {
-    const EMPTY: View<'static> =
-        View { base: None, delta: None, removed: None, routes: None, generation: 1 };
+    /// No automaton.
+    pub(crate) const EMPTY: View<'static> =
+        View { base: None, delta: None, removed: None, routes: None, generation: UNCHANGING };
 
     /// Queries that come and go.
     pub(crate) fn of(automaton: &'v Automaton) -> Self {
@@ -53,21 +47,15 @@ impl<'v> View<'v> {
     }
 }
 
-impl Target for Snapshot {
-    fn with<T>(&self, f: impl FnOnce(View<'_>) -> T) -> T {
-        f(View { base: Some(self.automaton()), ..View::EMPTY })
-    }
-}
-
-impl Target for Index {
-    fn with<T>(&self, f: impl FnOnce(View<'_>) -> T) -> T {
-        f(View::of(self.state().automaton()))
+impl<'v> From<&'v Snapshot> for View<'v> {
+    fn from(snapshot: &'v Snapshot) -> Self {
+        View { base: Some(snapshot.automaton()), ..View::EMPTY }
     }
 }
 
 /// The numbers are those of its targets.
-impl Target for RoutingTable {
-    fn with<T>(&self, f: impl FnOnce(View<'_>) -> T) -> T {
-        f(View { routes: Some(self), ..View::EMPTY })
+impl<'v> From<&'v RoutingTable> for View<'v> {
+    fn from(table: &'v RoutingTable) -> Self {
+        View { routes: Some(table), ..View::EMPTY }
     }
 }

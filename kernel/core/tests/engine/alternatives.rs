@@ -1,11 +1,11 @@
 //! Queries of several alternatives and with an exact expression, however they are held and run.
 
 use crate::world::{
-    Batch, Random, Sets, answers, answers_and_verdicts, label_paths, matches, pool, pool_with,
-    register, register_all,
+    Batch, Random, Sets, answers, answers_and_verdicts, frozen, label_paths, matches, pool,
+    pool_with, register, register_all,
 };
 use pathcast_core::engine::nfa::Nfa;
-use pathcast_core::registry::index::{Duplicate, Index};
+use pathcast_core::registry::delivery::dissemination::{Dissemination, NotTaken};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A query of the model: paths of which one must match, and a bound on the number of `b`.
@@ -30,7 +30,7 @@ impl Query {
         self.more_than.map(|bound| format!("({count} > {bound})"))
     }
 
-    fn register(&self, index: &Index, id: &str) -> bool {
+    fn register(&self, index: &Dissemination, id: &str) -> bool {
         let paths: Vec<&str> = self.paths.iter().map(String::as_str).collect();
         register_all(index, id, &paths, self.expression().as_deref()).is_ok()
     }
@@ -64,7 +64,7 @@ fn ids_where(
 fn histories_of_alternatives_answer_like_a_map_of_queries() {
     for seed in 0..60 {
         let mut random = Random(seed);
-        let mut index = Index::default();
+        let mut index = Dissemination::default();
         let mut model: BTreeMap<String, Query> = BTreeMap::new();
         for step in 0..30 {
             match random.below(10) {
@@ -83,14 +83,14 @@ fn histories_of_alternatives_answer_like_a_map_of_queries() {
                     let ids: Vec<String> = model.keys().cloned().collect();
                     let gone: Vec<&String> = ids.iter().filter(|_| random.below(4) == 0).collect();
                     let gone_ids = gone.iter().map(|id| id.as_str());
-                    assert_eq!(index.change(|state| state.remove(gone_ids)), Ok(()));
+                    assert_eq!(index.change(|state| state.unsubscribe(gone_ids)), Ok(()));
                     gone.into_iter().for_each(|id| drop(model.remove(id)));
                 }
                 7 => {
-                    let snapshot = index.freeze().expect("nothing interrupts");
+                    let snapshot = frozen(&index);
                     assert_eq!(snapshot.len(), model.len(), "seed {seed} step {step}");
                     if random.below(2) == 0 {
-                        index = Index::from_snapshot(snapshot);
+                        index = Dissemination::from_snapshot(snapshot);
                     }
                 }
                 _ => {
@@ -104,7 +104,7 @@ fn histories_of_alternatives_answer_like_a_map_of_queries() {
 
 /// Every way of running gives what the model says; with one step, nothing that an expression has to
 /// decide is decided.
-fn check(index: &Index, model: &BTreeMap<String, Query>, batch: &Batch, place: &str) {
+fn check(index: &Dissemination, model: &BTreeMap<String, Query>, batch: &Batch, place: &str) {
     let expected = ids_where(model, batch, Query::holds);
     let plain = ids_where(model, batch, |query, message| {
         query.more_than.is_none() && query.has_path_in(message)
@@ -125,42 +125,39 @@ fn check(index: &Index, model: &BTreeMap<String, Query>, batch: &Batch, place: &
 fn equal_sets_of_queries_freeze_to_equal_bytes_whatever_their_history() {
     let mut random = Random(7);
     let queries: Vec<Query> = (0..60).map(|_| Query::random(&mut random)).collect();
-    let register = |index: &Index, at: usize| {
+    let register = |index: &Dissemination, at: usize| {
         assert!(queries[at].register(index, &format!("q{at}")));
     };
-    let straight = Index::default();
+    let straight = Dissemination::default();
     (0..60).for_each(|at| register(&straight, at));
-    let straight = straight.freeze().expect("nothing interrupts");
+    let straight = frozen(&straight);
 
-    let winding = Index::default();
+    let winding = Dissemination::default();
     for at in (0..60).rev() {
         register(&winding, at);
         if at % 7 == 0 {
-            winding.freeze().expect("nothing interrupts");
+            frozen(&winding);
         }
         if at % 11 == 0 {
             let other = queries[(at + 1) % 60].clone();
             assert!(other.register(&winding, "passing"));
-            winding.freeze().expect("nothing interrupts");
-            assert_eq!(winding.change(|state| state.remove(["passing"].into_iter())), Ok(()));
+            frozen(&winding);
+            assert_eq!(winding.change(|state| state.unsubscribe(["passing"].into_iter())), Ok(()));
         }
     }
-    assert_eq!(
-        winding.freeze().expect("nothing interrupts").file().as_slice(),
-        straight.file().as_slice()
-    );
+    assert_eq!(frozen(&winding).file().as_slice(), straight.file().as_slice());
 }
 
 #[test]
 fn an_alternative_that_many_queries_share_is_one_plan() {
-    let index = Index::default();
+    let index = Dissemination::default();
     for at in 0..20 {
         let first = format!("/a[@n='{at}']");
         let paths = [&*first, "/b[@n='1']", "/c"];
         assert_eq!(register_all(&index, &format!("q{at:02}"), &paths, None), Ok(()));
     }
     assert!(register(&index, "own", "/b[@n='1']"));
-    let snapshot = index.freeze().expect("nothing interrupts");
+    let snapshot = frozen(&index);
     assert_eq!(snapshot.nfa().plan_count(), 21, "one of each first, one that all share");
     let batch = Batch(vec!["<b n='1'/>".into(), "<a n='7'/>".into(), "<c/>".into()]);
     let found = answers(&pool(1 << 24, 1), &index, &batch);
@@ -170,7 +167,7 @@ fn an_alternative_that_many_queries_share_is_one_plan() {
 
 #[test]
 fn equal_expressions_are_evaluated_once_a_message() {
-    let index = Index::default();
+    let index = Dissemination::default();
     let expression = Some("(count(/child::a/child::b) > 1)");
     for at in 0..10 {
         let path = ["/a/b", "//b", "/a"][at % 3];
@@ -179,9 +176,10 @@ fn equal_expressions_are_evaluated_once_a_message() {
     let batch = Batch(vec!["<a><b/><b/></a>".into(), "<a><b/></a>".into(), "<c/>".into()]);
     for freeze in [false, true] {
         if freeze {
-            index.freeze().expect("nothing interrupts");
+            frozen(&index);
         }
-        let answer = pool(1 << 24, 1).run(&index, &batch).expect("nothing interrupts");
+        let answer =
+            pool(1 << 24, 1).match_batch((&index).into(), &batch).expect("nothing interrupts");
         assert_eq!(answer.stats.evaluations, 2, "one for each message that has a candidate");
         assert_eq!(answer.ends, [10, 10, 10]);
     }
@@ -189,7 +187,7 @@ fn equal_expressions_are_evaluated_once_a_message() {
 
 #[test]
 fn what_an_expression_needs_of_the_tree_is_kept_while_a_query_needs_it() {
-    let index = Index::default();
+    let index = Dissemination::default();
     let pool = pool(1 << 24, 1);
     let batch = Batch(vec!["<a><!--x--></a>".into(), "<a/>".into()]);
     assert!(register(&index, "plain", "/a"));
@@ -201,18 +199,18 @@ fn what_an_expression_needs_of_the_tree_is_kept_while_a_query_needs_it() {
     assert_eq!(register_all(&index, "exact", &["/a"], expression), Ok(()));
     let with_comments = both(&["exact", "plain"], &["plain"]);
     assert_eq!(answers(&pool, &index, &batch), with_comments);
-    assert!(index.freeze().expect("nothing interrupts").nfa().needs_full_tree());
+    assert!(frozen(&index).nfa().needs_full_tree());
     assert_eq!(answers(&pool, &index, &batch), with_comments);
-    assert_eq!(index.change(|state| state.remove(["exact"].into_iter())), Ok(()));
-    assert!(!index.freeze().expect("nothing interrupts").nfa().needs_full_tree());
+    assert_eq!(index.change(|state| state.unsubscribe(["exact"].into_iter())), Ok(()));
+    assert!(!frozen(&index).nfa().needs_full_tree());
     assert_eq!(answers(&pool, &index, &batch), both(&["plain"], &["plain"]));
 }
 
 #[test]
 fn an_id_is_taken_once() {
-    let index = Index::default();
+    let index = Dissemination::default();
     assert_eq!(register_all(&index, "q", &["/a"], None), Ok(()));
     let expression = Some("count(child::a)");
-    assert_eq!(register_all(&index, "q", &["/a", "/b[c]"], expression), Err(Duplicate));
+    assert_eq!(register_all(&index, "q", &["/a", "/b[c]"], expression), Err(NotTaken::Duplicate));
     assert_eq!(index.state().len(), 1);
 }

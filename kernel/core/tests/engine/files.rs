@@ -1,15 +1,15 @@
 //! Snapshot files: the way out and back, and files that lie.
 
-use crate::world::{Batch, Random, answers, pool, register, register_all};
+use crate::world::{Batch, Random, answers, frozen, pool, register, register_all};
 use pathcast_core::engine::nfa::Nfa;
-use pathcast_core::registry::index::Index;
+use pathcast_core::registry::delivery::dissemination::Dissemination;
 use pathcast_core::registry::snapshot::Snapshot;
 use pathcast_core::registry::snapshot::format::{FORMAT, FormatError, OLDEST_FORMAT, Tag};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-fn sample() -> Index {
-    let index = Index::default();
+fn sample() -> Dissemination {
+    let index = Dissemination::default();
     assert!(register(&index, "path", "/a//b"));
     assert!(register(&index, "predicate", "//b[@n='1'][c]"));
     for (id, paths, expression) in [
@@ -59,27 +59,24 @@ fn a_saved_snapshot_answers_and_grows_like_the_index() {
     let index = sample();
     let file = File::new("round-trip");
     let expected = answers(&pool(1 << 24, 1), &index, &messages());
-    index.freeze().expect("nothing interrupts").file().save(&file.0).expect("saved");
+    frozen(&index).file().save(&file.0).expect("saved");
     let opened = Arc::new(Snapshot::open(&file.0).expect("opened"));
     assert_eq!(opened.nfa().expression_count(), 2);
     assert!(opened.nfa().needs_full_tree());
-    let again = Index::from_snapshot(Arc::clone(&opened));
+    let again = Dissemination::from_snapshot(Arc::clone(&opened));
     assert_eq!(answers(&pool(1 << 24, 1), &again, &messages()), expected);
     // What is merged is read back from the arrays; nothing of it may be lost on the way.
     assert!(register(&again, "passing", "/a/c"));
-    again.freeze().expect("nothing interrupts");
+    frozen(&again);
     assert_eq!(answers(&pool(0, 1), &again, &messages()).len(), expected.len());
-    assert_eq!(again.change(|state| state.remove(["passing"].into_iter())), Ok(()));
-    assert_eq!(
-        again.freeze().expect("nothing interrupts").file().as_slice(),
-        opened.file().as_slice()
-    );
+    assert_eq!(again.change(|state| state.unsubscribe(["passing"].into_iter())), Ok(()));
+    assert_eq!(frozen(&again).file().as_slice(), opened.file().as_slice());
 }
 
 #[test]
 fn a_file_of_another_format_says_so() {
     let file = File::new("format");
-    let mut bytes = sample().freeze().expect("nothing interrupts").file().as_slice().to_vec();
+    let mut bytes = frozen(&sample()).file().as_slice().to_vec();
     for format in [OLDEST_FORMAT - 1, FORMAT + 1] {
         bytes[8..12].copy_from_slice(&format.to_le_bytes());
         sign(&mut bytes);
@@ -92,7 +89,7 @@ fn a_file_of_another_format_says_so() {
 /// Records that lie under a right checksum, which no accident makes: refused, or read without harm.
 #[test]
 fn records_that_lie_do_no_harm() {
-    let snapshot = sample().freeze().expect("nothing interrupts");
+    let snapshot = frozen(&sample());
     let whole = snapshot.file().as_slice();
     let (batch, file) = (messages(), File::new("lies"));
     let mut random = Random(11);
@@ -127,9 +124,9 @@ fn records_that_lie_do_no_harm() {
                 // are needed.
                 Ok(_) if matches!(tag, Tag::PlanOffsets | Tag::ExpressionOffsets) => {}
                 Ok(opened) => {
-                    let index = Index::from_snapshot(Arc::new(opened));
+                    let index = Dissemination::from_snapshot(Arc::new(opened));
                     assert!(register(&index, "new", "/a/b"));
-                    index.freeze().expect("nothing interrupts");
+                    frozen(&index);
                     // Plans at states where their paths do not lead, and expressions that need more
                     // than they say, break what evaluation takes for granted; the kernel says so
                     // when it comes to them.
@@ -154,7 +151,7 @@ fn records_that_lie_do_no_harm() {
 
 #[test]
 fn sections_that_are_missing_or_cut_are_refused() {
-    let whole = sample().freeze().expect("nothing interrupts").file().as_slice().to_vec();
+    let whole = frozen(&sample()).file().as_slice().to_vec();
     let file = File::new("cut");
     let count = u32::from_le_bytes(whole[16..20].try_into().expect("four bytes")) as usize;
     for entry in 0..count {

@@ -1,7 +1,7 @@
 //! A matcher that has compiled an automaton answers, after every change, as one that compiles it anew.
 
-use crate::world::{Batch, Random, answers, pool, register_all};
-use pathcast_core::registry::index::Index;
+use crate::world::{Batch, Random, answers, frozen, pool, register_all};
+use pathcast_core::registry::delivery::dissemination::Dissemination;
 use std::collections::BTreeSet;
 
 impl Random {
@@ -30,7 +30,7 @@ fn what_was_compiled_takes_in_every_change() {
     let expressions = ["count(//a) > 2", "boolean(//comment()) or //b"];
     for seed in 0..8 {
         let mut random = Random(seed);
-        let index = Index::default();
+        let index = Dissemination::default();
         let pools = [pool(1 << 24, 1), pool(6_000, 1), pool(0, 1)];
         let messages: Vec<String> = (0..6).map(|_| random.message()).collect();
         let mut live = BTreeSet::new();
@@ -56,7 +56,8 @@ fn what_was_compiled_takes_in_every_change() {
             }
             if random.below(4) == 0 {
                 let gone = live.iter().nth(random.below(1 + live.len() as u64) as usize).cloned();
-                let removed = index.change(|state| state.remove(gone.iter().map(String::as_str)));
+                let removed =
+                    index.change(|state| state.unsubscribe(gone.iter().map(String::as_str)));
                 assert!(removed.is_ok());
                 live.retain(|id| Some(id) != gone.as_ref());
             }
@@ -73,7 +74,7 @@ fn what_was_compiled_takes_in_every_change() {
         assert_eq!(index.state().len(), live.len());
         let batch = Batch(messages);
         let before = answers(&pools[0], &index, &batch);
-        let frozen = Index::from_snapshot(index.freeze().expect("nothing interrupts"));
+        let frozen = Dissemination::from_snapshot(frozen(&index));
         assert_eq!(answers(&pool(1 << 24, 1), &frozen, &batch), before, "seed {seed}");
     }
 }

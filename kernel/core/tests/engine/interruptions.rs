@@ -3,14 +3,14 @@
 use crate::world::{Batch, answers, pool_with, register, register_all};
 use pathcast_core::engine::interrupt::{Interrupted, watched};
 use pathcast_core::registry::batch::Messages;
-use pathcast_core::registry::index::Index;
+use pathcast_core::registry::delivery::dissemination::Dissemination;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
 /// An index with a query whose steps grow with the cube of the elements of [`costly`].
-fn hostile() -> Index {
-    let index = Index::default();
+fn hostile() -> Dissemination {
+    let index = Dissemination::default();
     assert!(register(&index, "plain", "/a/b"));
     let expression =
         "(count(/descendant::b[(count(following::b[(count(preceding::b) > 7)]) > 3)]) > 1)";
@@ -51,7 +51,7 @@ fn a_single_message_is_interrupted() {
             let counter = Rc::clone(&asked);
             let ask = move || counter.replace(counter.get() + 1) == looks;
             let batch = Alone(costly(1_000));
-            let answer = watched(Duration::ZERO, ask, || pool.run(&index, &batch));
+            let answer = watched(Duration::ZERO, ask, || pool.match_batch((&index).into(), &batch));
             assert_eq!(answer.err(), Some(Interrupted), "at look {looks}");
             assert_eq!(asked.get(), looks + 1, "it went on after it was told to stop");
             assert_eq!(answers(pool, &index, &costly(10)), expected);

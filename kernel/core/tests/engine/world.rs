@@ -5,11 +5,13 @@ use pathcast_core::engine::options::Options;
 use pathcast_core::language::compile::Evaluated;
 use pathcast_core::language::query::{Namespaces, compile};
 use pathcast_core::language::reader::read_canonical;
-use pathcast_core::registry::batch::{Messages, Pool};
-use pathcast_core::registry::index::{Duplicate, Index};
-use pathcast_core::registry::snapshot::{NamespaceMap, QueryRecord};
+use pathcast_core::registry::batch::Messages;
+use pathcast_core::registry::delivery::batch::Pool;
+use pathcast_core::registry::delivery::dissemination::{Dissemination, NotTaken};
+use pathcast_core::registry::snapshot::{NamespaceMap, QueryRecord, Snapshot};
 use pathcast_core::xml::parser::Limits;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// A small generator of numbers (SplitMix64): tests replay from their seed.
 pub struct Random(pub u64);
@@ -96,17 +98,17 @@ impl Messages for Batch {
 }
 
 /// Registers a query of one path.
-pub fn register(index: &Index, id: &str, text: &str) -> bool {
+pub fn register(index: &Dissemination, id: &str, text: &str) -> bool {
     register_all(index, id, &[text], None).is_ok()
 }
 
 /// Registers a query of several paths and perhaps an expression.
 pub fn register_all(
-    index: &Index,
+    index: &Dissemination,
     id: &str,
     paths: &[&str],
     expression: Option<&str>,
-) -> Result<(), Duplicate> {
+) -> Result<(), NotTaken> {
     let paths: Vec<_> = paths
         .iter()
         .map(|text| compile(text, Namespaces::NONE).expect("a query in the usual notation"))
@@ -134,15 +136,15 @@ pub fn pool_with(cache_bytes_max: usize, threads: usize, steps_max: u64) -> Pool
         steps_max,
         message_steps_max: 100_000_000,
     };
-    Pool::new(options, threads)
+    Pool::new(options.into(), threads)
 }
 
 /// Ids per message, looked up in the index as it is now; and those of the queries that could not
 /// be decided.
 pub type Sets = Vec<BTreeSet<String>>;
 
-pub fn answers_and_verdicts(pool: &Pool, index: &Index, batch: &Batch) -> (Sets, Sets) {
-    let answer = pool.run(index, batch).expect("nothing interrupts");
+pub fn answers_and_verdicts(pool: &Pool, index: &Dissemination, batch: &Batch) -> (Sets, Sets) {
+    let answer = pool.match_batch(index.into(), batch).expect("nothing interrupts");
     let ids = index.state().ids();
     assert!(answer.undecided.is_sorted_by(|a, b| a < b), "verdicts ascend, each once");
     assert_eq!(answer.stats.verdicts, answer.undecided.len() as u64);
@@ -156,8 +158,8 @@ pub fn answers_and_verdicts(pool: &Pool, index: &Index, batch: &Batch) -> (Sets,
 }
 
 /// Ids per message, looked up in the index as it is now.
-pub fn answers(pool: &Pool, index: &Index, batch: &Batch) -> Vec<BTreeSet<String>> {
-    let answer = pool.run(index, batch).expect("nothing interrupts");
+pub fn answers(pool: &Pool, index: &Dissemination, batch: &Batch) -> Vec<BTreeSet<String>> {
+    let answer = pool.match_batch(index.into(), batch).expect("nothing interrupts");
     assert_eq!(answer.ends.len(), batch.0.len());
     assert!(answer.refusals.is_empty(), "{:?}", answer.refusals);
     let ids = index.state().ids();
@@ -172,4 +174,9 @@ pub fn answers(pool: &Pool, index: &Index, batch: &Batch) -> Vec<BTreeSet<String
         set
     });
     sets.collect()
+}
+
+/// The queries of an index as a snapshot; nothing interrupts.
+pub fn frozen(index: &Dissemination) -> Arc<Snapshot> {
+    index.freeze().expect("nothing interrupts").expect("they are filter queries")
 }

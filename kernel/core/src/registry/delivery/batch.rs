@@ -2,7 +2,7 @@
 
 use super::dissemination::Dissemination;
 use super::serving::{NO_FRAGMENT, Options, Output};
-use super::worker::{GroupCounts, Worker};
+use super::worker::{GroupCounts, Target, Worker};
 use crate::engine::counters::Stats;
 use crate::engine::interrupt;
 use crate::engine::interrupt::Interrupted;
@@ -133,26 +133,24 @@ impl Pool {
         Ok(answer)
     }
 
-    /// Matches a batch: which subscriptions are delivered something of each message.
+    /// Matches a batch: which queries each message satisfies, and which subscriptions are delivered something of it.
     ///
     /// # Errors
     /// It was interrupted.
     pub fn match_batch(
         &self,
-        target: &Dissemination,
-        messages: &impl Messages,
+        target: Target<'_>,
+        messages: &(impl Messages + ?Sized),
     ) -> Result<Matched, Interrupted> {
         let make = || Worker::new(self.options.clone());
         let work = |worker: &mut Worker, range| {
             let one = |at, message: &[u8], answer: &mut Matched| {
                 let Matched { numbers, undecided, verdicts, .. } = answer;
-                let (encoding, done) = (messages.encoding(), messages.done(at));
-                worker.match_message(target, message, encoding, done, numbers, |number, why| {
-                    match why {
-                        Verdict::OverBudget => undecided.push((at, number, UsedUp::Query)),
-                        Verdict::MessageOverBudget => undecided.push((at, number, UsedUp::Message)),
-                        why => verdicts.push((at, number, why)),
-                    }
+                let how = (messages.encoding(), messages.done(at));
+                worker.match_message(target, message, how, numbers, |number, why| match why {
+                    Verdict::OverBudget => undecided.push((at, number, UsedUp::Query)),
+                    Verdict::MessageOverBudget => undecided.push((at, number, UsedUp::Message)),
+                    why => verdicts.push((at, number, why)),
                 })
             };
             let answer = match_run(messages, range, self.buffers.take(), one);

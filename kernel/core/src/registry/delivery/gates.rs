@@ -7,42 +7,79 @@ use crate::language::compile::Evaluated;
 use crate::language::query::ast::Step;
 use crate::registry::automaton::{Automaton, Merge, Merged};
 use crate::registry::snapshot::automaton::FrozenAutomaton;
+use crate::registry::snapshot::build::FrozenArrays;
 use crate::registry::snapshot::format::{FileBuilder, KIND_AUTOMATON};
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Gates that come and go.
 #[derive(Debug, Default)]
 pub(super) struct Gates {
     automaton: Automaton,
-    base: Owners,
-    /// The subscriptions of the gates that came since, ascending.
-    later: Vec<SubscriptionNumber>,
+    owners: Owners,
 }
 
-/// Whose the gates of a base are.
+/// The subscriptions of gates.
 #[derive(Debug, Default)]
 struct Owners {
-    /// By gate.
-    subscriptions: Vec<SubscriptionNumber>,
-    /// The gates in the order of their subscriptions.
-    gates: Vec<QueryNumber>,
+    /// Gates below are those of the subscriptions of the same numbers.
+    own: QueryNumber,
+    /// By gate, from there on.
+    others: Vec<SubscriptionNumber>,
+    /// The first gates of those, in the order of their subscriptions; the later ones are in it.
+    sorted: Vec<QueryNumber>,
 }
 
 impl Owners {
     fn of(subscriptions: Vec<SubscriptionNumber>) -> Owners {
-        let mut gates: Vec<QueryNumber> = (0..subscriptions.len() as QueryNumber).collect();
-        gates.sort_unstable_by_key(|&gate| subscriptions[gate as usize]);
-        Owners { subscriptions, gates }
+        let mut sorted: Vec<QueryNumber> = (0..subscriptions.len() as QueryNumber).collect();
+        sorted.sort_unstable_by_key(|&gate| subscriptions[gate as usize]);
+        Owners { own: 0, others: subscriptions, sorted }
+    }
+
+    /// Adds a gate, of a subscription that is younger than all others.
+    fn push(&mut self, subscription: SubscriptionNumber) {
+        if self.others.is_empty() && subscription == self.own {
+            self.own += 1;
+        } else {
+            self.others.push(subscription);
+        }
+    }
+
+    #[inline]
+    fn of_gate(&self, gate: QueryNumber) -> SubscriptionNumber {
+        gate.checked_sub(self.own).map_or(gate, |at| self.others[at as usize])
     }
 
     fn gate_of(&self, subscription: SubscriptionNumber) -> Option<QueryNumber> {
-        let owner = |gate: &QueryNumber| self.subscriptions[*gate as usize];
-        let at = self.gates.binary_search_by_key(&subscription, owner);
-        at.ok().map(|at| self.gates[at])
+        if subscription < self.own {
+            return Some(subscription);
+        }
+        let later = &self.others[self.sorted.len()..];
+        let at = match later.binary_search(&subscription) {
+            Ok(at) => self.sorted.len() + at,
+            Err(_) => {
+                let owner = |at: &QueryNumber| self.others[*at as usize];
+                let at = self.sorted.binary_search_by_key(&subscription, owner).ok()?;
+                self.sorted[at] as usize
+            }
+        };
+        Some(self.own + at as QueryNumber)
     }
 }
 
 impl Gates {
+    /// The gates of a base, each of the subscription of its number.
+    pub(super) fn on(base: Arc<FrozenAutomaton>) -> Gates {
+        let owners = Owners { own: base.len() as QueryNumber, ..Owners::default() };
+        Gates { automaton: Automaton::on(base), owners }
+    }
+
+    /// Whether each is that of the subscription of its number.
+    pub(super) fn are_own(&self) -> bool {
+        self.owners.others.is_empty()
+    }
+
     /// The gates by number.
     pub(super) fn automaton(&self) -> &Automaton {
         &self.automaton
@@ -51,11 +88,7 @@ impl Gates {
     /// Whose a gate is.
     #[inline]
     pub(super) fn subscription_of(&self, gate: QueryNumber) -> SubscriptionNumber {
-        let base = &self.base.subscriptions;
-        match base.get(gate as usize) {
-            Some(&subscription) => subscription,
-            None => self.later[gate as usize - base.len()],
-        }
+        self.owners.of_gate(gate)
     }
 
     /// Adds the gate of a subscription that is younger than all others; see [`Automaton::insert`].
@@ -66,65 +99,75 @@ impl Gates {
         expression: Option<&Evaluated>,
     ) {
         self.automaton.insert(alternatives, expression);
-        self.later.push(subscription);
+        self.owners.push(subscription);
     }
 
     /// Removes the gate of a subscription. Cost: a binary search.
     pub(super) fn remove(&mut self, subscription: SubscriptionNumber) {
-        let later = || {
-            let at = self.later.binary_search(&subscription).ok()?;
-            Some((self.base.subscriptions.len() + at) as QueryNumber)
-        };
-        if let Some(gate) = later().or_else(|| self.base.gate_of(subscription)) {
+        if let Some(gate) = self.owners.gate_of(subscription) {
             self.automaton.remove(gate);
         }
     }
 
     /// Bytes held, the base not counted.
     pub(super) fn memory(&self) -> usize {
-        let owners = 2 * self.base.subscriptions.capacity() + self.later.capacity();
+        let owners = self.owners.others.capacity() + self.owners.sorted.capacity();
         self.automaton.memory() + 4 * owners
     }
 
     /// What a merge needs to know.
     pub(super) fn merge(&self) -> GateMerge {
         let count = self.automaton.number_count() as QueryNumber;
-        let subscriptions = (0..count).map(|gate| self.subscription_of(gate)).collect();
-        GateMerge { merge: Merge::of(&self.automaton), subscriptions }
+        let owners = (0..count).map(|gate| self.subscription_of(gate)).collect();
+        GateMerge { merge: Merge::of(&self.automaton), owners }
     }
 }
 
 /// Gates of one moment, to be merged.
 pub(super) struct GateMerge {
     merge: Merge,
-    subscriptions: Vec<SubscriptionNumber>,
+    owners: Vec<SubscriptionNumber>,
 }
 
 impl GateMerge {
-    /// Makes the new base; see [`Merge::run`].
+    /// Makes the new base; see [`Merge::run`]. Both functions go by subscriptions.
     ///
     /// # Errors
     /// It was interrupted.
-    pub(super) fn run(self) -> Result<MergedGates, Interrupted> {
-        let owner = |gate: QueryNumber| self.subscriptions[gate as usize];
-        let (merged, base) = self.merge.run(
-            |a, b| owner(a).cmp(&owner(b)),
+    pub(super) fn run<T>(
+        self,
+        order: impl Fn(SubscriptionNumber, SubscriptionNumber) -> Ordering,
+        frozen: impl FnOnce(&FrozenArrays, &[SubscriptionNumber]) -> (Arc<FrozenAutomaton>, T),
+    ) -> Result<(MergedGates, T), Interrupted> {
+        let owner = |gate: QueryNumber| self.owners[gate as usize];
+        let (merged, (owners, told)) = self.merge.run(
+            |a, b| order(owner(a), owner(b)),
             |arrays, old| {
-                let mut file = FileBuilder::default();
-                arrays.add_to(&mut file);
-                let frozen = FrozenAutomaton::of(file.build(KIND_AUTOMATON), old.len());
-                let frozen = frozen.expect("what was frozen is sound");
-                (Arc::new(frozen), Owners::of(old.iter().map(|&gate| owner(gate)).collect()))
+                let owners: Vec<SubscriptionNumber> = old.iter().map(|&gate| owner(gate)).collect();
+                let (base, told) = frozen(arrays, &owners);
+                (base, (owners, told))
             },
         )?;
-        Ok(MergedGates { merged, base })
+        Ok((MergedGates { merged, owners }, told))
     }
+}
+
+/// The gates of arrays, of which nothing else is kept.
+pub(super) fn gates_alone(
+    arrays: &FrozenArrays,
+    owners: &[SubscriptionNumber],
+) -> Arc<FrozenAutomaton> {
+    let mut file = FileBuilder::default();
+    arrays.add_to(&mut file);
+    let frozen = FrozenAutomaton::of(file.build(KIND_AUTOMATON), owners.len());
+    Arc::new(frozen.expect("what was frozen is sound"))
 }
 
 /// New gates that are to take the place of old ones.
 pub(super) struct MergedGates {
     merged: Merged,
-    base: Owners,
+    /// The subscriptions of the gates of the new base.
+    pub(super) owners: Vec<SubscriptionNumber>,
 }
 
 impl MergedGates {
@@ -133,12 +176,36 @@ impl MergedGates {
         self.merged.catch_up(&old.automaton, most)
     }
 
-    /// See [`Merged::finish`].
+    /// The new gates of the same subscriptions.
     pub(super) fn finish(self, old: &Gates) -> Gates {
-        let count = old.automaton.number_count() as QueryNumber;
-        let later =
-            (self.merged.copied() as QueryNumber..count).map(|gate| old.subscription_of(gate));
-        let later = later.collect();
-        Gates { automaton: self.merged.finish(&old.automaton), base: self.base, later }
+        let owners = since_copied(Owners::of(self.owners), &self.merged, old, |number| number);
+        Gates { automaton: self.merged.finish(&old.automaton, |_| ()), owners }
     }
+
+    /// The new gates under new numbers of subscriptions: those of the base are the numbers of their gates, the others are
+    /// given. Calls `left` with those whose gates have been removed meanwhile.
+    pub(super) fn renewed(
+        self,
+        old: &Gates,
+        number: impl Fn(SubscriptionNumber) -> SubscriptionNumber,
+        mut left: impl FnMut(SubscriptionNumber),
+    ) -> Gates {
+        let owners = Owners { own: self.owners.len() as QueryNumber, ..Owners::default() };
+        let owners = since_copied(owners, &self.merged, old, number);
+        let automaton = self.merged.finish(&old.automaton, |gate| left(owners.of_gate(gate)));
+        Gates { automaton, owners }
+    }
+}
+
+/// Adds the gates that came since the old ones were copied.
+fn since_copied(
+    mut owners: Owners,
+    merged: &Merged,
+    old: &Gates,
+    number: impl Fn(SubscriptionNumber) -> SubscriptionNumber,
+) -> Owners {
+    for gate in merged.copied() as QueryNumber..old.automaton.number_count() as QueryNumber {
+        owners.push(number(old.subscription_of(gate)));
+    }
+    owners
 }

@@ -7,7 +7,7 @@
 //! others than subscriptions).
 //!
 //! It does not evaluate programs that have no shared plan ([`crate::engine::programs`]) nor find the messages that could
-//! satisfy those ([`crate::registry::index`]).
+//! satisfy those ([`crate::registry::automaton`]).
 //!
 //! Source: paper 002.
 

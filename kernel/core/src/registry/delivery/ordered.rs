@@ -78,7 +78,7 @@ impl Ordered {
             self.wanted.push((number, Some((list, template))));
         }
         self.wanted.extend(candidates.iter().map(|&number| (number, None)));
-        let ids = audience.catalogue.ids(None);
+        let ids = audience.catalogue.ids();
         ids.sort(&mut self.wanted, |&(number, _)| audience.number(number));
     }
 
@@ -168,7 +168,7 @@ impl Ordered {
         out: &mut Output,
     ) -> Result<Outcome, Verdict> {
         self.scratch.clear();
-        let way = &with.plans.ways[subscription as usize];
+        let way = with.plans.way(subscription);
         if let Way::Unsubscribed | Way::Shared | Way::Stepped(..) = way {
             return Ok(Outcome::Unasked);
         }

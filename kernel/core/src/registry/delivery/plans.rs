@@ -13,6 +13,9 @@ use crate::language::query::compile;
 use crate::language::tree;
 use crate::language::xpath::Expression;
 use crate::language::xquery::{Program, undeliverable_part};
+use crate::registry::automaton::Tombstones;
+use crate::registry::catalogue::Entry;
+use crate::registry::snapshot::automaton::FrozenAutomaton;
 use crate::registry::target::View;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,6 +29,13 @@ pub(super) struct Asked<'s> {
     pub(crate) language: Option<Language>,
     /// What is delivered.
     pub(crate) deliver: Deliver,
+}
+
+impl<'s> Asked<'s> {
+    /// What a subscription asks.
+    pub(super) fn of(&Entry { text, language, deliver, .. }: &Entry<'s>) -> Self {
+        Asked { text, language, deliver }
+    }
 }
 
 /// What is done for a subscription.
@@ -78,19 +88,64 @@ pub enum Explained {
     Filtering,
 }
 
-/// Subscriptions by number, in the order of arrival.
+/// Subscriptions by number: the queries of a base, and what came since in the order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Plans {
     pub(super) shared: SharedPlans,
-    pub(super) ways: Vec<Way>,
     pub(super) gates: Gates,
+    base_len: usize,
+    /// The queries of the base that have left.
+    base_left: Tombstones,
+    later: Vec<Way>,
     /// Programs that need comments, instructions or prefixes.
     full_tree_users: usize,
     gated: usize,
+    filters: usize,
     stepped: usize,
 }
 
+/// What is done for a query of a base.
+static QUERY: Way = Way::Filter(Deliver::Ids);
+/// What is done for one that has left.
+static LEFT: Way = Way::Unsubscribed;
+
 impl Plans {
+    /// The queries of a base, by their numbers.
+    pub(super) fn on(base: &Arc<FrozenAutomaton>) -> Plans {
+        let (base_len, gates) = (base.len(), Gates::on(Arc::clone(base)));
+        Plans { gates, base_len, gated: base_len, filters: base_len, ..Plans::default() }
+    }
+
+    /// Number of numbers.
+    pub(super) fn number_count(&self) -> usize {
+        self.base_len + self.later.len()
+    }
+
+    /// Number of queries of the base that have not left.
+    pub(super) fn base_live(&self) -> usize {
+        self.base_len - self.base_left.len()
+    }
+
+    /// What is done for a subscription.
+    #[inline]
+    pub(super) fn way(&self, number: SubscriptionNumber) -> &Way {
+        match (number as usize).checked_sub(self.base_len) {
+            Some(at) => &self.later[at],
+            None if self.base_left.has(number) => &LEFT,
+            None => &QUERY,
+        }
+    }
+
+    /// Whether a subscription has left.
+    pub(super) fn has_left(&self, number: SubscriptionNumber) -> bool {
+        matches!(self.way(number), Way::Unsubscribed)
+    }
+
+    /// Whether all that are there ask is whether their gate holds.
+    pub(super) fn are_filters(&self) -> bool {
+        self.filters == self.gated && self.shared.len() == 0
+    }
+
     /// Whether messages must be parsed with all that there is, whatever is in them.
     pub(super) fn needs_full_tree(&self) -> bool {
         self.full_tree_users > 0 || View::of(self.gates.automaton()).needs_full_tree()
@@ -108,7 +163,7 @@ impl Plans {
 
     /// Bytes held, shared plans and programs not counted.
     pub(super) fn memory(&self) -> usize {
-        self.gates.memory() + self.ways.capacity() * size_of::<Way>()
+        self.gates.memory() + self.later.capacity() * size_of::<Way>()
     }
 
     /// Takes a subscription, whose text is read once; gives its number.
@@ -155,12 +210,20 @@ impl Plans {
 
     /// Takes a subscription out; gives what was done for it.
     pub(super) fn remove(&mut self, number: SubscriptionNumber) -> Way {
-        let way = std::mem::replace(&mut self.ways[number as usize], Way::Unsubscribed);
+        let way = match (number as usize).checked_sub(self.base_len) {
+            Some(at) => std::mem::replace(&mut self.later[at], Way::Unsubscribed),
+            None => {
+                let way = self.way(number).clone();
+                self.base_left.set(number);
+                way
+            }
+        };
         match &way {
             Way::Unsubscribed => {}
             Way::Shared => drop(self.shared.leave(number)),
             way => {
                 self.gated -= 1;
+                self.filters -= usize::from(matches!(way, Way::Filter(_)));
                 self.stepped -= usize::from(matches!(way, Way::Stepped(..)));
                 self.full_tree_users -= usize::from(way.needs_full_tree());
                 self.gates.remove(number);
@@ -171,7 +234,7 @@ impl Plans {
 
     /// How a subscription is done.
     pub(super) fn explain(&self, number: SubscriptionNumber) -> Option<Explained> {
-        Some(match &self.ways[number as usize] {
+        Some(match self.way(number) {
             Way::Unsubscribed | Way::Stepped(..) => return None,
             Way::Shared => Explained::Shared(self.shared.sharing(number)?, self.shared.counts()),
             Way::Program(..) => Explained::Gated,
@@ -213,25 +276,33 @@ impl Plans {
         self.add_gated(&paths, compiled.expression.as_ref(), way)
     }
 
-    fn add_gated(
+    /// Takes a subscription whose gate holds where one of the alternatives (normal form, one at least) holds and the
+    /// expression, if there is one, is true.
+    pub(super) fn add_gated(
         &mut self,
         alternatives: &[&[Step<'_>]],
         expression: Option<&Evaluated>,
         way: Way,
     ) -> SubscriptionNumber {
-        let number = self.ways.len() as SubscriptionNumber;
+        let number = self.push(way);
         self.gates.add(number, alternatives, expression);
-        self.stepped += usize::from(matches!(way, Way::Stepped(..)));
-        self.full_tree_users += usize::from(way.needs_full_tree());
-        self.gated += 1;
-        self.ways.push(way);
         number
     }
 
     fn add_shared(&mut self, spec: &PlanSpec) -> SubscriptionNumber {
-        let number = self.ways.len() as SubscriptionNumber;
+        let number = self.push(Way::Shared);
         self.shared.enter(number, spec);
-        self.ways.push(Way::Shared);
+        number
+    }
+
+    /// Gives the next number to a subscription, whose plan or gate the caller enters.
+    pub(super) fn push(&mut self, way: Way) -> SubscriptionNumber {
+        let number = self.number_count() as SubscriptionNumber;
+        self.gated += usize::from(!matches!(way, Way::Unsubscribed | Way::Shared));
+        self.filters += usize::from(matches!(way, Way::Filter(_)));
+        self.stepped += usize::from(matches!(way, Way::Stepped(..)));
+        self.full_tree_users += usize::from(way.needs_full_tree());
+        self.later.push(way);
         number
     }
 }

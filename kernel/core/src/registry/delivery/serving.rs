@@ -6,8 +6,9 @@ use super::steps::MessageSteps;
 use crate::engine::counters::Stats;
 use crate::engine::ids::QueryNumber;
 use crate::engine::interrupt::did;
+use crate::engine::options;
 use crate::engine::plans::factory::{Factory, Source, is_delivered};
-use crate::engine::plans::run::{Overflow, SharedRun};
+use crate::engine::plans::run::{ENTRIES_MAX, Overflow, SharedRun};
 use crate::engine::plans::shared::SubscriptionNumber;
 use crate::engine::plans::template::Deliver;
 use crate::engine::programs;
@@ -45,6 +46,24 @@ pub struct Options {
     pub entries_max: usize,
     /// Puts down where elements lie in the message, and not their text: see [`Put::Span`].
     pub puts_spans: bool,
+}
+
+/// Nothing is too long where nothing is written.
+impl From<options::Options> for Options {
+    fn from(options: options::Options) -> Self {
+        let options::Options { limits, cache_bytes_max, steps_max, message_steps_max } = options;
+        Options {
+            limits,
+            cache_bytes_max,
+            steps_max,
+            message_steps_max,
+            result_bytes_max: usize::MAX,
+            result_ratio_max: usize::MAX,
+            message_result_bytes_max: usize::MAX,
+            entries_max: ENTRIES_MAX,
+            puts_spans: false,
+        }
+    }
 }
 
 /// What the delivery of a result takes besides its bytes: a row of the answer, on its way and in the end.
@@ -107,7 +126,6 @@ pub(super) struct Serving {
     pub(super) shared: SharedRun,
     factory: Factory,
     programs: programs::Scratch,
-    gate_numbers: Vec<QueryNumber>,
     undecided: Undecided,
     /// Subscriptions whose gate holds, ascending.
     candidates: Vec<SubscriptionNumber>,
@@ -140,7 +158,7 @@ impl Allowance {
             bytes_max: bytes_max.min(options.result_bytes_max),
             message_bytes_max: result_bytes,
             message_steps_max: steps,
-            cache_bytes_max: options.cache_bytes_max / 2,
+            cache_bytes_max: options.cache_bytes_max,
             writes: true,
         }
     }
@@ -207,15 +225,13 @@ impl<'m> Whole<'m> {
 }
 
 impl Serving {
-    /// Empty caches: half of the room for the automaton of the gates, half for those of the shared plans.
+    /// Empty caches: where there are shared plans, half of the room for the automaton of the gates, half for theirs.
     pub(super) fn new(options: &Options) -> Self {
-        let half = options.cache_bytes_max / 2;
         Serving {
-            gate: Engine::new(half, options.steps_max, options.message_steps_max),
+            gate: Engine::new(options.steps_max),
             shared: SharedRun::new(options.entries_max),
             factory: Factory::default(),
             programs: programs::Scratch::default(),
-            gate_numbers: Vec::new(),
             undecided: Undecided::default(),
             candidates: Vec::new(),
             stepped: Vec::new(),
@@ -238,14 +254,8 @@ impl Serving {
         stats: &mut Stats,
     ) -> Result<(), Overflow> {
         let started = Instant::now();
-        let bound = plans.ways.len();
-        let outcome = self.shared.run(
-            &plans.shared,
-            bound,
-            parsed.message,
-            parsed.names,
-            allowance.cache_bytes_max,
-        );
+        let (bound, half) = (plans.number_count(), allowance.cache_bytes_max / 2);
+        let outcome = self.shared.run(&plans.shared, bound, parsed.message, parsed.names, half);
         stats.matching_ns += started.elapsed().as_nanos() as u64;
         outcome
     }
@@ -361,6 +371,35 @@ impl Serving {
         Ok(())
     }
 
+    /// Appends the numbers of the queries that hold, ascending, where whether they hold is all that is asked; and to the
+    /// output those of which it cannot be told. They are the subscriptions of gates, or the queries themselves.
+    pub(super) fn match_queries(
+        &mut self,
+        (view, plans): (View<'_>, Option<&Plans>),
+        parsed: Parsed<'_>,
+        allowance: &Allowance,
+        numbers: &mut Vec<QueryNumber>,
+        out: &mut Output,
+        stats: &mut Stats,
+    ) {
+        self.undecided.clear();
+        self.gate.allow(allowance.cache_bytes_max, allowance.message_steps_max);
+        let first = numbers.len();
+        self.gate.run(view, parsed, numbers, &mut self.undecided, stats);
+        let gates = plans.map(|plans| &plans.gates).filter(|gates| !gates.are_own());
+        if let Some(gates) = gates {
+            let found = &mut numbers[first..];
+            found.iter_mut().for_each(|number| *number = gates.subscription_of(*number));
+            found.sort_unstable();
+        }
+        let before = out.verdicts.len();
+        let owner = |gate| gates.map_or(gate, |gates| gates.subscription_of(gate));
+        out.verdicts.extend(self.undecided.iter().map(|(gate, verdict)| (owner(gate), verdict)));
+        out.verdicts[before..].sort_unstable_by_key(|&(number, _)| number);
+        stats.matches += (numbers.len() - first) as u64;
+        stats.verdicts += (out.verdicts.len() - before) as u64;
+    }
+
     /// Finds the subscriptions whose gate holds.
     fn find_candidates(
         &mut self,
@@ -375,27 +414,21 @@ impl Serving {
         if !plans.has_gated() {
             return;
         }
-        self.gate_numbers.clear();
         self.undecided.clear();
-        self.gate.set_message_steps_max(allowance.message_steps_max);
-        let view = View::of(plans.gates.automaton());
-        self.gate.run(view, parsed, &mut self.gate_numbers, &mut self.undecided, stats);
-        let owner = |&gate: &QueryNumber| plans.gates.subscription_of(gate);
-        let is_stepped =
-            |number: SubscriptionNumber| matches!(plans.ways[number as usize], Way::Stepped(..));
-        let candidates = &mut self.candidates;
-        candidates.extend(self.gate_numbers.iter().map(owner));
-        for (numbers, verdict) in [
-            (&self.undecided.by_query, Verdict::OverBudget),
-            (&self.undecided.by_message, Verdict::MessageOverBudget),
-        ] {
-            for number in numbers.iter().map(owner) {
-                // Where it could not be told, it may be so.
-                if is_stepped(number) {
-                    candidates.push(number);
-                } else {
-                    out.verdicts.push((number, verdict.clone()));
-                }
+        let parts = if plans.shared.len() == 0 { 1 } else { 2 };
+        self.gate.allow(allowance.cache_bytes_max / parts, allowance.message_steps_max);
+        let (view, candidates) = (View::of(plans.gates.automaton()), &mut self.candidates);
+        self.gate.run(view, parsed, candidates, &mut self.undecided, stats);
+        let owner = |gate: QueryNumber| plans.gates.subscription_of(gate);
+        let is_stepped = |number: SubscriptionNumber| matches!(plans.way(number), Way::Stepped(..));
+        candidates.iter_mut().for_each(|number| *number = owner(*number));
+        for (gate, verdict) in self.undecided.iter() {
+            let number = owner(gate);
+            // Where it could not be told, it may be so.
+            if is_stepped(number) {
+                candidates.push(number);
+            } else {
+                out.verdicts.push((number, verdict));
             }
         }
         candidates.sort_unstable();
@@ -420,7 +453,7 @@ impl Serving {
                 Err(Overflow) => self.shared.affected(&plans.shared).into_iter().collect(),
             };
         self.candidates.clear();
-        if wanted.iter().any(|&number| !matches!(plans.ways[number as usize], Way::Shared)) {
+        if wanted.iter().any(|&number| !matches!(plans.way(number), Way::Shared)) {
             self.find_candidates(plans, parsed, allowance, &mut out, &mut stats);
         }
         let Parsed { message, names, .. } = parsed;
@@ -431,7 +464,7 @@ impl Serving {
         let mut selected = Vec::with_capacity(wanted.len());
         for &number in wanted {
             let before = steps.taken();
-            let elements = match (&plans.ways[number as usize], &mut session) {
+            let elements = match (plans.way(number), &mut session) {
                 (Way::Shared, _) if affected.contains(&number) => Err(Verdict::OverBudget),
                 (Way::Shared, _) => {
                     Ok(Some(shared.found().of(number).map_or_else(Vec::new, <[u32]>::to_vec)))
@@ -480,7 +513,7 @@ impl Serving {
         let mut session = Session::new(message, names, &mut self.programs);
         let mut steps = MessageSteps::new(allowance.message_steps_max / UNORDERED_PART);
         for &subscription in &self.candidates {
-            let way = &plans.ways[subscription as usize];
+            let way = plans.way(subscription);
             serve_one((subscription, way), &mut session, allowance, &mut steps, whole, out)?;
             before.check(out, whole, allowance)?;
         }

@@ -10,7 +10,10 @@ use super::walk::{Came, MessageBudget, Text, Tools, Walk};
 use crate::engine::counters::Stats;
 use crate::engine::interrupt::did;
 use crate::engine::plans::shared::SubscriptionNumber;
+use crate::engine::routing::RoutingTable;
 use crate::engine::verdicts::Verdict;
+use crate::registry::snapshot::Snapshot;
+use crate::registry::target::View;
 use crate::xml::parser::{Door, Parsed, Refusal};
 use crate::xml::serializer::Put;
 use std::collections::HashMap;
@@ -30,6 +33,33 @@ pub struct GroupCounts {
     pub nodes: u64,
 }
 
+/// What messages are matched against.
+#[derive(Clone, Copy, Debug)]
+pub enum Target<'t> {
+    /// Queries that do not change.
+    Fixed(View<'t>),
+    /// Subscriptions that come and go.
+    Changing(&'t Dissemination),
+}
+
+impl<'t> From<&'t Dissemination> for Target<'t> {
+    fn from(subscriptions: &'t Dissemination) -> Self {
+        Target::Changing(subscriptions)
+    }
+}
+
+impl<'t> From<&'t Snapshot> for Target<'t> {
+    fn from(snapshot: &'t Snapshot) -> Self {
+        Target::Fixed(snapshot.into())
+    }
+}
+
+impl<'t> From<&'t RoutingTable> for Target<'t> {
+    fn from(table: &'t RoutingTable) -> Self {
+        Target::Fixed(table.into())
+    }
+}
+
 /// Everything one thread needs.
 #[derive(Debug)]
 pub struct Worker {
@@ -46,21 +76,22 @@ pub struct Worker {
     pub stats: Stats,
     /// Of a message that is matched only.
     matched: Output,
+    /// Where elements lie in messages is needed to match them.
+    matches_by_spans: bool,
 }
 
 impl Worker {
     /// A worker with empty caches.
     pub fn new(options: Options) -> Self {
-        let mut door = Door::new(options.limits.clone());
-        door.keep_source_spans(true);
         Worker {
-            door,
+            door: Door::new(options.limits.clone()),
             serving: Serving::new(&options),
             finder: None,
             series: HashMap::new(),
             generation: 0,
             stats: Stats::default(),
             matched: Output::default(),
+            matches_by_spans: false,
             options,
         }
     }
@@ -77,44 +108,60 @@ impl Worker {
         done: usize,
         out: &mut Output,
     ) -> Result<(), Refusal> {
-        self.serve_message(target, Came { bytes, encoding, done }, true, out)
+        let came = Came { bytes, encoding, done };
+        self.serve_message(target.into(), came, true, &mut Vec::new(), out)
     }
 
-    /// Appends the numbers of the subscriptions that are delivered something of a message, ascending, without writing
-    /// what; and calls `undecided` with those of which it cannot be told, ascending. As [`Worker::serve`] otherwise.
+    /// Appends the numbers of the queries that a message satisfies and of the subscriptions that are delivered something,
+    /// ascending, without writing what; and calls `undecided` with those of which it cannot be told, ascending. As
+    /// [`Worker::serve`] otherwise.
     ///
     /// Errors: the door's refusal; nothing is appended then.
     pub fn match_message(
         &mut self,
-        target: &Dissemination,
+        target: Target<'_>,
         bytes: &[u8],
-        encoding: Option<&str>,
-        done: usize,
+        (encoding, done): (Option<&str>, usize),
         numbers: &mut Vec<SubscriptionNumber>,
         mut undecided: impl FnMut(SubscriptionNumber, Verdict),
     ) -> Result<(), Refusal> {
-        let mut out = std::mem::take(&mut self.matched);
-        let served = self.serve_message(target, Came { bytes, encoding, done }, false, &mut out);
+        let (mut out, came) = (std::mem::take(&mut self.matched), Came { bytes, encoding, done });
+        let served = self.serve_message(target, came, false, numbers, &mut out);
         numbers.extend(out.deliveries.drain(..).map(|delivery| delivery.subscription));
         out.verdicts.drain(..).for_each(|(number, verdict)| undecided(number, verdict));
         self.matched = out;
         served
     }
 
+    /// Serves a message, or appends the numbers where whether queries hold is all that is asked.
     fn serve_message(
         &mut self,
-        target: &Dissemination,
+        target: Target<'_>,
         came: Came<'_>,
         writes: bool,
+        numbers: &mut Vec<SubscriptionNumber>,
         out: &mut Output,
     ) -> Result<(), Refusal> {
         let (before, steps) = (Before::of(out), self.stats.steps);
         let mut whole = Whole::new(came.bytes);
-        let (state, allowance) =
-            self.with_message(target, came, writes, |serving, state, parsed, allowance, stats| {
-                serving.serve(state.audience(), parsed, allowance, &mut whole, out, stats);
-            })?;
-        if !self.serving.stepped.is_empty() {
+        self.serving.stepped.clear();
+        let (state, allowance) = self.with_message(
+            target,
+            came,
+            writes,
+            |serving, (view, state), parsed, allowance, stats| match state {
+                Some(state) if writes || !state.plans.are_filters() => {
+                    serving.serve(state.audience(), parsed, allowance, &mut whole, out, stats);
+                }
+                state => {
+                    let queries = (view, state.map(|state| &state.plans));
+                    serving.match_queries(queries, parsed, allowance, numbers, out, stats);
+                }
+            },
+        )?;
+        if let Some(state) = state
+            && !self.serving.stepped.is_empty()
+        {
             let taken = self.stats.steps - steps;
             let budget = MessageBudget::new(
                 allowance.message_steps_max.saturating_sub(taken),
@@ -198,55 +245,72 @@ impl Worker {
         counts: &mut GroupCounts,
     ) -> Result<(), Refusal> {
         let came = Came { bytes, encoding: None, done: 0 };
-        self.with_message(target, came, true, |serving, state, parsed, allowance, stats| {
-            if serving.run_shared(&state.plans, parsed, allowance, stats).is_err() {
-                return;
-            }
-            counts.subscriptions += serving.shared.found().len() as u64;
-            if visits {
-                visit(serving, state, counts);
-            }
-        })
+        self.with_message(
+            target.into(),
+            came,
+            true,
+            |serving, (_, state), parsed, allowance, stats| {
+                let Some(state) = state else { return };
+                if serving.run_shared(&state.plans, parsed, allowance, stats).is_err() {
+                    return;
+                }
+                counts.subscriptions += serving.shared.found().len() as u64;
+                if visits {
+                    visit(serving, state, counts);
+                }
+            },
+        )
         .map(drop)
     }
 
-    /// Reads a message and calls `f` with it; gives the state of its subscriptions, and what it may cost.
+    /// Reads a message and calls `f` with it; gives the state of its subscriptions, if they change, and what it may cost.
     fn with_message<'t>(
         &mut self,
-        target: &'t Dissemination,
+        target: Target<'t>,
         Came { bytes, encoding, .. }: Came<'_>,
         writes: bool,
-        mut f: impl FnMut(&mut Serving, &State, Parsed<'_>, &Allowance, &mut Stats),
-    ) -> Result<(RwLockReadGuard<'t, State>, Allowance), Refusal> {
+        mut f: impl FnMut(&mut Serving, (View<'_>, Option<&State>), Parsed<'_>, &Allowance, &mut Stats),
+    ) -> Result<(Option<RwLockReadGuard<'t, State>>, Allowance), Refusal> {
         self.stats.messages += 1;
         self.stats.bytes += bytes.len() as u64;
         let Options { message_steps_max, message_result_bytes_max, .. } = self.options;
         let left = (message_steps_max, message_result_bytes_max);
         let allowance = allowance_of(&self.options, bytes.len(), left, writes);
         loop {
+            self.door.keep_source_spans(writes || self.matches_by_spans);
             let started = Instant::now();
             let parsed = self.door.parse(bytes, encoding);
             self.stats.parsing_ns += started.elapsed().as_nanos() as u64;
             let parsed = parsed.inspect_err(|_| self.stats.refused += 1)?;
-            let is_full = parsed.message.tree.is_full;
-            let state = target.state();
-            if self.generation != state.generation {
+            let tree = parsed.message.tree;
+            let (state, view) = match target {
+                Target::Fixed(view) => (None, view),
+                Target::Changing(subscriptions) => (Some(subscriptions.state()), View::EMPTY),
+            };
+            let view = state.as_ref().map_or(view, |state| View::of(state.plans.gates.automaton()));
+            if let Some(state) = &state
+                && self.generation != state.generation
+            {
                 // What was compiled goes by numbers that mean something else now.
                 (self.serving, self.generation) = (Serving::new(&self.options), state.generation);
                 self.finder = None;
                 self.series.clear();
             }
-            let needs_full_tree = state.needs_full_tree();
-            let is_ready = is_full || !needs_full_tree;
+            let needs_full_tree =
+                state.as_ref().map_or(view.needs_full_tree(), |state| state.needs_full_tree());
+            self.matches_by_spans = state.as_ref().is_some_and(|state| !state.plans.are_filters());
+            let is_ready = (tree.is_full || !needs_full_tree)
+                && (tree.has_source_spans || !self.matches_by_spans);
             if is_ready {
-                let tree = parsed.message.tree;
                 self.stats.nodes += (tree.len() + tree.attribute_name.len()) as u64;
                 if self.options.puts_spans {
                     let before = bytes_before(parsed.message.source, bytes);
                     self.serving.put(Put::Span { before });
                 }
-                f(&mut self.serving, &state, parsed, &allowance, &mut self.stats);
+                f(&mut self.serving, (view, state.as_deref()), parsed, &allowance, &mut self.stats);
             }
+            // When the first one comes that needs more of a message, the message at hand is read again; those that
+            // follow are read rightly at once.
             self.door.keep_full_tree(needs_full_tree);
             if is_ready {
                 return Ok((state, allowance));
@@ -290,7 +354,7 @@ fn in_order<'s>(
 ) -> Vec<Stepped<'s>> {
     let mut found: Vec<(u32, SeriesNumber, SubscriptionNumber)> = Vec::new();
     for &subscription in subscriptions {
-        if let Way::Stepped(number, _) = state.plans.ways[subscription as usize]
+        if let &Way::Stepped(number, _) = state.plans.way(subscription)
             && let Some(series) = state.series.get(number)
             && series.numbers.len() >= done
         {

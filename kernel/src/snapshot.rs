@@ -1,0 +1,165 @@
+//! Snapshots, and the ids behind query numbers.
+
+use crate::enter::enter;
+use crate::matcher::{Matcher, Source};
+use pathcast_core::registry::snapshot::format::{
+    FORMAT, FormatError, KIND_QUERIES, SnapshotFile, Tag,
+};
+use pathcast_core::registry::snapshot::{NamespaceMap, queries_of};
+use pathcast_core::registry::{catalogue, snapshot};
+use pyo3::exceptions::{PyIndexError, PyOSError};
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+pyo3::create_exception!(
+    pathcast_kernel,
+    SnapshotError,
+    pyo3::exceptions::PyValueError,
+    "A snapshot file was refused: (kind, reason or version found, version expected)."
+);
+
+/// An immutable snapshot.
+#[pyclass(frozen)]
+pub struct Snapshot(pub Arc<snapshot::Snapshot>);
+
+#[pymethods]
+impl Snapshot {
+    /// Opens a file that holds an automaton; None if it holds queries only.
+    #[staticmethod]
+    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Option<Self>> {
+        let opened = enter(py, || {
+            let file = SnapshotFile::open(&path)?;
+            if file.kind() == KIND_QUERIES {
+                return Ok(None);
+            }
+            snapshot::Snapshot::from_file(file).map(Some)
+        });
+        let opened = opened?.map_err(to_python)?;
+        Ok(opened.map(|snapshot| Snapshot(Arc::new(snapshot))))
+    }
+
+    /// Writes the file beside its place and renames it.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        enter(py, || self.0.file().save(&path))?.map_err(to_python)
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The ids by number.
+    #[getter]
+    fn ids(&self) -> IdTable {
+        IdTable(catalogue::IdTable::of_snapshot(Arc::clone(&self.0)))
+    }
+
+    /// JSON object: what a message may cost, as agreed where it was frozen.
+    #[getter]
+    fn limits(&self) -> &str {
+        self.0.limits()
+    }
+
+    /// JSON object: version, queries, states, plans, expressions.
+    #[getter]
+    fn metadata(&self) -> PyResult<String> {
+        Ok(String::from_utf8(self.0.file().bytes(Tag::Metadata).to_vec())?)
+    }
+
+    /// Bytes of the file.
+    #[getter]
+    fn bytes(&self) -> usize {
+        self.0.file().as_slice().len()
+    }
+
+    /// (number, text, namespaces) of an id.
+    fn query(&self, id: &str) -> Option<(u32, String, NamespaceMap)> {
+        let number = self.0.number_of(id)?;
+        let query = self.0.query(number);
+        let namespaces = self.0.namespaces()[query.namespaces as usize].clone();
+        Some((number, query.text.to_owned(), namespaces))
+    }
+
+    /// What the queries ask for: places, constants as numbers and as strings, columns of the paths and of
+    /// the predicates.
+    fn population<'py>(&self, py: Python<'py>) -> PyResult<crate::population::PyPopulation<'py>> {
+        crate::population::columns_of(py, &self.0)
+    }
+
+    /// A matcher over this snapshot.
+    fn matcher(
+        &self,
+        limits: &Bound<'_, PyAny>,
+        threads: usize,
+        cache_bytes_max: usize,
+    ) -> PyResult<Matcher> {
+        let source = Source::Snapshot(Arc::clone(&self.0));
+        Matcher::new(source, limits, threads, cache_bytes_max)
+    }
+}
+
+/// Id, text, namespaces.
+type PyQuery = (String, String, NamespaceMap);
+
+/// The limits of any snapshot file, and its queries in the order of the file.
+#[pyfunction]
+pub fn read_queries(py: Python<'_>, path: PathBuf) -> PyResult<(String, Vec<PyQuery>)> {
+    let read = enter(py, || {
+        let file = SnapshotFile::open(&path)?;
+        let (queries, namespaces) = queries_of(&file)?;
+        let limits = String::from_utf8_lossy(file.bytes(Tag::Limits)).into_owned();
+        let owned = queries.iter().map(|query| {
+            let namespaces = namespaces[query.namespaces as usize].clone();
+            (query.id.to_owned(), query.text.to_owned(), namespaces)
+        });
+        Ok((limits, owned.collect()))
+    });
+    read?.map_err(to_python)
+}
+
+fn to_python(error: FormatError) -> PyErr {
+    match error {
+        FormatError::Io(error) => match error.raw_os_error() {
+            Some(number) => PyOSError::new_err((number, error.to_string())),
+            None => PyOSError::new_err(error.to_string()),
+        },
+        FormatError::Foreign(reason) => SnapshotError::new_err(("foreign", reason, FORMAT)),
+        FormatError::Version(found) => SnapshotError::new_err(("version", found, FORMAT)),
+        FormatError::Damaged(reason) => SnapshotError::new_err(("damaged", reason, FORMAT)),
+    }
+}
+
+/// The ids behind query numbers.
+#[pyclass(frozen)]
+pub struct IdTable(pub catalogue::IdTable);
+
+#[pymethods]
+impl IdTable {
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The ids of these numbers.
+    fn take<'py>(&self, py: Python<'py>, numbers: Vec<u32>) -> PyResult<Bound<'py, PyList>> {
+        let count = self.0.len();
+        if let Some(number) = numbers.iter().find(|&&n| n as usize >= count) {
+            return Err(PyIndexError::new_err(format!("nothing has the number {number}")));
+        }
+        let ids = PyList::empty(py);
+        let mut appended = Ok(());
+        self.0.for_each(numbers.into_iter(), |id| {
+            if appended.is_ok() {
+                appended = ids.append(id);
+            }
+        });
+        appended.map(|()| ids)
+    }
+
+    /// All ids as a large_string array.
+    fn to_arrow<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let mut builder = arrow_array::builder::LargeStringBuilder::new();
+        self.0.for_each(0..self.0.len() as u32, |id| builder.append_value(id));
+        crate::matcher::to_pyarrow(py, &builder.finish())
+    }
+}
