@@ -8,7 +8,6 @@
 //! a message holds `state` shared, so that a query counts from the next message on. A merge holds `state`
 //! shared while it copies, neither while it builds, and both for a moment when the new base takes its place.
 
-use crate::engine::conditions::Plan;
 use crate::engine::ids::QueryNumber;
 use crate::engine::interrupt::Interrupted;
 use crate::language::compile::{Evaluated, alternatives_of_conjunction, compile_query};
@@ -354,10 +353,9 @@ impl Records {
     }
 }
 
-/// Plans and expressions are shared by threads.
+/// Expressions are shared by threads.
 const _: fn() = || {
     fn is_shared<T: Send + Sync>() {}
-    is_shared::<Plan>();
     is_shared::<Expression>();
     is_shared::<Index>();
 };

@@ -2,52 +2,72 @@
 
 use super::long_numbers::LongNumbers;
 use super::message_index::MessageIndex;
-use super::nested_sets::NestedSets;
-use super::store_check::Presence;
 use super::text_search::TextSearch;
+use crate::engine::ask::Ask;
 use crate::language::numbers::{Notation, NumberScan};
-use crate::xml::names::NameId;
+use crate::language::values;
 use crate::xml::tree::Message;
+use rustc_hash::FxHashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
-/// Scratch memory for [`Plan::holds`](super::Plan::holds) and what is known about the message at
-/// hand. [`PostProcessor::begin_message`] must be called before the first plan of each message.
+/// Scratch memory for conditions and what is known about the message at hand.
+/// [`PostProcessor::begin_message`] must be called before the first plan of each message.
 ///
-/// Memory: about 30 bytes an element of the largest message seen, up to 16 MiB of nested path
-/// filters and, while a query runs, 4 bytes an element and level of nesting; for long texts that
+/// Memory: about 30 bytes an element of the largest message seen, up to 16 MiB of the anchors of nested
+/// paths and, while a path is looked at, 4 bytes an element and level of nesting; for long texts that
 /// are compared as numbers up to 40 bytes a run of digits; for texts that are compared as strings another
 /// copy of them, and up to 32 MiB of places of strings that they contain.
 #[derive(Debug, Default)]
 pub struct PostProcessor {
-    pub(super) presence: Presence,
     pub(crate) index: MessageIndex,
-    pub(super) sets: NestedSets,
     pub(crate) numbers: StringValueNumbers,
-    pub(crate) marks: Marks,
-    /// Lists of elements, the innermost last.
-    pub(crate) work: Vec<u32>,
-    /// Name id of each name test of the plan at hand.
-    pub(crate) resolved: Vec<NameId>,
+    pub(super) marks: Marks,
+    /// Where the nested paths hold that have been asked for, by their texts.
+    pub(super) anchors: FxHashMap<Box<str>, Arc<[u64]>>,
+    pub(super) anchor_bytes: usize,
     /// Elements that plans have looked at, as often as they did.
     pub(super) steps: u64,
     /// String-values of several text nodes.
     pub(crate) texts: TextSearch,
 }
 
-/// Entries of a list that are kept for the next message.
-const WORK_KEPT: usize = 1 << 20;
-
 impl PostProcessor {
     /// Forgets the message before. Cost: what was computed for it.
     pub fn begin_message(&mut self) {
-        self.presence.begin_message();
         self.index.begin_message();
-        self.sets.clear();
+        self.forget_anchors();
         self.numbers.long.clear();
         self.texts.clear();
-        self.work.clear();
-        self.work.shrink_to(WORK_KEPT);
         self.steps = 0;
+    }
+
+    /// Forgets where nested paths hold.
+    pub(super) fn forget_anchors(&mut self) {
+        (self.anchors, self.anchor_bytes) = (FxHashMap::default(), 0);
+    }
+
+    /// Whether the string-value of an element satisfies an ask.
+    pub(crate) fn value_holds<T: AsRef<[u8]>>(
+        &mut self,
+        message: Message<'_>,
+        element: u32,
+        ask: &Ask<T>,
+    ) -> bool {
+        let tree = message.tree;
+        let texts = tree.text_start[element as usize]..tree.text_end[element as usize];
+        if let Some((notation, comparison, constant)) = ask.numeric() {
+            return comparison.holds(self.numbers.of_texts(message, texts, notation), constant);
+        }
+        let spans = &tree.text_value[texts.start as usize..texts.end as usize];
+        match (ask.borrowed(), spans) {
+            (Ask::CastOneOf(set), _) => {
+                values::has_number(set, self.numbers.of_texts(message, texts, Notation::Double))
+            }
+            (ask, [span]) => ask.holds(message.bytes(*span)),
+            (Ask::Contains(string), _) => self.texts.contains(message, texts, string),
+            (ask, _) => ask.holds(self.texts.value(message, texts)),
+        }
     }
 
     /// Elements that plans have looked at since somebody asked, as often as they did.

@@ -5,12 +5,10 @@ use super::atoms::{
     AtomId, Atoms, KINDS, Kind, NO_SUBJECT, ORDINAL_OF_ANY, ORDINAL_OF_NAME, SubjectId, TEXT,
     VALUE, keep_distinct, kind_of,
 };
-use crate::engine::ask::Ask;
-use crate::engine::conditions::PostProcessor;
+use crate::engine::conditions::{PostProcessor, each_text};
 use crate::language::numbers::Notation;
-use crate::language::values;
 use crate::xml::names::NameTable;
-use crate::xml::tree::{Message, Span};
+use crate::xml::tree::Message;
 use std::ops::Range;
 
 /// Where the atoms of one element stand in the list, if the stamp is that of now.
@@ -218,24 +216,7 @@ impl Look<'_, '_> {
                 });
                 holds
             }
-            VALUE => {
-                let tree = message.tree;
-                let texts = tree.text_start[element as usize]..tree.text_end[element as usize];
-                let ask = &self.atoms.get(atom).ask;
-                if let Some((notation, comparison, constant)) = ask.numeric() {
-                    let value = self.post.numbers.of_texts(message, texts, notation);
-                    return comparison.holds(value, constant);
-                }
-                if let Ask::CastOneOf(set) = ask {
-                    let value = self.post.numbers.of_texts(message, texts, Notation::Double);
-                    return values::has_number(set, value);
-                }
-                let spans = &tree.text_value[texts.start as usize..texts.end as usize];
-                if let [span] = spans {
-                    return ask.holds(message.bytes(*span));
-                }
-                ask.holds(self.post.texts.value(message, texts))
-            }
+            VALUE => self.post.value_holds(message, element, &self.atoms.get(atom).ask),
             _ => {
                 let ordinal = f64::from(self.ordinal(subject, element));
                 self.atoms.get(atom).ask.holds_number(ordinal)
@@ -287,26 +268,11 @@ impl Look<'_, '_> {
     }
 }
 
-/// The text nodes that are children of an element. Walks from child element to child element, so
-/// that text deeper down is stepped over.
-fn each_text(message: Message<'_>, element: u32, mut f: impl FnMut(Span)) {
-    let tree = message.tree;
-    let mut from = tree.text_start[element as usize];
-    let end = tree.text_end[element as usize];
-    let mut child = element + 1;
-    while from < end && child < tree.element_end[element as usize] {
-        let until = tree.text_start[child as usize];
-        tree.text_value[from as usize..until as usize].iter().for_each(|&span| f(span));
-        from = tree.text_end[child as usize];
-        child = tree.element_end[child as usize];
-    }
-    tree.text_value[from as usize..end as usize].iter().for_each(|&span| f(span));
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::atoms::is_found;
     use super::*;
+    use crate::engine::ask::Ask;
     use crate::language::comparison::Comparison;
     use crate::xml::parser::{Door, Limits};
 
