@@ -26,7 +26,7 @@ from pathcast.spark.settings import PipelineSettings, load_settings
 from pathcast.spark.workers import InProcess, SparkWorkers
 from pathcast_lab.bench.definitions import read_definition
 from pathcast_lab.bench.measures import with_aims
-from pathcast_lab.bench.pipeline.cases import DeliveryCase, FilesCase, PlacementCase
+from pathcast_lab.bench.pipeline.cases import DeliveryCase, FilesCase
 from pathcast_lab.bench.pipeline.definition import ModelQuestion, PipelineDefinition, PipelineSet
 from pathcast_lab.bench.pipeline.engines import EnginePass, FilterEngine
 from pathcast_lab.bench.pipeline.floor import FloorTimes, jvm_job, measure_floor
@@ -62,7 +62,6 @@ TINY = PipelineSet(
     sample=20,
     dense_queries=100,
     files=8,
-    partitions=3,
     parts=3,
     rate=40,
     seconds=0.5,
@@ -125,7 +124,7 @@ def test_every_case_is_there_and_every_aim_speaks_of_one(
     definition: PipelineDefinition, results: list[PipelineResult]
 ) -> None:
     names = ["matches, 1 core", "matches, 2 cores", "results, 2 cores", "numbers, 2 cores"]
-    names += ["8 files, 2 cores", "3 partitions, 2 cores", "stream, 40 a second", "model"]
+    names += ["8 files, 2 cores", "stream, 40 a second", "model"]
     assert [result.case for result in results] == names
     measures = [measure for result in results for measure in result.measures()]
     assert all(np.isfinite(measure.spread.median) for measure in measures)
@@ -143,15 +142,11 @@ def test_figures_are_of_runs_that_delivered(
         assert {int(run.total(result.counted)) for run in result.runs} == {result.found}
         assert len(result.runs) == len(result.floors) == TINY.rounds
         assert all(run.total("written_bytes") > 0 for run in result.runs)
-    _, _, _, dense, files, placement, stream, model = results
+    _, _, _, dense, files, stream, model = results
     assert isinstance(dense, DeliveryCase)
     assert all(run.total("deliveries") == 0 < run.total("matches") for run in dense.runs)
     assert isinstance(files, FilesCase)
     assert all(run.total("files") == 8 and len(run.batches) == 1 for run in files.files)
-    assert isinstance(placement, PlacementCase)
-    for one, other in zip(placement.broadcast, placement.partitioned, strict=True):
-        assert one.total("deliveries") == other.total("deliveries") > 0
-        assert one.stage("mark") == 0 < other.stage("mark")
     assert isinstance(stream, StreamCase)
     # How many were written is the clock's affair; the first are for Java, and not measured.
     first = 2 * definition.cores[-1]

@@ -150,22 +150,3 @@ def test_an_inbox_before_the_first_micro_batch(delivered: Path) -> None:
     result = run_command("inbox", "anybody")
     assert result.exit_code == ExitCode.OK
     assert "no micro-batch is complete yet" in result.stderr
-
-
-@pytest.mark.parametrize("kind", ["broadcast", "partitioned"])
-def test_explaining_a_pipeline_ends_as_any_command_does(delivered: Path, kind: str) -> None:
-    file = delivered / "pipeline.toml"
-    file.write_text(file.read_text() + f'[placement]\nkind = "{kind}"\npartitions = 2\n')
-    explain = ["explain", "pipeline.toml"]
-    assert run_command(*explain).exit_code == ExitCode.OK
-    assert run_command(*explain, "in/1.xml", "--id", "q1", "--id", "q2").exit_code == ExitCode.OK
-    for name in ("unknown", "bad"):
-        # One that is rejected is in no partition and on no worker.
-        result = run_command(*explain, "--id", "q1", "--id", name)
-        assert (result.exit_code, result.stdout) == (ExitCode.REFUSED, "")
-        assert name in result.stderr
-    (delivered / "torn.xml").write_text("<m>")
-    for message in ("torn.xml", "gone.xml"):
-        result = run_command(*explain, message)
-        assert (result.exit_code, result.stdout) == (ExitCode.REFUSED, "")
-        assert "error: " in result.stderr

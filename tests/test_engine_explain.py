@@ -215,15 +215,21 @@ def test_near_names(query: str, names: tuple[str, ...], hint: str) -> None:
     assert hint in str(explain(query))
 
 
+IN_URN_X = (
+    '`a` is in namespace urn:x: write x:a with namespaces={"x": "urn:x"} (--namespace x=urn:x)'
+)
+
+
 @pytest.mark.parametrize(
     ("query", "namespaces", "names", "hint"),
     [
-        ("/a", {}, ("Q{urn:x}a",), "`a` is in namespace urn:x: bind p to it and write p:a"),
+        ("/a", {}, ("Q{urn:x}a",), IN_URN_X),
+        ("/a", {"p": "urn:y"}, ("Q{urn:x}a",), IN_URN_X),
         (
             "/a",
-            {"p": "urn:y"},
+            {"x": "urn:y"},
             ("Q{urn:x}a",),
-            "`a` is in namespace urn:x: bind p2 to it and write p2:a",
+            IN_URN_X.replace("x:a", "p:a").replace("x=", "p=").replace('"x"', '"p"'),
         ),
         ("/a", {"n": "urn:x"}, ("n:a",), "`a` is in namespace urn:x: write n:a"),
         ("/n:a/n:b", {"n": "urn:x"}, ("b",), "`b` is in no namespace: write b"),

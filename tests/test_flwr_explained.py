@@ -31,7 +31,8 @@ def told(query: str, deliver: str = "fragment") -> list[str]:
         (
             "<r>{//text}</r>",
             "//text",
-            "`text` is in namespace urn:p: bind p to it and write p:text",
+            '`text` is in namespace urn:p: write p:text with namespaces={"p": "urn:p"} '
+            "(--namespace p=urn:p)",
         ),
         (
             "for $b in //book for $c in $b/chapter order by $c return <r/>",

@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 from pathcast import Subscription
 from pathcast.cli.app import build_app
 from pathcast.model import QueryLanguage
-from pathcast.registry.subscription_columns import read_row_tables, rows_of_table
 from pathcast.registry.subscription_rows import read_rows
 
 TEXT = "//alert[@sent > '2026-01-01']"
@@ -70,19 +69,10 @@ def test_a_table_may_have_a_column_of_languages(
     path = write(tmp_path / name)
     wanted = [row._replace(language=row.language or default) for row in ROWS]
     assert read_rows(path, "ids", default).rows == wanted
-    again = [
-        row
-        for each in read_row_tables(path, "ids", default)
-        for row in rows_of_table(each.table, str(path)).rows
-    ]
-    assert again == wanted
 
 
-@pytest.mark.parametrize("reads_tables", [False, True])
 @pytest.mark.parametrize("suffix", ["tsv", "parquet"])
-def test_a_language_that_does_not_exist_costs_one_row(
-    tmp_path: Path, suffix: str, reads_tables: bool
-) -> None:
+def test_a_language_that_does_not_exist_costs_one_row(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"s.{suffix}"
     cells = [("a", "//a", "xquery"), ("b", "//b", "xpath3"), ("c", "//c", "")]
     if suffix == "parquet":
@@ -92,12 +82,7 @@ def test_a_language_that_does_not_exist_costs_one_row(
     else:
         lines = [f"{name}\t{name}\t{text}\t{language}" for name, text, language in cells]
         path.write_text("\n".join(["subscriber\tquery_id\tquery\tlanguage", *lines]) + "\n")
-    if reads_tables:
-        parts = list(read_row_tables(path, "ids"))
-        rows = [row for each in parts for row in rows_of_table(each.table, str(path)).rows]
-        rejected = [each for part in parts for each in part.rejected]
-    else:
-        rows, _, rejected = read_rows(path, "ids")
+    rows, _, rejected = read_rows(path, "ids")
     assert [(row.id, row.language) for row in rows] == [("a", "xquery"), ("c", None)]
     assert [(each.row.id, each.code) for each in rejected] == [("b", "query.language")]
 

@@ -176,6 +176,20 @@ def test_an_output_of_another_layout_is_refused_by_name(tmp_path: Path) -> None:
         inbox(folder / "delivered", "ann")
 
 
+def test_subscriptions_that_lie_in_sections_are_refused_by_name(tmp_path: Path) -> None:
+    """Placement in partitions wrote them; no version answers from them any more."""
+    folder = unpacked(versions("pipeline")[-1], "pipeline", tmp_path)
+    (described,) = (folder / "delivered" / "_snapshots").glob("*/generation.json")
+    row = json.loads(described.read_text())
+    section = {"queries": 1, "has_notices": True, "has_results": False, "bytes": 9}
+    described.write_text(json.dumps({**row, "home": "sections-1", "sections": [section]}))
+    with pytest.raises(
+        SnapshotFormatError, match=r"in sections.*choose a new output\.path"
+    ) as told:
+        go_on(folder)
+    assert (told.value.code, str(described) in str(told.value)) == ("snapshot.sections", True)
+
+
 OTHER_CONTENTS: dict[str, Callable[[bytes], bytes]] = {
     "cut": lambda content: content[: len(content) // 2],
     "of other keys": lambda content: b'{"of_another_version": 1}',

@@ -21,7 +21,7 @@ cli registry: subscription_files subscription_rows
 cli message: canonical
 cli query: names near_names query_warnings xquery
 cli spark: dead_letters files generations last_valid listing lookup
-cli spark: outputs placement_explained progress reasons session settings
+cli spark: outputs progress reasons session settings
 cli spark: sources storage subscription_places writing
 registry engine: lazy_warnings matcher messages results rows snapshot
 registry query: names xquery xquery.syntax
@@ -39,10 +39,9 @@ partition registry: before_steps steps
 partition engine: messages
 partition query: normal values
 records query: names syntax
-spark registry: delimited explained identity subscription_columns
+spark registry: delimited explained identity
 spark registry: subscription_engines subscription_files
 spark registry: subscription_rows
-spark partition: placement population_routes routes routing
 spark records: blocks cutting
 store engine: rows
 transport registry: subscription_rows

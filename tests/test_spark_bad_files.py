@@ -130,10 +130,7 @@ def test_a_parquet_file_that_cannot_be_used_costs_no_other(tmp_path: Path, case:
 
 
 @pytest.mark.parametrize("format", ["parquet", "jsonl"])
-@pytest.mark.parametrize("placement", ["broadcast", "partitioned"])
-def test_passed_text_that_is_not_utf8_costs_no_other_file(
-    tmp_path: Path, format: str, placement: str
-) -> None:
+def test_passed_text_that_is_not_utf8_costs_no_other_file(tmp_path: Path, format: str) -> None:
     (tmp_path / "in").mkdir()
     bad = {
         "text": text_column(b"n", b"\xff"),
@@ -146,7 +143,7 @@ def test_passed_text_that_is_not_utf8_costs_no_other_file(
     more: dict[str, Any] = {"text": ["n"], "list": [["n"]], "dictionary": ["n"]}
     (tmp_path / "in/z.parquet").write_bytes(good_parquet(**more))
     columns = f"source.columns={json.dumps(list(bad))}"
-    deliver(tmp_path, "parquet", columns, f"output.format={format}", f"placement.kind={placement}")
+    deliver(tmp_path, "parquet", columns, f"output.format={format}")
     got, letters = outcome(tmp_path)
     assert got == Counter(["good"])
     assert letters == sorted((f"{name}.parquet", "file.unreadable") for name in bad)
@@ -286,12 +283,10 @@ def test_files_whose_names_are_not_utf8(
         (tmp_path / f"in/{STRAY}2.{ending}").symlink_to("nowhere")
     else:
         (tmp_path / f"in/{STRAY}2.{ending}").write_bytes(b"bad")
-    for placement in ("broadcast", "partitioned"):
-        out = (f"output.path=out-{placement}", f"placement.kind={placement}")
-        assert deliver(tmp_path, kind, *out).unread == 1
-        assert len(read_output(tmp_path / f"out-{placement}", "inboxes")) == 1
-        (letter,) = read_output(tmp_path / f"out-{placement}", "dead_letters").to_pylist()
-        assert letter["file"] == f"caf\\xe92.{ending}"
+    assert deliver(tmp_path, kind).unread == 1
+    assert len(read_output(tmp_path / "out", "inboxes")) == 1
+    (letter,) = read_output(tmp_path / "out", "dead_letters").to_pylist()
+    assert letter["file"] == f"caf\\xe92.{ending}"
 
 
 def test_whatever_is_raised_while_a_file_is_read_is_its_dead_letter(
@@ -346,10 +341,7 @@ def test_the_command_line_delivers_what_is_beside_bad_files(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("ending", ["tsv", "csv", "parquet", "lists.parquet"])
-@pytest.mark.parametrize("placement", ["broadcast", "partitioned"])
-def test_a_subscription_that_is_not_utf8_is_refused_alone(
-    tmp_path: Path, ending: str, placement: str
-) -> None:
+def test_a_subscription_that_is_not_utf8_is_refused_alone(tmp_path: Path, ending: str) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in/1.xml").write_bytes(GOOD)
     columns = {
@@ -369,8 +361,8 @@ def test_a_subscription_that_is_not_utf8_is_refused_alone(
                                  for row in zip(*columns.values(), strict=True))]  # fmt: skip
         text = "".join(("," if ending == "csv" else "\t").join(row) + "\n" for row in rows)
         path.write_bytes(text.encode("utf-8", "surrogateescape"))
-    subscriptions = (f"subscriptions.path={path.name}", f"placement.kind={placement}")
-    summary = deliver(tmp_path, "directory", *subscriptions, "output.matches=none")
+    subscriptions = f"subscriptions.path={path.name}"
+    summary = deliver(tmp_path, "directory", subscriptions, "output.matches=none")
     assert sum(summary.rejected_queries.values()) == 4
     rows_of = read_output(tmp_path / "out", "inboxes").to_pylist()
     assert [row["subscriber"] for row in rows_of] == ["ann"]

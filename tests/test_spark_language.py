@@ -13,7 +13,6 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pa
 
 from pathcast import Subscription
 from pathcast.registry.identity import delivery_id, subscription_version
-from pathcast.spark import assigning, sections
 from pathcast.spark.last_valid import subscriptions_of
 from pathcast.spark.outputs import read_output
 from pathcast.spark.pipeline import run
@@ -62,28 +61,13 @@ def delivered(root: Path) -> dict[tuple[str, str], str]:
     }
 
 
-PLACED = (
-    ("placement.kind=broadcast",),
-    ("placement.kind=partitioned", "placement.partitions=3"),
-    ("placement.kind=partitioned", "placement.partitions=3", "placement.scheme=hash"),
-)
-
-
-@pytest.mark.parametrize("exact_max", [0, 2000])
-@pytest.mark.parametrize("placed", PLACED)
 @pytest.mark.parametrize("default", [None, "xpath1", "xquery"])
 def test_a_run_answers_in_the_language_of_each_subscription(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    placed: tuple[str, ...],
-    default: str | None,
-    exact_max: int,
+    tmp_path: Path, default: str | None
 ) -> None:
-    monkeypatch.setattr(assigning, "EXACT_MAX", exact_max)
-    monkeypatch.setattr(sections, "SECTION_ROWS", 3)
     put(tmp_path, ROWS, MESSAGES)
     chosen = () if default is None else (f"subscriptions.language={default}",)
-    run(settings(tmp_path, *placed, *chosen), workers=InProcess())
+    run(settings(tmp_path, *chosen), workers=InProcess())
     languages = ("xquery", "None") if default == "xquery" else ("xquery",)
     found = delivered(tmp_path)
     rows = [row for row in ROWS if row.id.split()[0] in languages]

@@ -26,7 +26,6 @@ from patience import PATIENCE_SECONDS
 from silent_progress import Silent
 
 STAYS = "its row is not valid, the last valid version stays in force"
-PARTITIONED = ("placement.kind=partitioned", "placement.partitions=3", "output.matches=ids")
 
 
 class Noting(Silent):
@@ -85,7 +84,6 @@ def received(root: Path, subscriber: str, message: str) -> list[str]:
     return sorted(row["subscription_id"] for row in rows if row["message_id"] == f"{message}.xml")
 
 
-@pytest.mark.parametrize("more", [(), PARTITIONED], ids=["broadcast", "partitioned"])
 @pytest.mark.parametrize(
     "broken",
     [
@@ -96,10 +94,8 @@ def received(root: Path, subscriber: str, message: str) -> list[str]:
         "bob\tall",  # no row
     ],
 )
-def test_a_typo_ends_nothing_and_everybody_is_told(
-    root: Path, broken: str, more: tuple[str, ...]
-) -> None:
-    go(root, "1", *more)
+def test_a_typo_ends_nothing_and_everybody_is_told(root: Path, broken: str) -> None:
+    go(root, "1")
     subscribe(root, "ann\tprice\t/m/price", "bob\tprice\t/m/price")
     (root / "s.tsv").write_text((root / "s.tsv").read_text() + broken + "\n")
     pipeline = str(root / "pipeline.toml")
@@ -110,7 +106,7 @@ def test_a_typo_ends_nothing_and_everybody_is_told(
     assert "rejected: 1, in force as they were last valid: 1" in err
     # From one run to the next, and to the one after it.
     for message in ("2", "3"):
-        summary, notes = go(root, message, *more)
+        summary, notes = go(root, message)
         assert (summary.subscriptions, summary.last_valid) == (3, 1)
         assert sum(summary.rejected_queries.values()) == 1
         assert "last valid:       1 subscriptions" in summary.to_text()
@@ -125,7 +121,7 @@ def test_a_typo_ends_nothing_and_everybody_is_told(
     assert STAYS not in pathcast("why", pipeline, "--subscriber", "ann", *asked)[1]
     # Mended: the new version counts, and nothing is told any more.
     subscribe(root, "ann\tprice\t/m/price", "bob\tall\t/m/other\tmessage")
-    summary, notes = go(root, "4", *more)
+    summary, notes = go(root, "4")
     assert (summary.subscriptions, summary.last_valid, summary.rejected_queries) == (2, 0, {})
     assert not any(STAYS in note for note in notes)
     assert received(root, "bob", "4") == []

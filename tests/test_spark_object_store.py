@@ -86,21 +86,6 @@ def test_killed_at_any_step_and_started_again_nothing_is_lost_or_twice(
         assert out.names(name) == sorted(file.name.split("/")[1] for file in live_files(out, name))
 
 
-@pytest.mark.parametrize("matches", ["ids", "numbers"])
-def test_partitions_give_the_rows_of_a_directory(root: Path, matches: str) -> None:
-    """Workers copy what they serve; what is on the way to partitions is read where it lies."""
-    ObjectStore.requests.clear()
-    go(root, f"output.matches={matches}", "placement.kind=partitioned", "placement.partitions=3")
-    routed = [path for mode, path in ObjectStore.requests if mode == "wb" and "_routed" in path]
-    assert len(routed) > 2, "nothing went through the file system under test"
-    assert not list((root / "out" / "_routed").glob("*"))
-    found = found_in(url(root)) if matches == "ids" else None
-    assert found in (None, expected(range(20), WANTS))
-    assert inbox(url(root), "bob").num_rows == sum(
-        who == "bob" for who, *_ in expected(range(20), WANTS)["inboxes"].elements()
-    )
-
-
 def test_an_object_that_was_not_closed_never_appears(root: Path) -> None:
     out = Storage(url(root))
     handle = out.create("inboxes/half.parquet")

@@ -180,10 +180,9 @@ def passed(names: list[str]) -> str:
     return f"source.columns={json.dumps(names)}"
 
 
-@pytest.mark.parametrize("placement", ["broadcast", "partitioned"])
-def test_parquet_outputs_have_what_the_source_has(tmp_path: Path, placement: str) -> None:
+def test_parquet_outputs_have_what_the_source_has(tmp_path: Path) -> None:
     put(tmp_path, {name: case.column for name, case in CASES.items()})
-    deliver(tmp_path, "parquet", passed(list(CASES)), f"placement.kind={placement}")
+    deliver(tmp_path, "parquet", passed(list(CASES)))
     for output in ("inboxes", "matches"):
         table = read_output(tmp_path / "out", output)
         assert len(table) == 3

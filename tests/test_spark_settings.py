@@ -95,6 +95,7 @@ def test_values_of_overrides_are_toml_or_plain_text(pipeline: Path) -> None:
         ("engine.limits.depth=3", ("engine.limits", "did you mean depth_max?")),
         ("engine.limits.depth_max=0", ("engine.limits", "not a whole number from 1 on")),
         ("engine.engine=nfa", ("engine", "PATHCAST_ENGINE=nfa")),
+        ("placement.kind=partitioned", ("placement", "has ended", "leave [placement] out")),
         ("mode", ("mode", "section.key=value")),
         ("mode.kind", ("mode.kind", "section.key=value")),
     ],

@@ -108,9 +108,8 @@ def test_what_the_log_says_counts_from_the_next_micro_batch_on(
     assert "subscriptions taken up: 1 -> 2, position 2" in progress.notes
 
 
-@pytest.mark.parametrize("placement", ["broadcast", "partitioned"])
-def test_profiles_mean_what_they_mean_to_a_broker(tmp_path: Path, placement: str) -> None:
-    """With prefixes of their own, labels, hosts and states, held whole or in partitions."""
+def test_profiles_mean_what_they_mean_to_a_broker(tmp_path: Path) -> None:
+    """With prefixes of their own, labels, hosts and states."""
     url = f"sqlite:///{tmp_path / 'profiles.db'}"
     wanted = [
         ProfileRecord("own", "ann", "/x:m/x:a", "ids", {"x": "urn:1"}),
@@ -161,8 +160,6 @@ def test_profiles_mean_what_they_mean_to_a_broker(tmp_path: Path, placement: str
         'subscriptions.namespaces={g = "urn:1"}',
         'subscriptions.labels={tier = "gold"}',
         "subscriptions.host=h1",
-        f"placement.kind={placement}",
-        "placement.partitions=3",
         "mode.files_per_batch_max=9",
     )
     bodies = {f"{n:03d}.xml": f"<m xmlns='urn:{n}'><a>{n}</a></m>" for n in range(3)}

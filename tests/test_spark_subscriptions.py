@@ -18,7 +18,6 @@ from pathcast.cli.app import build_app
 from pathcast.engine import Snapshot
 from pathcast.errors import ConfigError
 from pathcast.model import Query, Subscription
-from pathcast.registry.subscription_columns import namespace_column
 from pathcast.registry.subscription_rows import read_rows
 from pathcast.spark.book import SubscriptionBook
 from pathcast.spark.generations import Generation
@@ -26,7 +25,6 @@ from pathcast.spark.pipeline import run
 from pathcast.spark.settings import load_settings
 from pathcast.spark.storage import Storage
 from pathcast.spark.subscription_places import FilePlace
-from pathcast.spark.taking_up import QUERIES_SCHEMA, read_queries, subscriptions_in, write_ipc
 from pathcast.spark.workers import InProcess
 
 HEADER = "subscriber\tquery_id\tquery\n"
@@ -277,21 +275,3 @@ def test_pathcast_check_lists_what_a_run_would_reject(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"rejected_max.*2 rows are rejected.*s\.tsv:4"):
         run(load_settings(pipeline), workers=InProcess())
     assert not (tmp_path / "out/_commits").exists()
-
-
-def test_queries_of_a_generation_from_before_there_were_steps_have_none(tmp_path: Path) -> None:
-    asked = [
-        Subscription("a", "", "//a", "ids", {"p": "urn:p"}),
-        Subscription("b", "", "//b", "message"),
-    ]
-    columns = {
-        "id": [row.id for row in asked],
-        "query": [row.query for row in asked],
-        "deliver": [row.deliver for row in asked],
-        "number": pa.array([0, None], pa.uint32()),
-        "namespaces": namespace_column(asked),
-    }
-    write_ipc(Storage(tmp_path), "queries.arrow", pa.table(columns))
-    table = read_queries(tmp_path / "queries.arrow")
-    assert table.schema.names == QUERIES_SCHEMA.names
-    assert list(subscriptions_in(table)) == asked

@@ -29,7 +29,6 @@ from silent_progress import Silent
 
 FORMATS = ("parquet", "jsonl", "delta")
 GUIDE = Path(__file__).resolve().parent.parent / "docs" / "pipeline.md"
-PARTITIONED = ("placement.kind=partitioned", "placement.partitions=3", "output.matches=ids")
 LATIN = "<?xml version='1.0' encoding='ISO-8859-1'?><m at='2026-11-22'>Zürich</m>".encode("latin-1")
 
 
@@ -82,13 +81,10 @@ def inbox(root: Path, subscriber: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("more", [(), PARTITIONED], ids=["broadcast", "partitioned"])
-def test_a_delivery_says_when_it_was_made_and_when_its_message_was(
-    root: Path, format: str, more: tuple[str, ...]
-) -> None:
+def test_a_delivery_says_when_it_was_made_and_when_its_message_was(root: Path, format: str) -> None:
     notes = Notes()
     before = datetime.now(UTC)
-    go(root, f"output.format={format}", "source.time=/m/@at", *more, notes=notes)
+    go(root, f"output.format={format}", "source.time=/m/@at", notes=notes)
     rows = inbox(root, "bob")
     times = {row["message_id"][0]: row["message_time"] for row in rows}
     assert times == {

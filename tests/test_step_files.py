@@ -17,7 +17,6 @@ from pathcast.cli.app import build_app
 from pathcast.errors import ConfigError, UnsupportedQueryError
 from pathcast.limits import Limits
 from pathcast.lint import lint
-from pathcast.registry.subscription_columns import read_row_tables, rows_of_table
 from pathcast.registry.subscription_engines import SubscriptionEngines
 from pathcast.registry.subscription_files import read_subscriptions
 from pathcast.registry.subscription_rows import read_rows
@@ -73,16 +72,9 @@ def write(path: Path) -> Path:
 def test_a_table_may_have_a_column_of_steps(tmp_path: Path, name: str) -> None:
     path = write(tmp_path / name)
     assert read_rows(path, "fragment").rows == ROWS
-    again = [
-        row
-        for each in read_row_tables(path, "fragment")
-        for row in rows_of_table(each.table, str(path)).rows
-    ]
-    assert again == ROWS
 
 
-@pytest.mark.parametrize("reads_tables", [False, True])
-def test_a_list_with_a_gap_is_a_row_that_is_none(tmp_path: Path, reads_tables: bool) -> None:
+def test_a_list_with_a_gap_is_a_row_that_is_none(tmp_path: Path) -> None:
     path = tmp_path / "s.parquet"
     columns = {
         "subscriber": ["ann", "ann", "bob"],
@@ -91,14 +83,8 @@ def test_a_list_with_a_gap_is_a_row_that_is_none(tmp_path: Path, reads_tables: b
         "steps": [["drop //x", None], None, []],
     }
     pq.write_table(pa.table(columns), path)
-    if reads_tables:
-        [found] = read_row_tables(path, "ids")
-        assert [row.id for row in rows_of_table(found.table, str(path)).rows] == ["b", "c"]
-        rejected = found.rejected
-    else:
-        rows = read_rows(path, "ids")
-        assert [row.id for row in rows.rows] == ["b", "c"]
-        rejected = rows.rejected
+    rows, _, rejected = read_rows(path, "ids")
+    assert [row.id for row in rows] == ["b", "c"]
     assert [(each.row.id, each.place.line) for each in rejected] == [("a", 1)]
     assert "one of its steps is missing" in rejected[0].reason
 

@@ -4,12 +4,16 @@ use crate::door::{limit, limits_of, refusal_params};
 use crate::edits::{PyStep, steps_of};
 use crate::enter::{enter, enter_long, enter_whole};
 use crate::index::IdTable as PyIds;
-use crate::matcher::{Bodies, Column, PyRefusal, counters_of, refusals_of, to_pyarrow};
+use crate::matcher::{
+    Answer as Matched, Bodies, Column, PyRefusal, counters_of, refusals_of, to_pyarrow,
+};
 use arrow_array::{Array, LargeBinaryArray, UInt32Array, make_array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_pyarrow::FromPyArrow;
+use pathcast_core::engine::interrupt::Interrupted;
 use pathcast_core::engine::plans::run::ENTRIES_MAX;
+use pathcast_core::engine::verdicts::{StepFault, Verdict};
 use pathcast_core::language::choice::Language;
 use pathcast_core::registry::batch::Messages;
 use pathcast_core::registry::catalogue::IdTable;
@@ -19,8 +23,7 @@ use pathcast_core::registry::delivery::dissemination::{
     Deliver, Entry, Explained, NotTaken, Steps,
 };
 use pathcast_core::registry::delivery::query::Scope;
-use pathcast_core::registry::delivery::restructuring::StepFault;
-use pathcast_core::registry::delivery::serving::{NO_FRAGMENT, Options, Verdict};
+use pathcast_core::registry::delivery::serving::{NO_FRAGMENT, Options};
 use pathcast_core::registry::snapshot::NamespaceMap;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
@@ -255,6 +258,23 @@ impl Dissemination {
         self.to_python(py, answer, ids)
     }
 
+    /// Which subscriptions are delivered something of each message of a binary, large_binary or binary_view array, or of
+    /// a list of bytes objects and None; nothing is written.
+    #[pyo3(name = "match", signature = (messages, encoding = None))]
+    fn match_messages(
+        &self,
+        py: Python<'_>,
+        messages: &Bound<'_, PyAny>,
+        encoding: Option<String>,
+    ) -> PyResult<Matched> {
+        if messages.is_instance_of::<PyList>() {
+            let (bodies, nulls) = Bodies::of(messages, encoding)?;
+            return self.match_batch(py, &bodies, nulls);
+        }
+        let array = make_array(ArrayData::from_pyarrow_bound(messages)?);
+        self.match_batch(py, &Column::new(&array, encoding)?, array.nulls().cloned())
+    }
+
     /// Serves bytes objects, of which there are so few that arrays would take longer than the messages. So many steps
     /// were done to each before; none if that is left out.
     #[pyo3(signature = (messages, done = Vec::new()))]
@@ -279,7 +299,7 @@ impl Dissemination {
         });
         let deliveries = deliveries.collect();
         let refusals = refusals_of(py, &answer.refusals)?;
-        Ok((deliveries, refusals, self.verdicts(py, &answer)?, PyIds(ids)))
+        Ok((deliveries, refusals, self.verdicts(py, &answer.verdicts)?, PyIds(ids)))
     }
 
     /// Runs the shared plans over messages to groupSequence-listSequence, writes nothing, and counts:
@@ -343,7 +363,7 @@ impl Dissemination {
     ) -> PyResult<PyAnswer<'py>> {
         let stats = counters_of(py, &answer.stats)?;
         let refusals = refusals_of(py, &answer.refusals)?;
-        let verdicts = self.verdicts(py, &answer)?;
+        let verdicts = self.verdicts(py, &answer.verdicts)?;
         let has_fragment: Vec<bool> =
             answer.fragments.iter().map(|&fragment| fragment != NO_FRAGMENT).collect();
         let nulls = NullBuffer::from(has_fragment);
@@ -364,18 +384,45 @@ impl Dissemination {
         Ok((columns, fragments, refusals, verdicts, stats, PyIds(ids)))
     }
 
+    fn match_batch(
+        &self,
+        py: Python<'_>,
+        batch: &impl Messages,
+        nulls: Option<NullBuffer>,
+    ) -> PyResult<Matched> {
+        let (answer, ids) =
+            self.with_numbers(py, || self.pool.match_batch(&self.subscriptions, batch))?;
+        let verdicts = self.verdicts(py, &answer.verdicts)?.into_iter();
+        let verdicts =
+            verdicts.map(|(row, number, code, params)| (row, number, code, params.unbind()));
+        let verdicts = verdicts.collect();
+        Ok(Matched::of(answer, nulls, ids, verdicts, self.pool.buffers()))
+    }
+
     /// Serves a batch.
     fn run(&self, py: Python<'_>, batch: &impl Messages) -> PyResult<(Answer, IdTable)> {
+        self.with_numbers(py, || self.pool.run(&self.subscriptions, batch))
+    }
+
+    /// Does a batch, whose numbers mean the same for its whole length.
+    fn with_numbers<T: Send>(
+        &self,
+        py: Python<'_>,
+        batch: impl FnOnce() -> Result<T, Interrupted> + Send,
+    ) -> PyResult<(T, IdTable)> {
         enter_long(py, || {
             self.subscriptions.settle();
             let _numbers = self.subscriptions.pin_numbers();
-            let answer = self.pool.run(&self.subscriptions, batch)?;
-            Ok((answer, self.subscriptions.state().ids()))
+            Ok((batch()?, self.subscriptions.state().ids()))
         })
     }
 
-    fn verdicts<'py>(&self, py: Python<'py>, answer: &Answer) -> PyResult<Vec<PyVerdict<'py>>> {
-        let verdicts = answer.verdicts.iter();
+    fn verdicts<'py>(
+        &self,
+        py: Python<'py>,
+        verdicts: &[(usize, u32, Verdict)],
+    ) -> PyResult<Vec<PyVerdict<'py>>> {
+        let verdicts = verdicts.iter();
         verdicts
             .map(|(row, number, verdict)| {
                 let (code, params) = verdict_of(py, verdict, &self.options)?;

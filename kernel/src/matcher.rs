@@ -14,7 +14,7 @@ use pathcast_core::engine::counters::Stats;
 use pathcast_core::engine::options::Options;
 use pathcast_core::engine::routing::RoutingTable;
 use pathcast_core::engine::verdicts::UsedUp;
-use pathcast_core::registry::batch::{self as core, Messages, Pool};
+use pathcast_core::registry::batch::{self as core, Buffers, Messages, Pool};
 use pathcast_core::registry::catalogue::IdTable;
 use pathcast_core::registry::index::Index;
 use pathcast_core::registry::snapshot::Snapshot;
@@ -51,7 +51,7 @@ impl Target for Source {
 #[pyclass(frozen)]
 pub struct Matcher {
     source: Source,
-    pool: Arc<Pool>,
+    pool: Pool,
 }
 
 /// Row, code and parameters of a refusal.
@@ -68,10 +68,8 @@ impl Matcher {
         encoding: Option<String>,
     ) -> PyResult<Answer> {
         if messages.is_instance_of::<PyList>() {
-            let bodies: Vec<Option<PyBackedBytes>> = messages.extract()?;
-            let nulls = bodies.iter().any(Option::is_none);
-            let nulls = nulls.then(|| bodies.iter().map(Option::is_some).collect());
-            return self.run(py, &Bodies { bodies, encoding, done: Vec::new() }, nulls);
+            let (bodies, nulls) = Bodies::of(messages, encoding)?;
+            return self.run(py, &bodies, nulls);
         }
         let array = make_array(ArrayData::from_pyarrow_bound(messages)?);
         self.run(py, &Column::new(&array, encoding)?, array.nulls().cloned())
@@ -100,9 +98,7 @@ impl Matcher {
             // Targets have no ids.
             Source::Routes(_) => Ok((self.pool.run(&self.source, batch)?, IdTable::default())),
         })?;
-        let core::Answer { numbers, ends, refusals, undecided, stats } = found;
-        let numbers = Arc::new(Loan { numbers, pool: Arc::clone(&self.pool) });
-        Ok(Answer { numbers, ends, nulls, refusals, undecided, stats, ids })
+        Ok(Answer::of(found, nulls, ids, Vec::new(), self.pool.buffers()))
     }
 
     /// A matcher; `limits` has the attributes of `pathcast.limits.Limits`.
@@ -113,7 +109,7 @@ impl Matcher {
         cache_bytes_max: usize,
     ) -> PyResult<Self> {
         let options = options_of(limits, cache_bytes_max)?;
-        Ok(Matcher { source, pool: Arc::new(Pool::new(options, threads)) })
+        Ok(Matcher { source, pool: Pool::new(options, threads) })
     }
 }
 
@@ -199,6 +195,19 @@ pub struct Bodies {
     pub done: Vec<usize>,
 }
 
+impl Bodies {
+    /// A list of bytes objects and None, and where there is no None.
+    pub fn of(
+        messages: &Bound<'_, PyAny>,
+        encoding: Option<String>,
+    ) -> PyResult<(Self, Option<NullBuffer>)> {
+        let bodies: Vec<Option<PyBackedBytes>> = messages.extract()?;
+        let nulls = bodies.iter().any(Option::is_none);
+        let nulls = nulls.then(|| bodies.iter().map(Option::is_some).collect());
+        Ok((Bodies { bodies, encoding, done: Vec::new() }, nulls))
+    }
+}
+
 impl Messages for Bodies {
     fn len(&self) -> usize {
         self.bodies.len()
@@ -240,9 +249,13 @@ pub struct Answer {
     nulls: Option<NullBuffer>,
     refusals: Vec<(usize, Refusal)>,
     undecided: Vec<(usize, u32, UsedUp)>,
+    verdicts: Vec<Undelivered>,
     stats: Stats,
     ids: IdTable,
 }
+
+/// Row, number of the subscription, code and parameters of a verdict.
+pub type Undelivered = (usize, u32, &'static str, Py<PyDict>);
 
 #[pymethods]
 impl Answer {
@@ -299,6 +312,18 @@ impl Answer {
         Ok([to_pyarrow(py, &rows)?, to_pyarrow(py, &numbers)?, to_pyarrow(py, &bounds)?])
     }
 
+    /// Row, number of the subscription, code and parameters of what is undecided for another reason: its steps cannot
+    /// be done, or what it makes is no XML.
+    fn verdicts<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> Vec<(usize, u32, &'static str, Bound<'py, PyDict>)> {
+        let verdicts = self.verdicts.iter();
+        verdicts
+            .map(|(row, number, code, params)| (*row, *number, *code, params.bind(py).clone()))
+            .collect()
+    }
+
     /// Counters by name.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         counters_of(py, &self.stats)
@@ -311,6 +336,19 @@ impl Answer {
 }
 
 impl Answer {
+    /// An answer of the engine, whose verdicts Python has; its numbers go back to the buffers.
+    pub fn of(
+        found: core::Answer,
+        nulls: Option<NullBuffer>,
+        ids: IdTable,
+        verdicts: Vec<Undelivered>,
+        buffers: &Arc<Buffers>,
+    ) -> Self {
+        let core::Answer { numbers, ends, refusals, undecided, stats, .. } = found;
+        let numbers = Arc::new(Loan { numbers, buffers: Arc::clone(buffers) });
+        Answer { numbers, ends, nulls, refusals, undecided, verdicts, stats, ids }
+    }
+
     fn row(&self, row: usize) -> PyResult<&[u32]> {
         let &end = self
             .ends
@@ -321,10 +359,10 @@ impl Answer {
     }
 }
 
-/// Numbers on loan; they go back to the pool when nobody reads them any more.
+/// Numbers on loan; they go back to the buffers when nobody reads them any more.
 struct Loan {
     numbers: Vec<u32>,
-    pool: Arc<Pool>,
+    buffers: Arc<Buffers>,
 }
 
 impl Loan {
@@ -340,7 +378,7 @@ impl Loan {
 
 impl Drop for Loan {
     fn drop(&mut self) {
-        self.pool.give_buffer(std::mem::take(&mut self.numbers));
+        self.buffers.give(std::mem::take(&mut self.numbers));
     }
 }
 

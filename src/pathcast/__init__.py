@@ -71,7 +71,7 @@ if TYPE_CHECKING:
         RegisterReport,
         Subscription,
     )
-    from pathcast.query import CompiledQuery, CostClass
+    from pathcast.query import PREFIX_PACKS, CompiledQuery, CostClass
     from pathcast.registry import (
         Broker,
         Deliveries,
@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "PREFIX_PACKS",
     "BatchResult",
     "BatchStats",
     "Broker",
@@ -164,7 +165,7 @@ _ROOMS = {
         "RegisterReport",
         "Subscription",
     ),
-    "pathcast.query": ("CompiledQuery", "CostClass"),
+    "pathcast.query": ("CompiledQuery", "CostClass", "PREFIX_PACKS"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 

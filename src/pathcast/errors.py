@@ -454,6 +454,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "an index reads XPath 1.0 only; for XQuery subscribe to the query at a Broker, with "
         'deliver="ids"',
     ),
+    "query.not_chunked": CatalogueEntry(
+        "UnsupportedQueryError",
+        "chunks answer XPath queries that are delivered as ids, of messages as they come; match "
+        "messages whole for this one",
+    ),
     # Subscriptions: refused at registration.
     "subscription.constant": CatalogueEntry(
         "UnsupportedQueryError",
@@ -704,6 +709,12 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "SnapshotFormatError",
         "{path} has snapshot format {found}, this Pathcast reads {expected}; "
         "register the queries again and save a new snapshot",
+    ),
+    "snapshot.sections": CatalogueEntry(
+        "SnapshotFormatError",
+        "{path} has its queries in sections, which placement in partitions wrote and is not read "
+        "any more; deliver what was begun with the version that wrote it, then choose a new "
+        "output.path",
     ),
     "snapshot.damaged": CatalogueEntry(
         "SnapshotFormatError", "{path} is damaged: {reason}; restore it or save it again"

@@ -17,13 +17,14 @@ Example:
     >>> merged(map(evaluator.evaluate, tasks_of(scheme, message, cut))).query_ids
     ('q1', 'q2')
 
-It reads no files and runs no workers (`pathcast.spark.chunks` does).
+Schemes and messages that were cut can be files and folders (`pathcast chunk`); it runs no workers.
 
 Source: Lehner and Irmert, *XPath-Aware Chunking of XML-Documents*, BTW 2003.
 """
 
 from pathcast.chunking.cleaning import Alternative, CleanQuery, clean
 from pathcast.chunking.cut import Cut
+from pathcast.chunking.cut_folder import REST, CutFolder, cut_message, evaluated, open_cut
 from pathcast.chunking.evaluation import (
     ChunkAnswer,
     ChunkEvaluator,
@@ -31,15 +32,19 @@ from pathcast.chunking.evaluation import (
     merged,
     tasks_of,
 )
-from pathcast.chunking.filtering_scheme import Chunk, Chunking, FilteringScheme
+from pathcast.chunking.filtering_scheme import CHUNKS_MAX, Chunk, Chunking, FilteringScheme
+from pathcast.chunking.names import path_text
 from pathcast.chunking.needs import Need
 from pathcast.chunking.optimal import Goal, SchemeCost, Sizes, by_size, cost, optimal_scheme
 from pathcast.chunking.pairs import Pair, PairCost, PairPlan, PlacedChunking, pair_tasks
 from pathcast.chunking.query_tree import QueryTree, QueryTreeNode
 from pathcast.chunking.scheme import Pick, generate_chunking_scheme, picks
+from pathcast.chunking.scheme_file import SchemeFile, open_scheme, save_scheme
 from pathcast.chunking.streaming import StreamingChunker
 
 __all__ = [
+    "CHUNKS_MAX",
+    "REST",
     "Alternative",
     "Chunk",
     "ChunkAnswer",
@@ -48,6 +53,7 @@ __all__ = [
     "Chunking",
     "CleanQuery",
     "Cut",
+    "CutFolder",
     "FilteringScheme",
     "Goal",
     "Need",
@@ -59,15 +65,22 @@ __all__ = [
     "QueryTree",
     "QueryTreeNode",
     "SchemeCost",
+    "SchemeFile",
     "Sizes",
     "StreamingChunker",
     "by_size",
     "clean",
     "cost",
+    "cut_message",
+    "evaluated",
     "generate_chunking_scheme",
     "merged",
+    "open_cut",
+    "open_scheme",
     "optimal_scheme",
     "pair_tasks",
+    "path_text",
     "picks",
+    "save_scheme",
     "tasks_of",
 ]

@@ -104,6 +104,11 @@ GROUPS: Final = {
         "build_generate",
         "Generate documents or queries by a DTD; the same seed gives the same bytes.",
     ),
+    "chunk": _Place(
+        "chunk",
+        "build_chunk",
+        "Cut messages of any size by what queries ask for; answer them piece by piece.",
+    ),
     "broker": _Place("broker", "build_broker", "One broker of a network."),
     "net": _Place("net", "build_net", "A network of brokers, on this machine or elsewhere."),
     "registry": _Place("registry", "build_registry", "The registration service of a network."),

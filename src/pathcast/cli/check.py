@@ -36,9 +36,6 @@ def check(
 
         pathcast check queries.txt
         pathcast check pipeline.toml --strict
-
-    Where a pipeline may cut its queries into partitions, it is told what that
-    costs on messages of its source, and what a run would do.
     """
     source = read_queries(queries, namespace=namespace, language=language)
     engines, taken = source.take_up()
@@ -57,7 +54,7 @@ def check(
         count = f"queries: {len(source)}, with faults: {rejected}"
     say(count + (f", warnings: {len(warnings):,}" if warnings else ""))
     if queries.suffix == ".toml":
-        _check_pipeline(queries, has_takers=bool(taken.takers))
+        _check_columns(queries)
     if not taken.takers and not rejected:
         say_warning(f"{source.path}: no query")
     allowed = 0.0 if strict else source.rejected_max
@@ -65,16 +62,10 @@ def check(
     return ExitCode.REFUSED if is_refused else ExitCode.OK
 
 
-def _check_pipeline(pipeline: Path, *, has_takers: bool) -> None:
-    """Checks the columns that are passed through, and says where a run would match the queries.
-
-    Nothing is said where every worker holds all queries.
-    """
+def _check_columns(pipeline: Path) -> None:
+    """Refuse columns that cannot be passed through."""
     with extra("spark", "pathcast check of a pipeline"):
         from pathcast.spark import load_settings
-        from pathcast.spark.placement_explained import explain_placement
         from pathcast.spark.sources import check_columns
     settings = load_settings(pipeline)
     check_columns(settings.source, settings.output.format)
-    if has_takers and settings.placement.kind != "broadcast":
-        say(f"placement: {explain_placement(settings).choice}")

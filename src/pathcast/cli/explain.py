@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pathcast.cli.console import answers, extra, say_warning, write_json_line
+from pathcast.cli.console import answers, say, say_warning, write_json_line
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.explain_plan import explain_subscription
 from pathcast.cli.messages import MESSAGES_HELP, check_standard_input, read_one
@@ -21,11 +21,13 @@ from pathcast.cli.options import (
     read_limits,
     read_namespaces,
 )
-from pathcast.cli.queries import PIPELINE_SUFFIX
 from pathcast.cli.transform import read_query
 from pathcast.engine import QueryIndex
-from pathcast.errors import ConfigError
+from pathcast.errors import ConfigError, QuerySyntaxError
+from pathcast.kernel.message_nodes import DOCUMENT_NODE, Context, MessageNodes
+from pathcast.limits import Limits
 from pathcast.model import Query
+from pathcast.query import binding
 from pathcast.query.xquery import is_xquery, without_comments
 
 QUERY_ID = "query"
@@ -36,8 +38,7 @@ def explain(
         str,
         typer.Argument(
             metavar="QUERY",
-            help="A standing query, XPath or XQuery, or @FILE for the one in FILE; or the TOML "
-            "file of a pipeline.",
+            help="A standing query, XPath or XQuery, or @FILE for the one in FILE.",
         ),
     ],
     message: Annotated[
@@ -60,15 +61,6 @@ def explain(
             show_default=False,
         ),
     ] = None,
-    query_id: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--id",
-            metavar="ID",
-            help="Of a pipeline: a query whose partition is told; can be given several times.",
-            show_default=False,
-        ),
-    ] = None,
     step: StepOption = None,
     namespace: NamespaceOption = None,
     language: LanguageOption = None,
@@ -87,16 +79,9 @@ def explain(
     with other subscriptions, what only this one needs, and with --with how
     many others share each part; with a message, what is delivered of it.
 
-    Of a pipeline it shows where its queries are matched: by workers that hold
-    all or in partitions, why, and what either costs on messages of its source;
-    with --id, the partition of a query; with a message, the partitions that it
-    would go to, and the paths that lead there.
-
     A message that does not satisfy the query is an answer, not a failure: the
     exit code is 0.
     """
-    if query.endswith(PIPELINE_SUFFIX) and Path(query).is_file():
-        return _explain_pipeline(Path(query), message, query_id or [], limit, format_)
     check_standard_input(query.removeprefix("@"), str(message))
     limits, namespaces = read_limits(limit), read_namespaces(namespace)
     asked = read_query(query, step, language)._replace(deliver="fragment")
@@ -116,7 +101,11 @@ def explain(
             "config.invalid", key="MESSAGE", reason="is missing; an XPath is explained on a message"
         )
     index = QueryIndex(limits=limits, namespaces=namespaces)
-    report = index.register(Query(QUERY_ID, without_comments(text), language=asked.language))
+    try:
+        report = index.register(Query(QUERY_ID, without_comments(text), language=asked.language))
+    except QuerySyntaxError as error:
+        _say_binding(error, content, limits)
+        raise
     for warning in report.warnings:
         say_warning(str(warning))
     explanation = index.explain(QUERY_ID, content)
@@ -128,22 +117,12 @@ def explain(
     return ExitCode.OK if has_verdict else ExitCode.REFUSED
 
 
-def _explain_pipeline(
-    path: Path,
-    message: str | None,
-    query_ids: list[str],
-    limit: list[str] | None,
-    format_: Format,
-) -> ExitCode:
-    with extra("spark", "the file of a pipeline"):
-        from pathcast.spark import load_settings
-        from pathcast.spark.placement_explained import explain_placement
-    settings = load_settings(path)
-    limits = read_limits(limit, settings.engine.message_limits())
-    content = None if message is None else read_one(message, limits)
-    found = explain_placement(settings, query_ids=query_ids, message=content)
-    if format_ is Format.JSON:
-        write_json_line(found.to_dict())
-    else:
-        answers().print(found.to_text())
-    return ExitCode.OK
+def _say_binding(error: QuerySyntaxError, content: bytes, limits: Limits) -> None:
+    """Says what the message binds a prefix to that the query does not bind."""
+    if error.code != "XPST0081":
+        return
+    prefix = str(error.params["prefix"])
+    found = f"string(//namespace::*[local-name()='{prefix}'])"
+    uri = MessageNodes(content, limits).value(found, Context(DOCUMENT_NODE))
+    if uri:
+        say(f"the message binds it: {binding(prefix, str(uri))}")

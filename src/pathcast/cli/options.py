@@ -12,6 +12,7 @@ import typer
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.model import QueryLanguage
+from pathcast.query import PREFIX_PACKS
 
 
 class Format(StrEnum):
@@ -59,7 +60,8 @@ NamespaceOption = Annotated[
     typer.Option(
         "--namespace",
         metavar="PREFIX=URI",
-        help="Binds a prefix of the queries; =URI sets the default element namespace. Repeatable.",
+        help="Binds a prefix of the queries; =URI sets the default element namespace; the name of "
+        f"a vocabulary binds its usual prefixes: {', '.join(PREFIX_PACKS)}. Repeatable.",
         show_default=False,
     ),
 ]
@@ -110,21 +112,30 @@ def read_namespaces(pairs: list[str] | None) -> dict[str, str]:
     """Prefix -> URI.
 
     Raises:
-        ConfigError: A pair has no "=" or no URI, or binds a prefix twice.
+        ConfigError: A pair has no "=" or no URI, and is no vocabulary of `PREFIX_PACKS`, or binds a
+            prefix twice.
 
     Example:
         >>> read_namespaces(["soap=http://www.w3.org/2003/05/soap-envelope"])
         {'soap': 'http://www.w3.org/2003/05/soap-envelope'}
+        >>> read_namespaces(["cap"])
+        {'cap': 'urn:oasis:names:tc:emergency:cap:1.2'}
     """
+    usual: dict[str, str] = {}
     bound: dict[str, str] = {}
     for pair in pairs or []:
+        if pair in PREFIX_PACKS:
+            usual |= PREFIX_PACKS[pair]
+            continue
         prefix, equals, uri = pair.partition("=")
         if not equals or not uri:
-            raise _refused("--namespace", f"{pair!r} is not PREFIX=URI")
+            known = ", ".join(PREFIX_PACKS)
+            reason = f"{pair!r} is not PREFIX=URI, and none of the vocabularies {known}"
+            raise _refused("--namespace", reason)
         if prefix in bound:
             raise _refused("--namespace", f"{prefix!r} is bound twice")
         bound[prefix] = uri
-    return bound
+    return {**usual, **bound}
 
 
 def read_language(choice: LanguageChoice | None) -> QueryLanguage | None:

@@ -20,6 +20,7 @@ from pathcast.engine.explanation import Failure
 from pathcast.engine.near_miss import SEEN_MAX
 from pathcast.engine.node_path import node_path
 from pathcast.kernel.message_nodes import DOCUMENT_NODE, Context, MessageNodes, Node
+from pathcast.query import binding, usual_prefix
 from pathcast.query.names import Namespaces
 from pathcast.query.near_names import near
 from pathcast.query.notation import Notation
@@ -160,13 +161,19 @@ class Surroundings:
         if not uri:
             return f"`{local}` is in no namespace: write {written}"
         if written.startswith("Q{"):
-            prefix = next(
-                each for each in ("p", *(f"p{n}" for n in range(2, 99))) if each not in self._bound
-            )
-            return (
-                f"`{local}` is in namespace {uri}: bind {prefix} to it and write {prefix}:{local}"
-            )
+            prefix = self._free_prefix(name, is_attribute)
+            bound = binding(prefix, uri)
+            return f"`{local}` is in namespace {uri}: write {prefix}:{local} with {bound}"
         return f"`{local}` is in namespace {uri}: write {written}"
+
+    def _free_prefix(self, name: tuple[str, str], is_attribute: bool) -> str:
+        """A prefix for the namespace of a name: that of the message, the usual one, or another."""
+        uri, _ = name
+        node = self._all_names(is_attribute)[name]
+        own, colon, _ = str(self._nodes.value("name()", Context(node))).partition(":")
+        others = ("p", *(f"p{number}" for number in range(2, 99)))
+        wanted = (own if colon else None, usual_prefix(uri), *others)
+        return next(each for each in wanted if each and each not in self._bound)
 
     def _written(self, name: tuple[str, str], is_attribute: bool) -> str:
         text = self._notation.name(*name, has_default=not is_attribute)

@@ -31,7 +31,7 @@ from pathcast.errors import (
     UnsupportedQueryError,
     error_for,
 )
-from pathcast.kernel.matcher import KernelIds
+from pathcast.kernel.matcher import KernelAnswer, KernelIds, verdicts_of
 from pathcast.kernel.plan import plan_lines
 from pathcast.limits import STEP_SERIES_MAX, Limits
 from pathcast.model import (
@@ -163,10 +163,20 @@ class KernelDissemination:
             rows=pa.RecordBatch.from_arrays(list(columns), schema=_ROWS),
             fragments=fragments,
             refusals=[(row, error_for(code, params)) for row, code, params in refusals],
-            verdicts=self._verdicts(verdicts, ids),
+            verdicts=verdicts_of(verdicts, ids),
             stats=BatchStats(**stats),
             subscription_ids=KernelIds(ids),
         )
+
+    def match(
+        self, messages: pa.Array | list[bytes | None], *, encoding: str | None = None
+    ) -> KernelAnswer:
+        """The subscriptions that are delivered something of each message; nothing is written.
+
+        Limits of the length of results say nothing here.
+        """
+        with native_errors():
+            return KernelAnswer(self._native.match(messages, encoding))
 
     def process_few(self, messages: list[bytes], done: Sequence[int] = ()) -> FewDeliveries:
         """The results of every message, read where it lies.
@@ -178,22 +188,13 @@ class KernelDissemination:
         with native_errors():
             answer = self._native.process_few(messages, done)
         deliveries, refusals, verdicts, ids = answer
-        undecided = self._verdicts(verdicts, ids) if verdicts else []
+        undecided = verdicts_of(verdicts, ids) if verdicts else []
         names = ids.take([number for _, number, _ in undecided])
         return FewDeliveries(
             deliveries,
             [(row, error_for(code, params)) for row, code, params in refusals],
             [(row, name, error) for (row, _, error), name in zip(undecided, names, strict=True)],
         )
-
-    def _verdicts(
-        self, verdicts: Sequence[tuple[int, int, str, dict[str, Any]]], ids: native.IdTable
-    ) -> list[tuple[int, int, PathcastError]]:
-        names = ids.take([number for _, number, _, _ in verdicts])
-        found = []
-        for (row, number, code, params), name in zip(verdicts, names, strict=True):
-            found.append((row, number, error_for(code, {**params, "id": name})))
-        return found
 
     def count_groups(self, messages: pa.Array, *, visits: bool = False) -> dict[str, int]:
         """Runs the shared plans to groupSequence-listSequence and writes nothing: counters.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from pathcast.boundary import cache_bytes, native, native_errors
 from pathcast.errors import PathcastError, error_for
@@ -65,6 +65,14 @@ class KernelAnswer:
         return OverBudget(*self._answer.undecided()) if self._answer.undecided_count else None
 
     @cached_property
+    def verdicts(self) -> list[tuple[int, int, PathcastError]]:
+        """Message, number and error of each subscription that is undecided for another reason.
+
+        Its steps cannot be done to the message, or what it makes is no XML.
+        """
+        return verdicts_of(self._answer.verdicts(), self._answer.ids())
+
+    @cached_property
     def stats(self) -> BatchStats:
         """The counters of the batch (`BatchAnswer.stats`)."""
         return BatchStats(**self._answer.stats())
@@ -73,6 +81,17 @@ class KernelAnswer:
     def query_ids(self) -> KernelIds:
         """The ids by number (`BatchAnswer.query_ids`)."""
         return KernelIds(self._answer.ids())
+
+
+def verdicts_of(
+    verdicts: Sequence[tuple[int, int, str, dict[str, Any]]], ids: native.IdTable
+) -> list[tuple[int, int, PathcastError]]:
+    """Message, number and error of what the kernel could not decide."""
+    names = ids.take([number for _, number, _, _ in verdicts])
+    found = []
+    for (row, number, code, params), name in zip(verdicts, names, strict=True):
+        found.append((row, number, error_for(code, {**params, "id": name})))
+    return found
 
 
 class KernelIds(Sequence[str]):

@@ -35,6 +35,7 @@ from pathcast.query.normal import (
 )
 from pathcast.query.places import End, Place, path_to, steps_of
 from pathcast.query.population import OPERATORS, Population, population_of, population_of_columns
+from pathcast.query.prefixes import PREFIX_PACKS, binding, usual_prefix, usual_uri
 from pathcast.query.reader import (
     NODES_MAX,
     PREDICATES_MAX,
@@ -48,6 +49,7 @@ __all__ = [
     "NODES_MAX",
     "OPERATORS",
     "PREDICATES_MAX",
+    "PREFIX_PACKS",
     "AnyIn",
     "AnyName",
     "AnyNamespace",
@@ -63,6 +65,7 @@ __all__ = [
     "Operator",
     "Place",
     "Population",
+    "binding",
     "canonical_form",
     "check_length",
     "compile_query",
@@ -75,4 +78,6 @@ __all__ = [
     "population_of_columns",
     "read_query",
     "steps_of",
+    "usual_prefix",
+    "usual_uri",
 ]

@@ -23,6 +23,7 @@ from pathcast.errors import QuerySyntaxError, UnsupportedQueryError, shown
 from pathcast.query import suggestions
 from pathcast.query.functions import ARGUMENT_COUNTS, arguments_expected
 from pathcast.query.names import Namespaces
+from pathcast.query.prefixes import binding, usual_uri
 from pathcast.query.refused_functions import IN_XQUERY, for_function, for_type
 from pathcast.query.syntax import Axis, NodeType
 
@@ -228,7 +229,7 @@ def _no_prefix(fault: _Fault) -> _Sentence:
     bound = sorted({"xml", *fault.namespaces} - {""})
     meant = suggestions.nearest(prefix, bound)
     anyhow = "*" if local == "*" else f"*:{local}"
-    hint = f'bind it: namespaces={{"{prefix}": "..."}}, or write {anyhow}'
+    hint = f"bind it: {binding(prefix, usual_uri(prefix) or '...')}, or write {anyhow}"
     return f"prefix {prefix} is not bound", f"did you mean {meant}:?" if meant else hint
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pathcast.errors import ConfigError, QuerySyntaxError
-from pathcast.query import parse
+from pathcast.query import binding, parse, usual_uri
 from pathcast.query.names import namespace_of
 from pathcast.query.syntax import Axis, LocationPath, NameTest
 
@@ -62,6 +62,6 @@ def _pair(text: str, test: NameTest, bound: Mapping[str, str]) -> tuple[str | No
             query=text,
             offset=test.offset,
             reason=f"prefix {test.prefix!r} is not bound",
-            suggestion=f'bind it: namespaces={{"{test.prefix}": "..."}}',
+            suggestion=f"bind it: {binding(test.prefix, usual_uri(test.prefix) or '...')}",
         )
     return uri, local

@@ -190,12 +190,6 @@ class SetVersion:
         """One goes."""
         self._change(subscription, -1)
 
-    def add_all(self, other: SetVersion) -> None:
-        """All of another set comes, which has none of this one's and the same limits."""
-        self._sum = (self._sum + other._sum) % _SET_MODULUS
-        self._count += other._count
-        self._text = None
-
     def _change(self, subscription: Subscription, count: int) -> bytes:
         digest = _content_digest(subscription)
         self._sum = (self._sum + count * int.from_bytes(digest, "little")) % _SET_MODULUS

@@ -50,8 +50,6 @@ DELIVER: Final = "deliver"
 LANGUAGE: Final = "language"
 STEPS: Final = "steps"
 """Columns that a table may have besides."""
-STEP_LISTS: Final = pa.list_(pa.string())
-"""Steps of one subscription; null where it has none."""
 PARQUET: Final = ".parquet"
 
 SubscriptionKey: TypeAlias = tuple[str, str]
@@ -228,24 +226,6 @@ def checked_rows(
             found.rows.append(row)
             found.places.append(place)
     return found
-
-
-def about_rows(path: Path) -> int:
-    """About how many subscriptions there are at a path; of Parquet exactly.
-
-    Raises:
-        ConfigError: It cannot be looked at.
-    """
-    with told_unusable(path):
-        if path.is_dir():
-            return sum(1 for _ in path.rglob(f"*{SUFFIX}"))
-        if path.suffix == PARQUET:
-            return int(pq.read_metadata(path).num_rows)
-        return path.stat().st_size // _ROW_BYTES
-
-
-_ROW_BYTES: Final = 64
-"""Bytes of a row of text; they are rarely shorter."""
 
 
 class SubscriptionTable(NamedTuple):

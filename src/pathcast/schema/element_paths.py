@@ -75,6 +75,28 @@ class ElementPaths:
                 children.update(names.expanded(child.name) for child in element.children)
         self._build(edges)
 
+    @classmethod
+    def of(
+        cls, root: ExpandedName | None, edges: Mapping[ExpandedName, Iterable[ExpandedName]]
+    ) -> ElementPaths:
+        """The paths of a graph that is given as it appears in messages.
+
+        Args:
+            root: Name of the root element; None where every element may be it.
+            edges: Element -> those that may be its children.
+
+        Example:
+            >>> a, b = ("", "a"), ("", "b")
+            >>> sorted(ElementPaths.of(a, {a: [b]}).below(a))
+            [('', 'b')]
+        """
+        paths = cls.__new__(cls)
+        paths.root = root
+        paths._build(
+            {_ANYTHING: set(edges)} | {name: set(children) for name, children in edges.items()}
+        )
+        return paths
+
     def _build(self, edges: dict[ExpandedName, set[ExpandedName]]) -> None:
         for children in list(edges.values()):
             for child in children:

@@ -3,12 +3,10 @@
 Read in this order: `pipeline` (one micro-batch after another), `sources`, `files` and `listing`
 with `directory`, `parquet`, `archives`, `delta_source` and `delta_log`, and `journal` (what belongs
 to it), `book`, `last_valid`, `generations` and `copies` (who wants what), `tasks`, `answering`,
-`message_times` and `writing` (what a worker does), `placing` with `costs`, `assigning`,
-`partitions`, `marking`, `routed` and `answering_partitions` (the same where no worker holds all
-queries), `ledger`, `outputs`, `delta`, `compacting`, `storage` and `unwritable` (what counts, and
-where), `workers`, `starting`, `session`, `class_archive`, `java`, `jvm_stderr`, `lost_connections`
-and `shipping` (who runs it), `stages` (for frames of your own), `settings`, `summary` and
-`progress` (what people say and see).
+`message_times` and `writing` (what a worker does), `ledger`, `outputs`, `delta`, `compacting`,
+`storage` and `unwritable` (what counts, and where), `workers`, `starting`, `session`,
+`class_archive`, `java`, `jvm_stderr`, `lost_connections` and `shipping` (who runs it), `stages`
+(for frames of your own), `settings`, `summary` and `progress` (what people say and see).
 
 Example:
     >>> from pathcast.spark import load_settings, run

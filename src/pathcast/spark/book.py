@@ -9,7 +9,7 @@ It delivers nothing and knows nothing of Spark.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -20,24 +20,18 @@ from pathcast.model import DeliverMode, Subscription
 from pathcast.registry.identity import SetVersion
 from pathcast.registry.subscription_engines import SubscriptionEngines
 from pathcast.registry.subscription_rows import RejectedSubscription, WarnedSubscription
-from pathcast.spark.cutting import GenerationCutter
-from pathcast.spark.generations import DESCRIPTION, QUERIES, TAKERS, Generation
+from pathcast.spark.generations import DESCRIPTION, TAKERS, Generation
 from pathcast.spark.last_valid import LastValidVersions
-from pathcast.spark.sections import take_up_in_sections
 from pathcast.spark.taking_up import (
     collector_paused,
     takers_table,
     write_engines,
     write_ipc,
-    write_queries,
 )
 
 if TYPE_CHECKING:
-    from pathcast.spark.partitions import PartitionedGeneration
-    from pathcast.spark.settings import PlacementSettings
     from pathcast.spark.storage import Storage
     from pathcast.spark.subscription_places import SubscriptionPlace
-    from pathcast.spark.workers import Workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +58,6 @@ class SubscriptionBook:
         deliver: What is delivered where a row does not say.
         namespaces: Prefixes for all queries.
         limits: What a message may cost, by name; the defaults for the others.
-        sections: Who takes them up in sections (see `pathcast.spark.sections`); None for this
-            process, which holds all of them then.
     """
 
     def __init__(
@@ -76,9 +68,7 @@ class SubscriptionBook:
         deliver: DeliverMode = "ids",
         namespaces: Mapping[str, str] | None = None,
         limits: Mapping[str, int | str] | None = None,
-        sections: Callable[[], Workers] | None = None,
     ) -> None:
-        self._sections = sections
         self._limits = dict(limits or {})
         self.place = place
         self._output = output
@@ -104,7 +94,8 @@ class SubscriptionBook:
         """
         state = self.place.state()
         if self._current is None or state != self._state:
-            self._current = self._build(self._last_valid(earlier))
+            with collector_paused():
+                self._current = self._taken_up(self._last_valid(earlier))
             # Only now: a file that could not be read is looked at again, not taken for known.
             self._state = state
         return self._current
@@ -116,57 +107,10 @@ class SubscriptionBook:
             return current.generation
         return Generation.read(self._output, version)
 
-    def partitioned(
-        self,
-        generation: Generation,
-        placement: PlacementSettings,
-        workers: Workers,
-        sample: pa.Array | None = None,
-    ) -> PartitionedGeneration | None:
-        """A generation in partitions, which are made where they are not there.
-
-        None for an earlier generation that was taken up to be held as a whole: its texts are gone.
-
-        Args:
-            generation: The generation.
-            placement: How to cut it.
-            workers: Who does it.
-            sample: Messages that are like those to come.
-        """
-        cutter = GenerationCutter(
-            self._output,
-            placement,
-            namespaces=self._namespaces,
-        )
-        current, engines = self._current, self._engines
-        if current is not None and current.generation == generation and engines is not None:
-            name = f"{generation.folder}/{QUERIES}"
-            if not self._output.exists(name):
-                write_queries(self._output, generation.folder, engines)
-        return cutter.cut(generation, workers, sample)
-
     def _last_valid(self, earlier: Generation | None) -> LastValidVersions | None:
         if earlier is None:
             return None
         return LastValidVersions(self._output, earlier, self._namespaces)
-
-    def _build(self, last_valid: LastValidVersions | None) -> TakenUp:
-        with collector_paused():
-            if self._sections is None:
-                return self._taken_up(last_valid)
-            return self._in_sections(self._sections(), last_valid)
-
-    def _in_sections(self, workers: Workers, last_valid: LastValidVersions | None) -> TakenUp:
-        generation, rejected, warnings = take_up_in_sections(
-            self.place,
-            self._deliver,
-            self._output,
-            workers,
-            namespaces=self._namespaces,
-            limits=self._limits,
-            last_valid=last_valid,
-        )
-        return TakenUp(generation, tuple(rejected), tuple(warnings))
 
     def _taken_up(self, last_valid: LastValidVersions | None) -> TakenUp:
         limits = Limits(**self._limits)  # type: ignore[arg-type]
@@ -197,9 +141,7 @@ class SubscriptionBook:
         )
         output, folder = self._output, generation.folder
         if output.exists(f"{folder}/{DESCRIPTION}"):
-            found = Generation.read(output, version.text)
-            if not found.sections:
-                return found
+            return Generation.read(output, version.text)
         write_ipc(output, f"{folder}/{TAKERS}", table)
         write_engines(output, folder, engines)
         output.write(f"{folder}/{DESCRIPTION}", generation.to_json())

@@ -4,11 +4,7 @@
         takers.arrow            who takes which query: subscriber, subscription id, own version
         notices.snapshot        the filter queries, mapped into memory; absent if there are none
         results.subscriptions   the queries whose results are delivered; absent if there are none
-        queries.arrow           their texts, where they are to be cut into partitions
         generation.json         what it holds; written last
-
-A generation that no process holds as a whole has only the first and the last of these; its queries
-lie in *sections*, each with the same files, in a folder that `sections` writes.
 
 A filter query is a subscription that is delivered as an id. Equal queries of several subscribers
 are one query; `takers.arrow` says who gets what it finds. Files of a version never change: a
@@ -22,7 +18,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -45,7 +41,6 @@ SNAPSHOTS: Final = "_snapshots"
 TAKERS: Final = "takers.arrow"
 NOTICES: Final = "notices.snapshot"
 RESULTS: Final = "results.subscriptions"
-QUERIES: Final = "queries.arrow"
 DESCRIPTION: Final = "generation.json"
 
 TAKERS_SCHEMA: Final = pa.schema(
@@ -56,27 +51,6 @@ TAKERS_SCHEMA: Final = pa.schema(
     ]
 )
 """One row a pair of subscriber and query, ascending by both."""
-
-
-@dataclass(frozen=True, slots=True)
-class PartFiles:
-    """Some of the queries of a generation: a partition, or a section.
-
-    Attributes:
-        queries: Distinct queries in it.
-        has_notices: Whether some are filter queries.
-        has_results: Whether the results of some are delivered.
-        bytes: Size of its files.
-    """
-
-    queries: int
-    has_notices: bool
-    has_results: bool
-    bytes: int
-
-
-NO_FILES: Final = PartFiles(0, False, False, 0)
-"""Nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +66,6 @@ class Generation:
         written: Names this writing of it, as nothing else: equal subscriptions have one version
             everywhere, but not the same files.
         limits: Names and values of limits on a message that are not the defaults.
-        part: Folder inside that of the version, of a part of its queries: see `partitions`.
-        home: Folder of its sections, which are written before the version is known.
-        sections: What lies there; empty where the generation is one whole.
     """
 
     version: str
@@ -104,9 +75,6 @@ class Generation:
     has_results: bool
     written: str
     limits: tuple[tuple[str, int | str], ...] = ()
-    part: str = ""
-    home: str = ""
-    sections: tuple[PartFiles, ...] = ()
 
     def message_limits(self) -> Limits:
         """Return the limits of a message, which are fixed when the generation is made."""
@@ -115,30 +83,7 @@ class Generation:
     @property
     def folder(self) -> str:
         """Where its files lie in the output."""
-        return f"{SNAPSHOTS}/{self.version}{self.part and f'/{self.part}'}"
-
-    def pieces(self) -> list[Generation]:
-        """The generations that have its queries: its sections, or itself."""
-        return [
-            replace(self.piece(section, f"{number}"), version=self.home)
-            for number, section in enumerate(self.sections)
-        ] or [self]
-
-    def piece(self, held: PartFiles, part: str) -> Generation:
-        """A part of its queries as a generation of its own.
-
-        Args:
-            held: What it has.
-            part: Its folder.
-        """
-        return replace(
-            self,
-            queries=held.queries,
-            has_notices=held.has_notices,
-            has_results=held.has_results,
-            part=part,
-            sections=(),
-        )
+        return f"{SNAPSHOTS}/{self.version}"
 
     def to_json(self) -> bytes:
         """Return the content of `generation.json`."""
@@ -155,12 +100,14 @@ class Generation:
         try:
             row = json.loads(storage.read(name))
             row["limits"] = tuple((key, value) for key, value in row["limits"])
-            row["sections"] = tuple(PartFiles(**each) for each in row.get("sections", ()))
-            return cls(**row)
+            found = cls(**{field: row[field] for field in cls.__dataclass_fields__})
         except (FileNotFoundError, ValueError, TypeError, KeyError) as error:
             raise SnapshotFormatError(
                 "snapshot.damaged", path=storage.url(name), reason=str(error)
             ) from error
+        if row.get("sections"):
+            raise SnapshotFormatError("snapshot.sections", path=storage.url(name))
+        return found
 
     @contextmanager
     def files(self, storage: Storage) -> Iterator[GenerationFiles]:
@@ -169,25 +116,14 @@ class Generation:
         Args:
             storage: The output that it belongs to.
         """
-        is_whole = not self.sections
-        there = {
-            TAKERS: True,
-            NOTICES: self.has_notices and is_whole,
-            RESULTS: self.has_results and is_whole,
-        }
+        there = {TAKERS: True, NOTICES: self.has_notices, RESULTS: self.has_results}
         names = [name for name, is_there in there.items() if is_there]
-        with self.local(storage, names) as paths:
-            found = dict(zip(names, paths, strict=True))
+        paths = [f"{self.folder}/{name}" for name in names]
+        with local_files(storage, paths, self.written) as here:
+            found = dict(zip(names, here, strict=True))
             yield GenerationFiles(
                 self.version, found[TAKERS], found.get(NOTICES), found.get(RESULTS)
             )
-
-    @contextmanager
-    def local(self, storage: Storage, names: Sequence[str]) -> Iterator[list[Path]]:
-        """Files of its folder on this machine, as `files`."""
-        key = "-".join((self.written, *self.part.split("/"))).rstrip("-")
-        with local_files(storage, [f"{self.folder}/{name}" for name in names], key) as paths:
-            yield paths
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LastValidVersions:
-    """The subscriptions of a generation, by subscriber and id of the query; can be pickled.
+    """The subscriptions of a generation, by subscriber and id of the query.
 
     Args:
         storage: The output that has the generation.
@@ -58,16 +58,15 @@ class LastValidVersions:
         """
         ids = pa.array(sorted({name for _, name in keys}), pa.string())
         found: dict[SubscriptionKey, Subscription] = {}
-        for piece in self.generation.pieces():
-            with piece.files(self.storage) as files:
-                table = files.table()
-                rows = table.rows(np.flatnonzero(pc.is_in(table.ids, value_set=ids)))
-                pairs = zip(rows.subscribers.to_pylist(), rows.ids.to_pylist(), strict=True)
-                wanted = set(pairs) & set(keys)
-                texts = _texts_of(files, {name for _, name in wanted})
-            for subscriber, name in wanted:
-                row = texts[name]._replace(subscriber=subscriber)
-                found[subscriber, name] = row._replace(namespaces=self._own(row.namespaces))
+        with self.generation.files(self.storage) as files:
+            table = files.table()
+            rows = table.rows(np.flatnonzero(pc.is_in(table.ids, value_set=ids)))
+            pairs = zip(rows.subscribers.to_pylist(), rows.ids.to_pylist(), strict=True)
+            wanted = set(pairs) & set(keys)
+            texts = _texts_of(files, {name for _, name in wanted})
+        for subscriber, name in wanted:
+            row = texts[name]._replace(subscriber=subscriber)
+            found[subscriber, name] = row._replace(namespaces=self._own(row.namespaces))
         return found
 
     def _own(self, namespaces: Mapping[str, str] | None) -> Mapping[str, str] | None:
@@ -94,13 +93,10 @@ def last_valid_of(settings: PipelineSettings) -> LastValidVersions | None:
 
 def subscriptions_of(storage: Storage, version: str, subscriber: str) -> dict[str, Subscription]:
     """Returns what a subscriber had asked for in a generation, by id of the query."""
-    found: dict[str, Subscription] = {}
-    for piece in Generation.read(storage, version).pieces():
-        with piece.files(storage) as files:
-            table = files.table()
-            mine = set(table.ids.filter(pc.equal(table.subscribers, subscriber)).to_pylist())
-            found |= _texts_of(files, mine)
-    return found
+    with Generation.read(storage, version).files(storage) as files:
+        table = files.table()
+        mine = set(table.ids.filter(pc.equal(table.subscribers, subscriber)).to_pylist())
+        return _texts_of(files, mine)
 
 
 def _texts_of(files: GenerationFiles, wanted: set[str]) -> dict[str, Subscription]:

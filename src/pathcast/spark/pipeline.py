@@ -35,6 +35,7 @@ import pyarrow as pa
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.limits import Limits
 from pathcast.spark import schemas
+from pathcast.spark.book import SubscriptionBook
 from pathcast.spark.compacting import BackgroundCompaction
 from pathcast.spark.delta import DeltaTables
 from pathcast.spark.files import FileReader, FoundFile, Unit, shown
@@ -52,10 +53,8 @@ from pathcast.spark.ledger import (
 from pathcast.spark.message_times import MessageTimes
 from pathcast.spark.outputs import Layout, claim
 from pathcast.spark.pinning import Pinning
-from pathcast.spark.placing import Placer, book_of, is_held_whole
 from pathcast.spark.progress import ProgressReport, progress_on
 from pathcast.spark.publishing import NetworkPublisher, PipelinePublication
-from pathcast.spark.routed import remove_routed
 from pathcast.spark.sources import (
     listing_of,
     passed_columns,
@@ -65,6 +64,7 @@ from pathcast.spark.sources import (
 )
 from pathcast.spark.stopping import stopped_by_signals
 from pathcast.spark.storage import Storage
+from pathcast.spark.subscription_places import place_of
 from pathcast.spark.summary import TOP_SUBSCRIBERS, Summary
 from pathcast.spark.tasks import DeliveryTask, TaskReport
 from pathcast.spark.workers import Workers
@@ -122,7 +122,7 @@ def run(
         pipeline = Pipeline(settings, output, report, stop)
         with _workers_of(settings, spark, workers, report) as ready:
             try:
-                pipeline.begin(ready)
+                pipeline.begin()
                 found_workers = ready()
                 start_seconds = time.monotonic() - started
                 summary = pipeline.run(found_workers)
@@ -159,17 +159,18 @@ class Pipeline:
         )
         if out.format != "delta":  # whose library looks after its files
             remove_strays(output)
-        remove_routed(output)
         self._journal = Journal(checkpoint)
         self._history = self._ledger.history().still_unread(self._journal.last_entry)
         self._listing = listing_of(source, checkpoint, settings.network)
         self._extra = passed_columns(source, (), checkpoint, out.format)
         self._unpublished: list[Commit] = []
-        self._book = book_of(
-            settings,
+        asked = settings.subscriptions
+        self._book = SubscriptionBook(
+            place_of(asked),
             output,
-            lambda: self._workers(),
-            is_whole=is_held_whole(settings),
+            deliver=asked.deliver,
+            namespaces=asked.namespaces,
+            limits=settings.engine.limits,
         )
         self._delta = DeltaTables(output, self._layout) if out.format == "delta" else None
         self._publisher = self._publisher_of(settings)
@@ -182,11 +183,9 @@ class Pipeline:
             delta=DeltaTables(output, self._layout) if self._delta else None,
             through=lambda: self._publisher.through if self._publisher else None,
         )
-        self._placer = Placer(settings.placement, self._book, report.note)
         self._pinning = Pinning(
             settings.subscriptions, self._book, self._ledger, output, self._layout, report.note
         )
-        self._workers: Callable[[], Workers]
         self._summary = Summary(output=str(output))
         # Generation -> deliveries by rank. Ranks become names once, at the end.
         self._received: dict[Generation, np.ndarray] = {}
@@ -212,16 +211,12 @@ class Pipeline:
         """Gives back what is open."""
         self._book.place.close()
 
-    def begin(self, workers: Callable[[], Workers]) -> None:
+    def begin(self) -> None:
         """Takes up the subscriptions, which takes as long as Spark does to start.
-
-        Args:
-            workers: Who is asked for where all subscriptions are too many for this process.
 
         Raises:
             ConfigError: They cannot be read, or too many of them are rejected.
         """
-        self._workers = workers
         self._pinning.begin()
 
     def run(self, workers: Workers) -> Summary:
@@ -428,7 +423,7 @@ class Pipeline:
             if not shares:
                 return []
             task = self._task(batch_id, generation, reader)
-            reports = self._placer.run(workers, task, shares)
+            reports = workers.run(task, shares)
             for report in reports:
                 if report.error is not None:
                     raise report.error

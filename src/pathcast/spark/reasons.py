@@ -236,11 +236,9 @@ def subscribers_of(output: str | os.PathLike[str] | Storage) -> list[str] | None
     if not batches:
         return None
     commit = Commit.read(storage, batches[-1])
-    found: set[str] = set()
-    for piece in Generation.read(storage, commit.snapshot_version).pieces():
-        with piece.files(storage) as files:
-            found.update(pc.unique(files.table().subscribers).to_pylist())
-    return sorted(found - {None})
+    with Generation.read(storage, commit.snapshot_version).files(storage) as files:
+        found = pc.unique(files.table().subscribers).to_pylist()
+    return sorted(set(found) - {None})
 
 
 def _rows_of(storage: Storage, name: str, message_id: str) -> pa.Table:

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import (
     BaseModel,
@@ -428,45 +428,6 @@ class EngineSettings(BaseModel):
         return Limits(**self.limits)  # type: ignore[arg-type]
 
 
-class PlacementSettings(BaseModel):
-    """Where queries are matched."""
-
-    model_config = FROZEN
-
-    kind: Literal["broadcast", "partitioned", "auto"] = Field(
-        default="broadcast",
-        description='"broadcast": every worker holds all queries; "partitioned": a worker holds '
-        "some, a first pass says which messages concern them, and only those are sent there; "
-        '"auto": what costs less, measured on messages of the first micro-batch, or the only one '
-        "that fits into worker_bytes_max. The rows of the outputs are the same.",
-    )
-    scheme: Literal["pep", "hash", "prefix", "cost"] = Field(
-        default="pep",
-        description='How queries are put into partitions: "pep" by the values that they ask for, '
-        'so that a message touches few; "prefix" by how their paths begin; "hash" by their ids; '
-        '"cost" so that all take as long, measured on messages of the first micro-batch.',
-    )
-    partitions: int = Field(
-        default=16,
-        ge=1,
-        le=4096,
-        description="Number of partitions; one more for queries that cannot be told apart.",
-    )
-    routing_bytes_max: int = Field(
-        default=8 * 1024 * 1024,
-        ge=1,
-        description="Bytes of the routing index, which is on every worker: a larger one sends "
-        "fewer messages in vain.",
-    )
-    worker_bytes_max: int | None = Field(
-        default=None,
-        ge=1,
-        description="Memory that the queries may take on one worker: all of them, or the "
-        "partitions that it keeps open. When not given, a share of what this machine has, and a "
-        "few partitions.",
-    )
-
-
 class SparkSettings(BaseModel):
     """The Spark session that the pipeline starts, where there is none."""
 
@@ -505,6 +466,11 @@ class SparkSettings(BaseModel):
 class PipelineSettings(FileSettings):
     """Everything that `pathcast run` can be told."""
 
+    ENDED: ClassVar[Mapping[str, str]] = {
+        "placement": "every worker maps one snapshot of all queries, and nothing else can be "
+        "chosen; leave [placement] out"
+    }
+
     source: SourceSettings = Field(description="Where messages come from.")
     subscriptions: SubscriptionSettings = Field(description="Who wants what.")
     mode: ModeSettings = Field(
@@ -513,9 +479,6 @@ class PipelineSettings(FileSettings):
     output: OutputSettings = Field(description="Where results go.")
     engine: EngineSettings = Field(
         default=EngineSettings(), description="How messages are matched."
-    )
-    placement: PlacementSettings = Field(
-        default=PlacementSettings(), description="Where queries are matched."
     )
     network: NetworkSettings | None = Field(default=None, description="A broker of a network.")
     publish: PublishSettings | None = Field(

@@ -24,9 +24,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from pathcast.errors import ConfigError, StoreError
 from pathcast.registry.delimited import TextPlace
-from pathcast.registry.subscription_columns import RowTable, read_row_tables, row_tables
 from pathcast.registry.subscription_files import files_of
-from pathcast.registry.subscription_rows import SubscriptionRows, about_rows, read_rows
+from pathcast.registry.subscription_rows import SubscriptionRows, read_rows
 
 if TYPE_CHECKING:
     from pathcast.model import DeliverMode, QueryLanguage
@@ -63,16 +62,6 @@ class SubscriptionPlace(Protocol):
 
         Raises:
             ConfigError: They cannot be read.
-        """
-
-    def tables(self, deliver: DeliverMode) -> Iterator[RowTable]:
-        """Yield the subscriptions as tables, some at a time."""
-
-    def about(self) -> int:
-        """About how many there are.
-
-        Raises:
-            ConfigError: They cannot be looked at.
         """
 
     def close(self) -> None:
@@ -115,16 +104,6 @@ class FilePlace:
         """Return the subscriptions of the file."""
         with self._named():
             return read_rows(self._path, deliver, self._language)
-
-    def tables(self, deliver: DeliverMode) -> Iterator[RowTable]:
-        """Yield the subscriptions as tables; of Parquet, one table is in memory at a time."""
-        with self._named():
-            yield from read_row_tables(self._path, deliver, self._language)
-
-    def about(self) -> int:
-        """Return about how many subscriptions the file has."""
-        with self._named():
-            return about_rows(self._path)
 
     def close(self) -> None:
         """Nothing: files are opened where they are read."""
@@ -188,15 +167,6 @@ class StorePlace:
             found.rows.append(profile.subscription())
             found.places.append(TextPlace(name, profile.version, None))
         return found
-
-    def tables(self, deliver: DeliverMode) -> Iterator[RowTable]:
-        """Yield the profiles of the database as tables, some at a time."""
-        return row_tables(self.rows(deliver), self.name)
-
-    def about(self) -> int:
-        """Return exactly how many profiles the database has."""
-        self.state()
-        return len(self._profiles or ())
 
     def close(self) -> None:
         """Closes the database."""

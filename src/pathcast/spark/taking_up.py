@@ -1,7 +1,6 @@
-"""Subscriptions that engines have taken up, as files: a whole generation, or a section of one.
+"""Subscriptions that engines have taken up, as the files of a generation.
 
-    SubscriptionEngines, rows -> takers.arrow, notices.snapshot, results.subscriptions,
-                                 queries.arrow (where they are to be cut)
+    SubscriptionEngines, rows -> takers.arrow, notices.snapshot, results.subscriptions
 
 It compiles nothing and decides nothing.
 """
@@ -10,50 +9,25 @@ from __future__ import annotations
 
 import gc
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pathcast.model import Subscription
 from pathcast.registry.identity import SetVersion
-from pathcast.registry.subscription_columns import (
-    NAMESPACES,
-    language_column,
-    namespace_column,
-    step_column,
-)
-from pathcast.registry.subscription_rows import LANGUAGE, STEP_LISTS, STEPS
 from pathcast.spark.generations import (
     NOTICES,
-    QUERIES,
     RESULTS,
     TAKERS_SCHEMA,
-    PartFiles,
-    ids_of,
 )
 from pathcast.spark.unwritable import writing
 
 if TYPE_CHECKING:
-    from pathcast.engine import Snapshot
-    from pathcast.registry import Broker
     from pathcast.registry.subscription_engines import SubscriptionEngines
     from pathcast.spark.storage import Storage
-
-QUERIES_SCHEMA: Final = pa.schema(
-    [
-        pa.field("id", pa.string(), nullable=False),
-        pa.field("query", pa.string(), nullable=False),
-        pa.field("deliver", pa.string(), nullable=False),
-        pa.field("number", pa.uint32()),
-        pa.field("namespaces", NAMESPACES),
-        pa.field(STEPS, STEP_LISTS),
-        pa.field(LANGUAGE, pa.string()),
-    ]
-)
-"""Distinct queries; the number in the snapshot, null for those whose results are delivered."""
 
 
 def takers_table(
@@ -80,96 +54,31 @@ def takers_table(
     )
 
 
-def write_engines(storage: Storage, folder: str, engines: SubscriptionEngines) -> PartFiles:
-    """Writes what engines hold."""
+def write_engines(storage: Storage, folder: str, engines: SubscriptionEngines) -> None:
+    """Writes what engines hold: filter queries, and those whose results are delivered."""
     index, broker = engines.index, engines.broker
-    size = write_snapshots(
-        storage,
-        folder,
-        index.freeze() if len(index) else None,
-        broker if len(broker) else None,
-    )
-    return PartFiles(len(engines.queries), len(index) > 0, len(broker) > 0, size)
+    if len(index):
+        frozen = index.freeze()
+        save_into(storage, f"{folder}/{NOTICES}", frozen.save)
+    if len(broker):
+        subscriptions = broker.freeze()
+        save_into(storage, f"{folder}/{RESULTS}", subscriptions.save)
 
 
-def write_snapshots(
-    storage: Storage, folder: str, notices: Snapshot | None, results: Broker | None
-) -> int:
-    """Writes filter queries, and subscriptions whose results are delivered; the size of it."""
-    size = 0
-    if notices is not None:
-        size += save_into(storage, folder, lambda at: notices.save(at / NOTICES), (NOTICES,))
-    if results is not None:
-        frozen = results.freeze()
-        size += save_into(storage, folder, lambda at: frozen.save(at / RESULTS), (RESULTS,))
-    return size
-
-
-def write_queries(storage: Storage, folder: str, engines: SubscriptionEngines) -> None:
-    """Writes the texts of what engines hold, filter queries by their numbers first."""
-    rows = engines.queries
-    notices: Sequence[str] = ids_of(engines.index.freeze()).to_pylist()
-    results = [name for name in rows if name in engines.broker]
-    ids = [*notices, *results]
-    columns = [
-        ids,
-        [rows[name].query for name in ids],
-        [rows[name].deliver for name in ids],
-        [*range(len(notices)), *(None for _ in results)],
-        namespace_column([rows[name] for name in ids]),
-        step_column([rows[name] for name in ids]),
-        language_column([rows[name] for name in ids]),
-    ]
-    write_ipc(storage, f"{folder}/{QUERIES}", pa.table(columns, schema=QUERIES_SCHEMA))
-
-
-def read_queries(path: Path) -> pa.Table:
-    """The texts of queries, mapped; none for steps and language in a generation from before."""
-    table = read_ipc(path)
-    for name in (STEPS, LANGUAGE):
-        if name not in table.column_names:
-            field = QUERIES_SCHEMA.field(name)
-            table = table.append_column(field, pa.nulls(len(table), field.type))
-    return table
-
-
-def subscriptions_in(table: pa.Table) -> Iterator[Subscription]:
-    """Queries of `QUERIES_SCHEMA` as subscriptions of nobody."""
-    names = ("id", "query", "deliver", "namespaces", STEPS, LANGUAGE)
-    columns = [table.column(name).to_pylist() for name in names]
-    for name, text, mode, own, steps, language in zip(*columns, strict=True):
-        namespaces = dict(own) if own else None
-        yield Subscription(name, "", text, mode, namespaces, tuple(steps or ()), language)
-
-
-def save_into(
-    storage: Storage, folder: str, save: Callable[[Path], None], names: Sequence[str]
-) -> int:
-    """Lets something write files, and takes them into the output; their size."""
-    size = 0
+def save_into(storage: Storage, name: str, save: Callable[[Path], None]) -> None:
+    """Lets something write a file, and takes it into the output."""
     with writing(f"{tempfile.gettempdir()} (TMPDIR)"), tempfile.TemporaryDirectory() as temporary:
-        save(Path(temporary))
-        for name in names:
-            content = (Path(temporary) / name).read_bytes()
-            storage.write(f"{folder}/{name}", content)
-            size += len(content)
-    return size
+        path = Path(temporary) / "written"
+        save(path)
+        storage.write(name, path.read_bytes())
 
 
-def write_ipc(storage: Storage, name: str, table: pa.Table) -> int:
-    """Writes a table as one record batch, which whoever maps it need not copy; its size."""
+def write_ipc(storage: Storage, name: str, table: pa.Table) -> None:
+    """Writes a table as one record batch, which whoever maps it need not copy."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table.combine_chunks())
-    content = sink.getvalue()
-    storage.write(name, content.to_pybytes())
-    return int(content.size)
-
-
-def read_ipc(path: Path) -> pa.Table:
-    """A table that was written so, mapped."""
-    with pa.memory_map(str(path)) as source:
-        return pa.ipc.open_file(source).read_all()
+    storage.write(name, sink.getvalue().to_pybytes())
 
 
 @contextmanager

@@ -1,6 +1,8 @@
-//! Queries that a message leaves undecided.
+//! Queries and subscriptions that a message leaves undecided.
 
 use crate::engine::ids::QueryNumber;
+use crate::xml::parser::Refusal;
+use std::sync::Arc;
 
 /// Whose steps were used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,4 +33,40 @@ impl Undecided {
     pub(crate) fn len(&self) -> usize {
         self.by_query.len() + self.by_message.len()
     }
+}
+
+/// Why a subscription could not be served with a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Its evaluation takes more steps than it was given.
+    OverBudget,
+    /// It is undecided: the message has used up its steps over all gates, or over all evaluations.
+    MessageOverBudget,
+    /// Its results are longer than this.
+    TooLong {
+        /// Bytes that they may have.
+        bytes_max: usize,
+    },
+    /// The results of the subscriptions whose ids come before have taken what all may have together.
+    MessageFull,
+    /// Its constructor makes no element: `XQTY0024`, `XQDY0025`.
+    Construction(&'static str),
+    /// Its steps could not be done.
+    Unrestructured(Arc<StepFault>),
+}
+
+/// Why steps were not done to a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StepFault {
+    /// It is refused after some of them.
+    Refused(Refusal),
+    /// It would have more bytes than a message may have.
+    TooLong {
+        /// Bytes that it would have at least.
+        given: usize,
+    },
+    /// It would be longer than it may be by the bytes that came.
+    Grown,
+    /// An edit cannot be made in its bytes: why.
+    Unreadable(String),
 }

@@ -5,6 +5,7 @@ mod generated;
 use generated::{Random, message, subscription};
 use pathcast_core::engine::plans::run::ENTRIES_MAX;
 use pathcast_core::engine::programs::{Bounds, Results, Scratch};
+use pathcast_core::engine::verdicts::Verdict;
 use pathcast_core::language::choice::Language;
 use pathcast_core::language::edits::{Edit, EditStep};
 use pathcast_core::language::xquery::Program;
@@ -13,7 +14,7 @@ use pathcast_core::registry::delivery::dissemination::{
 };
 use pathcast_core::registry::delivery::links::Restructurings;
 use pathcast_core::registry::delivery::query::Scope;
-use pathcast_core::registry::delivery::serving::{NO_FRAGMENT, Options, Output, Verdict};
+use pathcast_core::registry::delivery::serving::{NO_FRAGMENT, Options, Output};
 use pathcast_core::registry::delivery::worker::Worker;
 use pathcast_core::xml::parser::{Door, Limits};
 use std::collections::BTreeMap;

@@ -12,7 +12,7 @@ from pydantic import Field
 from pathcast_lab.bench.definitions import SetName, Strict
 from pathcast_lab.bench.figures.defined import PaperDefinition, PaperFigure
 
-DeploymentKind: TypeAlias = Literal["one", "broadcast", "partitioned", "brokers", "ring"]
+DeploymentKind: TypeAlias = Literal["one", "spark", "brokers", "ring"]
 DomainName: TypeAlias = Literal["alerts", "news", "payments"]
 
 
@@ -24,7 +24,6 @@ class DeploymentSet(Strict):
         distinct: Distinct messages; they are published in turn.
         messages: Deployment -> messages that are published as fast as they are taken.
         single: Messages that are published one by one, for the latency.
-        partitions: Of Spark's placement.
         batches: Micro-batches of Spark.
         brokers: Broker processes, in a ring with a short cut.
         peers: Peer processes.
@@ -34,7 +33,6 @@ class DeploymentSet(Strict):
     distinct: int = Field(ge=1)
     messages: dict[DeploymentKind, int]
     single: int = Field(ge=1)
-    partitions: int = Field(ge=1)
     batches: int = Field(ge=1)
     brokers: int = Field(ge=3)
     peers: int = Field(ge=4)

@@ -1,4 +1,4 @@
-"""A pipeline on Spark, with all subscriptions on every worker or in partitions."""
+"""A pipeline on Spark, every worker with all subscriptions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -32,7 +32,6 @@ def run_spark(
     table: DeploymentTable,
     chosen: DeploymentSet,
     load: Load,
-    kind: Literal["broadcast", "partitioned"],
     folder: Path,
 ) -> Measured:
     """A run from files to inboxes, in several micro-batches.
@@ -42,7 +41,7 @@ def run_spark(
         JavaMissingError: There is no Java that Spark can run on.
         MissingDependencyError: PySpark is not installed.
     """
-    runner, count, cores = Runner(), chosen.messages[kind], table.cores
+    runner, count, cores = Runner(), chosen.messages["spark"], table.cores
     messages = (GeneratedMessage(str(n), load.body(n), None) for n in range(count))
     source = write_parts(messages, count, folder / "messages", chosen.batches * cores)
     rows = [Row("all", id, text) for id, text in load.queries.items()]
@@ -53,12 +52,6 @@ def run_spark(
         "spark": {"master": f"local[{cores}]"},
         "mode": {"files_per_batch_max": cores},
     }
-    if kind == "partitioned":
-        sections["placement"] = {
-            "kind": kind,
-            "scheme": "prefix",
-            "partitions": chosen.partitions,
-        }
     with _watched() as memory:
         run = runner.run(PipelineSettings(**sections))
     found: Counter[tuple[str, int]] = Counter()
@@ -66,7 +59,7 @@ def run_spark(
         rows_read = pq.read_table(file, columns=["subscription_id", "message_id"]).to_pydict()
         ids, numbers = rows_read["subscription_id"], rows_read["message_id"]
         found.update(zip(ids, map(int, numbers), strict=True))
-    load.check(kind, found, range(count))
+    load.check("spark", found, range(count))
     return Measured(
         nodes=cores,
         messages=count,

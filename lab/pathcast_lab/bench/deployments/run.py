@@ -60,8 +60,8 @@ def _measured(
 ) -> Measured:
     if kind == "one":
         return run_alone(table, chosen, load)
-    if kind in ("broadcast", "partitioned"):
-        return run_spark(table, chosen, load, kind, folder)
+    if kind == "spark":
+        return run_spark(table, chosen, load, folder)
     try:
         from pathcast_lab.bench.deployments.processes import Brokers, Peers, run_processes
     except ModuleNotFoundError as error:

@@ -36,7 +36,6 @@ __all__ = [
     "EnginePass",
     "FilesCase",
     "FloorTimes",
-    "PlacementCase",
     "RunTimes",
     "figures_of",
 ]
@@ -151,33 +150,6 @@ class FilesCase:
         yield figure("files by Parquet", "x Parquet", _ratios(files, parquet))
         each = [run.stage("read") / self.messages * 1e6 for run in self.files]
         yield figure("read, as files", "us/message of a core", each)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlacementCase:
-    """The same messages and queries by broadcast and in partitions, in turns."""
-
-    case: str
-    queries: int
-    messages: int
-    broadcast: tuple[RunTimes, ...]
-    partitioned: tuple[RunTimes, ...]
-
-    def measures(self) -> Iterator[Measure]:
-        """Its figures; cutting the queries is no part of them, deciding how is."""
-        figure = figures_of(self.case, self.queries, self.messages)
-        broadcast = [run.batch_seconds for run in self.broadcast]
-        partitioned = [run.batch_seconds for run in self.partitioned]
-        yield figure("broadcast", "s", broadcast)
-        yield figure("partitioned", "s", partitioned)
-        yield figure("partitioned by broadcast", "x broadcast", _ratios(partitioned, broadcast))
-        for name, runs, stages in (
-            ("broadcast", self.broadcast, ("read", "answer", "write")),
-            ("partitioned", self.partitioned, ("read", "mark", "answer", "write", "merge")),
-        ):
-            for stage in stages:
-                each = [run.stage(stage) / self.messages * 1e6 for run in runs]
-                yield figure(f"{name}: {stage}", "us/message of a core", each)
 
 
 def _ratios(values: Sequence[float], floors: Sequence[float]) -> list[float]:

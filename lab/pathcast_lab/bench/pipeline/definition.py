@@ -22,7 +22,6 @@ class PipelineSet(Strict):
         parts: Micro-batches of the run that shows what one costs.
         rate: Messages a second of the stream.
         seconds: How long they are written.
-        partitions: Partitions that the selective filter queries are cut into.
         rounds: How often each run is repeated.
     """
 
@@ -36,7 +35,6 @@ class PipelineSet(Strict):
     parts: int = Field(ge=2)
     rate: int = Field(ge=1)
     seconds: float = Field(gt=0)
-    partitions: int = Field(ge=1)
     rounds: int = Field(ge=1)
 
 

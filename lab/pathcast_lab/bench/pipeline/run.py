@@ -18,7 +18,7 @@ from pathcast.workload.documents import GeneratedMessage
 from pathcast.workload.packing import write_message_files, write_subscriptions
 from pathcast.workload.subscriptions import GeneratedSubscription as Row
 from pathcast_lab.bench.checking import wrong_count
-from pathcast_lab.bench.pipeline.cases import DeliveryCase, FilesCase, PlacementCase
+from pathcast_lab.bench.pipeline.cases import DeliveryCase, FilesCase
 from pathcast_lab.bench.pipeline.definition import PipelineDefinition, PipelineSet
 from pathcast_lab.bench.pipeline.engines import EnginePass, FilterEngine, ResultEngine
 from pathcast_lab.bench.pipeline.floor import FloorTimes
@@ -40,7 +40,7 @@ from pathcast_lab.bench.pipeline.stream import (
     write_stream,
 )
 
-PipelineResult: TypeAlias = DeliveryCase | FilesCase | PlacementCase | StreamCase | ModelCase
+PipelineResult: TypeAlias = DeliveryCase | FilesCase | StreamCase | ModelCase
 
 SECONDS_BETWEEN_LOOKS = 0.1
 """How often the stream looks at its source."""
@@ -117,7 +117,6 @@ class _Cases:
         yield self._results(sample, messages)
         yield self._dense(messages)
         yield self._files(sample, filters, len(rows))
-        yield self._placement(messages, filters, len(rows))
         yield self._stream(sample, filters, len(rows))
         yield self._model(sample, filters, len(rows))
 
@@ -221,33 +220,6 @@ class _Cases:
             messages=chosen.files,
             files=tuple(files),
             parquet=tuple(parquet),
-        )
-
-    def _placement(self, messages: Path, subscriptions: Path, queries: int) -> PlacementCase:
-        """Filter queries that every worker holds, and in partitions by exclusiveness patterns."""
-        chosen, cores = self._chosen, self._definition.cores[-1]
-        case = f"{chosen.partitions} partitions, {_cores(cores)}"
-        self._say(case)
-        broadcast = self._settings(messages, subscriptions, cores)
-        placement = {"kind": "partitioned", "scheme": "pep", "partitions": chosen.partitions}
-        partitioned = self._settings(messages, subscriptions, cores, placement=placement)
-        whole: list[RunTimes] = []
-        parts: list[RunTimes] = []
-        for _ in range(chosen.rounds):
-            whole.append(self._run(broadcast, case, None))
-            parts.append(self._run(partitioned, case, int(whole[0].total("deliveries"))))
-            _check(
-                f"{case}, matches",
-                int(parts[-1].total("matches")),
-                int(whole[-1].total("matches")),
-                "broadcast",
-            )
-        return PlacementCase(
-            case=case,
-            queries=queries,
-            messages=int(whole[0].total("messages")),
-            broadcast=tuple(whole),
-            partitioned=tuple(parts),
         )
 
     def _stream(

@@ -1,16 +1,18 @@
 //! A batch of messages on several threads; the answers are put together in the order of the messages.
 
 use super::dissemination::Dissemination;
-use super::serving::{NO_FRAGMENT, Options, Output, Verdict};
+use super::serving::{NO_FRAGMENT, Options, Output};
 use super::worker::{GroupCounts, Worker};
 use crate::engine::counters::Stats;
 use crate::engine::interrupt;
 use crate::engine::interrupt::Interrupted;
 use crate::engine::plans::shared::SubscriptionNumber;
-use crate::registry::batch::Messages;
+use crate::engine::verdicts::{UsedUp, Verdict};
+use crate::registry::batch::{self, Answer as Matched, Buffers, Messages, match_run};
 use crate::registry::workers::Workers;
 use crate::xml::parser::Refusal;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// After so many messages of a run, room is made for what the others will probably give: growing bit by
 /// bit copies everything several times.
@@ -97,6 +99,7 @@ impl Answer {
 pub struct Pool {
     options: Options,
     workers: Workers<Worker>,
+    buffers: Arc<Buffers>,
 }
 
 impl Pool {
@@ -104,7 +107,7 @@ impl Pool {
     pub fn new(mut options: Options, threads: usize) -> Self {
         let threads = threads.max(1);
         options.cache_bytes_max /= threads;
-        Pool { options, workers: Workers::new(threads) }
+        Pool { options, workers: Workers::new(threads), buffers: Arc::default() }
     }
 
     /// Serves a batch.
@@ -128,6 +131,39 @@ impl Pool {
         let mut answer = Answer::default();
         parts.into_iter().for_each(|part| answer.append(part));
         Ok(answer)
+    }
+
+    /// Matches a batch: which subscriptions are delivered something of each message.
+    ///
+    /// # Errors
+    /// It was interrupted.
+    pub fn match_batch(
+        &self,
+        target: &Dissemination,
+        messages: &impl Messages,
+    ) -> Result<Matched, Interrupted> {
+        let make = || Worker::new(self.options.clone());
+        let work = |worker: &mut Worker, range| {
+            let one = |at, message: &[u8], answer: &mut Matched| {
+                let Matched { numbers, undecided, verdicts, .. } = answer;
+                let (encoding, done) = (messages.encoding(), messages.done(at));
+                worker.match_message(target, message, encoding, done, numbers, |number, why| {
+                    match why {
+                        Verdict::OverBudget => undecided.push((at, number, UsedUp::Query)),
+                        Verdict::MessageOverBudget => undecided.push((at, number, UsedUp::Message)),
+                        why => verdicts.push((at, number, why)),
+                    }
+                })
+            };
+            let answer = match_run(messages, range, self.buffers.take(), one);
+            Matched { stats: std::mem::take(&mut worker.stats), ..answer }
+        };
+        batch::run(&self.workers, &self.buffers, messages, make, work)
+    }
+
+    /// Where buffers of numbers go when they are read.
+    pub fn buffers(&self) -> &Arc<Buffers> {
+        &self.buffers
     }
 
     /// Runs the shared plans to groupSequence-listSequence on one thread; see

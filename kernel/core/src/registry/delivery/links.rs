@@ -2,8 +2,9 @@
 
 use super::query::Refused;
 use super::series::{Series, SeriesNumber, SeriesSet};
-use super::serving::{Options, Serving, Verdict};
+use super::serving::{Options, Serving};
 use super::walk::{Came, MessageBudget, Tools, Walk};
+use crate::engine::verdicts::Verdict;
 use crate::language::edits::EditStep;
 use crate::xml::parser::Door;
 use std::sync::Arc;

@@ -8,7 +8,7 @@
 //! the subscriptions alone: not on what an engine happens to share, nor on who came first.
 
 use super::plans::{Plans, Way};
-use super::serving::{Allowance, Audience, DELIVERY_BYTES, Delivery, Output, Verdict, Whole};
+use super::serving::{Allowance, Audience, DELIVERY_BYTES, Delivery, Output, Whole};
 use super::steps::MessageSteps;
 use crate::engine::interrupt::did;
 use crate::engine::plans::factory::{Factory, Source, is_delivered};
@@ -16,6 +16,7 @@ use crate::engine::plans::found::{Found, ListId};
 use crate::engine::plans::shared::SubscriptionNumber;
 use crate::engine::plans::template::{Deliver, TemplateId};
 use crate::engine::programs::{Results, Session};
+use crate::engine::verdicts::Verdict;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::ops::Range;
@@ -127,11 +128,12 @@ impl Ordered {
     ) -> Result<Outcome, Verdict> {
         let kind = with.plans.shared.templates.kind(template);
         let plan = with.plans.shared.templates.get(template);
-        if kind.deliver != Deliver::Fragment || kind.may_be_empty || self.is_full {
+        let deliver = with.allowance.deliver(kind.deliver);
+        if deliver != Deliver::Fragment || kind.may_be_empty || self.is_full {
             let bound = with.source.shared.found().list(list);
             let is_delivered = is_delivered(&with.source, plan, bound);
-            if !is_delivered || kind.deliver != Deliver::Fragment || self.is_full {
-                return Ok(told(kind.deliver, is_delivered));
+            if !is_delivered || deliver != Deliver::Fragment || self.is_full {
+                return Ok(told(deliver, is_delivered));
             }
         }
         let bytes_max = with.allowance.bytes_max;
@@ -170,14 +172,11 @@ impl Ordered {
         if let Way::Unsubscribed | Way::Shared | Way::Stepped(..) = way {
             return Ok(Outcome::Unasked);
         }
-        if let Way::Filter(deliver) = way {
-            return Ok(Outcome::Told(*deliver));
+        let deliver = with.allowance.deliver(way.deliver());
+        if let Way::Filter(_) = way {
+            return Ok(Outcome::Told(deliver));
         }
-        let deliver = match way {
-            Way::Program(_, deliver) => *deliver,
-            _ => Deliver::Fragment,
-        };
-        let (is_full, scratch) = (self.is_full, &mut self.scratch);
+        let (is_full, scratch) = (self.is_full || !with.allowance.writes, &mut self.scratch);
         let is_written = deliver == Deliver::Fragment && !is_full;
         let is_delivered = with.steps.evaluate(
             &mut with.session,

@@ -46,6 +46,16 @@ pub(super) enum Way {
 }
 
 impl Way {
+    /// What is delivered where the gate holds.
+    pub(super) fn deliver(&self) -> Deliver {
+        match self {
+            Way::Program(_, deliver) | Way::Filter(deliver) => *deliver,
+            Way::Unsubscribed | Way::Shared | Way::Selection(_) | Way::Stepped(..) => {
+                Deliver::Fragment
+            }
+        }
+    }
+
     fn needs_full_tree(&self) -> bool {
         match self {
             Way::Program(program, _) => program.needs_full_tree(),

@@ -2,28 +2,13 @@
 //!
 //! Source: Diao, Rizvi and Franklin, VLDB 2004, sections 3.2 and 4.2.2.
 
+use crate::engine::verdicts::StepFault;
 use crate::language::edits::{Edit, EditStep};
-use crate::xml::parser::{Door, Parsed, Refusal};
+use crate::xml::parser::{Door, Parsed};
 use crate::xml::serializer::write_attribute_value;
 use memchr::{memchr, memrchr};
 use std::collections::HashMap;
 use std::ops::Range;
-
-/// Why steps were not done to a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StepFault {
-    /// It is refused after some of them.
-    Refused(Refusal),
-    /// It would have more bytes than a message may have.
-    TooLong {
-        /// Bytes that it would have at least.
-        given: usize,
-    },
-    /// It would be longer than it may be by the bytes that came.
-    Grown,
-    /// An edit cannot be made in its bytes: why.
-    Unreadable(String),
-}
 
 /// Where the elements of a step lie in the bytes of a message, in document order; those that stay as they are left out.
 #[derive(Clone, Debug, Default)]

@@ -2,7 +2,6 @@
 
 use super::ordered::{Ordered, Service};
 use super::plans::{Plans, Way};
-use super::restructuring::StepFault;
 use super::steps::MessageSteps;
 use crate::engine::counters::Stats;
 use crate::engine::ids::QueryNumber;
@@ -13,7 +12,7 @@ use crate::engine::plans::shared::SubscriptionNumber;
 use crate::engine::plans::template::Deliver;
 use crate::engine::programs;
 use crate::engine::programs::{Bounds, Results, RunError, Session};
-use crate::engine::verdicts::Undecided;
+use crate::engine::verdicts::{Undecided, Verdict};
 use crate::registry::catalogue::Catalogue;
 use crate::registry::matcher::Engine;
 use crate::registry::target::View;
@@ -21,7 +20,6 @@ use crate::xml::parser::{Limits, Parsed};
 use crate::xml::serializer::Put;
 use crate::xml::tree::NodeRef;
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// How a worker runs.
@@ -73,26 +71,6 @@ pub struct Delivery {
 
 /// No fragment: the fact that there is something is what is delivered.
 pub const NO_FRAGMENT: u32 = u32::MAX;
-
-/// Why a subscription could not be served with a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Its evaluation takes more steps than it was given.
-    OverBudget,
-    /// It is undecided: the message has used up its steps over all gates, or over all evaluations.
-    MessageOverBudget,
-    /// Its results are longer than this.
-    TooLong {
-        /// Bytes that they may have.
-        bytes_max: usize,
-    },
-    /// The results of the subscriptions whose ids come before have taken what all may have together.
-    MessageFull,
-    /// Its constructor makes no element: `XQTY0024`, `XQDY0025`.
-    Construction(&'static str),
-    /// Its steps could not be done.
-    Unrestructured(Arc<StepFault>),
-}
 
 /// What messages have given, one after the other. The caller empties deliveries and verdicts between
 /// messages, and the fragments when he has no more use for them.
@@ -149,6 +127,8 @@ pub(super) struct Allowance {
     pub(crate) message_bytes_max: usize,
     pub(super) message_steps_max: u64,
     cache_bytes_max: usize,
+    /// Whether results are written; else all that is told of any is that there is one.
+    pub(super) writes: bool,
 }
 
 impl Allowance {
@@ -161,7 +141,18 @@ impl Allowance {
             message_bytes_max: result_bytes,
             message_steps_max: steps,
             cache_bytes_max: options.cache_bytes_max / 2,
+            writes: true,
         }
+    }
+
+    /// The same, for who wants to know only whom the message satisfies: nothing is written, and nothing is too long.
+    pub(super) fn of_match(self) -> Self {
+        Allowance { writes: false, message_bytes_max: usize::MAX, ..self }
+    }
+
+    /// What is delivered to who asks for this.
+    pub(super) fn deliver(&self, deliver: Deliver) -> Deliver {
+        if self.writes { deliver } else { Deliver::Ids }
     }
 
     /// What one run of a program may cost.
@@ -309,7 +300,9 @@ impl Serving {
                 u64::from(last.replace(delivery.subscription) != Some(delivery.subscription));
             stats.result_bytes += fragment_len(&out.fragments, delivery.fragment) as u64;
         }
-        stats.deliveries += (out.deliveries.len() - deliveries) as u64;
+        if allowance.writes {
+            stats.deliveries += (out.deliveries.len() - deliveries) as u64;
+        }
         stats.verdicts += (out.verdicts.len() - verdicts) as u64;
     }
 
@@ -333,14 +326,15 @@ impl Serving {
         let templates = &plans.shared.templates;
         for (subscription, list, template) in found.iter() {
             let kind = templates.kind(template);
-            // A frame alone is nothing to deliver.
-            if kind.may_be_empty
+            // A frame alone is nothing to deliver; where nothing is written, nodes that are not there are missed here.
+            if (kind.may_be_empty || !allowance.writes)
                 && !is_delivered(&source, templates.get(template), found.list(list))
             {
                 continue;
             }
-            if kind.deliver != Deliver::Fragment {
-                let delivery = whole.delivery(subscription, kind.deliver, &mut out.fragments);
+            let deliver = allowance.deliver(kind.deliver);
+            if deliver != Deliver::Fragment {
+                let delivery = whole.delivery(subscription, deliver, &mut out.fragments);
                 out.deliveries.push(delivery);
                 continue;
             }
@@ -607,31 +601,31 @@ fn serve_one(
 ) -> Result<(), NotAll> {
     let first = out.fragments.ends.len();
     let fragments = &mut out.fragments;
+    let mut evaluate = |ask: &mut dyn FnMut(&mut Session<'_>, Bounds) -> Result<bool, RunError>| {
+        steps.evaluate(session, allowance, ask)
+    };
     let outcome = match way {
         Way::Unsubscribed | Way::Shared | Way::Stepped(..) => Ok(false),
-        Way::Filter(deliver) => {
-            out.deliveries.push(whole.delivery(subscription, *deliver, fragments));
-            return Ok(());
+        Way::Filter(_) => Ok(true),
+        Way::Program(program, Deliver::Fragment) if allowance.writes => {
+            evaluate(&mut |session, bounds| session.run(program, bounds, fragments))
         }
         Way::Program(program, Deliver::Fragment) => {
-            steps.evaluate(session, allowance, |session, bounds| {
-                session.run(program, bounds, fragments)
-            })
+            evaluate(&mut |session, bounds| session.is_delivered(program, bounds))
         }
-        Way::Program(program, deliver) => {
-            let delivered = steps
-                .evaluate(session, allowance, |session, bounds| session.holds(program, bounds));
-            if delivered == Ok(true) {
-                out.deliveries.push(whole.delivery(subscription, *deliver, fragments));
-                return Ok(());
-            }
-            delivered
+        Way::Program(program, _) => evaluate(&mut |session, bounds| session.holds(program, bounds)),
+        Way::Selection(expression) if allowance.writes => {
+            evaluate(&mut |session, bounds| session.select(expression, bounds, fragments))
         }
-        Way::Selection(expression) => steps.evaluate(session, allowance, |session, bounds| {
-            session.select(expression, bounds, fragments)
-        }),
+        Way::Selection(expression) => {
+            evaluate(&mut |session, bounds| session.selects(expression, bounds))
+        }
     };
+    let deliver = allowance.deliver(way.deliver());
     match outcome {
+        Ok(true) if deliver != Deliver::Fragment => {
+            out.deliveries.push(whole.delivery(subscription, deliver, fragments));
+        }
         // What is not delivered has left nothing behind.
         Ok(_) => {
             let fragments = first..out.fragments.ends.len();

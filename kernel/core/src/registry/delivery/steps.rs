@@ -1,8 +1,9 @@
 //! Steps of a message over all subscriptions that are evaluated by themselves.
 
-use super::serving::{Allowance, Verdict};
+use super::serving::Allowance;
 use crate::engine::interrupt;
 use crate::engine::programs::{Bounds, RunError, Session};
+use crate::engine::verdicts::Verdict;
 
 /// What is left of the steps of a message.
 #[derive(Debug)]

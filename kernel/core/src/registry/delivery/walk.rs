@@ -3,9 +3,10 @@
 //! Series are gone through in their order. The texts of the series at hand, and of its beginnings, are kept; each is
 //! read once, to find the elements of all steps that follow it, and to serve the series that ends with it.
 
-use super::restructuring::{Growth, Places, StepFault};
+use super::restructuring::{Growth, Places};
 use super::series::{Series, SeriesSet};
-use super::serving::{Allowance, Options, RESULT_BYTES_FREE, Selected, Serving, Verdict};
+use super::serving::{Allowance, Options, RESULT_BYTES_FREE, Selected, Serving};
+use crate::engine::verdicts::{StepFault, Verdict};
 use crate::language::edits::EditStep;
 use crate::xml::parser::{Door, Parsed};
 use std::rc::Rc;

@@ -4,12 +4,13 @@ use super::dissemination::{Dissemination, State};
 use super::plans::Way;
 use super::series::{Series, SeriesNumber};
 use super::serving::{
-    Allowance, Audience, Before, Options, Output, Serving, Verdict, Whole, before as bytes_before,
+    Allowance, Audience, Before, Options, Output, Serving, Whole, before as bytes_before,
 };
 use super::walk::{Came, MessageBudget, Text, Tools, Walk};
 use crate::engine::counters::Stats;
 use crate::engine::interrupt::did;
 use crate::engine::plans::shared::SubscriptionNumber;
+use crate::engine::verdicts::Verdict;
 use crate::xml::parser::{Door, Parsed, Refusal};
 use crate::xml::serializer::Put;
 use std::collections::HashMap;
@@ -43,6 +44,8 @@ pub struct Worker {
     generation: u64,
     /// Counters since they were last taken.
     pub stats: Stats,
+    /// Of a message that is matched only.
+    matched: Output,
 }
 
 impl Worker {
@@ -57,6 +60,7 @@ impl Worker {
             series: HashMap::new(),
             generation: 0,
             stats: Stats::default(),
+            matched: Output::default(),
             options,
         }
     }
@@ -73,23 +77,50 @@ impl Worker {
         done: usize,
         out: &mut Output,
     ) -> Result<(), Refusal> {
+        self.serve_message(target, Came { bytes, encoding, done }, true, out)
+    }
+
+    /// Appends the numbers of the subscriptions that are delivered something of a message, ascending, without writing
+    /// what; and calls `undecided` with those of which it cannot be told, ascending. As [`Worker::serve`] otherwise.
+    ///
+    /// Errors: the door's refusal; nothing is appended then.
+    pub fn match_message(
+        &mut self,
+        target: &Dissemination,
+        bytes: &[u8],
+        encoding: Option<&str>,
+        done: usize,
+        numbers: &mut Vec<SubscriptionNumber>,
+        mut undecided: impl FnMut(SubscriptionNumber, Verdict),
+    ) -> Result<(), Refusal> {
+        let mut out = std::mem::take(&mut self.matched);
+        let served = self.serve_message(target, Came { bytes, encoding, done }, false, &mut out);
+        numbers.extend(out.deliveries.drain(..).map(|delivery| delivery.subscription));
+        out.verdicts.drain(..).for_each(|(number, verdict)| undecided(number, verdict));
+        self.matched = out;
+        served
+    }
+
+    fn serve_message(
+        &mut self,
+        target: &Dissemination,
+        came: Came<'_>,
+        writes: bool,
+        out: &mut Output,
+    ) -> Result<(), Refusal> {
         let (before, steps) = (Before::of(out), self.stats.steps);
-        let mut whole = Whole::new(bytes);
-        let (state, allowance) = self.with_message(
-            target,
-            bytes,
-            encoding,
-            |serving, state, parsed, allowance, stats| {
+        let mut whole = Whole::new(came.bytes);
+        let (state, allowance) =
+            self.with_message(target, came, writes, |serving, state, parsed, allowance, stats| {
                 serving.serve(state.audience(), parsed, allowance, &mut whole, out, stats);
-            },
-        )?;
+            })?;
         if !self.serving.stepped.is_empty() {
             let taken = self.stats.steps - steps;
             let budget = MessageBudget::new(
                 allowance.message_steps_max.saturating_sub(taken),
                 allowance.message_bytes_max.saturating_sub(before.result_bytes(out, &whole)),
             );
-            self.serve_series(&state, Came { bytes, encoding, done }, budget, out);
+            self.serve_series(&state, came, writes, budget, out);
             out.deliveries[before.deliveries..]
                 .sort_unstable_by_key(|d| (d.subscription, d.result));
             out.verdicts[before.verdicts..].sort_unstable_by_key(|&(subscription, _)| subscription);
@@ -102,6 +133,7 @@ impl Worker {
         &mut self,
         state: &State,
         came: Came<'_>,
+        writes: bool,
         budget: MessageBudget,
         out: &mut Output,
     ) {
@@ -130,7 +162,7 @@ impl Worker {
                 break;
             }
             let MessageBudget { steps, result_bytes, .. } = walk.budget;
-            let allowance = Allowance::new(options, bytes.len(), steps, result_bytes);
+            let allowance = allowance_of(options, bytes.len(), (steps, result_bytes), writes);
             let (before, taken) = (Before::of(out), stats.steps);
             let mut whole = Whole::new(bytes);
             let audience = Audience {
@@ -165,7 +197,8 @@ impl Worker {
         visits: bool,
         counts: &mut GroupCounts,
     ) -> Result<(), Refusal> {
-        self.with_message(target, bytes, None, |serving, state, parsed, allowance, stats| {
+        let came = Came { bytes, encoding: None, done: 0 };
+        self.with_message(target, came, true, |serving, state, parsed, allowance, stats| {
             if serving.run_shared(&state.plans, parsed, allowance, stats).is_err() {
                 return;
             }
@@ -181,15 +214,15 @@ impl Worker {
     fn with_message<'t>(
         &mut self,
         target: &'t Dissemination,
-        bytes: &[u8],
-        encoding: Option<&str>,
+        Came { bytes, encoding, .. }: Came<'_>,
+        writes: bool,
         mut f: impl FnMut(&mut Serving, &State, Parsed<'_>, &Allowance, &mut Stats),
     ) -> Result<(RwLockReadGuard<'t, State>, Allowance), Refusal> {
         self.stats.messages += 1;
         self.stats.bytes += bytes.len() as u64;
         let Options { message_steps_max, message_result_bytes_max, .. } = self.options;
-        let allowance =
-            Allowance::new(&self.options, bytes.len(), message_steps_max, message_result_bytes_max);
+        let left = (message_steps_max, message_result_bytes_max);
+        let allowance = allowance_of(&self.options, bytes.len(), left, writes);
         loop {
             let started = Instant::now();
             let parsed = self.door.parse(bytes, encoding);
@@ -220,6 +253,17 @@ impl Worker {
             }
         }
     }
+}
+
+/// What a message of so many bytes may cost, for which so many steps and bytes of results are left.
+fn allowance_of(
+    options: &Options,
+    bytes: usize,
+    (steps, result_bytes): (u64, usize),
+    writes: bool,
+) -> Allowance {
+    let allowance = Allowance::new(options, bytes, steps, result_bytes);
+    if writes { allowance } else { allowance.of_match() }
 }
 
 /// A series, and those of its subscriptions whose gate holds.

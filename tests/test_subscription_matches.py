@@ -1,0 +1,125 @@
+"""Which subscriptions a message satisfies, asked without what they are delivered.
+
+It must be those that are delivered something, whatever is delivered and in which way the kernel
+comes to it; otherwise a program that asks first and delivers later loses results.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from itertools import cycle
+
+import pyarrow as pa
+import pytest
+
+from customised_cases import GENEROUS
+from pathcast.kernel.dissemination import KernelDissemination
+from pathcast.limits import Limits
+from pathcast.model import DELIVER_MODES, Subscription
+from pathcast.registry.steps import parse_steps, step_data
+from test_customised_engines import cases_of, vocabularies
+from test_restructuring import BOUND
+from test_steps import drawn, messages_of
+
+pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
+
+Pairs = set[tuple[int, int]]
+
+
+def engine(limits: Limits = GENEROUS, threads: int = 1) -> KernelDissemination:
+    return KernelDissemination(limits, threads=threads, cache_bytes_max=1 << 24)
+
+
+def delivered(target: KernelDissemination, messages: Sequence[bytes]) -> tuple[Pairs, Pairs]:
+    """Pairs of message and subscription with a delivery, and those with a verdict."""
+    answer = target.process(pa.array(messages, pa.binary()))
+    assert not answer.refusals
+    rows = zip(
+        answer.rows["message"].to_pylist(), answer.rows["subscription"].to_pylist(), strict=True
+    )
+    return set(rows), {(row, number) for row, number, _ in answer.verdicts}
+
+
+def matched(target: KernelDissemination, messages: Sequence[bytes]) -> Pairs:
+    answer = target.match(pa.array(messages, pa.binary()))
+    assert not answer.refusals
+    assert answer.over_budget is None
+    assert answer.stats.messages == len(messages)
+    found = answer.matches.to_pylist()
+    assert [answer.numbers(row) for row in range(len(messages))] == found
+    assert all(numbers == sorted(set(numbers)) for numbers in found)
+    assert answer.stats.matches == sum(map(len, found))
+    assert answer.stats.deliveries == answer.stats.result_bytes == 0
+    return {(row, number) for row, numbers in enumerate(found) for number in numbers}
+
+
+@vocabularies
+def test_those_are_matched_that_are_delivered_something(vocabulary: str) -> None:
+    cases = cases_of(vocabulary, 6)
+    modes = cycle(DELIVER_MODES)
+    asked = [each._replace(deliver=next(modes)) for each in cases.subscriptions()]
+    target = engine(threads=2)
+    assert not target.subscribe(asked, {}).rejected
+    messages = cases.messages * 8
+    pairs, undecided = delivered(target, messages)
+    assert pairs == matched(target, messages) - undecided
+    assert len(pairs) > len(messages)
+    target.unsubscribe([each.id for each in asked[::2]])
+    pairs, undecided = delivered(target, messages)
+    assert pairs == matched(target, messages) - undecided
+
+
+def test_those_are_matched_that_are_delivered_something_after_their_steps() -> None:
+    rng, found = random.Random("matched"), 0
+    for _ in range(8):
+        asked, messages = drawn(rng, 20), messages_of(rng, 6)
+        steps = {
+            place: step_data(parse_steps(each.steps, BOUND))
+            for place, each in enumerate(asked)
+            if each.steps
+        }
+        target = engine()
+        assert not target.subscribe(asked, BOUND, steps).rejected
+        pairs, undecided = delivered(target, messages)
+        assert not undecided
+        assert pairs == matched(target, messages)
+        found += len(pairs)
+    assert found > 100
+
+
+def test_missing_and_refused_messages_have_no_matches() -> None:
+    target = engine()
+    target.subscribe([Subscription("s", "d", "<r>{//b}</r>"), Subscription("t", "d", "/c")], {})
+    for given in ([b"<a><b/></a>", None, b"<a"], pa.array([b"<a><b/></a>", None, b"<a"])):
+        answer = target.match(given)
+        assert answer.matches.to_pylist() == [[0], None, []]
+        assert [row for row, _ in answer.refusals] == [2]
+        assert list(answer.query_ids) == ["s", "t"]
+
+
+def test_what_takes_too_many_steps_is_undecided_and_what_is_too_long_is_not() -> None:
+    limits = Limits(evaluation_steps_max=1_000, message_result_bytes_max=1_000)
+    target = engine(limits)
+    texts = ["<r>{count(//b[. = //c[. != 1]])}</r>", "for $b in //b return $b", "/a"]
+    target.subscribe([Subscription(text, "d", text) for text in texts], {})
+    message = b"<a>" + b"<b>1</b><c/>" * 300 + b"</a>"
+    answer = target.match([message])
+    assert answer.matches.to_pylist() == [[1, 2]]
+    over = answer.over_budget
+    assert over is not None
+    assert [column.to_pylist() for column in over] == [[0], [0], [False]]
+    codes = {error.code for _, _, error in target.process(pa.array([message])).verdicts}
+    assert "limit.message_result_bytes" in codes
+    assert not answer.verdicts
+
+
+def test_a_subscription_whose_steps_cannot_be_done_is_told() -> None:
+    target = engine(Limits(message_bytes_max=100))
+    steps = step_data(parse_steps(["rename //a " + "long" * 10], {}))
+    target.subscribe([Subscription("s", "d", "//b"), Subscription("t", "d", "//b")], {}, {0: steps})
+    answer = target.match([b"<a><b/></a>", b"<a>" * 5 + b"<b/>" + b"</a>" * 5])
+    assert answer.matches.to_pylist() == [[0, 1], [1]]
+    assert answer.over_budget is None
+    [(row, number, error)] = answer.verdicts
+    assert (row, number, error.code) == (1, 0, "limit.message_bytes")
