@@ -15,6 +15,7 @@ use crate::engine::predicates::run::{Blocks, Contents, Ends, Found, Setting};
 use crate::engine::reach::{Reach, is_reached};
 use crate::engine::verdicts::UsedUp;
 use crate::language::query::anchoring::anchored;
+use crate::language::query::{NormalPath, Step};
 use crate::xml::names::NameTable;
 use crate::xml::tree::{Message, NONE};
 use rustc_hash::FxHashMap;
@@ -50,6 +51,8 @@ const PLAIN_MESSAGES: u32 = 256;
 /// Pairs of state and element that the plain NFA gathers before it has the plans of the states checked:
 /// enough that a plan sees its elements together and climbs to their common ancestors once.
 const CANDIDATES_MAX: usize = 1 << 21;
+/// Paths that are kept of plans that are checked one by one.
+const PATHS_MAX: usize = 1 << 14;
 /// Bytes that the conditions of the plain NFA's plans may occupy, if the cache may not.
 const PLAIN_BYTES: usize = 64 << 20;
 
@@ -88,6 +91,8 @@ pub(crate) struct Conditions {
     /// Plans to be checked one by one, and the runs where.
     candidates: Vec<(PlanId, u32)>,
     ends: Vec<u32>,
+    /// The paths of plans that have been checked one by one.
+    paths: FxHashMap<PlanId, NormalPath<'static>>,
 }
 
 /// The plain NFA: its run-time stack, and what is compiled of the plans of its states.
@@ -202,7 +207,10 @@ impl Conditions {
                 self.ends.sort_unstable();
                 self.ends.dedup();
             }
-            check_plan(nfa, plan[0].0, &self.ends, run, marks, ranges);
+            if self.paths.len() >= PATHS_MAX {
+                self.paths.clear();
+            }
+            check_plan(nfa, plan[0].0, &self.ends, run, marks, ranges, &mut self.paths);
         }
         for plan in self.held.drain(..) {
             accept_plan(nfa, plan, run, marks, ranges);
@@ -273,6 +281,7 @@ impl Runner {
     fn drop_caches(&mut self) {
         self.dfa.reset(self.offset);
         self.contents = Contents::default();
+        self.conditions.paths.clear();
         self.plain = Plain::default();
         self.elements_since_reset = 0;
         self.plain_messages_left = 0;
@@ -483,6 +492,7 @@ fn check_plan<N: Nfa>(
     run: &mut Run<'_, '_>,
     marks: &mut Marks,
     ranges: &mut Vec<Range<QueryNumber>>,
+    paths: &mut FxHashMap<PlanId, NormalPath<'static>>,
 ) {
     let is_known = marks.plans[plan as usize] == marks.now;
     let is_reached = |reach: &Reach| is_reached(reach.of_plan(plan), run.collector);
@@ -492,8 +502,10 @@ fn check_plan<N: Nfa>(
     if run.budget.left() == 0 {
         return leave_undecided(nfa, plan, run, ranges);
     }
-    let path = anchored(path_of(nfa.plan_text(plan)));
-    let holds = conditions::holds(&path, run.message, run.names, ends, run.post);
+    let path = paths.entry(plan).or_insert_with(|| {
+        anchored(path_of(nfa.plan_text(plan))).into_iter().map(Step::into_owned).collect()
+    });
+    let holds = conditions::holds(path, run.message, run.names, ends, run.post);
     run.budget.take(run.post.take_steps());
     if holds {
         marks.plans[plan as usize] = marks.now;

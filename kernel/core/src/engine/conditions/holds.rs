@@ -13,7 +13,7 @@ use crate::language::query::anchoring::counts_siblings;
 use crate::language::query::ast::{Axis, Condition, Constant, NameTest, Operator, Step};
 use crate::language::query::text_of;
 use crate::xml::names::{NameId, NameTable, hash_name};
-use crate::xml::tree::{Message, NONE, Span};
+use crate::xml::tree::{Message, NONE};
 use std::sync::Arc;
 
 /// Bytes that the anchors of one message's nested paths may occupy before they are forgotten, which costs
@@ -43,8 +43,13 @@ pub fn holds(
 ) -> bool {
     post.steps += 1 + ends.len() as u64;
     let mut elements = ends.to_vec();
-    Climb { message, names, post }.to_first_step(steps, &mut elements);
-    let begins_at_root = steps.first().is_some_and(|step| step.axis == Axis::Child);
+    // In the run of `/` steps at the end of a path each element follows from the end: names and axes above the
+    // conditions there are right.
+    let tail = steps.iter().rposition(|step| step.axis != Axis::Child).unwrap_or(0);
+    let first = steps.iter().position(|step| !step.stages.is_empty()).unwrap_or(steps.len());
+    let done = if first < tail { 0 } else { first };
+    Climb { message, names, post }.climb_to_first_step(&steps[done..], &mut elements);
+    let begins_at_root = done == 0 && steps.first().is_some_and(|step| step.axis == Axis::Child);
     elements.iter().any(|&element| !begins_at_root || message.tree.parent[element as usize] == NONE)
 }
 
@@ -78,22 +83,6 @@ pub(crate) fn ask_of<'c>(compare: Option<(Operator, &'c Constant<'_>)>) -> Ask<&
     }
 }
 
-/// Calls `f` with the text nodes that are children of an element. Walks from child element to child element,
-/// so that text deeper down is stepped over.
-pub(crate) fn each_text(message: Message<'_>, element: u32, mut f: impl FnMut(Span)) {
-    let tree = message.tree;
-    let mut from = tree.text_start[element as usize];
-    let end = tree.text_end[element as usize];
-    let mut child = element + 1;
-    while from < end && child < tree.element_end[element as usize] {
-        let until = tree.text_start[child as usize];
-        tree.text_value[from as usize..until as usize].iter().for_each(|&span| f(span));
-        from = tree.text_end[child as usize];
-        child = tree.element_end[child as usize];
-    }
-    tree.text_value[from as usize..end as usize].iter().for_each(|&span| f(span));
-}
-
 /// Which names pass a test.
 #[derive(Clone, Copy)]
 enum Wanted<'t> {
@@ -113,7 +102,7 @@ struct Climb<'a> {
 impl Climb<'_> {
     /// Of elements that the last step may be bound to, makes those that the first step is bound to where
     /// all conditions hold.
-    fn to_first_step(&mut self, steps: &[Step<'_>], elements: &mut Vec<u32>) {
+    fn climb_to_first_step(&mut self, steps: &[Step<'_>], elements: &mut Vec<u32>) {
         for (at, step) in steps.iter().enumerate().rev() {
             self.filter(step, elements);
             if elements.is_empty() {
@@ -158,7 +147,7 @@ impl Climb<'_> {
         let mut bits = vec![0_u64; self.message.tree.len().div_ceil(64)];
         if let (Some(first), Some(last)) = (steps.first(), steps.last()) {
             let mut elements = self.everywhere(&last.test);
-            self.to_first_step(steps, &mut elements);
+            self.climb_to_first_step(steps, &mut elements);
             self.climb(first.axis, &NameTest::Any, &mut elements);
             elements.iter().for_each(|&it| bits[it as usize / 64] |= 1 << (it % 64));
         }
@@ -282,11 +271,7 @@ impl Climb<'_> {
                 let wanted = self.wanted(test);
                 elements.retain(|&element| self.attribute_holds(element, wanted, &ask));
             }
-            Condition::Text(_) => elements.retain(|&element| {
-                let mut holds = false;
-                each_text(message, element, |it| holds = holds || ask.holds(message.bytes(it)));
-                holds
-            }),
+            Condition::Text(_) => elements.retain(|&element| text_holds(message, element, &ask)),
             Condition::Value(..) => {
                 elements.retain(|&element| self.post.value_holds(message, element, &ask));
             }
@@ -299,12 +284,20 @@ impl Climb<'_> {
 
     fn attribute_holds(&mut self, element: u32, wanted: Wanted<'_>, ask: &Ask<&[u8]>) -> bool {
         let tree = self.message.tree;
-        let start = tree.attribute_start[element as usize] as usize;
-        let end = tree.attribute_start[element as usize + 1] as usize;
-        self.post.steps += (end - start) as u64;
+        let mut attributes = tree.attributes(element);
+        self.post.steps += attributes.len() as u64;
         let holds = |at: usize| ask.holds(self.message.bytes(tree.attribute_value[at]));
-        (start..end).any(|at| self.passes(wanted, tree.attribute_name[at]) && holds(at))
+        attributes.any(|at| self.passes(wanted, tree.attribute_name[at]) && holds(at))
     }
+}
+
+/// Whether some text node that is a child of an element satisfies an ask.
+pub(crate) fn text_holds<T: AsRef<[u8]>>(message: Message<'_>, element: u32, ask: &Ask<T>) -> bool {
+    let mut holds = false;
+    message.tree.each_text(element, |text| {
+        holds = holds || ask.holds(message.bytes(message.tree.text_value[text as usize]));
+    });
+    holds
 }
 
 fn are_satisfied(positions: &[(Comparison, f64)], position: u32) -> bool {

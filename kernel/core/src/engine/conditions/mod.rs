@@ -58,5 +58,5 @@ mod post_processor;
 pub(crate) mod text_search;
 
 pub use holds::holds;
-pub(crate) use holds::{ask_of, each_text};
+pub(crate) use holds::{ask_of, text_holds};
 pub use post_processor::PostProcessor;
