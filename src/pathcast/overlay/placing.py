@@ -37,7 +37,7 @@ from pathcast.model import Subscription
 from pathcast.overlay.schemas import occurrences_of
 from pathcast.partition import ExclusivenessPattern, PepPlacement, ValueKey, patterns_by_schema
 from pathcast.query import NativePlace, Population, place_of
-from pathcast.registry import Broker as Engine
+from pathcast.registry import Registry
 from pathcast.schema import PathOccurrences
 from pathcast.store import BrokerRecord
 
@@ -128,9 +128,9 @@ def profiles_population(subscriptions: Iterable[Subscription]) -> Population:
 
     Cost: a compilation of each.
     """
-    engine = Engine()
-    engine.subscribe(list(subscriptions))
-    return engine.population()
+    registry = Registry()
+    registry.add(list(subscriptions))
+    return registry.population()
 
 
 def population_of_one(subscription: Subscription) -> Population:
@@ -141,11 +141,11 @@ def population_of_one(subscription: Subscription) -> Population:
 
     Cost: about 1 ms.
     """
-    engine = Engine()
-    report = engine.subscribe([subscription])
+    registry = Registry()
+    report = registry.add([subscription])
     for error in report.errors.values():
         raise error
-    return engine.population()
+    return registry.population()
 
 
 def schemas_of(texts: Iterable[str]) -> list[PathOccurrences]:

@@ -1,7 +1,7 @@
 //! Standing queries run over messages.
 //!
 //! Reading order: [`ids`] (numbers of states, plans and queries), [`symbols`] (the alphabet), [`ask`] (what is asked of a value), [`interrupt`] (which ends
-//! long work), [`conditions`] (whether one plan holds), [`nfa`] (the shared automaton), [`dfa`] and [`plain`] (two ways
+//! long work), [`marks`] (sets that are emptied by counting), [`conditions`] (whether one plan holds), [`nfa`] (the shared automaton), [`dfa`] and [`plain`] (two ways
 //! of running it), [`collect`] (sets of query numbers), [`reach`] (which targets can still be reached),
 //! [`predicates`] (the conditions of many plans together), [`evaluate`] (XPath 1.0, exactly), [`counters`],
 //! [`verdicts`] (queries that a message leaves undecided), [`options`] (what a message may cost), [`runner`] (one
@@ -17,6 +17,7 @@ pub(crate) mod dfa;
 pub mod evaluate;
 pub(crate) mod ids;
 pub mod interrupt;
+pub(crate) mod marks;
 pub mod nfa;
 pub mod options;
 pub mod path_finder;

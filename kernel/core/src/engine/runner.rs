@@ -2,20 +2,23 @@
 //! predicate index, the run-time stack of the plain NFA.
 
 use crate::engine::collect::Collector;
-use crate::engine::conditions::PostProcessor;
+use crate::engine::conditions::{self, PostProcessor};
 use crate::engine::counters::Stats;
 use crate::engine::dfa::{BlockId, DfaState, INITIAL, LazyDfa};
 use crate::engine::evaluate;
 use crate::engine::evaluate::budget::Budget;
 use crate::engine::ids::{ExpressionId, PlanId, QueryNumber, StateId};
-use crate::engine::nfa::Nfa;
 use crate::engine::nfa::growing::GrowingNfa;
+use crate::engine::nfa::{Nfa, path_of};
 use crate::engine::plain::RunTimeStack;
 use crate::engine::predicates::run::{Blocks, Contents, Ends, Found, Setting};
 use crate::engine::reach::{Reach, is_reached};
 use crate::engine::verdicts::UsedUp;
+use crate::language::query::anchoring::anchored;
+use crate::language::query::{NormalPath, Step};
 use crate::xml::names::NameTable;
 use crate::xml::tree::{Message, NONE};
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// What a message lends to the automata that it is run through.
@@ -48,15 +51,17 @@ const PLAIN_MESSAGES: u32 = 256;
 /// Pairs of state and element that the plain NFA gathers before it has the plans of the states checked:
 /// enough that a plan sees its elements together and climbs to their common ancestors once.
 const CANDIDATES_MAX: usize = 1 << 21;
-/// Pairs of plan and element up to which the plain NFA has plans checked one by one.
-const PAIRS_ONE_BY_ONE: usize = 1 << 18;
+/// Paths that are kept of plans that are checked one by one.
+const PATHS_MAX: usize = 1 << 14;
+/// Bytes that the conditions of the plain NFA's plans may occupy, if the cache may not.
+const PLAIN_BYTES: usize = 64 << 20;
 
 /// One automaton's caches and marks.
 #[derive(Debug, Default)]
 pub(crate) struct Runner {
     dfa: LazyDfa,
     contents: Contents,
-    stack: RunTimeStack,
+    plain: Plain,
     /// Version of the automaton that the caches belong to.
     version: u64,
     /// How far an automaton that grows had grown then.
@@ -73,8 +78,6 @@ pub(crate) struct Runner {
     grouping: Grouping,
     /// Blocks of plans and where their paths end, as parts of the grouped elements.
     runs: Vec<(BlockId, Range<usize>)>,
-    /// States of the plain NFA with plans, and where they were active.
-    active: Vec<(StateId, u32)>,
     conditions: Conditions,
 }
 
@@ -88,8 +91,18 @@ pub(crate) struct Conditions {
     /// Plans to be checked one by one, and the runs where.
     candidates: Vec<(PlanId, u32)>,
     ends: Vec<u32>,
-    /// The states of the plain NFA as blocks.
-    states: StateBlocks,
+    /// The paths of plans that have been checked one by one.
+    paths: FxHashMap<PlanId, NormalPath<'static>>,
+}
+
+/// The plain NFA: its run-time stack, and what is compiled of the plans of its states.
+#[derive(Debug, Default)]
+struct Plain {
+    stack: RunTimeStack,
+    /// States with plans, and where they were active.
+    active: Vec<(StateId, u32)>,
+    blocks: StateBlocks,
+    contents: Contents,
     runs: Vec<(BlockId, Range<usize>)>,
     elements: Vec<u32>,
 }
@@ -97,15 +110,55 @@ pub(crate) struct Conditions {
 /// States of the plain NFA as blocks of plans, numbered as they come.
 #[derive(Debug, Default)]
 struct StateBlocks {
+    numbers: FxHashMap<StateId, BlockId>,
     plans: Vec<PlanId>,
     /// Where the plans of each block end.
     ends: Vec<usize>,
+}
+
+impl StateBlocks {
+    fn of<N: Nfa>(&mut self, nfa: &N, state: StateId) -> BlockId {
+        *self.numbers.entry(state).or_insert_with(|| {
+            nfa.plans(state, &mut self.plans);
+            self.ends.push(self.plans.len());
+            self.ends.len() as BlockId - 1
+        })
+    }
 }
 
 impl Blocks for StateBlocks {
     fn plans(&self, block: BlockId) -> &[PlanId] {
         let start = if block == 0 { 0 } else { self.ends[block as usize - 1] };
         &self.plans[start..self.ends[block as usize]]
+    }
+}
+
+impl Plain {
+    /// Decides the plans of the states that were active; empties the list.
+    fn decide<N: Nfa>(
+        &mut self,
+        nfa: &N,
+        conditions: &mut Conditions,
+        run: &mut Run<'_, '_>,
+        marks: &mut Marks,
+    ) {
+        self.active.sort_unstable();
+        self.runs.clear();
+        let mut at = 0;
+        for state in self.active.chunk_by(|a, b| a.0 == b.0) {
+            let block = self.blocks.of(nfa, state[0].0);
+            self.runs.push((block, at..at + state.len()));
+            at += state.len();
+        }
+        self.elements.clear();
+        self.elements.extend(self.active.drain(..).map(|(_, element)| element));
+        let found = Ends { runs: &self.runs, elements: &self.elements };
+        conditions.decide(nfa, &self.blocks, &mut self.contents, found, run, marks);
+    }
+
+    /// Forgets what was compiled.
+    fn forget(&mut self) {
+        (self.blocks, self.contents) = (StateBlocks::default(), Contents::default());
     }
 }
 
@@ -154,7 +207,10 @@ impl Conditions {
                 self.ends.sort_unstable();
                 self.ends.dedup();
             }
-            check_plan(nfa, plan[0].0, &self.ends, run, marks, ranges);
+            if self.paths.len() >= PATHS_MAX {
+                self.paths.clear();
+            }
+            check_plan(nfa, plan[0].0, &self.ends, run, marks, ranges, &mut self.paths);
         }
         for plan in self.held.drain(..) {
             accept_plan(nfa, plan, run, marks, ranges);
@@ -165,48 +221,6 @@ impl Conditions {
             }
         }
         self.drain_ranges(run);
-    }
-
-    /// Checks the plans of the states of the plain NFA that were active; empties the list. Few plans at few
-    /// elements are checked one by one; for many it is worth it to compile their conditions.
-    fn check_active<N: Nfa>(
-        &mut self,
-        nfa: &N,
-        active: &mut Vec<(StateId, u32)>,
-        run: &mut Run<'_, '_>,
-        marks: &mut Marks,
-    ) {
-        active.sort_unstable();
-        let mut states = std::mem::take(&mut self.states);
-        let mut runs = std::mem::take(&mut self.runs);
-        states.plans.clear();
-        states.ends.clear();
-        runs.clear();
-        let (mut pairs, mut at) = (0, 0);
-        for state in active.chunk_by(|a, b| a.0 == b.0) {
-            let known = states.plans.len();
-            nfa.plans(state[0].0, &mut states.plans);
-            pairs += (states.plans.len() - known) * state.len();
-            runs.push((states.ends.len() as BlockId, at..at + state.len()));
-            states.ends.push(states.plans.len());
-            at += state.len();
-        }
-        let mut elements = std::mem::take(&mut self.elements);
-        elements.clear();
-        elements.extend(active.iter().map(|&(_, element)| element));
-        let found = Ends { runs: &runs, elements: &elements };
-        if pairs > PAIRS_ONE_BY_ONE {
-            self.decide(nfa, &states, &mut Contents::default(), found, run, marks);
-        } else {
-            for (block, ends) in found.iter() {
-                for &plan in states.plans(block) {
-                    check_plan(nfa, plan, ends, run, marks, &mut self.ranges);
-                }
-            }
-            self.drain_ranges(run);
-        }
-        active.clear();
-        (self.states, self.runs, self.elements) = (states, runs, elements);
     }
 
     fn drain_ranges(&mut self, run: &mut Run<'_, '_>) {
@@ -256,6 +270,7 @@ impl Runner {
         if before == self.growth {
             return;
         }
+        self.plain.forget();
         self.stale.clear();
         match self.dfa.follow(nfa, before, &mut self.stale) {
             Some(growth) => self.contents.grow(&self.stale, growth),
@@ -266,7 +281,8 @@ impl Runner {
     fn drop_caches(&mut self) {
         self.dfa.reset(self.offset);
         self.contents = Contents::default();
-        self.stack = RunTimeStack::default();
+        self.conditions.paths.clear();
+        self.plain = Plain::default();
         self.elements_since_reset = 0;
         self.plain_messages_left = 0;
         // The marks stay: they are of earlier messages and so mean nothing.
@@ -409,11 +425,12 @@ impl Runner {
     }
 
     fn run_nfa<N: Nfa>(&mut self, nfa: &N, run: &mut Run<'_, '_>) {
-        let (conditions, marks, active) = (&mut self.conditions, &mut self.marks, &mut self.active);
+        let (conditions, marks, plain) = (&mut self.conditions, &mut self.marks, &mut self.plain);
+        let mut stack = std::mem::take(&mut plain.stack);
         let (mut ranges, mut plans) = (Vec::new(), Vec::new());
-        active.clear();
+        plain.active.clear();
         let most = run.budget.given();
-        let is_done = self.stack.run(nfa, run.names, run.message.tree, most, |element, state| {
+        let is_done = stack.run(nfa, run.names, run.message.tree, most, |element, state| {
             if marks.states.len() <= state as usize {
                 marks.states.resize(state as usize + 1, 0);
             }
@@ -429,13 +446,19 @@ impl Runner {
                 plans.clear();
             }
             if *mark % 2 == 1 {
-                active.push((state, element));
-                if active.len() >= CANDIDATES_MAX {
-                    conditions.check_active(nfa, active, run, marks);
+                plain.active.push((state, element));
+                if plain.active.len() >= CANDIDATES_MAX {
+                    plain.decide(nfa, conditions, run, marks);
                 }
             }
         });
-        conditions.check_active(nfa, active, run, marks);
+        plain.stack = stack;
+        if !plain.active.is_empty() {
+            plain.decide(nfa, conditions, run, marks);
+        }
+        if plain.contents.memory() > run.cache_bytes_max.max(PLAIN_BYTES) {
+            plain.forget();
+        }
         if !is_done {
             // The label paths that were left may satisfy any query.
             run.undecided.add_range(&(0..nfa.query_count() as QueryNumber), run.offset);
@@ -469,6 +492,7 @@ fn check_plan<N: Nfa>(
     run: &mut Run<'_, '_>,
     marks: &mut Marks,
     ranges: &mut Vec<Range<QueryNumber>>,
+    paths: &mut FxHashMap<PlanId, NormalPath<'static>>,
 ) {
     let is_known = marks.plans[plan as usize] == marks.now;
     let is_reached = |reach: &Reach| is_reached(reach.of_plan(plan), run.collector);
@@ -478,7 +502,10 @@ fn check_plan<N: Nfa>(
     if run.budget.left() == 0 {
         return leave_undecided(nfa, plan, run, ranges);
     }
-    let holds = nfa.plan(plan).holds(run.message, run.names, ends, run.post);
+    let path = paths.entry(plan).or_insert_with(|| {
+        anchored(path_of(nfa.plan_text(plan))).into_iter().map(Step::into_owned).collect()
+    });
+    let holds = conditions::holds(path, run.message, run.names, ends, run.post);
     run.budget.take(run.post.take_steps());
     if holds {
         marks.plans[plan as usize] = marks.now;

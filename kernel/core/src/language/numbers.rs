@@ -69,32 +69,6 @@ fn ordinal(kind: Type, text: &[u8]) -> f64 {
     Moment::read(kind, text).map_or(f64::NAN, Moment::ordinal)
 }
 
-/// Recognises a number that arrives in pieces, to turn away early what is none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NumberScan {
-    Start,
-    Minus,
-    Digits,
-    Point,
-    End,
-}
-
-impl NumberScan {
-    /// Reads on; none if no continuation can be a number. Cost: up to the first byte that is wrong.
-    pub(crate) fn read(self, piece: &[u8]) -> Option<NumberScan> {
-        use NumberScan::*;
-        piece.iter().try_fold(self, |state, &byte| match (state, byte) {
-            (Start | End, byte) if is_blank(byte) => Some(state),
-            (Start, b'-') => Some(Minus),
-            (Start | Minus | Digits, b'0'..=b'9') => Some(Digits),
-            (Start | Minus | Digits, b'.') => Some(Point),
-            (Point, b'0'..=b'9') => Some(Point),
-            (Digits | Point, byte) if is_blank(byte) => Some(End),
-            _ => None,
-        })
-    }
-}
-
 /// Powers of ten that an f64 holds exactly.
 const EXACT_POWERS: [f64; 23] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,

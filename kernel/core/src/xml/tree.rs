@@ -10,6 +10,7 @@
 //! reference, line end, attribute normalisation) lies in `scratch`.
 
 use crate::xml::names::NameId;
+use std::ops::Range;
 
 /// No element: the parent of the root.
 pub const NONE: u32 = u32::MAX;
@@ -139,6 +140,30 @@ impl MessageTree {
     /// Number of elements.
     pub fn len(&self) -> usize {
         self.name.len()
+    }
+
+    /// The text nodes in an element.
+    pub(crate) fn texts(&self, element: u32) -> Range<u32> {
+        self.text_start[element as usize]..self.text_end[element as usize]
+    }
+
+    /// The attributes of an element.
+    pub(crate) fn attributes(&self, element: u32) -> Range<usize> {
+        let start = self.attribute_start[element as usize] as usize;
+        start..self.attribute_start[element as usize + 1] as usize
+    }
+
+    /// Calls `f` with the text nodes that are children of an element. Walks from child element to child
+    /// element, so that text deeper down is stepped over.
+    pub(crate) fn each_text(&self, element: u32, mut f: impl FnMut(u32)) {
+        let Range { start: mut from, end } = self.texts(element);
+        let mut child = element + 1;
+        while from < end && child < self.element_end[element as usize] {
+            (from..self.text_start[child as usize]).for_each(&mut f);
+            from = self.text_end[child as usize];
+            child = self.element_end[child as usize];
+        }
+        (from..end).for_each(f);
     }
 
     /// Empties all columns, keeping their memory.

@@ -2,7 +2,7 @@
 //! would not come back from these in minutes, or would end the process.
 
 use crate::document::{Built, Document};
-use pathcast_core::engine::conditions::{Plan, PostProcessor};
+use pathcast_core::engine::conditions::{PostProcessor, holds};
 use pathcast_core::language::comparison::Comparison;
 use pathcast_core::language::query::ast::{
     Axis, Condition, Constant, NameTest, Operator, Stage, Step,
@@ -26,8 +26,7 @@ impl Scene {
 
     fn holds(&mut self, query: &[Step<'static>], ends: &[u32]) -> bool {
         self.post.begin_message();
-        let plan = Plan::compile(query);
-        plan.holds(self.built.message(), &self.names, ends, &mut self.post)
+        holds(query, self.built.message(), &self.names, ends, &mut self.post)
     }
 }
 

@@ -9,8 +9,7 @@ use crate::xml::tree::{MessageTree, NONE};
 /// First element of a name, if the stamp is that of the message.
 #[derive(Clone, Copy, Debug, Default)]
 struct NameEntry {
-    element_stamp: u32,
-    attribute_stamp: u32,
+    stamp: u32,
     first: u32,
 }
 
@@ -44,8 +43,8 @@ impl MessageIndex {
         self.known.extend_from_slice(known);
     }
 
-    /// Finds out which names occur and chains the elements of each. Cost: elements + attributes,
-    /// once per message.
+    /// Finds out which names occur and chains the elements of each. Cost: elements, once per
+    /// message.
     pub(crate) fn find_names(&mut self, tree: &MessageTree, names: &NameTable) {
         if self.has_names {
             return;
@@ -65,27 +64,19 @@ impl MessageIndex {
         self.next_of_name.resize(tree.len(), NONE);
         for (element, &name) in tree.name.iter().enumerate().rev() {
             let entry = &mut self.by_name[name as usize];
-            if entry.element_stamp == stamp {
+            if entry.stamp == stamp {
                 self.next_of_name[element] = entry.first;
             } else {
-                entry.element_stamp = stamp;
+                entry.stamp = stamp;
                 self.present.push(name);
             }
             entry.first = element as u32;
-        }
-        for &name in &tree.attribute_name {
-            self.by_name[name as usize].attribute_stamp = stamp;
         }
     }
 
     /// Whether some element has the name. Needs `find_names`.
     pub(crate) fn has_element(&self, name: NameId) -> bool {
-        self.by_name.get(name as usize).is_some_and(|entry| entry.element_stamp == self.stamp)
-    }
-
-    /// Whether some attribute has the name. Needs `find_names`.
-    pub(crate) fn has_attribute(&self, name: NameId) -> bool {
-        self.by_name.get(name as usize).is_some_and(|entry| entry.attribute_stamp == self.stamp)
+        self.by_name.get(name as usize).is_some_and(|entry| entry.stamp == self.stamp)
     }
 
     /// The elements of a name in document order. Needs `find_names`.

@@ -1,17 +1,16 @@
-//! Post-processing of path matches: predicates and nested paths.
+//! The conditions of one path, and what is known of a message once some condition has asked.
 //!
-//! The automaton says at which elements the names and axes of a query's main path end; a [`Plan`]
-//! then decides whether the query holds (Selection Postponed), with nested paths as filters over
-//! sets of anchors (NP-Filter). Path tuples are never enumerated: what a step can be bound to is
-//! kept as a set of elements per step, each element once, so `//a//a//a` in a deeply recursive
-//! message costs steps times elements at most.
+//! The automaton says at which elements the names and axes of a query's main path end; [`holds`] then
+//! decides whether the query holds (Selection Postponed), with nested paths as filters over sets of anchors
+//! (NP-Filter). Path tuples are never enumerated: what a step can be bound to is kept as a set of elements,
+//! each element once, so `//a//a//a` in a deeply recursive message costs steps times elements at most.
 //!
-//! One query at a time: queries share what is known about the message and equal nested paths, but
-//! there is no index over the predicates of all queries here. Nothing here recurses on the depth of
-//! a message.
+//! Nearly all plans are decided together ([`crate::engine::predicates`]); one at a time are those that are
+//! no conjunctions, and all in a message that is too deep for its nested paths. Nothing here recurses on the
+//! depth of a message.
 //!
 //! ```
-//! use pathcast_core::engine::conditions::{Plan, PostProcessor};
+//! use pathcast_core::engine::conditions::{PostProcessor, holds};
 //! use pathcast_core::xml::names::NameTable;
 //! use pathcast_core::language::query::ast::{Axis, Condition, NameTest, Stage, Step};
 //! use pathcast_core::xml::tree::{Message, MessageTree, Span, NONE};
@@ -42,10 +41,9 @@
 //!         conditions: vec![Condition::Attribute { test: x, compare: None }],
 //!     }],
 //! };
-//! let plan = Plan::compile(&[step]);
 //! let mut post = PostProcessor::default();
 //! post.begin_message();
-//! assert!(plan.holds(message, &names, &[0], &mut post));
+//! assert!(holds(&[step], message, &names, &[0], &mut post));
 //! ```
 //!
 //! Source: paper 003, sections 5.2 and 6; XPath 1.0, 2.4, 3.4, 4.4. Differs: sets per step in
@@ -53,16 +51,12 @@
 
 #![forbid(unsafe_code)]
 
-pub(crate) mod compile;
-mod evaluate;
+mod holds;
 mod long_numbers;
 pub(crate) mod message_index;
-mod nested_sets;
-pub(crate) mod plan;
 mod post_processor;
-mod store_check;
 pub(crate) mod text_search;
-mod words;
 
-pub use plan::Plan;
+pub use holds::holds;
+pub(crate) use holds::{ask_of, text_holds};
 pub use post_processor::PostProcessor;

@@ -1,9 +1,11 @@
-//! String-values of elements with several text nodes, and the strings that they contain.
+//! String-values of elements with several text nodes, the numbers that they are and the strings that they contain.
 //!
 //! Elements inside one another share their text. The text of the message is put together once, so that every
 //! string-value is a part of it; and a string that is searched for in long values is searched for once in
 //! all of it: a value contains it if it begins early enough in the value's part.
 
+use super::long_numbers::LongNumbers;
+use crate::language::numbers::Notation;
 use crate::xml::tree::Message;
 use memchr::memmem;
 use rustc_hash::FxHashMap;
@@ -11,6 +13,8 @@ use std::ops::Range;
 
 /// Bytes of values that are searched through whenever somebody asks.
 const SHORT: usize = 512;
+/// Bytes of numbers that are read again whenever somebody asks.
+const READ_MAX: usize = 256;
 /// Places of all strings together that are kept: 32 MiB.
 const PLACES_MAX: usize = 1 << 23;
 /// Bytes whose memory is kept for the next message.
@@ -26,6 +30,7 @@ pub(crate) struct TextSearch {
     /// Where the strings stand that have been searched for: part of `places`; none if too often.
     known: FxHashMap<Box<[u8]>, Option<Range<u32>>>,
     places: Vec<u32>,
+    numbers: LongNumbers,
 }
 
 impl TextSearch {
@@ -40,6 +45,7 @@ impl TextSearch {
             self.starts.shrink_to(KEPT);
             self.places.clear();
             self.places.shrink_to(KEPT);
+            self.numbers.clear();
         }
     }
 
@@ -49,7 +55,32 @@ impl TextSearch {
         &self.text[self.bytes_of(texts)]
     }
 
-    /// Whether that contains a string. Cost: for long values a look-up, after all of the text has been
+    /// The concatenation of the text nodes of a range as a number. Cost: constant, after the text has been read
+    /// once.
+    pub(crate) fn number(
+        &mut self,
+        message: Message<'_>,
+        texts: Range<u32>,
+        notation: Notation,
+    ) -> f64 {
+        match &message.tree.text_value[texts.start as usize..texts.end as usize] {
+            [] => return notation.read(b""),
+            [span] if span.len() <= READ_MAX => return notation.read(message.bytes(*span)),
+            _ => self.read(message),
+        }
+        let bytes = self.bytes_of(texts);
+        let value = &self.text[bytes.clone()];
+        if value.len() <= READ_MAX {
+            return notation.read(value);
+        }
+        let may_be_one = value[..READ_MAX].iter().all(|&byte| notation.has(byte));
+        if !may_be_one || notation.bytes_max() < usize::MAX {
+            return f64::NAN;
+        }
+        self.numbers.read(&self.text, bytes, notation)
+    }
+
+    /// Whether the concatenation contains a string. Cost: for long values a look-up, after all of the text has been
     /// searched for the string once.
     pub(crate) fn contains(
         &mut self,

@@ -1,15 +1,16 @@
 //! The core functions (XPath 1.0, 4).
 
-use super::budget::Within;
+use super::budget::{Budget, Within};
 use super::document::{Document, Main, Node, Sort, XML_URI};
 use super::evaluator::{Evaluator, Text};
-use super::path_machine::{Context, PathMachine};
+use super::ids::Ids;
+use super::path_machine::{Context, PathMachine, put_in_order};
 use crate::language::number_text::round;
 use crate::language::numbers::is_blank;
 use crate::language::strings;
 use crate::language::xpath::ast::{ExprId, Kind, List};
 use crate::language::xpath::functions::Function;
-use crate::xml::names::{NameId, hash_name};
+use crate::xml::names::hash_name;
 use crate::xml::tree::MarkupKind;
 use memchr::memmem;
 use std::borrow::Cow;
@@ -171,31 +172,10 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn xml_name(&self, local: &str) -> Option<NameId> {
-        let hash = hash_name(XML_URI, local);
-        self.document.names.find(hash, XML_URI.as_bytes(), local.as_bytes())
-    }
-
-    /// `lang()`: what the nearest `xml:lang` says is the language or a dialect of it.
+    /// `lang()`: whether the nearest `xml:lang` says that it is the language or a dialect of it.
     fn is_in_language(&mut self, node: Node, wanted: &[u8]) -> Within<bool> {
-        // Where no message has had the name yet, the walk is taken nevertheless: its steps must not
-        // depend on the messages before.
-        let name = self.xml_name("lang");
-        let document = self.document;
-        let mut at = Some(node.position());
-        while let Some(position) = at {
-            self.budget.charge(1)?;
-            if let Some(element) = document.element(position) {
-                for attribute in document.attributes(element) {
-                    if Some(document.tree.attribute_name[attribute as usize]) == name {
-                        let span = document.tree.attribute_value[attribute as usize];
-                        return Ok(is_same_language(document.bytes(span), wanted));
-                    }
-                }
-            }
-            at = document.parent(position);
-        }
-        Ok(false)
+        let found = language_of(&self.document, node, &mut self.budget)?;
+        Ok(found.is_some_and(|found| is_same_language(found, wanted)))
     }
 
     /// `id()`: the elements whose ids are among the words of the argument; of a node-set, of the
@@ -217,22 +197,57 @@ impl<'a> Evaluator<'a> {
             self.budget.charge_text(text.len())?;
             self.add_elements_with_ids(&text, &mut found)?;
         }
-        found.sort_unstable();
-        found.dedup();
+        put_in_order(&mut found);
         Ok(found)
     }
 
     fn add_elements_with_ids(&mut self, text: &[u8], found: &mut Vec<Node>) -> Within<()> {
-        let document = self.document;
-        let words = text.split(|&byte| is_blank(byte)).filter(|word| !word.is_empty());
-        for word in words {
-            self.budget.charge(1)?;
-            if let Some(element) = self.state.ids.element(&document, word) {
-                found.push(Node::at(document.element_position(element)));
+        let (ids, budget) = (&mut self.state.ids, &mut self.budget);
+        add_elements_with_ids(&self.document, ids, text, budget, found)
+    }
+}
+
+/// Adds the elements whose ids are among the words of a text.
+pub(crate) fn add_elements_with_ids(
+    document: &Document<'_>,
+    ids: &mut Ids,
+    text: &[u8],
+    budget: &mut Budget,
+    found: &mut Vec<Node>,
+) -> Within<()> {
+    for word in text.split(|&byte| is_blank(byte)).filter(|word| !word.is_empty()) {
+        budget.charge(1)?;
+        if let Some(element) = ids.element(document, word) {
+            found.push(Node::at(document.element_position(element)));
+        }
+    }
+    Ok(())
+}
+
+/// What the nearest `xml:lang` says, at a node or above it.
+pub(crate) fn language_of<'a>(
+    document: &Document<'a>,
+    node: Node,
+    budget: &mut Budget,
+) -> Within<Option<&'a [u8]>> {
+    // Where no message has had the name yet, the walk is taken nevertheless: its steps must not
+    // depend on the messages before.
+    let hash = hash_name(XML_URI, "lang");
+    let name = document.names.find(hash, XML_URI.as_bytes(), b"lang");
+    let mut at = Some(node.position());
+    while let Some(position) = at {
+        budget.charge(1)?;
+        if let Some(element) = document.element(position) {
+            for attribute in document.attributes(element) {
+                if Some(document.tree.attribute_name[attribute as usize]) == name {
+                    let span = document.tree.attribute_value[attribute as usize];
+                    return Ok(Some(document.bytes(span)));
+                }
             }
         }
-        Ok(())
+        at = document.parent(position);
     }
+    Ok(None)
 }
 
 /// `de` covers `de` and `de-AT`; case does not count (XPath 1.0, 4.3).
@@ -242,7 +257,7 @@ pub(crate) fn is_same_language(found: &[u8], wanted: &[u8]) -> bool {
 }
 
 /// What a function of names says of a node.
-pub(super) fn name_of<'a>(document: &Document<'a>, function: Function, node: Node) -> Text<'a> {
+pub(crate) fn name_of<'a>(document: &Document<'a>, function: Function, node: Node) -> Text<'a> {
     let tree = document.tree;
     let (name, prefix) = match document.sort(node) {
         Sort::Main(Main::Element(element)) => {

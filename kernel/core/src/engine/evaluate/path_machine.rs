@@ -6,7 +6,8 @@ use super::axes::Walk;
 use super::budget::{Budget, OverBudget};
 use super::document::{Document, Main, Node, Sort};
 use super::node_test::Test;
-use super::set_walk::{Marks, SetWalk};
+use super::set_walk::SetWalk;
+use crate::engine::marks::Marks;
 use crate::language::xpath::{Axis, ExprId, List, NodeTest, Step, TextRange};
 use crate::xml::names::NameId;
 
@@ -155,7 +156,7 @@ pub(crate) trait PathMachine<'a, E: From<OverBudget>>: Sized {
         let test = self.test(step);
         let marks = SetWalk::needs_marks(step.axis, set.len()).then(|| {
             let mut marks = self.path_state().marks.pop().unwrap_or_default();
-            marks.begin(document.len());
+            marks.begin(document.len() as usize);
             marks
         });
         let mut walk = SetWalk::new(&document, step.axis, &test, set, marks);

@@ -4,40 +4,8 @@ use super::axes::{Walk, after};
 use super::budget::{Budget, Within};
 use super::document::{Document, Node};
 use super::node_test::Test;
+use crate::engine::marks::Marks;
 use crate::language::xpath::ast::Axis;
-
-/// Positions for which memory is kept although messages are much smaller.
-const IDLE_MAX: usize = 1 << 13;
-
-/// Which positions have been visited; keeps its memory.
-#[derive(Debug, Default)]
-pub(crate) struct Marks {
-    marks: Vec<u32>,
-    round: u32,
-}
-
-impl Marks {
-    /// Forgets all marks. Cost: constant, once the memory is there.
-    pub(crate) fn begin(&mut self, positions: u32) {
-        let is_idle = self.marks.len() / 8 > (positions as usize).max(IDLE_MAX);
-        if self.round == u32::MAX || is_idle {
-            self.marks = Vec::new();
-            self.round = 0;
-        }
-        self.round += 1;
-        if self.marks.len() < positions as usize {
-            self.marks.resize(positions as usize, 0);
-        }
-    }
-
-    /// Marks a position; false if it is marked already.
-    fn mark(&mut self, position: u32) -> bool {
-        let mark = &mut self.marks[position as usize];
-        let is_new = *mark != self.round;
-        *mark = self.round;
-        is_new
-    }
-}
 
 /// An axis from a set: every node once, in no particular order.
 #[derive(Debug)]
@@ -142,7 +110,7 @@ fn next_unmarked(
 ) -> Within<Option<Node>> {
     while let Some(node) = walk.next(document) {
         budget.charge(1)?;
-        if node.is_main() && !marks.mark(node.position()) {
+        if node.is_main() && !marks.add(node.position()) {
             *walk = Walk::NOTHING;
             return Ok(None);
         }

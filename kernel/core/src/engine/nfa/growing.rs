@@ -8,8 +8,7 @@
 //! the numbers of a snapshot; the others are kept as a list that equal queries share.
 
 use super::expressions::ExpressionTable;
-use super::{Nfa, path_of, plan_of};
-use crate::engine::conditions::Plan;
+use super::{Nfa, path_of};
 use crate::engine::ids::{ExpressionId, PlanId, QueryNumber, StateId};
 use crate::engine::nfa::nested_paths::NestedPaths;
 use crate::engine::symbols::{Class, EPSILON, FIRST_NAME, STAR, Symbol, SymbolTable};
@@ -45,16 +44,15 @@ struct PlanEntry {
     state: StateId,
     text: Arc<str>,
     expression: Option<ExpressionId>,
-    compiled: OnceLock<Plan>,
     first_accept: u32,
     next: PlanId,
 }
 
 impl PlanEntry {
-    /// The same plan, not compiled, in which no query ends.
+    /// The same plan, in which no query ends.
     fn copy(&self) -> PlanEntry {
         let text = Arc::clone(&self.text);
-        PlanEntry { text, compiled: OnceLock::new(), first_accept: END, ..*self }
+        PlanEntry { text, first_accept: END, ..*self }
     }
 }
 
@@ -420,7 +418,6 @@ impl GrowingNfa {
             state,
             text: text.into(),
             expression,
-            compiled: OnceLock::new(),
             first_accept: END,
             next,
         });
@@ -562,11 +559,6 @@ impl Nfa for GrowingNfa {
             plans.push(plan);
             plan = self.plans[plan as usize].next;
         }
-    }
-
-    fn plan(&self, plan: PlanId) -> &Plan {
-        let entry = &self.plans[plan as usize];
-        entry.compiled.get_or_init(|| plan_of(&entry.text))
     }
 
     fn plan_text(&self, plan: PlanId) -> &str {

@@ -19,12 +19,10 @@ pub(crate) mod frozen;
 pub(crate) mod growing;
 pub(crate) mod nested_paths;
 
-use crate::engine::conditions::Plan;
 use crate::engine::ids::{ExpressionId, PlanId, QueryNumber, StateId};
 use crate::engine::nfa::nested_paths::NestedPaths;
 use crate::engine::reach::Reach;
 use crate::engine::symbols::{Class, SymbolTable};
-use crate::language::query::anchoring::anchored;
 use crate::language::query::{NormalPath, read_canonical};
 use crate::language::xpath::Expression;
 use std::ops::Range;
@@ -51,9 +49,6 @@ pub trait Nfa {
 
     /// Adds the plans whose main path ends here.
     fn plans(&self, state: StateId, plans: &mut Vec<PlanId>);
-
-    /// The conditions of a plan, compiled when first asked for.
-    fn plan(&self, plan: PlanId) -> &Plan;
 
     /// Canonical text of a plan.
     fn plan_text(&self, plan: PlanId) -> &str;
@@ -95,11 +90,6 @@ pub trait Nfa {
 /// Panics if the text is not one: it was when the query was registered.
 pub(crate) fn path_of(text: &str) -> NormalPath<'_> {
     read_canonical(text).expect("plans are kept in canonical text")
-}
-
-/// The plan of a query in canonical text; panics as [`path_of`].
-pub(crate) fn plan_of(text: &str) -> Plan {
-    Plan::compile(&anchored(path_of(text)))
 }
 
 /// The expression of a canonical text.

@@ -6,7 +6,6 @@
 //!
 //! Source: paper 003, section 6: nested paths share the structures of the main ones.
 
-use crate::engine::conditions::compile::path_key;
 use crate::engine::ids::QueryNumber;
 use crate::engine::nfa::growing::GrowingNfa;
 use crate::engine::nfa::{Nfa, path_of};
@@ -20,7 +19,7 @@ use std::collections::hash_map::Entry;
 #[derive(Debug)]
 pub struct NestedPaths {
     nfa: GrowingNfa,
-    /// By key; none for a path whose positions need the lists of siblings, or that begins at its anchor.
+    /// By canonical text; none for a path whose positions need the lists of siblings, or that begins at its anchor.
     numbers: FxHashMap<Box<str>, Option<QueryNumber>>,
     /// Per number: its canonical text.
     texts: Vec<Box<str>>,
@@ -47,7 +46,8 @@ impl NestedPaths {
         for text in plans.filter(|text| may_have_nested_paths(text)) {
             gather(&path_of(text), &mut texts);
         }
-        let mut texts: Vec<(String, String)> = texts.into_iter().collect();
+        let mut texts: Vec<(String, String)> =
+            texts.into_iter().map(|(text, from_end)| (from_end, text)).collect();
         texts.sort_unstable();
         let mut nested = NestedPaths::default();
         for (_, text) in texts {
@@ -75,7 +75,7 @@ impl NestedPaths {
 
     /// The number of a nested path; none if it is not kept here.
     pub(crate) fn find(&self, steps: &[Step<'_>]) -> Option<QueryNumber> {
-        self.numbers.get(&*path_key(steps)).copied().flatten()
+        self.numbers.get(&*text_of(steps)).copied().flatten()
     }
 
     /// The canonical text of a nested path.
@@ -89,8 +89,8 @@ impl NestedPaths {
     }
 
     fn intern(&mut self, steps: &[Step<'_>]) -> Option<QueryNumber> {
-        let key = path_key(steps);
-        if let Some(&known) = self.numbers.get(&*key) {
+        let text: Box<str> = text_of(steps).into();
+        if let Some(&known) = self.numbers.get(&text) {
             return known;
         }
         // `.//.` ends at the anchor too: what it asks for there would have to be known before it is.
@@ -103,9 +103,9 @@ impl NestedPaths {
         let number = is_kept.then(|| self.nfa.insert(&[steps], None));
         if number.is_some() {
             self.guesses.push(guess(steps));
-            self.texts.push(text_of(steps).into());
+            self.texts.push(text.clone());
         }
-        self.numbers.insert(key.into(), number);
+        self.numbers.insert(text, number);
         number
     }
 }
@@ -121,11 +121,14 @@ fn nested_of<'s, 'q>(steps: &'s [Step<'q>]) -> impl Iterator<Item = &'s [Step<'q
     nested.chain((!rest.is_empty()).then_some(rest))
 }
 
-/// Adds the nested paths of a path, and those inside them: their texts by their keys, which begin with the last step.
+/// Adds the nested paths of a path, and those inside them: their texts, and the same from the last step to
+/// the first.
 fn gather(steps: &[Step<'_>], texts: &mut FxHashMap<String, String>) {
     for nested in nested_of(steps) {
-        if let Entry::Vacant(entry) = texts.entry(path_key(nested)) {
-            entry.insert(text_of(nested));
+        if let Entry::Vacant(entry) = texts.entry(text_of(nested)) {
+            entry.insert(
+                nested.iter().rev().map(|step| text_of(std::slice::from_ref(step))).collect(),
+            );
             gather(nested, texts);
         }
     }

@@ -8,7 +8,7 @@
 use super::found::{Found, ListId};
 use super::run::SharedRun;
 use super::template::{Form, Frame, Leaf, Part, Target, Template, TemplateId};
-use super::values::{attribute, each_text};
+use super::values::attribute;
 use crate::engine::paths::PathId;
 use crate::engine::programs::Results;
 use crate::xml::names::{NameTable, hash_name};
@@ -268,12 +268,12 @@ fn each_node(source: &Source<'_>, target: &Target, bound: u32, mut f: impl FnMut
             // Text of an element may lie behind that of an element below it.
             if elements.windows(2).all(|pair| pair[1] >= tree.element_end[pair[0] as usize]) {
                 for &element in elements {
-                    each_text(tree, element, |text| f(NodeRef::Text(text)));
+                    tree.each_text(element, |text| f(NodeRef::Text(text)));
                 }
             } else {
                 let mut texts = Vec::new();
                 for &element in elements {
-                    each_text(tree, element, |text| texts.push(text));
+                    tree.each_text(element, |text| texts.push(text));
                 }
                 texts.sort_unstable();
                 texts.into_iter().for_each(|text| f(NodeRef::Text(text)));
@@ -298,8 +298,7 @@ fn each_piece(message: Message<'_>, node: NodeRef, mut f: impl FnMut(&[u8])) {
     let tree = message.tree;
     match node {
         NodeRef::Element(element) => {
-            let texts = tree.text_start[element as usize]..tree.text_end[element as usize];
-            texts.for_each(|text| f(message.bytes(tree.text_value[text as usize])));
+            tree.texts(element).for_each(|text| f(message.bytes(tree.text_value[text as usize])));
         }
         NodeRef::Text(text) => f(message.bytes(tree.text_value[text as usize])),
         NodeRef::Attribute(attribute) => {

@@ -56,14 +56,14 @@ impl Look<'_, '_> {
             return;
         }
         let tree = self.message.tree;
-        let (first, end) = (tree.text_start[element as usize], tree.text_end[element as usize]);
-        if end - first == 1 {
-            self.text(first, probe, found);
+        let texts = tree.texts(element);
+        if texts.len() == 1 {
+            self.text(texts.start, probe, found);
             return;
         }
         let Values { value, .. } = self.values;
         value.clear();
-        for &span in &tree.text_value[first as usize..end as usize] {
+        for &span in &tree.text_value[texts.start as usize..texts.end as usize] {
             value.extend_from_slice(self.message.bytes(span));
         }
         if let Some(text) = self.texts.find(value) {
@@ -81,7 +81,7 @@ impl Look<'_, '_> {
         probe: &Probe,
         found: &mut impl FnMut(PredicateId),
     ) {
-        each_text(self.message.tree, element, |text| {
+        self.message.tree.each_text(element, |text| {
             probe.exists().into_iter().for_each(&mut *found);
             if probe.reads_values() {
                 self.text(text, probe, found);
@@ -135,21 +135,6 @@ fn one_value(
 
 /// The attribute of an element with this name.
 pub(crate) fn attribute(tree: &MessageTree, element: u32, name: NameId) -> Option<u32> {
-    let attributes =
-        tree.attribute_start[element as usize]..tree.attribute_start[element as usize + 1];
-    attributes.into_iter().find(|&attribute| tree.attribute_name[attribute as usize] == name)
-}
-
-/// Calls `f` with the text nodes that are children of an element. Walks from child element to child
-/// element, so that text deeper down is stepped over.
-pub(crate) fn each_text(tree: &MessageTree, element: u32, mut f: impl FnMut(u32)) {
-    let mut from = tree.text_start[element as usize];
-    let end = tree.text_end[element as usize];
-    let mut child = element + 1;
-    while from < end && child < tree.element_end[element as usize] {
-        (from..tree.text_start[child as usize]).for_each(&mut f);
-        from = tree.text_end[child as usize];
-        child = tree.element_end[child as usize];
-    }
-    (from..end).for_each(f);
+    let found = tree.attributes(element).find(|&attribute| tree.attribute_name[attribute] == name);
+    found.map(|attribute| attribute as u32)
 }

@@ -5,12 +5,10 @@ use super::atoms::{
     AtomId, Atoms, KINDS, Kind, NO_SUBJECT, ORDINAL_OF_ANY, ORDINAL_OF_NAME, SubjectId, TEXT,
     VALUE, keep_distinct, kind_of,
 };
-use crate::engine::ask::Ask;
-use crate::engine::conditions::PostProcessor;
+use crate::engine::conditions::{PostProcessor, text_holds};
 use crate::language::numbers::Notation;
-use crate::language::values;
 use crate::xml::names::NameTable;
-use crate::xml::tree::{Message, Span};
+use crate::xml::tree::Message;
 use std::ops::Range;
 
 /// Where the atoms of one element stand in the list, if the stamp is that of now.
@@ -104,9 +102,7 @@ impl Look<'_, '_> {
         let start = list.len();
         match kind {
             Kind::Attribute => {
-                let first = tree.attribute_start[element as usize] as usize;
-                let end = tree.attribute_start[element as usize + 1] as usize;
-                for at in first..end {
+                for at in tree.attributes(element) {
                     let subject = self.atoms.subject_of(tree.attribute_name[at]);
                     if subject != NO_SUBJECT {
                         let value = self.message.bytes(tree.attribute_value[at]);
@@ -115,8 +111,9 @@ impl Look<'_, '_> {
                 }
             }
             Kind::Text => {
-                each_text(self.message, element, |span| {
-                    self.atoms.satisfied(TEXT, self.message.bytes(span), &mut list);
+                tree.each_text(element, |text| {
+                    let value = self.message.bytes(tree.text_value[text as usize]);
+                    self.atoms.satisfied(TEXT, value, &mut list);
                 });
                 keep_distinct(&mut list, start);
             }
@@ -143,7 +140,7 @@ impl Look<'_, '_> {
 
     fn find_satisfied_by_value(&mut self, element: u32, list: &mut Vec<AtomId>) {
         let tree = self.message.tree;
-        let texts = tree.text_start[element as usize]..tree.text_end[element as usize];
+        let texts = tree.texts(element);
         let spans = &tree.text_value[texts.start as usize..texts.end as usize];
         if let [] | [_] = spans {
             let value = spans.first().map_or(&b""[..], |&span| self.message.bytes(span));
@@ -153,8 +150,8 @@ impl Look<'_, '_> {
         let length = value.len();
         self.atoms.satisfied_by_text(VALUE, value, list);
         self.facts.read += (length.min(self.atoms.compared_bytes(VALUE)) / BYTES_A_STEP) as u64;
-        let (message, numbers) = (self.message, &mut self.post.numbers);
-        let read = |notation| numbers.of_texts(message, texts.clone(), notation);
+        let (message, values) = (self.message, &mut self.post.texts);
+        let read = |notation| values.number(message, texts.clone(), notation);
         self.atoms.satisfied_by_number(VALUE, read, list);
         if length <= LONG {
             let value = self.post.texts.value(self.message, texts);
@@ -210,32 +207,8 @@ impl Look<'_, '_> {
     fn value_holds(&mut self, atom: AtomId, subject: SubjectId, element: u32) -> bool {
         let message = self.message;
         match subject {
-            TEXT => {
-                let ask = &self.atoms.get(atom).ask;
-                let mut holds = false;
-                each_text(message, element, |span| {
-                    holds = holds || ask.holds(message.bytes(span));
-                });
-                holds
-            }
-            VALUE => {
-                let tree = message.tree;
-                let texts = tree.text_start[element as usize]..tree.text_end[element as usize];
-                let ask = &self.atoms.get(atom).ask;
-                if let Some((notation, comparison, constant)) = ask.numeric() {
-                    let value = self.post.numbers.of_texts(message, texts, notation);
-                    return comparison.holds(value, constant);
-                }
-                if let Ask::CastOneOf(set) = ask {
-                    let value = self.post.numbers.of_texts(message, texts, Notation::Double);
-                    return values::has_number(set, value);
-                }
-                let spans = &tree.text_value[texts.start as usize..texts.end as usize];
-                if let [span] = spans {
-                    return ask.holds(message.bytes(*span));
-                }
-                ask.holds(self.post.texts.value(message, texts))
-            }
+            TEXT => text_holds(message, element, &self.atoms.get(atom).ask),
+            VALUE => self.post.value_holds(message, element, &self.atoms.get(atom).ask),
             _ => {
                 let ordinal = f64::from(self.ordinal(subject, element));
                 self.atoms.get(atom).ask.holds_number(ordinal)
@@ -247,12 +220,9 @@ impl Look<'_, '_> {
     #[inline]
     fn attribute(&self, subject: SubjectId, element: u32) -> Option<&[u8]> {
         let tree = self.message.tree;
-        let start = tree.attribute_start[element as usize] as usize;
-        let end = tree.attribute_start[element as usize + 1] as usize;
-        let at = tree.attribute_name[start..end]
-            .iter()
-            .position(|&name| self.atoms.subject_of(name) == subject)?;
-        Some(self.message.bytes(tree.attribute_value[start + at]))
+        let is_it = |at: &usize| self.atoms.subject_of(tree.attribute_name[*at]) == subject;
+        let at = tree.attributes(element).find(is_it)?;
+        Some(self.message.bytes(tree.attribute_value[at]))
     }
 
     /// The least and the greatest number among the values of a subject at an element.
@@ -266,7 +236,8 @@ impl Look<'_, '_> {
         let value = match subject {
             TEXT => {
                 let mut range: Option<(f64, f64)> = None;
-                each_text(message, element, |span| {
+                message.tree.each_text(element, |text| {
+                    let span = message.tree.text_value[text as usize];
                     let value = notation.read(message.bytes(span));
                     if !value.is_nan() {
                         let (low, high) = range.unwrap_or((value, value));
@@ -275,11 +246,7 @@ impl Look<'_, '_> {
                 });
                 return range;
             }
-            VALUE => {
-                let tree = message.tree;
-                let texts = tree.text_start[element as usize]..tree.text_end[element as usize];
-                self.post.numbers.of_texts(message, texts, notation)
-            }
+            VALUE => self.post.texts.number(message, message.tree.texts(element), notation),
             ORDINAL_OF_ANY | ORDINAL_OF_NAME => f64::from(self.ordinal(subject, element)),
             _ => notation.read(self.attribute(subject, element)?),
         };
@@ -287,26 +254,11 @@ impl Look<'_, '_> {
     }
 }
 
-/// The text nodes that are children of an element. Walks from child element to child element, so
-/// that text deeper down is stepped over.
-fn each_text(message: Message<'_>, element: u32, mut f: impl FnMut(Span)) {
-    let tree = message.tree;
-    let mut from = tree.text_start[element as usize];
-    let end = tree.text_end[element as usize];
-    let mut child = element + 1;
-    while from < end && child < tree.element_end[element as usize] {
-        let until = tree.text_start[child as usize];
-        tree.text_value[from as usize..until as usize].iter().for_each(|&span| f(span));
-        from = tree.text_end[child as usize];
-        child = tree.element_end[child as usize];
-    }
-    tree.text_value[from as usize..end as usize].iter().for_each(|&span| f(span));
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::atoms::is_found;
     use super::*;
+    use crate::engine::ask::Ask;
     use crate::language::comparison::Comparison;
     use crate::xml::parser::{Door, Limits};
 

@@ -35,32 +35,6 @@ pub(super) fn next_wanted(wanted: &[u64], from: u32) -> Option<u32> {
     Some(word as u32 * 64 + rest.trailing_zeros())
 }
 
-/// A set of DFA states that is emptied by counting on.
-#[derive(Debug, Default)]
-pub(super) struct SeenStates {
-    now: u32,
-    seen: Vec<u32>,
-}
-
-impl SeenStates {
-    pub(super) fn begin(&mut self) {
-        if self.now == u32::MAX {
-            self.seen.fill(0);
-            self.now = 0;
-        }
-        self.now += 1;
-    }
-
-    /// Adds a state; false if it was there.
-    #[inline]
-    pub(super) fn insert(&mut self, state: DfaState) -> bool {
-        if self.seen.len() <= state as usize {
-            self.seen.resize(state as usize + 1, 0);
-        }
-        std::mem::replace(&mut self.seen[state as usize], self.now) != self.now
-    }
-}
-
 /// Words and their numbers.
 type SparseWords = Box<[(u32, u64)]>;
 

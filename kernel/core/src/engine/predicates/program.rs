@@ -9,7 +9,7 @@ use super::atoms::{
     kind_of,
 };
 use crate::engine::ask::Ask;
-use crate::engine::conditions::compile::ask_of;
+use crate::engine::conditions::ask_of;
 use crate::engine::ids::QueryNumber;
 use crate::engine::nfa::nested_paths::NestedPaths;
 use crate::language::comparison::Comparison;

@@ -4,7 +4,7 @@ use super::atoms::Atoms;
 use super::bottom_up::{BottomUp, Given, visits};
 use super::facts::{Facts, Look};
 use super::level::{Level, Statistics};
-use super::nested_states::{Anchor, SeenStates, StateWords, next_wanted, want};
+use super::nested_states::{Anchor, StateWords, next_wanted, want};
 pub(crate) use super::prober::End;
 use super::prober::{Prober, Scratch};
 use super::sink::{MainSink, NestedSink};
@@ -15,6 +15,7 @@ use crate::engine::dfa::{BlockId, DfaState, INITIAL, LazyDfa};
 use crate::engine::evaluate::budget::Budget;
 use crate::engine::ids::{PlanId, QueryNumber};
 use crate::engine::interrupt::did;
+use crate::engine::marks::Marks;
 use crate::engine::nfa::Nfa;
 use crate::engine::nfa::growing::Growth;
 use crate::engine::nfa::nested_paths::NestedPaths;
@@ -54,7 +55,7 @@ pub(crate) struct Contents {
     row: Collector,
     states: Vec<DfaState>,
     /// States seen below the anchor at hand.
-    seen: SeenStates,
+    seen: Marks,
     anchors: Vec<Anchor>,
     /// Distinct states below each anchor.
     fresh: Vec<DfaState>,
@@ -408,7 +409,7 @@ impl Contents {
         let nfa = nested.nfa();
         let base = tree.depth[anchor as usize] as usize + 1;
         self.states.clear();
-        self.seen.begin();
+        self.seen.begin(self.nested_dfa.len());
         let (fresh, ends) = (self.fresh.len() as u32, self.nested_ends.len() as u32);
         for element in anchor..tree.element_end[anchor as usize] {
             let state = if element == anchor {
@@ -418,7 +419,7 @@ impl Contents {
                 self.nested_dfa.step_by_name(nfa, from, tree.name[element as usize])
             };
             self.states.push(state);
-            if self.seen.insert(state) {
+            if self.seen.add(state) {
                 self.nested_words.ensure(&self.nested_dfa, state, nested.len());
                 self.fresh.push(state);
             }

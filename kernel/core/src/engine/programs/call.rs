@@ -8,16 +8,15 @@
 use super::numbers::text_number;
 use super::run::{Evaluator, Run};
 use super::value::{Item, Text};
-use crate::engine::evaluate::call::is_same_language;
-use crate::engine::evaluate::document::{Main, Node, Sort, XML_URI};
-use crate::engine::evaluate::path_machine::PathMachine;
-use crate::language::numbers::is_blank;
+use crate::engine::evaluate::call::{
+    add_elements_with_ids, is_same_language, language_of, name_of,
+};
+use crate::engine::evaluate::document::Node;
+use crate::engine::evaluate::path_machine::{PathMachine, put_in_order};
 use crate::language::strings;
-use crate::language::xpath::List;
+use crate::language::xpath::{List, functions as named};
 use crate::language::xquery::functions::Function;
 use crate::language::xquery::syntax::{Arithmetic, ExprId, Number};
-use crate::xml::names::{NameId, hash_name};
-use crate::xml::tree::MarkupKind;
 use memchr::memmem;
 use std::borrow::Cow;
 
@@ -205,43 +204,13 @@ impl<'r> Evaluator<'r, '_> {
     }
 
     fn name_of(&mut self, function: Function, node: Node) -> Run<Text> {
-        let tree = self.document.tree;
-        let (name, prefix) = match self.document.sort(node) {
-            Sort::Main(Main::Element(element)) => {
-                (tree.name[element as usize], tree.prefix.get(element as usize))
-            }
-            Sort::Attribute(attribute) => {
-                let attribute = attribute as usize;
-                (tree.attribute_name[attribute], tree.attribute_prefix.get(attribute))
-            }
-            Sort::Main(Main::Markup(markup))
-                if function != Function::NamespaceUri
-                    && tree.markup_kind[markup as usize] == MarkupKind::Instruction =>
-            {
-                return Ok(Text::of_span(tree.markup_target[markup as usize]));
-            }
-            _ => return Ok(Text::EMPTY),
+        let function = match function {
+            Function::Name => named::Function::Name,
+            Function::LocalName => named::Function::LocalName,
+            _ => named::Function::NamespaceUri,
         };
-        let names = self.document.names;
-        if function == Function::NamespaceUri {
-            return self.keep(names.uri(name).as_bytes());
-        }
-        let local = names.local(name).as_bytes();
-        match prefix {
-            Some(&prefix) if function == Function::Name && prefix.len() > 0 => {
-                let start = self.state.text.len();
-                self.append(Text::of_span(prefix))?;
-                self.keep(b":")?;
-                self.keep(local)?;
-                Ok(Text::kept(start, self.state.text.len()))
-            }
-            _ => self.keep(local),
-        }
-    }
-
-    fn xml_name(&self, local: &str) -> Option<NameId> {
-        let hash = hash_name(XML_URI, local);
-        self.document.names.find(hash, XML_URI.as_bytes(), local.as_bytes())
+        let name = name_of(&self.document, function, node);
+        self.keep(&name)
     }
 
     /// `lang()`: what the nearest `xml:lang` says is the language or a dialect of it.
@@ -252,24 +221,9 @@ impl<'r> Evaluator<'r, '_> {
             Some(Item::Node(node)) => node,
             Some(_) => return Ok(Item::Boolean(false)),
         };
-        // Taken to its end where no message has had the name yet, too, as in `xpath`.
-        let name = self.xml_name("lang");
-        let document = self.document;
-        let mut at = Some(node.position());
-        while let Some(position) = at {
-            self.budget.charge(1)?;
-            if let Some(element) = document.element(position) {
-                for attribute in document.attributes(element) {
-                    if Some(document.tree.attribute_name[attribute as usize]) == name {
-                        let span = document.tree.attribute_value[attribute as usize];
-                        let is_same = is_same_language(document.bytes(span), self.bytes(wanted));
-                        return Ok(Item::Boolean(is_same));
-                    }
-                }
-            }
-            at = document.parent(position);
-        }
-        Ok(Item::Boolean(false))
+        let found = language_of(&self.document, node, &mut self.budget)?;
+        let is_same = found.is_some_and(|found| is_same_language(found, self.bytes(wanted)));
+        Ok(Item::Boolean(is_same))
     }
 
     /// `sum()` and `avg()`; the average of nothing is nothing.
@@ -323,22 +277,15 @@ impl<'r> Evaluator<'r, '_> {
 
     /// `id()`: in the place of texts the elements whose ids are among their words.
     fn make_elements_with_ids(&mut self, mark: usize) -> Run<()> {
-        let document = self.document;
         let mut found = self.take_list();
         for index in mark..self.state.stack.len() {
             let text = self.text_of(self.state.stack[index])?;
             self.budget.charge_text(text.len())?;
             let text = self.bytes(text).to_vec();
-            let words = text.split(|&byte| is_blank(byte)).filter(|it| !it.is_empty());
-            for word in words {
-                self.budget.charge(1)?;
-                if let Some(element) = self.state.ids.element(&document, word) {
-                    found.push(Node::at(document.element_position(element)));
-                }
-            }
+            let (ids, budget) = (&mut self.state.ids, &mut self.budget);
+            add_elements_with_ids(&self.document, ids, &text, budget, &mut found)?;
         }
-        found.sort_unstable();
-        found.dedup();
+        put_in_order(&mut found);
         self.state.stack.truncate(mark);
         self.state.stack.extend(found.iter().map(|&node| Item::Node(node)));
         self.give_list(found);

@@ -20,7 +20,6 @@ mod open_elements;
 pub mod stream;
 
 use crate::engine::collect::Collector;
-use crate::engine::conditions::Plan;
 use crate::engine::ids::{ExpressionId, PlanId, QueryNumber, StateId};
 use crate::engine::nfa::Nfa;
 use crate::engine::nfa::growing::{GrowingNfa, Terminal};
@@ -282,10 +281,6 @@ impl Nfa for RoutingTable {
 
     fn plans(&self, state: StateId, plans: &mut Vec<PlanId>) {
         self.paths.plans(state, plans);
-    }
-
-    fn plan(&self, plan: PlanId) -> &Plan {
-        self.paths.plan(plan)
     }
 
     fn plan_text(&self, plan: PlanId) -> &str {

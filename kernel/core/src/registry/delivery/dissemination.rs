@@ -26,7 +26,6 @@ use super::query::Scope;
 pub use super::series::Steps;
 use super::series::{SeriesNumber, SeriesSet, gate_before};
 use super::serving::Audience;
-use crate::engine::conditions::Plan;
 use crate::engine::interrupt::{Interrupted, look, unwatched};
 use crate::engine::plans::shared::SubscriptionNumber;
 use crate::language::compile::{Evaluated, alternatives_of_conjunction, compile_query};
@@ -663,10 +662,9 @@ impl State {
 /// Unused paths or numbers that are always let be.
 const WORN_MIN: usize = 1 << 14;
 
-/// Plans and expressions are shared by threads.
+/// Expressions are shared by threads.
 const _: fn() = || {
     fn is_shared<T: Send + Sync>() {}
-    is_shared::<Plan>();
     is_shared::<Expression>();
     is_shared::<Dissemination>();
 };

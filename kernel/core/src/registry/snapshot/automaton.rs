@@ -4,14 +4,13 @@
 
 use super::format::{SnapshotFile, Tag};
 use super::{check_texts, is_offsets, text_at};
-use crate::engine::conditions::Plan;
 use crate::engine::ids::{ExpressionId, PlanId, QueryNumber, StateId};
+use crate::engine::nfa::Nfa;
 use crate::engine::nfa::expressions::{Room, Slot};
 use crate::engine::nfa::frozen::{
     EndRecord, FrozenNfa, NO_EXPRESSION, PlanRecord, RangeRecord, StateRecord,
 };
 use crate::engine::nfa::nested_paths::NestedPaths;
-use crate::engine::nfa::{Nfa, plan_of};
 use crate::engine::symbols::{Class, FIRST_NAME, SymbolTable};
 use crate::language::xpath::Expression;
 use std::ops::Range;
@@ -26,8 +25,6 @@ pub struct FrozenAutomaton {
     file: SnapshotFile,
     queries: usize,
     symbols: SymbolTable,
-    /// Plans that have been needed so far.
-    plans: OnceLock<Box<[OnceLock<Plan>]>>,
     nested: OnceLock<NestedPaths>,
     /// Expressions that have been needed so far.
     expressions: OnceLock<Box<[Slot]>>,
@@ -55,12 +52,11 @@ impl FrozenAutomaton {
         }
         let flags = file.array::<u32>(Tag::ExpressionFlags);
         let needs_full_tree = flags.iter().any(|&flags| flags & NEEDS_FULL_TREE != 0);
-        let (plans, expressions, nested) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let (expressions, nested) = (OnceLock::new(), OnceLock::new());
         Ok(FrozenAutomaton {
             file,
             queries,
             symbols,
-            plans,
             nested,
             expressions,
             expression_room: Room::default(),
@@ -155,14 +151,6 @@ impl Nfa for SnapshotNfa<'_> {
     #[inline]
     fn plans(&self, state: StateId, plans: &mut Vec<PlanId>) {
         plans.extend(self.arrays.plans_at(state));
-    }
-
-    fn plan(&self, plan: PlanId) -> &Plan {
-        let slots = self
-            .automaton
-            .plans
-            .get_or_init(|| (0..self.plan_count()).map(|_| OnceLock::new()).collect());
-        slots[plan as usize].get_or_init(|| plan_of(self.automaton.plan_text(plan)))
     }
 
     fn plan_text(&self, plan: PlanId) -> &str {
