@@ -329,7 +329,8 @@ class _Resolver:
             bound = sorted({"xml", *self.namespaces} - {""})
             meant = suggestions.nearest(prefix, bound)
             anyhow = "*" if test.local == "*" else f"*:{test.local}"
-            hint = f'bind it: namespaces={{"{prefix}": "..."}}, or write {anyhow}'
+            bound_so = f'namespaces={{"{prefix}": "..."}} (--namespace {prefix}=...)'
+            hint = f"bind it: {bound_so}, or write {anyhow}"
             raise self.error(
                 "XPST0081",
                 test.offset,

@@ -18,7 +18,7 @@ Example:
     ...     cut = cut_message(open_scheme(scheme), message, Path(folder, "m"))
     ...     [answer] = evaluated([cut], open_scheme(scheme))
     >>> cut.bytes, answer.query_ids
-    ((22,), ('q1', 'q2'))
+    ((18,), ('q1', 'q2'))
 
 Memory: cutting holds a block and what the chunker holds; evaluating holds the chunks that are
 evaluated at the same time.
