@@ -6,10 +6,14 @@ If one of these fails, a person who follows a hint gets queries that match nothi
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from pathcast import PREFIX_PACKS, Query, QueryIndex
+from pathcast.cli.app import build_app
+from pathcast.cli.exits import ExitCode
 from pathcast.cli.options import read_namespaces
 from pathcast.errors import ConfigError, QuerySyntaxError
 from pathcast.query import usual_prefix, usual_uri
@@ -34,6 +38,17 @@ def test_the_hint_of_an_unbound_prefix_can_be_pasted() -> None:
     bound = {in_program[1]: in_program[2]}
     assert bound == read_namespaces([in_command[1]]) == {"cbc": PREFIX_PACKS["ubl"]["cbc"]}
     assert QueryIndex(namespaces=bound).register(Query("q", "//cbc:ID")).accepted == 1
+
+
+def test_explain_says_what_the_message_binds(tmp_path: Path) -> None:
+    """The fault of the query is told also where the message has one."""
+    for content, is_told in ((b"<x:a xmlns:x='urn:x'/>", True), (b"<x:a xmlns:x='urn:x'", False)):
+        message = tmp_path / "m.xml"
+        message.write_bytes(content)
+        told = CliRunner().invoke(build_app(), ["explain", "//x:a", str(message)])
+        assert told.exit_code == ExitCode.REFUSED
+        assert "XPST0081: prefix x is not bound" in told.stderr
+        assert ("--namespace x=urn:x" in told.stderr) == is_told
 
 
 def test_own_bindings_come_before_those_of_a_vocabulary() -> None:

@@ -6,6 +6,7 @@ acknowledged and lost, or a stranger changes what is not his.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from unittest.mock import Mock
 
@@ -13,7 +14,7 @@ import msgspec
 import pytest
 
 from oracles.engines import made_by
-from pathcast.errors import StoreError
+from pathcast.errors import PublicationError, StoreError
 from pathcast.model import Subscription
 from pathcast.overlay import host_choice, placing
 from pathcast.overlay.broker_node import BrokerNode
@@ -38,6 +39,7 @@ from pathcast.overlay.registration_messages import (
     TellRoot,
     UpdateSource,
 )
+from pathcast.overlay.sampling import MessageSamples
 from pathcast.overlay.serving import Planes
 from pathcast.partition import PepPlacement
 from pathcast.protocol import Deliver
@@ -49,8 +51,11 @@ from pathcast.store import (
     ChangeRecord,
     ProfileRecord,
     Record,
+    SampleRecord,
     SourceRecord,
 )
+from pathcast.transport.broker import PublishRequest, broker_kind
+from pathcast.transport.hosted import HostedKind
 from pathcast_lab.sim.toy_content import TOY
 from registrant import Asked, Registrant
 from registration_world import ImmediateHosting, World, explored, new_world
@@ -322,6 +327,22 @@ def test_what_is_in_force_of_a_profile_that_comes_back_is_told_apart() -> None:
     gone = ChangeRecord(7, "profile", "p-1", None)
     planes.apply(gone, 0.0)
     assert [planes.served_since(one) for one in said] == [None, None, None]
+
+
+def test_samples_are_kept_of_registered_sources_alone() -> None:
+    """A publisher that makes up names of sources takes no memory by it."""
+    source = SourceRecord("shop", "here", "", 1, 1.0, 1.0, "b")
+    served = Served((), (source,), (CatalogRecord("shop@1", "shop", 1, ""),))
+    samples = MessageSamples()
+    hosted = HostedKind(broker_kind("b", [], content=TOY), served, Mock(), samples).kind
+    node = hosted.make({}, 1)
+    node.start(0.0)
+    assert hosted.request is not None
+    hosted.request(node, "", [served], 0.0)
+    for name in ("shop", "s-1", "s-2"):
+        with suppress(PublicationError):
+            hosted.request(node, "here", [PublishRequest(name, f"m-{name}", b"<a/>")], 0.0)
+    assert samples.taken(at_least=1) == [SampleRecord("shop", ("<a/>",))]
 
 
 REFUSED = [

@@ -7,7 +7,7 @@ use crate::matcher::{
     Answer as Matched, Bodies, Column, Matcher, Matching, PyRefusal, Source, counters_of,
     refusals_of, to_pyarrow,
 };
-use crate::queries::{self, PyNotAdded};
+use crate::queries::{self, PyNotAdded, Scopes};
 use crate::snapshot::{IdTable as PyIds, Snapshot};
 use arrow_array::{Array, LargeBinaryArray, UInt32Array, make_array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
@@ -136,9 +136,7 @@ impl Dissemination {
     ) -> PyResult<Vec<PyNotTaken>> {
         let steps = steps.unwrap_or_default();
         let mut refused = Vec::new();
-        // Maps that subscriptions share are shared objects as a rule; look at each object once.
-        let mut scopes = vec![Scope::new(namespaces.clone())];
-        let mut scope_of: HashMap<usize, usize> = HashMap::new();
+        let mut scopes = Scopes::new(namespaces);
         let mut start = 0;
         while start < subscriptions.len() {
             let end = subscriptions.len().min(start + CHUNK);
@@ -154,19 +152,7 @@ impl Dissemination {
                         Some(Steps { steps: steps_of(steps)?, texts })
                     }
                 };
-                let scope = match own {
-                    None => 0,
-                    Some(own) => match scope_of.get(&(own.as_ptr() as usize)) {
-                        Some(&scope) => scope,
-                        None => {
-                            let mut map = namespaces.clone();
-                            map.extend(own.extract::<NamespaceMap>()?);
-                            scopes.push(Scope::new(map));
-                            scope_of.insert(own.as_ptr() as usize, scopes.len() - 1);
-                            scopes.len() - 1
-                        }
-                    },
-                };
+                let scope = scopes.place(own.as_ref())?;
                 let deliver = deliver_of(deliver.to_str()?)?;
                 let language = language.as_ref().map(|name| name.to_str()).transpose()?;
                 let owned = |text: &Bound<'_, PyString>| text.to_str().map(str::to_owned);
@@ -180,7 +166,7 @@ impl Dissemination {
                     steps,
                 });
             }
-            let scopes = &scopes;
+            let scopes = scopes.all();
             refused.extend(enter_whole(py, || self.take(start, &rows, scopes)));
             py.check_signals()?;
             start = end;

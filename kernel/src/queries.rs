@@ -2,8 +2,9 @@
 
 use crate::enter::enter_whole;
 use crate::reader::{Places, refusal_of};
-use pathcast_core::language::query::{Compiler, Namespaces};
+use pathcast_core::language::query::Compiler;
 use pathcast_core::registry::delivery::dissemination::{Dissemination, NotTaken, State};
+use pathcast_core::registry::delivery::query::Scope;
 use pathcast_core::registry::snapshot::{NamespaceMap, QueryRecord};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
@@ -57,9 +58,7 @@ pub fn register<'py>(
 ) -> PyResult<Vec<PyNotAdded<'py>>> {
     let mut not_added = Vec::new();
     let mut start = 0;
-    // Maps that queries share are shared objects as a rule; look at each object once.
-    let mut scopes = vec![QueryScope::of(namespaces.clone())];
-    let mut scope_of: HashMap<usize, usize> = HashMap::new();
+    let mut scopes = Scopes::new(namespaces);
     while start < queries.len() {
         let end = queries.len().min(start + CHUNK);
         let mut chunk = Chunk::default();
@@ -71,22 +70,9 @@ pub fn register<'py>(
                 Option<Bound<'_, PyAny>>,
                 Bound<'_, PyAny>,
             ) = query.extract()?;
-            let scope = match own {
-                None => 0,
-                Some(own) => match scope_of.get(&(own.as_ptr() as usize)) {
-                    Some(&scope) => scope,
-                    None => {
-                        let mut map = namespaces.clone();
-                        map.extend(own.extract::<NamespaceMap>()?);
-                        scopes.push(QueryScope::of(map));
-                        scope_of.insert(own.as_ptr() as usize, scopes.len() - 1);
-                        scopes.len() - 1
-                    }
-                },
-            };
-            chunk.push(id.to_str()?, text.to_str()?, scope);
+            chunk.push(id.to_str()?, text.to_str()?, scopes.place(own.as_ref())?);
         }
-        let (scopes, mut next) = (&scopes, 0);
+        let (scopes, mut next) = (scopes.all(), 0);
         while next < chunk.rows.len() {
             let rows;
             (next, rows) =
@@ -101,15 +87,38 @@ pub fn register<'py>(
     Ok(not_added)
 }
 
-/// Namespaces of queries, as they are stored and as they are asked.
-struct QueryScope {
-    map: NamespaceMap,
-    resolver: Namespaces,
+/// The namespaces of rows, by place.
+pub struct Scopes {
+    scopes: Vec<Scope>,
+    /// Address of a map that some row has -> its place.
+    places: HashMap<usize, usize>,
 }
 
-impl QueryScope {
-    fn of(map: NamespaceMap) -> Self {
-        QueryScope { resolver: Namespaces::new(map.clone()), map }
+impl Scopes {
+    /// Those of rows that have none of their own.
+    pub fn new(namespaces: NamespaceMap) -> Self {
+        Scopes { scopes: vec![Scope::new(namespaces)], places: HashMap::new() }
+    }
+
+    /// The place of those of a row. Maps that rows share are shared objects as a rule; each object is looked at once.
+    ///
+    /// # Errors
+    /// It is no map of texts.
+    pub fn place(&mut self, own: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
+        let Some(own) = own else { return Ok(0) };
+        if let Some(&place) = self.places.get(&(own.as_ptr() as usize)) {
+            return Ok(place);
+        }
+        let mut map = self.scopes[0].map.clone();
+        map.extend(own.extract::<NamespaceMap>()?);
+        self.scopes.push(Scope::new(map));
+        self.places.insert(own.as_ptr() as usize, self.scopes.len() - 1);
+        Ok(self.scopes.len() - 1)
+    }
+
+    /// All, in their order.
+    pub fn all(&self) -> &[Scope] {
+        &self.scopes
     }
 }
 
@@ -143,7 +152,7 @@ impl Chunk {
     fn register(
         &self,
         state: &mut State,
-        scopes: &[QueryScope],
+        scopes: &[Scope],
         first: usize,
     ) -> (usize, Vec<NotTakenRow>) {
         let mut not_added = Vec::new();
@@ -156,11 +165,10 @@ impl Chunk {
                 return (row, not_added);
             }
             let ((id, text), scope) = (self.id_and_text(row), self.rows[row].2);
-            let QueryScope { map, resolver } = &scopes[scope];
-            let number = || state.namespace_number(map);
+            let number = || state.namespace_number(&scopes[scope].map);
             let namespaces = *number_of.entry(scope).or_insert_with(number);
             let record = QueryRecord { id, text, namespaces };
-            work += match state.add(record, resolver, &mut compiler) {
+            work += match state.add(record, scopes[scope].resolver(), &mut compiler) {
                 Ok(true) => 1,
                 Ok(false) => LONG_WAY,
                 Err(why) => {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -23,8 +24,13 @@ from pathcast.cli.options import (
 )
 from pathcast.cli.transform import read_query
 from pathcast.engine import QueryIndex
-from pathcast.errors import ConfigError, QuerySyntaxError
-from pathcast.kernel.message_nodes import DOCUMENT_NODE, Context, MessageNodes
+from pathcast.errors import ConfigError, MessageError, QuerySyntaxError
+from pathcast.kernel.message_nodes import (
+    DOCUMENT_NODE,
+    Context,
+    MessageNodes,
+    OverBudgetError,
+)
 from pathcast.limits import Limits
 from pathcast.model import Query
 from pathcast.query import binding
@@ -122,7 +128,10 @@ def _say_binding(error: QuerySyntaxError, content: bytes, limits: Limits) -> Non
     if error.code != "XPST0081":
         return
     prefix = str(error.params["prefix"])
-    found = f"string(//namespace::*[local-name()='{prefix}'])"
-    uri = MessageNodes(content, limits).value(found, Context(DOCUMENT_NODE))
+    bound = f"string(//namespace::*[local-name()='{prefix}'])"
+    uri: object = ""
+    # The fault of the query is told, whatever the message is.
+    with suppress(MessageError, OverBudgetError):
+        uri = MessageNodes(content, limits).value(bound, Context(DOCUMENT_NODE))
     if uri:
         say(f"the message binds it: {binding(prefix, str(uri))}")

@@ -22,7 +22,7 @@ def delivery_ids(
     message_places: pa.Array,
     result_numbers: pa.Array,
 ) -> pa.FixedSizeBinaryArray:
-    """As `pathcast.registry.identity.delivery_id_array`.
+    """The ids of `pathcast.registry.identity.delivery_id_array`, made by the kernel.
 
     Cost: 0.2 µs a delivery, and 0.2 µs a distinct message.
     """

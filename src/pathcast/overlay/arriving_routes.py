@@ -79,7 +79,7 @@ class MessageDecisions:
             stream.begin()
 
     def feed(self, part: bytes) -> None:
-        """As `Decisions.feed`; what comes after the last decision is not read.
+        """Implement `Decisions.feed`; a block that comes after the last decision is not read.
 
         Cost: for each table that of the push parser, and of the paths that may still lead to
             somebody.

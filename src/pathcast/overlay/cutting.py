@@ -333,7 +333,7 @@ class LinkCuts:
         wanted: Mapping[str, Sequence[int]],
         done: Sequence[int] = (),
     ) -> dict[str, list[Sent | None]]:
-        """As `pathcast.overlay.content.Interests.cut`."""
+        """Implement `pathcast.overlay.content.Interests.cut`."""
         self._take_changes()
         done = done or [0] * len(bodies)
         came = [Sent(body, steps) for body, steps in zip(bodies, done, strict=True)]
@@ -400,7 +400,7 @@ class LinkCuts:
         return sent
 
     def is_cutting(self, name: str) -> bool:
-        """As `pathcast.overlay.content.Interests.is_cutting`."""
+        """Implement `pathcast.overlay.content.Interests.is_cutting`."""
         self._take_changes()
         has_steps = bool(self._steps.get(name))
         return has_steps or (name in self._projections and self._is_tried(name, 0))

@@ -1,4 +1,4 @@
-"""What the schema of a source says, and whether it is one.
+"""Schemas of sources: a check that a text is one, and how often paths can occur by it.
 
 Example:
     >>> check_schema("<!ELEMENT order (item*)>  <!ELEMENT item (#PCDATA)>")

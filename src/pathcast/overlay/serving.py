@@ -158,6 +158,10 @@ class Planes:
             return None
         return self._since.get(said.subscription)
 
+    def is_root_of(self, source: str) -> bool:
+        """Whether the service says that this broker is the root of a source."""
+        return source in self._sources
+
     def awaits_move(self, profile: str, since: int) -> bool:
         """Whether what is in force here came from another host: `review` says the rest of it."""
         if profile not in self._coming:

@@ -1,10 +1,9 @@
-"""Customised delivery: subscriptions in, messages as their subscribers asked for them out.
+"""The registry of subscriptions: messages in, deliveries as their subscribers asked for them out.
 
 Read in this order: `registry` (the face), `deliveries` (what comes out), `identity` (which delivery
-is which), `snapshot` and `snapshot_file` (subscriptions that do not change), `plan` (why).
-
-What answers behind it is a dissemination engine (`backend`, `engines`): the native kernel or the
-reference.
+is which), `snapshot` and `snapshot_file` (subscriptions that do not change), `plan` and `explained`
+(why). `steps`, `restructuring` and `before_steps` are about steps, the other modules about
+subscriptions in files. The native kernel answers behind it (`pathcast.kernel.dissemination`).
 
 Example:
     >>> from pathcast import Registry, Subscription

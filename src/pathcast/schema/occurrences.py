@@ -38,8 +38,7 @@ _Places: TypeAlias = frozenset[int]
 
 _Way: TypeAlias = tuple[ExpandedName, _Places]
 """An element and the steps taken there. An element of a message is reached by one way only, so it
-is
-counted once however many beginnings of the path it ends."""
+is counted once however many beginnings of the path it ends."""
 
 
 class SchemaStep(NamedTuple):
@@ -142,7 +141,7 @@ class PathOccurrences:
         return min(MANY, sum(found[way] for way in ends))
 
     def _ways(self, start: _Way, steps: Sequence[SchemaStep]) -> dict[_Way, list[tuple[_Way, int]]]:
-        """What each way leads on to, and how often under one element."""
+        """The ways that each way leads on to, and how often each can stand under one element."""
         edges: dict[_Way, list[tuple[_Way, int]]] = {}
         waiting = [start]
         while waiting:

@@ -137,7 +137,8 @@ class HostedKind:
             ):
                 raise RegistrationError("registration.service", asked=type(message).__name__)
             else:
-                if isinstance(message, PublishRequest):
+                assert self._planes is not None
+                if isinstance(message, PublishRequest) and self._planes.is_root_of(message.source):
                     self._samples.add(message.source, message.body)
                 asked.append(message)
         if asked:

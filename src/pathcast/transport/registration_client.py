@@ -334,9 +334,7 @@ class RegistrationClient:
             profile: Its id.
             moved: What the former host has just said, if it has: all is read there.
         """
-        broker, _ = self._places.get(profile, ("", ""))
-        found = await self._asked(Locate("-", profile, broker), Located)
-        self._places[profile] = found.broker, found.address
+        found = await self._located(profile)
         if found.former and found.former_address and moved is None:
             return found.former, found.former_address
         return self._places[profile]
@@ -358,11 +356,16 @@ class RegistrationClient:
     async def _look_for(self, id: str) -> None:
         """Asks where the broker of a source or a profile is now, until the service says it."""
         await asyncio.sleep(AGAIN_SECONDS)
+        await self._located(id)
+        await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _located(self, id: str) -> Located:
+        """The place of a source or a profile, which is remembered."""
         broker, _ = self._places.get(id, ("", ""))
         # The broker that it was at can say that it was deleted.
         found = await self._asked(Locate("-", id, broker), Located)
         self._places[id] = found.broker, found.address
-        await asyncio.sleep(AGAIN_SECONDS)
+        return found
 
     @contextlib.asynccontextmanager
     async def _patience(self, name: str, seconds: float) -> AsyncIterator[None]:

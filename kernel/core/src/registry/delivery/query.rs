@@ -29,6 +29,11 @@ impl Scope {
         let resolver = Namespaces::new(map.clone());
         Scope { map, bindings, resolver }
     }
+
+    /// The bindings as the compiler of the usual notation asks for them.
+    pub fn resolver(&self) -> &Namespaces {
+        &self.resolver
+    }
 }
 
 /// The text is no query, or one that cannot be delivered so.
