@@ -31,8 +31,8 @@ def children_that_end(work):
 """
 PROGRAMS: Final = {
     "queries": """
-from pathcast import Query, QueryIndex
-index = QueryIndex()
+from pathcast import Query, Registry
+index = Registry()
 matcher = index.matcher(threads=1)
 many = 40_000
 assert not index.register([Query(f"q{n}", f"/a/b{n}[@c = {n}]//d") for n in range(many)]).rejected
