@@ -34,7 +34,7 @@ from pathcast.errors import (
     UnavailableError,
 )
 from pathcast.overlay.content import DeliveryProfile
-from pathcast.overlay.deliveries import InboxDelivery
+from pathcast.overlay.deliveries import Dropped, InboxDelivery
 from pathcast.overlay.hosting import version_of
 from pathcast.overlay.placing import PlacementSettings
 from pathcast.overlay.registration_messages import RegisterInterest, RegisterSource, TellHost
@@ -273,6 +273,67 @@ def test_profiles_move_under_load_while_processes_are_killed(
     assert (status["touched"], status["visited"], status["drift"]) == (1.0, 0.125, 0.0)
     given = [part for each in status["brokers"].values() for part in each["partitions"]]
     assert sorted(given) == list(range(8))
+
+
+def test_a_connected_reader_goes_to_the_new_host_though_a_full_inbox_dropped_that_it_moved(
+    processes: RegistrationProcesses,
+) -> None:
+    """It acknowledges nothing until the inbox has dropped both deliveries and the notice."""
+    file = processes.directory / "a.toml"
+    bound = "[broker]\ninbox_deliveries_max = 4\n"
+    file.write_text(file.read_text().replace("[broker]\n", bound, 1))
+    made: Any = None
+    seen: list[object] = []
+    may_acknowledge = asyncio.Event()
+
+    def record() -> Registered:
+        with processes.open_store() as store:
+            found = store.get(Registered, made.profile)
+        assert found is not None
+        return found
+
+    async def read(ann: RegistrationClient) -> None:
+        async for told in ann.deliveries(made.profile):
+            seen.append(told)
+            if any(isinstance(each, Dropped) for each in seen):
+                await may_acknowledge.wait()
+                await ann.acknowledge(made.profile)
+
+    def had() -> list[str]:
+        return [each.message for each in seen if isinstance(each, InboxDelivery)]
+
+    async def main() -> None:
+        nonlocal made
+        processes.start("r1", "a", "b")
+        await processes.are_played(a="a", b="b")
+        async with processes.client("shop") as shop, processes.client("ann", "hers") as ann:
+            source = await shop.register_source("eu/b")
+            made = await ann.register_interest("/order[to = 'Bern']", location="eu/a")
+            assert made.host == "a"
+            reading = asyncio.create_task(read(ann))
+            await shop.publish(source.source, orders(range(20)), PATIENCE_SECONDS)
+            await eventually(lambda: any(isinstance(each, Dropped) for each in seen))
+            with processes.open_store() as store:
+                store.write([replace(record(), host="b", former="a", pending=True)])
+            await eventually(lambda: not record().pending)
+            async with operator_of(processes.directory / "a", CODEC) as operator:
+
+                async def has_left() -> bool:
+                    inbox = (await operator.status())["inboxes"]["ann"]
+                    return bool(inbox["dropped"] + inbox["waiting"] == 12)
+
+                await eventually(has_left)
+            may_acknowledge.set()
+            await shop.publish(source.source, orders(range(20, 30)), PATIENCE_SECONDS)
+            await eventually(lambda: "m28" in had())
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+            assert [name for name in had() if int(name[1:]) >= 20] == [
+                f"m{number}" for number in range(20, 30, 2)
+            ]
+            await eventually(lambda: not record().former)
+
+    asyncio.run(main())
 
 
 @pytest.mark.nightly
