@@ -7,8 +7,10 @@ misses a message or has one twice.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
 from moving_world import BROKERS, PLACING, MovingWorld
 from pathcast.model import Subscription
@@ -137,3 +139,62 @@ def test_the_same_is_known_and_the_same_is_placed() -> None:
     first = placement_for(profiles_population(asked), [], sample, 8)
     again = placement_for(profiles_population(reversed(asked)), [], sample, 8)
     assert first == again
+
+
+def test_a_broker_without_partitions_gets_some_and_one_that_is_gone_gives_them_back() -> None:
+    """Broker c is away, gets partitions, is marked as gone while profiles go to it, and comes."""
+    draw = random.Random(7)
+    world = MovingWorld(7)
+    shop = world.source("eu/a")
+    asked = [
+        RegisterInterest("-", "ann", f"/order[to = '{TOWNS[n % 8]}']", "eu/a") for n in range(24)
+    ]
+
+    def mark(state: str) -> None:
+        record = world.store.get(BrokerRecord, "c")
+        assert record is not None
+        world.store.write([replace(record, state=state)])
+
+    def given() -> tuple[int, ...]:
+        record = world.store.get(BrokerRecord, "c")
+        assert record is not None
+        return record.partitions
+
+    def hosted() -> list[ProfileRecord]:
+        return world.store.state(ProfileRecord, host="c")[1]
+
+    def load_until(holds: Callable[[], bool]) -> None:
+        for _ in range(200):
+            body = f"<order><to>{draw.choice(TOWNS)}</to><by>x</by></order>"
+            world.publish("a", shop, body.encode())
+            world.read(world.network.now + 0.5)
+            if holds():
+                return
+        raise AssertionError("it did not come about")
+
+    def are_settled() -> bool:
+        profiles = world.store.state(ProfileRecord)[1]
+        return not asked and not [each for each in profiles if each.former or each.pending]
+
+    def ask_next() -> bool:
+        if asked:
+            world.ask(asked.pop())
+        return world.placement() is not None and are_settled() and len(world.readers) == 24
+
+    mark("gone")
+    load_until(ask_next)
+    assert not given()
+    world.network.crash("c")
+    mark("active")
+    load_until(lambda: len(hosted()) > 2)
+    assert given()
+    assert all(each.pending and each.former for each in hosted())
+    mark("gone")
+    load_until(lambda: not hosted() and are_settled())
+    world.network.restart("c")
+    mark("active")
+    load_until(lambda: bool(hosted()) and are_settled())
+    world.read(world.network.now + 5)
+    are_placed(world)
+    world.check()
+    assert {reader.at for reader in world.readers.values()} == set(BROKERS)

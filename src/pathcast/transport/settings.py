@@ -366,6 +366,13 @@ class RegistrationSection(BaseModel):
         default=1e8, ge=0, le=1e15, description="Bytes a second that sources may send it."
     )
     profiles_max: int = Field(default=1_000_000, ge=1, description="Profiles that it may host.")
+    sample_seconds: float = Field(
+        default=60.0,
+        ge=0,
+        le=1e6,
+        description="How often samples of the messages that are published here are kept in the "
+        "profile database, by which profiles are placed; 0 for never.",
+    )
     lease_seconds: float = Field(
         default=10.0,
         gt=0,
