@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from msgspec.structs import replace
@@ -16,10 +17,17 @@ from moving_world import BROKERS, PLACING, MovingWorld
 from pathcast.model import Subscription
 from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.hosting import Served
-from pathcast.overlay.placing import placement_for, profiles_population, read_placement
+from pathcast.overlay.placing import (
+    measured,
+    placement_for,
+    profiles_population,
+    read_placement,
+)
 from pathcast.overlay.registration_messages import RegisterInterest
 from pathcast.overlay.serving import Planes
 from pathcast.store import BrokerRecord, ProfileRecord
+from pathcast_lab.bench.placement.definition import PatternParameters
+from pathcast_lab.bench.placement.pattern_queries import pattern_message, pattern_queries
 from pathcast_lab.sim.faults import NO_FAULTS, Faults
 
 TOWNS = ["Bern", "Graz", "Linz", "Oslo", "Riga", "Rome", "Turin", "Wien"]
@@ -198,3 +206,26 @@ def test_a_broker_without_partitions_gets_some_and_one_that_is_gone_gives_them_b
     are_placed(world)
     world.check()
     assert {reader.at for reader in world.readers.values()} == set(BROKERS)
+
+
+@pytest.mark.parametrize(("repeats", "figure_9"), [(0, 0.046), (1, 0.095), (2, 0.138), (5, 0.267)])
+def test_a_message_goes_to_as_many_partitions_as_figure_9_says(
+    repeats: int, figure_9: float
+) -> None:
+    """Of 200: two of ten patterns a profile, and a bucket for each value that a message has."""
+    draw = random.Random(repeats)
+    parameters = PatternParameters(queries=4000, patterns=10, values=200)
+    population = profiles_population(
+        Subscription(each.id, "ann", each.text) for each in pattern_queries(parameters, draw)
+    )
+
+    def messages(count: int) -> list[bytes]:
+        drawn = partial(pattern_message, parameters, draw, repeats=repeats, is_each=True)
+        return [drawn() for _ in range(count)]
+
+    placement = placement_for(population, [], messages(32), 200)
+    found = measured(placement, population, messages(100))
+    values = sum(each.rate for each in placement.patterns if each.rate is not None)
+    assert found.touched / 201 <= figure_9
+    assert found.touched / 200 == pytest.approx(1 - (1 - 1 / 200) ** values, rel=0.06)
+    assert found.unplaced < 0.03
