@@ -51,15 +51,15 @@ def interrupted(work):
 PROGRAMS: Final = {
     "one message": """
 index = Registry(limits=limits)
-assert not index.register([Query("q", hostile)]).rejected
-matcher = index.freeze().matcher(threads=1)
+assert not index.add([Query("q", hostile)]).rejected
+matcher = index.freeze_queries()
 interrupted(lambda: matcher.match([costly]))
 print(list(matcher.match([few])[0].query_ids))
 """,
     "messages on several threads": """
 index = Registry(limits=limits)
-assert not index.register([Query("q", hostile)]).rejected
-matcher = index.matcher(threads=2)
+assert not index.add([Query("q", hostile)]).rejected
+matcher = index
 interrupted(lambda: matcher.match([costly] * 2 + [b"<a>" + b"x" * 2_000_000 + b"</a>"]))
 print(list(matcher.match([few])[0].query_ids))
 """,
@@ -99,13 +99,13 @@ def test_other_threads_go_on_while_a_call_waits_for_a_registration() -> None:
     the call itself has let it go.
     """
     index = native.Dissemination(Limits(), 1, 0)
-    index.register([("q5", "/a/b", None, None)], {})
+    index.add([("q5", "/a/b", None, None)], {})
     many = [(f"many{n}", f"/a/b//c{n % 1_000}", None, None) for n in range(16_000)]
     added = iter(range(10**9))
 
     def replace() -> None:
         name = f"added{next(added)}"
-        assert index.register([(name, "/x[last()]", None, None)], {}) == []
+        assert index.add([(name, "/x[last()]", None, None)], {}) == []
         index.unsubscribe([name])
 
     calls: dict[str, Callable[[], object]] = {
@@ -122,9 +122,9 @@ def test_other_threads_go_on_while_a_call_waits_for_a_registration() -> None:
     def register_many() -> None:
         while not is_over.is_set():
             # All of them under one lock, for which the other calls wait.
-            assert index.register(many, {}) == []
+            assert index.add(many, {}) == []
             index.unsubscribe([name for name, *_ in many])
-            index.freeze()
+            index.freeze_queries()
 
     def look() -> None:
         while not is_over.is_set():
