@@ -99,13 +99,13 @@ def test_other_threads_go_on_while_a_call_waits_for_a_registration() -> None:
     the call itself has let it go.
     """
     index = native.Dissemination(Limits(), 1, 0)
-    index.add([("q5", "/a/b", None, None)], {})
+    index.register([("q5", "/a/b", None, None)], {})
     many = [(f"many{n}", f"/a/b//c{n % 1_000}", None, None) for n in range(16_000)]
     added = iter(range(10**9))
 
     def replace() -> None:
         name = f"added{next(added)}"
-        assert index.add([(name, "/x[last()]", None, None)], {}) == []
+        assert index.register([(name, "/x[last()]", None, None)], {}) == []
         index.unsubscribe([name])
 
     calls: dict[str, Callable[[], object]] = {
@@ -122,9 +122,9 @@ def test_other_threads_go_on_while_a_call_waits_for_a_registration() -> None:
     def register_many() -> None:
         while not is_over.is_set():
             # All of them under one lock, for which the other calls wait.
-            assert index.add(many, {}) == []
+            assert index.register(many, {}) == []
             index.unsubscribe([name for name, *_ in many])
-            index.freeze_queries()
+            index.freeze()
 
     def look() -> None:
         while not is_over.is_set():

@@ -19,7 +19,7 @@ from pathcast.limits import Limits
 from pathcast.model import BatchAnswer, MatcherOptions, MessageBytes
 
 
-class Matching(Protocol):
+class BatchMatcher(Protocol):
     """Answers one batch, a list or an array."""
 
     def __call__(
@@ -29,7 +29,7 @@ class Matching(Protocol):
 
 
 def matched(
-    answer_of: Matching,
+    answer_of: BatchMatcher,
     messages: MessageBytes | str | Messages,
     limits: Limits,
     *,
