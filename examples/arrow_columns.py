@@ -9,23 +9,21 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pathcast import Query, QueryIndex, Snapshot
+from pathcast import Query, Registry, Snapshot
 
 
 def main() -> None:
-    index = QueryIndex()
-    index.register(
-        Query(f"above-{limit}", f"/quote[price > {limit}]") for limit in range(0, 50, 10)
-    )
+    registry = Registry()
+    registry.add(Query(f"above-{limit}", f"/quote[price > {limit}]") for limit in range(0, 50, 10))
     messages = pa.array(
         [f"<quote><price>{price}</price></quote>".encode() for price in (5, 25, 45)] + [b"<quote>"],
         pa.binary(),
     )
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "queries.snapshot"
-        index.freeze().save(path)
+        registry.freeze_queries().save(path)
         snapshot = Snapshot.open(path)
-        batch = snapshot.matcher(threads=1).match(messages)
+        batch = snapshot.match(messages)
         for matches, error in zip(batch.matches, batch.errors, strict=True):
             ids = sorted(snapshot.query_ids[number.as_py()] for number in matches)
             print(ids, error["code"])

@@ -1,30 +1,25 @@
 """Subscribers come and go while messages flow; `explain` says why a query did not match."""
 
-from pathcast import Query, QueryIndex
+from pathcast import Query, Registry
 
 MESSAGE = b"<alert severity='severe'><area>coast</area><event>storm</event></alert>"
 
 
 def main() -> None:
-    index = QueryIndex()
-    index.register([Query("storms", "/alert[event='storm']")])
-    matcher = index.matcher()
+    registry = Registry()
+    registry.add([Query("storms", "/alert[event='storm']")])
 
-    def deliver() -> None:
-        [result] = matcher.match([MESSAGE])
-        print(list(result.query_ids))
+    def match() -> None:
+        print(list(registry.match(MESSAGE).query_ids))
 
-    deliver()
-    index.register([Query("severe", "/alert[@severity='severe']/area")])
-    deliver()
-    index.remove(["storms"])
-    deliver()
-    # Removal is lazy; this gives back the space.
-    index.compact()
-    deliver()
+    match()
+    registry.add([Query("severe", "/alert[@severity='severe']/area")])
+    match()
+    registry.remove(["storms"])
+    match()
 
-    index.register([Query("inland", "/alert[area='inland']")])
-    print(index.freeze().explain("inland", MESSAGE))
+    registry.add([Query("inland", "/alert[area='inland']")])
+    print(registry.explain("inland", MESSAGE))
 
 
 if __name__ == "__main__":

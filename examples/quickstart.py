@@ -1,6 +1,6 @@
 """Two standing queries, three messages: what matches, and what becomes of a broken message."""
 
-from pathcast import Query, QueryIndex
+from pathcast import Query, Registry
 
 MESSAGES = [
     b"<order><total>120</total><item sku='a1'/></order>",
@@ -10,8 +10,8 @@ MESSAGES = [
 
 
 def main() -> None:
-    index = QueryIndex()
-    report = index.register(
+    registry = Registry()
+    report = registry.add(
         [
             Query("large", "/order[total > 100]"),
             Query("b2-anywhere", "//item[@sku='b2']"),
@@ -20,8 +20,7 @@ def main() -> None:
     )
     for query_id, error in report.rejected.items():
         print(f"{query_id} was not registered: {error}")
-    matcher = index.freeze().matcher()
-    for result in matcher.match(MESSAGES):
+    for result in registry.match(MESSAGES):
         print(result.error or list(result.query_ids))
 
 

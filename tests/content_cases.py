@@ -11,9 +11,10 @@ import pytest
 from generators.content import FamilyShape, random_family, random_valued_message
 from oracles import LxmlQuery, assert_same_matches, lxml_tree
 from oracles.engines import EngineName, made_by
-from pathcast.engine import Matcher, QueryIndex
+from pathcast import Snapshot
 from pathcast.limits import Limits
 from pathcast.model import Query
+from pathcast.registry import Registry
 from pathcast_papers import parse
 from pathcast_papers.filtering.oracle import Oracle
 from pathcast_papers.language import compile_query
@@ -83,20 +84,20 @@ class Content:
     def matches(self) -> int:
         return sum(map(len, self.truth.values()))
 
-    def index(self, engine: EngineName, ids: Iterable[str] | None = None) -> QueryIndex:
-        index = made_by(engine, QueryIndex)
+    def index(self, engine: EngineName, ids: Iterable[str] | None = None) -> Registry:
+        index = made_by(engine, Registry)
         self.register(index, self.texts if ids is None else ids)
         return index
 
-    def register(self, index: QueryIndex, ids: Iterable[str]) -> None:
-        report = index.register([self.by_id[query_id] for query_id in ids])
+    def register(self, index: Registry, ids: Iterable[str]) -> None:
+        report = index.add([self.by_id[query_id] for query_id in ids])
         assert not report.rejected, {
             self.texts[query_id]: str(error) for query_id, error in report.rejected.items()
         }
 
     def check(
         self,
-        matcher: Matcher,
+        matcher: Registry | Snapshot,
         ids: Iterable[str] | None = None,
         messages: Sequence[int] | None = None,
     ) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memory_store import MemoryStore
-from pathcast import Query, QueryIndex
+from pathcast import Query, Registry
 from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.deliveries import InboxDelivery, InForce, Moved
 from pathcast.overlay.hosting import PLANES, Hosting, Served
@@ -326,10 +326,10 @@ class MovingWorld:
 
     def check(self) -> None:
         """Each subscriber has had what one process would have given it, once."""
-        index = QueryIndex()
-        index.register(Query(name, text) for name, text in self.queries.items())
+        index = Registry()
+        index.add(Query(name, text) for name, text in self.queries.items())
         bodies = [body for body, _ in self.messages.values()]
-        results = index.freeze().matcher().match(bodies)
+        results = index.freeze_queries().match(bodies)
         wanted: dict[str, set[str]] = defaultdict(set)
         due: dict[str, set[str]] = defaultdict(set)
         for (name, (_, at)), result in zip(self.messages.items(), results, strict=True):

@@ -1,7 +1,7 @@
 """Queries in partitions, in one process: an index each, messages go where they can match.
 
 A cluster has a partition a worker; this has an index a partition. It gives the answers of one
-`QueryIndex`, whatever the placement, while queries come and go.
+`Registry`, whatever the placement, while queries come and go.
 
 Example:
     >>> from pathcast import Query
@@ -20,13 +20,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from oracles.engines import made_by
-from pathcast.engine import QueryIndex
 from pathcast.engine.messages import Messages, joined, message_column
-from pathcast.engine.rows import one_or_many, report_on, usable_namespaces, usable_queries
+from pathcast.engine.rows import Row, one_or_many, report_on, usable_namespaces, usable_rows
 from pathcast.errors import DuplicateQueryError, PathcastError
 from pathcast.limits import Limits
-from pathcast.model import BatchStats, Query, RegisterReport
+from pathcast.model import BatchStats, RegisterReport
 from pathcast.partition.placement import Placement, Touched
+from pathcast.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,10 @@ class PartitionedIndex:
 
     Args:
         placement: Says where queries go and messages are sent.
-        engine: As for `QueryIndex`.
+        engine: As for `Registry`.
         limits: What one message may cost in one partition.
-        namespaces: As for `QueryIndex`.
-        threads: As for `QueryIndex.matcher`.
+        namespaces: As for `Registry`.
+        threads: As for `Registry`.
     """
 
     def __init__(
@@ -71,23 +71,22 @@ class PartitionedIndex:
         self._namespaces = usable_namespaces(namespaces)
         self._limits = limits
         self._placement = placement
-        self._new: Callable[[], QueryIndex] = lambda: made_by(
-            engine, QueryIndex, limits=limits, namespaces=namespaces
+        self._new: Callable[[], Registry] = lambda: made_by(
+            engine, Registry, limits, namespaces, threads=threads
         )
         self._indexes = [self._new() for _ in range(placement.partitions)]
-        self._matchers = [index.matcher(threads=threads) for index in self._indexes]
         self._partition_of: dict[str, int] = {}
 
-    def register(self, queries: Query | Iterable[Query]) -> RegisterReport:
-        """Adds one query or many, each to its partition; see `QueryIndex.register`.
+    def add(self, queries: Row | Iterable[Row]) -> RegisterReport:
+        """Adds one query or many, each to its partition; see `Registry.add`.
 
-        Cost: twice that of `QueryIndex`, as it has to be known what they ask for first.
+        Cost: twice that of `Registry`, as it has to be known what they ask for first.
         """
         rows, is_one = one_or_many(queries)
-        usable, errors = usable_queries(rows)
+        usable, errors = usable_rows(rows)
         # What queries ask for is told by the product, whatever answers.
-        looked_at = QueryIndex(limits=self._limits, namespaces=self._namespaces)
-        report = looked_at.register(usable)
+        looked_at = Registry(limits=self._limits, namespaces=self._namespaces)
+        report = looked_at.add(usable)
         taken = dict(report.errors)
         for place, query in enumerate(usable):
             if place not in taken and query.id in self._partition_of:
@@ -97,12 +96,12 @@ class PartitionedIndex:
         population = looked_at.population()
         placed = self._placement.place(population).tolist()
         self._partition_of.update(zip(population.query_ids, placed, strict=True))
-        into: dict[int, list[Query]] = {}
+        into: dict[int, list[Row]] = {}
         for place, query in enumerate(usable):
             if place not in taken:
                 into.setdefault(self._partition_of[query.id], []).append(query)
         for partition, members in into.items():
-            self._indexes[partition].register(members)
+            self._indexes[partition].add(members)
         report = RegisterReport.of(usable, taken)
         return report_on(rows, errors, report, self._namespaces, is_one=is_one)
 
@@ -112,7 +111,7 @@ class PartitionedIndex:
             self._indexes[self._partition_of.pop(name)].remove([name])
 
     def match(self, messages: Messages) -> PartitionedResult:
-        """Matches every message, as for `Matcher.match`, in the partitions it can match."""
+        """Matches every message, as for `Registry.match`, in the partitions it can match."""
         column = message_column(messages)
         whole = joined(column.arrays)
         touched = self._placement.touched(messages)
@@ -124,7 +123,7 @@ class PartitionedIndex:
         # What was text before is UTF-8 whatever it declares: the matcher is told by the type.
         text = whole if column.encoding is None else whole.cast(pa.large_binary())
         text = text if column.encoding is None else text.view(pa.large_string())
-        for partition, matcher in enumerate(self._matchers):
+        for partition, matcher in enumerate(self._indexes):
             rows = touched.rows_of(partition)
             if not len(rows):
                 continue

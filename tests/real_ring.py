@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from broker_processes import BrokerProcesses
-from pathcast import Query, QueryIndex
+from pathcast import Query, Registry
 from pathcast.dht.subscriptions import Matched, Subscribed
 from pathcast.errors import UnavailableError
 from pathcast.transport.client import BrokerClient
@@ -194,10 +194,10 @@ class RealRing:
         Returns:
             Matches of proved publications, and publications that were not proved.
         """
-        index = QueryIndex()
-        index.register([Query(id, text) for id, text in self.queries.items()])
+        index = Registry()
+        index.add([Query(id, text) for id, text in self.queries.items()])
         bodies = list(self.messages.values())
-        answers = index.freeze().matcher().match(bodies)
+        answers = index.freeze_queries().match(bodies)
         due = {id: set(answer.query_ids) for id, answer in zip(self.messages, answers, strict=True)}
         assert max(self.matched.values()) == 1
         told: dict[str, set[str]] = {publication: set() for publication in self.outcomes}

@@ -15,9 +15,9 @@ pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 from oracles import missing_reason
-from pathcast.engine import QueryIndex
 from pathcast.errors import ConfigError
 from pathcast.model import Query
+from pathcast.registry import Registry
 from pathcast.spark import find_java
 from pathcast_lab.bench.definitions import default_directory, read_definition
 from pathcast_lab.bench.deployments.alone import run_alone
@@ -44,9 +44,9 @@ def load() -> Load:
 
 
 def test_answers_are_those_of_the_reference_engine(load: Load) -> None:
-    index = made_by("reference", QueryIndex)
-    index.register([Query(id, text) for id, text in load.queries.items()])
-    results = index.matcher(threads=1).match(load.messages)
+    index = made_by("reference", Registry)
+    index.add([Query(id, text) for id, text in load.queries.items()])
+    results = index.match(load.messages)
     assert [frozenset(result.query_ids) for result in results] == load.answers
     assert len(load.queries) == QUICK.subscriptions
     assert any(load.answers)

@@ -15,8 +15,8 @@ pytest.importorskip("msgspec")
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.messages import Member
 from pathcast.dht.piece_cutting import PieceSettings
-from pathcast.engine import QueryIndex
 from pathcast.model import Query
+from pathcast.registry import Registry
 from pathcast.schema import parse_dtd
 from pathcast.workload import (
     DocumentParameters,
@@ -71,9 +71,9 @@ def test_replay_counts_what_peers_send(length: int, peers: int, is_recursive: bo
     for number, query in enumerate(queries):
         ring.subscribe(names[number % peers], f"s{number}", query)
     assert ring.sent["IndexQuery"] > 0
-    index = QueryIndex()
-    index.register(Query(f"s{number}", query) for number, query in enumerate(queries))
-    answers = index.freeze().matcher().match(messages)
+    index = Registry()
+    index.add(Query(f"s{number}", query) for number, query in enumerate(queries))
+    answers = index.freeze_queries().match(messages)
     for iteratively in (False, True):
         traffic = replay.iterative() if iteratively else replay.recursive()
         kind = "ExpandState" if iteratively else "RecExpandState"

@@ -14,9 +14,10 @@ pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast
 if KERNEL_MISSING := missing_reason("kernel"):
     pytest.skip(KERNEL_MISSING, allow_module_level=True)
 
-from pathcast.engine import QueryIndex, Snapshot
+from pathcast.engine import Snapshot
 from pathcast.errors import ConfigError, MissingDependencyError
 from pathcast.model import Query
+from pathcast.registry import Registry
 from pathcast_lab.bench import checking
 from pathcast_lab.bench.broker_node import BrokerNodeDefinition
 from pathcast_lab.bench.checking import Truth, check_nfa, check_reference
@@ -47,9 +48,9 @@ MESSAGES = binary_array([b"<a><b/></a>", b"<a><c/></a>"])
 
 
 def frozen(*texts: str, engine: str = "kernel") -> Snapshot:
-    index = made_by(engine, QueryIndex)
-    assert not index.register(standing_queries(texts)).rejected
-    return index.freeze()
+    index = made_by(engine, Registry)
+    assert not index.add(standing_queries(texts)).rejected
+    return index.freeze_queries()
 
 
 def test_engines_that_differ_are_found() -> None:
@@ -67,7 +68,7 @@ def test_reference_that_differs_is_found() -> None:
 
 
 def test_refused_message_is_no_timing() -> None:
-    batch = frozen("/a").matcher(threads=1).match(binary_array([b"<a/>", b"<a"]))
+    batch = frozen("/a").match(binary_array([b"<a/>", b"<a"]))
     with pytest.raises(WrongCountError, match="1 matches, 2 by the yardstick"):
         checking.counts(batch)
 

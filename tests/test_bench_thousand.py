@@ -19,7 +19,6 @@ from oracles import missing_reason
 if missing_reason("kernel") is not None:
     pytest.skip(str(missing_reason("kernel")), allow_module_level=True)
 
-from pathcast.engine import QueryIndex
 from pathcast.model import Query
 from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.overlay.generalisation import at_level
@@ -29,6 +28,7 @@ from pathcast.overlay.interest import Policy
 from pathcast.overlay.table import Table
 from pathcast.partition import PepPlacement, candidate_patterns
 from pathcast.query import conjunction_of
+from pathcast.registry import Registry
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.overlay.capacity import (
     Costs,
@@ -254,8 +254,8 @@ def test_a_subscription_is_in_force_when_the_simulated_brokers_say_so(shape: Sha
 def test_hosts_are_those_that_each_profile_alone_is_given(name: str) -> None:
     tree = tree_of("regions", 12, 3, Random(1))
     queries = pattern_queries(PatternParameters(queries=80, values=30), Random(2))
-    index = QueryIndex()
-    index.register(queries)
+    index = Registry()
+    index.add(queries)
     population = index.population()
     by_id = {query.id: query for query in queries}
     queries = [by_id[name] for name in population.query_ids]
@@ -282,12 +282,12 @@ def test_quotes_are_of_the_size_and_the_selectivity_that_the_paper_says() -> Non
     for profile in profiles:
         assert quote_entries(profile) == disjuncts_of(profile, deliver="ids")
     # Every profile wants one quote of its symbol in ten; a symbol is one of ten thousand.
-    index = QueryIndex()
-    index.register(
+    index = Registry()
+    index.add(
         Query(f"q{n}", text.replace(symbol_of(text), "A001")) for n, text in enumerate(profiles)
     )
     aimed = [b'<quote symbol="A001"' + message[20:] for message in messages]
-    found = sum(len(result.query_ids) for result in index.matcher().match(aimed))
+    found = sum(len(result.query_ids) for result in index.match(aimed))
     assert found / len(profiles) / len(messages) == pytest.approx(0.1, rel=0.2)
 
 

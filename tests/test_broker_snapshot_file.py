@@ -12,7 +12,7 @@ import pytest
 
 from oracles.engines import made_by
 from pathcast import Registry, Subscription, SubscriptionSnapshot
-from pathcast.engine import QueryIndex, Snapshot
+from pathcast.engine import Snapshot
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
 from pathcast.model import Query
@@ -121,9 +121,9 @@ def test_a_file_of_another_format(path: Path, format_: int) -> None:
 def test_other_files_are_foreign(path: Path, tmp_path: Path) -> None:
     path.write_bytes(b"<a/>" * 100)
     assert code_of(path) == "snapshot.foreign"
-    index = made_by("reference", QueryIndex)
-    index.register([Query("q", "//a")])
-    index.freeze().save(path)
+    index = made_by("reference", Registry)
+    index.add([Query("q", "//a")])
+    index.freeze_queries().save(path)
     assert code_of(path) == "snapshot.foreign", "a snapshot of queries is none of subscriptions"
     made_by("reference", Registry).freeze().save(path)
     with pytest.raises(SnapshotFormatError):

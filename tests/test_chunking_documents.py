@@ -12,7 +12,7 @@ from oracles.engines import EngineName, made_by
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[workload]'")
 
 from oracles.engines import ENGINES, missing_reason
-from pathcast import Query, QueryIndex
+from pathcast import Query, Registry
 from pathcast.chunking import (
     ChunkEvaluator,
     Chunking,
@@ -44,15 +44,15 @@ def cut_both_ways(scheme: FilteringScheme, message: bytes) -> Cut:
 
 def check(chunking: Chunking, texts: list[str], messages: list[bytes], engine: EngineName) -> int:
     """Whether chunks give the answers of the whole; how many queries were found in chunks."""
-    index = made_by(engine, QueryIndex)
-    index.register(Query(str(number), text) for number, text in enumerate(texts))
+    index = made_by(engine, Registry)
+    index.add(Query(str(number), text) for number, text in enumerate(texts))
     scheme = chunking.scheme()
     evaluator = made_by(engine, ChunkEvaluator)
     found = 0
     for message in messages:
         tasks = tasks_of(scheme, message, cut_both_ways(scheme, message))
         answers = [evaluator.evaluate(task) for task in tasks]
-        expected = index.matcher(threads=1).match([message])[0]
+        expected = index.match([message])[0]
         assert merged(answers).query_ids == tuple(expected.query_ids)
         found += sum(len(answer.query_ids) for answer in answers if answer.prefix)
     return found

@@ -24,7 +24,7 @@ from generators.chunking_cases import (  # noqa: E402
     selected,
 )
 from oracles.engines import ENGINES, missing_reason  # noqa: E402
-from pathcast import Query, QueryIndex  # noqa: E402
+from pathcast import Query, Registry  # noqa: E402
 from pathcast.chunking.cut import Cut  # noqa: E402
 from pathcast.chunking.evaluation import (  # noqa: E402
     ChunkEvaluator,
@@ -117,8 +117,8 @@ def test_engines_answer_the_same(engine: EngineName, seed: int) -> None:
     case = Case(random, has_namespaces=seed % 2 == 0)
     chunking = Chunking(3, case.paths)
     texts = registered(case, chunking, 60)
-    index = made_by(engine, QueryIndex)
-    report = index.register(Query(key, text, case.namespaces) for key, text in texts.items())
+    index = made_by(engine, Registry)
+    report = index.add(Query(key, text, case.namespaces) for key, text in texts.items())
     for query_id in report.rejected:
         chunking.remove(query_id)
     evaluator = made_by(engine, ChunkEvaluator)
@@ -130,7 +130,7 @@ def test_engines_answer_the_same(engine: EngineName, seed: int) -> None:
             index.remove([leaving])
             chunking.remove(leaving)
         scheme, message = chunking.scheme(), case.message()
-        expected = index.matcher(threads=1).match([message])[0]
+        expected = index.match([message])[0]
         tasks = tasks_of(scheme, message, cut_plainly(scheme, message))
         answer = merged(evaluator.evaluate(task) for task in tasks)
         assert answer.query_ids == tuple(expected.query_ids)

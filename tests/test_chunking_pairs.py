@@ -19,7 +19,7 @@ from oracles.engines import made_by, population_of
 pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[workload]'")
 
 from generators.chunking_cases import Case
-from pathcast import Query, QueryIndex
+from pathcast import Query, Registry
 from pathcast.chunking import (
     ChunkEvaluator,
     Cut,
@@ -57,9 +57,9 @@ def placements_of(random: Random, queries: Sequence[Query]) -> list[Placement]:
     ]
 
 
-def registered(case: Case, count: int) -> tuple[QueryIndex, list[Query]]:
+def registered(case: Case, count: int) -> tuple[Registry, list[Query]]:
     """Queries that can be registered, some texts there twice; half of them ask for values."""
-    index = made_by("reference", QueryIndex, namespaces=case.namespaces)
+    index = made_by("reference", Registry, namespaces=case.namespaces)
     random, queries = case.random, []
     for number in range(count):
         text = case.query()
@@ -72,7 +72,7 @@ def registered(case: Case, count: int) -> tuple[QueryIndex, list[Query]]:
             continue
         again = [f"{number}"] if random.randrange(4) else [f"{number}", f"{number} again"]
         fresh = [Query(name, text) for name in again]
-        if not index.register(fresh).rejected:
+        if not index.add(fresh).rejected:
             queries += fresh
     return index, queries
 
@@ -108,7 +108,7 @@ def test_pairs_answer_what_one_process_answers(seed: int) -> None:
                 cut = Cut((), (), "not as the schema says")
             tasks = list(pair_tasks(plan, message, cut))
             answer = merged(map(evaluator.evaluate, tasks))
-            expected = index.matcher(threads=1).match([message])[0]
+            expected = index.match([message])[0]
             assert placed.ids_of(answer.query_ids) == expected.query_ids, (message, chosen)
             looked["matches"] += len(expected.query_ids)
             looked["pairs"] += len(tasks)

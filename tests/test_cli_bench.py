@@ -15,7 +15,7 @@ from broker_engines import broker_engines, missing
 from command_line import run_command
 from every_engine import kernel_engines
 from oracles.engines import EngineName, made_by
-from pathcast import Query, QueryIndex, Subscription
+from pathcast import Query, Registry, Subscription
 from pathcast.cli import bench, messages
 from pathcast.cli.bench_costs import DearestQueries, Measured, MeasuredQuery, QueryClass, measured
 from pathcast.cli.exits import ExitCode
@@ -97,9 +97,9 @@ class TestDearestIsNamed:
         )
         alone: list[tuple[int, str]] = []
         for number, each in enumerate(texts, 1):
-            index = made_by(engine, QueryIndex)
-            index.register([Query("q", each)])
-            stats = index.freeze().matcher().match([text.encode()]).stats
+            index = made_by(engine, Registry)
+            index.add([Query("q", each)])
+            stats = index.freeze_queries().match([text.encode()]).stats
             alone.append((stats.steps, str(number)))
         expected = [name for _, name in sorted(alone, reverse=True)[:3]]
         assert [each["id"] for each in facts_of(shown)["query"]] == expected

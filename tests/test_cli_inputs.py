@@ -95,7 +95,7 @@ class TestQueryFile:
             (3, QuerySyntaxError),
             (4, UnusableRowError),
         ]
-        assert [name in engines.index for name in ("1", "d")] == [True, True]
+        assert [name in engines.registry for name in ("1", "d")] == [True, True]
 
     def test_a_repeated_id_is_reported_at_its_second_line(self) -> None:
         # By its id alone, the fault would be shown at the first line.

@@ -19,9 +19,9 @@ from generators.query_text import random_query
 from oracles.engines import made_by
 from oracles.paths import of_papers
 from pathcast.dht.identifiers import state_key
-from pathcast.engine import QueryIndex
 from pathcast.model import Query
 from pathcast.query import compile_query
+from pathcast.registry import Registry
 from pathcast_lab.sim.static_ring import StaticRing
 from pathcast_papers.dht.automaton import visits
 from pathcast_papers.dht.state_ring import Replicating, StateRing
@@ -57,9 +57,9 @@ def ring_of(
 
 def answers(queries: dict[str, str], messages: Sequence[bytes]) -> list[set[str]]:
     """Queries that each message satisfies, as one process says."""
-    index = made_by("reference", QueryIndex, namespaces=ALPHABET.namespaces)
-    index.register(Query(name, query) for name, query in queries.items())
-    return [set(found.query_ids) for found in index.matcher().match(messages)]
+    index = made_by("reference", Registry, namespaces=ALPHABET.namespaces)
+    index.add(Query(name, query) for name, query in queries.items())
+    return [set(found.query_ids) for found in index.match(messages)]
 
 
 def check(seed: int, peers: int, length: int, queries: int, messages: int) -> int:

@@ -13,10 +13,10 @@ from content_cases import CASES, Content
 from every_engine import engines
 from oracles import assert_same_matches
 from oracles.engines import EngineName, made_by
-from pathcast.engine import QueryIndex
 from pathcast.errors import MessageError
 from pathcast.limits import Limits
 from pathcast.model import Query
+from pathcast.registry import Registry
 from pathcast_papers import parse
 
 
@@ -49,7 +49,7 @@ def test_conditions_with_recursion(engine: EngineName) -> None:
         messages.append(text.encode())
     content = Content(texts, messages)
     assert content.matches > 100
-    content.check(content.index(engine).matcher(threads=1))
+    content.check(content.index(engine))
 
 
 ANCHORS = (
@@ -121,7 +121,7 @@ def test_nested_paths_at_their_anchors(engine: EngineName) -> None:
     assert all(0 < len(rows) < len(messages) for rows in content.truth.values()), {
         content.texts[query_id]: len(rows) for query_id, rows in content.truth.items()
     }
-    content.check(content.index(engine).matcher(threads=1))
+    content.check(content.index(engine))
 
 
 @engines
@@ -152,9 +152,9 @@ def test_nested_paths_that_hold_apart(engine: EngineName) -> None:
         "<r><a><b x=''><c/></b></a></r>": {"deep", "below"},
         "<r><a x=''><b><c/></b></a></r>": {"deep"},
     }
-    index = made_by(engine, QueryIndex)
-    index.register([Query(query_id, text) for query_id, text in queries.items()])
-    results = index.matcher().match([message.encode() for message in expected])
+    index = made_by(engine, Registry)
+    index.add([Query(query_id, text) for query_id, text in queries.items()])
+    results = index.match([message.encode() for message in expected])
     for (message, wanted), result in zip(expected.items(), results, strict=True):
         assert_same_matches(result.query_ids, wanted, engine, "the case", queries, message.encode())
 
@@ -188,8 +188,8 @@ def test_queries_that_share_one_of_their_alternatives(engine: EngineName) -> Non
     for count in (1, 2, 3, 4):
         for ids in combinations(content.texts, count):
             index = content.index(engine, ids)
-            content.check(index.matcher(threads=1), ids)
-            content.check(index.freeze().matcher(threads=1), ids)
+            content.check(index, ids)
+            content.check(index.freeze_queries(), ids)
 
 
 NAMESPACES = {"p": "urn:p", "q": "urn:q"}
@@ -241,7 +241,7 @@ def test_conditions_on_names_in_namespaces(engine: EngineName) -> None:
     assert len(messages) > 10
     content = Content(texts, messages, namespaces=NAMESPACES)
     assert content.matches > 1000
-    content.check(content.index(engine).matcher(threads=1))
+    content.check(content.index(engine))
 
 
 def is_well_formed(message: bytes) -> bool:

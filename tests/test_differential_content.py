@@ -36,7 +36,7 @@ def test_families_of_queries(engine: EngineName, shape: str) -> None:
     matches = 0
     for seed in cases(engine):
         content = Content.random(shape, seed, families(engine))
-        content.check(content.index(engine).freeze().matcher(threads=1))
+        content.check(content.index(engine).freeze_queries())
         matches += content.matches
     least = 5 if engine == "reference" else 30
     assert matches > least * len(cases(engine)), "the families match too little to prove anything"
@@ -62,7 +62,7 @@ def test_oracle_agrees_with_lxml(shape: str) -> None:
 def test_families_of_queries_at_length(engine: EngineName, shape: str) -> None:
     for seed in range(10_000, 10_000 + NIGHTLY_CASES // (10 if engine == "reference" else 1)):
         content = Content.random(shape, seed, families(engine))
-        content.check(content.index(engine).freeze().matcher(threads=1))
+        content.check(content.index(engine).freeze_queries())
 
 
 # --- Every subject, operator and constant against every value ----------------------------------
@@ -134,8 +134,8 @@ def test_every_comparison_of_every_value(engine: EngineName, subject: str) -> No
     content = cross_product(subject)
     assert content.matches > 1000
     index = content.index(engine)
-    content.check(index.matcher(threads=1))
-    content.check(index.freeze().matcher(threads=2))
+    content.check(index)
+    content.check(index.freeze_queries())
 
 
 @engines
@@ -159,7 +159,7 @@ def test_thresholds_that_meet(engine: EngineName) -> None:
         rows = "".join(f"<r v='{value}'/>" for value in generator.sample(values, count))
         messages.append(f"<m>{rows}<r><t/></r></m>".encode())
     content = Content(texts, messages)
-    content.check(content.index(engine).matcher())
+    content.check(content.index(engine))
 
 
 @engines
@@ -181,7 +181,7 @@ def test_numbers_that_only_the_last_bit_tells_apart(engine: EngineName) -> None:
     messages = [f"<m><r v='{value}'>{value}</r></m>".encode() for value in written]
     content = Content(texts, messages, with_oracle=True)
     assert content.matches > 1000
-    content.check(content.index(engine).matcher())
+    content.check(content.index(engine))
 
 
 @engines
@@ -213,7 +213,7 @@ def test_prefixes_of_prefixes(engine: EngineName) -> None:
     messages.append(f"<m>{rows}<r/></m>".encode())
     content = Content(texts, messages)
     assert content.matches > 1000
-    content.check(content.index(engine).matcher(threads=1))
+    content.check(content.index(engine))
 
 
 # --- What was registered, removed and matched before ---------------------------------------------
@@ -230,7 +230,7 @@ def test_histories_of_families(engine: EngineName, shape: str) -> None:
         generator.shuffle(ids)
         base = set(ids[: len(ids) // 2])
         index = content.index(engine, sorted(base))
-        matcher = index.matcher(threads=1)
+        matcher = index
         snapshots: list[tuple[Snapshot, set[str]]] = []
         registered = set(base)
         for _ in range(8):
@@ -247,13 +247,13 @@ def test_histories_of_families(engine: EngineName, shape: str) -> None:
                 index.remove(chosen)
                 registered -= set(chosen)
             elif action == "compact":
-                index.compact()
+                index.freeze_queries()
             else:
-                snapshots.append((index.freeze(), set(registered)))
+                snapshots.append((index.freeze_queries(), set(registered)))
             batch = generator.sample(range(len(content.messages)), 5)
             content.check(matcher, registered, batch)
         for snapshot, then in snapshots:
-            content.check(snapshot.matcher(threads=1), then)
+            content.check(snapshot, then)
 
 
 @engines
@@ -263,7 +263,7 @@ def test_batches_change_no_answer(engine: EngineName, shape: str) -> None:
     for seed in cases(engine):
         content = Content.random(shape, 900 + seed, families(engine))
         generator = random.Random(seed)
-        matcher = content.index(engine).freeze().matcher(threads=generator.choice((1, 2)))
+        matcher = content.index(engine).freeze_queries()
         numbers = list(range(len(content.messages)))
         # A stream that is all alike, then all different, then all alike in another way.
         for stream in (
@@ -298,7 +298,7 @@ def test_selectivity_that_turns_round(engine: EngineName) -> None:
             messages.append(f"<m><r x='{x}' y='{y}' z='{z}' t='{x}{y}'>{s}</r></m>".encode())
     content = Content(texts, messages)
     assert content.matches > 200
-    matcher = content.index(engine).freeze().matcher(threads=1)
+    matcher = content.index(engine).freeze_queries()
     for start in range(0, len(messages), 10):
         content.check(matcher, messages=range(start, start + 10))
     for start in range(0, len(messages), 30):

@@ -14,7 +14,7 @@ from lxml import etree
 
 from oracles import missing_reason
 from oracles.engines import made_by
-from pathcast import Limits, Query, QueryIndex
+from pathcast import Limits, Query, Registry
 
 pytestmark = pytest.mark.skipif(
     missing_reason("kernel") is not None, reason=str(missing_reason("kernel"))
@@ -108,10 +108,10 @@ def test_deep_messages_are_answered_as_lxml_does(seed: int) -> None:
         sorted(name for name, query in queries.items() if selects(tree, query)) for tree in trees
     ]
     for engine in ("kernel", "nfa"):
-        index = made_by(engine, QueryIndex, limits=Limits())
-        report = index.register([Query(name, query) for name, query in queries.items()])
+        index = made_by(engine, Registry, limits=Limits())
+        report = index.add([Query(name, query) for name, query in queries.items()])
         assert not report.rejected
-        found = index.matcher(threads=1).match(messages)
+        found = index.match(messages)
         for place, result in enumerate(found):
             assert not result.verdicts
             differing = set(result.query_ids) ^ set(expected[place])
@@ -122,8 +122,8 @@ def test_deep_messages_are_answered_as_lxml_does(seed: int) -> None:
 def test_an_attribute_at_or_below_an_element_may_be_its_own(engine: str) -> None:
     depth = 900
     message = b"<b>" * depth + b'<c x="1" y="1"/>' + b"</b>" * depth
-    index = made_by(engine, QueryIndex, limits=Limits(depth_max=depth + 1))
-    index.register([Query(name, f"//{name}[.//@x][.//@y]") for name in "bc"])
-    for matcher in (index.matcher(threads=1), index.freeze().matcher(threads=1)):
+    index = made_by(engine, Registry, limits=Limits(depth_max=depth + 1))
+    index.add([Query(name, f"//{name}[.//@x][.//@y]") for name in "bc"])
+    for matcher in (index, index.freeze_queries()):
         (result,) = matcher.match([message])
         assert sorted(result.query_ids) == ["b", "c"]

@@ -17,10 +17,10 @@ from every_engine import engines
 from generators import random_query_for
 from oracles import LxmlQuery, assert_same_matches, lxml_tree
 from oracles.engines import EngineName, made_by
-from pathcast.engine import QueryIndex
 from pathcast.errors import MessageError
 from pathcast.limits import Limits
 from pathcast.model import Query
+from pathcast.registry import Registry
 from pathcast_papers import parse
 from pathcast_papers.filtering.oracle import Oracle
 from pathcast_papers.language import compile_query
@@ -61,7 +61,7 @@ def check(path: Path, seed: str, count: int, engine: EngineName) -> int:
     try:
         tree = parse(message, Limits())
     except MessageError:
-        (refused,) = made_by(engine, QueryIndex).matcher().match([message])
+        (refused,) = made_by(engine, Registry).match([message])
         assert isinstance(refused.error, MessageError), path.name
         return 0
     root = tree_by_lxml(message)
@@ -77,10 +77,10 @@ def check(path: Path, seed: str, count: int, engine: EngineName) -> int:
     if root is not None:
         by_lxml = [query.id for query in queries if LxmlQuery(query).matches(root)]
         assert_same_matches(by_oracle, by_lxml, f"oracle on {path.name}", "lxml", texts)
-    index = made_by(engine, QueryIndex)
-    report = index.register(queries)
+    index = made_by(engine, Registry)
+    report = index.add(queries)
     assert not report.rejected
-    (result,) = index.matcher().match([message])
+    (result,) = index.match([message])
     assert result.error is None
     assert_same_matches(result.query_ids, by_oracle, f"{engine} on {path.name}", "oracle", texts)
     return len(by_oracle)
@@ -143,9 +143,9 @@ def test_queries_of_one_domain_among_messages_of_all(engine: EngineName) -> None
             ]
     assert len(batch) >= len(DOMAINS)
     compiled = {query.id: compile_query(query.text, query.namespaces) for query in queries}
-    index = made_by(engine, QueryIndex)
-    assert not index.register(queries).rejected
-    results = index.freeze().matcher(threads=2).match(batch)
+    index = made_by(engine, Registry)
+    assert not index.add(queries).rejected
+    results = index.freeze_queries().match(batch)
     for message, result in zip(batch, results, strict=True):
         oracle = Oracle(parse(message, Limits()))
         wanted = [query_id for query_id, each in compiled.items() if oracle.satisfies(each)]

@@ -30,11 +30,12 @@ from generators import (
 from generators.strategies import histories, messages, query_sets
 from oracles import assert_same_matches
 from oracles.engines import EngineName, made_by
-from pathcast.engine import Matcher, QueryIndex
+from pathcast import Snapshot
 from pathcast.errors import DuplicateQueryError, QuerySyntaxError
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.model import Query
+from pathcast.registry import Registry
 from pathcast_papers import parse
 from pathcast_papers.filtering.oracle import holds
 from pathcast_papers.language import CompiledQuery, compile_query
@@ -49,11 +50,11 @@ class Model:
         self.engine = engine
         self.batch = batch
         self.trees: list[MessageTree] = [parse(message, Limits()) for message in batch]
-        self.index = made_by(engine, QueryIndex)
-        self.matcher = self.index.matcher()
+        self.index = made_by(engine, Registry)
+        self.matcher = self.index
         self.registered: dict[str, str] = {}
         self.compiled: dict[str, CompiledQuery] = {}
-        self.frozen: list[tuple[Matcher, dict[str, str]]] = []
+        self.frozen: list[tuple[Registry | Snapshot, dict[str, str]]] = []
 
     def run(self, history: Sequence[HistoryStep]) -> None:
         for step in history:
@@ -71,11 +72,11 @@ class Model:
                 for query_id in ids:
                     del self.registered[query_id]
             case Compact():
-                self.index.compact()
+                self.index.freeze_queries()
             case Freeze():
-                snapshot = self.index.freeze()
+                snapshot = self.index.freeze_queries()
                 assert sorted(snapshot.query_ids) == sorted(self.registered)
-                self.frozen.append((snapshot.matcher(), dict(self.registered)))
+                self.frozen.append((snapshot, dict(self.registered)))
             case Match():
                 self.check(self.matcher, self.registered)
         assert len(self.index) == len(self.registered)
@@ -91,13 +92,13 @@ class Model:
             else:
                 self.registered[query.id] = query.text
                 accepted += 1
-        report = self.index.register(queries)
+        report = self.index.add(queries)
         assert report.accepted == accepted
         assert set(report.rejected) == set(expected)
         for query_id in expected:
             assert isinstance(report.rejected[query_id], QuerySyntaxError | DuplicateQueryError)
 
-    def check(self, matcher: Matcher, registered: dict[str, str]) -> None:
+    def check(self, matcher: Registry | Snapshot, registered: dict[str, str]) -> None:
         results = matcher.match(self.batch)
         for message, tree, result in zip(self.batch, self.trees, results, strict=True):
             wanted = []
@@ -144,25 +145,25 @@ def test_compact_gives_back_what_removal_left(engine: EngineName) -> None:
     """After removing everything and compacting, an index behaves as a new one."""
     generator = random.Random(5)
     texts = [random_query(generator) for _ in range(50)]
-    index = made_by(engine, QueryIndex)
+    index = made_by(engine, Registry)
     for _ in range(3):
         queries = [Query(f"q{number}", text) for number, text in enumerate(texts)]
-        assert index.register(queries).accepted == len(queries)
+        assert index.add(queries).accepted == len(queries)
         index.remove([query.id for query in queries])
-        index.compact()
+        index.freeze_queries()
         assert len(index) == 0
-        assert list(index.freeze().query_ids) == []
-    results = index.matcher().match([random_message(generator) for _ in range(5)])
+        assert list(index.freeze_queries().query_ids) == []
+    results = index.match([random_message(generator) for _ in range(5)])
     assert all(not len(result.query_ids) for result in results)
 
 
 @engines
 def test_results_outlive_changes_of_the_index(engine: EngineName) -> None:
     """Ids are read lazily; what happens to the index in between must not show in them."""
-    index = made_by(engine, QueryIndex)
-    index.register([Query("gone", "//zzz"), Query("q1", "//a"), Query("q2", "//b")])
-    results = index.matcher().match([b"<a/>", b"<b/>"])
+    index = made_by(engine, Registry)
+    index.add([Query("gone", "//zzz"), Query("q1", "//a"), Query("q2", "//b")])
+    results = index.match([b"<a/>", b"<b/>"])
     index.remove(["gone", "q1"])
-    index.compact()
-    index.register([Query("q9", "/a"), Query("q8", "/b")])
+    index.freeze_queries()
+    index.add([Query("q9", "/a"), Query("q8", "/b")])
     assert [list(result.query_ids) for result in results] == [["q1"], ["q2"]]

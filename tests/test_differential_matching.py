@@ -32,11 +32,12 @@ from generators import (
 from generators.query_text import tree_of
 from generators.strategies import messages, notations, query_sets
 from oracles import ENGINES, LxmlQuery, assert_same_matches, lxml_tree, missing_reason
-from oracles.engines import EngineName, made_by
-from pathcast.engine import QueryIndex, Snapshot
+from oracles.engines import EngineName, made_by, running
+from pathcast.engine import Snapshot
 from pathcast.limits import Limits
 from pathcast.model import Query
 from pathcast.query import canonical_form
+from pathcast.registry import Registry
 from pathcast_papers import ReferenceIndex, Selection, parse
 from pathcast_papers.filtering.oracle import holds
 from pathcast_papers.language import compile_query
@@ -81,12 +82,12 @@ class Case:
 
     def check(self, engine: EngineName) -> int:
         """Compares an engine with the oracle on every message; gives the number of matches."""
-        index = made_by(engine, QueryIndex)
-        report = index.register(self.queries)
+        index = made_by(engine, Registry)
+        report = index.add(self.queries)
         assert not report.rejected, {
             self.texts[query_id]: str(error) for query_id, error in report.rejected.items()
         }
-        results = index.matcher(threads=1).match(self.messages)
+        results = index.match(self.messages)
         for message, result in zip(self.messages, results, strict=True):
             assert result.error is None
             assert_same_matches(
@@ -154,10 +155,10 @@ def test_batches_threads_and_order_of_registration_change_nothing(engine: Engine
     expected = [sorted(case.by_oracle(message)) for message in case.messages]
     shuffled = generator.sample(case.queries, len(case.queries))
     for queries in (case.queries, shuffled):
-        index = made_by(engine, QueryIndex)
-        index.register(queries)
+        index = made_by(engine, Registry)
+        index.add(queries)
         for threads in (1, 2, 3):
-            matcher = index.freeze().matcher(threads=threads)
+            matcher = running(index.freeze_queries(), threads=threads)
             for split in ([case.messages], *_splits(generator, case.messages)):
                 found = [
                     list(result.query_ids) for batch in split for result in matcher.match(batch)
@@ -175,9 +176,9 @@ def test_a_query_never_depends_on_its_neighbours(engine: EngineName) -> None:
     """Registered alone or among others, a query gives the same answer."""
     case = Case("nested", 21)
     for query in case.queries[:10]:
-        index = made_by(engine, QueryIndex)
-        index.register([query])
-        results = index.matcher().match(case.messages)
+        index = made_by(engine, Registry)
+        index.add([query])
+        results = index.match(case.messages)
         for message, result in zip(case.messages, results, strict=True):
             wanted = [query.id] if query.id in case.by_oracle(message) else []
             assert_same_matches(result.query_ids, wanted, engine, "oracle", case.texts, message)
@@ -193,10 +194,10 @@ def test_generated_cases_that_shrink(texts: list[str], batch: list[bytes]) -> No
         [query.id for query in queries if holds(compile_query(query.text), tree)] for tree in trees
     ]
     for engine in [each for each in ENGINES if missing_reason(each) is None]:
-        index = made_by(engine, QueryIndex)
-        report = index.register(queries)
+        index = made_by(engine, Registry)
+        report = index.add(queries)
         assert not report.rejected
-        results = index.matcher().match(batch)
+        results = index.match(batch)
         for message, result, expected in zip(batch, results, wanted, strict=True):
             assert_same_matches(
                 result.query_ids,
@@ -249,12 +250,12 @@ def test_snapshots_answer_alike_in_every_engine(engine: EngineName, tmp_path: Pa
     file without automaton anew; that is another snapshot, with a version of its own.
     """
     case = Case("nested", 33)
-    index = made_by(engine, QueryIndex)
-    index.register(case.queries)
+    index = made_by(engine, Registry)
+    index.add(case.queries)
     index.remove(["q3", "q5"])
-    frozen = index.freeze()
+    frozen = index.freeze_queries()
     frozen.save(tmp_path / "queries.snapshot")
-    expected = frozen.matcher().match(case.messages)
+    expected = frozen.match(case.messages)
     for other in ENGINES:
         if missing_reason(other) is not None:
             continue
@@ -262,7 +263,7 @@ def test_snapshots_answer_alike_in_every_engine(engine: EngineName, tmp_path: Pa
         assert {query_id: opened.query(query_id) for query_id in opened.query_ids} == {
             query_id: frozen.query(query_id) for query_id in frozen.query_ids
         }
-        found = opened.matcher().match(case.messages)
+        found = opened.match(case.messages)
         assert [list(result.query_ids) for result in found] == [
             list(result.query_ids) for result in expected
         ]

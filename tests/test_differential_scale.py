@@ -13,10 +13,10 @@ import pytest
 from every_engine import engines
 from generators import LINEAR, VALUES, MessageShape, QueryShape, random_message, random_query
 from oracles import assert_same_matches
-from oracles.engines import EngineName, made_by
-from pathcast.engine import QueryIndex
+from oracles.engines import EngineName, made_by, running
 from pathcast.limits import Limits
 from pathcast.model import Query
+from pathcast.registry import Registry
 from pathcast_papers import parse
 from pathcast_papers.filtering.oracle import Oracle
 from pathcast_papers.language import compile_query
@@ -61,9 +61,9 @@ def scale() -> Scale:
 
 @engines
 def test_many_queries(engine: EngineName, scale: Scale) -> None:
-    index = made_by(engine, QueryIndex)
-    assert index.register(scale.queries).accepted == len(scale.queries)
-    for matcher in (index.matcher(), index.freeze().matcher()):
+    index = made_by(engine, Registry)
+    assert index.add(scale.queries).accepted == len(scale.queries)
+    for matcher in (index, index.freeze_queries()):
         for _ in ("cold", "warm"):
             results = matcher.match(scale.messages)
             scale.check(engine, [list(result.query_ids) for result in results])
@@ -76,9 +76,9 @@ def test_memory_bounds_change_nothing(
 ) -> None:
     if engine == "reference" and cache_bytes_max > 1:
         pytest.skip("the reference engine has no cache")
-    index = made_by(engine, QueryIndex)
-    index.register(scale.queries)
-    matcher = index.freeze().matcher(cache_bytes_max=cache_bytes_max)
+    index = made_by(engine, Registry)
+    index.add(scale.queries)
+    matcher = running(index.freeze_queries(), cache_bytes_max=cache_bytes_max)
     for _ in range(3 if engine != "reference" else 1):
         results = matcher.match(scale.messages)
         scale.check(engine, [list(result.query_ids) for result in results])
@@ -92,22 +92,22 @@ def test_memory_bounds_change_nothing(
 @engines
 def test_queries_that_come_and_go_among_many(engine: EngineName, scale: Scale) -> None:
     """Half of the queries are registered late, a third is removed and registered again."""
-    index = made_by(engine, QueryIndex)
-    matcher = index.matcher(threads=1)
+    index = made_by(engine, Registry)
+    matcher = index
     half = len(scale.queries) // 2
-    index.register(scale.queries[:half])
+    index.add(scale.queries[:half])
     matcher.match(scale.messages[:6])
-    index.register(scale.queries[half:])
+    index.add(scale.queries[half:])
     gone = scale.queries[::3]
     index.remove([query.id for query in gone])
     removed = {query.id for query in gone}
     found = [list(result.query_ids) for result in matcher.match(scale.messages)]
     for actual, wanted in zip(found, scale.expected, strict=True):
         assert actual == [query_id for query_id in wanted if query_id not in removed]
-    index.register(gone)
+    index.add(gone)
     results = matcher.match(scale.messages)
     scale.check(engine, [list(result.query_ids) for result in results])
-    index.compact()
+    index.freeze_queries()
     results = matcher.match(scale.messages)
     scale.check(engine, [list(result.query_ids) for result in results])
 
@@ -116,11 +116,11 @@ def test_queries_that_come_and_go_among_many(engine: EngineName, scale: Scale) -
 @pytest.mark.parametrize("copies", [1, 63, 64, 65, 1000])
 def test_many_copies_of_one_query(engine: EngineName, copies: int) -> None:
     """Numbers around the width of a word, all accepted by one state."""
-    index = made_by(engine, QueryIndex)
+    index = made_by(engine, Registry)
     queries = [Query(f"q{number:04}", "//b[@x=1]") for number in range(copies)]
     queries += [Query(f"r{number:04}", "//c") for number in range(copies)]
-    index.register(queries)
-    matcher = index.freeze().matcher()
+    index.add(queries)
+    matcher = index.freeze_queries()
     results = matcher.match([b"<a><b x='1'/></a>", b"<c/>", b"<a/>", b"<b x='1'><c/></b>"])
     names = [query.id for query in queries]
     assert [list(result.query_ids) for result in results] == [

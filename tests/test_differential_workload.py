@@ -14,9 +14,9 @@ import pytest
 from every_engine import engines
 from oracles import ENGINES, LxmlQuery, assert_same_matches, lxml_tree, missing_reason
 from oracles.engines import EngineName, made_by
-from pathcast.engine import QueryIndex
 from pathcast.limits import Limits
 from pathcast.model import Query
+from pathcast.registry import Registry
 from pathcast_papers import parse
 from pathcast_papers.filtering.oracle import Oracle
 from pathcast_papers.language import compile_query
@@ -92,11 +92,11 @@ def check(
     documents: Sequence[bytes],
     expected: Sequence[Sequence[str]],
 ) -> None:
-    index = made_by(engine, QueryIndex)
-    assert not index.register(queries).rejected
+    index = made_by(engine, Registry)
+    assert not index.add(queries).rejected
     texts = {query.id: query.text for query in queries}
     assert any(expected), "nothing matches, so nothing is proved"
-    for result, wanted in zip(index.matcher().match(documents), expected, strict=True):
+    for result, wanted in zip(index.match(documents), expected, strict=True):
         assert_same_matches(result.query_ids, wanted, engine, "lxml", texts)
 
 
@@ -140,9 +140,9 @@ def test_all_linear_paths_on_some_documents(linear: list[Query], documents: list
     chosen = [min(documents, key=len), documents[50]]
     answers: dict[EngineName, list[Sequence[str]]] = {}
     for engine in ("kernel", "nfa"):
-        index = made_by(engine, QueryIndex)
-        assert not index.register(linear).rejected
-        found = index.matcher().match(chosen)
+        index = made_by(engine, Registry)
+        assert not index.add(linear).rejected
+        found = index.match(chosen)
         answers[engine] = [result.query_ids for result in found]
     assert answers["kernel"] == answers["nfa"]
     sample = linear[:: SAMPLE_STEP // 10]

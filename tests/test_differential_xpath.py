@@ -18,12 +18,13 @@ from expression_cases import ALPHABETS, GENEROUS, Expressions
 from generators import MessageShape, random_split
 from generators.strategies import expressions, messages
 from oracles import LxmlQuery, assert_same_matches, lxml_tree
-from oracles.engines import EngineName, made_by
+from oracles.engines import EngineName, made_by, running
 from oracles.lxml_differences import may_differ
-from pathcast.engine import Matcher, QueryIndex
+from pathcast import Snapshot
 from pathcast.errors import EvaluationBudgetError
 from pathcast.limits import Limits
 from pathcast.model import Query
+from pathcast.registry import Registry
 
 pytest.importorskip("lxml")
 
@@ -32,16 +33,16 @@ NIGHTLY_EXAMPLES = int(os.environ.get("PATHCAST_NIGHTLY", "20000"))
 alphabets = pytest.mark.parametrize("alphabet", sorted(ALPHABETS))
 
 
-def index_of(engine: EngineName, queries: list[Query]) -> QueryIndex:
-    index = made_by(engine, QueryIndex, limits=GENEROUS)
-    report = index.register(queries)
+def index_of(engine: EngineName, queries: list[Query]) -> Registry:
+    index = made_by(engine, Registry, limits=GENEROUS)
+    report = index.add(queries)
     assert not report.rejected, {
         query_id: str(error) for query_id, error in report.rejected.items()
     }
     return index
 
 
-def answers(matcher: Matcher, batch: list[bytes]) -> list[set[str]]:
+def answers(matcher: Registry | Snapshot, batch: list[bytes]) -> list[set[str]]:
     results = matcher.match(batch)
     for result in results:
         assert result.error is None
@@ -50,7 +51,7 @@ def answers(matcher: Matcher, batch: list[bytes]) -> list[set[str]]:
 
 
 def check(engine: EngineName, cases: Expressions) -> None:
-    found = answers(index_of(engine, cases.queries).matcher(threads=1), cases.messages)
+    found = answers(index_of(engine, cases.queries), cases.messages)
     for number, ids in enumerate(found):
         assert_same_matches(
             ids & cases.truth.keys(),
@@ -87,8 +88,7 @@ def test_engines_agree_where_lxml_leaves_xpath(alphabet: str) -> None:
         queries = [query for query in cases.queries if query.id not in cases.truth]
         asked += len(queries)
         kernel, reference = (
-            answers(index_of(engine, queries).matcher(threads=1), cases.messages)
-            for engine in ("kernel", "reference")
+            answers(index_of(engine, queries), cases.messages) for engine in ("kernel", "reference")
         )
         for message, found, wanted in zip(cases.messages, kernel, reference, strict=True):
             assert_same_matches(found, wanted, "kernel", "reference", cases.texts, message)
@@ -102,7 +102,7 @@ def test_expressions_that_shrink(engine: EngineName, text: str, message: bytes) 
     if may_differ(text):
         return
     wanted = LxmlQuery(Query("q", text)).matches(lxml_tree(message))
-    found = answers(index_of(engine, [Query("q", text)]).matcher(), [message])
+    found = answers(index_of(engine, [Query("q", text)]), [message])
     assert found == [{"q"} if wanted else set()], text
 
 
@@ -137,18 +137,18 @@ def test_neighbours_batches_and_order_change_nothing(engine: EngineName, alphabe
     cases = Expressions(alphabet, 300)
     others = Expressions(alphabet, 301).queries
     generator = random.Random(5)
-    expected = answers(index_of(engine, cases.queries).matcher(threads=1), cases.messages)
+    expected = answers(index_of(engine, cases.queries), cases.messages)
     mixed = cases.queries + [query._replace(id=f"other {query.id}") for query in others]
     generator.shuffle(mixed)
     index = index_of(engine, mixed)
-    for matcher in (index.matcher(threads=2), index.freeze().matcher(threads=1)):
+    for matcher in (index, index.freeze_queries()):
         for _ in range(2):
             found: list[set[str]] = []
             for batch in random_split(generator, cases.messages):
                 found += answers(matcher, batch)
             assert [ids & cases.texts.keys() for ids in found] == expected
     for query in generator.sample(cases.queries, 15):
-        alone = answers(index_of(engine, [query]).matcher(), cases.messages)
+        alone = answers(index_of(engine, [query]), cases.messages)
         assert alone == [ids & {query.id} for ids in expected], query.text
 
 
@@ -157,7 +157,7 @@ def test_prefixes_are_only_names_for_namespaces(engine: EngineName) -> None:
     """In queries nothing changes; in messages, nothing but name() and namespace::."""
     for seed in range(310, 313):
         cases = Expressions("namespaces", seed)
-        matcher = index_of(engine, cases.queries).matcher(threads=1)
+        matcher = index_of(engine, cases.queries)
         expected = answers(matcher, cases.messages)
         renamed = [
             Query(
@@ -167,7 +167,7 @@ def test_prefixes_are_only_names_for_namespaces(engine: EngineName) -> None:
             )
             for query in cases.queries
         ]
-        assert answers(index_of(engine, renamed).matcher(threads=1), cases.messages) == expected
+        assert answers(index_of(engine, renamed), cases.messages) == expected
         plain = {
             query_id
             for query_id, text in cases.texts.items()
@@ -185,7 +185,7 @@ def test_values_in_other_notations_are_the_same(engine: EngineName, alphabet: st
     """Text as CDATA sections or character references is the same text."""
     for seed in range(320, 323):
         cases = Expressions(alphabet, seed)
-        matcher = index_of(engine, cases.queries).matcher(threads=1)
+        matcher = index_of(engine, cases.queries)
         expected = answers(matcher, cases.messages)
         for rewrite in (in_cdata, in_references, in_entities):
             batch = [rewrite(message) for message in cases.messages]
@@ -254,7 +254,7 @@ def test_what_a_query_cannot_see_does_not_matter(engine: EngineName) -> None:
             and " * " not in query.text
         ]
         asked += len(blind)
-        matcher = index_of(engine, blind).matcher(threads=1)
+        matcher = index_of(engine, blind)
         expected = answers(matcher, cases.messages)
         batch = [
             re.sub(rb"<([abc])(?=[ />])", rb"<\1 zz='5'", message) for message in cases.messages
@@ -279,10 +279,10 @@ def test_over_budget_is_a_verdict_of_one_pair(engine: EngineName) -> None:
         Query("cheap", "/r/a[last()]"),
         Query("indexed", "//a"),
     ]
-    index = made_by(engine, QueryIndex, limits=Limits(evaluation_steps_max=2000))
-    assert not index.register(queries).rejected
+    index = made_by(engine, Registry, limits=Limits(evaluation_steps_max=2000))
+    assert not index.add(queries).rejected
     large = b"<r>" + b"<a><b/></a>" * 400 + b"</r>"
-    results = index.matcher().match([b"<r><a><b/></a></r>", large, b"<r><a/></r>"])
+    results = index.match([b"<r><a><b/></a></r>", large, b"<r><a/></r>"])
     assert [list(result.query_ids) for result in results] == [
         ["cheap", "indexed"],
         ["cheap", "indexed"],
@@ -298,11 +298,11 @@ def test_over_budget_is_a_verdict_of_one_pair(engine: EngineName) -> None:
 def test_verdicts_do_not_depend_on_batches_or_threads(engine: EngineName) -> None:
     """Steps are counted, not timed, and for each pair from zero."""
     cases = Expressions("plain", 340)
-    index = made_by(engine, QueryIndex, limits=Limits(evaluation_steps_max=60))
-    assert not index.register(cases.queries).rejected
+    index = made_by(engine, Registry, limits=Limits(evaluation_steps_max=60))
+    assert not index.add(cases.queries).rejected
     found = []
     for threads, size in ((1, 16), (2, 16), (1, 1), (2, 5)):
-        matcher = index.freeze().matcher(threads=threads)
+        matcher = running(index.freeze_queries(), threads=threads)
         results = [
             result
             for start in range(0, len(cases.messages), size)

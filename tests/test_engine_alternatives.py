@@ -13,7 +13,7 @@ import pytest
 
 from every_engine import engines
 from oracles.engines import EngineName, made_by
-from pathcast import Matcher, Query, QueryIndex, Snapshot
+from pathcast import Query, Registry, Snapshot
 from pathcast.query import CostClass, compile_query
 
 TEXTS = [
@@ -58,9 +58,9 @@ def truth() -> dict[str, list[bool]]:
     """Text -> whether it holds, message by message, asked alone."""
     table = {}
     for text in TEXTS:
-        index = made_by("reference", QueryIndex)
-        assert not index.register([Query("only", text)]).rejected, text
-        batch = index.matcher().match(MESSAGES)
+        index = made_by("reference", Registry)
+        assert not index.add([Query("only", text)]).rejected, text
+        batch = index.match(MESSAGES)
         table[text] = [len(result.query_ids) == 1 for result in batch]
     return table
 
@@ -81,7 +81,9 @@ def test_texts_are_of_every_kind() -> None:
     assert any(len(plan.alternatives) > 1 and plan.expression is not None for plan in compiled)
 
 
-def check(matcher: Matcher, queries: dict[str, str], holds: dict[str, list[bool]]) -> None:
+def check(
+    matcher: Registry | Snapshot, queries: dict[str, str], holds: dict[str, list[bool]]
+) -> None:
     for position, result in enumerate(matcher.match(MESSAGES)):
         wanted = sorted(name for name, text in queries.items() if holds[text][position])
         assert list(result.query_ids) == wanted, MESSAGES[position]
@@ -96,14 +98,14 @@ def test_histories(
     engine: EngineName, seed: int, holds: dict[str, list[bool]], tmp_path: Path
 ) -> None:
     rng = random.Random(seed)
-    index = made_by(engine, QueryIndex)
-    live = index.matcher(threads=1)
+    index = made_by(engine, Registry)
+    live = index
     queries: dict[str, str] = {}
     for step in range(40):
         match rng.randrange(6):
             case 0 | 1 | 2:
                 new = {f"q{step}-{n}": rng.choice(TEXTS) for n in range(rng.randrange(1, 12))}
-                assert not index.register([Query(*pair) for pair in new.items()]).rejected
+                assert not index.add([Query(*pair) for pair in new.items()]).rejected
                 queries |= new
             case 3:
                 gone = [name for name in queries if rng.random() < 0.3]
@@ -111,14 +113,14 @@ def test_histories(
                 for name in gone:
                     del queries[name]
             case 4:
-                index.compact()
+                index.freeze_queries()
             case 5:
-                snapshot = index.freeze()
-                check(snapshot.matcher(threads=1), queries, holds)
+                snapshot = index.freeze_queries()
+                check(snapshot, queries, holds)
                 snapshot.save(tmp_path / "file")
                 opened = made_by(engine, Snapshot.open, tmp_path / "file")
                 assert opened.version == snapshot.version
-                check(opened.matcher(threads=1), queries, holds)
+                check(opened, queries, holds)
         check(live, queries, holds)
     assert len(index) == len(queries)
 
@@ -127,8 +129,8 @@ def test_engines_read_each_others_files(holds: dict[str, list[bool]], tmp_path: 
     pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
     queries = {f"q{number}": text for number, text in enumerate(TEXTS)}
     for writer, reader in (("kernel", "reference"), ("reference", "kernel")):
-        index = made_by(writer, QueryIndex)
-        index.register([Query(*pair) for pair in queries.items()])
-        index.freeze().save(tmp_path / writer)
+        index = made_by(writer, Registry)
+        index.add([Query(*pair) for pair in queries.items()])
+        index.freeze_queries().save(tmp_path / writer)
         opened = made_by(reader, Snapshot.open, tmp_path / writer)
-        check(opened.matcher(), queries, holds)
+        check(opened, queries, holds)

@@ -14,10 +14,10 @@ import pytest
 from every_engine import engines
 from oracles import assert_same_matches, lxml_matches, number_differs, oracle_matches
 from oracles.engines import EngineName, made_by
-from pathcast.engine import QueryIndex
 from pathcast.errors import MessageError
 from pathcast.limits import Limits
 from pathcast.model import Query
+from pathcast.registry import Registry
 from pathcast_papers import parse
 
 CASES: list[dict[str, Any]] = tomllib.loads(
@@ -43,12 +43,12 @@ def test_there_are_cases_of_every_kind() -> None:
 @cases
 @engines
 def test_engine(engine: EngineName, case: dict[str, Any]) -> None:
-    index = made_by(engine, QueryIndex)
-    report = index.register(queries_of(case))
+    index = made_by(engine, Registry)
+    report = index.add(queries_of(case))
     assert {query_id: error.code for query_id, error in report.rejected.items()} == case.get(
         "rejected", {}
     )
-    for matcher in (index.matcher(), index.freeze().matcher()):
+    for matcher in (index, index.freeze_queries()):
         (result,) = matcher.match([case["message"].encode()])
         assert isinstance(result.error, MessageError) == case.get("refused", False)
         assert_same_matches(result.query_ids, case["expected"], engine, "the case", case["queries"])

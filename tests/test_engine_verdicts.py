@@ -18,10 +18,11 @@ from generators import (
     random_expression,
     random_message,
 )
-from oracles.engines import EngineName, made_by
-from pathcast import Limits, Query, QueryIndex, Snapshot
+from oracles.engines import EngineName, made_by, running
+from pathcast import Limits, Query, Registry, Snapshot
 from pathcast.engine import VERDICTS_SCHEMA
 from pathcast.errors import EvaluationBudgetError, LimitExceededError, MessageBudgetError
+from pathcast.query import CompiledQuery, compile_query
 
 HEAVY = "count(//item[position() = last()]/preceding::item) > 1"
 QUERIES = [
@@ -38,15 +39,15 @@ STEPS_MAX = 100
 """Enough for a message of one item, not for one of forty."""
 
 
-def index_of(engine: EngineName) -> QueryIndex:
-    index = made_by(engine, QueryIndex, limits=Limits(evaluation_steps_max=STEPS_MAX))
-    assert not index.register(QUERIES).rejected
+def index_of(engine: EngineName) -> Registry:
+    index = made_by(engine, Registry, limits=Limits(evaluation_steps_max=STEPS_MAX))
+    assert not index.add(QUERIES).rejected
     return index
 
 
 @kernel_engines
 def test_a_pair_over_budget_has_a_verdict_and_the_rest_is_answered(engine: EngineName) -> None:
-    batch = index_of(engine).matcher().match([FEW, MANY, b"<order>", None, NONE])
+    batch = index_of(engine).match([FEW, MANY, b"<order>", None, NONE])
     rest = ["either", "plain", "union"]
     assert [list(result.query_ids) for result in batch] == [rest, rest, [], [], []]
     assert [list(result.verdicts) for result in batch] == [[], ["heavy", "heavy too"], [], [], []]
@@ -68,7 +69,7 @@ def test_a_pair_over_budget_has_a_verdict_and_the_rest_is_answered(engine: Engin
 
 @engines
 def test_a_larger_budget_decides(engine: EngineName) -> None:
-    batch = index_of(engine).freeze().matcher(limits=Limits()).match([MANY, FEW])
+    batch = running(index_of(engine).freeze_queries(), Limits()).match([MANY, FEW])
     assert [list(result.verdicts) for result in batch] == [[], []]
     assert [("heavy" in result.query_ids) for result in batch] == [True, False]
     assert batch.stats.verdicts == 0
@@ -77,7 +78,7 @@ def test_a_larger_budget_decides(engine: EngineName) -> None:
 @engines
 def test_verdicts_do_not_depend_on_what_is_asked_beside(engine: EngineName) -> None:
     """Steps are counted, never timed: the same pair has the same verdict in any batch."""
-    matcher = index_of(engine).freeze().matcher()
+    matcher = index_of(engine).freeze_queries()
     alone = [matcher.match([message])[0] for message in (FEW, MANY, NONE)]
     batch = matcher.match([FEW, MANY, NONE] * 50)
     for position, result in enumerate(batch):
@@ -96,19 +97,19 @@ def test_verdicts_do_not_depend_on_the_messages_before(engine: EngineName, seed:
     texts += [random_expression(generator, alphabet) for _ in range(40)]
     index = made_by(
         engine,
-        QueryIndex,
+        Registry,
         limits=Limits(evaluation_steps_max=30),
         namespaces=alphabet.namespaces,
     )
-    assert not index.register([Query(text, text) for text in set(texts)]).rejected
-    snapshot = index.freeze()
+    assert not index.add([Query(text, text) for text in set(texts)]).rejected
+    snapshot = index.freeze_queries()
     batch = [
         in_some_encoding(generator, random_message(generator, alphabet, shape)) for _ in range(12)
     ]
-    together = snapshot.matcher(threads=1).match(batch)
+    together = snapshot.match(batch)
     verdicts = 0
     for message, result in zip(batch, together, strict=True):
-        [alone] = snapshot.matcher(threads=1).match([message])
+        [alone] = snapshot.match([message])
         assert list(result.verdicts) == list(alone.verdicts), message
         assert list(result.query_ids) == list(alone.query_ids), message
         verdicts += len(alone.verdicts)
@@ -118,10 +119,10 @@ def test_verdicts_do_not_depend_on_the_messages_before(engine: EngineName, seed:
 @kernel_engines
 @pytest.mark.parametrize("is_chunked", [False, True])
 def test_verdicts_as_a_table(engine: EngineName, is_chunked: bool) -> None:
-    snapshot = index_of(engine).freeze()
+    snapshot = index_of(engine).freeze_queries()
     messages = [NONE, MANY, FEW, MANY]
     array = pa.chunked_array([messages[:2], messages[2:]]) if is_chunked else pa.array(messages)
-    found = snapshot.matcher().match(array)
+    found = snapshot.match(array)
     assert found.verdicts.schema == VERDICTS_SCHEMA
     rows = found.verdicts.to_pylist()
     heavy = sorted(list(snapshot.query_ids).index(name) for name in ("heavy", "heavy too"))
@@ -135,7 +136,7 @@ def test_verdicts_as_a_table(engine: EngineName, is_chunked: bool) -> None:
 
 @engines
 def test_no_verdicts_is_an_empty_table(engine: EngineName) -> None:
-    found = index_of(engine).matcher().match(pa.array([FEW, NONE], pa.binary()))
+    found = index_of(engine).match(pa.array([FEW, NONE], pa.binary()))
     assert found.verdicts.num_rows == 0
     assert found.verdicts.schema == VERDICTS_SCHEMA
 
@@ -143,19 +144,19 @@ def test_no_verdicts_is_an_empty_table(engine: EngineName) -> None:
 @kernel_engines
 def test_a_removed_query_has_no_verdict(engine: EngineName) -> None:
     index = index_of(engine)
-    matcher = index.matcher()
-    index.freeze()
-    index.register([Query("heavy late", HEAVY)])
+    matcher = index
+    index.freeze_queries()
+    index.add([Query("heavy late", HEAVY)])
     assert list(matcher.match([MANY])[0].verdicts) == ["heavy", "heavy late", "heavy too"]
     index.remove(["heavy", "heavy late"])
     assert list(matcher.match([MANY])[0].verdicts) == ["heavy too"]
-    index.compact()
+    index.freeze_queries()
     assert list(matcher.match([MANY])[0].verdicts) == ["heavy too"]
 
 
 @engines
 def test_verdicts_travel_between_processes(engine: EngineName) -> None:
-    verdict = index_of(engine).matcher().match([MANY])[0].verdicts["heavy"]
+    verdict = index_of(engine).match([MANY])[0].verdicts["heavy"]
     again = pickle.loads(pickle.dumps(verdict))
     assert (type(again), again.code, again.params) == (type(verdict), verdict.code, verdict.params)
 
@@ -163,25 +164,29 @@ def test_verdicts_travel_between_processes(engine: EngineName) -> None:
 @engines
 def test_plans_say_what_became_of_a_query(engine: EngineName) -> None:
     index = index_of(engine)
-    index.register([Query("absent", "not(//p:x)", {"p": "urn:p"})])
-    for plan in (index.plan, index.freeze().plan):
-        assert (plan("plain").texts, plan("plain").cost.value) == (["/order/item"], "indexed")
-        assert plan("either").texts == ["/order/item", "/order/note"]
-        assert plan("union").expression is None
-        assert plan("heavy").cost.value == "candidate-checked"
-        assert plan("heavy").expression is not None
-        assert plan("absent").cost.value == "scan"
-        assert plan("absent").texts == ["/*"]
-        assert "Q{urn:p}x" in str(plan("absent").expression)
-        assert all(str(reason) for reason in plan("absent").reasons)
+    index.add([Query("absent", "not(//p:x)", {"p": "urn:p"})])
+
+    def plan(name: str) -> CompiledQuery:
+        asked = index.get(name)
+        return compile_query(asked.query, asked.namespaces)
+
+    assert (plan("plain").texts, plan("plain").cost.value) == (["/order/item"], "indexed")
+    assert plan("either").texts == ["/order/item", "/order/note"]
+    assert plan("union").expression is None
+    assert plan("heavy").cost.value == "candidate-checked"
+    assert plan("heavy").expression is not None
+    assert plan("absent").cost.value == "scan"
+    assert plan("absent").texts == ["/*"]
+    assert "Q{urn:p}x" in str(plan("absent").expression)
+    assert all(str(reason) for reason in plan("absent").reasons)
 
 
 def test_a_snapshot_of_the_other_engine_has_the_same_verdicts(tmp_path: Path) -> None:
     pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
     for writer in ("kernel", "reference"):
         path = tmp_path / writer
-        index_of(writer).freeze().save(path)
-        matcher = Snapshot.open(path).matcher(limits=Limits(evaluation_steps_max=STEPS_MAX))
+        index_of(writer).freeze_queries().save(path)
+        matcher = Snapshot.open(path, Limits(evaluation_steps_max=STEPS_MAX))
         batch = matcher.match([FEW, MANY])
         assert [list(result.verdicts) for result in batch] == [[], ["heavy", "heavy too"]]
         assert list(batch[0].query_ids) == ["either", "plain", "union"]
@@ -202,9 +207,9 @@ RECURSIVE = [Query(f"q{n}", f'//a[@x="{n % 3}"]//a[@x!="{n}"]//b[@y="{n}"]') for
 def test_what_a_message_has_no_steps_left_for_is_named(engine: EngineName) -> None:
     """One evaluation uses up what all may take: its verdict is the message's."""
     limits = Limits(message_steps_max=STEPS_MAX)
-    index = made_by(engine, QueryIndex, limits=limits)
-    index.register(QUERIES)
-    batch = index.matcher().match([FEW, MANY, NONE])
+    index = made_by(engine, Registry, limits=limits)
+    index.add(QUERIES)
+    batch = index.match([FEW, MANY, NONE])
     assert [list(result.query_ids) for result in batch][1:] == [["either", "plain", "union"], []]
     assert not batch[0].verdicts
     verdicts = batch[1].verdicts
@@ -215,7 +220,7 @@ def test_what_a_message_has_no_steps_left_for_is_named(engine: EngineName) -> No
         "maximum": STEPS_MAX,
         "id": "heavy",
     }
-    rows = index.matcher().match(pa.array([FEW, MANY, NONE])).verdicts.to_pylist()
+    rows = index.match(pa.array([FEW, MANY, NONE])).verdicts.to_pylist()
     assert {(row["row"], row["code"]) for row in rows} == {(1, "limit.message_steps")}
     assert all("message_steps_max" in row["message"] for row in rows)
 
@@ -226,14 +231,14 @@ def test_conditions_are_decided_or_named(engine: EngineName, steps_max: int) -> 
     """Never a wrong no: a query holds, does not hold, or is named, whatever the limit is."""
     pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
     messages = [chains(1), chains(10), chains(40), b"<r><a/></r>"]
-    index = made_by(engine, QueryIndex)
-    index.register([*RECURSIVE, Query("bare", "//b")])
-    known = [set(result.query_ids) for result in index.matcher().match(messages)]
+    index = made_by(engine, Registry)
+    index.add([*RECURSIVE, Query("bare", "//b")])
+    known = [set(result.query_ids) for result in index.match(messages)]
     assert known[1] == {"bare", "q4", "q7", "q10", "q13", "q16", "q19"}
     limits = Limits(message_steps_max=steps_max)
-    snapshot = index.freeze()
-    alone = [snapshot.matcher(limits=limits).match([each])[0] for each in messages]
-    together = snapshot.matcher(limits=limits, threads=2).match(messages * 3)
+    snapshot = running(index.freeze_queries(), limits, threads=2)
+    alone = [snapshot.match([each])[0] for each in messages]
+    together = snapshot.match(messages * 3)
     for place, result in enumerate(together):
         found, undecided = set(result.query_ids), set(result.verdicts)
         assert found <= known[place % 4] <= found | undecided
@@ -255,12 +260,12 @@ def test_conditions_are_decided_or_named(engine: EngineName, steps_max: int) -> 
 def test_steps_grow_with_the_message_and_not_with_its_square(engine: EngineName) -> None:
     """Four times as many chains take four times the steps; three times as deep ones three times."""
     pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
-    index = made_by(engine, QueryIndex)
-    index.register([*RECURSIVE, Query("position", "//a[2]//a[1]//b"), Query("value", '//*[.="1"]')])
+    index = made_by(engine, Registry)
+    index.add([*RECURSIVE, Query("position", "//a[2]//a[1]//b"), Query("value", '//*[.="1"]')])
     limits = Limits(depth_max=100_000)
 
     def steps(*shape: int) -> int:
-        return index.freeze().matcher(limits=limits).match([chains(*shape)]).stats.steps
+        return running(index.freeze_queries(), limits).match([chains(*shape)]).stats.steps
 
     assert 3.6 < steps(400) / steps(100) < 4.4
     assert 2.8 < steps(30, 6_000) / steps(30, 2_000) < 3.2
@@ -270,7 +275,7 @@ def test_steps_grow_with_the_message_and_not_with_its_square(engine: EngineName)
     before = steps(100)
     for name, most in (("z", 1.1), ("absent", 1.2)):
         for start, count in ((0, 10), (10, 90)):
-            index.register(
+            index.add(
                 Query(f"{name}{n}", f"//a[@x]//a[{n + 1}]//{name}{n}")
                 for n in range(start, start + count)
             )

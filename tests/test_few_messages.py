@@ -13,7 +13,7 @@ from broker_engines import broker_engines
 from every_engine import engines
 from generators import FamilyShape, random_family, random_valued_message
 from oracles.engines import made_by
-from pathcast import Query, QueryIndex, Registry, Subscription
+from pathcast import Query, Registry, Subscription
 from pathcast.limits import Limits
 
 SHORT = Limits(evaluation_steps_max=40, message_steps_max=400)
@@ -29,11 +29,11 @@ def test_few_messages_match_as_many_do(engine: str) -> None:
     found = undecided = 0
     for seed in range(3):
         chosen = random.Random(seed)
-        index = made_by(engine, QueryIndex, limits=SHORT)
+        index = made_by(engine, Registry, limits=SHORT)
         texts = random_family(chosen, 20, FamilyShape(has_alternatives=True))
         texts += ["count(//*[count(.//*) > 1]) > 1"]
-        index.register([Query(str(number), text) for number, text in enumerate(texts)])
-        matcher, messages = index.matcher(threads=1), messages_of(chosen)
+        index.add([Query(str(number), text) for number, text in enumerate(texts)])
+        matcher, messages = index, messages_of(chosen)
         few = matcher.match(messages)
         many = matcher.match(pa.array(messages, pa.binary()))
         one_by_one = list(map(matcher.match, messages))

@@ -31,19 +31,19 @@ def children_that_end(work):
 """
 PROGRAMS: Final = {
     "queries": """
-from pathcast import Query, QueryIndex
-index = QueryIndex()
-matcher = index.matcher(threads=1)
+from pathcast import Query, Registry
+index = Registry()
+matcher = index
 many = 40_000
-assert not index.register([Query(f"q{n}", f"/a/b{n}[@c = {n}]//d") for n in range(many)]).rejected
+assert not index.add([Query(f"q{n}", f"/a/b{n}[@c = {n}]//d") for n in range(many)]).rejected
 names = (f"new{n}" for n in range(many))
 begin = lambda: matcher.match([b"<a/>"])
 def work():
     name = next(names)
-    assert not index.register([Query(name, f"/{name}")]).rejected
+    assert not index.add([Query(name, f"/{name}")]).rejected
     assert list(matcher.match([f"<{name}/>".encode()])[0].query_ids) == [name]
-    assert len(index.freeze()) == len(index)
-    assert not index.register([Query(f"{name}-{n}", f"//{name}-{n}") for n in range(many)]).rejected
+    assert len(index.freeze_queries()) == len(index)
+    assert not index.add([Query(f"{name}-{n}", f"//{name}-{n}") for n in range(many)]).rejected
 print(children_that_end(work))
 """,
     "subscriptions": """

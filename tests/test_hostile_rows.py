@@ -37,7 +37,7 @@ from generators.hostile_rows import (
 from oracles import ENGINES, missing_reason
 from oracles.engines import EngineName, made_by
 from partitioned_index import PartitionedIndex
-from pathcast import Query, QueryIndex, Registry, Snapshot, Subscription, SubscriptionSnapshot
+from pathcast import Query, Registry, Snapshot, Subscription, SubscriptionSnapshot
 from pathcast.errors import (
     ConfigError,
     DuplicateQueryError,
@@ -98,23 +98,23 @@ def test_queries(engine: EngineName, seed: int, tmp_path: Path) -> None:
     good = random_queries(random, 12)
     messages = [random_message(random) for _ in range(6)]
     rows, bad = mixed(random, good, hostile_query, count=9)
-    index, control = made_by(engine, QueryIndex), made_by(engine, QueryIndex)
-    live = index.matcher()
-    control.register(good)
-    expected = answers(control.matcher(), messages)
-    report = index.register(iter(rows))
+    index, control = made_by(engine, Registry), made_by(engine, Registry)
+    live = index
+    control.add(good)
+    expected = answers(control, messages)
+    report = index.add(iter(rows))
     check_errors(report.errors, bad)
     assert report.accepted == len(index) == len(good)
     # The report by id leaves no row out but those with an id that another one has.
     assert set(report.rejected.values()) <= set(report.errors.values())
     assert report.rejected
     assert answers(live, messages) == expected
-    frozen = index.freeze()
+    frozen = index.freeze_queries()
     assert frozen.version == control.freeze().version, "something of a bad row was kept"
-    assert answers(frozen.matcher(), messages) == expected
+    assert answers(frozen, messages) == expected
     frozen.save(tmp_path / "queries.snapshot")
     opened = made_by(engine, Snapshot.open, tmp_path / "queries.snapshot")
-    assert answers(opened.matcher(), messages) == expected
+    assert answers(opened, messages) == expected
     # What is asked for by an id that nothing can have is unknown, and nothing is removed.
     for _ in range(8):
         name: Any = hostile_text(random, "x")
@@ -123,9 +123,8 @@ def test_queries(engine: EngineName, seed: int, tmp_path: Path) -> None:
         random.shuffle(ids)
         for ask in (
             lambda ids=ids: index.remove(ids),
-            lambda name=name: index.query(name),
+            lambda name=name: index.get(name),
             lambda name=name: frozen.query(name),
-            lambda name=name: frozen.plan(name),
         ):
             with pytest.raises(UnknownQueryError) as caught:
                 ask()
@@ -134,7 +133,7 @@ def test_queries(engine: EngineName, seed: int, tmp_path: Path) -> None:
     # Later calls work: all of it again, after the good ones have gone.
     index.remove([query.id for query in good])
     assert answers(live, messages) == [([], error) for _, error in expected]
-    again = index.register(rows)
+    again = index.add(rows)
     assert {place: error.code for place, error in again.errors.items()} == {
         place: error.code for place, error in report.errors.items()
     }
@@ -207,8 +206,8 @@ def test_subscriptions(engine: EngineName, seed: int, tmp_path: Path) -> None:
 def test_messages(engine: EngineName, seed: int, kind: str) -> None:
     random = Random(seed)
     queries = random_queries(random, 10)
-    index = made_by(engine, QueryIndex)
-    index.register(queries)
+    index = made_by(engine, Registry)
+    index.add(queries)
     registry = made_by(engine, Registry, threads=1)
     registry.add([Subscription(f"s{n}", "desk", f"//{name}") for n, name in enumerate("abcd")])
     good: list[Any] = [random_message(random) for _ in range(8)]
@@ -230,7 +229,7 @@ def test_messages(engine: EngineName, seed: int, kind: str) -> None:
         # A missing message is no error.
         rows.append(None)
     fine = [place for place in range(len(rows)) if place not in bad]
-    matchers = (index.matcher(), index.freeze().matcher(), index.matcher(threads=3))
+    matchers = (index, index.freeze_queries(), index)
     for matcher in matchers:
         expected = answers(matcher, [rows[place] for place in fine])
         batch = matcher.match(rows)
@@ -299,9 +298,9 @@ def test_engines_say_the_same() -> None:
         random = Random(1)
         queries, _ = mixed(random, random_queries(random, 20), hostile_query, count=60)
         texts, _ = mixed(random, ["<a/>"] * 20, surrogate_text, count=40)
-        index, registry = made_by(engine, QueryIndex), made_by(engine, Registry, threads=1)
-        report = index.register(queries)
-        results = index.matcher().match(texts)
+        index, registry = made_by(engine, Registry), made_by(engine, Registry, threads=1)
+        report = index.add(queries)
+        results = index.match(texts)
         served = registry.deliver(texts)
         assert [str(result.error) for result in results if result.error] == [
             str(served.deliveries(row).error) for row in served.errors.column("row").to_pylist()
@@ -320,9 +319,9 @@ class TestCalls:
 
     @pytest.mark.parametrize("rows", [5, None, "//a", b"//a", object()])
     def test_no_rows_of_queries(self, rows: Any) -> None:
-        index = made_by("reference", QueryIndex)
+        index = made_by("reference", Registry)
         with pytest.raises(TypeError):
-            index.register(rows)
+            index.add(rows)
         assert len(index) == 0
 
     @pytest.mark.parametrize(
@@ -338,14 +337,14 @@ class TestCalls:
         """Nobody reads a report on one row: it would be lost in silence."""
         query = Query("taken", "//a")
         indexes = (
-            made_by("reference", QueryIndex),
+            made_by("reference", Registry),
             PartitionedIndex(HashPlacement(2), engine="reference"),
         )
         for index in indexes:
-            assert index.register(query).accepted == 1
+            assert index.add(query).accepted == 1
             with pytest.raises(kind):
-                index.register(row)
-            assert index.register([row]).accepted == 0
+                index.add(row)
+            assert index.add([row]).accepted == 0
             assert len(index) == 1
 
     @pytest.mark.parametrize(
@@ -379,7 +378,7 @@ class TestCalls:
     @pytest.mark.parametrize("ids", [5, None, object()])
     def test_no_rows_of_ids(self, ids: Any) -> None:
         with pytest.raises(TypeError):
-            made_by("reference", QueryIndex).remove(ids)
+            made_by("reference", Registry).remove(ids)
         with pytest.raises(TypeError):
             made_by("reference", Registry).remove(ids)
 
@@ -391,7 +390,7 @@ class TestCalls:
     @pytest.mark.parametrize("seed", range(40))
     def test_namespaces_of_all(self, seed: int) -> None:
         namespaces: Any = hostile_namespaces(Random(seed))
-        for make in (QueryIndex, Registry):
+        for make in (Registry, Registry):
             with pytest.raises(ConfigError, match=r"^namespaces: the ") as caught:
                 made_by("reference", make, namespaces=namespaces)
             assert str(caught.value).encode()
@@ -399,12 +398,11 @@ class TestCalls:
     @pytest.mark.parametrize("seed", range(40))
     def test_a_query_to_explain(self, seed: int) -> None:
         random = Random(seed)
-        index = made_by("reference", QueryIndex)
+        index = made_by("reference", Registry)
         query = hostile_query(random, Query("q", "//a"))
         expected = UnknownQueryError if isinstance(query, str) else UnusableRowError
-        for explain in (index.explain, index.freeze().explain):
-            with pytest.raises((expected, QuerySyntaxError)):
-                explain(query, b"<a/>")  # type: ignore[arg-type]
+        with pytest.raises((expected, QuerySyntaxError)):
+            index.explain(query, b"<a/>")  # type: ignore[call-overload]
         message: Any = hostile_message(random, b"<a/>")
         found = index.explain(Query("q", "//a"), message)
         assert found.error is not None

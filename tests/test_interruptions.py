@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(missing("kernel") is not None, reason=str(missin
 STEPS: Final = 2**31 - 1
 HEAD: Final = f"""
 import os, signal, sys, threading, time
-from pathcast import Registry, Limits, Query, QueryIndex, Subscription
+from pathcast import Limits, Query, Registry, Subscription
 limits = Limits(evaluation_steps_max={STEPS}, message_steps_max={STEPS})
 few = b"<a/>"
 # Many seconds of work in less than a MiB, so that the signal comes in the middle of it.
@@ -50,16 +50,16 @@ def interrupted(work):
 """
 PROGRAMS: Final = {
     "one message": """
-index = QueryIndex(limits=limits)
-assert not index.register([Query("q", hostile)]).rejected
-matcher = index.freeze().matcher(threads=1)
+index = Registry(limits=limits)
+assert not index.add([Query("q", hostile)]).rejected
+matcher = index.freeze_queries()
 interrupted(lambda: matcher.match([costly]))
 print(list(matcher.match([few])[0].query_ids))
 """,
     "messages on several threads": """
-index = QueryIndex(limits=limits)
-assert not index.register([Query("q", hostile)]).rejected
-matcher = index.matcher(threads=2)
+index = Registry(limits=limits)
+assert not index.add([Query("q", hostile)]).rejected
+matcher = index
 interrupted(lambda: matcher.match([costly] * 2 + [b"<a>" + b"x" * 2_000_000 + b"</a>"]))
 print(list(matcher.match([few])[0].query_ids))
 """,

@@ -19,7 +19,7 @@ from every_engine import engines
 from generators import QueryShape, random_expression, random_message, random_query
 from oracles import saxon_missing_reason
 from oracles.engines import EngineName, made_by
-from pathcast import PathcastError, Query, QueryIndex, Registry, Subscription, SubscriptionSnapshot
+from pathcast import PathcastError, Query, Registry, Subscription, SubscriptionSnapshot
 from pathcast.errors import QuerySyntaxError, UnsupportedQueryError
 from pathcast.message.canonical import canonical
 from pathcast.model import DELIVER_MODES, QUERY_LANGUAGES, DeliverMode, QueryLanguage
@@ -175,25 +175,28 @@ def test_nothing_is_said_of_the_language_where_it_was_chosen() -> None:
     [warning] = Registry().add(rows[0]).warnings
     assert warning.fix is not None
     assert 'language="xquery"' in warning.fix
-    index = QueryIndex(language="xpath1")
-    assert not index.register(Query("q", text)).warnings
-    assert not QueryIndex().register(Query("q", text, language="xpath1")).warnings
+    index = Registry(language="xpath1")
+    assert not index.add(Query("q", text)).warnings
+    assert not Registry().add(Query("q", text, language="xpath1")).warnings
 
 
-def test_an_index_reads_xpath_alone() -> None:
-    index = QueryIndex()
+def test_a_query_is_xpath_unless_xquery_is_chosen() -> None:
+    registry = Registry()
     rows = [Query(str(each), TEXT, language=each) for each in (None, *QUERY_LANGUAGES)]
-    report = index.register(rows)
-    assert {name: error.code for name, error in report.rejected.items()} == {
-        "xquery": "query.index_language"
-    }
-    assert len(index) == 2
-    with pytest.raises(UnsupportedQueryError, match="add the query to a Registry"):
-        QueryIndex(language="xquery")
+    assert registry.add(rows).accepted == 3
+    assert registry.get("xquery") == Subscription("xquery", "", TEXT, "ids", language="xquery")
+    for messages in (OLD, NEW):
+        matched = set(registry.match(messages).query_ids)
+        assert matched == {each.subscription_id for each in registry.deliver(messages)}
+        assert ("None" in matched) == ("xpath1" in matched)
+    assert set(registry.match(NEW).query_ids) != set(registry.match(OLD).query_ids)
+    flwr = "for $a in //a return $a"
+    assert list(registry.add([Query("flwr", flwr)]).rejected) == ["flwr"]
+    assert registry.add(Query("flwr", flwr, language="xquery")).accepted == 1
+    chosen = Registry(language="xquery")
+    assert chosen.add(Query("flwr", flwr)).accepted == 1
     with pytest.raises(UnsupportedQueryError, match="xpath1"):
-        QueryIndex(language="xpath3")  # type: ignore[arg-type]
-    with pytest.raises(UnsupportedQueryError):
-        index.explain(rows[2], OLD)
+        Registry(language="xpath3")  # type: ignore[arg-type]
 
 
 EXAMPLES = 200

@@ -22,7 +22,7 @@ from oracles import LxmlQuery, lxml_tree
 from oracles.engines import made_by
 from oracles.lxml_differences import may_differ
 from oracles.paths import is_found, read_by_papers
-from pathcast import Query, QueryIndex
+from pathcast import Query, Registry
 from pathcast.errors import MessageError, SchemaError
 from pathcast.limits import Limits
 from pathcast.lint import (
@@ -407,14 +407,14 @@ def test_what_is_said_of_a_condition_is_what_it_is(seed: int) -> None:
 
 def assert_answered_alike(same: Sequence[tuple[str, str]], messages: Sequence[bytes]) -> None:
     """Both queries of each pair are satisfied by the same messages: by an engine, and by lxml."""
-    index = QueryIndex()
+    index = Registry()
     rows = [
         Query(f"{at} {side}", text)
         for at, pair in enumerate(same)
         for side, text in zip("ab", pair, strict=True)
     ]
-    refused = {name.split()[0] for name in index.register(rows).rejected}
-    for result in index.matcher().match(messages):
+    refused = {name.split()[0] for name in index.add(rows).rejected}
+    for result in index.match(messages):
         found = {name for name in result.query_ids if name.split()[0] not in refused}
         undecided = {name.split()[0] for name in result.verdicts}
         for at in range(len(same)):
@@ -453,9 +453,9 @@ def test_findings_are_true_of_all_of_xpath(seed: int) -> None:
     generator = random.Random(5300 + seed)
     batch = [random_message(generator) for _ in range(8)]
     queries = [Query(str(at), random_expression(generator)) for at in range(80)]
-    index = made_by("reference", QueryIndex)
-    assert not index.register(queries).rejected
-    satisfied = [set(result.query_ids) for result in index.matcher().match(batch)]
+    index = made_by("reference", Registry)
+    assert not index.add(queries).rejected
+    satisfied = [set(result.query_ids) for result in index.match(batch)]
     for finding in lint(queries).findings:
         for ids in satisfied:
             is_match, related = finding.query_id in ids, [str(at) in ids for at in finding.related]

@@ -17,7 +17,6 @@ from lxml import etree
 from customised_cases import GENEROUS, by_broker, by_reference
 from oracles.paths import is_found
 from pathcast.boundary import native
-from pathcast.engine import QueryIndex
 from pathcast.model import Query, Subscription
 from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.query import compile_query, compile_subscription, normalise, population_of
@@ -148,11 +147,11 @@ def xqueries(chosen: random.Random, count: int) -> Iterator[str]:
 def test_or_of_strings_is_what_lxml_says(seed: int) -> None:
     chosen = random.Random(seed)
     queries = list(dict.fromkeys(xpaths(chosen, 200)))
-    index = QueryIndex()
-    report = index.register(Query(str(at), text) for at, text in enumerate(queries))
+    index = Registry()
+    report = index.add(Query(str(at), text) for at, text in enumerate(queries))
     assert not report.rejected, report.rejected
     messages = [message(chosen) for _ in range(40)]
-    rows = index.matcher().match(messages)
+    rows = index.match(messages)
     evaluated = [etree.XPath(text) for text in queries]
     matched = 0
     for content, row in zip(messages, rows, strict=True):

@@ -11,9 +11,9 @@ from every_engine import engines
 from oracles import lxml_matches, lxml_tree
 from oracles.engines import EngineName, made_by
 from oracles.lxml_differences import DIFFERENCES, may_differ
-from pathcast.engine import QueryIndex
 from pathcast.errors import QuerySyntaxError
 from pathcast.model import Query
+from pathcast.registry import Registry
 
 differences = pytest.mark.parametrize("name", sorted(DIFFERENCES))
 
@@ -32,13 +32,13 @@ def test_lxml_differs(name: str) -> None:
 @differences
 def test_engines_follow_xpath(engine: EngineName, name: str) -> None:
     difference = DIFFERENCES[name]
-    index = made_by(engine, QueryIndex)
-    report = index.register([Query("q", difference.query)])
+    index = made_by(engine, Registry)
+    report = index.add([Query("q", difference.query)])
     if difference.by_xpath is None:
         assert isinstance(report.rejected["q"], QuerySyntaxError)
         return
     assert not report.rejected
-    (result,) = index.matcher().match([difference.message])
+    (result,) = index.match([difference.message])
     assert (list(result.query_ids) == ["q"]) is difference.by_xpath
 
 

@@ -15,7 +15,7 @@ import pytest
 from oracles import ENGINES
 from oracles.engines import EngineName, made_by
 from pathcast.boundary import native
-from pathcast.engine import QueryIndex
+from pathcast.engine import gates_that_hold
 from pathcast.errors import QuerySyntaxError
 from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.query import compile_query, conjunction_of
@@ -178,12 +178,11 @@ def test_what_covers_another_entry_holds_wherever_that_holds() -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_index_of_gates_reads_dates_with_other_paths_beside_them(engine: EngineName) -> None:
-    index = made_by(engine, QueryIndex)
     gate = (
         "//a[date(@x)>='2026-01-01Z'][time(text())<'12:00:00Z'] and "
         "//b[dateTime(.)='2026-01-01T00:00:00Z']"
     )
-    index.register_gates([gate, "//a[@x='2026-01-01']"])
+    gates = [gate, "//a[@x='2026-01-01']"]
     messages = {
         b"<r><a x='2026-01-01'>10:00:00<c/>0</a><b>2025-12-31T24:00:00</b></r>": {
             gate,
@@ -194,7 +193,7 @@ def test_an_index_of_gates_reads_dates_with_other_paths_beside_them(engine: Engi
         b"<r><a x='2026-01-02'>x</a><b>2026-01-01T00:00:00</b></r>": set(),
         b"<r><a x='2026-01-02'>10:00:00</a><b>2026-01-01</b></r>": set(),
     }
-    found = index.matcher().match(list(messages))
+    found = made_by(engine, gates_that_hold, gates, list(messages))
     assert [set(each.query_ids) for each in found] == list(messages.values())
 
 
@@ -215,7 +214,7 @@ def test_no_query_calls_a_function_of_that_name(text: str) -> None:
     assert refused.value.code == "XPST0017"
     if text != "//a[date(@x)='2026-01-01Z']":
         with pytest.raises(QuerySyntaxError):
-            QueryIndex().register_gates([text])
+            gates_that_hold([text], [b"<a/>"])
 
 
 def test_a_date_has_no_bound_at_a_power_of_two() -> None:

@@ -24,7 +24,7 @@ import pytest
 
 pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
 
-from pathcast import Matcher, Registry, Snapshot, SubscriptionSnapshot
+from pathcast import Registry, Snapshot, SubscriptionSnapshot
 from pathcast.cli import net_client, peer_client
 from pathcast.cli.clients import print_inbox
 from pathcast.cli.exits import ExitCode
@@ -87,8 +87,7 @@ def unpacked(version: str, kind: str, folder: Path) -> Path:
 @pytest.mark.parametrize("version", versions("queries"))
 def test_a_snapshot_of_queries_answers_as_it_did(version: str, tmp_path: Path) -> None:
     snapshot = Snapshot.open(unpacked(version, "queries", tmp_path) / "queries.snapshot")
-    matcher: Matcher = snapshot.matcher()
-    found = [sorted(each.query_ids) for each in matcher.match([DEAR, CHEAP])]
+    found = [sorted(each.query_ids) for each in snapshot.match([DEAR, CHEAP])]
     assert found == [["all", "dear", "urgent"], ["all"]]
     assert snapshot.query("dear").text == "/order[total > 100]"
 

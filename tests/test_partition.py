@@ -24,7 +24,7 @@ from generators import (
 from generators.content import NUMBERS, STRINGS, VALUES
 from oracles.engines import EngineName, made_by, population_of
 from partitioned_index import PartitionedIndex
-from pathcast import Query, QueryIndex
+from pathcast import Query, Registry
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.partition import (
@@ -92,9 +92,9 @@ def families(random: Random, count: int) -> list[Query]:
 def whole_answers(
     engine: EngineName, queries: Sequence[Query], messages: list[bytes | None]
 ) -> list[list[str]]:
-    index = made_by(engine, QueryIndex)
-    index.register(queries)
-    return [list(result.query_ids) for result in index.matcher(threads=1).match(messages)]
+    index = made_by(engine, Registry)
+    index.add(queries)
+    return [list(result.query_ids) for result in index.match(messages)]
 
 
 @engines
@@ -109,13 +109,13 @@ def test_partitions_give_the_answers_of_one_index(engine: EngineName, kind: str,
     # Half of the queries were not there when the placement was made.
     known = population_of(queries[::2])
     index = PartitionedIndex(PLACEMENTS[kind](known, engine), engine=engine, threads=1)
-    rejected = index.register(queries).rejected
+    rejected = index.add(queries).rejected
     whole = whole_answers(engine, queries, messages)
     found = index.match(messages)
     assert found.query_ids == whole
     assert sorted(found.errors) == [8, 9]
     assert any(whole)
-    assert rejected.keys() == made_by(engine, QueryIndex).register(queries).rejected.keys()
+    assert rejected.keys() == made_by(engine, Registry).add(queries).rejected.keys()
     gone = [query.id for query in queries[::3] if query.id not in rejected]
     index.remove(gone)
     left = [query for query in queries if query.id not in gone]
@@ -202,8 +202,8 @@ def test_patterns_are_chosen_by_what_messages_have() -> None:
 def test_rates_make_realistic_messages_visit_fewer_queries(name: str) -> None:
     domain = DOMAINS[name]
     rows = generate_subscriptions(SubscriptionParameters(queries=3000, domains=(name,)))
-    index = QueryIndex()
-    index.register(Query(row.query_id, row.query) for row in rows)
+    index = Registry()
+    index.add(Query(row.query_id, row.query) for row in rows)
     population = index.population()
     documents = list(generate_documents(domain.graph(), domain.documents(90, 1), domain.values()))
     schema = PathOccurrences(domain.graph(), root=domain.root)
@@ -296,11 +296,11 @@ def test_hashes_are_even_and_seeds_differ() -> None:
 
 
 def test_measured_costs_even_out_what_is_satisfied_often() -> None:
-    index = QueryIndex()
+    index = Registry()
     often = [Query(f"often{n}", "//a") for n in range(10)]
     seldom = [Query(f"seldom{n}", f"/m[@x = {n}]") for n in range(90)]
-    index.register([*often, *seldom])
-    snapshot = index.freeze()
+    index.add([*often, *seldom])
+    snapshot = index.freeze_queries()
     costs = measured_costs(snapshot, [b"<m x='1'><a/></m>"] * 5)
     of = dict(zip(snapshot.query_ids, costs.tolist(), strict=True))
     assert min(of[query.id] for query in often) > 3 * max(of[query.id] for query in seldom)

@@ -21,7 +21,7 @@ pytest.importorskip("pathcast_kernel", reason="the kernel is not installed")
 from typer.testing import CliRunner
 
 from killed_carriers import abandon
-from pathcast import Query, QueryIndex
+from pathcast import Query, Registry
 from pathcast.cli.app import build_app
 from pathcast.dht.filtering import FilteringSettings
 from pathcast.dht.peer import Settings
@@ -140,9 +140,9 @@ async def register(carrier: Carrier, rows: dict[str, str]) -> PeerAccepted:
 def test_matches_are_those_of_one_process(way: str) -> None:
     chance = random.Random(4)
     messages = {f"m{number}": a_message(chance) for number in range(30)}
-    index = QueryIndex()
-    index.register([Query(id, text) for id, text in QUERIES.items()])
-    results = index.freeze().matcher().match(list(messages.values()))
+    index = Registry()
+    index.add([Query(id, text) for id, text in QUERIES.items()])
+    results = index.freeze_queries().match(list(messages.values()))
     expected = {
         (f"ann/{id}", message)
         for message, result in zip(messages, results, strict=True)

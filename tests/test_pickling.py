@@ -17,15 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pathcast import (
-    Limits,
-    Query,
-    QueryIndex,
-    Registry,
-    Snapshot,
-    Subscription,
-    SubscriptionSnapshot,
-)
+from pathcast import Limits, Query, Registry, Snapshot, Subscription, SubscriptionSnapshot
 from pathcast.engine import PathFinder, RoutingTable
 from pathcast.errors import NotPicklableError
 from pathcast.model import RoutingEntry
@@ -44,11 +36,11 @@ def trip(request: pytest.FixtureRequest) -> Trip:
     return made
 
 
-def index_of(padding: int = 0) -> QueryIndex:
-    index = QueryIndex(limits=LIMITS)
+def index_of(padding: int = 0) -> Registry:
+    index = Registry(limits=LIMITS)
     queries = [Query("q1", "/a/b"), Query("q2", "//c"), Query("heavy", "count(//*[last()]) > 1")]
     queries += [Query(f"padding {number}", f"/x/y{number}") for number in range(padding)]
-    assert index.register(queries).accepted == len(queries)
+    assert index.add(queries).accepted == len(queries)
     return index
 
 
@@ -72,7 +64,7 @@ def seen(result: Any) -> tuple[Any, ...]:
 
 
 def test_results_of_queries(trip: Trip) -> None:
-    matcher = index_of().freeze().matcher()
+    matcher = index_of().freeze_queries()
     batch = matcher.match(MESSAGES)
     expected = [seen(result) for result in batch]
     assert any(ids for _, ids, _, _ in expected)
@@ -130,7 +122,7 @@ def test_ids_that_are_refused_stay_refused(trip: Trip) -> None:
 
 def test_a_result_travels_without_its_neighbours() -> None:
     index = index_of(padding=2_000)
-    batch = index.freeze().matcher().match([b"<a><b/></a>", b"<c>" + 9_000 * b" " + b"</c>"])
+    batch = index.freeze_queries().match([b"<a><b/></a>", b"<c>" + 9_000 * b" " + b"</c>"])
     # 2,000 ids alone take 20 KB.
     assert len(pickle.dumps(batch)) < 9_000
     assert len(pickle.dumps(batch[0])) < 2_000
@@ -147,11 +139,11 @@ def identity_of(snapshot: Snapshot | SubscriptionSnapshot) -> tuple[str, Limits]
 
 
 def answers_of(snapshot: Snapshot) -> list[list[str]]:
-    return [list(found.query_ids) for found in snapshot.matcher(threads=1).match(MESSAGES)]
+    return [list(found.query_ids) for found in snapshot.match(MESSAGES)]
 
 
 def test_a_snapshot_is_the_same_elsewhere(tmp_path: Path) -> None:
-    frozen = index_of().freeze()
+    frozen = index_of().freeze_queries()
     file = tmp_path / "q.snapshot"
     frozen.save(file)
     for snapshot in (frozen, Snapshot.open(file)):
@@ -185,11 +177,11 @@ def test_a_snapshot_of_subscriptions_is_the_same_elsewhere(tmp_path: Path) -> No
 
 def match_elsewhere(snapshot: Snapshot) -> Any:
     """What a worker does: a snapshot in, results out."""
-    return snapshot.matcher(threads=1).match(MESSAGES)
+    return snapshot.match(MESSAGES)
 
 
 def test_a_process_that_shares_nothing_answers_with_a_snapshot() -> None:
-    frozen = index_of().freeze()
+    frozen = index_of().freeze_queries()
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         found = pool.submit(match_elsewhere, frozen).result()
     assert [seen(each) for each in found] == [seen(each) for each in match_elsewhere(frozen)]
@@ -197,11 +189,9 @@ def test_a_process_that_shares_nothing_answers_with_a_snapshot() -> None:
 
 @pytest.mark.parametrize("send", [pickle.dumps, copy.copy, copy.deepcopy])
 def test_what_belongs_to_a_process_says_what_to_send(send: Trip) -> None:
-    index, registry = index_of(), broker_of()
+    registry = broker_of()
     table = RoutingTable([RoutingEntry(("//b",), 1)], 1)
     advice = {
-        "QueryIndex": (index, "freeze()"),
-        "Matcher": (index.matcher(), "Snapshot"),
         "Registry": (registry, "freeze()"),
         "RoutingTable": (table, "entries"),
         "Router": (table.router(), "entries"),
@@ -213,8 +203,8 @@ def test_what_belongs_to_a_process_says_what_to_send(send: Trip) -> None:
             send(thing)
         assert instead in str(refused.value.params["instead"])
     # Inside of something else, too, the error names what is in the way.
-    with pytest.raises(NotPicklableError, match="a QueryIndex"):
-        send({"index": [index]}) if send is not copy.copy else send(index)
+    with pytest.raises(NotPicklableError, match="a Registry"):
+        send({"registry": [registry]}) if send is not copy.copy else send(registry)
 
 
 def test_a_push_parser_says_what_to_send() -> None:

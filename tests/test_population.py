@@ -15,7 +15,7 @@ from generators import ALPHABET_WITH_NAMESPACES, random_expression, random_messa
 from generators.strategies import queries
 from oracles.engines import EngineName, made_by
 from oracles.paths import is_found
-from pathcast import Query, QueryIndex, Registry, Subscription
+from pathcast import Query, Registry, Subscription
 from pathcast.boundary import native
 from pathcast.limits import Limits
 from pathcast.query import (
@@ -64,8 +64,8 @@ def test_columns_are_those_of_the_normal_forms(engine: EngineName, seed: int) ->
     make = random_query if seed % 3 else random_expression
     texts = {f"q{n}": make(random, ALPHABET_WITH_NAMESPACES) for n in range(30)}
     texts |= {f"again{n}": texts[f"q{n}"] for n in range(5)}
-    index = made_by(engine, QueryIndex, namespaces=ALPHABET_WITH_NAMESPACES.namespaces)
-    report = index.register(Query(name, text) for name, text in texts.items())
+    index = made_by(engine, Registry, namespaces=ALPHABET_WITH_NAMESPACES.namespaces)
+    report = index.add(Query(name, text) for name, text in texts.items())
     accepted = {name: text for name, text in texts.items() if name not in report.rejected}
     assert len(accepted) > 15
     assert rows(index.population()) == expected(accepted)

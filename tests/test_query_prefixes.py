@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from pathcast import PREFIX_PACKS, Query, QueryIndex
+from pathcast import PREFIX_PACKS, Query, Registry
 from pathcast.cli.app import build_app
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.options import read_namespaces
@@ -29,7 +29,7 @@ def test_a_prefix_and_a_namespace_lead_to_each_other() -> None:
 
 def test_the_hint_of_an_unbound_prefix_can_be_pasted() -> None:
     with pytest.raises(QuerySyntaxError) as raised:
-        QueryIndex().register(Query("q", "//cbc:ID"))
+        Registry().add(Query("q", "//cbc:ID"))
     told = str(raised.value)
     in_program = re.search(r'namespaces=\{"(\w+)": "(.+?)"\}', told)
     in_command = re.search(r"--namespace (\w+=\S+)\)", told)
@@ -37,7 +37,7 @@ def test_the_hint_of_an_unbound_prefix_can_be_pasted() -> None:
     assert in_command is not None
     bound = {in_program[1]: in_program[2]}
     assert bound == read_namespaces([in_command[1]]) == {"cbc": PREFIX_PACKS["ubl"]["cbc"]}
-    assert QueryIndex(namespaces=bound).register(Query("q", "//cbc:ID")).accepted == 1
+    assert Registry(namespaces=bound).add(Query("q", "//cbc:ID")).accepted == 1
 
 
 def test_explain_says_what_the_message_binds(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from every_engine import engines
 from generators.string_text import ODD_STRINGS, joined_string, written_string
 from oracles import ENGINES, lxml_matches, missing_reason
 from oracles.engines import EngineName, made_by
-from pathcast.engine import QueryIndex, Snapshot
+from pathcast.engine import Snapshot
 from pathcast.errors import QuerySyntaxError
 from pathcast.model import Query, Subscription
 from pathcast.query import (
@@ -93,8 +93,8 @@ def test_every_place_of_every_string(engine: EngineName) -> None:
     content = every_frame()
     assert content.matches > len(content.texts)
     index = content.index(engine)
-    content.check(index.matcher(threads=1))
-    content.check(index.freeze().matcher(threads=1))
+    content.check(index)
+    content.check(index.freeze_queries())
 
 
 @pytest.mark.parametrize("opened_by", ["kernel", "reference"])
@@ -106,10 +106,10 @@ def test_snapshots_keep_every_string(
         if (reason := missing_reason(engine)) is not None:
             pytest.skip(reason)
     content, path = every_frame(), tmp_path / "index.snapshot"
-    content.index(saved_by).freeze().save(path)
+    content.index(saved_by).freeze_queries().save(path)
     snapshot = made_by(opened_by, Snapshot.open, path)
     assert {query_id: snapshot.query(query_id).text for query_id in content.texts} == content.texts
-    content.check(snapshot.matcher(threads=1))
+    content.check(snapshot)
 
 
 def test_explain_shows_every_string() -> None:
@@ -231,10 +231,10 @@ def test_a_string_of_many_quotes(engine: EngineName) -> None:
     """Its canonical text has more parts than a query may be written with."""
     value = "'\"" * 400
     text = f"//a[@x = translate('{'pq' * 400}', 'pq', concat(\"'\", '\"'))]"
-    index = made_by(engine, QueryIndex)
-    assert not index.register([Query("q", text)]).rejected
+    index = made_by(engine, Registry)
+    assert not index.add([Query("q", text)]).rejected
     messages = [f"<a x={quoteattr(each)}/>".encode() for each in (value, value[1:])]
-    for matcher in (index.matcher(), index.freeze().matcher()):
+    for matcher in (index, index.freeze_queries()):
         assert [list(each.query_ids) for each in matcher.match(messages)] == [["q"], []]
 
 
@@ -242,7 +242,7 @@ def test_a_string_of_many_quotes(engine: EngineName) -> None:
 @pytest.mark.parametrize("text", ["//a[. = 'it''s']", '//a[. = "a""b"]', "//a[contains(., '''')]"])
 def test_doubled_quotes_are_no_xpath(engine: EngineName, text: str) -> None:
     """Two literals side by side, not an escape: XPath 2.0 has another meaning for that."""
-    report = made_by(engine, QueryIndex).register([Query("q", text)])
+    report = made_by(engine, Registry).add([Query("q", text)])
     assert report.rejected["q"].code == "XPST0003"
 
 

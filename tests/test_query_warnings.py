@@ -24,7 +24,7 @@ from oracles.engines import EngineName, made_by
 from oracles.lxml_differences import may_differ
 from oracles.lxml_oracle import LxmlQuery
 from partitioned_index import PartitionedIndex
-from pathcast import Query, QueryIndex, RegisterReport, Registry, Subscription
+from pathcast import Query, RegisterReport, Registry, Subscription
 from pathcast.cli.app import build_app
 from pathcast.cli.exits import ExitCode
 from pathcast.limits import Limits
@@ -92,11 +92,11 @@ class TestRegistration:
     def test_an_index_warns(self, engine: EngineName) -> None:
         rows = [Query(text, text) for text in TEXTS]
         rows += [Query("bad", "//a["), Query(FINE[0], "//a[0]")]
-        assert codes(made_by(engine, QueryIndex).register(rows)) == EXPECTED
+        assert codes(made_by(engine, Registry).add(rows)) == EXPECTED
 
     def test_a_partitioned_index_warns(self, engine: EngineName) -> None:
         index = PartitionedIndex(HashPlacement(2), engine=engine)
-        assert codes(index.register([Query(text, text) for text in TEXTS])) == EXPECTED
+        assert codes(index.add([Query(text, text) for text in TEXTS])) == EXPECTED
 
     def test_a_broker_warns_in_xpath(self, engine: EngineName) -> None:
         """XQuery orders text: the same comparison is no fault there."""
@@ -110,9 +110,9 @@ class TestRegistration:
         assert found == {**EXPECTED, "c": ("PL201", True)}
 
     def test_prefixes_of_the_index_and_of_the_query_are_known(self, engine: EngineName) -> None:
-        index = made_by(engine, QueryIndex, namespaces={"n": "urn:n"})
+        index = made_by(engine, Registry, namespaces={"n": "urn:n"})
         own = Query("own", "//p:a[n:b < 'x']", {"p": "urn:p"})
-        [warning] = index.register([own]).warnings
+        [warning] = index.add([own]).warnings
         assert (warning.offset, "`n:b<'x'`" in warning.reason) == (6, True)
 
 
@@ -125,8 +125,8 @@ def test_nothing_is_analysed_before_warnings_are_read(monkeypatch: pytest.Monkey
         return warnings_of(query_id, text, {})
 
     monkeypatch.setattr(query_warnings, "warnings_of", recorded)
-    index = made_by("reference", QueryIndex)
-    report = index.register([Query("a", "//a[0]"), Query("b", "//a[0]"), Query("c", "//a[")])
+    index = made_by("reference", Registry)
+    report = index.add([Query("a", "//a[0]"), Query("b", "//a[0]"), Query("c", "//a[")])
     assert str(report) == "RegisterReport(accepted=2, rejected=['c'])"
     assert not asked
     assert [each.query_id for each in report.warnings] == ["a", "b"]
@@ -135,7 +135,7 @@ def test_nothing_is_analysed_before_warnings_are_read(monkeypatch: pytest.Monkey
 
 
 def test_a_report_travels_with_its_warnings() -> None:
-    report = made_by("reference", QueryIndex).register([Query("a", "//a[0]")])
+    report = made_by("reference", Registry).add([Query("a", "//a[0]")])
     other = pickle.loads(pickle.dumps(report))
     assert (other, list(other.warnings)) == (report, list(report.warnings))
     assert type(other.warnings) is tuple
@@ -143,7 +143,7 @@ def test_a_report_travels_with_its_warnings() -> None:
 
 def test_the_repr_of_a_report_is_short() -> None:
     rows = [Query(f"q{n}", "//a[" + "b" * 1000) for n in range(50)]
-    report = made_by("reference", QueryIndex).register(rows)
+    report = made_by("reference", Registry).add(rows)
     assert repr(report) == (
         "RegisterReport(accepted=0, rejected=['q0', 'q1', 'q2', 'q3', 'q4'] and 45 more)"
     )
@@ -227,11 +227,11 @@ def test_no_message_satisfies_what_is_called_hopeless(seed: int) -> None:
     for _ in range(500):
         write = generator.choice((random_query, random_expression, a_conjunction))
         texts.append(write(generator))
-    index = QueryIndex(namespaces=NAMESPACES)
-    report = index.register([Query(str(at), text) for at, text in enumerate(texts)])
+    index = Registry(namespaces=NAMESPACES)
+    report = index.add([Query(str(at), text) for at, text in enumerate(texts)])
     hopeless = {each.query_id for each in report.warnings if each.is_hopeless}
     assert len(hopeless) > 10
-    for result in index.matcher().match(messages):
+    for result in index.match(messages):
         assert not hopeless & set(result.query_ids)
     trees = [lxml_tree(message) for message in messages]
     for name in sorted(hopeless):
@@ -314,8 +314,8 @@ def test_each_of_several_dates_is_compared(engine: EngineName) -> None:
 def test_a_date_is_compared_with_the_days_of_times(engine: EngineName) -> None:
     in_xpath, _ = recommended("//order[day >= '2026-06-01']")[0]
     assert satisfies(engine, in_xpath, "<order><day>2026-06-01T10:30:00.5+02:00</day></order>")
-    index = made_by(engine, QueryIndex)
-    assert index.register([Query("q", in_xpath)]).accepted == 1
+    index = made_by(engine, Registry)
+    assert index.add([Query("q", in_xpath)]).accepted == 1
 
 
 def test_a_number_compared_with_text_has_no_recommendation() -> None:

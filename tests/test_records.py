@@ -18,11 +18,11 @@ from lxml import etree
 
 pytest.importorskip("pathcast_kernel", reason="files of records are cut by the kernel")
 
-from pathcast.engine import QueryIndex
 from pathcast.errors import ConfigError, QuerySyntaxError
 from pathcast.limits import Limits
 from pathcast.model import Query
 from pathcast.records import Splitter, record_path, split_records
+from pathcast.registry import Registry
 from record_files import canonical, expected, faults_of, files, messages_of, rows_of
 
 in_folder = settings(
@@ -146,15 +146,15 @@ def test_a_query_on_the_file_is_a_query_on_its_records() -> None:
     file = b"""<o:list xmlns:o='urn:o' day='1' xml:lang='de'><o:m k='a'><r v='1'><x/></r>
         <r v='2'/></o:m><o:m k='b'><r v='1'/></o:m></o:list>"""
     rows = rows_of(file, "/o:list/o:m/r", namespaces={"o": "urn:o"})
-    index = QueryIndex(namespaces={"o": "urn:o"})
+    index = Registry(namespaces={"o": "urn:o"})
     queries = [
         "/o:list[@day=1]/o:m[@k='a']/r",
         "/o:list/o:m/r[@v=1]",
         "//r[ancestor::*[@xml:lang='de']]/x",
         "/o:list/o:m[@k='b']/r[@v=2]",
     ]
-    index.register([Query(str(number), text) for number, text in enumerate(queries)])
-    result = index.freeze().matcher().match([row["message"] for row in rows])
+    index.add([Query(str(number), text) for number, text in enumerate(queries)])
+    result = index.freeze_queries().match([row["message"] for row in rows])
     assert [list(each.query_ids) for each in result] == [["0", "1", "2"], ["0"], ["1"]]
 
 

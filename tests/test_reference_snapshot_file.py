@@ -16,10 +16,11 @@ import pytest
 
 from oracles import ENGINES, missing_reason
 from oracles.engines import EngineName, made_by
-from pathcast.engine import QueryIndex, Snapshot
+from pathcast.engine import Snapshot
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
 from pathcast.model import Query
+from pathcast.registry import Registry
 from pathcast_papers.filtering.snapshot_file import (
     Section,
     SnapshotContent,
@@ -164,9 +165,9 @@ def test_another_format_is_named(engine: EngineName, found: int, tmp_path: Path)
 
 def saved_by(engine: EngineName, folder: Path) -> Path:
     path = folder / f"{engine}.snapshot"
-    index = made_by(engine, QueryIndex)
-    assert index.register(QUERIES).accepted == len(QUERIES)
-    index.freeze().save(path)
+    index = made_by(engine, Registry)
+    assert index.add(QUERIES).accepted == len(QUERIES)
+    index.freeze_queries().save(path)
     return path
 
 

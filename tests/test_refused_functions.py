@@ -10,7 +10,7 @@ import re
 import pytest
 
 from oracles.engines import made_by
-from pathcast import Query, QueryIndex, Registry, Subscription
+from pathcast import Query, Registry, Subscription
 from pathcast.errors import QuerySyntaxError
 from pathcast.query import compile_query, compile_subscription
 from pathcast.query.refused_functions import (
@@ -112,7 +112,7 @@ def test_what_is_recommended_says_the_same(name: str) -> None:
     in_xquery, compared, value, other = HOLDS[name]
     text = f"//a[{compared.format(({**IN_XQUERY, **INSTEAD})[name])}]"
     texts = [text] if in_xquery is None else [text, f"//a[{in_xquery}]"]
-    assert made_by("reference", QueryIndex).register(Query("q", text)).accepted == 1
+    assert made_by("reference", Registry).add(Query("q", text)).accepted == 1
     for each in texts:
         assert (satisfies(each, value), satisfies(each, other)) == (True, False), each
 
@@ -155,7 +155,7 @@ def test_what_is_recommended_for_a_type_orders_as_it_does(
 )
 def test_an_unknown_function_in_xpath(text: str, hint: str) -> None:
     with pytest.raises(QuerySyntaxError) as caught:
-        made_by("reference", QueryIndex).register(Query("q", text))
+        made_by("reference", Registry).add(Query("q", text))
     assert caught.value.code == "XPST0017"
     assert hint in str(caught.value)
 

@@ -12,7 +12,7 @@ import pytest
 
 from broker_engines import missing
 from oracles.engines import made_by
-from pathcast import Query, QueryIndex
+from pathcast import Query, Registry
 from pathcast.errors import PathcastError, QuerySyntaxError, UnsupportedQueryError
 from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.query import conjunction_of
@@ -243,12 +243,12 @@ def test_entries_hold_before_the_steps_and_between_them() -> None:
         text = rng.choice(texts)
         entries = disjuncts_of(text, BOUND)
         messages = [element(rng, 4, "top").encode() for _ in range(8)]
-        index = QueryIndex(namespaces=BOUND)
+        index = Registry(namespaces=BOUND)
         for number, entry in enumerate(entries):
-            index.register([Query(f"after{number}", entry)])
+            index.add([Query(f"after{number}", entry)])
             early_entry = paths_before(conjunction_of(entry), steps).text if steps else entry
-            index.register([Query(f"before{number}", early_entry)])
-        matcher = index.matcher(threads=1)
+            index.add([Query(f"before{number}", early_entry)])
+        matcher = index
         after = matcher.match(whole_ones(steps, messages))
         for done in range(len(steps) + 1):
             now = whole_ones(steps[:done], messages)

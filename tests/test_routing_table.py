@@ -26,10 +26,11 @@ from generators.strategies import messages as some_messages
 from generators.strategies import queries as some_queries
 from oracles import ENGINES, missing_reason
 from oracles.engines import EngineName, made_by
-from pathcast.engine import QueryIndex, RoutingTable
+from pathcast.engine import RoutingTable
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.model import MatcherOptions, Query, RoutingEntry
+from pathcast.registry import Registry
 from pathcast.workload import (
     DOMAINS,
     DocumentParameters,
@@ -48,10 +49,10 @@ def united(
 ) -> list[list[int] | None]:
     """The targets by asking for every path first, and uniting what its entries lead to then."""
     paths = list(dict.fromkeys(path for entry in entries for path in entry.paths))
-    index = made_by(engine, QueryIndex)
-    assert not index.register([Query(path, path) for path in paths]).rejected
+    index = made_by(engine, Registry)
+    assert not index.add([Query(path, path) for path in paths]).rejected
     found: list[list[int] | None] = []
-    for message, result in zip(messages, index.matcher().match(messages), strict=True):
+    for message, result in zip(messages, index.match(messages), strict=True):
         held, reached = set(result.query_ids), 0
         for entry in entries:
             if held.issuperset(entry.paths):

@@ -17,7 +17,7 @@ import pytest
 
 from oracles import missing_reason
 from oracles.engines import EngineName, made_by
-from pathcast import QueryIndex, Registry
+from pathcast import Registry
 from pathcast.limits import Limits
 from pathcast.message.canonical import canonical
 
@@ -103,10 +103,10 @@ def answers(candidate: Candidate, message: bytes, engine: EngineName) -> tuple[l
         assert deliveries.error is None
         found = [f"{one.subscription_id} {canonical(one.fragment or b'')!r}" for one in deliveries]
         return sorted(report.rejected), sorted(deliveries.verdicts), found
-    index = made_by(engine, QueryIndex)
-    report = index.register(candidate.standing(4))
-    asked = index if candidate.way == "live" else index.freeze()
-    [result] = asked.matcher(threads=1).match([message])
+    index = made_by(engine, Registry)
+    report = index.add(candidate.standing(4))
+    asked = index if candidate.way == "live" else index.freeze_queries()
+    [result] = asked.match([message])
     assert result.error is None
     return sorted(report.rejected), sorted(result.verdicts), sorted(result.query_ids)
 

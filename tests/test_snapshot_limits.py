@@ -18,8 +18,8 @@ import pytest
 
 from broker_engines import broker_engines, missing
 from oracles import ENGINES
-from oracles.engines import EngineName, made_by
-from pathcast import Query, QueryIndex, Registry, Snapshot, Subscription, SubscriptionSnapshot
+from oracles.engines import EngineName, made_by, running
+from pathcast import Query, Registry, Snapshot, Subscription, SubscriptionSnapshot
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
 
@@ -129,7 +129,7 @@ for case in json.loads((folder / "cases.json").read_text()):
     registry = made_by(engine, Registry.of, opened)
     print(repr(broker_answer(registry, messages)))
     queries = made_by(engine, Snapshot.open, folder / case["index"])
-    print(repr(query_answer(queries.matcher(), messages)))
+    print(repr(query_answer(queries, messages)))
 """
 
 
@@ -165,17 +165,15 @@ def test_an_index_that_is_saved_and_opened_answers_alike(
     rng = random.Random(seed)
     limits = random_limits(rng)
     messages = near(limits, rng)
-    index = made_by(engine, QueryIndex, limits=limits)
-    assert not index.register(QUERIES).rejected
-    expected = query_answer(index.matcher(threads=1), messages)
+    index = made_by(engine, Registry, limits=limits)
+    assert not index.add(QUERIES).rejected
+    expected = query_answer(index, messages)
     path = tmp_path / "s"
-    index.freeze().save(path)
+    index.freeze_queries().save(path)
     opened = made_by(engine, Snapshot.open, path)
-    assert (opened.limits, opened.version) == (limits, index.freeze().version)
-    assert query_answer(index.freeze().matcher(threads=1), messages) == expected
-    assert query_answer(opened.matcher(threads=rng.choice([1, 2])), messages) == expected
-    explained = [opened.explain("deep", message).is_match for message in messages]
-    assert explained == [index.explain("deep", message).is_match for message in messages]
+    assert (opened.limits, opened.version) == (limits, index.freeze_queries().version)
+    assert query_answer(index.freeze_queries(), messages) == expected
+    assert query_answer(running(opened, threads=rng.choice([1, 2])), messages) == expected
 
 
 @broker_engines
@@ -187,13 +185,13 @@ def test_another_process_answers_alike(engine: EngineName, tmp_path: Path) -> No
         messages = near(limits, rng)
         registry, index = (
             made_by(engine, Registry, limits),
-            made_by(engine, QueryIndex, limits=limits),
+            made_by(engine, Registry, limits=limits),
         )
         registry.add(SUBSCRIPTIONS)
-        index.register(QUERIES)
+        index.add(QUERIES)
         registry.freeze().save(tmp_path / f"{seed}.s")
-        index.freeze().save(tmp_path / f"{seed}.q")
-        expected += [broker_answer(registry, messages), query_answer(index.matcher(), messages)]
+        index.freeze_queries().save(tmp_path / f"{seed}.q")
+        expected += [broker_answer(registry, messages), query_answer(index, messages)]
         texts = [message.hex() for message in messages]
         cases.append({"registry": f"{seed}.s", "index": f"{seed}.q", "messages": texts})
     (tmp_path / "cases.json").write_text(json.dumps(cases))
@@ -211,9 +209,9 @@ def test_limits_travel_between_engines(engine: EngineName, tmp_path: Path) -> No
     for writer in ENGINES:
         if missing(writer) is not None:
             continue
-        index = made_by(writer, QueryIndex, limits=limits)
-        index.register(QUERIES)
-        index.freeze().save(tmp_path / "q")
+        index = made_by(writer, Registry, limits=limits)
+        index.add(QUERIES)
+        index.freeze_queries().save(tmp_path / "q")
         assert made_by(engine, Snapshot.open, tmp_path / "q").limits == limits
         made_by(writer, Registry, limits).freeze().save(tmp_path / "s")
         assert made_by(engine, SubscriptionSnapshot.open, tmp_path / "s").limits == limits
@@ -228,7 +226,7 @@ def test_the_version_is_that_of_the_limits_too(engine: EngineName) -> None:
     changed += [replace(Limits(), **change) for change in seven if "dtd" not in change]
     for limits in changed:
         registries.add(made_by(engine, Registry, limits).version)
-        indexes.add(made_by(engine, QueryIndex, limits=limits).freeze().version)
+        indexes.add(made_by(engine, Registry, limits=limits).freeze_queries().version)
     assert len(registries) == len(indexes) == len(changed) == len(fields(Limits)) + 1
 
 

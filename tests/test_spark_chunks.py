@@ -18,7 +18,7 @@ pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast
 
 from generators.chunking_cases import Case
 from oracles.engines import ENGINES, missing_reason
-from pathcast import Query, QueryIndex
+from pathcast import Query, Registry
 from pathcast.chunking import Chunking
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
@@ -61,10 +61,10 @@ def test_workers_give_the_answer_of_one_process(engine: EngineName) -> None:
     matches = 0
     for seed in range(4):
         case = Case(Random(seed), has_namespaces=seed == 1)
-        chunking, index = Chunking(3, case.paths), made_by(engine, QueryIndex)
+        chunking, index = Chunking(3, case.paths), made_by(engine, Registry)
         for number in range(30):
             text = case.query()
-            if not index.register([Query(str(number), text, case.namespaces)]).accepted:
+            if not index.add([Query(str(number), text, case.namespaces)]).accepted:
                 continue
             try:
                 chunking.register(str(number), text, case.namespaces)
@@ -73,7 +73,7 @@ def test_workers_give_the_answer_of_one_process(engine: EngineName) -> None:
         message = case.message()
         scheme = chunking.scheme()
         cut = cut_plainly(scheme, message)
-        expected = tuple(index.matcher(threads=1).match([message])[0].query_ids)
+        expected = tuple(index.match([message])[0].query_ids)
         for workers in (InProcess(), Pickling()):
             answer = made_by(engine, evaluate_chunks, workers, scheme, message, cut)
             assert answer.query_ids == expected
@@ -85,12 +85,12 @@ def test_workers_give_the_answer_of_one_process(engine: EngineName) -> None:
 def test_executors_of_a_session_give_it_too(spark: SparkSession) -> None:
     case = Case(Random(3), has_namespaces=True)
     queries = [case.query() for _ in range(30)]
-    chunking, index = Chunking(3, case.paths), made_by("reference", QueryIndex)
-    index.register([Query(str(n), text, case.namespaces) for n, text in enumerate(queries)])
-    for number in index.freeze().query_ids:
+    chunking, index = Chunking(3, case.paths), made_by("reference", Registry)
+    index.add([Query(str(n), text, case.namespaces) for n, text in enumerate(queries)])
+    for number in index.freeze_queries().query_ids:
         chunking.register(number, queries[int(number)], case.namespaces)
     message, scheme = case.message(), chunking.scheme()
-    expected = tuple(index.matcher(threads=1).match([message])[0].query_ids)
+    expected = tuple(index.match([message])[0].query_ids)
     answer = made_by(
         "reference",
         evaluate_chunks,

@@ -1,6 +1,6 @@
 """Every kind of source and every kind of output, here and at a URL: what one process gives.
 
-The same generated messages, some of them broken, lie in each kind of source; `QueryIndex` and
+The same generated messages, some of them broken, lie in each kind of source; `Registry` and
 `Registry` say in this process what has to come of them. Where a message lies changes its id and
 nothing else; where a delivery goes changes nothing.
 """
@@ -27,7 +27,7 @@ pytest.importorskip("deltalake", reason="needs: pip install 'pathcast[delta]'")
 
 import deltalake
 
-from pathcast import Query, QueryIndex, Registry, Subscription
+from pathcast import Query, Registry, Subscription
 from pathcast.spark.outputs import files_of, follow, inbox, read_output
 from pathcast.spark.pipeline import run
 from pathcast.spark.schemas import body_of
@@ -94,11 +94,11 @@ class World:
         rows = self.subscriptions[wants]
         registry = Registry(threads=1)
         assert not registry.add(rows).rejected
-        index = QueryIndex()
+        index = Registry()
         ids = [row for row in rows if row.deliver == "ids"]
-        declined = index.register([Query(row.id, row.query) for row in ids]).rejected
+        declined = index.add([Query(row.id, row.query) for row in ids]).rejected
         assert not declined
-        matcher = index.freeze().matcher(threads=1)
+        matcher = index.freeze_queries()
         found: dict[str, Counter[Any]] = {name: Counter() for name in NAMES}
         for name, content in self.messages.items():
             message_id = ID_OF[kind](name)

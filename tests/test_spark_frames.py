@@ -15,7 +15,7 @@ from oracles.engines import made_by
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
 
-from pathcast import Query, QueryIndex, Registry, Snapshot, Subscription, SubscriptionSnapshot
+from pathcast import Query, Registry, Snapshot, Subscription, SubscriptionSnapshot
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.message.canonical import canonical
@@ -59,10 +59,10 @@ def snapshot(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def filters(tmp_path: Path) -> Path:
-    index = QueryIndex()
-    assert not index.register(QUERIES).rejected
+    index = Registry()
+    assert not index.add(QUERIES).rejected
     path = tmp_path / "q.snapshot"
-    index.freeze().save(path)
+    index.freeze_queries().save(path)
     return path
 
 

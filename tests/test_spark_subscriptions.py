@@ -17,6 +17,7 @@ from oracles.engines import EngineName, made_by
 from pathcast.cli.app import build_app
 from pathcast.engine import Snapshot
 from pathcast.errors import ConfigError
+from pathcast.kernel.dissemination import KernelDissemination
 from pathcast.model import Query, Subscription
 from pathcast.registry.subscription_rows import read_rows
 from pathcast.spark.book import SubscriptionBook
@@ -166,7 +167,7 @@ def test_generations_of_a_changing_file_are_those_of_a_new_book(
             with taken.generation.files(place) as files:
                 assert files.notices is not None
                 opened = made_by(engine, Snapshot.open, files.notices)
-            (result,) = opened.matcher().match([message])
+            (result,) = opened.match([message])
             found.append(list(result.query_ids))
         assert found[0] == found[1]
 
@@ -174,15 +175,16 @@ def test_generations_of_a_changing_file_are_those_of_a_new_book(
 def test_a_query_that_stays_is_not_compiled_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kernel = pytest.importorskip("pathcast.kernel", reason="the native kernel is not installed")
     compiled: list[str] = []
-    register = kernel.KernelIndex.register
+    register = KernelDissemination.register
 
-    def counting(index: object, queries: Sequence[Query], namespaces: dict[str, str]) -> object:
+    def counting(
+        registry: KernelDissemination, queries: Sequence[Query], namespaces: dict[str, str]
+    ) -> object:
         compiled.extend(query.text for query in queries)
-        return register(index, queries, namespaces)
+        return register(registry, queries, namespaces)
 
-    monkeypatch.setattr(kernel.KernelIndex, "register", counting)
+    monkeypatch.setattr(KernelDissemination, "register", counting)
     path = write(tmp_path / "s.tsv", "ann\tq1\t//b[last()]", "bob\tq2\t//a[last()]")
     subscriptions = SubscriptionBook(FilePlace(path), store(path))
     subscriptions.current()

@@ -19,7 +19,6 @@ import pytest
 from broker_engines import broker_engines, missing
 from oracles.engines import EngineName, made_by
 from pathcast import Registry, Subscription, SubscriptionSnapshot
-from pathcast.engine import QueryIndex
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
 from pathcast.message.canonical import canonical
@@ -183,11 +182,11 @@ def test_paths_of_a_population_are_of_messages_as_they_come(engine: EngineName) 
         held_as = bound.get(asked.id)
         steps_read = parse_steps(held_as.steps, held_as.namespaces)
         paths = [path.text for path in gate_paths(held_as, steps_read)]
-        index = made_by(engine, QueryIndex)
-        index.register([Query(path, path) for path in paths])
+        index = made_by(engine, Registry)
+        index.add([Query(path, path) for path in paths])
         for message in messages_of(rng, 3):
             if len(bound.deliver(message)):
-                assert index.matcher(threads=1).match([message])[0].query_ids, asked
+                assert index.match([message])[0].query_ids, asked
                 held += 1
     assert held > 5
 

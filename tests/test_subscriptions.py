@@ -18,11 +18,11 @@ from every_engine import engines
 from oracles import LxmlQuery, assert_same_matches, lxml_tree
 from oracles.engines import EngineName, made_by
 from oracles.lxml_differences import may_differ
-from pathcast.engine import QueryIndex
 from pathcast.errors import MessageError
 from pathcast.limits import Limits
 from pathcast.model import Query
 from pathcast.query import CostClass, compile_query
+from pathcast.registry import Registry
 from pathcast_papers.message import parse_message
 from shared_data import shared_path
 
@@ -88,13 +88,13 @@ def truth(domain: str) -> tuple[frozenset[str], ...]:
 def check(engine: EngineName, domain: str, *, every: int = 1) -> None:
     messages, _ = messages_of(domain)
     queries = queries_of(domain)
-    index = made_by(engine, QueryIndex)
-    report = index.register(queries)
+    index = made_by(engine, Registry)
+    report = index.add(queries)
     assert not report.rejected, {
         query_id: str(error) for query_id, error in report.rejected.items()
     }
     texts = {query.id: query.text for query in queries}
-    results = index.freeze().matcher().match(messages[::every])
+    results = index.freeze_queries().match(messages[::every])
     for result, wanted in zip(results, truth(domain)[::every], strict=True):
         assert result.error is None
         assert not result.verdicts

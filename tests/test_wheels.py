@@ -273,7 +273,7 @@ def test_without_the_kernel_one_sentence_says_what_to_install(wheels: Path, tmp_
     assert done.returncode == 3
     assert "pip install pathcast-kernel" in done.stdout
 
-    done = there.run("python", "-c", "import pathcast; pathcast.QueryIndex()")
+    done = there.run("python", "-c", "import pathcast; pathcast.Registry()")
     assert "KernelMissingError: the native kernel cannot be imported" in done.stderr
     assert "frozen importlib" not in done.stderr
 

@@ -16,9 +16,9 @@ from every_engine import engines
 from oracles import LxmlQuery, assert_same_matches, lxml_tree
 from oracles.engines import EngineName, made_by
 from oracles.lxml_differences import DIFFERENCES, may_differ
-from pathcast.engine import QueryIndex
 from pathcast.errors import QuerySyntaxError
 from pathcast.model import Query
+from pathcast.registry import Registry
 
 ROOT = Path(__file__).parent.parent
 SECTIONS: list[dict[str, Any]] = tomllib.loads(
@@ -38,11 +38,11 @@ def queries_of(section: dict[str, Any]) -> list[Query]:
 @sections
 @engines
 def test_engine(engine: EngineName, section: dict[str, Any]) -> None:
-    index = made_by(engine, QueryIndex)
-    report = index.register(queries_of(section))
+    index = made_by(engine, Registry)
+    report = index.add(queries_of(section))
     assert not report.rejected, {text: str(error) for text, error in report.rejected.items()}
     message = section["message"].encode()
-    for matcher in (index.matcher(threads=1), index.freeze().matcher(threads=1)):
+    for matcher in (index, index.freeze_queries()):
         (result,) = matcher.match([message])
         assert result.error is None
         assert not result.verdicts
@@ -72,7 +72,7 @@ def test_lxml(section: dict[str, Any]) -> None:
 def test_what_is_not_xpath_is_refused(engine: EngineName) -> None:
     for section in SECTIONS:
         texts = section.get("refused", ())
-        report = made_by(engine, QueryIndex).register([Query(text, text) for text in texts])
+        report = made_by(engine, Registry).add([Query(text, text) for text in texts])
         assert set(report.rejected) == set(texts)
         for error in report.rejected.values():
             assert isinstance(error, QuerySyntaxError), error

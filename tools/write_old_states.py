@@ -30,11 +30,11 @@ ARRIVAL_SECONDS: Final = 120.0
 """Seconds that a delivery may take to come."""
 
 QUERIES: Final = """
-from pathcast import Query, QueryIndex
-index = QueryIndex()
-index.register([Query("dear", "/order[total > 100]"), Query("all", "//order"),
-                Query("urgent", "/order[@urgent = 'yes']/total")])
-index.freeze().save("queries.snapshot")
+from pathcast import Query, Registry
+registry = Registry()
+registry.add([Query("dear", "/order[total > 100]"), Query("all", "//order"),
+              Query("urgent", "/order[@urgent = 'yes']/total")])
+registry.freeze_queries().save("queries.snapshot")
 """
 
 SUBSCRIPTIONS: Final = """

@@ -11,10 +11,10 @@ kernel answers, slowly and readably, and can be put in its place (`standing_in`)
 - `onyx`: a message as an element stream.
 
 Example:
-    >>> from pathcast import Query, QueryIndex
-    >>> index = answered(instead_of_the_kernel, QueryIndex)
-    >>> report = index.register([Query("q1", "//b[. > 1]")])
-    >>> list(index.matcher().match([b"<a><b>2</b></a>"])[0].query_ids)
+    >>> from pathcast import Query, Registry
+    >>> registry = answered(instead_of_the_kernel, Registry)
+    >>> report = registry.add(Query("q1", "//b[. > 1]"))
+    >>> list(registry.match(b"<a><b>2</b></a>").query_ids)
     ['q1']
 
 It uses one thread, keeps no cache, and its snapshots hold the queries without an automaton.

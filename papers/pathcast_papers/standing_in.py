@@ -1,10 +1,10 @@
 """The algorithms of the papers in the kernel's place, under the product's own classes.
 
 Example:
-    >>> from pathcast import Query, QueryIndex
-    >>> index = answered(instead_of_the_kernel, QueryIndex)
-    >>> report = index.register([Query("q1", "//b[. > 1]")])
-    >>> list(index.matcher().match([b"<a><b>2</b></a>"])[0].query_ids)
+    >>> from pathcast import Query, Registry
+    >>> registry = answered(instead_of_the_kernel, Registry)
+    >>> report = registry.add(Query("q1", "//b[. > 1]"))
+    >>> list(registry.match(b"<a><b>2</b></a>").query_ids)
     ['q1']
 
 Only calls inside `instead_of_the_kernel` are affected. `answered` runs every method of an object
@@ -31,7 +31,6 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from pathcast.boundary import ENGINE_VARIABLE
 from pathcast.limits import Limits
-from pathcast_papers.filtering.index import ReferenceIndex
 from pathcast_papers.filtering.path_finder import ReferencePathFinder
 from pathcast_papers.filtering.routing import ReferenceRoutingTable
 from pathcast_papers.filtering.snapshot import ReferenceSnapshot
@@ -43,17 +42,12 @@ T = TypeVar("T")
 Context = Callable[[], AbstractContextManager[None]]
 
 
-def _index(limits: Limits) -> ReferenceIndex:
-    return ReferenceIndex({}, limits)
-
-
 def _registry(limits: Limits, threads: int, cache_bytes_max: int) -> ReferenceRegistry:
     return ReferenceRegistry(limits)
 
 
 _PLACES: Final[tuple[tuple[str, str, object], ...]] = (
-    ("pathcast.engine.index", "KernelIndex", _index),
-    ("pathcast.engine.explain", "KernelIndex", _index),
+    ("pathcast.engine.gates", "KernelDissemination", _registry),
     ("pathcast.engine.snapshot", "open_snapshot", ReferenceSnapshot.open),
     ("pathcast.engine.routing", "KernelRoutingTable", ReferenceRoutingTable),
     ("pathcast.engine.path_finder", "KernelPathFinder", ReferencePathFinder),

@@ -1,11 +1,11 @@
 """Pathcast: filter XML messages by hundreds of thousands of standing XPath queries.
 
 Example:
-    >>> from pathcast import Query, QueryIndex
-    >>> index = QueryIndex()
-    >>> report = index.register([Query("q1", "/order[total > 100]//item[@sku='a1']")])
+    >>> from pathcast import Query, Registry
+    >>> registry = Registry()
+    >>> report = registry.add(Query("q1", "/order[total > 100]//item[@sku='a1']"))
     >>> message = b"<order><total>120</total><item sku='a1'/></order>"
-    >>> list(index.matcher().match(message).query_ids)
+    >>> list(registry.match(message).query_ids)
     ['q1']
 
 The native kernel answers. `PATHCAST_ENGINE=nfa` has its plain NFA answer, for debugging.
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from pathcast.engine import (
         BatchResult,
         Explanation,
-        Matcher,
         MatchResult,
-        QueryIndex,
         Snapshot,
     )
     from pathcast.errors import (
@@ -106,7 +104,6 @@ __all__ = [
     "LimitExceededError",
     "Limits",
     "MatchResult",
-    "Matcher",
     "MessageBudgetError",
     "MessageError",
     "MissingDependencyError",
@@ -116,7 +113,6 @@ __all__ = [
     "PeerRefusedError",
     "PublicationError",
     "Query",
-    "QueryIndex",
     "QuerySyntaxError",
     "QueryWarning",
     "RegisterReport",
@@ -150,9 +146,7 @@ _ROOMS = {
     "pathcast.engine": (
         "BatchResult",
         "Explanation",
-        "Matcher",
         "MatchResult",
-        "QueryIndex",
         "Snapshot",
     ),
     "pathcast.errors": tuple(name for name in __all__ if name.endswith("Error")),

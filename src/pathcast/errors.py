@@ -449,10 +449,6 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "query.language": CatalogueEntry(
         "UnsupportedQueryError", '{found!r} is not one of "xpath1" and "xquery"'
     ),
-    "query.index_language": CatalogueEntry(
-        "UnsupportedQueryError",
-        'an index reads XPath 1.0 only; for XQuery add the query to a Registry, with deliver="ids"',
-    ),
     "query.not_chunked": CatalogueEntry(
         "UnsupportedQueryError",
         "chunks answer XPath queries that are delivered as ids, of messages as they come; match "

@@ -81,20 +81,20 @@ def answering(
     candidate: Candidate, engine: str, most: int
 ) -> tuple[int, Callable[[bytes], object]]:
     """How many queries are taken, and what answers a message."""
-    from pathcast import QueryIndex, Registry
+    from pathcast import Registry
 
     if candidate.way == "broker":
         registry = made_by(engine, Registry, threads=1)
         taken = registry.add(candidate.subscriptions(most)).accepted
         return taken, lambda message: registry.deliver([message]).rows.num_rows
-    index = made_by(engine, QueryIndex)
-    taken = index.register(candidate.standing(most)).accepted
+    index = made_by(engine, Registry)
+    taken = index.add(candidate.standing(most)).accepted
     if candidate.way == "live":
-        live = index.matcher(threads=1)
+        live = index
         return taken, lambda message: live.match(pa.array([message])).stats
-    snapshot = index.freeze()
+    snapshot = index.freeze_queries()
     # A new matcher knows no label path.
-    return taken, lambda message: snapshot.matcher(threads=1).match(pa.array([message])).stats
+    return taken, lambda message: snapshot.match(pa.array([message])).stats
 
 
 def measure(

@@ -1,8 +1,8 @@
 """Anything of the product, as the kernel, its plain NFA or the papers answer it.
 
 Example:
-    >>> from pathcast import QueryIndex
-    >>> len(made_by("nfa", QueryIndex))
+    >>> from pathcast import Registry
+    >>> len(made_by("nfa", Registry))
     0
 """
 
@@ -12,9 +12,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Final, Literal, ParamSpec, TypeAlias, TypeVar
 
-from pathcast import Query, QueryIndex
+from pathcast import Query, Registry, Snapshot
 from pathcast.boundary import native
+from pathcast.engine.matcher import matcher_options
 from pathcast.errors import KernelMissingError
+from pathcast.limits import Limits
+from pathcast.model import CACHE_BYTES_MAX
 from pathcast_papers import answered, instead_of_the_kernel, plain_nfa
 
 if TYPE_CHECKING:
@@ -54,9 +57,21 @@ def made_by(engine: str | None, make: Callable[P, T], *args: P.args, **kwargs: P
 
 def population_of(queries: Iterable[Query]) -> Population:
     """What queries ask for, which the product alone tells: the papers answer messages."""
-    index = QueryIndex()
-    index.register(queries)
-    return index.population()
+    registry = Registry()
+    registry.add(queries)
+    return registry.population()
+
+
+def running(
+    snapshot: Snapshot,
+    limits: Limits | None = None,
+    *,
+    threads: int | None = None,
+    cache_bytes_max: int = CACHE_BYTES_MAX,
+) -> Snapshot:
+    """The same snapshot with other options."""
+    options = matcher_options(limits or snapshot.limits, threads, cache_bytes_max)
+    return type(snapshot)(snapshot._backend, options)
 
 
 def missing_reason(engine: str) -> str | None:

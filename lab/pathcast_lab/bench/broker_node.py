@@ -20,13 +20,12 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from pathcast.engine import QueryIndex
 from pathcast.errors import MissingDependencyError
 from pathcast.model import Query, Subscription
+from pathcast.registry import Registry
 from pathcast.workload import SubscriptionParameters, generate_subscriptions
 from pathcast.workload.documents import generate_documents
 from pathcast.workload.domains import DOMAINS
-from pathcast_lab.bench.checking import THREADS
 from pathcast_lab.bench.definitions import BenchmarkDefinition, Strict
 from pathcast_lab.bench.measures import Measure
 from pathcast_lab.bench.pipeline.inputs import selective
@@ -217,10 +216,10 @@ def made_load(definition: BrokerNodeDefinition, chosen: BrokerNodeSet) -> Load:
         )
     )
     texts = list(dict.fromkeys(row.query for row in rows))
-    index = QueryIndex()
-    index.register([Query(str(number), text) for number, text in enumerate(texts)])
-    snapshot = index.freeze()
-    found = snapshot.matcher(threads=THREADS).match(pa.array(messages, pa.binary()))
+    index = Registry()
+    index.add([Query(str(number), text) for number, text in enumerate(texts)])
+    snapshot = index.freeze_queries()
+    found = snapshot.match(pa.array(messages, pa.binary()))
     hits = np.bincount(found.matches.values.to_numpy(), minlength=len(texts))
     total = definition.selectivity * wanted * len(messages)
     kept = selective(hits, wanted=wanted, total=total)

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pathcast.engine import Snapshot
-from pathcast_lab.bench.checking import THREADS, Checks
+from pathcast_lab.bench.checking import Checks
 from pathcast_lab.bench.definitions import Expected, FilterSet
 from pathcast_lab.bench.filtering import (
     Build,
@@ -103,13 +103,13 @@ def run_case(
         snapshot = Snapshot.open(file)
         first = list(messages[: chosen.cold])
         cold = fresh_rounds(
-            lambda: snapshot.matcher(threads=THREADS),
+            lambda: snapshot,
             binary_array(first),
             yardstick(first),
             chosen.fresh_rounds,
             truth,
         )
-        matcher = snapshot.matcher(threads=THREADS)
+        matcher = snapshot
         warm = warm_rounds(matcher, array, yardstick(messages), chosen.rounds, truth)
     return CaseResult(
         benchmark=benchmark,

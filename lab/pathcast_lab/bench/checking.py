@@ -24,8 +24,9 @@ from itertools import accumulate
 
 import pyarrow as pa
 
-from pathcast.engine import BatchResult, QueryIndex, Snapshot
+from pathcast.engine import BatchResult, Snapshot
 from pathcast.model import Query
+from pathcast.registry import Registry
 from pathcast_lab.bench.wrong_count import WrongCountError
 from pathcast_papers import answered, instead_of_the_kernel
 
@@ -129,8 +130,8 @@ def check_nfa(case: str, snapshot: Snapshot, plain: Snapshot, messages: pa.Array
     Raises:
         WrongCountError: A message's lists differ.
     """
-    measured = snapshot.matcher(threads=THREADS).match(messages)
-    other = plain.matcher(threads=THREADS).match(messages)
+    measured = snapshot.match(messages)
+    other = plain.match(messages)
     if not measured.matches.equals(other.matches):
         raise _difference(case, lists(measured), lists(other), "the plain NFA")
     return sum(counts(measured))
@@ -144,15 +145,15 @@ def check_reference(
     Raises:
         WrongCountError: A message's queries differ.
     """
-    index = answered(instead_of_the_kernel, QueryIndex)
-    report = index.register(sample)
+    index = answered(instead_of_the_kernel, Registry)
+    report = index.add(sample)
     if report.rejected:
         raise next(iter(report.rejected.values()))
-    answers = index.matcher(threads=THREADS).match(messages)
+    answers = index.match(messages)
     expected = [sorted(answer.query_ids) for answer in answers]
     wanted = {query.id for query in sample}
     ids = {number: id for number, id in enumerate(snapshot.query_ids) if id in wanted}
-    batch = snapshot.matcher(threads=THREADS).match(messages)
+    batch = snapshot.match(messages)
     found = [sorted(ids[n] for n in numbers if n in ids) for numbers in lists(batch)]
     if found != expected:
         raise _difference(case, found, expected, "the reference engine")

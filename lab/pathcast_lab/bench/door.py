@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pathcast.engine import Matcher, QueryIndex
+from pathcast import Snapshot
 from pathcast.model import Query
+from pathcast.registry import Registry
 from pathcast.workload import DOMAINS, domain_graph, generate_documents
-from pathcast_lab.bench.checking import THREADS, Truth, wrong_count
+from pathcast_lab.bench.checking import Truth, wrong_count
 from pathcast_lab.bench.definitions import DoorDefinition, DoorSet
 from pathcast_lab.bench.inputs import Source, shared_data
 from pathcast_lab.bench.measures import Measure
@@ -114,14 +115,14 @@ def _case(
     )
 
 
-def idle_matcher() -> Matcher:
+def idle_matcher() -> Registry | Snapshot:
     """A matcher that reads messages and finds nothing in them."""
-    index = QueryIndex()
-    index.register([NOTHING])
-    return index.freeze().matcher(threads=THREADS)
+    index = Registry()
+    index.add([NOTHING])
+    return index.freeze_queries()
 
 
-def taken_by_both(messages: Sequence[bytes], matcher: Matcher) -> list[bytes]:
+def taken_by_both(messages: Sequence[bytes], matcher: Registry | Snapshot) -> list[bytes]:
     """The messages that neither the door nor lxml refuses."""
     try:
         from lxml.etree import LxmlError, fromstring

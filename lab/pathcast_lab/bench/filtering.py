@@ -18,11 +18,11 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from pathcast.engine import QueryIndex, Snapshot
+from pathcast.engine import Snapshot
 from pathcast.limits import Limits
 from pathcast.model import Query
+from pathcast.registry import Registry
 from pathcast_lab.bench.checking import (
-    THREADS,
     Checks,
     Truth,
     check_nfa,
@@ -269,7 +269,7 @@ class FilterCase:
                 self._expected,
             )
             warm_up = binary_array(self._warm_up)
-            matcher = snapshot.matcher(threads=THREADS)
+            matcher = snapshot
             warm = warm_rounds(
                 matcher, warm_up, yardstick(self._warm_up), self._chosen.rounds, truth
             )
@@ -292,7 +292,7 @@ class FilterCase:
 
     def _cold_rounds(self, snapshot: Snapshot, truth: Truth) -> Rounds:
         return fresh_rounds(
-            lambda: snapshot.matcher(threads=THREADS),
+            lambda: snapshot,
             binary_array(self._cold),
             yardstick(self._cold),
             self._chosen.fresh_rounds,
@@ -300,7 +300,7 @@ class FilterCase:
         )
 
     def _unseen_round(self, snapshot: Snapshot, truth: Truth) -> UnseenRound:
-        matcher = snapshot.matcher(threads=THREADS)
+        matcher = snapshot
         warm_up = binary_array(self._warm_up)
         for _ in range(2):
             matcher.match(warm_up)
@@ -321,10 +321,10 @@ class FilterCase:
                     matcher.match(array)
         return UnseenRound(tuple(quarters), tuple(seen))
 
-    def _register_later(self, index: QueryIndex) -> Later:
+    def _register_later(self, index: Registry) -> Later:
         """Queries one by one into the frozen index, whose live matcher must see each at once."""
         message = binary_array(self._warm_up[:1])
-        matcher = index.matcher(threads=THREADS)
+        matcher = index
         matcher.match(binary_array(self._warm_up))
         size = max(1, len(self._later) // 2 // CLOCKS)
         rest = self._later[size * CLOCKS :]
@@ -336,26 +336,26 @@ class FilterCase:
             for first in range(0, size * CLOCKS, size):
                 started = time.perf_counter_ns()
                 for query in self._later[first : first + size]:
-                    index.register([query])
+                    index.add([query])
                 in_a_row.append(time.perf_counter_ns() - started)
                 matcher.match(message)
             for query in rest:
                 before.append(elapsed_ns(lambda: matcher.match(message).matches))
-                between.append(elapsed_ns(lambda query=query: index.register([query])))  # type: ignore[misc]
+                between.append(elapsed_ns(lambda query=query: index.add([query])))  # type: ignore[misc]
                 after.append(elapsed_ns(lambda: matcher.match(message).matches))
         self._check_later(index)
         return Later(size, tuple(in_a_row), tuple(between), tuple(after), tuple(before))
 
-    def _check_later(self, index: QueryIndex) -> None:
+    def _check_later(self, index: Registry) -> None:
         """A live matcher answers as a snapshot of its queries, and a new one counts at once."""
         messages = binary_array(self._warm_up)
-        live = index.matcher(threads=THREADS)
+        live = index
         found = sum(counts(live.match(messages)))
-        index.register([Query("anything", "/*")])
+        index.add([Query("anything", "/*")])
         more = sum(counts(live.match(messages)))
         if more != found + len(self._warm_up):
             raise wrong_count(self._case, more, found + len(self._warm_up), "a query added later")
-        frozen = sum(counts(index.freeze().matcher(threads=THREADS).match(messages)))
+        frozen = sum(counts(index.freeze_queries().match(messages)))
         if frozen != more:
             raise wrong_count(self._case, more, frozen, "a snapshot of the changed index")
 
@@ -367,29 +367,29 @@ def split(messages: Sequence[bytes], chosen: FilterSet) -> tuple[list[bytes], li
     return list(messages[:border]), list(unseen[: len(unseen) // QUARTERS * QUARTERS])
 
 
-def build_index(queries: list[Query], file: Path, builds: int) -> tuple[QueryIndex, Build]:
+def build_index(queries: list[Query], file: Path, builds: int) -> tuple[Registry, Build]:
     """Builds several times; the last index, frozen and saved to `file`."""
     register_ns: list[int] = []
     freeze_ns: list[int] = []
     for _ in range(builds):
-        index = QueryIndex()
+        index = Registry()
         with undisturbed():
             started = time.perf_counter_ns()
-            report = index.register(queries)
+            report = index.add(queries)
             register_ns.append(time.perf_counter_ns() - started)
             started = time.perf_counter_ns()
-            snapshot = index.freeze()
+            snapshot = index.freeze_queries()
             freeze_ns.append(time.perf_counter_ns() - started)
         if report.rejected:
             raise next(iter(report.rejected.values()))
     snapshot.save(file)
     # The facade does not say what it holds, so the same queries go into the engine once more. It
     # is imported here: where the kernel is missing, the rest of this module can still be read.
-    from pathcast.kernel import KernelIndex
+    from pathcast.boundary import native
 
-    bare = KernelIndex(Limits())
-    bare.register(queries, {})
-    delta_bytes = bare.nbytes
+    bare = native.Dissemination(Limits(), 1, 0)
+    bare.register(list(queries), {})
+    delta_bytes = bare.memory()
     del bare
     with undisturbed():
         open_ns = [elapsed_ns(lambda: Snapshot.open(file)) for _ in range(OPENINGS)]
@@ -419,7 +419,7 @@ def check_case(
     some: pa.Array = binary_array(spread_messages(messages, chosen.check_sample))
     sample = reference_sample(snapshot, queries, some, chosen.check_queries)
     reference_matches = check_reference(case, snapshot, sample, some)
-    found = counts(snapshot.matcher(threads=THREADS).match(binary_array(messages)))
+    found = counts(snapshot.match(binary_array(messages)))
     truth = Truth(case, found)
     digest = inputs_digest([query.text for query in queries], messages)
     known = next((e for e in expected if e.case == case and e.inputs == digest), None)
@@ -442,7 +442,7 @@ def reference_sample(
     snapshot: Snapshot, queries: Sequence[Query], messages: pa.Array, count: int
 ) -> list[Query]:
     """Queries of all the list, and of those that match: where few do, the former say little."""
-    found = lists(snapshot.matcher(threads=THREADS).match(messages))
+    found = lists(snapshot.match(messages))
     ids = snapshot.query_ids
     matched = {ids[number] for numbers in found for number in numbers}
     some = spread_sample([query for query in queries if query.id in matched], count // 2)

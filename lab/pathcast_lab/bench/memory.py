@@ -103,14 +103,14 @@ def _grow(what: str, snapshot: str, messages: str) -> int:
 def _grow_matcher(snapshot: str, array: pa.Array) -> int:
     first, *_ = array.slice(0, 1).to_pylist()
     # What every matcher needs once, however few its queries: code pages, pools, tables of names.
-    from pathcast.engine import QueryIndex
     from pathcast.model import Query
+    from pathcast.registry import Registry
 
-    index = QueryIndex()
-    index.register([Query("nothing", "/no-message-has-this-root")])
-    index.matcher(threads=1).match(pa.array([first], pa.binary()))
+    index = Registry()
+    index.add([Query("nothing", "/no-message-has-this-root")])
+    index.match(pa.array([first], pa.binary()))
     before = resident_bytes() or 0
-    matcher = Snapshot.open(snapshot).matcher(threads=1)
+    matcher = Snapshot.open(snapshot)
     for _ in range(2):
         matcher.match(array)
     return (resident_bytes() or 0) - before

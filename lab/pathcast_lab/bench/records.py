@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pathcast.engine import Matcher
+from pathcast import Registry, Snapshot
 from pathcast.records import split_records
 from pathcast_lab.bench.checking import THREADS, wrong_count
 from pathcast_lab.bench.definitions import RecordsDefinition, RecordsSet
@@ -104,7 +104,9 @@ def _cut(path: Path, threads: int, case: str, records: int) -> tuple[int, Sequen
     return time_ns, batches
 
 
-def _door_ns(matcher: Matcher, batches: Sequence[pa.RecordBatch], case: str, records: int) -> int:
+def _door_ns(
+    matcher: Registry | Snapshot, batches: Sequence[pa.RecordBatch], case: str, records: int
+) -> int:
     time_ns = taken = 0
     with undisturbed():
         for batch in batches:

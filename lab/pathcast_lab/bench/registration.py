@@ -15,7 +15,7 @@ from typing import Protocol
 
 from pydantic import Field
 
-from pathcast import Query, QueryIndex, Registry, Subscription
+from pathcast import Query, Registry, Subscription
 from pathcast_lab.bench.checking import wrong_count
 from pathcast_lab.bench.customise import customise_texts
 from pathcast_lab.bench.definitions import BenchmarkDefinition, Strict
@@ -97,15 +97,15 @@ class TextRegistry(Protocol):
 
 
 class Filters:
-    """Texts as standing queries of a `QueryIndex`."""
+    """Texts as standing queries of a `Registry`."""
 
     def __init__(self) -> None:
-        self._index = QueryIndex()
+        self._index = Registry()
         self._ids = count()
 
     def add(self, texts: Sequence[str]) -> object:
         """Registers texts in one call."""
-        return self._index.register([Query(str(next(self._ids)), text) for text in texts])
+        return self._index.add([Query(str(next(self._ids)), text) for text in texts])
 
     def __len__(self) -> int:
         return len(self._index)

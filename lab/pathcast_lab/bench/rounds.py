@@ -20,7 +20,8 @@ from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
-from pathcast.engine import BatchResult, Matcher
+from pathcast import Registry, Snapshot
+from pathcast.engine import BatchResult
 from pathcast_lab.bench.checking import Truth, counts
 from pathcast_lab.bench.timing import Spread, elapsed_ns, undisturbed
 
@@ -94,7 +95,7 @@ def spread(rounds: Sequence[Round], value: Callable[[Round], float]) -> Spread:
 
 
 def timed_round(
-    matcher: Matcher,
+    matcher: Registry | Snapshot,
     messages: pa.Array,
     parse: Callable[[], None],
     *,
@@ -122,7 +123,11 @@ def timed_round(
 
 
 def warm_rounds(
-    matcher: Matcher, messages: pa.Array, parse: Callable[[], None], rounds: int, truth: Truth
+    matcher: Registry | Snapshot,
+    messages: pa.Array,
+    parse: Callable[[], None],
+    rounds: int,
+    truth: Truth,
 ) -> Rounds:
     """Passes of a matcher that has seen the messages; two more, not timed, come first.
 
@@ -142,7 +147,7 @@ def warm_rounds(
 
 
 def fresh_rounds(
-    matcher: Callable[[], Matcher],
+    matcher: Callable[[], Registry | Snapshot],
     messages: pa.Array,
     parse: Callable[[], None],
     rounds: int,

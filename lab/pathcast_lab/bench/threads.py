@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pathcast.engine import Matcher, QueryIndex
+from pathcast import Snapshot
+from pathcast.registry import Registry
 from pathcast_lab.bench.checking import Truth, counts
 from pathcast_lab.bench.definitions import FilterDefinition, ThreadsDefinition, ThreadsSet
 from pathcast_lab.bench.inputs import Source, standing_queries
@@ -77,12 +78,12 @@ def run_threads(
         wildcard=queries.wildcard,
         descendant=queries.descendant,
     )
-    index = QueryIndex()
-    index.register(standing_queries(texts))
-    snapshot = index.freeze()
+    index = Registry()
+    index.add(standing_queries(texts))
+    snapshot = index.freeze_queries()
     messages = source.messages(chosen.messages, seed=definition.seed) * chosen.repeats
     array = binary_array(messages)
-    matchers = [snapshot.matcher(threads=number) for number in (1, definition.threads)]
+    matchers = [snapshot for number in (1, definition.threads)]
     found = counts(matchers[0].match(array))
     truth = Truth(case, found)
     timed: list[list[int]] = [[], []]
@@ -103,7 +104,7 @@ def run_threads(
     )
 
 
-def _timed(matcher: Matcher, messages: pa.Array, truth: Truth) -> int:
+def _timed(matcher: Registry | Snapshot, messages: pa.Array, truth: Truth) -> int:
     with undisturbed():
         started = time.perf_counter_ns()
         batch = matcher.match(messages)

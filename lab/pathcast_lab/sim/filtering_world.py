@@ -19,9 +19,9 @@ from pathcast.dht.peer import Settings
 from pathcast.dht.publishing import PublicationOutcome
 from pathcast.dht.subscriptions import Matched, NotAcknowledged, Subscribed, Unsubscribed
 from pathcast.dht.substrate import Asked, Substrate
-from pathcast.engine import QueryIndex
 from pathcast.model import Query
 from pathcast.protocol import Deliver, Effect, Node
+from pathcast.registry import Registry
 from pathcast_lab.sim.counting import CountedMessages
 from pathcast_lab.sim.faults import NO_FAULTS, Faults
 from pathcast_lab.sim.kademlia import KademliaPeer
@@ -297,13 +297,13 @@ class FilteringWorld:
         Raises:
             LostMatch: It is not.
         """
-        index = answered(instead_of_the_kernel, QueryIndex, namespaces=self.namespaces)
+        index = answered(instead_of_the_kernel, Registry, namespaces=self.namespaces)
         lives = {
             str(number): life for number, life in enumerate([*self.past, *self.standing.values()])
         }
-        index.register(Query(number, life.query) for number, life in lives.items())
+        index.add(Query(number, life.query) for number, life in lives.items())
         messages = [publication.message for publication in self.publications]
-        answers = index.matcher().match(messages)
+        answers = index.match(messages)
         return sum(
             self._check(place, publication, [lives[number] for number in answer.query_ids])
             for place, (publication, answer) in enumerate(

@@ -26,10 +26,10 @@ from dataclasses import dataclass, field
 
 from pathcast.chunking.cut import Cut
 from pathcast.chunking.filtering_scheme import FilteringScheme, QuerySet
-from pathcast.engine import QueryIndex
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
 from pathcast.model import Query
+from pathcast.registry import Registry
 from pathcast.schema import LabelPath
 
 
@@ -97,7 +97,7 @@ def merged(answers: Iterable[ChunkAnswer]) -> ChunkAnswer:
 
 
 class ChunkEvaluator:
-    """Evaluates tasks; keeps the index of each chunk from one message to the next.
+    """Evaluates tasks; keeps the registry of each chunk from one message to the next.
 
     Args:
         limits: What one chunk may cost.
@@ -105,7 +105,7 @@ class ChunkEvaluator:
 
     def __init__(self, *, limits: Limits | None = None) -> None:
         self._limits = limits
-        self._indexes: dict[LabelPath, tuple[QueryIndex, QuerySet]] = {}
+        self._registries: dict[LabelPath, tuple[Registry, QuerySet]] = {}
 
     def evaluate(self, task: ChunkTask) -> ChunkAnswer:
         """Evaluates a task.
@@ -116,8 +116,7 @@ class ChunkEvaluator:
         Cost: that of matching the chunk; where the alternatives have changed since the last task of
             this prefix, of registering and removing what has.
         """
-        index = self._index(task)
-        result = index.matcher(threads=1).match(task.message)
+        result = self._registry(task).match(task.message)
         ids = task.queries.queries
         if result.error is not None:
             everyone = {query_id for each in ids.values() for query_id in each}
@@ -128,20 +127,20 @@ class ChunkEvaluator:
         }
         return ChunkAnswer(task.prefix, tuple(sorted(held)), undecided)
 
-    def _index(self, task: ChunkTask) -> QueryIndex:
-        """The index of a chunk, with just the alternatives of a task."""
+    def _registry(self, task: ChunkTask) -> Registry:
+        """The registry of a chunk, with just the alternatives of a task."""
         nothing = QuerySet({}, 0)
-        index, present = self._indexes.get(task.prefix) or (
-            QueryIndex(limits=self._limits),
+        registry, present = self._registries.get(task.prefix) or (
+            Registry(self._limits, threads=1),
             nothing,
         )
         if present is not task.queries:
             wanted = task.queries.queries
-            index.remove([text for text in present.texts if text not in wanted])
-            report = index.register(
+            registry.remove([text for text in present.texts if text not in wanted])
+            report = registry.add(
                 Query(text, text) for text in wanted if text not in present.queries
             )
             for error in report.errors.values():
                 raise error
-            self._indexes[task.prefix] = (index, task.queries)
-        return index
+            self._registries[task.prefix] = (registry, task.queries)
+        return registry

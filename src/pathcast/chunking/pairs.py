@@ -44,11 +44,11 @@ from pathcast.chunking.filtering_scheme import Chunking, FilteringScheme, QueryS
 from pathcast.chunking.optimal import Goal, Sizes, by_size
 from pathcast.chunking.query_tree import QueryTree
 from pathcast.chunking.scheme import generate_chunking_scheme
-from pathcast.engine import QueryIndex
 from pathcast.errors import ConfigError
 from pathcast.model import Query
 from pathcast.partition import Placement
 from pathcast.query.names import Namespaces
+from pathcast.registry import Registry
 from pathcast.schema import ElementPaths, LabelPath
 
 TREE_BYTES: Final = 5
@@ -197,12 +197,12 @@ class PlacedChunking:
             if query.text not in self._ids:
                 fresh.append(query.text)
             self._ids.setdefault(query.text, []).append(query.id)
-        index = QueryIndex(namespaces=self._namespaces)
-        for error in index.register(Query(text, text) for text in fresh).rejected.values():
+        registry = Registry(namespaces=self._namespaces)
+        for error in registry.add(Query(text, text) for text in fresh).rejected.values():
             raise error
         for text in fresh:
             self._chunking.register(text, text, self._namespaces)
-        population = index.population()
+        population = registry.population()
         for placement, partition_of in zip(self._placements, self._partitions, strict=True):
             placed = placement.place(population).tolist()
             partition_of.update(zip(population.query_ids, placed, strict=True))

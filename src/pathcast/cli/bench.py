@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Any, Final, TypeAlias
@@ -28,10 +28,11 @@ from pathcast.cli.exits import ExitCode
 from pathcast.cli.messages import MESSAGES_HELP, check_standard_input, read_batches
 from pathcast.cli.options import LanguageOption, LimitOption, NamespaceOption, ThreadsOption
 from pathcast.cli.queries import QueriesArgument, QuerySource, announce, read_queries
-from pathcast.errors import PathcastError, shown
+from pathcast.errors import ConfigError, PathcastError, shown
 from pathcast.limits import MIB, Limits
 from pathcast.lint import lint
 from pathcast.query import compile_subscription
+from pathcast.registry import Registry
 from pathcast.registry.subscription_engines import SubscriptionEngines, TakenRows
 
 HELD_BYTES_MAX: Final = 64 * MIB
@@ -127,8 +128,9 @@ def bench(
     source = read_queries(queries, namespace=namespace, limit=limit, language=language)
     started = time.perf_counter()
     engines, taken = source.take_up(threads)
-    # It builds what registering has left to do, and is kept until the queries change.
-    engines.index.freeze()
+    with suppress(ConfigError):
+        # It builds what registering filter queries has left to do, on which the registry goes on.
+        engines.registry.freeze_queries()
     registering = time.perf_counter() - started
     announce(engines, taken)
     if not taken.takers:
@@ -219,9 +221,7 @@ class _Tables:
         self._seconds = seconds
         self._threads = threads
         self._as_json = as_json
-        self._gauge = CostGauge(
-            engines, source.limits, source.namespaces, threads, held.batches, rounds
-        )
+        self._gauge = CostGauge(source.limits, threads, held.batches, rounds)
         self.refused = self._gauge.nothing.stats.refused
         self.undecided = 0
 
@@ -248,9 +248,8 @@ class _Tables:
         """Names some of the messages that the door refuses."""
         if not self.refused:
             return
-        none = SubscriptionEngines(self._source.limits, {})
-        matcher = none.index.freeze().matcher(threads=self._threads)
-        errors = (error for batch in self._held.batches for error in matcher.match(batch).errors)
+        none = Registry(self._source.limits, threads=self._threads)
+        errors = (error for batch in self._held.batches for error in none.match(batch).errors)
         named = zip(self._held.names, errors, strict=True)
         for name, error in islice((pair for pair in named if pair[1].is_valid), REFUSED_MAX):
             say_error(f"{shown(name)}: {error.as_py()['message']}")
@@ -261,12 +260,9 @@ class _Tables:
         """Throughput with no query and with all of them."""
         facts: list[Fact] = []
         deadline = time.perf_counter() + self._seconds
-        index, registry = self._engines.index, self._engines.registry
-        run = pass_of(
-            self._held.batches,
-            index.freeze().matcher(threads=self._threads) if len(index) else None,
-            registry if len(registry) else None,
-        )
+        registry = self._engines.registry
+        is_delivered = len(registry) > len(self._engines.notices)
+        run = pass_of(self._held.batches, registry, is_delivered=is_delivered)
         with self._table("throughput", "pass", _PASSES, facts):
             nothing = self._gauge.nothing
             facts.append(self._pass("no query", nothing))

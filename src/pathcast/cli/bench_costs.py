@@ -23,7 +23,7 @@ from __future__ import annotations
 import heapq
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import count
@@ -34,10 +34,9 @@ from typing import Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from pathcast.engine import Matcher, QueryIndex
 from pathcast.limits import Limits
 from pathcast.model import BatchStats, Query, Subscription
-from pathcast.query import CostClass
+from pathcast.query import CostClass, compile_query
 from pathcast.registry import Registry
 from pathcast.registry.subscription_engines import SubscriptionEngines
 
@@ -72,6 +71,12 @@ class QueryClass(Enum):
         """Whether a query of this class costs nothing that is its own."""
         return self in (QueryClass.PATHS, QueryClass.CONDITIONS, QueryClass.RESULTS_INDEXED)
 
+    @property
+    def is_filter(self) -> bool:
+        """Whether it is of filter queries, which ids answer."""
+        checked = (QueryClass.CHECKED, QueryClass.SCAN)
+        return self in (QueryClass.PATHS, QueryClass.CONDITIONS, *checked)
+
 
 _RESULTS: Final = {
     CostClass.INDEXED: QueryClass.RESULTS_INDEXED,
@@ -98,28 +103,27 @@ def classified(engines: SubscriptionEngines) -> list[MeasuredQuery]:
     Cost: some microseconds a query in the usual notation or with a shared plan; for any other, as
     registering it.
     """
-    of_broker = {
-        row.id: MeasuredQuery(row, _class_of_results(row, engines.registry))
-        for row in engines.registry.freeze().subscriptions
-    }
+    registry = engines.registry
     return [
-        of_broker[name] if name in of_broker else _filter_query(row, engines)
-        for name, row in engines.queries.items()
+        _filter_query(registry.get(name))
+        if name in engines.notices
+        else _with_results(registry.get(name), registry)
+        for name in engines.queries
     ]
 
 
-def _class_of_results(row: Subscription, registry: Registry) -> QueryClass:
-    return QueryClass.AFTER_STEPS if row.steps else _RESULTS[registry.explain(row.id).cost]
+def _with_results(row: Subscription, registry: Registry) -> MeasuredQuery:
+    if row.steps:
+        return MeasuredQuery(row, QueryClass.AFTER_STEPS)
+    return MeasuredQuery(row, _RESULTS[registry.explain(row.id).cost])
 
 
-def _filter_query(row: Subscription, engines: SubscriptionEngines) -> MeasuredQuery:
-    query = engines.index.query(row.id)
-    bound = row._replace(namespaces=query.namespaces)
-    plan = engines.index.plan(row.id)
+def _filter_query(row: Subscription) -> MeasuredQuery:
+    plan = compile_query(row.query, row.namespaces)
     if plan.cost is CostClass.INDEXED:
-        return MeasuredQuery(bound, _class_of_paths(plan.texts))
+        return MeasuredQuery(row, _class_of_paths(plan.texts))
     is_scan = plan.cost is CostClass.SCAN
-    return MeasuredQuery(bound, QueryClass.SCAN if is_scan else QueryClass.CHECKED)
+    return MeasuredQuery(row, QueryClass.SCAN if is_scan else QueryClass.CHECKED)
 
 
 def _class_of_paths(texts: Iterable[str]) -> QueryClass:
@@ -128,23 +132,25 @@ def _class_of_paths(texts: Iterable[str]) -> QueryClass:
 
 
 Pass: TypeAlias = Callable[[], BatchStats]
-"""Answers all messages once; gives the counters, in which two engines count a message twice."""
+"""Answers all messages once; gives the counters."""
 
 
-def pass_of(
-    batches: Sequence[pa.Array], index: Matcher | None, registry: Registry | None = None
-) -> Pass:
-    """A pass over batches of messages by the engines that are given."""
+def pass_of(batches: Sequence[pa.Array], registry: Registry, *, is_delivered: bool) -> Pass:
+    """A pass over batches of messages.
+
+    Args:
+        batches: The messages.
+        registry: The queries.
+        is_delivered: Whether results are made, or ids are told.
+    """
 
     def run() -> BatchStats:
-        total = BatchStats()
-        for batch in batches:
-            if index is not None:
-                total += index.match(batch).stats
-            if registry is not None:
-                total += registry.deliver(batch).stats
-        return total
+        answer = registry.deliver if is_delivered else registry.match
+        return sum((answer(batch).stats for batch in batches), BatchStats())
 
+    if is_delivered:
+        # Whoever takes what is read before something is delivered first: no part of a pass.
+        registry.deliver([])
     return run
 
 
@@ -203,9 +209,7 @@ class CostGauge:
     """Measures what queries cost by themselves, without the others.
 
     Args:
-        engines: The engines that the queries are of.
         limits: What a message may cost.
-        namespaces: Prefixes for all queries.
         threads: Threads of one batch; None for all processors.
         batches: The messages.
         rounds: Passes that are made without any query.
@@ -216,18 +220,15 @@ class CostGauge:
 
     def __init__(
         self,
-        engines: SubscriptionEngines,
         limits: Limits,
-        namespaces: Mapping[str, str],
         threads: int | None,
         batches: Sequence[pa.Array],
         rounds: int,
     ) -> None:
         self._limits = limits
-        self._namespaces = namespaces
         self._threads = threads
         self._batches = batches
-        self._read = self._pass_of_index(())
+        self._read = self.pass_of(())
         self._read()
         self.nothing = measured(self._read, rounds)
 
@@ -239,18 +240,12 @@ class CostGauge:
 
         Cost: registers them.
         """
-        filters = (QueryClass.PATHS, QueryClass.CONDITIONS)
-        if all(each.query_class in filters for each in queries):
-            return self._pass_of_index(queries)
-        # A registry holds filter queries to the same automaton.
         registry = Registry(self._limits, threads=self._threads)
-        registry.add(sorted((each.row for each in queries), key=attrgetter("id")))
-        return pass_of(self._batches, None, registry)
-
-    def _pass_of_index(self, queries: Sequence[MeasuredQuery]) -> Pass:
-        index = QueryIndex(limits=self._limits, namespaces=self._namespaces)
-        index.register([Query(row.id, row.query, row.namespaces) for row, _ in queries])
-        return pass_of(self._batches, index.freeze().matcher(threads=self._threads))
+        filters = [each for each in queries if each.query_class.is_filter]
+        registry.add([Query(row.id, row.query, row.namespaces) for row, _ in filters])
+        others = [each.row for each in queries if not each.query_class.is_filter]
+        registry.add(sorted(others, key=attrgetter("id")))
+        return pass_of(self._batches, registry, is_delivered=len(others) > 0)
 
     def beyond_reading(self, run: Pass, rounds: int, deadline: float) -> float | None:
         """Seconds that a pass takes beyond one without any query.

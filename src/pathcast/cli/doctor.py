@@ -16,9 +16,9 @@ from rich.text import Text
 from pathcast.boundary import ENGINE_VARIABLE, is_plain_nfa
 from pathcast.cli.console import answers, extra, write_json_line
 from pathcast.cli.exits import ExitCode
-from pathcast.engine import QueryIndex
 from pathcast.errors import PathcastError
 from pathcast.model import Query
+from pathcast.registry import Registry
 
 
 class Diagnosis(NamedTuple):
@@ -118,9 +118,9 @@ def _kernel() -> Diagnosis:
     """Whether the native engine answers a small question rightly."""
     part = "engine kernel"
     try:
-        index = QueryIndex()
-        index.register([Query("q", "/a//b[@c = 1]")])
-        result = index.matcher(threads=1).match(b"<a><b c='1'/></a>")
+        registry = Registry(threads=1)
+        registry.add(Query("q", "/a//b[@c = 1]"))
+        result = registry.match(b"<a><b c='1'/></a>")
         if list(result.query_ids) != ["q"]:
             return Diagnosis(part, None, "gives a wrong answer; install it again", True)
         remark = f"its plain NFA, by {ENGINE_VARIABLE}" if is_plain_nfa() else ""

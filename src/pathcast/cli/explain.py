@@ -23,7 +23,6 @@ from pathcast.cli.options import (
     read_namespaces,
 )
 from pathcast.cli.transform import read_query
-from pathcast.engine import QueryIndex
 from pathcast.errors import ConfigError, MessageError, QuerySyntaxError
 from pathcast.kernel.message_nodes import (
     DOCUMENT_NODE,
@@ -35,6 +34,7 @@ from pathcast.limits import Limits
 from pathcast.model import Query
 from pathcast.query import binding
 from pathcast.query.xquery import is_xquery, without_comments
+from pathcast.registry import Registry
 
 QUERY_ID = "query"
 
@@ -106,15 +106,15 @@ def explain(
         raise ConfigError(
             "config.invalid", key="MESSAGE", reason="is missing; an XPath is explained on a message"
         )
-    index = QueryIndex(limits=limits, namespaces=namespaces)
+    registry = Registry(limits, namespaces, threads=1)
     try:
-        report = index.register(Query(QUERY_ID, without_comments(text), language=asked.language))
+        report = registry.add(Query(QUERY_ID, without_comments(text), language=asked.language))
     except QuerySyntaxError as error:
         _say_binding(error, content, limits)
         raise
     for warning in report.warnings:
         say_warning(str(warning))
-    explanation = index.explain(QUERY_ID, content)
+    explanation = registry.explain(QUERY_ID, content)
     if format_ is Format.JSON:
         write_json_line(explanation.to_dict())
     else:

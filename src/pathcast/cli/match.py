@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
@@ -20,7 +20,7 @@ from pathcast.cli.options import (
 )
 from pathcast.cli.queries import QUERIES_HELP, announce, read_queries
 from pathcast.errors import PathcastError, shown
-from pathcast.registry.subscription_engines import SubscriptionEngines
+from pathcast.registry import Registry
 
 
 def match(
@@ -58,10 +58,9 @@ def match(
     if not taken.takers:
         say_error(f"{source.path}: no query that can be used")
         return ExitCode.REFUSED
-    matcher = _Matcher(engines, threads)
     refused = undecided = 0
     for batch in read_batches(messages, source.limits):
-        refused_here, undecided_here = _print_batch(matcher, batch)
+        refused_here, undecided_here = _print_batch(engines.registry, batch)
         refused += refused_here
         undecided += undecided_here
     faults = len(taken.rejected)
@@ -72,67 +71,29 @@ def match(
     return ExitCode.REFUSED if faults or refused or undecided else ExitCode.OK
 
 
-class _Found(NamedTuple):
-    """The result for one message.
-
-    Attributes:
-        matches: Ids of queries, sorted.
-        undecided: Id of a query -> why nothing is known of it, sorted.
-        error: Why the message was refused, if it was.
-    """
-
-    matches: list[str]
-    undecided: dict[str, PathcastError]
-    error: PathcastError | None
-
-
-class _Matcher:
-    """The engines of queries: filter queries in one, what wants results in the other."""
-
-    def __init__(self, engines: SubscriptionEngines, threads: int | None) -> None:
-        # A snapshot collects faster than an index that may change.
-        index = engines.index
-        self._index = index.freeze().matcher(threads=threads) if len(index) else None
-        self._registry = engines.registry if len(engines.registry) else None
-
-    def match(self, messages: list[bytes]) -> Iterator[_Found]:
-        """Match a batch; one result a message."""
-        found = [_Found([], {}, None) for _ in messages]
-        if self._index is not None:
-            found = [
-                _Found(list(result.query_ids), dict(result.verdicts), result.error)
-                for result in self._index.match(messages)
-            ]
-        delivered = None if self._registry is None else self._registry.deliver(messages)
-        for row, (matches, undecided, error) in enumerate(found):
-            if delivered is None:
-                yield _Found(matches, undecided, error)
-                continue
-            deliveries = delivered.deliveries(row)
-            ids = {delivery.subscription_id for delivery in deliveries}
-            both = undecided | dict(deliveries.verdicts)
-            yield _Found(
-                sorted(ids.union(matches)), dict(sorted(both.items())), error or deliveries.error
-            )
-
-
-def _print_batch(matcher: _Matcher, batch: list[InputMessage]) -> tuple[int, int]:
+def _print_batch(registry: Registry, batch: list[InputMessage]) -> tuple[int, int]:
     """Prints a line a message; gives the numbers of refused messages and of verdicts."""
-    results = matcher.match([m.content for m in batch if isinstance(m.content, bytes)])
+    found = registry.match([m.content for m in batch if isinstance(m.content, bytes)])
+    results = iter(found)
     refused = undecided = 0
     for message in batch:
-        content = message.content
-        found = next(results) if isinstance(content, bytes) else _Found([], {}, content)
-        for query_id, verdict in found.undecided.items():
+        matches: list[str] = []
+        verdicts: Mapping[str, PathcastError] = {}
+        if isinstance(message.content, bytes):
+            result = next(results)
+            matches, verdicts, error = list(result.query_ids), result.verdicts, result.error
+        else:
+            error = message.content
+        for query_id, verdict in verdicts.items():
             say_warning(f"{message.name}: query {query_id}: {verdict}")
-        refused += found.error is not None
-        undecided += len(found.undecided)
+        refused += error is not None
+        undecided += len(verdicts)
         write_json_line(
             {
                 "message": shown(message.name),
-                "matches": found.matches,
-                "undecided": list(found.undecided),
-                "error": None if found.error is None else found.error.to_dict(),
+                "matches": matches,
+                "undecided": list(verdicts),
+                "error": None if error is None else error.to_dict(),
             }
         )
     return refused, undecided

@@ -120,12 +120,12 @@ def _selective(
 
 def _found(rows: Mapping[str, str], stream: Mapping[str, bytes]) -> set[tuple[str, str]]:
     """Query and message of each match, as one process with all queries has them."""
-    from pathcast.engine import QueryIndex
     from pathcast.model import Query
+    from pathcast.registry import Registry
 
-    index = QueryIndex()
-    index.register([Query(id, text) for id, text in rows.items()])
-    results = index.freeze().matcher().match(list(stream.values()))
+    registry = Registry()
+    registry.add([Query(id, text) for id, text in rows.items()])
+    results = registry.match(list(stream.values()))
     return {
         (id, message)
         for message, result in zip(stream, results, strict=True)

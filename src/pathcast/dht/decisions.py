@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from pathcast.engine import Matcher, QueryIndex
 from pathcast.model import Query
+from pathcast.registry import Registry
 
 __all__ = ["Asked", "CandidateIndex"]
 
@@ -27,8 +27,7 @@ class CandidateIndex:
         self._clear()
 
     def _clear(self) -> None:
-        self._index = QueryIndex()
-        self._matcher: Matcher = self._index.matcher(threads=1)
+        self._registry = Registry(threads=1)
         self._ids: dict[Asked, str] = {}
         self._refused: dict[str, str] = {}
 
@@ -49,10 +48,10 @@ class CandidateIndex:
             if asked not in self._ids:
                 self._ids[asked] = name = str(len(self._ids))
                 text, bound = asked
-                report = self._index.register([Query(name, text, dict(bound))])
+                report = self._registry.add([Query(name, text, dict(bound))])
                 for error in report.rejected.values():
                     self._refused[name] = str(error)
-        found = self._matcher.match(body)
+        found = self._registry.match(body)
         if found.error is not None:
             return dict.fromkeys(queries, str(found.error))
         satisfied, undecided = set(found.query_ids), dict(found.verdicts)

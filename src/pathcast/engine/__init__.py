@@ -1,11 +1,10 @@
-"""The engine's face: index, snapshot, matcher, results, explanations.
+"""What answers have in common: messages, results, snapshots of queries, routes, explanations.
 
 Example:
-    >>> from pathcast import Query, QueryIndex
-    >>> index = QueryIndex()
-    >>> report = index.register([Query("q1", "/nitf/head//tobject[@type='news']")])
-    >>> snapshot = index.freeze()
-    >>> for result in snapshot.matcher().match([b"<nitf/>"]):
+    >>> from pathcast import Query, Registry
+    >>> registry = Registry()
+    >>> report = registry.add([Query("q1", "/nitf/head//tobject[@type='news']")])
+    >>> for result in registry.match([b"<nitf/>"]):
     ...     print(list(result.query_ids), result.error)
     [] None
 
@@ -24,8 +23,7 @@ from pathcast.engine.explanation import (
     PredicateExplanation,
     StepExplanation,
 )
-from pathcast.engine.index import QueryIndex
-from pathcast.engine.matcher import Matcher
+from pathcast.engine.gates import gates_that_hold
 from pathcast.engine.messages import Messages
 from pathcast.engine.notebook import html_table
 from pathcast.engine.path_finder import FoundPaths, PathFinder
@@ -51,7 +49,6 @@ __all__ = [
     "Failure",
     "FoundPaths",
     "MatchResult",
-    "Matcher",
     "Messages",
     "NodePlace",
     "PartExplanation",
@@ -59,7 +56,6 @@ __all__ = [
     "Plan",
     "PredicateExplanation",
     "QueryIds",
-    "QueryIndex",
     "QueryNumbers",
     "Routed",
     "Router",
@@ -68,5 +64,6 @@ __all__ = [
     "Snapshot",
     "StepExplanation",
     "Verdicts",
+    "gates_that_hold",
     "html_table",
 ]

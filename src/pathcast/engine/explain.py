@@ -5,11 +5,11 @@ ones are; at the step that selects nothing, the names or values that are there i
 comes nearest; for every other expression its value and that of its operands.
 
 Example:
-    >>> from pathcast import Query, QueryIndex
-    >>> index = QueryIndex()
-    >>> report = index.register([Query("q1", "/nitf/head//tobject[@type='news']")])
+    >>> from pathcast import Query, Registry
+    >>> registry = Registry()
+    >>> report = registry.add(Query("q1", "/nitf/head//tobject[@type='news']"))
     >>> message = b"<nitf><head><tobject type='sport'/></head></nitf>"
-    >>> print(index.freeze().explain("q1", message))
+    >>> print(registry.explain("q1", message))
     q1: no match
       /nitf/head//tobject[@type='news']
       /nitf                     1 node, first /nitf[1]
@@ -25,15 +25,16 @@ explanation says so (`Explanation.bug`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pathcast.engine.explain_walk import STEPS_FACTOR, Walk
 from pathcast.engine.explanation import Explanation, ExpressionExplanation, Plan
-from pathcast.engine.matcher import Matcher
 from pathcast.engine.messages import message_bytes
+from pathcast.engine.results import MatchResult
 from pathcast.errors import ExplanationBugError, MessageError, Param
-from pathcast.kernel import KernelIndex, KernelSnapshot
 from pathcast.kernel.message_nodes import MessageNodes, OverBudgetError
 from pathcast.limits import Limits
-from pathcast.model import MatcherOptions, MessageBytes, Query
+from pathcast.model import MessageBytes, Query
 from pathcast.query import compile_query, read_query
 
 __all__ = ["Explanation", "explain_query"]
@@ -42,16 +43,16 @@ __all__ = ["Explanation", "explain_query"]
 def explain_query(
     query: Query,
     message: MessageBytes | str,
-    options: MatcherOptions,
-    queries: KernelIndex | KernelSnapshot | None = None,
+    limits: Limits,
+    match: Callable[[MessageBytes | str], MatchResult],
 ) -> Explanation:
     """Follows a query through a message.
 
     Args:
         query: The query, with all namespaces it may use.
         message: The message.
-        options: How it runs, and what the message may cost.
-        queries: The queries that this one is registered among; it is asked alone if not given.
+        limits: What the message may cost.
+        match: Matches the query, alone or among others.
 
     Returns:
         The explanation. A message that the door refuses, and an evaluation over its budget, are
@@ -75,15 +76,14 @@ def explain_query(
         data, encoding = message_bytes(message)
     except MessageError as refusal:
         return Explanation(query.id, query.text, False, plan, None, None, refusal.to_dict())
-    asked = queries if queries is not None else _alone(query)
-    answer = Matcher(asked.matcher(options), options).match(message)
+    answer = match(message)
     error = answer.error or answer.verdicts.get(query.id)
     if error is not None:
         return Explanation(query.id, query.text, False, plan, None, None, error.to_dict())
     is_match = query.id in answer.query_ids
     try:
-        steps_max = options.limits.evaluation_steps_max * STEPS_FACTOR
-        nodes = MessageNodes(data, options.limits, encoding, steps_max)
+        steps_max = limits.evaluation_steps_max * STEPS_FACTOR
+        nodes = MessageNodes(data, limits, encoding, steps_max)
     except MessageError as refusal:
         told = _bug("lets the message in to match it", f"it is refused to be explained ({refusal})")
         return Explanation(query.id, query.text, is_match, plan, None, bug=told)
@@ -95,18 +95,6 @@ def explain_query(
         bug = _bug(f"says {_verdict(is_match)}", f"the steps below say {_verdict(root.is_true)}")
     failure = None if is_match else root.failure
     return Explanation(query.id, query.text, is_match, plan, root, failure, bug=bug)
-
-
-def _alone(query: Query) -> KernelIndex:
-    """An index with one query.
-
-    Raises:
-        QuerySyntaxError: It cannot be registered.
-    """
-    index = KernelIndex(Limits())
-    for error in index.register([query], {}).rejected.values():
-        raise error
-    return index
 
 
 def _told(query: Query, nodes: MessageNodes) -> ExpressionExplanation | None:

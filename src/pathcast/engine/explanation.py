@@ -5,10 +5,10 @@ many nodes each step reaches, how many each predicate leaves, where the first on
 left nothing. Every other expression is told by its value and that of its operands.
 
 Example:
-    >>> from pathcast import Query, QueryIndex
-    >>> index = QueryIndex()
-    >>> report = index.register([Query("q1", "//city[@code='SF']")])
-    >>> found = index.freeze().explain("q1", b"<a><city code='SFO'/></a>")
+    >>> from pathcast import Query, Registry
+    >>> registry = Registry()
+    >>> report = registry.add([Query("q1", "//city[@code='SF']")])
+    >>> found = registry.explain("q1", b"<a><city code='SFO'/></a>")
     >>> found.failure.near_misses
     ("`@code` is 'SFO', the query wants 'SF'",)
 

@@ -1,14 +1,4 @@
-"""The matcher: batches of messages in, satisfied queries out.
-
-Example:
-    >>> from pathcast import Query, QueryIndex
-    >>> index = QueryIndex()
-    >>> report = index.register([Query("q1", "/a/b"), Query("q2", "//c")])
-    >>> batch = index.matcher().match([b"<a><b/></a>", b"<a", b"<b/>"])
-    >>> [list(result.query_ids) for result in batch]
-    [['q1'], [], []]
-    >>> batch[1].error.family
-    'IllFormedMessageError'
+"""Batches of messages in, satisfied queries out.
 
 It does not match; the kernel does. A message that is refused is reported in its own result and
 disturbs no other.
@@ -18,88 +8,18 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import NoReturn, Protocol, overload
+from typing import Protocol
 
 import pyarrow as pa
 
 from pathcast.engine.messages import Messages, joined, message_column, refused_rows
 from pathcast.engine.results import BatchResult, MatchResult, stored
-from pathcast.errors import ConfigError, NotPicklableError
-from pathcast.kernel.matcher import KernelMatcher
+from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.model import BatchAnswer, MatcherOptions, MessageBytes
 
 
-class Matcher:
-    """Matches messages against the queries of an index or a snapshot.
-
-    May be called from several threads.
-
-    Attributes:
-        options: How it runs.
-    """
-
-    def __init__(
-        self, backend: KernelMatcher, options: MatcherOptions, *, is_live: bool = False
-    ) -> None:
-        self._backend = backend
-        self._is_live = is_live
-        self.options = options
-
-    @overload
-    def match(  # type: ignore[overload-overlap]  # str is an iterable of str
-        self, messages: MessageBytes | str
-    ) -> MatchResult: ...
-
-    @overload
-    def match(self, messages: Messages) -> BatchResult: ...
-
-    def match(self, messages: MessageBytes | str | Messages) -> MatchResult | BatchResult:
-        """Matches one message or many.
-
-        Args:
-            messages: A message: a bytes-like object or str. Or many: such objects, or a column of
-                binary or string as Arrow has it, of whatever library and in whatever layout
-                (`pathcast.engine.messages`); None or null for a missing message, which has no
-                matches and no error. Any other object is refused in its own place, as a message is
-                that is not well-formed. Bytes and columns are read where they lie, except that
-                values of dictionaries are spread, and that a matcher over an index first joins the
-                chunks of a chunked column.
-
-        Returns:
-            Of one message its result; of many one result a message, in order, which are columns
-            too.
-
-        Raises:
-            TypeError: `messages` is nothing of this kind, such as a table with several columns, or
-                mixes bytes and str.
-
-        Example:
-            >>> from pathcast import Query, QueryIndex
-            >>> index = QueryIndex()
-            >>> report = index.register([Query("q1", "/a/b")])
-            >>> list(index.matcher().match("<a><b/></a>").query_ids)
-            ['q1']
-            >>> index.matcher().match(pa.array(["<a><b/></a>", None, "<b/>"])).matches.to_pylist()
-            [[0], None, []]
-
-        Cost: a call some microseconds beside what its messages cost.
-        """
-        return matched(self._backend.match, messages, self.options.limits, is_live=self._is_live)
-
-    def __reduce__(self) -> NoReturn:
-        raise NotPicklableError(
-            "pickle.refused",
-            kind="Matcher",
-            instead="send the Snapshot, which pickles, and call its matcher() where it arrives",
-        )
-
-    def __repr__(self) -> str:
-        source = "an index" if self._is_live else "a snapshot"
-        return f"Matcher({source}, threads={self.options.threads})"
-
-
-class Matching(Protocol):
+class BatchMatcher(Protocol):
     """Answers one batch, a list or an array."""
 
     def __call__(
@@ -109,7 +29,7 @@ class Matching(Protocol):
 
 
 def matched(
-    answer_of: Matching,
+    answer_of: BatchMatcher,
     messages: MessageBytes | str | Messages,
     limits: Limits,
     *,

@@ -28,10 +28,11 @@ from typing import NoReturn
 
 import pyarrow as pa
 
-from pathcast.engine.matcher import Matcher, matcher_options
+from pathcast.engine.matcher import matched, matcher_options
 from pathcast.engine.messages import Messages
 from pathcast.engine.results import BatchResult
 from pathcast.errors import ConfigError, NotPicklableError
+from pathcast.kernel.matcher import KernelMatcher
 from pathcast.kernel.routing import KernelRoutingStream, KernelRoutingTable
 from pathcast.limits import Limits, StreamBounds
 from pathcast.model import CACHE_BYTES_MAX, BatchStats, RoutingEntry
@@ -116,7 +117,7 @@ class RoutingTable:
             ConfigError: A value cannot be used.
         """
         options = matcher_options(self.limits, threads, cache_bytes_max)
-        return Router(Matcher(self._backend.matcher(options), options))
+        return Router(self._backend.matcher(options), self.limits)
 
     def stream(
         self, bounds: StreamBounds | None = None, *, cache_bytes_max: int = CACHE_BYTES_MAX
@@ -149,19 +150,22 @@ class RoutingTable:
 class Router:
     """Routes batches of messages. May be called from several threads."""
 
-    def __init__(self, matcher: Matcher) -> None:
+    def __init__(self, matcher: KernelMatcher, limits: Limits) -> None:
         self._matcher = matcher
+        self._limits = limits
 
     def route(self, messages: Messages) -> Routed:
         """The targets of every message.
 
         Args:
-            messages: As for `Matcher.match`.
+            messages: Many, as for `Registry.match`.
 
         Raises:
             TypeError: `messages` is nothing of this kind.
         """
-        return Routed(self._matcher.match(messages))
+        found = matched(self._matcher.match, messages, self._limits, is_live=False)
+        assert isinstance(found, BatchResult), "a message by itself is not many"
+        return Routed(found)
 
     def __reduce__(self) -> NoReturn:
         raise NotPicklableError(

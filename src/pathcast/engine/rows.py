@@ -145,33 +145,6 @@ def usable_row(row: object, bindings: dict[int, dict[str, str]] | None = None) -
     return row._replace(namespaces=bindings[id(own)])
 
 
-def usable_query(row: object) -> Query:
-    """The row, if an index can take it.
-
-    Raises:
-        PathcastError: It is no `Query`, is in XQuery, or has a field that is not what it has to be.
-    """
-    if not isinstance(row, Query):
-        raise UnusableRowError("row.type", expected=Query.__name__, found=type(row).__name__)
-    if row.language == "xquery":
-        raise UnsupportedQueryError("query.index_language")
-    return cast("Query", usable_row(row))
-
-
-def usable_queries(rows: Sequence[object]) -> tuple[list[Query], dict[int, PathcastError]]:
-    """As `usable_rows`, for an index."""
-    usable, errors = usable_rows(rows)
-    if any(not isinstance(row, Query) or row.language == "xquery" for row in usable):
-        errors = {}
-        usable = []
-        for place, row in enumerate(rows):
-            try:
-                usable.append(usable_query(row))
-            except PathcastError as error:
-                errors[place] = error
-    return cast("list[Query]", usable), errors
-
-
 def subscription_of(row: Row) -> Subscription:
     """The subscription that a row is: a filter query is one of nobody, delivered as an id."""
     if isinstance(row, Subscription):

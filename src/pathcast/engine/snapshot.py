@@ -1,14 +1,14 @@
 """The snapshot: an immutable set of standing queries with a version.
 
 Example:
-    >>> from pathcast import Query, QueryIndex
-    >>> index = QueryIndex()
-    >>> report = index.register([Query("q1", "/a/b[@c=1]")])
-    >>> snapshot = index.freeze()
+    >>> from pathcast import Query, Registry
+    >>> registry = Registry()
+    >>> report = registry.add([Query("q1", "/a/b[@c=1]")])
+    >>> snapshot = registry.freeze_queries()
     >>> list(snapshot.query_ids), snapshot.query("q1").text
     (['q1'], '/a/b[@c=1]')
-    >>> snapshot.explain("q1", b'<a><b c="2"/></a>').is_match
-    False
+    >>> list(snapshot.match(b'<a><b c="1"/></a>').query_ids)
+    ['q1']
 
 It is safe to use from many threads and, once saved, from many processes.
 """
@@ -19,20 +19,24 @@ import errno
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import overload
 
-from pathcast.engine.explanation import Explanation
-from pathcast.engine.matcher import Matcher, matcher_options
-from pathcast.engine.rows import usable_ids, usable_query
+from pathcast.engine.matcher import matched, matcher_options
+from pathcast.engine.messages import Messages
+from pathcast.engine.results import BatchResult, MatchResult
+from pathcast.engine.rows import usable_ids
 from pathcast.kernel import KernelSnapshot, open_snapshot
+from pathcast.kernel.matcher import KernelMatcher
 from pathcast.limits import Limits
-from pathcast.model import CACHE_BYTES_MAX, MessageBytes, Query
-from pathcast.query import CompiledQuery, Population, compile_query
+from pathcast.model import CACHE_BYTES_MAX, MatcherOptions, MessageBytes, Query
+from pathcast.query import Population
 
 
 class Snapshot:
-    """Standing queries that do not change. Made by `QueryIndex.freeze` or `Snapshot.open`.
+    """Standing queries that do not change. Made by `Registry.freeze_queries` or `Snapshot.open`.
 
     Pickled, a snapshot is the bytes of its file, also where it was opened from a file: another
     machine need not have that file. It opens there as a file does, and fails with
@@ -45,25 +49,37 @@ class Snapshot:
     which unpickled snapshots do not.
     """
 
-    def __init__(
-        self,
-        backend: KernelSnapshot,
-    ) -> None:
+    def __init__(self, backend: KernelSnapshot, options: MatcherOptions) -> None:
         self._backend = backend
+        self._options = options
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> Snapshot:
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        limits: Limits | None = None,
+        *,
+        threads: int | None = None,
+        cache_bytes_max: int = CACHE_BYTES_MAX,
+    ) -> Snapshot:
         """Opens a snapshot file.
 
         Args:
             path: The file.
+            limits: What one message may cost; None for those of the registry it was frozen from,
+                which the file keeps.
+            threads: Threads of one batch; None for all processors.
+            cache_bytes_max: Bytes that compiled label paths may take.
 
         Raises:
+            ConfigError: A value cannot be used.
             SnapshotFormatError: The file is foreign, of another version or damaged.
             OSError: The file cannot be read.
         """
         with errors_named(path):
-            return cls(open_snapshot(Path(path)))
+            backend = open_snapshot(Path(path))
+        options = matcher_options(limits or backend.limits, threads, cache_bytes_max)
+        return cls(backend, options)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the snapshot file; a file of that name is replaced at once or not at all.
@@ -97,79 +113,38 @@ class Snapshot:
         """
         return self._backend.query(*usable_ids([query_id]))
 
-    def plan(self, query_id: str) -> CompiledQuery:
-        """The compiled form of a query: its indexed paths, its expression, its cost and why.
-
-        Raises:
-            UnknownQueryError: No query has this id.
-
-        Example:
-            >>> from pathcast import Query, QueryIndex
-            >>> index = QueryIndex()
-            >>> report = index.register([Query("q1", "/a[b]")])
-            >>> plan = index.freeze().plan("q1")
-            >>> plan.texts, plan.expression, plan.cost.value
-            (['/a/b'], None, 'indexed')
-        """
-        return plan_of(self.query(query_id))
-
     def population(self) -> Population:
         """Describe the queries as columns: where their paths end, what they compare there.
 
         Cost: about 1 µs a distinct query.
 
         Example:
-            >>> from pathcast import Query, QueryIndex
-            >>> index = QueryIndex()
-            >>> report = index.register([Query("q1", "/a[@b = 1]"), Query("q2", "/a[@b = 2]/c")])
-            >>> sorted(map(str, index.freeze().population().places))
+            >>> from pathcast import Query, Registry
+            >>> registry = Registry()
+            >>> report = registry.add([Query("q1", "/a[@b = 1]"), Query("q2", "/a[@b = 2]/c")])
+            >>> sorted(map(str, registry.freeze_queries().population().places))
             ['/a', '/a/@b', '/a/c']
         """
         return self._backend.population()
 
-    def matcher(
-        self,
-        *,
-        threads: int | None = None,
-        limits: Limits | None = None,
-        cache_bytes_max: int = CACHE_BYTES_MAX,
-    ) -> Matcher:
-        """A matcher over these queries.
+    @overload
+    def match(  # type: ignore[overload-overlap]  # str is an iterable of str
+        self, messages: MessageBytes | str
+    ) -> MatchResult: ...
 
-        Args:
-            threads: Threads of one batch call; None for all processors.
-            limits: What one message may cost; None for those of the index it was frozen from,
-                which the file keeps.
-            cache_bytes_max: Bytes that compiled label paths may take.
+    @overload
+    def match(self, messages: Messages) -> BatchResult: ...
 
-        Raises:
-            ConfigError: A value cannot be used.
+    def match(self, messages: MessageBytes | str | Messages) -> MatchResult | BatchResult:
+        """Which queries hold of one message or of many, as `Registry.match` says it.
+
+        Numbers mean the same in every batch, and chunks of a column are not joined.
         """
-        options = matcher_options(limits or self.limits, threads, cache_bytes_max)
-        return Matcher(self._backend.matcher(options), options)
+        return matched(self._matcher.match, messages, self._options.limits, is_live=False)
 
-    def explain(
-        self, query: str | Query, message: MessageBytes | str, *, limits: Limits | None = None
-    ) -> Explanation:
-        """Why a message satisfies a query, or at which step and condition it first fails.
-
-        Args:
-            query: Id of a query, which is asked among the others; or any query, registered or not,
-                with the prefixes it uses, which is asked alone.
-            message: The message; a refusal by the door is explained, not raised.
-            limits: What the message may cost; None as for `matcher`.
-
-        Raises:
-            UnknownQueryError: No query has this id.
-            QuerySyntaxError: A query that is not registered cannot be read.
-            UnusableRowError: It has a field that is not what it has to be.
-        """
-        asked = self.query(query) if isinstance(query, str) else usable_query(query)
-        options = matcher_options(limits or self.limits, 1, CACHE_BYTES_MAX)
-        queries = self._backend if isinstance(query, str) else None
-        from pathcast.engine.explain import explain_query  # takes as long to import as the engine
-
-        return explain_query(asked, message, options, queries)
+    @cached_property
+    def _matcher(self) -> KernelMatcher:
+        return self._backend.matcher(self._options)
 
     def __copy__(self) -> Snapshot:
         return self
@@ -222,8 +197,3 @@ def _unpickled(content: bytes) -> Snapshot:
         file = Path(folder, "unpickled.snapshot")
         file.write_bytes(content)
         return Snapshot.open(file)
-
-
-def plan_of(query: Query) -> CompiledQuery:
-    """The plan of a query; it follows from the text, so that nothing has to be kept for it."""
-    return compile_query(query.text, query.namespaces)

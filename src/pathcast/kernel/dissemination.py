@@ -19,7 +19,7 @@ It decides nothing about subscriptions or messages.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 
@@ -48,6 +48,9 @@ from pathcast.model import (
 from pathcast.query import CompiledSubscription, CostClass, compile_subscription
 from pathcast.query.refusals import Refusal, error_of
 from pathcast.query.xquery import refusal_of
+
+if TYPE_CHECKING:
+    from pathcast.kernel import KernelSnapshot
 
 _ROWS: Final = pa.schema(
     [
@@ -141,6 +144,20 @@ class KernelDissemination:
         errors = {row: error_of_query(rows[row], namespaces, Refusal(*why)) for row, why in refused}
         return RegisterReport.of(rows, errors)
 
+    def register_gates(self, texts: Sequence[str]) -> None:
+        """Adds gates: paths in canonical text, with "and" between them; the id is the text.
+
+        Where the paths of one cannot be told together, messages that have not all pass too.
+
+        Raises:
+            DuplicateQueryError: One is there.
+            QuerySyntaxError: One is no canonical text.
+        """
+        with native_errors():
+            refused = self._native.register_gates(list(texts))
+        for row, why in refused:
+            raise error_of_query(Query(texts[row], texts[row]), {}, Refusal(*why))
+
     def unsubscribe(self, ids: Sequence[str]) -> None:
         """Takes subscriptions out, all or none.
 
@@ -228,6 +245,20 @@ class KernelDissemination:
         names = known.take(list(range(len(known))))
         # Those that have left keep their numbers for a while.
         return [name for name in dict.fromkeys(names) if name in self._native]
+
+    def freeze(self) -> KernelSnapshot | None:
+        """The filter queries as they are now; none if there are other subscriptions.
+
+        Cost: about 1.5 µs a query; nothing if nothing has changed.
+        """
+        from pathcast.kernel import KernelSnapshot  # which imports this module
+
+        try:
+            with native_errors():
+                frozen = self._native.freeze()
+        except ValueError:
+            return None
+        return KernelSnapshot(frozen, self._limits)
 
     def count_groups(self, messages: pa.Array, *, visits: bool = False) -> dict[str, int]:
         """Runs the shared plans to groupSequence-listSequence and writes nothing: counters.

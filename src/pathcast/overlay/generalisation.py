@@ -31,7 +31,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from pathcast.boundary import native
-from pathcast.engine import QueryIndex
+from pathcast.engine import gates_that_hold
 from pathcast.query import conjunction_of
 
 ENTRY_BYTES: Final = 24
@@ -162,10 +162,8 @@ class Sample:
         new = [entry for entry in dict.fromkeys(entries) if entry not in self._rows]
         if not new:
             return
-        index = QueryIndex()
-        index.register_gates(new)
         self._rows.update(dict.fromkeys(new, 0))
-        for at, result in enumerate(index.matcher().match(self._messages)):
+        for at, result in enumerate(gates_that_hold(new, self._messages)):
             for entry in (*result.query_ids, *result.verdicts):
                 self._rows[entry] |= 1 << at
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pathcast.engine import QueryIndex
+from pathcast.engine import gates_that_hold
 
 __all__ = ["entries_that_hold"]
 
@@ -27,7 +27,4 @@ def entries_that_hold(entries: Iterable[str], body: bytes) -> list[str]:
     Cost: some microseconds an entry: all are compiled anew, for this message.
     """
     paths = sorted(entry for entry in entries if entry.startswith("/"))
-    index = QueryIndex()
-    index.register_gates(paths)
-    result = index.matcher(threads=1).match(body)
-    return sorted(result.query_ids)
+    return list(gates_that_hold(paths, body).query_ids)

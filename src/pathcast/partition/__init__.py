@@ -5,11 +5,11 @@ for, so that a message goes to few partitions; `HashPlacement` evenly, and every
 everywhere.
 
 Example:
-    >>> from pathcast import Query, QueryIndex
-    >>> index = QueryIndex()
+    >>> from pathcast import Query, Registry
+    >>> registry = Registry()
     >>> texts = [f"/order[@to = '{city}']" for city in ("Bern", "Graz", "Linz", "Oslo")]
-    >>> report = index.register(Query(f"q{n}", text) for n, text in enumerate(texts))
-    >>> placement = PepPlacement.of(index.population(), 4)
+    >>> report = registry.add(Query(f"q{n}", text) for n, text in enumerate(texts))
+    >>> placement = PepPlacement.of(registry.population(), 4)
     >>> [str(pattern.place) for pattern in placement.patterns], placement.power
     (['/order/@to'], 0.25)
     >>> placement.touched([b"<order to='Linz'/>"]).partitions.to_pylist()

@@ -5,11 +5,11 @@ one value there. What all these comparisons have in common, structure and compar
 pattern.
 
 Example:
-    >>> from pathcast import Query, QueryIndex
-    >>> index = QueryIndex()
+    >>> from pathcast import Query, Registry
+    >>> registry = Registry()
     >>> texts = ["/m[@a = 1]", "/m[@a = 2][b = 'x']", "/m[b = 'y']", "/m/c"]
-    >>> report = index.register(Query(f"q{n}", text) for n, text in enumerate(texts))
-    >>> for pattern in exclusiveness_patterns(index.population()):
+    >>> report = registry.add(Query(f"q{n}", text) for n, text in enumerate(texts))
+    >>> for pattern in exclusiveness_patterns(registry.population()):
     ...     print(pattern.place, pattern.queries)
     /m/@a 2
     /m/b/. 2

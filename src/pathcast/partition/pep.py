@@ -5,10 +5,10 @@ pattern. A message whose patterns occur once each has M values, so that it can m
 partitions of K at most: the *filtering power* M/K.
 
 Example:
-    >>> from pathcast import Query, QueryIndex
-    >>> index = QueryIndex()
-    >>> report = index.register([Query(f"q{n}", f"/m[@a = {n}]") for n in range(100)])
-    >>> placement = PepPlacement.of(index.population(), 10)
+    >>> from pathcast import Query, Registry
+    >>> registry = Registry()
+    >>> report = registry.add([Query(f"q{n}", f"/m[@a = {n}]") for n in range(100)])
+    >>> placement = PepPlacement.of(registry.population(), 10)
     >>> placement.partitions, placement.dont_care, placement.power
     (11, 10, 0.1)
     >>> placement.touched([b"<m a='37'/>", b"<m/>"]).partitions.to_pylist()

@@ -4,11 +4,11 @@ Partitions are numbered from 0. A placement may have a *don't-care* partition, t
 queries that it knows nothing to tell apart by; every message goes there.
 
 Example:
-    >>> from pathcast import Query, QueryIndex
-    >>> index = QueryIndex()
-    >>> report = index.register([Query(f"q{n}", f"/a[@x = {n}]") for n in range(4)])
+    >>> from pathcast import Query, Registry
+    >>> registry = Registry()
+    >>> report = registry.add([Query(f"q{n}", f"/a[@x = {n}]") for n in range(4)])
     >>> placement = HashPlacement(partitions=2)
-    >>> placed = placement.place(index.population())
+    >>> placed = placement.place(registry.population())
     >>> len(placed), set(placed.tolist()) <= {0, 1}
     (4, True)
     >>> placement.touched([b"<a/>"]).partitions.to_pylist()

@@ -1,16 +1,16 @@
 """Exclusiveness patterns that the schemas of messages help to choose, as the paper does it.
 
 Example:
-    >>> from pathcast import Query, QueryIndex
+    >>> from pathcast import Query, Registry
     >>> from pathcast.schema import PathOccurrences, parse_dtd
     >>> graph = parse_dtd(
     ...     "<!ELEMENT m (h, b*)><!ELEMENT h EMPTY><!ELEMENT b EMPTY>"
     ...     "<!ATTLIST h x CDATA #IMPLIED><!ATTLIST b x CDATA #IMPLIED>"
     ... )
-    >>> index = QueryIndex()
+    >>> registry = Registry()
     >>> texts = [f"/m[b/@x = {n}][h/@x = {n}]" for n in range(8)]
-    >>> report = index.register(Query(f"q{n}", text) for n, text in enumerate(texts))
-    >>> found = patterns_by_schema(index.population(), [PathOccurrences(graph, root="m")])
+    >>> report = registry.add(Query(f"q{n}", text) for n, text in enumerate(texts))
+    >>> found = patterns_by_schema(registry.population(), [PathOccurrences(graph, root="m")])
     >>> [str(pattern.place) for pattern in found]
     ['/m/h/@x']
 

@@ -19,18 +19,18 @@ It delivers nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 from xml.sax.saxutils import unescape
 
 from pathcast.engine import Explanation, PartExplanation, Plan
 from pathcast.engine.explain import explain_query
-from pathcast.engine.matcher import matcher_options
 from pathcast.engine.messages import message_bytes
+from pathcast.engine.results import MatchResult
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
-from pathcast.model import CACHE_BYTES_MAX, MessageBytes, Query, Subscription
+from pathcast.model import MessageBytes, Query, Subscription
 from pathcast.query.xquery import Part, is_xquery, parts_of, without_comments
 from pathcast.registry.registry import Registry
 from pathcast.registry.restructuring import Restructuring
@@ -41,7 +41,10 @@ VALUES_MAX: Final = 5
 
 
 def explain_subscription(
-    asked: Subscription, message: MessageBytes | str, limits: Limits
+    asked: Subscription,
+    message: MessageBytes | str,
+    limits: Limits,
+    match: Callable[[MessageBytes | str], MatchResult],
 ) -> Explanation:
     """How the query of a subscription holds of a message, or where it fails.
 
@@ -49,6 +52,8 @@ def explain_subscription(
         asked: The subscription, with all namespaces it may use; its steps are done first.
         message: The message. A refusal is explained, not raised.
         limits: What the message may cost.
+        match: Matches it, among all that are registered. One with steps, and an XQuery, is asked
+            alone.
 
     Returns:
         Of an XPath, what each step finds. Of an XQuery, that of the first clause or condition after
@@ -59,6 +64,9 @@ def explain_subscription(
         QuerySyntaxError: The query cannot be read.
         UnsupportedQueryError: It has what is not supported.
     """
+    is_program = is_xquery(asked.query, asked.language)
+    if not (is_program or asked.steps):
+        return explain_query(_query(asked.id, asked), message, limits, match)
     registry = Registry(limits, threads=1)
     registry.add(asked)
     told = registry.explain(asked.id)
@@ -72,7 +80,7 @@ def explain_subscription(
             if isinstance(made, PathcastError):
                 return replace(without, error=made.to_dict())
             content = made
-        if not is_xquery(asked.query, asked.language):
+        if not is_program:
             return _followed(asked.id, asked, content, limits)
         found = registry.deliver(message)
         error = found.error or found.verdicts.get(asked.id)
@@ -135,5 +143,11 @@ def _explanation(
 def _followed(
     name: str, asked: Subscription, content: MessageBytes | str, limits: Limits
 ) -> Explanation:
-    query = Query(name, without_comments(asked.query), asked.namespaces)
-    return explain_query(query, content, matcher_options(limits, 1, CACHE_BYTES_MAX))
+    query = _query(name, asked)
+    alone = Registry(limits, threads=1)
+    alone.add(query)
+    return explain_query(query, content, limits, alone.match)
+
+
+def _query(name: str, asked: Subscription) -> Query:
+    return Query(name, without_comments(asked.query), asked.namespaces)

@@ -53,7 +53,8 @@ from pathcast.engine.rows import (
     usable_rows,
     with_language,
 )
-from pathcast.errors import NotPicklableError, PathcastError, UnknownQueryError
+from pathcast.engine.snapshot import Snapshot
+from pathcast.errors import ConfigError, NotPicklableError, PathcastError, UnknownQueryError
 from pathcast.kernel.delivery_ids import delivery_ids
 from pathcast.kernel.dissemination import KernelDissemination
 from pathcast.limits import Limits
@@ -411,6 +412,11 @@ expected
     @overload
     def explain(self, asked: str | Row, message: MessageBytes | str) -> Explanation: ...
 
+    @overload
+    def explain(
+        self, asked: str | Row, message: MessageBytes | str | None
+    ) -> SubscriptionPlan | Explanation: ...
+
     def explain(
         self, asked: str | Row, message: MessageBytes | str | None = None
     ) -> SubscriptionPlan | Explanation:
@@ -436,18 +442,15 @@ expected
         """
         if isinstance(asked, Query | Subscription):
             [row] = with_language([usable_row(asked)], self._language)
-            subscription = _with_bindings(subscription_of(row), self._namespaces)
-        else:
-            subscription = self.get(asked)
+            alone = Registry(self._options.limits, self._namespaces, threads=1)
+            alone.add(row)
+            return alone.explain(row.id, message)
+        subscription = self.get(asked)
         if message is not None:
             # It takes as long to import as the engine.
             from pathcast.registry.explained import explain_subscription
 
-            return explain_subscription(subscription, message, self._options.limits)
-        if isinstance(asked, Query | Subscription):
-            alone = Registry(self._options.limits, threads=1)
-            alone.add(subscription)
-            return alone.explain(subscription.id)
+            return explain_subscription(subscription, message, self._options.limits, self.match)
         with self._turns.shared():
             return SubscriptionPlan.of(subscription, self._backend.explain(asked))
 
@@ -455,7 +458,6 @@ expected
         """Describe the subscriptions as columns (`Snapshot.population`).
 
         An alternative is a path of which one has to hold for anything to be delivered.
-        Subscriptions are numbered in the order of their ids.
 
         Cost: a compilation of each distinct query.
 
@@ -465,6 +467,10 @@ expected
             >>> [str(place) for place in registry.population().places]
             ['//a/@b', '//a/c']
         """
+        with self._turns.shared():
+            frozen = self._backend.freeze()
+        if frozen is not None:
+            return frozen.population()
         known: dict[tuple[object, ...], list[native.NormalPath]] = {}
         found: list[list[native.NormalPath]] = []
         with self._turns.shared():
@@ -477,6 +483,21 @@ expected
                 known[key] = gate_paths(each, parse_steps(each.steps, each.namespaces))
             found.append(known[key])
         return population_of(ids, found)
+
+    def freeze_queries(self) -> Snapshot:
+        """The filter queries as they are now, compiled, where there are no other subscriptions.
+
+        It runs as this registry does. Cost: about 1.5 µs a query; nothing if nothing has changed.
+
+        Raises:
+            ConfigError: There are subscriptions that are no filter queries.
+        """
+        with self._turns.shared():
+            frozen = self._backend.freeze()
+        if frozen is None:
+            reason = "there are subscriptions that are no filter queries: freeze() takes them too"
+            raise ConfigError("config.invalid", key="freeze_queries", reason=reason)
+        return Snapshot(frozen, self._options)
 
     def freeze(self) -> SubscriptionSnapshot:
         """The subscriptions as they are now, immutable; to be saved and opened elsewhere.

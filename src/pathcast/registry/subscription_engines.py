@@ -1,7 +1,6 @@
-"""Rows of subscriptions in the engines that answer them.
+"""Rows of subscriptions in the registry that answers them.
 
-A filter query is a subscription that is delivered as an id: an index takes it, a registry takes
-what wants results, what is no XPath and what has steps. A query that several subscribers want is
+A query that several subscribers want is
 compiled once; the same id with another query or other steps, or delivered in another way, is
 rejected, since a delivery names the query by its id. What checks, matches or delivers the
 subscriptions of a file takes them up here, so that all take and reject the same.
@@ -16,7 +15,7 @@ Example:
     >>> places = [TextPlace("s.tsv", line) for line in (2, 3, 4)]
     >>> engines = SubscriptionEngines(Limits(), {})
     >>> taken = engines.take_up(SubscriptionRows(rows, places, []))
-    >>> list(taken.takers), [str(row.place) for row in taken.rejected], len(engines.index)
+    >>> list(taken.takers), [str(row.place) for row in taken.rejected], len(engines.registry)
     ([('ann', 'q1'), ('bob', 'q1')], ['s.tsv:4'], 1)
 
 Where a row is not valid any more, the last valid version of its subscription can be answered in its
@@ -31,7 +30,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
-from pathcast.engine import QueryIndex
 from pathcast.engine.lazy_warnings import LazyWarnings
 from pathcast.errors import DuplicateQueryError, PathcastError
 from pathcast.limits import Limits
@@ -73,8 +71,8 @@ class SubscriptionEngines:
         threads: Threads of one batch; None for all processors.
 
     Attributes:
-        index: The filter queries.
-        registry: All others.
+        registry: The queries. What is delivered as an id is nobody's there.
+        notices: Ids of those that are filter queries: XPath, delivered as an id, without steps.
     """
 
     def __init__(
@@ -83,7 +81,7 @@ class SubscriptionEngines:
         namespaces: Mapping[str, str],
         threads: int | None = 1,
     ) -> None:
-        self.index = QueryIndex(limits=limits, namespaces=namespaces)
+        self.notices: set[str] = set()
         self.registry = Registry(limits, namespaces, threads=threads)
         self._namespaces = dict(namespaces)
         # Query id -> what is compiled.
@@ -182,25 +180,21 @@ class SubscriptionEngines:
     def _become(self, wanted: Mapping[str, Subscription]) -> Mapping[str, PathcastError]:
         """Makes the queries exactly these; gives those that are refused."""
         gone = [name for name, row in self._held.items() if not _is_same(row, wanted.get(name))]
-        of_index = [name for name in gone if name in self.index]
-        if of_index:
-            self.index.remove(of_index)
-            self.index.compact()
-        self.registry.remove([name for name in gone if name in self.registry])
+        self.registry.remove(gone)
+        self.notices -= set(gone)
         for name in gone:
             del self._held[name]
             self._warnings.pop(name, None)
         new = [row for name, row in wanted.items() if name not in self._held]
-        # Of messages as they come: an index does no steps.
         notices = [
             Query(row.id, row.query, row.namespaces, row.language)
             for row in new
             if row.deliver == "ids" and not row.steps and row.language != "xquery"
         ]
-        declined = self.index.register(notices).rejected
-        # What is no XPath may be XQuery; the registry knows both, and says what is wrong.
-        indexed = {query.id for query in notices} - declined.keys()
-        others = [row for row in new if row.id not in indexed]
+        declined = self.registry.add(notices).rejected
+        # What is no XPath may be XQuery.
+        self.notices |= {query.id for query in notices} - declined.keys()
+        others = [row for row in new if row.id not in self.notices]
         refused = dict(self.registry.add(others).rejected)
         self._held |= {row.id: row for row in new if row.id not in refused}
         return refused

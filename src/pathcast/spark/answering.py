@@ -1,9 +1,9 @@
 """Turns a batch of messages into deliveries, which are columns of numbers.
 
 A filter query is a subscription that is delivered as an id. So there is one answer, whoever found
-it: the matcher of the filter queries, the registry of the subscriptions that want results, or both.
-Nothing is text yet: a delivery is the row of a message, the place of a subscription in the table of
-the generation, which is sorted by subscriber, and the number of a result.
+it: the snapshot of the filter queries, the registry of the subscriptions that want results, or
+both. Nothing is text yet: a delivery is the row of a message, the place of a subscription in the
+table of the generation, which is sorted by subscriber, and the number of a result.
 
     Generation (files) -> Answerer, once a worker -> BatchAnswer, once a batch -> `writing`
 
@@ -29,7 +29,6 @@ from pathcast.spark.generations import GenerationFiles, SavedQueries, Takers, id
 from pathcast.spark.schemas import LETTERS
 
 if TYPE_CHECKING:
-    from pathcast.engine import Matcher
     from pathcast.registry import DeliveryBatch
 
 NO_FRAGMENT = -1
@@ -109,14 +108,13 @@ class Answerer:
         if cache_bytes_max is not None:
             options["cache_bytes_max"] = cache_bytes_max
         self.table = files.table()
-        self._matcher: Matcher | None = None
+        self._snapshot: Snapshot | None = None
         self._registry: Registry | None = None
         self.query_ids = pa.array([], pa.string())
         """Ids of the filter queries, by number."""
         if files.notices is not None:
-            snapshot = Snapshot.open(files.notices)
-            self._matcher = snapshot.matcher(threads=threads, limits=limits, **options)
-            self.query_ids = ids_of(snapshot)
+            self._snapshot = Snapshot.open(files.notices, limits, threads=threads, **options)
+            self.query_ids = ids_of(self._snapshot)
             self._notices = self.table.takers_of(self.query_ids)
         if files.results is not None:
             subscriptions = SubscriptionSnapshot.open(files.results)
@@ -156,8 +154,8 @@ class Answerer:
         matches = None
         satisfied = 0
         refusals: pa.Table | None = None
-        if self._matcher is not None:
-            matched = self._matcher.match(messages)
+        if self._snapshot is not None:
+            matched = self._snapshot.match(messages)
             satisfied += matched.stats.matches
             refusals = refusals_of(matched.errors)
             numbers, rows = _flat(matched.matches)

@@ -128,14 +128,15 @@ class SubscriptionBook:
         self, engines: SubscriptionEngines, takers: Mapping[tuple[str, str], Subscription]
     ) -> Generation:
         """The files of a generation; those of a version that is there are left as they are."""
-        version = SetVersion(Limits(**self._limits))  # type: ignore[arg-type]
+        limits = Limits(**self._limits)  # type: ignore[arg-type]
+        version = SetVersion(limits)
         table = takers_table(takers, version, self._namespaces or None)
         generation = Generation(
             version.text,
             queries=len({name for _, name in takers}),
             subscriptions=len(takers),
-            has_notices=len(engines.index) > 0,
-            has_results=len(engines.registry) > 0,
+            has_notices=len(engines.notices) > 0,
+            has_results=len(engines.registry) > len(engines.notices),
             written=uuid.uuid4().hex,
             limits=tuple(sorted(self._limits.items())),
         )
@@ -143,7 +144,7 @@ class SubscriptionBook:
         if output.exists(f"{folder}/{DESCRIPTION}"):
             return Generation.read(output, version.text)
         write_ipc(output, f"{folder}/{TAKERS}", table)
-        write_engines(output, folder, engines)
+        write_engines(output, folder, engines, limits)
         output.write(f"{folder}/{DESCRIPTION}", generation.to_json())
         return generation
 

@@ -72,9 +72,9 @@ def deliver(
     Args:
         df: Any frame, streaming ones included. If it has columns `code` and `reason`, they say why
             a message that is null could not be read (see `schemas.SOURCE`).
-        subscriptions: A file or folder of them; a `Registry`; or what one (`freeze`) or a
-            `QueryIndex` has frozen, or the file that was saved of it. Of filter queries, a delivery
-            is a notice, and nobody's.
+        subscriptions: A file or folder of them; a `Registry`; or what one has frozen (`freeze`,
+            `freeze_queries`), or the file that was saved of it. Of filter queries, a delivery is a
+            notice, and nobody's.
         message: Column with the messages as they arrived (binary), or as text (string).
         id: Column with their ids, of any type that Spark casts to string; a null is replaced by a
             digest of the bytes, as all are where no column is given.

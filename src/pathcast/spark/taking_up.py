@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pathcast.model import Subscription
+from pathcast.limits import Limits
+from pathcast.model import Query, Subscription
+from pathcast.registry import Registry, SubscriptionSnapshot
 from pathcast.registry.identity import SetVersion
 from pathcast.spark.generations import (
     NOTICES,
@@ -54,15 +56,31 @@ def takers_table(
     )
 
 
-def write_engines(storage: Storage, folder: str, engines: SubscriptionEngines) -> None:
-    """Writes what engines hold: filter queries, and those whose results are delivered."""
-    index, registry = engines.index, engines.registry
-    if len(index):
-        frozen = index.freeze()
-        save_into(storage, f"{folder}/{NOTICES}", frozen.save)
-    if len(registry):
-        subscriptions = registry.freeze()
+def write_engines(
+    storage: Storage, folder: str, engines: SubscriptionEngines, limits: Limits
+) -> None:
+    """Writes what a registry holds: filter queries, and those whose results are delivered.
+
+    Args:
+        storage: The output.
+        folder: Of the generation.
+        engines: Have the registry.
+        limits: What a message may cost.
+    """
+    others = sorted(engines.queries.keys() - engines.notices)
+    notices = registry = engines.registry
+    if others:
+        version = SetVersion(limits)
+        rows = [registry.get(name) for name in others]
+        for row in rows:
+            version.add(row)
+        subscriptions = SubscriptionSnapshot.of(rows, version.text, limits)
         save_into(storage, f"{folder}/{RESULTS}", subscriptions.save)
+        notices = Registry(limits)
+        found = (registry.get(name) for name in engines.notices)
+        notices.add([Query(row.id, row.query, row.namespaces) for row in found])
+    if engines.notices:
+        save_into(storage, f"{folder}/{NOTICES}", notices.freeze_queries().save)
 
 
 def save_into(storage: Storage, name: str, save: Callable[[Path], None]) -> None:

@@ -30,7 +30,6 @@ from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
-from pathcast.engine import QueryIndex
 from pathcast.errors import (
     ConfigError,
     PathcastError,
@@ -75,6 +74,7 @@ from pathcast.overlay.publishers import Numbered, PublishedMessage
 from pathcast.overlay.reasons import entries_that_hold
 from pathcast.overlay.xml_content import XmlInterests, xml_content
 from pathcast.protocol import Effect, Node, Send
+from pathcast.registry import Registry
 from pathcast.transport.broker_metrics import broker_metrics, missing_links
 from pathcast.transport.carrier import NodeAdapter
 from pathcast.transport.events import RareEvents, log_event
@@ -418,7 +418,7 @@ class Doorkeeper:
     """
 
     def __init__(self, limits: Limits) -> None:
-        self._matcher = QueryIndex(limits=limits).matcher(threads=1)
+        self._registry = Registry(limits, threads=1)
         self._turn = threading.Lock()
 
     def __call__(self, messages: Sequence[object]) -> dict[int, object]:
@@ -434,7 +434,7 @@ class Doorkeeper:
                     refused[place] = _not_taken(each.message, error)
         if published:
             with self._turn:
-                found = self._matcher.match([each.body for _, each in published])
+                found = self._registry.match([each.body for _, each in published])
             for row, refusal in found.refusals.items():
                 place, each = published[row]
                 refused[place] = _not_taken(each.message, refusal)

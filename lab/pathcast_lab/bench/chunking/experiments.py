@@ -18,8 +18,8 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from pathcast.chunking import Goal, StreamingChunker, cost, generate_chunking_scheme, optimal_scheme
 from pathcast.chunking.names import path_text
-from pathcast.engine import QueryIndex
 from pathcast.model import Query
+from pathcast.registry import Registry
 from pathcast_lab.bench.chunking.definition import ChunkingFigure, ChunkingSet
 from pathcast_lab.bench.chunking.inputs import Prepared, element_sizes
 from pathcast_lab.bench.chunking.memory import measured
@@ -257,9 +257,9 @@ def _lxml(ids: Mapping[str, tuple[str, ...]]) -> Callable[[bytes], Counts]:
 
 def _kernel(ids: Mapping[str, tuple[str, ...]]) -> Callable[[bytes], Counts]:
     """All queries together."""
-    index = QueryIndex()
-    index.register(Query(text, text) for text in ids)
-    matcher = index.freeze().matcher(threads=1)
+    index = Registry()
+    index.add(Query(text, text) for text in ids)
+    matcher = index.freeze_queries()
 
     def evaluate(message: bytes) -> Counts:
         result = matcher.match([message])[0]

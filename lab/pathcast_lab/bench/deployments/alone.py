@@ -8,8 +8,8 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
-from pathcast.engine import QueryIndex
 from pathcast.model import Query
+from pathcast.registry import Registry
 from pathcast_lab.bench.deployments.definition import DeploymentSet, DeploymentTable
 from pathcast_lab.bench.deployments.inputs import Load
 from pathcast_lab.bench.deployments.measured import Measured
@@ -37,9 +37,9 @@ def _match(
     load: Load, count: int, single: int, threads: int
 ) -> tuple[Measured, Counter[tuple[str, int]]]:
     began = time.monotonic()
-    index = QueryIndex()
-    index.register([Query(id, text) for id, text in load.queries.items()])
-    matcher = index.freeze().matcher(threads=threads)
+    index = Registry()
+    index.add([Query(id, text) for id, text in load.queries.items()])
+    matcher = index.freeze_queries()
     ready = time.monotonic() - began
     found: Counter[tuple[str, int]] = Counter()
     seconds = 0.0

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pathcast.engine import QueryIndex
 from pathcast.errors import ConfigError
 from pathcast.model import Query
+from pathcast.registry import Registry
 from pathcast.workload.documents import generate_documents
 from pathcast.workload.domains import DOMAINS
 from pathcast.workload.parameters import QueryParameters
 from pathcast.workload.queries import generate_queries
-from pathcast_lab.bench.checking import THREADS, wrong_count
+from pathcast_lab.bench.checking import wrong_count
 from pathcast_lab.bench.deployments.definition import DeploymentSet, DeploymentTable
 
 SURPLUS = 8
@@ -66,10 +66,10 @@ def made_load(table: DeploymentTable, chosen: DeploymentSet, seed: int) -> Load:
     parameters = QueryParameters(count=SURPLUS * wanted, seed=seed, depth_max=table.depth_max)
     texts = list(generate_queries(graph, parameters))
     messages = list(generate_documents(graph, source.documents(chosen.distinct, seed)))
-    index = QueryIndex()
-    index.register([Query(str(number), text) for number, text in enumerate(texts)])
-    snapshot = index.freeze()
-    found = snapshot.matcher(threads=THREADS).match(pa.array(messages, pa.binary())).matches
+    index = Registry()
+    index.add([Query(str(number), text) for number, text in enumerate(texts)])
+    snapshot = index.freeze_queries()
+    found = snapshot.match(pa.array(messages, pa.binary())).matches
     hits = np.bincount(found.values.to_numpy(), minlength=len(texts))
     few = np.flatnonzero(hits <= table.share_max * len(messages))
     if len(few) < wanted:

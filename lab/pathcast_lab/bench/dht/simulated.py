@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from pathcast.dht.filtering import FilteringPeer, FilteringSettings
 from pathcast.dht.piece_cutting import PieceSettings
-from pathcast.engine import QueryIndex
 from pathcast.model import Query
+from pathcast.registry import Registry
 from pathcast_lab.sim.filtering_world import FilteringWorld, LostMatch
 from pathcast_lab.sim.static_ring import StaticRing
 from pathcast_papers.dht.state_ring import StateRing
@@ -109,8 +109,8 @@ def of_states(queries: Sequence[str], documents: Sequence[bytes], peers: int) ->
     """
     names = [f"p{number}" for number in range(peers)]
     ring = StateRing(names, StaticRing(names), whole=False)
-    index = QueryIndex()
-    index.register(Query(f"s{number}", query) for number, query in enumerate(queries))
+    index = Registry()
+    index.add(Query(f"s{number}", query) for number, query in enumerate(queries))
     for number, query in enumerate(queries):
         ring.subscribe(names[number % peers], f"s{number}", query)
     ring.sent.clear()
@@ -118,7 +118,7 @@ def of_states(queries: Sequence[str], documents: Sequence[bytes], peers: int) ->
     executions = [
         ring.publish(names[number % peers], document) for number, document in enumerate(documents)
     ]
-    answers = index.freeze().matcher().match(documents)
+    answers = index.freeze_queries().match(documents)
     for execution, answer in zip(executions, answers, strict=True):
         if execution.matched != set(answer.query_ids):
             raise LostMatch(f"{execution.matched ^ set(answer.query_ids)}")

@@ -16,10 +16,10 @@ from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 
-from pathcast.engine import QueryIndex, Snapshot
+from pathcast.engine import Snapshot
 from pathcast.model import Query
+from pathcast.registry import Registry
 from pathcast_lab.bench.checking import (
-    THREADS,
     Truth,
     check_nfa,
     check_reference,
@@ -41,14 +41,14 @@ def kernel_snapshot(queries: Sequence[Query]) -> tuple[Snapshot, int]:
     Raises:
         PathcastError: A query was rejected.
     """
-    index = QueryIndex()
+    index = Registry()
     made: list[Snapshot] = []
 
     def build() -> None:
-        report = index.register(queries)
+        report = index.add(queries)
         if report.rejected:
             raise next(iter(report.rejected.values()))
-        made.append(index.freeze())
+        made.append(index.freeze_queries())
 
     with undisturbed():
         took = elapsed_ns(build)
@@ -59,7 +59,7 @@ def kernel_answers(texts: Sequence[str], messages: Sequence[bytes]) -> list[list
     """Numbers of the satisfied queries of each message, ascending, in the order of registration."""
     snapshot, _ = kernel_snapshot(standing_queries(texts))
     numbers = [int(query_id[1:]) for query_id in snapshot.query_ids]
-    batch = snapshot.matcher(threads=THREADS).match(binary_array(messages))
+    batch = snapshot.match(binary_array(messages))
     return [sorted(numbers[found] for found in row) for row in lists(batch)]
 
 
@@ -120,7 +120,7 @@ def measure_kernel(
     array = binary_array(messages)
     parse = yardstick(messages)
     parse()
-    matcher = snapshot.matcher(threads=THREADS)
+    matcher = snapshot
     with undisturbed():
         first, batch = timed_round(matcher, array, parse)
     truth = Truth(case, counts(batch))

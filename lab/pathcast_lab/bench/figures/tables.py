@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from statistics import fmean
 from typing import Final
 
-from pathcast.engine import QueryIndex
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
+from pathcast.registry import Registry
 from pathcast_lab.bench.checking import wrong_count
 from pathcast_lab.bench.figures.kernel_subject import kernel_answers, measure_kernel
 from pathcast_lab.bench.figures.point import KERNEL, Place, Value
@@ -100,15 +100,15 @@ def run_insertion(experiment: Experiment) -> Iterator[list[Value]]:
         yield [_reference_insertion(experiment, texts[: int(x) + INSERTED], x)]
     for x in chosen.kernel:
         experiment.say(f"{figure.caption}: kernel, Q={x:g}")
-        index = QueryIndex()
-        index.register(standing_queries(texts[: int(x)]))
+        index = Registry()
+        index.add(standing_queries(texts[: int(x)]))
         times = []
         for number in range(chosen.kernel_rounds):
             first = int(x) + number * INSERTED
             more = standing_queries(texts[first : first + INSERTED], first)
             with undisturbed():
                 started = time.perf_counter_ns()
-                index.register(more)
+                index.add(more)
                 times.append((time.perf_counter_ns() - started) / 1e6)
         place = Place(figure.name, "", KERNEL, x, int(x))
         yield [place.value("insertion", "ms", Spread.of(times))]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from pathcast import Query, QueryIndex
+from pathcast import Query, Registry
 from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.overlay.generalisation import Sample, table_bytes
 from pathcast.query import conjunction_of
@@ -35,10 +35,10 @@ def linear_of(profile: str) -> tuple[str, ...]:
 
 def rows_of(profiles: Sequence[str], messages: Sequence[bytes]) -> dict[str, int]:
     """Profile -> the messages that it holds of, a bit each."""
-    index = QueryIndex()
-    index.register(Query(text, text) for text in profiles)
+    index = Registry()
+    index.add(Query(text, text) for text in profiles)
     found = dict.fromkeys(profiles, 0)
-    for at, result in enumerate(index.matcher().match(messages)):
+    for at, result in enumerate(index.match(messages)):
         for text in result.query_ids:
             found[text] |= 1 << at
     return found

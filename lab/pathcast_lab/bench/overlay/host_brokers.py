@@ -16,9 +16,9 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 
-from pathcast.engine import QueryIndex
 from pathcast.overlay.host_choice import ByContent, Nearest
 from pathcast.partition import PepPlacement, candidate_patterns
+from pathcast.registry import Registry
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.overlay.definition import OverlayFigure, OverlaySet
 from pathcast_lab.bench.overlay.population import chosen_hosts
@@ -57,9 +57,9 @@ def run_host_brokers(
     parameters = PatternParameters(queries=chosen.profiles, partitions=brokers)
     queries = pattern_queries(parameters, Random(f"queries/{seed}"))
     say(f"{len(queries):,} queries on {brokers} brokers")
-    index = QueryIndex()
-    index.register(queries)
-    snapshot = index.freeze()
+    index = Registry()
+    index.add(queries)
+    snapshot = index.freeze_queries()
     population = snapshot.population()
     placement = PepPlacement.of(
         population,
@@ -79,7 +79,7 @@ def run_host_brokers(
             ByContent(placement, 1), tree, own, homes, placed * (regions.max() + 1) + regions
         ),
     }
-    matcher = snapshot.matcher()
+    matcher = snapshot
     for repeats in chosen.repeats:
         draw = Random(f"messages/{seed}/{repeats}")
         messages = [

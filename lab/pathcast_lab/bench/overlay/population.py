@@ -20,11 +20,11 @@ from typing import Final
 
 import numpy as np
 
-from pathcast.engine import QueryIndex
 from pathcast.model import Query
 from pathcast.overlay.generalisation import ENTRY_BYTES, Sample
 from pathcast.overlay.host_choice import ByContent, HostChoice
 from pathcast.partition import PepPlacement
+from pathcast.registry import Registry
 from pathcast.store.records import BrokerRecord
 from pathcast_lab.bench.overlay.definition import Where
 from pathcast_lab.bench.overlay.inputs import entries_of, groups_of, profiles_of
@@ -223,8 +223,8 @@ def chosen_hosts(
     hosts = np.zeros(len(first), dtype=int)
     for at in np.argsort(first, kind="stable").tolist():
         query, home = queries[first[at]], int(homes[first[at]])
-        index = QueryIndex()
-        index.register([query])
+        index = Registry()
+        index.add([query])
         found = choice.host(index.population(), location_of(tree, home), brokers, {})
         assert found is not None
         brokers[found.broker.id] = found.broker
@@ -237,8 +237,8 @@ def partition_hosts(classes: Classes, tree: Tree, messages: Sequence[bytes]) -> 
 
     There are as many partitions as brokers.
     """
-    index = QueryIndex()
-    index.register(Query(text, text) for text in classes.texts)
+    index = Registry()
+    index.add(Query(text, text) for text in classes.texts)
     population = index.population()
     placement = PepPlacement.of(population, len(tree), sample=list(messages[:PEP_SAMPLE]))
     by_text = dict(zip(population.query_ids, placement.place(population).tolist(), strict=True))

@@ -15,11 +15,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pathcast import Registry
-from pathcast.engine import QueryIndex, Snapshot
+from pathcast.engine import Snapshot
 from pathcast.model import Query
+from pathcast.registry import Registry
 from pathcast.workload.subscriptions import GeneratedSubscription as Row
-from pathcast_lab.bench.checking import THREADS, counts
+from pathcast_lab.bench.checking import counts
 from pathcast_lab.bench.pipeline.inputs import as_subscriptions
 from pathcast_lab.bench.timing import undisturbed
 
@@ -49,15 +49,15 @@ class FilterEngine:
     name = "kernel, 1 thread"
 
     def __init__(self, rows: Sequence[Row]) -> None:
-        index = QueryIndex()
-        report = index.register([Query(row.query_id, row.query) for row in rows])
+        index = Registry()
+        report = index.add([Query(row.query_id, row.query) for row in rows])
         for error in report.rejected.values():
             raise error
-        self._snapshot: Snapshot = index.freeze()
+        self._snapshot: Snapshot = index.freeze_queries()
 
     def timed(self, folder: Path) -> EnginePass:
         """A pass of a new matcher, as that of a new worker."""
-        matcher = self._snapshot.matcher(threads=THREADS)
+        matcher = self._snapshot
         total_ns = found = 0
         parts: Counter[str] = Counter()
         for batch in _batches(folder):

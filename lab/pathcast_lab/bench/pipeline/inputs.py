@@ -20,10 +20,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from pathcast import Registry
-from pathcast.engine import QueryIndex
 from pathcast.errors import MissingDependencyError
 from pathcast.model import Query, Subscription
+from pathcast.registry import Registry
 from pathcast.workload import (
     DemoParameters,
     ShapedParameters,
@@ -100,10 +99,10 @@ def selective_queries(
         seed: Any whole number.
     """
     rows = plain_queries(round(count * SURPLUS), seed=seed)
-    index = QueryIndex()
-    index.register([Query(row.query_id, row.query) for row in rows])
-    snapshot = index.freeze()
-    found = snapshot.matcher(threads=THREADS).match(_array(sample))
+    index = Registry()
+    index.add([Query(row.query_id, row.query) for row in rows])
+    snapshot = index.freeze_queries()
+    found = snapshot.match(_array(sample))
     hits = np.bincount(found.matches.values.to_numpy(), minlength=len(snapshot.query_ids))
     kept = selective(hits, wanted=count, total=deliveries * len(sample))
     ids = {snapshot.query_ids[number] for number in kept.tolist()}

@@ -6,10 +6,10 @@ has to be collected and delivered. Queries that compare alike at the same places
 some of each are measured, alone.
 
 Example:
-    >>> from pathcast import Query, QueryIndex
-    >>> index = QueryIndex()
+    >>> from pathcast import Query, Registry
+    >>> index = Registry()
     >>> report = index.register([Query("often", "//a"), Query("never", "/b[@x = 1]")])
-    >>> snapshot = index.freeze()
+    >>> snapshot = index.freeze_queries()
     >>> costs = measured_costs(snapshot, [b"<a/>", b"<a><a/></a>"])
     >>> by_id = dict(zip(snapshot.query_ids, costs.tolist()))
     >>> by_id["often"] > by_id["never"]
@@ -30,7 +30,7 @@ from typing import Final
 
 import numpy as np
 
-from pathcast.engine import Messages, QueryIndex, Snapshot
+from pathcast.engine import Messages, Snapshot
 from pathcast.model import Query
 from pathcast.partition.placement import (
     HashPlacement,
@@ -39,6 +39,7 @@ from pathcast.partition.placement import (
     everywhere,
 )
 from pathcast.query import Population
+from pathcast.registry import Registry
 from pathcast_lab.bench.placement.balancing import balanced
 
 HELD: Final = 1.0
@@ -133,9 +134,9 @@ def measured_costs(
 
 
 def _cost(queries: Sequence[Query], messages: Messages) -> float:
-    index = QueryIndex()
-    index.register(queries)
-    stats = index.matcher(threads=1).match(messages).stats
+    index = Registry()
+    index.add(queries)
+    stats = index.match(messages).stats
     work = stats.steps + MATCH * stats.matches + EVALUATION * stats.evaluations
     return HELD + work / (max(stats.messages - stats.refused, 1) * len(queries))
 

@@ -22,9 +22,9 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 
-from pathcast.engine import QueryIndex
 from pathcast.model import Query
 from pathcast.partition import HashPlacement, PepPlacement, Placement, candidate_patterns
+from pathcast.registry import Registry
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.placement.definition import (
     PatternParameters,
@@ -97,13 +97,13 @@ class Standing:
 
     def __init__(self, parameters: PatternParameters, seed: int) -> None:
         self._parameters = parameters
-        index = QueryIndex()
-        index.register(pattern_queries(parameters, Random(f"queries/{seed}")))
-        snapshot = index.freeze()
+        index = Registry()
+        index.add(pattern_queries(parameters, Random(f"queries/{seed}")))
+        snapshot = index.freeze_queries()
         population = snapshot.population()
         # All patterns, as the paper says; one of ten could be spared, as each query has two.
         patterns = candidate_patterns(population)
-        self._matcher = snapshot.matcher()
+        self._matcher = snapshot
         self._placements: dict[str, Placement] = {
             RANDOM: HashPlacement(parameters.partitions, seed),
             PEP: PepPlacement.of(population, parameters.partitions, patterns=patterns, seed=seed),

@@ -1,8 +1,8 @@
 """Queries by how their paths begin: a message goes where one of the beginnings is found.
 
 Example:
-    >>> from pathcast import Query, QueryIndex
-    >>> index = QueryIndex()
+    >>> from pathcast import Query, Registry
+    >>> index = Registry()
     >>> texts = ["/m/a/b[c = 1]", "/m/a", "/m/d//e", "//f"]
     >>> report = index.register(Query(f"q{n}", text) for n, text in enumerate(texts))
     >>> placement = PrefixPlacement.of(index.population(), 3, steps=2)
@@ -22,7 +22,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pathcast.engine import Matcher, QueryIndex
+from pathcast import Snapshot
 from pathcast.engine.messages import Messages, message_column
 from pathcast.errors import ConfigError, KernelBugError
 from pathcast.limits import Limits
@@ -34,6 +34,7 @@ from pathcast.partition.placement import (
     touched_lists,
 )
 from pathcast.query import Place, Population
+from pathcast.registry import Registry
 from pathcast_lab.bench.placement.balancing import balanced
 
 
@@ -47,7 +48,7 @@ class PrefixPlacement:
         steps: Steps that count.
         table: Beginning -> partition.
         limits: What a message may cost.
-        threads: As for `QueryIndex.matcher`.
+        threads: As for `Registry.matcher`.
     """
 
     groups: int
@@ -120,19 +121,19 @@ class PrefixPlacement:
         return Touched(lists, errors)
 
     @cached_property
-    def _matcher(self) -> tuple[Matcher, np.ndarray]:
+    def _matcher(self) -> tuple[Registry | Snapshot, np.ndarray]:
         """Make a matcher of beginnings, and the partition of each by its number there."""
-        index = QueryIndex(limits=self.limits)
+        index = Registry(limits=self.limits)
         places = list(self.table)
         rows = []
         for number, place in enumerate(places):
             path, namespaces = place.to_query()
             rows.append(Query(str(number), path, namespaces))
-        for name, error in index.register(rows).rejected.items():
+        for name, error in index.add(rows).rejected.items():
             raise KernelBugError("kernel.bug", reason=f"{places[int(name)]} is refused: {error}")
-        snapshot = index.freeze()
+        snapshot = index.freeze_queries()
         targets = [self.table[places[int(name)]] for name in snapshot.query_ids]
-        return snapshot.matcher(threads=self.threads), np.array(targets, dtype=np.int64)
+        return snapshot, np.array(targets, dtype=np.int64)
 
     def _beginnings(self, population: Population) -> tuple[np.ndarray, list[Place]]:
         """For each query the number of its beginning, -1 for none; and the beginnings."""

@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.engine import BatchResult, Matcher, QueryIndex, Snapshot
+from pathcast.engine import BatchResult, Snapshot
 from pathcast.model import Query
 from pathcast.partition import HashPlacement, PepPlacement, Placement, patterns_by_schema
+from pathcast.registry import Registry
 from pathcast.schema import PathOccurrences
 from pathcast.workload import (
     DOMAINS,
@@ -65,9 +66,9 @@ def run_realistic(
         WrongCountError: Partitions together give other answers than one index.
     """
     for domain in figure.domains:
-        index = QueryIndex()
-        index.register(domain_queries(domain, chosen.queries, seed))
-        snapshot = index.freeze()
+        index = Registry()
+        index.add(domain_queries(domain, chosen.queries, seed))
+        snapshot = index.freeze_queries()
         messages = domain_messages(domain, chosen.messages, seed)
         bench = _Bench(figure, chosen, domain, snapshot, messages)
         yield bench.together()
@@ -116,7 +117,7 @@ class _Bench:
         self._messages = pa.array(messages, pa.binary())
         self._bytes = sum(map(len, messages))
         self._parse = yardstick(messages)
-        matcher = snapshot.matcher(threads=1)
+        matcher = snapshot
 
         def whole() -> BatchResult:
             found: BatchResult = matcher.match(self._messages)
@@ -170,23 +171,25 @@ class _Bench:
             place.value("slowest partition", "us", slowest),
         ]
 
-    def _matchers(self, placed: np.ndarray, partitions: int) -> list[Matcher | None]:
+    def _matchers(self, placed: np.ndarray, partitions: int) -> list[Registry | Snapshot | None]:
         """A matcher for each partition that has queries."""
         ids = self._snapshot.query_ids
         order = np.argsort(placed, kind="stable")
         bounds = np.searchsorted(placed[order], np.arange(partitions + 1))
-        matchers: list[Matcher | None] = []
+        matchers: list[Registry | Snapshot | None] = []
         for partition in range(partitions):
             members = order[bounds[partition] : bounds[partition + 1]].tolist()
             if not members:
                 matchers.append(None)
                 continue
-            index = QueryIndex()
-            index.register(self._snapshot.query(ids[number]) for number in members)
-            matchers.append(index.freeze().matcher(threads=1))
+            index = Registry()
+            index.add(self._snapshot.query(ids[number]) for number in members)
+            matchers.append(index.freeze_queries())
         return matchers
 
-    def _check(self, name: str, parts: Sequence[tuple[Matcher, pa.Array, np.ndarray]]) -> None:
+    def _check(
+        self, name: str, parts: Sequence[tuple[Registry | Snapshot, pa.Array, np.ndarray]]
+    ) -> None:
         """The partitions have as many matches for each message as one index has."""
         found = np.zeros(len(self._messages), dtype=np.int64)
         for matcher, part, at in parts:
@@ -199,7 +202,9 @@ class _Bench:
                 oracle=ONE,
             )
 
-    def _matching(self, parts: Sequence[tuple[Matcher, pa.Array]]) -> tuple[Spread, Spread]:
+    def _matching(
+        self, parts: Sequence[tuple[Registry | Snapshot, pa.Array]]
+    ) -> tuple[Spread, Spread]:
         """Time of all partitions together, and of the one that takes longest."""
         totals, slowest = [], []
         with undisturbed():

@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from pathcast.engine import QueryIndex
 from pathcast.limits import MIB
 from pathcast.model import Query
 from pathcast.partition import PepPlacement
+from pathcast.registry import Registry
 from pathcast.workload import SubscriptionParameters, generate_subscriptions
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.placement.definition import PlacementFigure, PlacementSet
@@ -65,8 +65,8 @@ class _Visits:
         """Places all queries, then visits the partitions."""
         started = time.perf_counter()
         first = domain_queries(self._domain, min(CHUNK, self._chosen.queries), self._seed + 1)
-        index = QueryIndex()
-        index.register(first)
+        index = Registry()
+        index.add(first)
         placement = PepPlacement.of(
             index.population(),
             self._chosen.partitions,
@@ -87,17 +87,17 @@ class _Visits:
             if not written[partition]:
                 continue
             at = time.perf_counter()
-            snapshot_index = QueryIndex()
-            snapshot_index.register(_read(directory / str(partition)))
+            snapshot_index = Registry()
+            snapshot_index.add(_read(directory / str(partition)))
             file = directory / "snapshot"
-            snapshot = snapshot_index.freeze()
+            snapshot = snapshot_index.freeze_queries()
             del snapshot_index
             snapshot.save(file)
             largest = max(largest, file.stat().st_size)
             built = time.perf_counter()
             building += built - at
             if len(rows):
-                answer = snapshot.matcher().match(self._messages.take(pa.array(rows)))
+                answer = snapshot.match(self._messages.take(pa.array(rows)))
                 matches[rows] += np.diff(answer.matches.offsets.to_numpy())
             matching += time.perf_counter() - built
         self._check(placement)
@@ -155,22 +155,20 @@ class _Visits:
     def _check(self, placement: PepPlacement) -> None:
         """On as many queries as one index takes, partitions give what that gives."""
         queries = domain_queries(self._domain, min(20_000, self._chosen.queries), self._seed)
-        index = QueryIndex()
-        index.register(queries)
+        index = Registry()
+        index.add(queries)
         sample = self._messages.slice(0, 50)
-        whole = index.matcher().match(sample).matches
+        whole = index.match(sample).matches
         expected = int(whole.offsets[-1].as_py())
         placed = _placed([query.text for query in queries], placement)
         touched = placement.touched(sample)
         found = 0
         for partition in set(placed):
-            inside = QueryIndex()
-            inside.register(
-                query for query, at in zip(queries, placed, strict=True) if at == partition
-            )
+            inside = Registry()
+            inside.add(query for query, at in zip(queries, placed, strict=True) if at == partition)
             rows = touched.rows_of(partition)
             if len(rows):
-                part = inside.matcher().match(sample.take(pa.array(rows))).matches
+                part = inside.match(sample.take(pa.array(rows))).matches
                 found += int(part.offsets[-1].as_py())
         if found != expected:
             raise WrongCountError(
@@ -183,8 +181,8 @@ class _Visits:
 
 def _placed(texts: Sequence[str], placement: PepPlacement) -> list[int]:
     """The partition of each text; the text is the id, so that equal ones are placed alike."""
-    index = QueryIndex()
-    index.register(Query(text, text) for text in texts)
+    index = Registry()
+    index.add(Query(text, text) for text in texts)
     population = index.population()
     placed = placement.place(population).tolist()
     by_text = dict(zip(population.query_ids, placed, strict=True))
