@@ -17,6 +17,7 @@ pub(crate) mod moments;
 pub(crate) mod number_text;
 pub(crate) mod numbers;
 pub mod paths;
+pub(crate) mod patterns;
 pub mod query;
 pub mod reader;
 pub(crate) mod strings;
