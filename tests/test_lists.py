@@ -251,10 +251,6 @@ def test_a_list_covers_its_parts() -> None:
     for other in ("double(@c)=2", "double(@c)=(1,2)", "@c=(1,3)", "@c=('1','+2')"):
         assert not plain.covers(path(other)), other
     assert numbers.covers(plain)
-    hull = native.NormalPath.hull([path("@c=3"), numbers])
-    assert hull is not None
-    assert hull.covers(numbers)
-    assert hull.covers(path("@c=3"))
     assert path("starts-with(@c,'A')").covers(path("@c=('AB','AC')"))
     assert path("double(@c)<3").covers(numbers)
     # A broker sends one entry for a list.
