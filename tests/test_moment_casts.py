@@ -19,15 +19,17 @@ from pathcast.engine import gates_that_hold
 from pathcast.errors import QuerySyntaxError
 from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.query import compile_query, conjunction_of
-from pathcast_papers.language.typed_text import Moment, value_of
+from pathcast_papers.language.typed_text import Duration, Moment, value_of
 from test_casts import OPERATORS, delivered, message_of, routed
 from typed_writer import BORDERS
 
 pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
 
-TYPES = ("date", "dateTime", "time")
+TYPES = ("date", "dateTime", "time", "dayTimeDuration", "yearMonthDuration")
 FINE = {
     "date": (),
+    "dayTimeDuration": ("PT0.000001S", "P999999999DT0.5S", "-PT0.0000005S"),
+    "yearMonthDuration": (),
     "time": ("12:00:00.000001", "12:00:00.0000010001", "12:00:00.000002"),
     "dateTime": (
         *("9999-12-31T23:59:59.999999999", "9999-12-31T24:00:00", "2399-12-31T23:59:59.999999"),
@@ -48,20 +50,23 @@ def texts_of(to: str) -> tuple[str, ...]:
 
 def instant(text: str, to: str) -> int | None:
     value = value_of(text, to)
-    return value.instant if isinstance(value, Moment) else None
+    return value.instant if isinstance(value, Moment | Duration) else None
 
 
 def constants_of(to: str) -> list[str]:
     return [text.strip() for text in texts_of(to) if instant(text, to) is not None]
 
 
-@pytest.mark.parametrize("place", ["$a/@x", "$a/b", "$a/b/@y", "$a/text()"])
+@pytest.mark.parametrize(
+    "place",
+    ["$a/@x", "$a/b", "$a/b/@y", "$a/text()", "xs:{to}($a/@x)", "($a/b cast as xs:{to}?)"],
+)
 @pytest.mark.parametrize("to", TYPES)
 def test_a_gate_holds_where_a_comparison_delivers_and_nowhere_else(to: str, place: str) -> None:
     cases = list(itertools.product(OPERATORS, constants_of(to)))
-    assert len(cases) > 60
+    assert len(cases) >= 60
     texts = [
-        f"for $a in //a where {place} {sign} xs:{to}('{constant}') return $a"
+        f"for $a in //a where {place.format(to=to)} {sign} xs:{to}('{constant}') return $a"
         for sign, constant in cases
     ]
     entries = [disjuncts_of(text) for text in texts]
@@ -106,10 +111,40 @@ def test_positions_count_after_a_date_is_compared() -> None:
 
 
 def test_one_comparison_is_one_entry() -> None:
+    flipped = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+    constant = "xs:dateTime('2026-11-27T18:00:00-05:00')"
     for sign in ("=", "<", "<=", ">", ">="):
-        text = f"//alert[sent {sign} xs:dateTime('2026-11-27T18:00:00-05:00')]"
-        (entry,) = disjuncts_of(text)
-        assert entry == f"//alert/sent[dateTime(.){sign}'2026-11-27T23:00:00Z']"
+        for sent in ("sent", "xs:dateTime(sent)", "(sent cast as xs:dateTime?)"):
+            for text in (
+                f"{sent} {sign} {constant}",
+                f"{constant} {flipped.get(sign, '=')} {sent}",
+            ):
+                (entry,) = disjuncts_of(f"for $a in //alert[{text}] return $a")
+                assert entry == f"//alert/sent[dateTime(.){sign}'2026-11-27T23:00:00Z']"
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("xs:date(@d) ge xs:date('2026-01-01')", "[date(@d)>='2026-01-01Z']"),
+        ("@d ge xs:date('2026-01-01')", "[date(@d)>='2026-01-01Z']"),
+        ("xs:date(@d) >= '2026-01-01'", "[date(@d)>='2026-01-01Z']"),
+        ("xs:dayTimeDuration(@d) > xs:dayTimeDuration('PT36H')", "[dayTimeDuration(@d)>'P1DT12H']"),
+        ("@d < xs:yearMonthDuration('P18M')", "[yearMonthDuration(@d)<'P1Y6M']"),
+        ("xs:decimal(@d) > 1.5", "[double(@d)>1.5]"),
+        ("xs:string(@d) = 'x'", "[@d='x']"),
+        (
+            "xs:date(@d) >= xs:date('2026-01-01') and xs:date(@d) < xs:date('2026-02-01')",
+            "[date(@d)<'2026-02-01Z'][date(@d)>='2026-01-01Z']",
+        ),
+        ("some $d in @d satisfies xs:date($d) > xs:date('2026-01-01')", "[date(@d)>'2026-01-01Z']"),
+        # Beyond the whole numbers that a double has, and of another type.
+        ("xs:integer(@d) > 9007199254740992", "[@d]"),
+        ("xs:date(@d) > xs:dateTime('2026-01-01T00:00:00')", "[@d]"),
+    ],
+)
+def test_what_is_cast_is_compared_by_the_gate(condition: str, expected: str) -> None:
+    assert disjuncts_of(f"for $a in //a[{condition}] return $a") == (f"//a{expected}",)
 
 
 def test_a_date_may_stand_in_several_text_nodes_and_has_256_bytes() -> None:

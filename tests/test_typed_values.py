@@ -23,6 +23,8 @@ TEXTS = tuple(dict.fromkeys(text for texts in BORDERS.values() for text in texts
 DIFFERENT = ("2026-12-31+14:01", "9007199254740993")
 """`time-zone-after-fourteen-hours` and `digits-of-decimals` of `oracles.saxon_differences`."""
 
+MOMENTS = ("date", "dateTime", "time", "dayTimeDuration", "yearMonthDuration")
+
 needs_saxon = pytest.mark.skipif(
     saxon_missing_reason() is not None, reason=str(saxon_missing_reason())
 )
@@ -88,7 +90,7 @@ def test_values_of_a_type_compare_as_they_do_in_saxon(to: str) -> None:
 
 
 @needs_saxon
-@pytest.mark.parametrize("to", ["date", "dateTime", "time"])
+@pytest.mark.parametrize("to", MOMENTS)
 def test_nodes_compare_with_a_constant_as_they_do_in_saxon(to: str) -> None:
     """The form that subscribers write: untyped values are cast to the type of the constant."""
     values = f"//v/@t[. castable as xs:{to}]"
@@ -106,7 +108,7 @@ def test_nodes_compare_with_a_constant_as_they_do_in_saxon(to: str) -> None:
 
 
 @needs_saxon
-@pytest.mark.parametrize("to", ["date", "dateTime", "time"])
+@pytest.mark.parametrize("to", MOMENTS)
 def test_dates_are_ordered_and_chosen_as_they_are_in_saxon(to: str) -> None:
     values = f"for $v in //v/@t where $v castable as xs:{to} return xs:{to}($v)"
     message = message_of([text for text in BORDERS[to] if text not in DIFFERENT])
@@ -127,6 +129,7 @@ def test_values_are_cast_to_other_types_as_in_saxon() -> None:
         "xs:dateTime('2024-02-28T23:59:59.5-05:30')",
         "xs:date('-0001-12-31+14:00')",
         "xs:time('01:02:03Z')",
+        *("xs:dayTimeDuration('-PT36H')", "xs:yearMonthDuration('P13M')"),
         *("xs:double('-1.5')", "xs:double('NaN')", "xs:double('INF')", "12.75", "7"),
         *("true()", "xs:boolean('0')"),
     )
@@ -138,6 +141,20 @@ def test_values_are_cast_to_other_types_as_in_saxon() -> None:
     found = answers(text, b"<m/>")
     assert found.count(b"<c>") >= 40
     assert found == by_saxon(text, b"<m/>")
+
+
+@needs_saxon
+def test_durations_of_two_types_are_equal_if_they_have_no_length() -> None:
+    durations = [f"xs:dayTimeDuration('{text}')" for text in ("PT0S", "P1D")]
+    durations += [f"xs:yearMonthDuration('{text}')" for text in ("P0M", "P1M")]
+    compared = [
+        f"{one} {sign} {other}"
+        for one in durations
+        for other in durations
+        for sign in ("=", "!=", "eq", "ne")
+    ]
+    text = f"<r>{{{', '.join(compared)}, //m}}</r>"
+    assert answers(text, b"<m/>") == by_saxon(text, b"<m/>")
 
 
 @needs_saxon

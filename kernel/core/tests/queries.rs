@@ -205,6 +205,7 @@ fn sets_are_read_in_canonical_text_alone() {
         ),
         ("//a[c][.=('A','B')][@b]", "//a[.=('A','B')][@b]/c"),
         ("//a[@*=('(',',')]", "//a[@*=('(',',')]"),
+        ("//a[@b=(2,1.0,10)]", "//a[@b=(1,10,2)]"),
     ] {
         assert_eq!(canonical(text), expected);
         assert_eq!(canonical(expected), expected);
@@ -219,7 +220,7 @@ fn sets_are_read_in_canonical_text_alone() {
         "//a[@b!=('A','B')]",
         "//a[('A','B')=@b]",
         "//a[@b=('A','B']",
-        "//a[@b=(1,2)]",
+        "//a[@b<(1,2)]",
         "//a[double(@b)=('A','B')]",
         "//a[double(@b)<(1,2)]",
         "//a[@b=('A',,'B')]",

@@ -21,7 +21,7 @@ from typing import Final
 
 from pathcast_papers.language import Comparison, Operator
 from pathcast_papers.language.normal import Double, OneOf, TypedText
-from pathcast_papers.language.typed_text import Moment, value_of
+from pathcast_papers.language.typed_text import Duration, Moment, value_of
 
 _NUMBER: Final = re.compile(r"[ \t\r\n]*(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))[ \t\r\n]*")
 _DOUBLE: Final = re.compile(
@@ -48,11 +48,10 @@ def passes(value: str, compare: Comparison) -> bool:
         return passes_number(double_of(value), operator_, constant.number)
     if isinstance(constant, TypedText):
         moments = [value_of(text, constant.to) for text in (value, constant.text)]
-        instants = [each.instant for each in moments if isinstance(each, Moment)]
+        instants = [each.instant for each in moments if isinstance(each, Moment | Duration)]
         return len(instants) == 2 and _COMPARISONS[operator_](*instants)
     if isinstance(constant, OneOf):
-        number = double_of(value)
-        return any(each in (value, number) for each in constant.values)
+        return any(passes(value, Comparison(operator_, each)) for each in constant.values)
     if isinstance(constant, float):
         return passes_number(number_of(value), operator_, constant)
     if operator_ is Operator.STARTS_WITH:

@@ -148,7 +148,7 @@ def _compared(what: str, compare: Comparison | None) -> str:
     if isinstance(compare.constant, OneOf):
         values = compare.constant.values
         shown = ",".join(map(_constant, values))
-        is_cast = isinstance(values[0], float)
+        is_cast = isinstance(values[0], Double)
         return f"double({what})=({shown})" if is_cast else f"{what}=({shown})"
     operator, constant = compare.operator, _constant(compare.constant)
     if operator.is_call:
@@ -156,5 +156,7 @@ def _compared(what: str, compare: Comparison | None) -> str:
     return what + operator.value + constant
 
 
-def _constant(constant: Constant) -> str:
+def _constant(constant: Constant | Double) -> str:
+    if isinstance(constant, Double):
+        return number_text(constant.number)
     return number_text(constant) if isinstance(constant, float) else literal_text(constant)

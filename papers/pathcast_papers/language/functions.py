@@ -50,8 +50,8 @@ ARGUMENT_COUNTS: Final = MappingProxyType(
 CAST: Final = "double"
 """The cast of XQuery, which canonical text of the product has and XPath 1.0 has not."""
 
-MOMENT_CASTS: Final = ("date", "dateTime", "time")
-"""Casts of XQuery to dates and times, which canonical text of the product has too."""
+MOMENT_CASTS: Final = ("date", "dateTime", "time", "dayTimeDuration", "yearMonthDuration")
+"""Casts of XQuery to dates, times and durations, which canonical text of the product has too."""
 
 LIST: Final = "("
 """What a list of XQuery in parentheses is read as, which that text has, too."""

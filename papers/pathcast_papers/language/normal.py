@@ -104,10 +104,10 @@ class Double:
 
 @dataclass(frozen=True, slots=True)
 class TypedText:
-    """A date or time that values are compared with as XQuery does it.
+    """A date, time or duration that values are compared with as XQuery does it.
 
     Attributes:
-        to: The type: date, dateTime or time.
+        to: The type, such as date or dayTimeDuration.
         text: The value, as the type writes it.
     """
 
@@ -117,9 +117,9 @@ class TypedText:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Strings of which a value is one, or numbers to one of which it is cast; as `Double`."""
+    """Constants of one kind, to one of which a value is equal."""
 
-    values: tuple[str, ...] | tuple[float, ...]
+    values: tuple[str, ...] | tuple[float, ...] | tuple[Double, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -229,12 +229,13 @@ def _conjunct(expr: Expr) -> Position | Condition:
                 return Position(operator, _number(right))
             if isinstance(left, LocationPath):
                 if _is_call(right, LIST):
-                    return _nested(left, Comparison(operator, _strings(right)))
+                    return _nested(left, Comparison(operator, _one_of(right)))
                 return _nested(left, Comparison(operator, _constant(right)))
             match left:
                 case FunctionCall(name=name, arguments=(LocationPath() as path,)) if name == CAST:
                     if _is_call(right, LIST):
-                        return _nested(path, Comparison(operator, _numbers(right)))
+                        numbers = (Double(each) for each in _numbers(right))
+                        return _nested(path, Comparison(operator, OneOf(tuple(numbers))))
                     return _nested(path, Comparison(operator, Double(_number(right))))
                 case FunctionCall(name=to, arguments=(LocationPath() as path,)) if to in casts:
                     return _nested(path, Comparison(operator, TypedText(to, _text(right))))
@@ -273,16 +274,18 @@ def _is_call(expr: Expr, *names: str) -> bool:
     return isinstance(expr, FunctionCall) and expr.name in names
 
 
-def _strings(expr: Expr) -> OneOf:
-    """The strings of a list, each once, in the order of their code points."""
+def _one_of(expr: Expr) -> OneOf:
+    """A list: strings in the order of their code points, each once, or numbers."""
     assert isinstance(expr, FunctionCall)
+    if isinstance(expr.arguments[0], Number | UnaryExpr):
+        return OneOf(tuple(_numbers(expr)))
     return OneOf(tuple(sorted(set(map(_text, expr.arguments)))))
 
 
-def _numbers(expr: Expr) -> OneOf:
+def _numbers(expr: Expr) -> list[float]:
     """The numbers of a list, each once, in the order of their texts."""
     assert isinstance(expr, FunctionCall)
-    return OneOf(tuple(sorted(set(map(_number, expr.arguments)), key=number_text)))
+    return sorted(set(map(_number, expr.arguments)), key=number_text)
 
 
 def _constant(expr: Expr) -> Constant:

@@ -87,7 +87,7 @@ def parse(
         text: The query.
         bytes_max: Most bytes that it may have in UTF-8.
         nodes_max: Most syntax nodes that it may have.
-        has_casts: Whether there are functions `double`, `date`, `dateTime` and `time`, as in
+        has_casts: Whether there are functions `double`, `date` and those of the other casts, as in
             canonical text of the product.
 
     Returns:

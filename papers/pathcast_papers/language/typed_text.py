@@ -9,15 +9,18 @@ Example:
     (True, '2024-01-01T00:00:00-05:00')
     >>> value_of(" 1 ", "boolean"), value_of("1.0", "integer"), value_of("1.0", "decimal")
     (True, None, 1.0)
+    >>> str(value_of("-PT36H", "dayTimeDuration")), str(value_of("P13M", "yearMonthDuration"))
+    ('-P1DT12H', 'P1Y1M')
 
 Source: XML Schema 1.1, part 2, section 3.3; Functions and Operators 3.1, section 19.1.1.
 Differs: years have at most nine digits, seconds nine after the point; further ones are cut off. The
-text of a date or time has at most 256 bytes.
+text of a date, time or duration has at most 256 bytes, a number of a duration twelve digits.
 """
 
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from types import MappingProxyType
@@ -30,6 +33,7 @@ _CYCLE_YEARS: Final = 400
 _CYCLE_DAYS: Final = 146_097
 _CYCLE_START: Final = 2000
 _BILLION: Final = 10**9
+_LENGTH_MAX: Final = 10**17
 
 _DATE: Final = r"(?P<year>-?(?:[1-9][0-9]{4,8}|[0-9]{4}))-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
 _TIME: Final = (
@@ -41,6 +45,13 @@ _PATTERNS: Final = MappingProxyType(
         "date": re.compile(_DATE + _ZONE),
         "dateTime": re.compile(f"{_DATE}T{_TIME}{_ZONE}"),
         "time": re.compile(_TIME + _ZONE),
+        "dayTimeDuration": re.compile(
+            r"(?P<sign>-?)P(?=[0-9T])(?:(?P<day>[0-9]+)D)?(?:T(?=[0-9])(?:(?P<hour>[0-9]+)H)?"
+            r"(?:(?P<minute>[0-9]+)M)?(?:(?P<second>[0-9]+)(?:\.(?P<fraction>[0-9]+))?S)?)?"
+        ),
+        "yearMonthDuration": re.compile(
+            r"(?P<sign>-?)P(?=[0-9])(?:(?P<year>[0-9]+)Y)?(?:(?P<month>[0-9]+)M)?"
+        ),
     }
 )
 _NUMBERS: Final = MappingProxyType(
@@ -52,6 +63,8 @@ _NUMBERS: Final = MappingProxyType(
         ),
     }
 )
+_DURATIONS: Final = ("dayTimeDuration", "yearMonthDuration")
+_DURATION_DIGITS_MAX: Final = 12
 _BOOLEANS: Final = MappingProxyType({"true": True, "1": True, "false": False, "0": False})
 
 
@@ -74,6 +87,11 @@ class Moment:
     zone: int | None
 
     @property
+    def year(self) -> int:
+        """The year of its date; the one before 0001 is 0."""
+        return self.day.year + _CYCLE_YEARS * self.cycle - _CYCLE_START
+
+    @property
     def instant(self) -> int:
         """Nanoseconds from some beginning, to compare values of one type by."""
         days = self.cycle * _CYCLE_DAYS + self.day.toordinal()
@@ -94,9 +112,8 @@ class Moment:
     def __str__(self) -> str:
         parts = []
         if self.to != "time":
-            year = self.day.year + _CYCLE_YEARS * self.cycle - _CYCLE_START
-            sign = "-" if year < 0 else ""
-            parts.append(f"{sign}{abs(year):04}-{self.day:%m-%d}")
+            sign = "-" if self.year < 0 else ""
+            parts.append(f"{sign}{abs(self.year):04}-{self.day:%m-%d}")
         if self.to != "date":
             seconds, nanoseconds = divmod(self.nanoseconds, _BILLION)
             clock = timedelta(seconds=seconds)
@@ -113,7 +130,89 @@ class Moment:
         return f"{'-' if self.zone < 0 else '+'}{hours:02}:{minutes:02}"
 
 
-Value: TypeAlias = str | bool | int | float | Moment
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """A duration of one of the two types that have an order.
+
+    Attributes:
+        to: Local name of its type: dayTimeDuration, yearMonthDuration.
+        instant: Its length in nanoseconds, or in months.
+    """
+
+    to: str
+    instant: int
+
+    def cast(self, to: str) -> Duration | None:
+        """The value as one of the other type, where it has no length."""
+        if self.to == to:
+            return self
+        return Duration(to, 0) if to in _DURATIONS else None
+
+    def of_length(self, length: int) -> Duration | None:
+        """A duration of the same type; None if it is too long."""
+        units = 1 if self.to == "yearMonthDuration" else _BILLION
+        return Duration(self.to, length) if abs(length // units) < _LENGTH_MAX else None
+
+    def __str__(self) -> str:
+        sign, size = ("-" if self.instant < 0 else ""), abs(self.instant)
+        if self.to == "yearMonthDuration":
+            years, months = divmod(size, 12)
+            shown = _shown((years, "Y"), (months, "M"))
+            return f"{sign}P{shown or '0M'}"
+        seconds, nanoseconds = divmod(size, _BILLION)
+        minutes, seconds = divmod(seconds, 60)
+        days = _shown((minutes // 1440, "D"))
+        clock = _shown((minutes // 60 % 24, "H"), (minutes % 60, "M"))
+        if seconds or nanoseconds:
+            fraction = f".{nanoseconds:09}".rstrip("0") if nanoseconds else ""
+            clock += f"{seconds}{fraction}S"
+        if not days + clock:
+            return "PT0S"
+        return f"{sign}P{days}{'T' if clock else ''}{clock}"
+
+
+def added(value: object, duration: Duration) -> Moment | Duration | None:
+    """A value and a duration; None if they have no sum."""
+    is_in_months = duration.to == "yearMonthDuration"
+    match value:
+        case Duration(to=to, instant=length):
+            return value.of_length(length + duration.instant) if to == duration.to else None
+        case Moment(to="time"):
+            nanoseconds = (value.nanoseconds + duration.instant) % (_DAY_SECONDS * _BILLION)
+            return None if is_in_months else replace(value, nanoseconds=nanoseconds)
+        case Moment() if is_in_months:
+            months = value.year * 12 + value.day.month - 1 + duration.instant
+            cycle, months = divmod(months, _CYCLE_YEARS * 12)
+            year, month = divmod(months, 12)
+            year += _CYCLE_START
+            last = monthrange(year, month + 1)[1]
+            day = date(year, month + 1, min(value.day.day, last))
+            return _in_years(replace(value, cycle=cycle, day=day))
+        case Moment():
+            days, nanoseconds = divmod(
+                value.nanoseconds + duration.instant, _DAY_SECONDS * _BILLION
+            )
+            start = date(_CYCLE_START, 1, 1).toordinal()
+            days += value.day.toordinal() - start + value.cycle * _CYCLE_DAYS
+            cycle, days = divmod(days, _CYCLE_DAYS)
+            nanoseconds = nanoseconds if value.to == "dateTime" else 0
+            day = date.fromordinal(start + days)
+            return _in_years(replace(value, cycle=cycle, day=day, nanoseconds=nanoseconds))
+    return None
+
+
+def between(one: Moment, other: Moment) -> Duration | None:
+    """The time since another moment of the same type."""
+    if one.to != other.to:
+        return None
+    return Duration("dayTimeDuration", one.instant - other.instant)
+
+
+def _in_years(moment: Moment) -> Moment | None:
+    return moment if abs(moment.year) < 10**9 else None
+
+
+Value: TypeAlias = str | bool | int | float | Moment | Duration
 
 
 def value_of(text: str, to: str) -> Value | None:
@@ -122,7 +221,10 @@ def value_of(text: str, to: str) -> Value | None:
     if to in _PATTERNS:
         is_short = len(text.encode()) <= _BYTES_MAX
         found = _PATTERNS[to].fullmatch(stripped) if is_short else None
-        return None if found is None else _moment(found.groupdict(), to)
+        if found is None:
+            return None
+        make = _duration if to in _DURATIONS else _moment
+        return make(found.groupdict(), to)
     match to:
         case "string":
             return text
@@ -133,6 +235,23 @@ def value_of(text: str, to: str) -> Value | None:
                 return None
             return int(stripped) if to == "integer" else float(stripped.replace("INF", "inf"))
     raise AssertionError(to)
+
+
+def _shown(*parts: tuple[int, str]) -> str:
+    return "".join(f"{value}{designator}" for value, designator in parts if value)
+
+
+def _duration(parts: dict[str, str | None], to: str) -> Duration | None:
+    names = ("year", "month", "day", "hour", "minute", "second")
+    numbers = [(parts.get(name) or "").lstrip("0") for name in names]
+    if any(len(number) > _DURATION_DIGITS_MAX for number in numbers):
+        return None
+    years, months, days, hours, minutes, seconds = (int(number or "0") for number in numbers)
+    length = years * 12 + months
+    if to == "dayTimeDuration":
+        length = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+        length = length * _BILLION + int((parts["fraction"] or "")[:9].ljust(9, "0"))
+    return Duration(to, -length if parts["sign"] else length)
 
 
 def _moment(parts: dict[str, str | None], to: str) -> Moment | None:

@@ -23,8 +23,8 @@ pub(crate) enum Ask<T = Box<[u8]>> {
     Number(Comparison, f64),
     /// That it is one of a set of strings ([`Values::text`](crate::language::values::Values)).
     OneOf(T),
-    /// That it is one of a set of numbers, read as `xs:double`.
-    CastOneOf(T),
+    /// That it is one of a set of numbers.
+    NumberOf(Notation, T),
     /// A comparison of it as `xs:double` (XQuery 1.0, 3.5.2) with a number; what is no number is NaN.
     Cast(Comparison, f64),
     /// A comparison of it as a date or time with a bound ([`crate::language::moments::Moment::bound`]).
@@ -41,7 +41,7 @@ impl<T> Ask<T> {
             Ask::StartsWith(text) => Ask::StartsWith(form(text)),
             Ask::Contains(text) => Ask::Contains(form(text)),
             Ask::OneOf(set) => Ask::OneOf(form(set)),
-            Ask::CastOneOf(set) => Ask::CastOneOf(form(set)),
+            Ask::NumberOf(notation, set) => Ask::NumberOf(notation, form(set)),
             Ask::Number(comparison, constant) => Ask::Number(comparison, constant),
             Ask::Cast(comparison, constant) => Ask::Cast(comparison, constant),
             Ask::Moment(notation, comparison, bound) => Ask::Moment(notation, comparison, bound),
@@ -60,7 +60,7 @@ impl<T> Ask<T> {
             Ask::StartsWith(text) => Ask::StartsWith(text.as_ref()),
             Ask::Contains(text) => Ask::Contains(text.as_ref()),
             Ask::OneOf(set) => Ask::OneOf(set.as_ref()),
-            Ask::CastOneOf(set) => Ask::CastOneOf(set.as_ref()),
+            Ask::NumberOf(notation, set) => Ask::NumberOf(*notation, set.as_ref()),
             Ask::Number(comparison, constant) => Ask::Number(*comparison, *constant),
             Ask::Cast(comparison, constant) => Ask::Cast(*comparison, *constant),
             Ask::Moment(notation, comparison, bound) => Ask::Moment(*notation, *comparison, *bound),
@@ -96,7 +96,7 @@ impl<T: AsRef<[u8]>> Ask<T> {
             Ask::StartsWith(text) => value.starts_with(text.as_ref()),
             Ask::Contains(text) => memmem::find(value, text.as_ref()).is_some(),
             Ask::OneOf(set) => values::has(set.as_ref(), value),
-            Ask::CastOneOf(set) => values::has_number(set.as_ref(), Notation::Double.read(value)),
+            Ask::NumberOf(notation, set) => values::has_number(set.as_ref(), notation.read(value)),
             Ask::Number(comparison, constant) => {
                 comparison.holds(Notation::XPath.read(value), *constant)
             }
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn each_way_of_comparing_has_values_that_satisfy_it_and_others() {
-        let cases: [(Ask<&str>, &[&str], &[&str]); 18] = [
+        let cases: [(Ask<&str>, &[&str], &[&str]); 19] = [
             (Ask::Exists, &["", "x"], &[]),
             (Ask::Text(Eq, "10"), &["10"], &["", "10.0", "1"]),
             (Ask::Text(Ne, "10"), &["", "10.0", "1"], &["10"]),
@@ -129,7 +129,16 @@ mod tests {
             (Ask::Contains("ab"), &["ab", "xabc"], &["", "a b"]),
             (Ask::Contains(""), &["", "a"], &[]),
             (Ask::OneOf("\u{0}10\u{0}a\u{0}"), &["", "10", "a"], &["1", "0", "10.0", "b"]),
-            (Ask::CastOneOf("10\u{0}2.5\u{0}"), &["10", "+1e1", " 2.50 "], &["2", "x", "", "NaN"]),
+            (
+                Ask::NumberOf(Notation::Double, "10\u{0}2.5\u{0}"),
+                &["10", "+1e1", " 2.50 "],
+                &["2", "x", "", "NaN"],
+            ),
+            (
+                Ask::NumberOf(Notation::XPath, "10\u{0}2.5\u{0}"),
+                &["10", " 2.50 "],
+                &["2", "+10", "1e1", ""],
+            ),
             (Ask::Number(Eq, 10.0), &["10", " 10.0 "], &["+10", "1e1", "x", ""]),
             (Ask::Number(Ne, 10.0), &["9", "1e1", "x", "INF"], &["10"]),
             (

@@ -21,9 +21,19 @@ pub(crate) enum Notation {
     DateTime,
     /// To `xs:time`.
     Time,
+    /// To `xs:dayTimeDuration`.
+    DayTimeDuration,
+    /// To `xs:yearMonthDuration`.
+    YearMonthDuration,
 }
 
 impl Notation {
+    /// All of them, each at its number.
+    pub(crate) const ALL: [Notation; 7] = {
+        use Notation::*;
+        [XPath, Double, Date, DateTime, Time, DayTimeDuration, YearMonthDuration]
+    };
+
     /// The number; NaN if the text is none.
     #[inline]
     pub(crate) fn read(self, text: &[u8]) -> f64 {
@@ -33,14 +43,18 @@ impl Notation {
             Notation::Date => ordinal(Type::Date, text),
             Notation::DateTime => ordinal(Type::DateTime, text),
             Notation::Time => ordinal(Type::Time, text),
+            Notation::DayTimeDuration => ordinal(Type::DayTimeDuration, text),
+            Notation::YearMonthDuration => ordinal(Type::YearMonthDuration, text),
         }
     }
 
-    /// That of a type of dates or times.
+    /// That of a type of dates, times or durations.
     pub(crate) fn of_moments(kind: Type) -> Notation {
         match kind {
             Type::Date => Notation::Date,
             Type::Time => Notation::Time,
+            Type::DayTimeDuration => Notation::DayTimeDuration,
+            Type::YearMonthDuration => Notation::YearMonthDuration,
             _ => Notation::DateTime,
         }
     }
@@ -49,7 +63,7 @@ impl Notation {
     pub(crate) fn bytes_max(self) -> usize {
         match self {
             Notation::XPath | Notation::Double => usize::MAX,
-            Notation::Date | Notation::DateTime | Notation::Time => TEXT_BYTES_MAX,
+            _ => TEXT_BYTES_MAX,
         }
     }
 
@@ -60,6 +74,7 @@ impl Notation {
             Notation::XPath => b"",
             Notation::Double => b"+eEINF",
             Notation::Date | Notation::DateTime | Notation::Time => b"+:TZ",
+            Notation::DayTimeDuration | Notation::YearMonthDuration => b"PYMDTHS",
         };
         is_shared || others.contains(&byte)
     }

@@ -9,6 +9,8 @@ pub enum Type {
     Date,
     /// `xs:dateTime`
     DateTime,
+    /// `xs:dayTimeDuration`
+    DayTimeDuration,
     /// `xs:decimal`, with the precision of a double.
     Decimal,
     /// `xs:double`
@@ -19,17 +21,31 @@ pub enum Type {
     String,
     /// `xs:time`
     Time,
+    /// `xs:yearMonthDuration`
+    YearMonthDuration,
 }
 
 impl Type {
     /// All of them, by name.
-    pub const ALL: [Type; 8] = {
+    pub const ALL: [Type; 10] = {
         use Type::*;
-        [Boolean, Date, DateTime, Decimal, Double, Integer, String, Time]
+        [
+            Boolean,
+            Date,
+            DateTime,
+            DayTimeDuration,
+            Decimal,
+            Double,
+            Integer,
+            String,
+            Time,
+            YearMonthDuration,
+        ]
     };
 
-    /// Those of dates and times.
-    pub(crate) const MOMENTS: [Type; 3] = [Type::Date, Type::DateTime, Type::Time];
+    /// Those of dates, times and durations.
+    pub(crate) const MOMENTS: [Type; 5] =
+        [Type::Date, Type::DateTime, Type::Time, Type::DayTimeDuration, Type::YearMonthDuration];
 
     /// Its name in the namespace of XML Schema.
     pub fn name(self) -> &'static str {
@@ -37,11 +53,13 @@ impl Type {
             Type::Boolean => "boolean",
             Type::Date => "date",
             Type::DateTime => "dateTime",
+            Type::DayTimeDuration => "dayTimeDuration",
             Type::Decimal => "decimal",
             Type::Double => "double",
             Type::Integer => "integer",
             Type::String => "string",
             Type::Time => "time",
+            Type::YearMonthDuration => "yearMonthDuration",
         }
     }
 
@@ -50,9 +68,14 @@ impl Type {
         Type::ALL.into_iter().find(|it| it.name() == name)
     }
 
-    /// Whether its values are dates or times.
+    /// Whether its values are dates, times or durations.
     pub(crate) fn is_moment(self) -> bool {
         Type::MOMENTS.contains(&self)
+    }
+
+    /// Whether its values are durations.
+    pub(crate) fn is_duration(self) -> bool {
+        matches!(self, Type::DayTimeDuration | Type::YearMonthDuration)
     }
 
     /// Whether its values are numbers.

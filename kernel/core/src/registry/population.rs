@@ -194,7 +194,9 @@ impl Population {
                 found
             }
             Constant::Moment(..) => unreachable!("a date asks for existence here"),
-            Constant::Strings(_) | Constant::Doubles(_) => unreachable!("sets are opened"),
+            Constant::Strings(_) | Constant::Numbers(_) | Constant::Doubles(_) => {
+                unreachable!("sets are opened")
+            }
             Constant::String(text) => {
                 if let Some(&known) = self.strings.get(&**text) {
                     return known;
@@ -272,6 +274,7 @@ impl<'s, 'q> Walk<'s, 'q> {
             // A second set would make a product.
             if self.ways.is_empty() && values.iter().count() <= WAYS_MAX {
                 let ways = values.iter().map(|value| match constant {
+                    Constant::Numbers(_) => Constant::Number(value.parse().unwrap_or_default()),
                     Constant::Doubles(_) => Constant::Double(value.parse().unwrap_or_default()),
                     _ => Constant::String(value.into()),
                 });

@@ -152,6 +152,9 @@ fn compare_value(value: &str, compare: Option<&(Operator, Constant<'_>)>) -> boo
         }
         Some((_, Constant::Moment(..))) => unreachable!("conditions are about dates"),
         Some((_, Constant::Strings(values))) => values.iter().any(|literal| value == literal),
+        Some((_, Constant::Numbers(values))) => {
+            values.numbers().any(|constant| constant == number(value))
+        }
         Some((_, Constant::Doubles(values))) => {
             values.numbers().any(|number| number == double(value))
         }

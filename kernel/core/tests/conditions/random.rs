@@ -196,7 +196,8 @@ fn comparison_with_constant(random: &mut Random) -> (Operator, Constant<'static>
     } else {
         let from = random.below(4);
         let numbers = [1.0, 2.0, 2.5, 10.0, -1.0, 0.0, 12.0];
-        Values::of_numbers(numbers[from..].iter().copied().take(count)).map(Constant::Doubles)
+        let made = if random.chance(50) { Constant::Numbers } else { Constant::Doubles };
+        Values::of_numbers(numbers[from..].iter().copied().take(count)).map(made)
     };
     (Operator::Compare(Comparison::Eq), set.expect("there are some"))
 }

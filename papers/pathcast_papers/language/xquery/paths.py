@@ -16,9 +16,17 @@ from pathcast_papers.language.refused_functions import (
     for_text_of,
     for_type,
 )
+from pathcast_papers.language.regular_expressions import (
+    PATTERN_BYTES_MAX,
+    PatternError,
+    read_call,
+)
 from pathcast_papers.language.typed_text import value_of
 from pathcast_papers.language.xquery.functions import (
     ARGUMENT_COUNTS,
+    CASE_BLIND,
+    CODEPOINT,
+    COLLATED,
     CONTEXT_FUNCTIONS,
     FUNCTION_NAMESPACE,
     REFUSED_ARGUMENTS,
@@ -398,6 +406,55 @@ class Paths(NodeTests):
             reason = f"{function}() takes {arguments_expected(function)}, {given} given"
             raise self.error("XPST0017", offset, reason)
 
+    def check_text_arguments(self, function: str, arguments: tuple[Expr, ...], offset: int) -> None:
+        """Refuses patterns and collations that are none, and those that are computed."""
+        texts = [each.value if isinstance(each, Literal) else None for each in arguments]
+        if function in COLLATED and len(arguments) == 3:
+            uri = texts[2]
+            if not isinstance(uri, str):
+                construct = f"a computed collation in {function}()"
+                raise self.unsupported(construct, offset, "write its URI as a literal")
+            if uri not in (CODEPOINT, CASE_BLIND):
+                reason = f"{_shown(uri)} is no collation that is known"
+                raise self.error("FOCH0002", offset, reason)
+        is_pattern = function in ("matches", "replace") or (
+            function == "tokenize" and len(arguments) > 1
+        )
+        if not is_pattern:
+            return
+        read = [text for text in texts[1:] if isinstance(text, str)]
+        if len(read) < len(texts) - 1:
+            construct = f"a computed pattern in {function}()"
+            raise self.unsupported(construct, offset, "write it as a literal")
+        try:
+            read_call(function, *read)
+        except PatternError as error:
+            raise self._no_pattern(error.kind, read, offset) from None
+
+    def _no_pattern(self, kind: str, texts: list[str], offset: int) -> QuerySyntaxError:
+        unsupported = {
+            "back reference": "a back reference in a regular expression",
+            "block": "a block of Unicode in a regular expression",
+            "too large": f"a regular expression of more than {PATTERN_BYTES_MAX} bytes, "
+            "or with many repetitions",
+        }
+        if kind in unsupported:
+            return self.unsupported(unsupported[kind], offset)
+        pattern, replacement, flags = _shown(texts[0]), _shown(texts[-1]), _shown(texts[-1])
+        if kind == "replacement":
+            replacement = _shown(texts[1])
+        code, reason, hint = {
+            "syntax": ("FORX0002", f"{pattern} is no regular expression of XPath", None),
+            "flags": ("FORX0001", f"{flags} are no flags", "the flags are s, m, i, x and q"),
+            "empty": ("FORX0003", f"{pattern} matches the empty text", None),
+            "replacement": (
+                "FORX0004",
+                f"{replacement} is no replacement",
+                "write \\$ for a dollar sign, and \\\\ for a backslash",
+            ),
+        }[kind]
+        return self.error(code, offset, reason, hint)
+
     def call(self, function: str, arguments: tuple[Expr, ...], offset: int) -> Expr:
         """A call in the one form that the tree has for it."""
         if function in ("doc", "document"):
@@ -413,4 +470,11 @@ class Paths(NodeTests):
             arguments = (self.context_item(offset),)
         if function in ("position", "last") and not self.predicates_open:
             return Literal(1, LiteralKind.INTEGER, offset)
+        if function == "string-join" and len(arguments) == 1:
+            arguments = (*arguments, Literal("", LiteralKind.STRING, offset))
+        self.check_text_arguments(function, arguments, offset)
         return Call(function, arguments, offset)
+
+
+def _shown(text: str) -> str:
+    return ascii(text)[1:-1][:40]

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntFlag
-from types import MappingProxyType
 from typing import Final
 
 from pathcast_papers.language.xquery.dependence import Dependences
@@ -65,8 +64,7 @@ class Items(IntFlag):
     OTHER_ATOMS = 2
     BUILT = 4
     BOOLEANS = 8
-    MOMENTS = 16
-    ATOMS = OTHER_ATOMS | BOOLEANS | MOMENTS
+    ATOMS = OTHER_ATOMS | BOOLEANS
 
 
 _COUNTING: Final = frozenset({"count", "exists", "empty"})
@@ -80,6 +78,7 @@ _BOOLEAN_FUNCTIONS: Final = frozenset(
         "exists",
         "false",
         "lang",
+        "matches",
         "not",
         "starts-with",
         "true",
@@ -88,13 +87,9 @@ _BOOLEAN_FUNCTIONS: Final = frozenset(
 _ATOMS_OF: Final = frozenset({"data", "distinct-values", "min", "max"})
 """Functions that give values of their argument."""
 _ONE_ATOM: Final = _BOOLEAN_FUNCTIONS | frozenset(
-    {"concat", "count", "number", "string", "string-join", "string-length", "sum"}
+    {"concat", "count", "number", "replace", "string", "string-join", "string-length", "sum"}
 )
 """Functions that give one value whatever they are given."""
-_CAST_KINDS: Final = MappingProxyType(
-    {"boolean": Items.BOOLEANS, **dict.fromkeys(("date", "dateTime", "time"), Items.MOMENTS)}
-)
-"""Types -> the kind of their values, if it is not that of most."""
 _BUILT: Final = "the value of a constructed element"
 
 
@@ -180,7 +175,7 @@ class _Checker:
                 return self.arithmetic(expr)
             case Cast(to=to, operand=operand):
                 self.value(operand)
-                return _CAST_KINDS.get(to, Items.OTHER_ATOMS)
+                return Items.BOOLEANS if to == "boolean" else Items.OTHER_ATOMS
             case Castable(operand=operand):
                 return self.booleans((operand,))
             case And(operands=operands) | Or(operands=operands):
@@ -225,13 +220,9 @@ class _Checker:
         return Items.OTHER_ATOMS
 
     def arithmetic(self, expr: Arithmetic) -> Items:
-        found = Items.NONE
         for operand in (expr.left, expr.right):
-            found |= self.items(operand)
-            if found & Items.BUILT:
+            if self.items(operand) & Items.BUILT:
                 raise self.built(operand.offset)
-        if found & Items.MOMENTS:
-            raise self.scanner.unsupported("arithmetic with dates and times", expr.offset)
         return Items.OTHER_ATOMS
 
     def booleans(self, exprs: Iterable[Expr]) -> Items:

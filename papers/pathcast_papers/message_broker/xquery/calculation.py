@@ -4,7 +4,7 @@ Operands are converted first: what is no number becomes a double, NaN if need be
 poorer type is promoted to the richer one. Division of integers gives a decimal; `idiv` and `mod`
 truncate. Where XQuery raises an error the result is the one that XPath 1.0 has for doubles:
 division by zero is an infinity or NaN, `mod` and `idiv` by zero are NaN, an integer that has no
-room in 64 bits is a double.
+room in 64 bits is a double; dates, times and durations that have no result give NaN.
 
 Example:
     >>> from pathcast_papers.message_broker.xquery.items import integer, untyped
@@ -19,8 +19,10 @@ Source: XQuery 1.0, section 3.4; XQuery 1.0 and XPath 2.0 Functions and Operator
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from pathcast_papers.language.syntax import BinaryOperator
+from pathcast_papers.language.typed_text import Duration, Moment, added, between
 from pathcast_papers.language.values import calculate as calculate_doubles
 from pathcast_papers.language.values import ceiling_number, floor_number, round_number
 from pathcast_papers.language.xquery.syntax import ArithmeticOperator
@@ -38,6 +40,8 @@ from pathcast_papers.message_broker.xquery.items import (
 
 def calculate(operator: ArithmeticOperator, left: Atomic, right: Atomic) -> Atomic:
     """Two values and the operator between them."""
+    if left.is_moment or right.is_moment:
+        return _of_moments(operator, left, right) or double(math.nan)
     one, other = number_of(left), number_of(right)
     if operator is ArithmeticOperator.IDIV:
         return _integer_division(one, other)
@@ -47,6 +51,44 @@ def calculate(operator: ArithmeticOperator, left: Atomic, right: Atomic) -> Atom
         return double(math.nan) if found is None else integer(found)
     result = calculate_doubles(BinaryOperator(operator.value), one.number, other.number)
     return double(result) if kind is Kind.DOUBLE else decimal(result)
+
+
+def _of_moments(operator: ArithmeticOperator, left: Atomic, right: Atomic) -> Atomic | None:
+    """Two values of which one is a date, a time or a duration; None if they have no such result."""
+    one, other = left.value, right.value
+    match operator:
+        case ArithmeticOperator.PLUS if isinstance(other, Duration):
+            return typed(added(one, other))
+        case ArithmeticOperator.PLUS if isinstance(one, Duration):
+            return typed(added(other, one))
+        case ArithmeticOperator.MINUS if isinstance(other, Duration):
+            return typed(added(one, replace(other, instant=-other.instant)))
+        case ArithmeticOperator.MINUS if isinstance(one, Moment) and isinstance(other, Moment):
+            return typed(between(one, other))
+        case ArithmeticOperator.MULTIPLY if isinstance(one, Duration):
+            return typed(scaled(one, float(one.instant) * number_of(right).number))
+        case ArithmeticOperator.MULTIPLY if isinstance(other, Duration):
+            return typed(scaled(other, float(other.instant) * number_of(left).number))
+        case ArithmeticOperator.DIV if isinstance(one, Duration):
+            if isinstance(other, Duration):
+                is_ratio = one.to == other.to and other.instant != 0
+                return decimal(float(one.instant) / float(other.instant)) if is_ratio else None
+            divisor = number_of(right).number
+            quotient = calculate_doubles(BinaryOperator.DIV, float(one.instant), divisor)
+            return typed(scaled(one, quotient))
+    return None
+
+
+def typed(value: Moment | Duration | None) -> Atomic | None:
+    """A date, a time or a duration as an atomic value."""
+    return None if value is None else Atomic(Kind(value.to), value)
+
+
+def scaled(duration: Duration, length: float) -> Duration | None:
+    """A duration of another length, rounded to whole nanoseconds or months."""
+    if not math.isfinite(length):
+        return None
+    return duration.of_length(int(round_number(length)))
 
 
 def _of_integers(operator: ArithmeticOperator, one: int, other: int) -> int | None:
@@ -90,6 +132,8 @@ def negated(value: Atomic) -> Atomic:
 def sum_of(values: list[Atomic]) -> Atomic:
     """`fn:sum`: of nothing the integer 0."""
     total = integer(0)
+    if values and isinstance(values[0].value, Duration):
+        total, *values = values
     for value in values:
         total = calculate(ArithmeticOperator.PLUS, total, value)
     return total

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 
-from pathcast_papers.language.typed_text import Moment, Value, value_of
+from pathcast_papers.language.typed_text import Duration, Moment, Value, value_of
 from pathcast_papers.message_broker.xquery.items import (
     Atomic,
     Kind,
@@ -40,7 +40,7 @@ def castable(value: Atomic, to: str) -> Atomic | None:
         return string(str(value))
     if value.is_text:
         return typed(value_of(str(value.value), to), to)
-    if isinstance(value.value, Moment):
+    if isinstance(value.value, Moment | Duration):
         return typed(value.value.cast(to), to)
     number = value.number
     match to:

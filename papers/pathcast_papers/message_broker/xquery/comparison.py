@@ -2,7 +2,8 @@
 
 Two values compare by the first of these that applies:
 
-* as dates or times, if one is such: a text is cast to its type, and nothing else compares with it;
+* as dates, times or durations, if one is such: a text is cast to its type, and nothing else compares
+  with it but that durations of two types may be equal, if they have no length;
 * as booleans, if one is a boolean. XQuery casts an untyped value: "true", "1", "false" and "0" are
   booleans. Any other untyped value is true, for its node is there (XPath 1.0); a string is true if
   it is not empty, a number if it is neither 0 nor NaN. In an order (`<`) a string or number meets
@@ -30,7 +31,7 @@ from collections.abc import Callable, Iterable
 from types import MappingProxyType
 from typing import Any, Final
 
-from pathcast_papers.language.typed_text import Moment
+from pathcast_papers.language.typed_text import Duration, Moment
 from pathcast_papers.language.xquery.syntax import Comparator
 from pathcast_papers.message_broker.xquery.casts import castable
 from pathcast_papers.message_broker.xquery.items import (
@@ -52,12 +53,16 @@ _OPERATIONS: Final = MappingProxyType[Comparator, Callable[[Any, Any], bool]](
     }
 )
 _BLANKS: Final = " \t\r\n"
-_MOMENTS: Final = ([Kind.DATE], [Kind.DATE_TIME], [Kind.TIME])
+_DURATIONS: Final = (Kind.DAY_TIME_DURATION, Kind.YEAR_MONTH_DURATION)
+_MOMENTS: Final = ([Kind.DATE], [Kind.DATE_TIME], [Kind.TIME], *([each] for each in _DURATIONS))
 
 
 def holds(comparator: Comparator, left: Atomic, right: Atomic) -> bool:
     """Whether two values compare as asked."""
     compare = _OPERATIONS[comparator]
+    if {left.kind, right.kind} == {*_DURATIONS}:
+        is_equal = left.instant == right.instant == 0
+        return comparator is (Comparator.EQ if is_equal else Comparator.NE)
     if left.is_moment or right.is_moment:
         kind = left.kind if left.is_moment else right.kind
         instants = [instant_of(value, kind) for value in (left, right)]
@@ -79,7 +84,7 @@ def instant_of(value: Atomic, kind: Kind) -> int | None:
     if not (value.is_text or value.kind is kind):
         return None
     found = castable(value, kind.value)
-    return found.value.instant if found and isinstance(found.value, Moment) else None
+    return found.instant if found else None
 
 
 def boolean_of(value: Atomic) -> bool:
@@ -115,7 +120,7 @@ def distinct(values: Iterable[Atomic]) -> list[Atomic]:
         if value.is_number:
             is_nan = math.isnan(value.number)
             key = ("number", "NaN" if is_nan else value.value)
-        elif isinstance(value.value, Moment):
+        elif isinstance(value.value, Moment | Duration):
             key = (value.kind, value.value.instant)
         elif value.kind is Kind.BOOLEAN:
             key = ("boolean", key)
@@ -174,7 +179,7 @@ def order(
                 keys.append((empty, 0))
             elif value.is_number and math.isnan(value.number):
                 keys.append((nan, 0))
-            elif isinstance(value.value, Moment):
+            elif isinstance(value.value, Moment | Duration):
                 keys.append((0, value.value.instant))
             else:
                 keys.append((0, value.value))

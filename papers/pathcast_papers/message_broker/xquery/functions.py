@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from pathcast_papers.evaluation.xpath import DOCUMENT_NODE, Node
 from pathcast_papers.language.names import XML_NAMESPACE
+from pathcast_papers.language.regular_expressions import read_call
 from pathcast_papers.language.values import (
     normalize_space,
     substring,
@@ -25,6 +26,7 @@ from pathcast_papers.language.values import (
     substring_before,
     translate,
 )
+from pathcast_papers.language.xquery.functions import CODEPOINT, COLLATED
 from pathcast_papers.language.xquery.syntax import Call
 from pathcast_papers.message_broker.xquery.calculation import average_of, rounded, sum_of
 from pathcast_papers.message_broker.xquery.comparison import distinct, extreme
@@ -85,6 +87,10 @@ def call(evaluator: Evaluator, expr: Call, context: DynamicContext) -> Items:
             return (boolean(evaluator.is_true(expr.arguments[0], context)),)
     arguments = [evaluator.value(each, context) for each in expr.arguments]
     name = expr.function
+    if name in ("matches", "replace", "tokenize"):
+        return _of_pattern(evaluator, name, arguments)
+    if name == "compare":
+        return _compared(evaluator, arguments)
     if name in _OF_TEXT:
         return (_of_texts(evaluator, name, arguments),)
     if name in _OF_NODE:
@@ -97,11 +103,44 @@ def call(evaluator: Evaluator, expr: Call, context: DynamicContext) -> Items:
 
 def _of_texts(evaluator: Evaluator, name: str, arguments: list[Items]) -> Atomic:
     texts = [_text(evaluator, argument) for argument in arguments]
+    if name in COLLATED:
+        texts = _collated(*texts)
     evaluator.budget.charge_text(sum(len(text) for text in texts))
     found = _OF_TEXT[name](*texts)
     if isinstance(found, bool):
         return boolean(found)
     return integer(found) if isinstance(found, int) else string(found)
+
+
+def _collated(text: str, other: str, collation: str = CODEPOINT) -> list[str]:
+    """Two texts as they are compared under a collation."""
+    if collation == CODEPOINT:
+        return [text, other]
+    return [each.encode().lower().decode() for each in (text, other)]
+
+
+def _compared(evaluator: Evaluator, arguments: list[Items]) -> Items:
+    """`fn:compare`."""
+    if not (arguments[0] and arguments[1]):
+        return ()
+    texts = [_text(evaluator, argument) for argument in arguments]
+    evaluator.budget.charge_text(sum(map(len, texts)))
+    one, other = _collated(*texts)
+    return (integer((one > other) - (one < other)),)
+
+
+def _of_pattern(evaluator: Evaluator, name: str, arguments: list[Items]) -> Items:
+    """`fn:matches`, `fn:replace` and `fn:tokenize`."""
+    text, *others = [_text(evaluator, argument) for argument in arguments]
+    evaluator.budget.charge_text(len(text))
+    if not others:
+        text, others = normalize_space(text), [" "]
+    pattern, replacement = read_call(name, *others)
+    if name == "matches":
+        return (boolean(pattern.is_match(text)),)
+    if name == "replace":
+        return (string(pattern.replaced(text, replacement)),)
+    return tuple(map(string, pattern.split(text))) if text else ()
 
 
 def _text(evaluator: Evaluator, items: Items) -> str:
@@ -156,7 +195,7 @@ def _of_sequence(
         case "distinct-values":
             return tuple(distinct(values))
         case "string-join":
-            separator = _text(evaluator, arguments[1])
+            separator = _text(evaluator, arguments[1]) if len(arguments) > 1 else ""
             texts = [str(value) for value in values]
             # Before it is built: repeated joins grow without end.
             evaluator.budget.charge_text(sum(len(text) + len(separator) for text in texts))

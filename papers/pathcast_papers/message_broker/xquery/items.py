@@ -24,7 +24,7 @@ from typing import Final, TypeAlias
 
 from pathcast_papers.evaluation.xpath import Node
 from pathcast_papers.language.canonical import number_text
-from pathcast_papers.language.typed_text import Moment
+from pathcast_papers.language.typed_text import Duration, Moment
 from pathcast_papers.language.xquery.syntax import Name
 
 INTEGER_MIN: Final = -(2**63)
@@ -49,6 +49,8 @@ class Kind(Enum):
     DATE = "date"
     DATE_TIME = "dateTime"
     TIME = "time"
+    DAY_TIME_DURATION = "dayTimeDuration"
+    YEAR_MONTH_DURATION = "yearMonthDuration"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +60,11 @@ class Atomic:
     Attributes:
         kind: Its type.
         value: `str` for a string and an untyped value, `int` for an integer, `float` for a
-            decimal and a double, `Moment` for dates and times.
+            decimal and a double, `Moment` for dates and times, `Duration`.
     """
 
     kind: Kind
-    value: str | bool | int | float | Moment
+    value: str | bool | int | float | Moment | Duration
 
     @property
     def is_number(self) -> bool:
@@ -82,13 +84,19 @@ class Atomic:
 
     @property
     def is_moment(self) -> bool:
-        """Whether it is a date or a time."""
-        return self.kind in (Kind.DATE, Kind.DATE_TIME, Kind.TIME)
+        """Whether it is a date, a time or a duration."""
+        return isinstance(self.value, Moment | Duration)
+
+    @property
+    def instant(self) -> int:
+        """What a date, a time or a duration is compared by."""
+        assert isinstance(self.value, Moment | Duration)
+        return self.value.instant
 
     @property
     def number(self) -> float:
         """The value of a number as a `float`."""
-        assert not isinstance(self.value, Moment)
+        assert not isinstance(self.value, Moment | Duration)
         return float(self.value)
 
     def __str__(self) -> str:
@@ -172,7 +180,7 @@ def number_of(value: Atomic) -> Atomic:
     """A value as a number: itself if it is one, or a double; what is no number is NaN."""
     if value.is_number:
         return value
-    if isinstance(value.value, Moment):
+    if isinstance(value.value, Moment | Duration):
         return double(math.nan)
     if value.kind is Kind.BOOLEAN:
         return double(float(value.value))

@@ -277,6 +277,15 @@ def _not_castable(text: str, offset: int, details: _Details) -> Sentence:
     return Sentence(f"{_escaped(value[:_SHOWN_MAX])} is no value of xs:{to}", for_text_of(to))
 
 
+def _quoted(told: str, suggestion: str | None = None) -> Callable[[str, int, _Details], Sentence]:
+    """A sentence about a literal, which it begins with."""
+
+    def tell(text: str, offset: int, details: _Details) -> Sentence:
+        return Sentence(f"{_escaped(_words(details)[0][:_SHOWN_MAX])} {told}", suggestion)
+
+    return tell
+
+
 def _function(text: str, offset: int, details: _Details) -> Sentence:
     name = _words(details)[0]
     return Sentence(f"the function {name}()", for_refused(name))
@@ -383,6 +392,22 @@ SENTENCES: Final[Mapping[str, Sentence | Callable[[str, int, _Details], Sentence
                 "{0}() of anything but one string literal",
                 "the one document is the message: begin the path with /",
             ),
+            "ComputedPattern": Sentence("a computed pattern in {0}()", "write it as a literal"),
+            "Pattern": _quoted("is no regular expression of XPath"),
+            "PatternFlags": _quoted("are no flags", "the flags are s, m, i, x and q"),
+            "BackReference": Sentence("a back reference in a regular expression"),
+            "PatternBlock": Sentence("a block of Unicode in a regular expression"),
+            "PatternTooLarge": Sentence(
+                "a regular expression of more than {1} bytes, or with many repetitions"
+            ),
+            "PatternMatchesEmpty": _quoted("matches the empty text"),
+            "Replacement": _quoted(
+                "is no replacement", "write \\$ for a dollar sign, and \\\\ for a backslash"
+            ),
+            "NoCollation": _quoted("is no collation that is known"),
+            "ComputedCollation": Sentence(
+                "a computed collation in {0}()", "write its URI as a literal"
+            ),
             "CommentConstructor": Sentence("a comment constructor", "use (: ... :) for comments"),
             "InstructionConstructor": Sentence("a processing instruction constructor"),
             "OpenValue": Sentence("the value that begins here does not end"),
@@ -404,7 +429,6 @@ SENTENCES: Final[Mapping[str, Sentence | Callable[[str, int, _Details], Sentence
             "PathFromAtoms": _atoms("a path begins at nodes"),
             "UnionOfAtoms": _atoms("a union is of nodes"),
             "NodeOfAtoms": _atoms("{0}() takes a node"),
-            "MomentArithmetic": Sentence("arithmetic with dates and times"),
             "Constant": Sentence("a constant body"),
             "BooleanResult": Sentence(
                 "fragments of a boolean",

@@ -76,7 +76,12 @@ pub(crate) fn ask_of<'c>(compare: Option<(Operator, &'c Constant<'_>)>) -> Ask<&
             Ask::Moment(Notation::of_moments(*kind), comparison, *bound)
         }
         (Operator::Compare(_), Constant::Strings(values)) => Ask::OneOf(values.text()),
-        (Operator::Compare(_), Constant::Doubles(values)) => Ask::CastOneOf(values.text()),
+        (Operator::Compare(_), Constant::Numbers(values)) => {
+            Ask::NumberOf(Notation::XPath, values.text())
+        }
+        (Operator::Compare(_), Constant::Doubles(values)) => {
+            Ask::NumberOf(Notation::Double, values.text())
+        }
         (Operator::StartsWith | Operator::Contains, _) => {
             unreachable!("functions compare strings")
         }

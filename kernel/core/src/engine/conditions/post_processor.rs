@@ -4,7 +4,6 @@ use super::message_index::MessageIndex;
 use super::text_search::TextSearch;
 use crate::engine::ask::Ask;
 use crate::engine::marks::Marks;
-use crate::language::numbers::Notation;
 use crate::language::values;
 use crate::xml::tree::Message;
 use rustc_hash::FxHashMap;
@@ -57,8 +56,8 @@ impl PostProcessor {
         }
         let spans = &message.tree.text_value[texts.start as usize..texts.end as usize];
         match (ask.borrowed(), spans) {
-            (Ask::CastOneOf(set), _) => {
-                values::has_number(set, self.texts.number(message, texts, Notation::Double))
+            (Ask::NumberOf(notation, set), _) => {
+                values::has_number(set, self.texts.number(message, texts, notation))
             }
             (ask, [span]) => ask.holds(message.bytes(*span)),
             (Ask::Contains(string), _) => self.texts.contains(message, texts, string),

@@ -280,7 +280,7 @@ impl Probe {
             Ask::Text(operator, text) => self.texts.find(*operator, &**text),
             Ask::Cast(operator, number) => self.numbers.find(*operator, &Finite::new(*number)),
             Ask::OneOf(set) => self.sets.known.get(&(false, set.clone())).copied(),
-            Ask::CastOneOf(set) => self.sets.known.get(&(true, set.clone())).copied(),
+            Ask::NumberOf(_, set) => self.sets.known.get(&(true, set.clone())).copied(),
             Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) | Ask::Moment(..) => {
                 is_not_shared()
             }
@@ -301,7 +301,7 @@ impl Probe {
                 self.numbers.insert(*operator, Finite::new(*number), predicate);
             }
             Ask::OneOf(set) => self.sets.insert_texts(set, predicate, texts),
-            Ask::CastOneOf(set) => self.sets.insert_numbers(set, predicate),
+            Ask::NumberOf(_, set) => self.sets.insert_numbers(set, predicate),
             Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) | Ask::Moment(..) => {
                 is_not_shared()
             }
@@ -323,7 +323,7 @@ impl Probe {
                 self.numbers.remove(*operator, &Finite::new(*number));
             }
             Ask::OneOf(set) => self.sets.remove_texts(set, texts),
-            Ask::CastOneOf(set) => self.sets.remove_numbers(set),
+            Ask::NumberOf(_, set) => self.sets.remove_numbers(set),
             Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) | Ask::Moment(..) => {
                 is_not_shared()
             }
@@ -388,6 +388,7 @@ impl Probe {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::language::numbers::Notation;
 
     fn satisfied(probe: &Probe, texts: &Texts, value: &str) -> Vec<PredicateId> {
         let value = value.as_bytes();
@@ -412,8 +413,8 @@ mod tests {
         let sets = [
             Ask::OneOf("\u{0}10\u{0}x\u{0}"),
             Ask::OneOf("10\u{0}2\u{0}"),
-            Ask::CastOneOf("1\u{0}10\u{0}"),
-            Ask::CastOneOf("-0.5\u{0}10\u{0}2\u{0}"),
+            Ask::NumberOf(Notation::Double, "1\u{0}10\u{0}"),
+            Ask::NumberOf(Notation::Double, "-0.5\u{0}10\u{0}2\u{0}"),
         ];
         // Existence comes first, and so is taken out first: it reads no value.
         let asks: Vec<Ask> = std::iter::once(Ask::Exists)

@@ -11,6 +11,7 @@ use super::shared::{ConditionSpec, PlanSpec};
 use super::template::{self, Deliver, Form, Leaf, PartSpec, TargetSpec, TemplateSpec};
 use crate::engine::ask::Ask;
 use crate::language::comparison::Comparison;
+use crate::language::numbers::Notation;
 use crate::language::query::ast::{Axis as StepAxis, NameTest, Step};
 use crate::language::xquery;
 use crate::language::xquery::{
@@ -247,7 +248,7 @@ impl Reader<'_> {
                 }),
                 (None, Some(numbers)) => Some(match numbers.only() {
                     Some(_) => Ask::Cast(operator, numbers.numbers().sum()),
-                    None => Ask::CastOneOf(numbers.text().as_bytes().into()),
+                    None => Ask::NumberOf(Notation::Double, numbers.text().as_bytes().into()),
                 }),
                 _ => None,
             };

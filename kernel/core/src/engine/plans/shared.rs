@@ -467,7 +467,7 @@ impl SharedPlans {
 fn rank(ask: &Ask) -> u8 {
     match ask {
         Ask::Text(Comparison::Eq, _) => 0,
-        Ask::Cast(Comparison::Eq, _) | Ask::OneOf(_) | Ask::CastOneOf(_) => 1,
+        Ask::Cast(Comparison::Eq, _) | Ask::OneOf(_) | Ask::NumberOf(..) => 1,
         Ask::Text(Comparison::Ne, _) | Ask::Cast(Comparison::Ne, _) => 3,
         Ask::Exists => 4,
         _ => 2,

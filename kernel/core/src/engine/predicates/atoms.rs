@@ -64,7 +64,7 @@ pub(crate) fn kind_of(subject: SubjectId) -> Kind {
 /// Whether [`Atoms::satisfied`] finds the atoms that ask this.
 pub(crate) fn is_found(ask: &Ask) -> bool {
     match ask {
-        Ask::Exists | Ask::StartsWith(_) | Ask::Contains(_) | Ask::OneOf(_) | Ask::CastOneOf(_) => {
+        Ask::Exists | Ask::StartsWith(_) | Ask::Contains(_) | Ask::OneOf(_) | Ask::NumberOf(..) => {
             true
         }
         Ask::Text(comparison, _)
@@ -82,10 +82,6 @@ pub(crate) struct Atom {
     /// What it is asked for.
     pub(crate) ask: Ask,
 }
-
-/// The ways of reading numbers, each at its number.
-const NOTATIONS: [Notation; 5] =
-    [Notation::XPath, Notation::Double, Notation::Date, Notation::DateTime, Notation::Time];
 
 /// Number of a key.
 type KeyId = u32;
@@ -110,7 +106,7 @@ struct Found {
     strings: HashTable<KeyId>,
     string_len_max: usize,
     /// By how values are read as numbers.
-    numbers: [FxHashMap<u64, KeyId>; NOTATIONS.len()],
+    numbers: [FxHashMap<u64, KeyId>; Notation::ALL.len()],
     prefixes: HashTable<AtomId>,
     /// Lengths of the prefixes, ascending.
     prefix_lens: Vec<usize>,
@@ -262,8 +258,8 @@ impl Atoms {
                 }
                 self.memory += set.len();
             }
-            Ask::CastOneOf(set) => {
-                let numbers = &mut found.numbers[Notation::Double as usize];
+            Ask::NumberOf(notation, set) => {
+                let numbers = &mut found.numbers[*notation as usize];
                 for value in set.split(|&byte| byte == 0).filter(|value| !value.is_empty()) {
                     add_number(numbers, &mut self.keys, Notation::Double.read(value), id);
                     self.memory += KEY_BYTES;
@@ -380,7 +376,7 @@ impl Atoms {
         mut read: impl FnMut(Notation) -> f64,
         out: &mut Vec<AtomId>,
     ) {
-        for notation in NOTATIONS {
+        for notation in Notation::ALL {
             let numbers = &self.found[subject as usize].numbers[notation as usize];
             if !numbers.is_empty() {
                 let value = read(notation);
@@ -489,7 +485,7 @@ fn hash_atom(subject: SubjectId, ask: &Ask<&[u8]>, seed: u64) -> u64 {
         Ask::StartsWith(literal) => (1, literal, 0),
         Ask::Contains(literal) => (2, literal, 0),
         Ask::OneOf(set) => (3, set, 0),
-        Ask::CastOneOf(set) => (4, set, 0),
+        Ask::NumberOf(notation, set) => (4, set, *notation as u64),
         Ask::Text(comparison, literal) => (8 + *comparison as u64, literal, 0),
         Ask::Number(comparison, constant) => (16 + *comparison as u64, &[], constant.to_bits()),
         Ask::Cast(comparison, constant) => (24 + *comparison as u64, &[], constant.to_bits()),

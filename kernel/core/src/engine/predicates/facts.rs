@@ -268,7 +268,8 @@ mod tests {
         let sets = [
             Ask::OneOf("1\u{0}10\u{0}"),
             Ask::OneOf("10\u{0}x\u{0}"),
-            Ask::CastOneOf("10\u{0}2\u{0}"),
+            Ask::NumberOf(Notation::Double, "10\u{0}2\u{0}"),
+            Ask::NumberOf(Notation::XPath, "10\u{0}2\u{0}"),
         ];
         let asks: Vec<Ask> = [Ask::Exists, Ask::StartsWith("10"), Ask::Contains("0")]
             .into_iter()

@@ -396,7 +396,7 @@ fn weight(need: Need, atoms: &Atoms, statistics: Statistics<'_>) -> f32 {
                 Ask::Number(Comparison::Eq, _)
                 | Ask::Cast(Comparison::Eq, _)
                 | Ask::Moment(_, Comparison::Eq, _) => 0.2,
-                Ask::StartsWith(_) | Ask::OneOf(_) | Ask::CastOneOf(_) => 0.4,
+                Ask::StartsWith(_) | Ask::OneOf(_) | Ask::NumberOf(..) => 0.4,
                 Ask::Contains(_) => 0.5,
                 Ask::Exists => 2.0,
                 Ask::Text(Comparison::Ne, _)

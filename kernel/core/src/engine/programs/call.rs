@@ -5,9 +5,11 @@
 //! the number. A missing item is the empty text, NaN for a position in `substring`, and nothing for
 //! a function of a number.
 
+use super::RunError;
 use super::numbers::text_number;
 use super::run::{Evaluator, Run};
 use super::value::{Item, Text};
+use crate::engine::evaluate::budget::BYTES_PER_STEP;
 use crate::engine::evaluate::call::{
     add_elements_with_ids, is_same_language, language_of, name_of,
 };
@@ -22,7 +24,7 @@ use std::borrow::Cow;
 
 impl<'r> Evaluator<'r, '_> {
     /// Puts the value of a call on the stack.
-    pub(crate) fn call(&mut self, function: Function, list: List) -> Run<()> {
+    pub(crate) fn call(&mut self, id: ExprId, function: Function, list: List) -> Run<()> {
         use Function::*;
         self.budget.charge(1)?;
         let arguments = self.program.list(list);
@@ -37,6 +39,11 @@ impl<'r> Evaluator<'r, '_> {
             Empty => Item::Boolean(!self.exists(arguments[0])?),
             Count => Item::integer(self.item_count(arguments[0])?),
             Contains | StartsWith | EndsWith => self.search_text(function, arguments)?,
+            Compare => match self.compare_texts(arguments)? {
+                Some(sign) => sign,
+                None => return Ok(()),
+            },
+            Matches | Replace | Tokenize => return self.of_pattern(id, function, arguments[0]),
             Lang => self.lang(arguments[0])?,
             StringLength => {
                 let text = self.argument_text(arguments[0])?;
@@ -67,7 +74,7 @@ impl<'r> Evaluator<'r, '_> {
                 })
             }
             Sum | Avg => match self.total(function, arguments[0])? {
-                Some(number) => Item::Number(number),
+                Some(total) => total,
                 None => return Ok(()),
             },
             Data | DistinctValues | Min | Max | Id => {
@@ -115,6 +122,58 @@ impl<'r> Evaluator<'r, '_> {
         };
         self.release(mark);
         Ok(Item::Boolean(is_found))
+    }
+
+    /// `compare()`: -1, 0 or 1; nothing if a text is missing. The one collation that is left is the case-blind one.
+    fn compare_texts(&mut self, arguments: &[ExprId]) -> Run<Option<Item>> {
+        let mark = self.mark();
+        let mut texts = [Text::EMPTY; 2];
+        for (text, &argument) in texts.iter_mut().zip(arguments) {
+            let Some(item) = self.first(argument)? else {
+                self.release(mark);
+                return Ok(None);
+            };
+            *text = self.text_of(item)?;
+            self.budget.charge_text(text.len())?;
+        }
+        let [left, right] = texts.map(|text| self.bytes(text));
+        let order = if arguments.len() > 2 {
+            let small = |text: &'_ [u8]| text.to_ascii_lowercase();
+            small(left).cmp(&small(right))
+        } else {
+            left.cmp(right)
+        } as i64;
+        self.release(mark);
+        Ok(Some(Item::Number(Number::Integer(order))))
+    }
+
+    /// `matches()`, `replace()` and `tokenize()`. Cost: the text, times what the pattern says.
+    fn of_pattern(&mut self, id: ExprId, function: Function, argument: ExprId) -> Run<()> {
+        let text = self.argument_text(argument)?;
+        let program = self.program;
+        let Some(pattern) = program.pattern(id) else { return Ok(()) };
+        self.budget.charge_text(pattern.cost(text.len()))?;
+        match function {
+            Function::Matches => {
+                let is_match = pattern.is_match(self.bytes(text));
+                self.push(Item::Boolean(is_match));
+            }
+            Function::Replace => {
+                let bytes_max = (self.budget.left() as usize).saturating_mul(BYTES_PER_STEP);
+                let replaced = pattern.replaced(self.bytes(text), bytes_max);
+                let replaced = self.keep(&replaced.ok_or(RunError::OverBudget)?)?;
+                self.push(Item::String(replaced));
+            }
+            _ if text.is_empty() => {}
+            _ => {
+                let parts = pattern.split(self.bytes(text));
+                self.budget.charge(parts.len() as u64)?;
+                for (start, end) in parts {
+                    self.push(Item::String(text.part(start, end)));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn concat(&mut self, arguments: &[ExprId]) -> Run<Item> {
@@ -227,25 +286,30 @@ impl<'r> Evaluator<'r, '_> {
     }
 
     /// `sum()` and `avg()`; the average of nothing is nothing.
-    fn total(&mut self, function: Function, argument: ExprId) -> Run<Option<Number>> {
+    fn total(&mut self, function: Function, argument: ExprId) -> Run<Option<Item>> {
         let mark = self.mark();
         self.eval(argument)?;
         let count = self.state.stack.len() - mark.stack;
-        let mut total = Number::Integer(0);
+        let mut total = Item::integer(0);
         for index in mark.stack..self.state.stack.len() {
             self.budget.charge(1)?;
-            let number = match self.state.stack[index] {
-                Item::Node(node) => self.node_number(node)?,
-                item => self.number_of(item)?,
+            let item = match self.state.stack[index] {
+                Item::Node(node) => Item::Number(self.node_number(node)?),
+                item => item,
             };
-            total = Number::calculate(Arithmetic::Add, total, number);
+            // Dates have no sum, not even one alone.
+            let is_first =
+                index == mark.stack && matches!(item, Item::Moment(it) if it.kind().is_duration());
+            total = if is_first { item } else { self.calculate(Arithmetic::Add, total, item)? };
         }
         self.release(mark);
         if function == Function::Sum {
             return Ok(Some(total));
         }
-        let divisor = Number::Integer(count as i64);
-        Ok((count > 0).then(|| Number::calculate(Arithmetic::Divide, total, divisor)))
+        if count == 0 {
+            return Ok(None);
+        }
+        self.calculate(Arithmetic::Divide, total, Item::integer(count)).map(Some)
     }
 
     fn node_number(&mut self, node: Node) -> Run<Number> {

@@ -433,10 +433,21 @@ impl Evaluator<'_, '_> {
 }
 
 fn holds_moments(operator: Comparison, left: Moment, right: Moment) -> bool {
-    left.kind() == right.kind() && operator.holds_order(left.instant().cmp(&right.instant()))
+    if left.kind() == right.kind() {
+        return operator.holds_order(left.instant().cmp(&right.instant()));
+    }
+    // Of durations of two types those of no length are equal, and none is less.
+    let are_durations = left.kind().is_duration() && right.kind().is_duration();
+    let are_equal = left.instant() == right.instant() && left.instant() == (0, 0);
+    are_durations
+        && match operator {
+            Comparison::Eq => are_equal,
+            Comparison::Ne => !are_equal,
+            _ => false,
+        }
 }
 
-/// Whether all values are dates, or all are times, or all are both.
+/// Whether all values are of one type, that of dates, times, both, or durations.
 pub(super) fn are_moments<'i>(values: impl IntoIterator<Item = &'i Item>) -> bool {
     let mut kinds = values.into_iter().map(|value| match value {
         Item::Moment(moment) => Some(moment.kind()),

@@ -10,7 +10,7 @@ use crate::engine::evaluate::document::{Main, Node, Sort};
 use crate::engine::evaluate::path_machine::PathMachine;
 use crate::language::numbers::untyped_number;
 use crate::language::xpath::List;
-use crate::language::xquery::syntax::{Clause, Expr, ExprId, Number};
+use crate::language::xquery::syntax::{Arithmetic, Clause, Expr, ExprId, Number};
 
 /// Asked for each tuple of a FLWOR expression; true ends it.
 pub(super) type Each<'f, 'r, 'w> = &'f mut dyn FnMut(&mut Evaluator<'r, 'w>) -> Run<bool>;
@@ -44,10 +44,12 @@ impl<'r, 'w> Evaluator<'r, 'w> {
                 }
             }
             Expr::Arithmetic { operator, left, right } => {
-                let left = self.first_number(left)?;
-                let right = self.first_number(right)?;
+                let mark = self.mark();
+                let (left, right) = (self.first_atom(left)?, self.first_atom(right)?);
                 if let (Some(left), Some(right)) = (left, right) {
-                    self.push(Item::Number(Number::calculate(operator, left, right)));
+                    let item = self.calculate(operator, left, right)?;
+                    self.release(mark);
+                    self.push(item);
                 }
             }
             Expr::Negation(operand) => {
@@ -85,7 +87,7 @@ impl<'r, 'w> Evaluator<'r, 'w> {
             },
             Expr::String(range) => self.push(Item::String(Text::of_program(range))),
             Expr::Number(number) => self.push(Item::Number(number)),
-            Expr::Call(function, list) => return self.call(function, list),
+            Expr::Call(function, list) => return self.call(id, function, list),
             Expr::ContextItem => {
                 let item = self.focus.map_or(Item::Node(Node::ROOT), |focus| focus.item);
                 self.push(item);
@@ -169,6 +171,29 @@ impl<'r, 'w> Evaluator<'r, 'w> {
             }
             Item::Moment(_) | Item::Node(_) | Item::Built { .. } => Number::Double(f64::NAN),
         })
+    }
+
+    /// The value of an operator between atomic values; NaN where there is none.
+    pub(crate) fn calculate(&mut self, operator: Arithmetic, left: Item, right: Item) -> Run<Item> {
+        use Arithmetic::{Add, Divide, Multiply, Subtract};
+        let found = match (operator, left, right) {
+            (Add, Item::Moment(left), Item::Moment(right)) => left.plus(right),
+            (Subtract, Item::Moment(left), Item::Moment(right)) => left.minus(right),
+            (Divide, Item::Moment(left), Item::Moment(right)) => {
+                let ratio = left.ratio(right).map(Number::decimal);
+                return Ok(Item::Number(ratio.unwrap_or(Number::Double(f64::NAN))));
+            }
+            (Multiply, Item::Moment(left), other) | (Multiply, other, Item::Moment(left)) => {
+                left.times(self.number_of(other)?.value())
+            }
+            (Divide, Item::Moment(left), other) => left.over(self.number_of(other)?.value()),
+            (_, Item::Moment(_), _) | (_, _, Item::Moment(_)) => None,
+            _ => {
+                let (left, right) = (self.number_of(left)?, self.number_of(right)?);
+                return Ok(Item::Number(Number::calculate(operator, left, right)));
+            }
+        };
+        Ok(found.map_or(Item::double(f64::NAN), Item::Moment))
     }
 
     /// An item as text.

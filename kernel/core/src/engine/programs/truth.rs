@@ -155,7 +155,7 @@ impl Evaluator<'_, '_> {
                 Ok(found != is_every)
             }
             Expr::Path { .. } | Expr::Union(_) => self.exists(id),
-            Expr::Call(function, list) => self.truth_of_call(function, list),
+            Expr::Call(function, list) => self.truth_of_call(id, function, list),
             _ => {
                 let mut seen = Seen::Nothing;
                 Ok(self.meets(id, &mut seen)? || seen == Seen::One(true))
@@ -163,7 +163,7 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    fn truth_of_call(&mut self, function: Function, list: List) -> Run<bool> {
+    fn truth_of_call(&mut self, id: ExprId, function: Function, list: List) -> Run<bool> {
         match (function, self.program.list(list)) {
             (
                 Function::Not | Function::Empty | Function::Boolean | Function::Exists,
@@ -179,7 +179,7 @@ impl Evaluator<'_, '_> {
             }
             _ => {
                 let mark = self.mark();
-                self.call(function, list)?;
+                self.call(id, function, list)?;
                 let truth = effective_boolean(&self.state.stack[mark.stack..]);
                 self.release(mark);
                 Ok(truth)

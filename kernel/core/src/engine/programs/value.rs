@@ -73,7 +73,7 @@ pub(super) enum Item {
     Node(Node),
     Number(Number),
     Boolean(bool),
-    /// A date or a time.
+    /// A date, a time or a duration.
     Moment(Moment),
     String(Text),
     /// The value of a node: `xs:untypedAtomic`.

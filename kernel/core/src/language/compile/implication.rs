@@ -157,13 +157,17 @@ impl<'t> Facts<'t> {
                     facts.cast = facts.cast.cut(comparison, value);
                     facts.is_cast |= comparison != Comparison::Ne;
                 }
-                (_, Constant::Doubles(values)) => {
+                (_, Constant::Numbers(values) | Constant::Doubles(values)) => {
                     let (least, most) = values.range();
+                    let is_cast = constant.is_cast();
                     for (comparison, bound) in [(Comparison::Ge, least), (Comparison::Le, most)] {
                         facts.interval = facts.interval.cut(comparison, bound);
-                        facts.cast = facts.cast.cut(comparison, bound);
+                        if is_cast {
+                            facts.cast = facts.cast.cut(comparison, bound);
+                        }
                     }
-                    facts.is_cast = true;
+                    facts.is_number |= !is_cast;
+                    facts.is_cast |= is_cast;
                 }
                 _ => {}
             }
@@ -206,7 +210,8 @@ impl<'t> Facts<'t> {
                 return self.prefix.contains(&**text) || self.known.iter().any(has);
             }
             (Operator::Compare(Comparison::Eq), Constant::String(_)) => return false,
-            (_, Constant::Doubles(values)) => return self.is_one_of(values),
+            (_, Constant::Numbers(values)) => return self.is_one_of(values, Notation::XPath),
+            (_, Constant::Doubles(values)) => return self.is_one_of(values, Notation::Double),
             (Operator::Compare(Comparison::Ne), Constant::String(text)) => {
                 return !self.known.iter().all(|compare| holds(text, compare));
             }
@@ -235,11 +240,7 @@ impl<'t> Facts<'t> {
             }
             _ => return false,
         };
-        // What must be a number is cast to that number.
-        let (interval, is_number) = match notation {
-            Notation::Double if !self.is_number => (&self.cast, self.is_cast),
-            _ => (&self.interval, self.is_number),
-        };
+        let (interval, is_number) = self.numbers(notation);
         let inside = interval.cut(operator.opposite(), constant);
         if operator == Comparison::Ne {
             // What is no number differs from every number.
@@ -257,11 +258,23 @@ impl<'t> Facts<'t> {
         Some(values.iter().filter(|text| self.known.iter().all(|compare| holds(text, compare))))
     }
 
-    /// Whether it must be cast to one of some numbers.
-    fn is_one_of(&self, values: &Values<'_>) -> bool {
-        let (interval, is_number) =
-            if self.is_number { (&self.interval, true) } else { (&self.cast, self.is_cast) };
-        let is_less = |constant: &Constant<'_>| matches!(constant, Constant::Doubles(known) if values.has_all(known));
+    /// The numbers that it may be, read so, and whether it must be one of them.
+    fn numbers(&self, notation: Notation) -> (&Interval, bool) {
+        match notation {
+            // What must be a number is cast to that number.
+            Notation::Double if !self.is_number => (&self.cast, self.is_cast),
+            _ => (&self.interval, self.is_number),
+        }
+    }
+
+    /// Whether it must be one of some numbers.
+    fn is_one_of(&self, values: &Values<'_>, notation: Notation) -> bool {
+        let (interval, is_number) = self.numbers(notation);
+        let is_less = |constant: &Constant<'_>| match constant {
+            Constant::Numbers(known) => values.has_all(known),
+            Constant::Doubles(known) => notation == Notation::Double && values.has_all(known),
+            _ => false,
+        };
         self.known.iter().any(|(_, constant)| is_less(constant))
             || (is_number && interval.low == interval.high && values.has_number(interval.low))
     }
@@ -301,6 +314,7 @@ pub fn holds(value: &str, (operator, constant): &(Operator, Constant<'_>)) -> bo
             comparison.holds(Notation::of_moments(*kind).read(value.as_bytes()), *wanted)
         }
         (_, Constant::Strings(values)) => values.has(value.as_bytes()),
+        (_, Constant::Numbers(values)) => values.has_number(Notation::XPath.read(value.as_bytes())),
         (_, Constant::Doubles(values)) => {
             values.has_number(Notation::Double.read(value.as_bytes()))
         }
@@ -354,6 +368,7 @@ mod tests {
         }
         for numbers in [&[3.0, 5.0][..], &[3.0, 4.0, 5.0], &[0.0, -5.0]] {
             let values = Values::of_numbers(numbers.iter().copied()).expect("finite");
+            compares.push((Operator::Compare(Comparison::Eq), Constant::Numbers(values.clone())));
             compares.push((Operator::Compare(Comparison::Eq), Constant::Doubles(values)));
         }
         for text in ["+", "e", "3", "IN", "x", "-"] {
@@ -404,6 +419,9 @@ mod tests {
         let doubles = |numbers: &[f64]| {
             Constant::Doubles(Values::of_numbers(numbers.iter().copied()).expect("finite"))
         };
+        let numbers = |numbers: &[f64]| {
+            Constant::Numbers(Values::of_numbers(numbers.iter().copied()).expect("finite"))
+        };
         let begins = (Operator::StartsWith, Constant::String("AB".into()));
         for (known, wanted, follows) in [
             (compare(Eq, strings(&["A", "B"])), compare(Eq, strings(&["A", "B", "C"])), true),
@@ -415,6 +433,14 @@ mod tests {
             (compare(Eq, strings(&["3", "+3"])), compare(Eq, double(3.0)), true),
             (compare(Eq, strings(&["3", "4"])), compare(Eq, doubles(&[4.0, 3.0, 5.0])), true),
             (compare(Eq, doubles(&[4.0, 3.0])), compare(Eq, doubles(&[4.0, 3.0, 5.0])), true),
+            (compare(Eq, numbers(&[4.0, 3.0])), compare(Eq, numbers(&[4.0, 3.0, 5.0])), true),
+            (compare(Eq, numbers(&[4.0, 3.0])), compare(Eq, doubles(&[4.0, 3.0, 5.0])), true),
+            (compare(Eq, doubles(&[4.0, 3.0])), compare(Eq, numbers(&[4.0, 3.0, 5.0])), false),
+            (compare(Eq, number(3.0)), compare(Eq, numbers(&[4.0, 3.0])), true),
+            (compare(Eq, double(3.0)), compare(Eq, numbers(&[4.0, 3.0])), false),
+            (compare(Eq, numbers(&[4.0, 3.0])), compare(Gt, double(2.0)), true),
+            (compare(Eq, strings(&["3", "4"])), compare(Eq, numbers(&[4.0, 3.0])), true),
+            (compare(Eq, strings(&["3", "+4"])), compare(Eq, numbers(&[4.0, 3.0])), false),
             (compare(Eq, doubles(&[4.0, 3.0])), compare(Gt, double(2.0)), true),
             (compare(Eq, doubles(&[4.0, 3.0])), compare(Eq, double(3.0)), false),
             (compare(Eq, number(3.0)), compare(Eq, doubles(&[4.0, 3.0])), true),

@@ -265,7 +265,9 @@ fn hash_constant(operator: Operator, constant: &Constant<'_>, hasher: &mut FxHas
         Constant::Double(number) => (!(number + 0.0).to_bits()).hash(hasher),
         Constant::Moment(kind, bound) => (kind, (bound + 0.0).to_bits()).hash(hasher),
         Constant::String(text) => text.hash(hasher),
-        Constant::Strings(values) | Constant::Doubles(values) => values.hash(hasher),
+        Constant::Strings(values) | Constant::Numbers(values) | Constant::Doubles(values) => {
+            values.hash(hasher);
+        }
     }
 }
 

@@ -450,51 +450,94 @@ enum Disjunct<'t> {
     Other(&'t Expr),
 }
 
-/// The operands of `or`, those that compare the same nodes with strings as one.
+/// How nodes are read that compare with the values of a set.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    String,
+    Number,
+    Double,
+}
+
+/// Operands of `or` that compare the same nodes, read alike.
+struct Group<'t> {
+    /// The nodes as text.
+    key: String,
+    nodes: View<'t>,
+    reading: Reading,
+    values: Vec<Value<'t>>,
+}
+
+impl<'t> Group<'t> {
+    /// That a node has one of the values, of which there are several.
+    fn goal(&self) -> Option<Compare<'t>> {
+        if self.values.len() < 2 {
+            return None;
+        }
+        let numbers = || Values::of_numbers(self.values.iter().map(Value::number));
+        let constant = match self.reading {
+            Reading::Number => Constant::one_of_numbers(numbers()?),
+            Reading::Double => Constant::one_of_doubles(numbers()?),
+            Reading::String => {
+                let texts: Vec<Cow<'_, str>> =
+                    self.values.iter().map(|value| value.clone().string()).collect();
+                Constant::one_of(Values::of(texts.iter().map(|text| &**text))?)
+            }
+        };
+        Some((EQUAL, constant))
+    }
+}
+
+/// The operands of `or`, those that compare the same nodes with constants, read alike, as one.
 fn disjuncts(operands: &[Expr]) -> Vec<Disjunct<'_>> {
-    let mut groups: Vec<(String, View<'_>, Vec<Cow<'_, str>>)> = Vec::new();
+    let mut groups: Vec<Group<'_>> = Vec::new();
     let mut found: Vec<(Option<usize>, &Expr)> = Vec::with_capacity(operands.len());
     for operand in operands {
-        let Some((nodes, text)) = equal_string(operand) else {
+        let Some((nodes, reading, value)) = equal_value(operand) else {
             found.push((None, operand));
             continue;
         };
         let mut key = String::new();
         expression_text(nodes, &mut key);
-        let known = groups.iter().position(|(known, ..)| *known == key);
-        match known {
-            Some(at) => groups[at].2.push(text),
+        let is_same = |group: &&mut Group<'_>| group.reading == reading && group.key == key;
+        match groups.iter_mut().find(is_same) {
+            Some(group) => group.values.push(value),
             None => {
                 found.push((Some(groups.len()), operand));
-                groups.push((key, View::from(nodes), vec![text]));
+                let (nodes, values) = (View::from(nodes), vec![value]);
+                groups.push(Group { key, nodes, reading, values });
             }
         }
     }
-    let disjunct = |(group, operand): (Option<usize>, _)| match group.map(|at| &groups[at]) {
-        Some((_, nodes, texts)) if texts.len() > 1 => {
-            let values = Values::of(texts.iter().map(|text| &**text));
-            let goal = values.map(|values| (EQUAL, Constant::one_of(values)));
-            goal.map_or(Disjunct::Other(operand), |goal| Disjunct::OneOf(*nodes, goal))
+    let disjunct = |(group, operand): (Option<usize>, _)| {
+        let group = group.map(|at| &groups[at]);
+        match group.and_then(|group| Some((group.nodes, group.goal()?))) {
+            Some((nodes, goal)) => Disjunct::OneOf(nodes, goal),
+            None => Disjunct::Other(operand),
         }
-        _ => Disjunct::Other(operand),
     };
     found.into_iter().map(disjunct).collect()
 }
 
-/// The sides of `nodes = 'string'`, whichever is left.
-fn equal_string(operand: &Expr) -> Option<(&Expr, Cow<'_, str>)> {
+/// The nodes of `nodes = 'string'` or `nodes = 3`, whichever is left, how they are read, and the constant.
+fn equal_value(operand: &Expr) -> Option<(&Expr, Reading, Value<'_>)> {
     let Expr::Binary { operators, operands, .. } = operand else { return None };
-    let ([Operator::Compare(Comparison::Eq)], [left, right]) = (&operators[..], &operands[..])
-    else {
-        return None;
-    };
-    [(left, right), (right, left)].into_iter().find_map(|(nodes, text)| {
-        // A set ends its values with a character that no value has.
-        let text = match constant_of(text)? {
-            Value::String(text) if !text.contains('\0') => text,
+    let (&[operator], [left, right]) = (&operators[..], &operands[..]) else { return None };
+    [(left, right), (right, left)].into_iter().find_map(|(nodes, constant)| {
+        let value = constant_of(constant)?;
+        let reading = match (operator, &value) {
+            // A set ends its values with a character that no value has.
+            (Operator::Compare(Comparison::Eq), Value::String(text)) if !text.contains('\0') => {
+                Reading::String
+            }
+            (Operator::Compare(Comparison::Eq), Value::Number(number)) if number.is_finite() => {
+                Reading::Number
+            }
+            (Operator::Cast(Comparison::Eq), value) if value.number().is_finite() => {
+                Reading::Double
+            }
             _ => return None,
         };
-        (View::from(nodes).kind() == Kind::Nodes).then_some((nodes, text))
+        (View::from(nodes).kind() == Kind::Nodes).then_some((nodes, reading, value))
     })
 }
 

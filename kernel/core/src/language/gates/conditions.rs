@@ -6,12 +6,15 @@
 //!   numbers in XPath: nothing is said of it but that both sides have an item.
 //! - A comparison of a node with a number casts the value of the node to `xs:double`, which reads more texts than
 //!   XPath's `number()`. The tree has an operator for it.
+//! - A node that is cast to a type of dates compares as the node does with a date of that type; one that is cast to a
+//!   type of numbers has the value of the cast to `xs:double`, where that has all digits.
 
 use super::formula::{Formula, Variable, call};
 use super::necessary::{Item, Necessary, Scope, is_empty_if_empty, unbound};
 use super::steps::{binary, compared, context_node, literal, number};
 use crate::language::comparison::Comparison;
 use crate::language::moments::Moment;
+use crate::language::patterns::Required;
 use crate::language::tree::{Expr as Condition, Operator};
 use crate::language::values::Values;
 use crate::language::xquery::{Clause, Expr, ExprId, Function, Number, Program, ValueSet};
@@ -44,7 +47,7 @@ impl Necessary<'_> {
                 self.some(program.clauses(bindings), condition, scope, context)
             }
             Expr::Call(function, arguments) => {
-                self.truth_of_call(function, program.list(arguments), scope, context)
+                self.truth_of_call(id, function, program.list(arguments), scope, context)
             }
             Expr::String(text) => of_constant(!program.text(text).is_empty()),
             Expr::Number(number) => of_constant(!matches!(number.value(), 0.0)),
@@ -69,12 +72,26 @@ impl Necessary<'_> {
     /// A call as a condition.
     fn truth_of_call(
         &mut self,
+        id: ExprId,
         function: Function,
         arguments: &[ExprId],
         scope: Scope<'_>,
         context: Item,
     ) -> Formula {
         match (function, arguments) {
+            (Function::Matches, &[whole, ..]) => {
+                let Some(pattern) = self.program.pattern(id) else { return Formula::Unknown };
+                match pattern.required() {
+                    Some(Required { text, is_beginning }) => {
+                        let name = if *is_beginning { "starts-with" } else { "contains" };
+                        let part = literal(text);
+                        let asks = |value| call(name, vec![value, part.clone()]);
+                        self.of_text(whole, scope, context, &asks)
+                    }
+                    None if pattern.is_match(b"") => Formula::Unknown,
+                    None => self.gives_unknown(whole, scope, context),
+                }
+            }
             (Function::True, _) => Formula::True,
             (Function::False, _) => Formula::FALSE,
             (Function::Not, &[argument]) => self.truth(argument, scope, context).negated(),
@@ -179,6 +196,8 @@ impl Necessary<'_> {
             walk.each(right, scope, context, &|walk, right| match (left, right) {
                 (Item::Node { .. }, _) => walk.against(left, operator, right),
                 (_, Item::Node { .. }) => walk.against(right, operator.flipped(), left),
+                (Item::Cast { .. }, _) => walk.cast_against(left, operator, right),
+                (_, Item::Cast { .. }) => walk.cast_against(right, operator.flipped(), left),
                 _ => Formula::Unknown,
             })
         });
@@ -260,6 +279,19 @@ impl Necessary<'_> {
         })
     }
 
+    /// The value of a node as one of a type compares so with an item.
+    fn cast_against(&mut self, cast: Item, operator: Comparison, item: Item) -> Formula {
+        let Item::Cast { variable, to } = cast else { return Formula::Unknown };
+        let item = match item {
+            Item::Moment(kind, text) if kind == to => Item::Moment(kind, text),
+            // A text beside a date is read as one.
+            Item::String(text) if to.is_moment() => Item::Moment(to, text),
+            Item::Number(value) if to.is_number() && value.abs() < EXACT_MAX => Item::Number(value),
+            _ => return Formula::Unknown,
+        };
+        self.against(Item::node(variable), operator, item)
+    }
+
     /// A node compares so with an item.
     fn against(&mut self, node: Item, operator: Comparison, item: Item) -> Formula {
         let Item::Node { variable, .. } = node else { return Formula::Unknown };
@@ -296,6 +328,9 @@ impl Necessary<'_> {
         }
     }
 }
+
+/// Whole numbers up to here are told apart by doubles.
+const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// A node is one of a set.
 fn among(variable: Variable, set: &ValueSet) -> Formula {

@@ -34,11 +34,18 @@ pub(super) enum Item {
         /// It is the value.
         is_value: bool,
     },
+    /// The value of a node as one of a type that is no string.
+    Cast {
+        /// The variable.
+        variable: Variable,
+        /// The type.
+        to: Type,
+    },
     /// A string that is the same for every message.
     String(TextRange),
     /// A number that is the same for every message.
     Number(f64),
-    /// A date or time that is the same for every message: its type, and its text.
+    /// A date, time or duration that is the same for every message: its type, and its text.
     Moment(Type, TextRange),
     /// Any other.
     Unknown,
@@ -214,8 +221,18 @@ impl<'p> Necessary<'p> {
                 if let (true, Expr::String(text)) = (to.is_moment(), program.expr(operand)) {
                     return then(self, Item::Moment(to, text));
                 }
-                let given = self.gives_unknown(operand, scope, context);
-                Formula::all_of([given, then(self, Item::Unknown)])
+                // The first node is cast, if it can be: never all there is to say.
+                let cast = self.each(operand, scope, context, &|walk, item| {
+                    let item = match item {
+                        Item::Node { variable, .. } if to == Type::String => {
+                            Item::Node { variable, is_value: true }
+                        }
+                        Item::Node { variable, .. } => Item::Cast { variable, to },
+                        _ => Item::Unknown,
+                    };
+                    then(walk, item)
+                });
+                Formula::all_of([cast, Formula::Unknown])
             }
             // One item, whatever the message is.
             Expr::Quantified { .. }

@@ -216,7 +216,7 @@ impl Path {
                 if let Constant::Strings(values) = constant {
                     tokens.extend(offered_by_all(values));
                 }
-                if let Constant::Doubles(values) = constant {
+                if let Constant::Numbers(values) | Constant::Doubles(values) = constant {
                     let (least, most) = values.range();
                     tokens.extend([least, most].map(Constant::Double).iter().filter_map(equality));
                 }
@@ -275,7 +275,7 @@ fn equality(constant: &Constant<'_>) -> Option<Token> {
             xxh3_64_with_seed(&(value + 0.0).to_bits().to_le_bytes(), 1)
         }
         Constant::String(text) => xxh3_64_with_seed(text.as_bytes(), 2),
-        Constant::Strings(_) | Constant::Doubles(_) => return None,
+        Constant::Strings(_) | Constant::Numbers(_) | Constant::Doubles(_) => return None,
     };
     Some(hash & !KIND | EQUALITY)
 }

@@ -261,10 +261,16 @@ fn with_compare(leaf: &Leaf, operator: Operator, constant: Constant<'static>) ->
 fn number_like(constant: &Constant<'_>) -> fn(f64) -> Constant<'static> {
     match constant {
         Constant::Double(_) | Constant::Doubles(_) => Constant::Double,
-        Constant::Moment(Type::Date, _) => |bound| Constant::Moment(Type::Date, bound),
-        Constant::Moment(Type::Time, _) => |bound| Constant::Moment(Type::Time, bound),
-        Constant::Moment(..) => |bound| Constant::Moment(Type::DateTime, bound),
-        Constant::Number(_) | Constant::String(_) | Constant::Strings(_) => Constant::Number,
+        Constant::Moment(kind, _) => match kind {
+            Type::Date => |bound| Constant::Moment(Type::Date, bound),
+            Type::Time => |bound| Constant::Moment(Type::Time, bound),
+            Type::DayTimeDuration => |bound| Constant::Moment(Type::DayTimeDuration, bound),
+            Type::YearMonthDuration => |bound| Constant::Moment(Type::YearMonthDuration, bound),
+            _ => |bound| Constant::Moment(Type::DateTime, bound),
+        },
+        Constant::Number(_) | Constant::Numbers(_) | Constant::String(_) | Constant::Strings(_) => {
+            Constant::Number
+        }
     }
 }
 
@@ -273,7 +279,7 @@ fn bounds(operator: Operator, constant: &Constant<'_>) -> Option<(f64, f64)> {
     let value = match constant {
         Constant::Number(value) | Constant::Double(value) | Constant::Moment(_, value) => *value,
         Constant::String(text) => number(text.as_bytes()),
-        Constant::Doubles(values) => return Some(values.range()),
+        Constant::Numbers(values) | Constant::Doubles(values) => return Some(values.range()),
         Constant::Strings(_) => return None,
     };
     let Operator::Compare(comparison) = operator else { return None };
@@ -342,10 +348,12 @@ fn widths(steps: &[Step<'static>], found: &mut Vec<(f64, String)>) {
             widths(steps, found);
         }
         let Some((operator, constant)) = condition.compare() else { continue };
+        if let Some(values) = constant.values() {
+            found.push((-(values.iter().count() as f64), values.text().to_owned()));
+            continue;
+        }
         found.push(match (constant, operator) {
-            (Constant::Strings(values) | Constant::Doubles(values), _) => {
-                (-(values.iter().count() as f64), values.text().to_owned())
-            }
+            (Constant::Strings(_) | Constant::Numbers(_) | Constant::Doubles(_), _) => continue,
             (Constant::String(text), _) => (text.chars().count() as f64, text.clone().into_owned()),
             (
                 Constant::Number(bound) | Constant::Double(bound) | Constant::Moment(_, bound),

@@ -92,7 +92,9 @@ pub enum Constant<'q> {
     String(Cow<'q, str>),
     /// Two strings or more, of which the value is one; only with `=`.
     Strings(Values<'q>),
-    /// Two finite numbers or more, one of which the value is cast to; only with `=`.
+    /// Two finite numbers or more, one of which the value is, read as that of [`Constant::Number`]; only with `=`.
+    Numbers(Values<'q>),
+    /// The same of a value that is read as that of [`Constant::Double`].
     Doubles(Values<'q>),
 }
 
@@ -159,6 +161,14 @@ impl<'q> Constant<'q> {
         }
     }
 
+    /// One of some numbers.
+    pub(crate) fn one_of_numbers(values: Values<'q>) -> Constant<'q> {
+        match values.only() {
+            Some(_) => Constant::Number(values.numbers().sum()),
+            None => Constant::Numbers(values),
+        }
+    }
+
     /// One of some numbers that the value is cast to.
     pub(crate) fn one_of_doubles(values: Values<'q>) -> Constant<'q> {
         match values.only() {
@@ -170,7 +180,9 @@ impl<'q> Constant<'q> {
     /// The set that it is, if it is one.
     pub(crate) fn values(&self) -> Option<&Values<'q>> {
         match self {
-            Constant::Strings(values) | Constant::Doubles(values) => Some(values),
+            Constant::Strings(values) | Constant::Numbers(values) | Constant::Doubles(values) => {
+                Some(values)
+            }
             _ => None,
         }
     }
@@ -188,6 +200,7 @@ impl<'q> Constant<'q> {
             Constant::Moment(kind, bound) => Constant::Moment(kind, bound),
             Constant::String(text) => Constant::String(Cow::Owned(text.into_owned())),
             Constant::Strings(values) => Constant::Strings(values.into_owned()),
+            Constant::Numbers(values) => Constant::Numbers(values.into_owned()),
             Constant::Doubles(values) => Constant::Doubles(values.into_owned()),
         }
     }

@@ -187,7 +187,7 @@ fn push_constant(constant: &Constant<'_>, out: &mut String) {
         }
         Constant::String(text) => push_string(text, out),
         Constant::Strings(values) => push_values(values, push_string, out),
-        Constant::Doubles(values) => {
+        Constant::Numbers(values) | Constant::Doubles(values) => {
             push_values(values, |number, out| out.push_str(number), out);
         }
     }

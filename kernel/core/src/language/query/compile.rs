@@ -143,7 +143,7 @@ pub(crate) fn value_bytes(steps: &[Step<'_>]) -> usize {
         condition => match condition.compare() {
             // Quotes besides, and a comma where the set has its end.
             Some((_, Constant::Strings(values))) => values.text().len() + 2 * values.iter().count(),
-            Some((_, Constant::Doubles(values))) => values.text().len(),
+            Some((_, Constant::Numbers(values) | Constant::Doubles(values))) => values.text().len(),
             _ => 0,
         },
     });

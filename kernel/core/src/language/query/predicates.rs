@@ -122,7 +122,7 @@ impl<'q> Parser<'q> {
         if let Some(operator) = self.operator() {
             self.scanner.blanks();
             compare = Some(if self.is_canonical && self.scanner.peek() == b'(' {
-                (equality(operator)?, Constant::one_of(self.strings(depth + 1)?))
+                (equality(operator)?, self.set(depth + 1)?)
             } else {
                 comparison(operator, self.constant(depth)?.ok_or(Declined)?)
             });
@@ -209,11 +209,20 @@ impl<'q> Parser<'q> {
         end.condition(Some(compare)).ok_or(Declined)
     }
 
-    /// Strings in parentheses, which only canonical text has.
-    fn strings(&mut self, depth: usize) -> Result<Values<'static>, Declined> {
+    /// Numbers or strings in parentheses, which only canonical text has.
+    fn set(&mut self, depth: usize) -> Result<Constant<'q>, Declined> {
         if depth > DEPTH_MAX {
             return Err(Declined);
         }
+        let is_number = matches!(self.scanner.peek_at(1), b'-' | b'.' | b'0'..=b'9');
+        Ok(if is_number {
+            Constant::one_of_numbers(self.numbers()?)
+        } else {
+            Constant::one_of(self.strings(depth)?)
+        })
+    }
+
+    fn strings(&mut self, depth: usize) -> Result<Values<'static>, Declined> {
         let mut strings: Vec<Cow<'q, str>> = Vec::new();
         self.listed(|parser| {
             strings.push(parser.string(depth)?.ok_or(Declined)?);

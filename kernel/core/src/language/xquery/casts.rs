@@ -14,7 +14,7 @@ pub(crate) enum Typed {
     Boolean(bool),
     /// A number.
     Number(Number),
-    /// A date or a time.
+    /// A date, a time or a duration.
     Moment(Moment),
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn text_as(to: Type, text: &[u8]) -> Option<Typed> {
                     .map_or(Number::Double(value), Number::Integer),
             }))
         }
-        Type::Date | Type::DateTime | Type::Time => Moment::read(to, trimmed).map(Typed::Moment),
+        _ => Moment::read(to, trimmed).map(Typed::Moment),
     }
 }
 

@@ -8,6 +8,7 @@ pub enum Function {
     Avg,
     Boolean,
     Ceiling,
+    Compare,
     Concat,
     Contains,
     Count,
@@ -23,6 +24,7 @@ pub enum Function {
     Last,
     LocalName,
     LowerCase,
+    Matches,
     Max,
     Min,
     Name,
@@ -31,6 +33,7 @@ pub enum Function {
     Not,
     Number,
     Position,
+    Replace,
     Round,
     StartsWith,
     String,
@@ -40,6 +43,7 @@ pub enum Function {
     SubstringAfter,
     SubstringBefore,
     Sum,
+    Tokenize,
     Translate,
     True,
     UpperCase,
@@ -57,15 +61,19 @@ impl Function {
         !matches!(
             self,
             Abs | Avg
+                | Compare
                 | Data
                 | DistinctValues
                 | Empty
                 | EndsWith
                 | Exists
                 | LowerCase
+                | Matches
                 | Max
                 | Min
+                | Replace
                 | StringJoin
+                | Tokenize
                 | UpperCase
         )
     }
@@ -75,18 +83,19 @@ impl Function {
 pub(super) type Signature = (&'static str, Function, usize, usize);
 
 /// All of them, by name.
-static SIGNATURES: [Signature; 39] = [
+static SIGNATURES: [Signature; 43] = [
     ("abs", Function::Abs, 1, 1),
     ("avg", Function::Avg, 1, 1),
     ("boolean", Function::Boolean, 1, 1),
     ("ceiling", Function::Ceiling, 1, 1),
+    ("compare", Function::Compare, 2, 3),
     ("concat", Function::Concat, 2, usize::MAX),
-    ("contains", Function::Contains, 2, 2),
+    ("contains", Function::Contains, 2, 3),
     ("count", Function::Count, 1, 1),
     ("data", Function::Data, 1, 1),
     ("distinct-values", Function::DistinctValues, 1, 1),
     ("empty", Function::Empty, 1, 1),
-    ("ends-with", Function::EndsWith, 2, 2),
+    ("ends-with", Function::EndsWith, 2, 3),
     ("exists", Function::Exists, 1, 1),
     ("false", Function::False, 0, 0),
     ("floor", Function::Floor, 1, 1),
@@ -95,6 +104,7 @@ static SIGNATURES: [Signature; 39] = [
     ("last", Function::Last, 0, 0),
     ("local-name", Function::LocalName, 0, 1),
     ("lower-case", Function::LowerCase, 1, 1),
+    ("matches", Function::Matches, 2, 3),
     ("max", Function::Max, 1, 1),
     ("min", Function::Min, 1, 1),
     ("name", Function::Name, 0, 1),
@@ -103,15 +113,17 @@ static SIGNATURES: [Signature; 39] = [
     ("not", Function::Not, 1, 1),
     ("number", Function::Number, 0, 1),
     ("position", Function::Position, 0, 0),
+    ("replace", Function::Replace, 3, 4),
     ("round", Function::Round, 1, 1),
-    ("starts-with", Function::StartsWith, 2, 2),
+    ("starts-with", Function::StartsWith, 2, 3),
     ("string", Function::String, 0, 1),
-    ("string-join", Function::StringJoin, 2, 2),
+    ("string-join", Function::StringJoin, 1, 2),
     ("string-length", Function::StringLength, 0, 1),
     ("substring", Function::Substring, 2, 3),
     ("substring-after", Function::SubstringAfter, 2, 2),
     ("substring-before", Function::SubstringBefore, 2, 2),
     ("sum", Function::Sum, 1, 1),
+    ("tokenize", Function::Tokenize, 1, 3),
     ("translate", Function::Translate, 3, 3),
     ("true", Function::True, 0, 0),
     ("upper-case", Function::UpperCase, 1, 1),
@@ -124,7 +136,7 @@ pub(super) fn find(name: &str) -> Option<&'static Signature> {
 }
 
 /// Functions of the standard library that are refused by name; by name, bytes compared.
-static REFUSED: [&str; 112] = [
+static REFUSED: [&str; 108] = [
     "QName",
     "adjust-date-to-timezone",
     "adjust-dateTime-to-timezone",
@@ -136,7 +148,6 @@ static REFUSED: [&str; 112] = [
     "codepoint-equal",
     "codepoints-to-string",
     "collection",
-    "compare",
     "contains-token",
     "current-date",
     "current-dateTime",
@@ -184,7 +195,6 @@ static REFUSED: [&str; 112] = [
     "json-doc",
     "json-to-xml",
     "local-name-from-QName",
-    "matches",
     "minutes-from-dateTime",
     "minutes-from-duration",
     "minutes-from-time",
@@ -206,7 +216,6 @@ static REFUSED: [&str; 112] = [
     "prefix-from-QName",
     "put",
     "remove",
-    "replace",
     "resolve-QName",
     "resolve-uri",
     "reverse",
@@ -224,7 +233,6 @@ static REFUSED: [&str; 112] = [
     "timezone-from-date",
     "timezone-from-dateTime",
     "timezone-from-time",
-    "tokenize",
     "trace",
     "transform",
     "unordered",
@@ -249,9 +257,8 @@ pub(super) fn is_refused_with(function: Function, given: usize) -> bool {
     use Function::*;
     matches!(
         (function, given),
-        (Contains | StartsWith | EndsWith | SubstringBefore | SubstringAfter, 3)
+        (SubstringBefore | SubstringAfter, 3)
             | (DistinctValues | Min | Max | Sum | Id | Lang | Round, 2)
-            | (StringJoin, 1)
             | (Data, 0)
     )
 }

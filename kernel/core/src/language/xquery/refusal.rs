@@ -266,6 +266,26 @@ reasons! {
     ArgumentCount = "XPST0017",
     /// The function.
     OtherDocument = "query.unsupported",
+    /// The function.
+    ComputedPattern = "query.unsupported",
+    /// The pattern.
+    Pattern = "FORX0002",
+    /// The flags.
+    PatternFlags = "FORX0001",
+    /// The pattern.
+    BackReference = "query.unsupported",
+    /// The pattern.
+    PatternBlock = "query.unsupported",
+    /// The pattern, and the most bytes.
+    PatternTooLarge = "query.unsupported",
+    /// The pattern.
+    PatternMatchesEmpty = "FORX0003",
+    /// The replacement.
+    Replacement = "FORX0004",
+    /// The collation.
+    NoCollation = "FOCH0002",
+    /// The function.
+    ComputedCollation = "query.unsupported",
 
     // Constructors.
     /// `<!--`
@@ -298,8 +318,6 @@ reasons! {
     PathFromAtoms = "XPTY0019",
     /// A union of what may not be nodes; 1 if it is sometimes.
     UnionOfAtoms = "XPTY0004",
-    /// The operator between what may be dates or times.
-    MomentArithmetic = "query.unsupported",
     /// 1 if it is nodes sometimes, and the function.
     NodeOfAtoms = "XPTY0004",
     /// Nothing depends on the message.

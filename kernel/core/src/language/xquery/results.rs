@@ -110,7 +110,7 @@ fn is_one_atom(program: &Program, id: ExprId) -> bool {
         Expr::Call(function, _) => {
             let gives_one = matches!(
                 function,
-                Concat | Count | Number | String | StringJoin | StringLength | Sum
+                Concat | Count | Number | Replace | String | StringJoin | StringLength | Sum
             );
             gives_one || is_boolean(function)
         }
@@ -122,6 +122,16 @@ fn is_boolean(function: Function) -> bool {
     use Function::*;
     matches!(
         function,
-        Boolean | Contains | Empty | EndsWith | Exists | False | Lang | Not | StartsWith | True
+        Boolean
+            | Contains
+            | Empty
+            | EndsWith
+            | Exists
+            | False
+            | Lang
+            | Matches
+            | Not
+            | StartsWith
+            | True
     )
 }

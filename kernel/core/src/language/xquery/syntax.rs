@@ -7,6 +7,7 @@
 
 use super::functions::Function;
 use crate::language::comparison::Comparison;
+use crate::language::patterns::Pattern;
 use crate::language::types::Type;
 use crate::language::values::Values;
 use crate::language::xpath::{List, Step, TextRange};
@@ -34,6 +35,8 @@ pub struct Program {
     pub(crate) attributes: Vec<Attribute>,
     pub(crate) declarations: Vec<Declaration>,
     pub(crate) parts: Vec<Part>,
+    /// Patterns, by number of the call that has each.
+    pub(crate) patterns: Vec<(ExprId, Pattern)>,
     /// Sequences of literals, by number of the expression.
     pub(crate) sets: Vec<(ExprId, ValueSet)>,
     /// Names, literals and text of constructors.
@@ -363,6 +366,12 @@ impl Program {
     pub(crate) fn set(&self, id: ExprId) -> Option<&ValueSet> {
         let at = self.sets.binary_search_by_key(&id, |&(known, _)| known).ok()?;
         Some(&self.sets[at].1)
+    }
+
+    /// The pattern of a call.
+    pub(crate) fn pattern(&self, id: ExprId) -> Option<&Pattern> {
+        let at = self.patterns.binary_search_by_key(&id, |&(known, _)| known).ok()?;
+        Some(&self.patterns[at].1)
     }
 
     /// The set of the values of some expressions, if all are literals.

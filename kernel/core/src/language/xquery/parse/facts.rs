@@ -10,8 +10,6 @@ pub(super) mod items {
     pub(crate) const ATOMS: u8 = 2;
     /// Elements that constructors build.
     pub(crate) const BUILT: u8 = 4;
-    /// Dates and times, which are atomic values too.
-    pub(crate) const MOMENTS: u8 = 8;
 }
 
 /// What a value depends on besides the message, as bits.
@@ -92,12 +90,11 @@ pub(super) fn result_of(function: Function) -> (u8, bool) {
     use Function::*;
     match function {
         Id => (items::NODES, false),
-        Boolean | Contains | Empty | EndsWith | Exists | False | Lang | Not | StartsWith | True
-        | Concat | LocalName | LowerCase | Name | NamespaceUri | NormalizeSpace | String
-        | StringJoin | Substring | SubstringAfter | SubstringBefore | Translate | UpperCase => {
-            (items::ATOMS, false)
-        }
-        Abs | Avg | Ceiling | Count | Data | DistinctValues | Floor | Last | Max | Min | Number
-        | Position | Round | StringLength | Sum => (items::ATOMS, true),
+        Boolean | Contains | Empty | EndsWith | Exists | False | Lang | Matches | Not
+        | StartsWith | True | Concat | LocalName | LowerCase | Name | NamespaceUri
+        | NormalizeSpace | Replace | String | StringJoin | Substring | SubstringAfter
+        | SubstringBefore | Tokenize | Translate | UpperCase => (items::ATOMS, false),
+        Abs | Avg | Ceiling | Compare | Count | Data | DistinctValues | Floor | Last | Max
+        | Min | Number | Position | Round | StringLength | Sum => (items::ATOMS, true),
     }
 }

@@ -7,6 +7,7 @@ use super::names::SCHEMA;
 use super::scan::Parsed;
 use super::{Facts, Parser};
 use crate::language::comparison::Comparison;
+use crate::language::moments::Moment;
 use crate::language::types::Type;
 use crate::language::xpath::List;
 
@@ -168,8 +169,9 @@ impl Parser<'_> {
                 (Expr::Comparison { operator, is_value, left, right }, facts)
             }
             Binary::Calculate(operator) => {
-                let both = self.facts(left).items | self.facts(right).items;
-                self.keep_rule(both & items::MOMENTS == 0)?;
+                if let Some(constant) = self.moment_of(operator, left, right, offset)? {
+                    return Ok(constant);
+                }
                 let number = Facts { may_be_number: true, ..atoms };
                 let facts = number.around(self.facts(left)).around(self.facts(right));
                 (Expr::Arithmetic { operator, left, right }, facts)
@@ -180,6 +182,34 @@ impl Parser<'_> {
             self.keep_value(id);
         }
         Ok(id)
+    }
+
+    /// The sum or difference of constants, which is a constant that the gate knows.
+    fn moment_of(
+        &mut self,
+        operator: Arithmetic,
+        left: ExprId,
+        right: ExprId,
+        offset: usize,
+    ) -> Parsed<Option<ExprId>> {
+        let constant = |id| match self.program.expr(id) {
+            Expr::Cast { to, operand } if to.is_moment() => match self.program.expr(operand) {
+                Expr::String(text) => Moment::read(to, self.program.text(text).as_bytes()),
+                _ => None,
+            },
+            _ => None,
+        };
+        let found = match (operator, constant(left), constant(right)) {
+            (Arithmetic::Add, Some(left), Some(right)) => left.plus(right),
+            (Arithmetic::Subtract, Some(left), Some(right)) => left.minus(right),
+            _ => None,
+        };
+        let Some(found) = found else { return Ok(None) };
+        let mut text = Vec::new();
+        found.write(&mut text);
+        let text = self.keep(&String::from_utf8_lossy(&text));
+        let text = self.push(Expr::String(text), Facts::of(items::ATOMS), offset);
+        self.push_cast(found.kind(), text, offset).map(Some)
     }
 
     /// An associative operator on the operands of operands with the same operator: a long chain then
@@ -222,13 +252,14 @@ impl Parser<'_> {
     /// `castable as` and `cast as` after an expression.
     fn casts(&mut self, mut operand: ExprId, offset: usize) -> Parsed<ExprId> {
         for word in ["cast", "castable"] {
-            let mark = self.scanner.at;
-            if self.scanner.peek() != b'c' || !self.scanner.take_word(word) {
-                continue;
-            }
-            if !self.scanner.take_word("as") {
-                self.scanner.at = mark;
+            if self.scanner.peek() != b'c' {
                 break;
+            }
+            let mark = self.scanner.at;
+            let comes = self.scanner.ncname() == Some(word) && self.scanner.is_word("as");
+            self.scanner.at = mark;
+            if !(comes && self.scanner.take_word(word) && self.scanner.take_word("as")) {
+                continue;
             }
             self.count(offset)?;
             let to = self.single_type()?;

@@ -9,6 +9,7 @@ use super::names::{FUNCTIONS, SCHEMA};
 use super::paths::Written;
 use super::scan::{Parsed, number_length};
 use super::{Facts, Parser};
+use crate::language::patterns::{PATTERN_BYTES_MAX, Pattern, PatternFault};
 use crate::language::types::Type;
 use crate::language::xpath::{List, TextRange};
 use crate::xml::parser::is_ncname_start;
@@ -214,7 +215,102 @@ impl Parser<'_> {
         if arguments.is_empty() && reads_context_by_default(function) {
             arguments.push(self.context_item(offset));
         }
-        self.push_call(function, &arguments, offset)
+        let pattern = self.text_arguments(function, &mut arguments, offset)?;
+        let id = self.push_call(function, &arguments, offset)?;
+        self.program.patterns.extend(pattern.map(|pattern| (id, pattern)));
+        Ok(id)
+    }
+
+    /// Reads the arguments of functions of text that are known before any message: patterns, and collations, which are
+    /// taken out.
+    fn text_arguments(
+        &mut self,
+        function: Function,
+        arguments: &mut Vec<ExprId>,
+        offset: usize,
+    ) -> Parsed<Option<Pattern>> {
+        use Function::*;
+        match (function, arguments.len()) {
+            (Contains | StartsWith | EndsWith | Compare, 3) => {
+                let uri = self.literal_text(arguments[2]).map(str::to_owned);
+                let Some(uri) = uri else {
+                    let details = vec![function.name().into()];
+                    return Err(Refusal::new(offset, Reason::ComputedCollation, details));
+                };
+                match uri.as_str() {
+                    CODEPOINT => arguments.truncate(2),
+                    CASE_BLIND if function == Compare => {}
+                    CASE_BLIND => {
+                        arguments.truncate(2);
+                        for argument in arguments {
+                            *argument = self.in_lower_case(*argument, offset)?;
+                        }
+                    }
+                    _ => {
+                        let details = vec![uri.into()];
+                        return Err(Refusal::new(offset, Reason::NoCollation, details));
+                    }
+                }
+                Ok(None)
+            }
+            (StringJoin, 1) => {
+                let none = self.keep("");
+                arguments.push(self.push(Expr::String(none), Facts::of(items::ATOMS), offset));
+                Ok(None)
+            }
+            (Tokenize, 1) => {
+                arguments[0] = self.push_call(NormalizeSpace, &[arguments[0]], offset)?;
+                Ok(Pattern::read(" ", "", Some("")).ok())
+            }
+            (Matches | Replace | Tokenize, _) => {
+                let texts: Option<Vec<&str>> =
+                    arguments[1..].iter().map(|&id| self.literal_text(id)).collect();
+                let Some(texts) = texts else {
+                    let details = vec![function.name().into()];
+                    return Err(Refusal::new(offset, Reason::ComputedPattern, details));
+                };
+                let (replacement, rest) = match function {
+                    Replace => (Some(texts[1]), &texts[2..]),
+                    Tokenize => (Some(""), &texts[1..]),
+                    _ => (None, &texts[1..]),
+                };
+                let flags = rest.first().copied().unwrap_or_default();
+                let read = Pattern::read(texts[0], flags, replacement);
+                read.map(Some).map_err(|fault| {
+                    let details: Vec<Detail> = match fault {
+                        PatternFault::Flags => vec![flags.into()],
+                        PatternFault::Replacement => vec![texts[1].into()],
+                        PatternFault::TooLarge => {
+                            vec![texts[0].into(), PATTERN_BYTES_MAX.into()]
+                        }
+                        _ => vec![texts[0].into()],
+                    };
+                    Refusal::new(offset, reason_of(fault), details)
+                })
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The characters of a literal string.
+    fn literal_text(&self, id: ExprId) -> Option<&str> {
+        match self.program.expr(id) {
+            Expr::String(text) => Some(self.program.text(text)),
+            _ => None,
+        }
+    }
+
+    /// A text with small letters for the capital ones of ASCII.
+    fn in_lower_case(&mut self, id: ExprId, offset: usize) -> Parsed<ExprId> {
+        if let Some(text) = self.literal_text(id).map(str::to_ascii_lowercase) {
+            let text = self.keep(&text);
+            return Ok(self.push(Expr::String(text), Facts::of(items::ATOMS), offset));
+        }
+        let [capital, small] = [CAPITAL_LETTERS, SMALL_LETTERS].map(|letters| {
+            let text = self.keep(letters);
+            self.push(Expr::String(text), Facts::of(items::ATOMS), offset)
+        });
+        self.push_call(Function::Translate, &[id, capital, small], offset)
     }
 
     /// The local name of a function of the standard library.
@@ -284,9 +380,8 @@ impl Parser<'_> {
                 return Err(Refusal::new(offset, Reason::NotCastable, details));
             }
         }
-        let moments = if to.is_moment() { items::MOMENTS } else { items::NONE };
-        let own = Facts::of(items::ATOMS | moments);
-        let facts = Facts { may_be_number: to.is_number(), ..own }.around(self.facts(operand));
+        let own = Facts { may_be_number: to.is_number(), ..Facts::of(items::ATOMS) };
+        let facts = own.around(self.facts(operand));
         Ok(self.push(Expr::Cast { to, operand }, facts, offset))
     }
 
@@ -330,10 +425,6 @@ impl Parser<'_> {
             facts = facts.around(self.facts(argument));
             match function {
                 Function::Count | Function::Exists | Function::Empty => {}
-                Function::Data | Function::DistinctValues | Function::Max | Function::Min => {
-                    facts.items |= self.facts(argument).items & items::MOMENTS;
-                    self.need_value(argument)?;
-                }
                 Function::Name | Function::LocalName | Function::NamespaceUri => {
                     self.need_nodes(argument)?;
                 }
@@ -342,6 +433,24 @@ impl Parser<'_> {
         }
         let list = self.list(arguments);
         Ok(self.push(Expr::Call(function, list), facts, offset))
+    }
+}
+
+const CODEPOINT: &str = "http://www.w3.org/2005/xpath-functions/collation/codepoint";
+const CASE_BLIND: &str =
+    "http://www.w3.org/2005/xpath-functions/collation/html-ascii-case-insensitive";
+const CAPITAL_LETTERS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+const SMALL_LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";
+
+fn reason_of(fault: PatternFault) -> Reason {
+    match fault {
+        PatternFault::Syntax => Reason::Pattern,
+        PatternFault::Flags => Reason::PatternFlags,
+        PatternFault::BackReference => Reason::BackReference,
+        PatternFault::Block => Reason::PatternBlock,
+        PatternFault::TooLarge => Reason::PatternTooLarge,
+        PatternFault::MatchesEmpty => Reason::PatternMatchesEmpty,
+        PatternFault::Replacement => Reason::Replacement,
     }
 }
 

@@ -6,7 +6,7 @@
 use super::super::functions::Function;
 use super::super::syntax::{Clause, Expr, ExprId, Part, Start};
 use super::super::{Detail, Origins, Reason, Refusal};
-use super::facts::items::{ATOMS, BUILT, MOMENTS, NODES, NONE};
+use super::facts::items::{ATOMS, BUILT, NODES, NONE};
 use super::scan::Parsed;
 use super::{Parser, TREE_DEPTH_MAX};
 use crate::language::xpath::List;
@@ -82,19 +82,11 @@ impl Checker<'_, '_> {
                 self.values(&[left, right])?;
                 Ok(ATOMS)
             }
-            Expr::Arithmetic { operator, left, right } => {
-                if self.values(&[left, right])? & MOMENTS != 0 {
-                    let details = vec![operator.symbol().into()];
-                    let offset = self.origins.expr(id);
-                    return Err(Refusal::new(offset, Reason::MomentArithmetic, details));
-                }
+            Expr::Arithmetic { left, right, .. } => {
+                self.values(&[left, right])?;
                 Ok(ATOMS)
             }
-            Expr::Cast { to, operand } => {
-                self.values(&[operand])?;
-                Ok(if to.is_moment() { ATOMS | MOMENTS } else { ATOMS })
-            }
-            Expr::Castable { operand, .. } => {
+            Expr::Cast { operand, .. } | Expr::Castable { operand, .. } => {
                 self.values(&[operand])?;
                 Ok(ATOMS)
             }
