@@ -11,7 +11,7 @@ import contextlib
 import json
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ from pathcast.overlay.registration_messages import RegisterInterest, RegisterSou
 from pathcast.settings import read_settings
 from pathcast.store import BrokerRecord
 from pathcast.store import ProfileRecord as Registered
-from pathcast.transport.broker import CODEC, PublishRequest, Subscribe, broker_kind
+from pathcast.transport.broker import CODEC, DELIVERIES, PublishRequest, Subscribe, broker_kind
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.disk import Disk
 from pathcast.transport.grpc_streams import Address
@@ -333,6 +333,118 @@ def test_a_connected_reader_that_acknowledges_late_goes_to_the_new_host(
             await eventually(lambda: not record().former)
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
+
+    asyncio.run(main())
+
+
+class InboxesOfBothHosts:
+    """Everything that ten users get at two brokers, acknowledged as it comes.
+
+    Attributes:
+        given: Broker and profile -> place in the stream of a root, and message, in order.
+    """
+
+    def __init__(self, processes: RegistrationProcesses, users: Sequence[str]) -> None:
+        self._processes = processes
+        self.given: dict[tuple[str, str], list[tuple[tuple[str, int], int, str]]] = {}
+        reading = [self._read(user, broker) for user in users for broker in "ab"]
+        self.tasks = [asyncio.create_task(each) for each in reading]
+
+    async def _read(self, user: str, broker: str) -> None:
+        while True:
+            with contextlib.suppress(UnavailableError):
+                address = self._processes.address(broker)
+                async with BrokerClient(user, address, CODEC) as client:
+                    async for group in client.deliveries(user):
+                        for each in group:
+                            told = DELIVERIES.decode(each.body)
+                            if isinstance(told, InboxDelivery):
+                                had = self.given.setdefault((broker, told.subscription), [])
+                                at = (told.root, told.stream), told.position, told.message
+                                had.append(at)
+                        await client.acknowledge(group[-1].position)
+            await asyncio.sleep(0.1)
+
+    def had(self, profile: str) -> list[str]:
+        """Messages of a profile, at the former host and then, behind those, at the new one."""
+        last: dict[tuple[str, int], int] = {}
+        found = []
+        for broker in "ab":
+            for stream, position, message in self.given.get((broker, profile), ()):
+                if position > last.get(stream, 0):
+                    last[stream] = position
+                    found.append(message)
+        return found
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("count", [400, 20_000])
+def test_half_of_all_profiles_move_under_load_and_nothing_is_lost_or_doubled(
+    processes: RegistrationProcesses, count: int
+) -> None:
+    """All are at broker a when the service begins to place them by content."""
+    users = processes.place_by_content(10)
+    values = count // 10
+    profiles = [
+        Registered(
+            f"p-{n:06}",
+            users[n % 10],
+            f"/order[to = '{n % values}']",
+            "ids",
+            host="a",
+            address=users[n % 10],
+        )
+        for n in range(count)
+    ]
+    with processes.open_store() as store:
+        for start in range(0, count, 1000):
+            store.write(profiles[start : start + 1000])
+
+    def are_moving() -> bool:
+        with processes.open_store() as store:
+            kept = store.state(Registered)[1]
+            given = store.state(BrokerRecord)[1]
+        moved = sum(each.host == "b" for each in kept)
+        # Partitions are given evenly, by what they hold.
+        return (
+            moved < 0.4 * len(kept)
+            or any(each.former or each.pending for each in kept)
+            or (not all(each.partitions for each in given))
+        )
+
+    async def main() -> None:
+        processes.start("a", "b")
+        await processes.are_played(a="a", b="b")
+        inboxes = InboxesOfBothHosts(processes, users)
+        processes.start("r1")
+        async with processes.client("shop") as shop:
+            source = await shop.register_source("eu/a")
+            at = 0
+
+            async def publish(messages: int) -> None:
+                nonlocal at
+                numbers = range(at, at + messages)
+                some = [
+                    (f"m{n}", f"<order><to>{n % values}</to></order>".encode()) for n in numbers
+                ]
+                await shop.publish(source.source, some, PATIENCE_SECONDS)
+                at += messages
+
+            while await asyncio.to_thread(are_moving):
+                await publish(values // 4)
+            for _ in range(8):
+                await publish(values // 4)
+
+            def are_all_there() -> bool:
+                return sum(map(len, map(inboxes.had, names))) >= at * count // values
+
+            names = [each.id for each in profiles]
+            await eventually(are_all_there)
+        for task in inboxes.tasks:
+            task.cancel()
+        await asyncio.gather(*inboxes.tasks, return_exceptions=True)
+        for number, name in enumerate(names):
+            assert inboxes.had(name) == [f"m{n}" for n in range(number % values, at, values)]
 
     asyncio.run(main())
 
