@@ -88,6 +88,8 @@ pub(crate) struct Conditions {
     undecided: Vec<BlockId>,
     /// Plans that hold.
     held: Vec<PlanId>,
+    /// Plans that are no conjunctions and whose conjuncts hold, ascending.
+    needing: Vec<PlanId>,
     /// Plans to be checked one by one, and the runs where.
     candidates: Vec<(PlanId, u32)>,
     ends: Vec<u32>,
@@ -187,13 +189,23 @@ impl Conditions {
         self.undecided.clear();
         let (budget, undecided) = (&mut run.budget, &mut self.undecided);
         let outcome = contents.run(nfa, blocks, found, &mut setting, budget, undecided);
+        // Of these nothing is known but that they are worth a look.
+        self.needing.clear();
+        self.needing.extend(self.held.extract_if(.., |plan| contents.is_needing(*plan)));
+        self.needing.iter().for_each(|&plan| marks.plans[plan as usize] = 0);
+        self.needing.sort_unstable();
         self.candidates.clear();
         for (at, &(block, _)) in found.runs.iter().enumerate() {
             let plans = match outcome {
                 Found::Conjunctions => contents.complex(block),
                 Found::Nothing => blocks.plans(block),
             };
-            self.candidates.extend(plans.iter().map(|&plan| (plan, at as u32)));
+            let is_wanted = |plan: &&PlanId| {
+                outcome == Found::Nothing
+                    || !contents.is_needing(**plan)
+                    || self.needing.binary_search(plan).is_ok()
+            };
+            self.candidates.extend(plans.iter().filter(is_wanted).map(|&plan| (plan, at as u32)));
         }
         self.candidates.sort_unstable();
         let ranges = &mut self.ranges;

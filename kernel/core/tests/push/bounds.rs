@@ -1,6 +1,7 @@
 //! Messages without end: memory stays flat, and what cannot be held is refused and says so.
 
-use pathcast_core::xml::parser::push::{Bounds, Handler, Ignore, PushParser, Text};
+use crate::Ignore;
+use pathcast_core::xml::parser::push::{Bounds, Handler, PushParser, Text};
 use pathcast_core::xml::parser::{Code, Limits, Refusal};
 
 const MIB: usize = 1 << 20;

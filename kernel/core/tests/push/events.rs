@@ -1,9 +1,10 @@
-//! What a handler is told: offsets, sources, entities, parts in the middle of a message.
+//! What a handler is told: offsets, sources, entities.
 
+use crate::Ignore;
 use crate::oracle::Shown;
 use pathcast_core::xml::parser::Limits;
 use pathcast_core::xml::parser::push::{
-    Bounds, EndTag, Handler, Ignore, Markup, PushParser, StartTag, Text,
+    Bounds, EndTag, Handler, Markup, PushParser, StartTag, Text,
 };
 
 /// One line an event.
@@ -76,40 +77,6 @@ fn what_an_entity_holds_is_at_the_reference() {
         "end 43..47 \"</a>\"",
     ];
     assert_eq!(log(message), expected);
-}
-
-/// Fails when reading on in the middle gives other events than reading from the beginning.
-#[test]
-fn a_part_of_a_message_is_read_in_its_context() {
-    let message = "<!DOCTYPE r [<!ENTITY e 'E'><!ATTLIST b d CDATA 'D'>]><r xmlns='u' xmlns:p='v'>\
-                   <s><b p:x='&e;'>1</b>\n<p:b>2</p:b></s><b/></r>";
-    let mut parser = PushParser::new(Limits::default(), Bounds::default());
-    let mut whole = Log::default();
-    parser.feed(message.as_bytes(), &mut whole).expect("a good message");
-    parser.finish(&mut whole).expect("a good message");
-    let context = &message[..message.find("<b p").expect("there")];
-    let at = message.find("<p:b").expect("there");
-    parser.begin_inside(context.as_bytes(), at as u64).expect("a context");
-    assert_eq!((parser.depth(), parser.bytes()), (2, 0));
-    let mut part = Log::default();
-    for byte in message.as_bytes()[at..].chunks(1) {
-        parser.feed(byte, &mut part).expect("a good part");
-    }
-    parser.finish(&mut part).expect("a good part");
-    let rest = whole.0.iter().position(|it| it.contains(&format!("start b {at}"))).expect("there");
-    assert_eq!(
-        part.0[0],
-        whole.0[rest].replace("false", "true"),
-        "nothing of the context but its tags"
-    );
-    assert_eq!(part.0[1..part.0.len() - 4], whole.0[rest + 1..whole.0.len() - 4]);
-    parser.begin_inside(context.as_bytes(), 100).expect("a context");
-    let refusal = parser.feed(&[b"12</x>".as_slice(), &[b' '; 600]].concat(), &mut Ignore);
-    let refusal = refusal.expect_err("refused");
-    assert_eq!((refusal.line, refusal.column, refusal.offset), (1, 3, 102));
-    for bad in ["", "<a", "<a><b x=", "<a/>", "<a><![CDATA[", "</a>", "<a>]"] {
-        assert!(parser.begin_inside(bad.as_bytes(), 0).is_err(), "{bad}");
-    }
 }
 
 /// Fails when text is kept back although it is certain.

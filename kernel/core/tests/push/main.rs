@@ -12,3 +12,8 @@ mod seeds;
 #[path = "../door/table.rs"]
 #[allow(dead_code)]
 mod table;
+
+/// Takes no notice of what is read.
+struct Ignore;
+
+impl pathcast_core::xml::parser::push::Handler for Ignore {}

@@ -48,7 +48,11 @@ pub fn holds(
     let tail = steps.iter().rposition(|step| step.axis != Axis::Child).unwrap_or(0);
     let first = steps.iter().position(|step| !step.stages.is_empty()).unwrap_or(steps.len());
     let done = if first < tail { 0 } else { first };
-    Climb { message, names, post }.climb_to_first_step(&steps[done..], &mut elements);
+    Climb { message, names, post }.climb_to_first_step(
+        &steps[done..],
+        tail - done.min(tail),
+        &mut elements,
+    );
     let begins_at_root = done == 0 && steps.first().is_some_and(|step| step.axis == Axis::Child);
     elements.iter().any(|&element| !begins_at_root || message.tree.parent[element as usize] == NONE)
 }
@@ -106,15 +110,16 @@ struct Climb<'a> {
 
 impl Climb<'_> {
     /// Of elements that the last step may be bound to, makes those that the first step is bound to where
-    /// all conditions hold.
-    fn climb_to_first_step(&mut self, steps: &[Step<'_>], elements: &mut Vec<u32>) {
+    /// all conditions hold. From step `sure` on the names are known to be right.
+    fn climb_to_first_step(&mut self, steps: &[Step<'_>], sure: usize, elements: &mut Vec<u32>) {
         for (at, step) in steps.iter().enumerate().rev() {
             self.filter(step, elements);
             if elements.is_empty() {
                 return;
             }
             if at > 0 {
-                self.climb(step.axis, &steps[at - 1].test, elements);
+                let test = if at > sure { &NameTest::Any } else { &steps[at - 1].test };
+                self.climb(step.axis, test, elements);
             }
         }
     }
@@ -152,7 +157,7 @@ impl Climb<'_> {
         let mut bits = vec![0_u64; self.message.tree.len().div_ceil(64)];
         if let (Some(first), Some(last)) = (steps.first(), steps.last()) {
             let mut elements = self.everywhere(&last.test);
-            self.climb_to_first_step(steps, &mut elements);
+            self.climb_to_first_step(steps, steps.len(), &mut elements);
             self.climb(first.axis, &NameTest::Any, &mut elements);
             elements.iter().for_each(|&it| bits[it as usize / 64] |= 1 << (it % 64));
         }
@@ -229,7 +234,11 @@ impl Climb<'_> {
     /// concerned go through the predicates, parent by parent.
     fn filter_by_siblings(&mut self, step: &Step<'_>, elements: &mut Vec<u32>) {
         let tree = self.message.tree;
-        let wanted = self.wanted(&step.test);
+        // The names of the elements at hand are right.
+        let wanted = match (&step.test, elements.first()) {
+            (NameTest::Name { .. }, Some(&one)) => Wanted::One(tree.name[one as usize]),
+            (test, _) => self.wanted(test),
+        };
         let mut siblings = Vec::new();
         self.post.marks.begin(tree.len());
         for &element in &*elements {

@@ -30,7 +30,9 @@ pub(crate) const VALUE: SubjectId = 1;
 pub(crate) const ORDINAL_OF_ANY: SubjectId = 2;
 /// Its position among its siblings of the same name.
 pub(crate) const ORDINAL_OF_NAME: SubjectId = 3;
-const FIRST_ATTRIBUTE: SubjectId = 4;
+/// Its attributes, whatever their names.
+pub(crate) const ANY_ATTRIBUTE: SubjectId = 4;
+const FIRST_ATTRIBUTE: SubjectId = 5;
 /// No query asks for an attribute of that name.
 pub(crate) const NO_SUBJECT: SubjectId = u32::MAX;
 
@@ -102,6 +104,7 @@ struct Key {
 /// What the atoms of one subject are found by.
 #[derive(Debug, Default)]
 struct Found {
+    is_asked: bool,
     exists: Option<AtomId>,
     strings: HashTable<KeyId>,
     string_len_max: usize,
@@ -171,6 +174,11 @@ impl Atoms {
         self.memory
     }
 
+    /// Whether some atom that is found by its value asks for a subject.
+    pub(crate) fn is_asked(&self, subject: SubjectId) -> bool {
+        self.found[subject as usize].is_asked
+    }
+
     /// How many elements have satisfied an atom that is found by its value.
     pub(crate) fn hits(&self, atom: AtomId) -> u32 {
         self.hits[atom as usize]
@@ -233,6 +241,7 @@ impl Atoms {
             _ => 0,
         };
         let found = &mut self.found[atom.subject as usize];
+        found.is_asked = true;
         match &atom.ask {
             Ask::Exists => found.exists = Some(id),
             Ask::Text(Comparison::Eq, literal) => {

@@ -2,8 +2,8 @@
 //! element when first asked for and at most once.
 
 use super::atoms::{
-    AtomId, Atoms, KINDS, Kind, NO_SUBJECT, ORDINAL_OF_ANY, ORDINAL_OF_NAME, SubjectId, TEXT,
-    VALUE, keep_distinct, kind_of,
+    ANY_ATTRIBUTE, AtomId, Atoms, KINDS, Kind, NO_SUBJECT, ORDINAL_OF_ANY, ORDINAL_OF_NAME,
+    SubjectId, TEXT, VALUE, keep_distinct, kind_of,
 };
 use crate::engine::conditions::{PostProcessor, text_holds};
 use crate::language::numbers::Notation;
@@ -102,12 +102,19 @@ impl Look<'_, '_> {
         let start = list.len();
         match kind {
             Kind::Attribute => {
+                let asks_for_any = self.atoms.is_asked(ANY_ATTRIBUTE);
                 for at in tree.attributes(element) {
+                    let value = self.message.bytes(tree.attribute_value[at]);
                     let subject = self.atoms.subject_of(tree.attribute_name[at]);
                     if subject != NO_SUBJECT {
-                        let value = self.message.bytes(tree.attribute_value[at]);
                         self.atoms.satisfied(subject, value, &mut list);
                     }
+                    if asks_for_any {
+                        self.atoms.satisfied(ANY_ATTRIBUTE, value, &mut list);
+                    }
+                }
+                if asks_for_any {
+                    keep_distinct(&mut list, start);
                 }
             }
             Kind::Text => {
@@ -199,7 +206,7 @@ impl Look<'_, '_> {
         let subject = self.atoms.get(atom).subject;
         if kind_of(subject) == Kind::Attribute {
             let ask = &self.atoms.get(atom).ask;
-            return self.attribute(subject, element).is_some_and(|value| ask.holds(value));
+            return self.attributes(subject, element).any(|value| ask.holds(value));
         }
         self.value_holds(atom, subject, element)
     }
@@ -216,13 +223,16 @@ impl Look<'_, '_> {
         }
     }
 
-    /// The value of an attribute.
+    /// The values of the attributes of a name, or of all.
     #[inline]
-    fn attribute(&self, subject: SubjectId, element: u32) -> Option<&[u8]> {
-        let tree = self.message.tree;
-        let is_it = |at: &usize| self.atoms.subject_of(tree.attribute_name[*at]) == subject;
-        let at = tree.attributes(element).find(is_it)?;
-        Some(self.message.bytes(tree.attribute_value[at]))
+    fn attributes(&self, subject: SubjectId, element: u32) -> impl Iterator<Item = &[u8]> {
+        let (message, tree) = (self.message, self.message.tree);
+        let is_it = move |at: &usize| {
+            subject == ANY_ATTRIBUTE || self.atoms.subject_of(tree.attribute_name[*at]) == subject
+        };
+        tree.attributes(element)
+            .filter(is_it)
+            .map(move |at| message.bytes(tree.attribute_value[at]))
     }
 
     /// The least and the greatest number among the values of a subject at an element.
@@ -233,24 +243,23 @@ impl Look<'_, '_> {
         element: u32,
     ) -> Option<(f64, f64)> {
         let message = self.message;
-        let value = match subject {
-            TEXT => {
-                let mut range: Option<(f64, f64)> = None;
-                message.tree.each_text(element, |text| {
-                    let span = message.tree.text_value[text as usize];
-                    let value = notation.read(message.bytes(span));
-                    if !value.is_nan() {
-                        let (low, high) = range.unwrap_or((value, value));
-                        range = Some((low.min(value), high.max(value)));
-                    }
-                });
-                return range;
+        let mut range: Option<(f64, f64)> = None;
+        let mut add = |value: f64| {
+            if !value.is_nan() {
+                let (low, high) = range.unwrap_or((value, value));
+                range = Some((low.min(value), high.max(value)));
             }
-            VALUE => self.post.texts.number(message, message.tree.texts(element), notation),
-            ORDINAL_OF_ANY | ORDINAL_OF_NAME => f64::from(self.ordinal(subject, element)),
-            _ => notation.read(self.attribute(subject, element)?),
         };
-        (!value.is_nan()).then_some((value, value))
+        match subject {
+            TEXT => message.tree.each_text(element, |text| {
+                let span = message.tree.text_value[text as usize];
+                add(notation.read(message.bytes(span)));
+            }),
+            VALUE => add(self.post.texts.number(message, message.tree.texts(element), notation)),
+            ORDINAL_OF_ANY | ORDINAL_OF_NAME => add(f64::from(self.ordinal(subject, element))),
+            _ => self.attributes(subject, element).for_each(|value| add(notation.read(value))),
+        }
+        range
     }
 }
 
@@ -281,7 +290,7 @@ mod tests {
             .collect();
         let mut atoms = Atoms::default();
         let x = atoms.attribute("", "x");
-        let subjects = [x, TEXT, VALUE, ORDINAL_OF_ANY];
+        let subjects = [x, ANY_ATTRIBUTE, TEXT, VALUE, ORDINAL_OF_ANY];
         let (mut door, mut post) = (Door::new(Limits::default()), PostProcessor::default());
         let mut facts = Facts::default();
         for pieces in [["10", ""], ["1", "0"], ["1", "e1"], ["+1", "1"], ["9", "x"], ["1", "00"]] {

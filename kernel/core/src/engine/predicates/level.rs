@@ -122,6 +122,11 @@ impl Level {
         &self.counts
     }
 
+    /// Whether a plan is no conjunction, but was looked up by the conjuncts that it needs.
+    pub(crate) fn is_needing(&self, plan: PlanId) -> bool {
+        matches!(self.programs[plan as usize], Program::Known(Outcome::Complex, _, 1.., _))
+    }
+
     /// The conjuncts that a check is about.
     #[inline]
     pub(crate) fn conjuncts(&self, check: Check) -> &[u64] {
@@ -145,14 +150,9 @@ impl Level {
     pub(crate) fn asked_nested(&self, plans: &[PlanId], mut f: impl FnMut(&[QueryNumber])) {
         let mut asked = Vec::new();
         for &plan in plans {
-            let Program::Known(Outcome::Conjunction, start, count, _) =
-                self.programs[plan as usize]
-            else {
+            let Program::Known(_, start, count @ 1.., _) = self.programs[plan as usize] else {
                 continue;
             };
-            if count == 0 {
-                continue;
-            }
             let words = &self.code[start as usize..(start + count) as usize + 1];
             // The second word is the decision.
             let conjuncts = words.iter().enumerate().filter(|(at, _)| *at != 1);
@@ -243,8 +243,11 @@ impl Level {
             if outcome == Outcome::Never {
                 continue;
             }
-            if outcome == Outcome::Complex {
+            let is_complex = outcome == Outcome::Complex;
+            if is_complex {
                 builder.add_complex(plan);
+            }
+            if count == 0 && is_complex {
                 continue;
             }
             if count == 0 {
@@ -252,8 +255,8 @@ impl Level {
                 continue;
             }
             self.ranges.clear();
-            // Where an expression has the last word, a plan alone decides nothing.
-            if nfa.expression(plan).is_none() && count == 1 {
+            // Where an expression or the path as it is written has the last word, a plan alone decides nothing.
+            if nfa.expression(plan).is_none() && !is_complex && count == 1 {
                 nfa.plan_numbers(plan, &mut self.ranges);
             }
             let (start, end) = (start as usize, (start + count) as usize);
@@ -297,21 +300,25 @@ impl Level {
         let mut outcome = conjuncts_of(&steps, nested, atoms, &mut self.conjuncts);
         let is_far = self.conjuncts.iter().any(|conjunct| conjunct.place.is_far())
             || self.conjuncts.len() > CONJUNCTS_MAX;
-        if outcome == Outcome::Conjunction && (is_far || atoms.len() > ATOMS_MAX) {
+        if outcome != Outcome::Never && (is_far || atoms.len() > ATOMS_MAX) {
             outcome = Outcome::Complex;
+            self.conjuncts.clear();
         }
         let start = self.code.len() as u32;
         let mut count = 0;
-        if outcome == Outcome::Conjunction && !self.conjuncts.is_empty() {
+        if outcome != Outcome::Never && !self.conjuncts.is_empty() {
             if self.conjuncts.len() > 1 {
                 self.choose(atoms, statistics);
                 self.has_choices = true;
             }
             count = self.conjuncts.len() as u32;
-            let decision = self.decision(nfa, plan, offset).word();
+            let decision = match outcome {
+                Outcome::Complex => Decision::Plan(plan),
+                _ => self.decision(nfa, plan, offset),
+            };
             let mut words = self.conjuncts.iter().map(|&conjunct| Packed::new(conjunct).word());
             self.code.extend(words.next());
-            self.code.push(decision);
+            self.code.push(decision.word());
             self.code.extend(words);
         }
         self.programs[plan as usize] = Program::Known(outcome, start, count, self.choice);

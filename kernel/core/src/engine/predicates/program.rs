@@ -2,19 +2,22 @@
 //!
 //! Most plans are one: their conditions are atoms and nested paths, at places that follow from the
 //! end of the path ([`anchored`](crate::language::query::anchoring::anchored)). The rest, whose positions count what
-//! other predicates have left or whose attributes are named by a pattern, stay plans.
+//! other predicates have left or whose attributes are named by a pattern, come to what they need at least: where that
+//! holds the path is looked at as it is written.
 
 use super::atoms::{
-    AtomId, Atoms, KINDS, Kind, ORDINAL_OF_ANY, ORDINAL_OF_NAME, SubjectId, TEXT, VALUE, is_found,
-    kind_of,
+    ANY_ATTRIBUTE, AtomId, Atoms, KINDS, Kind, ORDINAL_OF_ANY, ORDINAL_OF_NAME, SubjectId, TEXT,
+    VALUE, is_found, kind_of,
 };
 use crate::engine::ask::Ask;
 use crate::engine::conditions::ask_of;
 use crate::engine::ids::QueryNumber;
 use crate::engine::nfa::nested_paths::NestedPaths;
 use crate::language::comparison::Comparison;
-use crate::language::query::anchoring::{anchored_len, is_conjunction};
-use crate::language::query::ast::{Axis, Condition, NameTest, Stage, Step};
+use crate::language::query::anchoring::{
+    anchored_len, counts_siblings, is_conjunction, is_pattern,
+};
+use crate::language::query::ast::{Axis, Condition, NameTest, Step};
 
 /// An element, seen from the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -138,7 +141,7 @@ pub(crate) enum Outcome {
     Conjunction,
     /// It cannot hold.
     Never,
-    /// It is no conjunction of this kind.
+    /// It is no conjunction of this kind; it needs the conjuncts that were added, and more.
     Complex,
 }
 
@@ -149,27 +152,31 @@ pub(crate) fn conjuncts_of(
     atoms: &mut Atoms,
     out: &mut Vec<Conjunct>,
 ) -> Outcome {
-    if !is_conjunction(steps) {
-        return Outcome::Complex;
-    }
     let (kept, rest) = steps.split_at(anchored_len(steps));
     // In the last run of `/` steps elements are so many parents above the end; before it, conditions are at the
     // beginning of the path.
     let tail = kept.iter().rposition(|step| step.axis != Axis::Child).unwrap_or(0);
     let last = kept.len().saturating_sub(1);
-    let mut reader = Reader { nested, atoms, place: Place::Up(0), out };
+    let is_complex = !is_conjunction(steps);
+    let mut reader = Reader { nested, atoms, place: Place::Up(0), out, is_complex };
     for (at, step) in kept.iter().enumerate().rev() {
         reader.place =
             if at < tail { Place::Depth(at as u32) } else { Place::Up((last - at) as u32) };
-        for stage in &step.stages {
-            let outcome = reader.stage(step, stage);
-            if outcome != Outcome::Conjunction {
-                return outcome;
+        let counts_siblings = counts_siblings(step);
+        for (number, stage) in step.stages.iter().enumerate() {
+            // The first positions count all siblings, or those that a pattern lets through.
+            let is_plain = !counts_siblings || (number == 0 && !is_pattern(&step.test));
+            let positions = if is_plain { &*stage.positions } else { &[] };
+            if !reader.positions(step, positions) || !reader.conditions(&stage.conditions) {
+                return Outcome::Never;
             }
         }
     }
     reader.place = Place::Up(0);
-    if rest.is_empty() { Outcome::Conjunction } else { reader.nested(rest) }
+    if !rest.is_empty() {
+        reader.nested(rest);
+    }
+    if reader.is_complex { Outcome::Complex } else { Outcome::Conjunction }
 }
 
 struct Reader<'a> {
@@ -177,63 +184,62 @@ struct Reader<'a> {
     atoms: &'a mut Atoms,
     place: Place,
     out: &'a mut Vec<Conjunct>,
+    is_complex: bool,
 }
 
 impl Reader<'_> {
-    fn stage(&mut self, step: &Step<'_>, stage: &Stage<'_>) -> Outcome {
-        for &(comparison, at) in &stage.positions {
-            let outcome = match (step.axis, &step.test) {
-                // `//.` is a step to the element itself, which is the first of one.
-                (Axis::DescendantOrSelf, _) if comparison.holds(1.0, at) => Outcome::Conjunction,
-                (Axis::DescendantOrSelf, _) => Outcome::Never,
-                (_, NameTest::Any) => self.atom(ORDINAL_OF_ANY, Ask::Number(comparison, at)),
-                _ => self.atom(ORDINAL_OF_NAME, Ask::Number(comparison, at)),
-            };
-            if outcome != Outcome::Conjunction {
-                return outcome;
-            }
-        }
-        for condition in &stage.conditions {
-            let ask = ask_of(condition.compare());
-            let outcome = match condition {
-                Condition::Attribute { test: NameTest::Name { uri, local }, .. } => {
-                    let subject = self.atoms.attribute(uri, local);
-                    self.atom(subject, ask)
-                }
-                Condition::Attribute { .. } => Outcome::Complex,
-                Condition::Text(_) => self.atom(TEXT, ask),
-                Condition::Value(..) => self.atom(VALUE, ask),
-                Condition::Nested(steps) => self.nested(steps),
-            };
-            if outcome != Outcome::Conjunction {
-                return outcome;
-            }
-        }
-        Outcome::Conjunction
+    /// False if they cannot hold.
+    fn positions(&mut self, step: &Step<'_>, positions: &[(Comparison, f64)]) -> bool {
+        positions.iter().all(|&(comparison, at)| match (step.axis, &step.test) {
+            // `//.` is a step to the element itself, which is the first of one.
+            (Axis::DescendantOrSelf, _) => comparison.holds(1.0, at),
+            (_, NameTest::Any) => self.atom(ORDINAL_OF_ANY, Ask::Number(comparison, at)),
+            _ => self.atom(ORDINAL_OF_NAME, Ask::Number(comparison, at)),
+        })
     }
 
-    fn nested(&mut self, steps: &[Step<'_>]) -> Outcome {
+    /// False if they cannot hold.
+    fn conditions(&mut self, conditions: &[Condition<'_>]) -> bool {
+        conditions.iter().all(|condition| {
+            let subject = match condition {
+                Condition::Attribute { test: NameTest::Name { uri, local }, .. } => {
+                    self.atoms.attribute(uri, local)
+                }
+                Condition::Attribute { test: NameTest::Any, .. } => ANY_ATTRIBUTE,
+                Condition::Attribute { .. } => return true,
+                Condition::Text(_) => TEXT,
+                Condition::Value(..) => VALUE,
+                Condition::Nested(steps) => {
+                    self.nested(steps);
+                    return true;
+                }
+            };
+            self.atom(subject, ask_of(condition.compare()))
+        })
+    }
+
+    fn nested(&mut self, steps: &[Step<'_>]) {
         match self.nested.and_then(|nested| nested.find(steps)) {
             Some(number) => self.push(Need::Nested(number)),
-            None => Outcome::Complex,
+            None => self.is_complex = true,
         }
     }
 
-    fn push(&mut self, need: Need) -> Outcome {
+    fn push(&mut self, need: Need) {
         let conjunct = Conjunct { place: self.place, need };
         if !self.out.contains(&conjunct) {
             self.out.push(conjunct);
         }
-        Outcome::Conjunction
     }
 
-    fn atom(&mut self, subject: SubjectId, ask: Ask<&str>) -> Outcome {
+    /// False if it cannot hold.
+    fn atom(&mut self, subject: SubjectId, ask: Ask<&str>) -> bool {
         let ask = match ask {
             // Nothing but `!=` is true of what is no number.
             Ask::Number(comparison, constant)
                 if constant.is_nan() && comparison != Comparison::Ne =>
             {
-                return Outcome::Never;
+                return false;
             }
             // Adding 0 makes 0 of -0: limits that are equal must be the same.
             Ask::Number(comparison, constant) => Ask::Number(comparison, constant + 0.0),
@@ -242,6 +248,7 @@ impl Reader<'_> {
         };
         let atom = self.atoms.intern(subject, ask.map(str::as_bytes));
         let is_found = is_found(&self.atoms.get(atom).ask);
-        self.push(if is_found { Need::Found(kind_of(subject), atom) } else { Need::Tried(atom) })
+        self.push(if is_found { Need::Found(kind_of(subject), atom) } else { Need::Tried(atom) });
+        true
     }
 }

@@ -194,8 +194,16 @@ impl Contents {
 
     /// The plans of a block that are no conjunctions; of the message that has just been run.
     pub(crate) fn complex(&self, block: BlockId) -> &[PlanId] {
-        let level = if self.was_steady { &self.steady } else { &self.main };
-        level.complex(block)
+        self.level().complex(block)
+    }
+
+    /// Whether a plan is no conjunction, and was found where the conjuncts that it needs hold; of the same message.
+    pub(crate) fn is_needing(&self, plan: PlanId) -> bool {
+        self.level().is_needing(plan)
+    }
+
+    fn level(&self) -> &Level {
+        if self.was_steady { &self.steady } else { &self.main }
     }
 
     fn turn_steady(&mut self, is_steady: bool) {

@@ -36,10 +36,10 @@ pub(crate) fn anchored_len(steps: &[Step<'_>]) -> usize {
 }
 
 /// Whether a path is a conjunction of conditions at places, if its nested paths are ones of their own: positions
-/// count the siblings of one name or all, and attributes are named.
+/// count the siblings of one name or all, and attributes have a name or any.
 pub(crate) fn is_conjunction(steps: &[Step<'_>]) -> bool {
     let is_plain = |condition: &Condition<'_>| match condition {
-        Condition::Attribute { test, .. } => matches!(test, NameTest::Name { .. }),
+        Condition::Attribute { test, .. } => !is_pattern(test),
         _ => true,
     };
     let kept = &steps[..anchored_len(steps)];
@@ -49,10 +49,14 @@ pub(crate) fn is_conjunction(steps: &[Step<'_>]) -> bool {
 /// Whether positions of a step need the list of the siblings: they follow other predicates, or count what a
 /// pattern of names lets through.
 pub(crate) fn counts_siblings(step: &Step<'_>) -> bool {
-    let is_pattern = matches!(step.test, NameTest::AnyIn { .. } | NameTest::AnyNamespace { .. });
     let later = step.stages.iter().skip(1).any(|stage| !stage.positions.is_empty());
     let first = step.stages.first().is_some_and(|stage| !stage.positions.is_empty());
-    step.axis != Axis::DescendantOrSelf && (later || (first && is_pattern))
+    step.axis != Axis::DescendantOrSelf && (later || (first && is_pattern(&step.test)))
+}
+
+/// Whether a test lets elements of several names through, but not all.
+pub(crate) fn is_pattern(test: &NameTest<'_>) -> bool {
+    matches!(test, NameTest::AnyIn { .. } | NameTest::AnyNamespace { .. })
 }
 
 #[cfg(test)]

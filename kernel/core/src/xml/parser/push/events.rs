@@ -44,12 +44,6 @@ impl<'e> Held<'e> {
     }
 }
 
-/// Takes no notice: for checking alone.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Ignore;
-
-impl Handler for Ignore {}
-
 /// A start tag or an empty-element tag.
 pub struct StartTag<'e> {
     /// Expanded name.

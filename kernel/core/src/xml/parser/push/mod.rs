@@ -46,7 +46,7 @@ mod stages;
 mod watch;
 
 pub use counts::Counts;
-pub use events::{Attribute, EndTag, Handler, Held, Ignore, Markup, MarkupKind, StartTag, Text};
+pub use events::{Attribute, EndTag, Handler, Held, Markup, MarkupKind, StartTag, Text};
 
 use super::dtd::Dtd;
 use super::encoding::{Charset, Detected, detect};
@@ -206,29 +206,6 @@ impl PushParser {
         self.names_seen = 0;
         self.refusal = None;
         self.is_finished = false;
-    }
-
-    /// Goes on in the middle of a message in UTF-8: `context` is what stands before and still counts, that
-    /// is the prolog and the start tags of the open elements, as written. There are no events
-    /// of it. The next byte that is fed lies at `offset`; its line and column are 1.
-    ///
-    /// # Errors
-    /// The context is no beginning of a message, or ends inside a construct.
-    pub fn begin_inside(&mut self, context: &[u8], offset: u64) -> Result<(), Refusal> {
-        self.begin(None);
-        self.feed(context, &mut Ignore)?;
-        let is_whole = self.stage == Stage::Content && self.progress.token == self.input.text.len();
-        if !is_whole || self.progress.is_in_cdata {
-            let fault = Fault::end("the context of a part of a message", self.input.text.len());
-            return Err(self.refuse(*fault));
-        }
-        self.drop_text();
-        let held = self.input.text.len();
-        self.progress.base = offset.wrapping_sub(held as u64);
-        self.place = Place { at: held, line: 1, column: 1, offset };
-        self.progress.elements = 0;
-        self.bytes = 0;
-        Ok(())
     }
 
     /// Takes in the next bytes of the message, hands on what they complete.
