@@ -273,11 +273,13 @@ def test_profiles_move_under_load_while_processes_are_killed(
     assert sorted(given) == list(range(8))
 
 
-def test_a_connected_reader_goes_to_the_new_host_though_a_full_inbox_dropped_that_it_moved(
-    processes: RegistrationProcesses,
+@pytest.mark.parametrize("is_full", [True, False])
+def test_a_connected_reader_that_acknowledges_late_goes_to_the_new_host(
+    processes: RegistrationProcesses, is_full: bool
 ) -> None:
-    """It acknowledges nothing until the inbox has dropped both deliveries and the notice."""
-    processes.set("a", "broker", "inbox_deliveries_max = 4")
+    """A full inbox has dropped both deliveries and the notice; or it has read all of both hosts."""
+    if is_full:
+        processes.set("a", "broker", "inbox_deliveries_max = 4")
     made: Any = None
     seen: list[object] = []
     may_acknowledge = asyncio.Event()
@@ -308,7 +310,8 @@ def test_a_connected_reader_goes_to_the_new_host_though_a_full_inbox_dropped_tha
             assert made.host == "a"
             reading = asyncio.create_task(read(ann))
             await shop.publish(source.source, orders(range(20)), PATIENCE_SECONDS)
-            await eventually(lambda: any(isinstance(each, Dropped) for each in seen))
+            if is_full:
+                await eventually(lambda: any(isinstance(each, Dropped) for each in seen))
             with processes.open_store() as store:
                 store.write([replace(record(), host="b", former="a", pending=True)])
             await eventually(lambda: not record().pending)
@@ -322,12 +325,14 @@ def test_a_connected_reader_goes_to_the_new_host_though_a_full_inbox_dropped_tha
             may_acknowledge.set()
             await shop.publish(source.source, orders(range(20, 30)), PATIENCE_SECONDS)
             await eventually(lambda: "m28" in had())
-            reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
             assert [name for name in had() if int(name[1:]) >= 20] == [
                 f"m{number}" for number in range(20, 30, 2)
             ]
+            assert is_full or had() == [f"m{number}" for number in range(0, 30, 2)]
+            await ann.acknowledge(made.profile)
             await eventually(lambda: not record().former)
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
 
     asyncio.run(main())
 
