@@ -146,8 +146,16 @@ def go_on(folder: Path) -> Summary:
 
 
 @pytest.mark.parametrize("version", versions("pipeline"))
-def test_a_pipeline_goes_on_where_it_was(version: str, tmp_path: Path) -> None:
+def test_a_pipeline_goes_on_where_it_was_or_is_refused_by_name(
+    version: str, tmp_path: Path
+) -> None:
     folder = unpacked(version, "pipeline", tmp_path)
+    if json.loads((folder / "delivered" / "_pathcast.json").read_text())["version"] == 2:
+        with pytest.raises(ConfigError, match=r"version 2, not .*; choose a new directory"):
+            go_on(folder)
+        with pytest.raises(ConfigError, match=r"version 2; read it with that version"):
+            inbox(folder / "delivered", "ann")
+        return
     (folder / "incoming" / "m4.xml").write_bytes(DEAR)
     summary = go_on(folder)
     assert (summary.messages, summary.earlier_messages, summary.deliveries) == (1, 3, 2)

@@ -284,7 +284,7 @@ POINTS: dict[str, tuple[Any, str]] = {
     "state": (DeltaListing, "_write_state"),
     "journal": (Journal, "append"),
     "pin": (BatchLedger, "write_pin"),
-    "tasks": (Pipeline, "_deliver"),
+    "tasks": (Pipeline, "_answer"),
     "commit": (BatchLedger, "write_commit"),
     "sum": (BatchLedger, "sum_up"),
 }

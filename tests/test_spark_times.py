@@ -181,26 +181,15 @@ def test_results_are_bytes_where_that_is_asked_for(root: Path, format: str) -> N
         go(root, f"output.format={format}")
 
 
-def test_an_output_that_an_earlier_version_began_goes_on_as_it_is(root: Path, format: str) -> None:
-    """Without times, fragments as bytes: a Delta table could not change its types."""
+def test_an_output_that_an_earlier_version_began_is_refused_by_name(
+    root: Path, format: str
+) -> None:
     before = {"format": format, "matches": "numbers", "inboxes": True, "version": 2}
     Storage(root / "out").write("_pathcast.json", json.dumps(before).encode())
-    old = ["subscriber", "subscription_id", "message_id", "result_number", "fragment"]
-    old += ["delivery_id", "snapshot_version", "batch_id"]
-    for number in (1, 2):
-        notes = Notes()
-        go(root, f"output.format={format}", notes=notes)
-        assert any("was begun by an earlier version" in note for note in notes.notes)
-        table = read_output(root / "out", "inboxes")
-        assert sorted(table.schema.names) == sorted(old)
-        assert table.schema.field("fragment").type == pa.binary()
-        assert len(inbox(root, "bob")) == 12 * number
-        for path in (root / "in").glob("[1-6].xml"):
-            path.rename(path.with_name(f"later-{path.name}"))
-    with pytest.raises(
-        ConfigError, match="begun by an earlier version, without times; choose a new"
-    ):
-        go(root, f"output.format={format}", "source.time=/m/@at")
+    with pytest.raises(ConfigError, match=r"was written with .*version 2.*choose a new directory"):
+        go(root, f"output.format={format}")
+    with pytest.raises(ConfigError, match="written by another version of Pathcast"):
+        read_output(root / "out", "inboxes")
 
 
 def sql_of_yesterday() -> str:

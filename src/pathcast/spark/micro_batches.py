@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from pathcast.errors import ConfigError, PathcastError
+from pathcast.errors import PathcastError
 from pathcast.spark import schemas
 from pathcast.spark.book import SubscriptionBook
 from pathcast.spark.compacting import BackgroundCompaction
@@ -84,7 +84,9 @@ class MicroBatches:
         self.ledger = BatchLedger(output, settings.checkpoint)
         out = settings.output
         self.layout = claim(output, Layout(out.format, out.matches, out.inboxes, out.fragments))
-        self._check_times()
+        times = self._times()
+        if times is not None:
+            times.check()
         self._checkpoint = self.ledger.claim_checkpoint(source)
         if out.format != "delta":  # whose library looks after its files
             remove_strays(output)
@@ -248,26 +250,6 @@ class MicroBatches:
         limits = engine.message_limits()
         return MessageTimes(source.time, bound, limits)
 
-    def _check_times(self) -> None:
-        """Refuses a time of messages that cannot be found or written.
-
-        Raises:
-            ConfigError: It cannot.
-        """
-        times, output = self._times(), self.output
-        if not self.layout.has_times:
-            if times is not None:
-                reason = (
-                    f"{output} was begun by an earlier version, without times; choose a new one"
-                )
-                raise _invalid("source.time", reason)
-            self._report.note(
-                f"{output} was begun by an earlier version and goes on as it is: its rows have no "
-                "times, and fragments are bytes; a new output has both"
-            )
-        if times is not None:
-            times.check()
-
     def _commit(
         self,
         batch_id: int,
@@ -347,7 +329,3 @@ class MicroBatches:
 
 def _top(received: Counter[str]) -> list[tuple[str, int]]:
     return sorted(received.items(), key=lambda item: (-item[1], item[0]))[:TOP_SUBSCRIBERS]
-
-
-def _invalid(key: str, reason: str) -> PathcastError:
-    return ConfigError("config.invalid", key=key, reason=reason)

@@ -21,7 +21,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
 LAYOUT: Final = "_pathcast.json"
 LAYOUT_VERSION: Final = 3
-LAYOUT_BEFORE: Final = 2
-"""Rows without times, fragments as bytes alone: read, and gone on with, as it is."""
 
 KEPT: Final = "its row is not valid, the last valid version stays in force"
 """What is told of a subscription that is answered in place of a rejected row."""
@@ -71,11 +69,6 @@ class Layout:
     fragments: FragmentForm = "text"
     version: int = LAYOUT_VERSION
 
-    @property
-    def has_times(self) -> bool:
-        """Whether rows say when they were made, and when their message was."""
-        return self.version > LAYOUT_BEFORE
-
     def writes(self, name: OutputName) -> bool:
         """Whether an output is written."""
         if name == "matches":
@@ -85,16 +78,15 @@ class Layout:
     def schema(self, name: OutputName) -> pa.Schema:
         """Columns of an output, those that are passed through aside."""
         if name == "inboxes":
-            return schemas.inboxes(self.fragments, has_times=self.has_times)
-        found = schemas.matches(self.matches) if name == "matches" else schemas.DEAD_LETTERS
-        return found if self.has_times else schemas.without_times(found)
+            return schemas.inboxes(self.fragments)
+        return schemas.matches(self.matches) if name == "matches" else schemas.DEAD_LETTERS
 
 
 def claim(output: Storage, layout: Layout) -> Layout:
     """Make an output ready for a run.
 
     Returns:
-        The layout that it has: that of the version before goes on as it is.
+        The layout.
 
     Raises:
         ConfigError: It holds output of another layout.
@@ -103,11 +95,6 @@ def claim(output: Storage, layout: Layout) -> Layout:
     if found is None:
         output.write(LAYOUT, json.dumps(asdict(layout)).encode())
         return layout
-    if found.get("version") == LAYOUT_BEFORE:
-        before = Layout(**found, fragments="binary")
-        layout = replace(layout, fragments="binary", version=LAYOUT_BEFORE)
-        if before == layout:
-            return before
     if found != asdict(layout):
         raise ConfigError(
             "config.invalid",
@@ -128,8 +115,6 @@ def layout_of(output: str | os.PathLike[str] | Storage) -> Layout:
     if found is None:
         reason = f"{output} is not the output of a pipeline"
         raise ConfigError("config.invalid", key="output", reason=reason)
-    if found.get("version") == LAYOUT_BEFORE:
-        return Layout(**found, fragments="binary")
     if found.get("version") != LAYOUT_VERSION:
         reason = (
             f"{output} was written by another version of Pathcast, with {_told(found)}; read it "
@@ -470,9 +455,7 @@ def _layout(output: Storage) -> dict[str, Any] | None:
 
 def _checked_layout(row: dict[str, Any]) -> dict[str, Any]:
     """Check the content of a layout file, whose keys are known if its version is."""
-    if row["version"] == LAYOUT_BEFORE:
-        Layout(**row, fragments="binary")
-    elif row["version"] == LAYOUT_VERSION:
+    if row["version"] == LAYOUT_VERSION:
         Layout(**row)
     return row
 

@@ -62,29 +62,17 @@ notice, and for a message that is delivered as it arrived and is no UTF-8: `frag
 one. Columns that are passed through follow."""
 
 
-def inboxes(fragments: FragmentForm, *, has_times: bool) -> pa.Schema:
+def inboxes(fragments: FragmentForm) -> pa.Schema:
     """Columns of inboxes.
 
     Args:
         fragments: As bytes, there is one column of them.
-        has_times: Whether rows say when; those of the layout before this one do not.
     """
-    left_out = set() if has_times else {"message_time", "processed_at"}
     if fragments == "text":
-        return pa.schema([field for field in INBOXES if field.name not in left_out])
-    left_out.add("fragment_bytes")
-    return pa.schema(
-        [
-            field.with_type(pa.binary()) if field.name == "fragment" else field
-            for field in INBOXES
-            if field.name not in left_out
-        ]
-    )
-
-
-def without_times(schema: pa.Schema) -> pa.Schema:
-    """Columns of another output, in the layout before this one."""
-    return pa.schema([field for field in schema if field.name != "processed_at"])
+        return INBOXES
+    place = INBOXES.get_field_index("fragment")
+    found = INBOXES.set(place, INBOXES.field(place).with_type(pa.binary()))
+    return found.remove(found.get_field_index("fragment_bytes"))
 
 
 def body_of(row: Mapping[str, Any]) -> bytes | None:
@@ -141,11 +129,6 @@ def matches(form: MatchesForm) -> pa.Schema:
     )
 
 
-ROUTED_ROW: Final = "routed_row"
-ROUTED_FILE: Final = "routed_file"
-ROUTED_PARTITIONS: Final = "routed_partitions"
-"""Columns of messages on their way to partitions, beside those that are passed through."""
-
 FRAGMENT_BASE64: Final = "fragment_base64"
 """Key that inboxes have in JSON lines only: a fragment that is not UTF-8."""
 
@@ -154,7 +137,7 @@ RESERVED_COLUMNS: Final = frozenset(
     for name in (
         *(name for schema in (SOURCE, INBOXES, DEAD_LETTERS) for name in schema.names),
         *(name for form in ("numbers", "ids") for name in matches(form).names),
-        *(ROUTED_ROW, ROUTED_FILE, ROUTED_PARTITIONS, FRAGMENT_BASE64),
+        FRAGMENT_BASE64,
     )
 )
 """Names that no column that is passed through may have, without regard to case."""

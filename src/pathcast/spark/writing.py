@@ -314,14 +314,13 @@ class OutputTarget:
         return self.layout.format
 
     def origin(self, count: int) -> list[pa.Array]:
-        """The columns snapshot_version, batch_id and, where rows have times, processed_at."""
+        """The columns snapshot_version, batch_id and processed_at."""
         zeros = np.zeros(count, dtype=np.int8)
         columns = [
             pa.DictionaryArray.from_arrays(zeros, pa.array([self.version])),
             pa.array(np.full(count, self.batch_id, dtype=np.int32)),
         ]
-        if self.layout.has_times:
-            columns.append(pa.repeat(pa.scalar(self.processed_us, schemas.TIME), count))
+        columns.append(pa.repeat(pa.scalar(self.processed_us, schemas.TIME), count))
         return columns
 
     def table(self, name: OutputName, columns: list[pa.Array], extra: pa.Schema) -> pa.Table:
@@ -495,9 +494,7 @@ class InboxWriter(_Output):
             ids,
         ]
         passed = extra.take(pa.array(batch.rows[order]))
-        times = passed.column(_MESSAGE_TIME)
-        if self._target.layout.has_times:
-            columns.append(times)
+        columns.append(passed.column(_MESSAGE_TIME))
         columns += self._target.origin(len(order))
         columns += passed.drop_columns([_MESSAGE_TIME]).columns
         return self._target.table("inboxes", columns, self._extra)
