@@ -98,6 +98,12 @@ class RegistrationProcesses:
         assert head in text
         file.write_text(text.replace(head, head + "".join(f"{line}\n" for line in lines), 1))
 
+    def lease(self, seconds: float) -> None:
+        """All have leases of another length: so long may a process be busy."""
+        for file in self.directory.glob("*.toml"):
+            was, now = (f"lease_seconds = {each}" for each in (LEASE_SECONDS, seconds))
+            file.write_text(file.read_text().replace(was, now))
+
     def hosts_some(self, broker: str) -> bool:
         """Whether a broker is the host of a profile, in force there or soon."""
         with self.open_store() as store:
