@@ -22,7 +22,7 @@ import pyarrow as pa
 from oracles.engines import made_by
 from pathcast.engine import QueryIndex
 from pathcast.engine.messages import Messages, joined, message_column
-from pathcast.engine.rows import one_or_many, report_on, usable_namespaces, usable_rows
+from pathcast.engine.rows import one_or_many, report_on, usable_namespaces, usable_queries
 from pathcast.errors import DuplicateQueryError, PathcastError
 from pathcast.limits import Limits
 from pathcast.model import BatchStats, Query, RegisterReport
@@ -84,7 +84,7 @@ class PartitionedIndex:
         Cost: twice that of `QueryIndex`, as it has to be known what they ask for first.
         """
         rows, is_one = one_or_many(queries)
-        usable, errors = usable_rows(rows, Query)
+        usable, errors = usable_queries(rows)
         # What queries ask for is told by the product, whatever answers.
         looked_at = QueryIndex(limits=self._limits, namespaces=self._namespaces)
         report = looked_at.register(usable)

@@ -90,6 +90,14 @@ class RegistrationProcesses:
                     out.write('[hosts]\nchoice = "content"\npartitions = 8\nreview_seconds = 1\n')
         return names
 
+    def set(self, process: str, section: str, *lines: str) -> None:
+        """Lines are added at the beginning of a section of a process's file."""
+        file = self.directory / f"{process}.toml"
+        head = f"[{section}]\n"
+        text = file.read_text()
+        assert head in text
+        file.write_text(text.replace(head, head + "".join(f"{line}\n" for line in lines), 1))
+
     def hosts_some(self, broker: str) -> bool:
         """Whether a broker is the host of a profile, in force there or soon."""
         with self.open_store() as store:

@@ -31,14 +31,10 @@ from pathcast.chunking import (
 )
 from pathcast.errors import ConfigError, PathcastError, QuerySyntaxError
 from pathcast.limits import Limits
-from pathcast.partition import (
-    CostPlacement,
-    HashPlacement,
-    PepPlacement,
-    Placement,
-    PrefixPlacement,
-)
+from pathcast.partition import HashPlacement, PepPlacement, Placement
 from pathcast_lab.bench.chunking.inputs import element_sizes
+from pathcast_lab.bench.placement.cost import CostPlacement
+from pathcast_lab.bench.placement.prefix import PrefixPlacement
 from pathcast_papers.chunking.plain import cut_plainly
 
 if TYPE_CHECKING:

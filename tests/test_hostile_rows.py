@@ -356,7 +356,6 @@ class TestCalls:
             (Subscription("q", "ann", "//a", steps=("move //b",)), QuerySyntaxError),
             (Subscription("taken", "ann", "//b"), DuplicateQueryError),
             (Subscription("q", 7, "//a"), UnusableRowError),  # type: ignore[arg-type]
-            (Query("q", "//a"), UnusableRowError),
         ],
     )
     def test_one_subscription_that_cannot_be_used_is_raised(
@@ -536,8 +535,6 @@ def test_a_text_is_no_longer_in_the_encoding_that_it_declares() -> None:
 def test_rows_to_lint(seed: int) -> None:
     random = Random(seed)
     rows, bad = mixed(random, random_queries(random, 6), hostile_query, count=6)
-    # No query for an index, but lint takes subscriptions as well.
-    bad = {place for place in bad if not isinstance(rows[place], Subscription)}
     report = lint(rows)
     refused = [each.query for each in report.findings if each.code == "PL001"]
     assert (report.queries, refused) == (len(rows), sorted(bad))

@@ -7,17 +7,27 @@ misses a message or has one twice.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from functools import partial
 
 import pytest
+from msgspec.structs import replace
 
 from moving_world import BROKERS, PLACING, MovingWorld
 from pathcast.model import Subscription
 from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.hosting import Served
-from pathcast.overlay.placing import placement_for, profiles_population, read_placement
+from pathcast.overlay.placing import (
+    measured,
+    placement_for,
+    profiles_population,
+    read_placement,
+)
 from pathcast.overlay.registration_messages import RegisterInterest
 from pathcast.overlay.serving import Planes
 from pathcast.store import BrokerRecord, ProfileRecord
+from pathcast_lab.bench.placement.definition import PatternParameters
+from pathcast_lab.bench.placement.pattern_queries import pattern_message, pattern_queries
 from pathcast_lab.sim.faults import NO_FAULTS, Faults
 
 TOWNS = ["Bern", "Graz", "Linz", "Oslo", "Riga", "Rome", "Turin", "Wien"]
@@ -137,3 +147,85 @@ def test_the_same_is_known_and_the_same_is_placed() -> None:
     first = placement_for(profiles_population(asked), [], sample, 8)
     again = placement_for(profiles_population(reversed(asked)), [], sample, 8)
     assert first == again
+
+
+def test_a_broker_without_partitions_gets_some_and_one_that_is_gone_gives_them_back() -> None:
+    """Broker c is away, gets partitions, is marked as gone while profiles go to it, and comes."""
+    draw = random.Random(7)
+    world = MovingWorld(7)
+    shop = world.source("eu/a")
+    asked = [
+        RegisterInterest("-", "ann", f"/order[to = '{TOWNS[n % 8]}']", "eu/a") for n in range(24)
+    ]
+
+    def mark(state: str) -> None:
+        record = world.store.get(BrokerRecord, "c")
+        assert record is not None
+        world.store.write([replace(record, state=state)])
+
+    def given() -> tuple[int, ...]:
+        record = world.store.get(BrokerRecord, "c")
+        assert record is not None
+        return record.partitions
+
+    def hosted() -> list[ProfileRecord]:
+        return world.store.state(ProfileRecord, host="c")[1]
+
+    def load_until(holds: Callable[[], bool]) -> None:
+        for _ in range(200):
+            body = f"<order><to>{draw.choice(TOWNS)}</to><by>x</by></order>"
+            world.publish("a", shop, body.encode())
+            world.read(world.network.now + 0.5)
+            if holds():
+                return
+        raise AssertionError("it did not come about")
+
+    def are_settled() -> bool:
+        profiles = world.store.state(ProfileRecord)[1]
+        return not asked and not [each for each in profiles if each.former or each.pending]
+
+    def ask_next() -> bool:
+        if asked:
+            world.ask(asked.pop())
+        return world.placement() is not None and are_settled() and len(world.readers) == 24
+
+    mark("gone")
+    load_until(ask_next)
+    assert not given()
+    world.network.crash("c")
+    mark("active")
+    load_until(lambda: len(hosted()) > 2)
+    assert given()
+    assert all(each.pending and each.former for each in hosted())
+    mark("gone")
+    load_until(lambda: not hosted() and are_settled())
+    world.network.restart("c")
+    mark("active")
+    load_until(lambda: bool(hosted()) and are_settled())
+    world.read(world.network.now + 5)
+    are_placed(world)
+    world.check()
+    assert {reader.at for reader in world.readers.values()} == set(BROKERS)
+
+
+@pytest.mark.parametrize(("repeats", "figure_9"), [(0, 0.046), (1, 0.095), (2, 0.138), (5, 0.267)])
+def test_a_message_goes_to_as_many_partitions_as_figure_9_says(
+    repeats: int, figure_9: float
+) -> None:
+    """Of 200: two of ten patterns a profile, and a bucket for each value that a message has."""
+    draw = random.Random(repeats)
+    parameters = PatternParameters(queries=4000, patterns=10, values=200)
+    population = profiles_population(
+        Subscription(each.id, "ann", each.text) for each in pattern_queries(parameters, draw)
+    )
+
+    def messages(count: int) -> list[bytes]:
+        drawn = partial(pattern_message, parameters, draw, repeats=repeats, is_each=True)
+        return [drawn() for _ in range(count)]
+
+    placement = placement_for(population, [], messages(32), 200)
+    found = measured(placement, population, messages(100))
+    values = sum(each.rate for each in placement.patterns if each.rate is not None)
+    assert found.touched / 201 <= figure_9
+    assert found.touched / 200 == pytest.approx(1 - (1 - 1 / 200) ** values, rel=0.06)
+    assert found.unplaced < 0.03

@@ -28,16 +28,13 @@ from pathcast import Query, QueryIndex
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.partition import (
-    CostPlacement,
     ExclusivenessPattern,
     HashPlacement,
     PepPlacement,
     Placement,
-    PrefixPlacement,
     Touched,
     candidate_patterns,
     exclusiveness_patterns,
-    measured_costs,
     patterns_by_rates,
     patterns_by_schema,
     value_key,
@@ -54,6 +51,8 @@ from pathcast.workload import (
     generate_documents,
     generate_subscriptions,
 )
+from pathcast_lab.bench.placement.cost import CostPlacement, measured_costs
+from pathcast_lab.bench.placement.prefix import PrefixPlacement
 
 MakePlacement = Callable[[Population, EngineName], Placement]
 

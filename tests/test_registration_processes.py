@@ -34,7 +34,7 @@ from pathcast.errors import (
     UnavailableError,
 )
 from pathcast.overlay.content import DeliveryProfile
-from pathcast.overlay.deliveries import InboxDelivery
+from pathcast.overlay.deliveries import Dropped, InboxDelivery
 from pathcast.overlay.hosting import version_of
 from pathcast.overlay.placing import PlacementSettings
 from pathcast.overlay.registration_messages import RegisterInterest, RegisterSource, TellHost
@@ -265,14 +265,135 @@ def test_profiles_move_under_load_while_processes_are_killed(
     with processes.open_store() as store:
         hosts = [each.host for each in store.state(Registered)[1]]
     assert (hosts.count("a"), hosts.count("b")) == (8, 8)
-    database = str(processes.directory / processes.store)
-    told = CliRunner().invoke(build_app(), ["registry", "status", database])
-    status = json.loads(told.stdout)
+    status = registry_status(processes)
     assert [each["pattern"] for each in status["patterns"]] == ["/order/to/."]
     assert (status["partitions"], status["unplaced"], status["moving"]) == (8, 0.0, 0)
     assert (status["touched"], status["visited"], status["drift"]) == (1.0, 0.125, 0.0)
     given = [part for each in status["brokers"].values() for part in each["partitions"]]
     assert sorted(given) == list(range(8))
+
+
+def test_a_connected_reader_goes_to_the_new_host_though_a_full_inbox_dropped_that_it_moved(
+    processes: RegistrationProcesses,
+) -> None:
+    """It acknowledges nothing until the inbox has dropped both deliveries and the notice."""
+    processes.set("a", "broker", "inbox_deliveries_max = 4")
+    made: Any = None
+    seen: list[object] = []
+    may_acknowledge = asyncio.Event()
+
+    def record() -> Registered:
+        with processes.open_store() as store:
+            found = store.get(Registered, made.profile)
+        assert found is not None
+        return found
+
+    async def read(ann: RegistrationClient) -> None:
+        async for told in ann.deliveries(made.profile):
+            seen.append(told)
+            if any(isinstance(each, Dropped) for each in seen):
+                await may_acknowledge.wait()
+                await ann.acknowledge(made.profile)
+
+    def had() -> list[str]:
+        return [each.message for each in seen if isinstance(each, InboxDelivery)]
+
+    async def main() -> None:
+        nonlocal made
+        processes.start("r1", "a", "b")
+        await processes.are_played(a="a", b="b")
+        async with processes.client("shop") as shop, processes.client("ann", "hers") as ann:
+            source = await shop.register_source("eu/b")
+            made = await ann.register_interest("/order[to = 'Bern']", location="eu/a")
+            assert made.host == "a"
+            reading = asyncio.create_task(read(ann))
+            await shop.publish(source.source, orders(range(20)), PATIENCE_SECONDS)
+            await eventually(lambda: any(isinstance(each, Dropped) for each in seen))
+            with processes.open_store() as store:
+                store.write([replace(record(), host="b", former="a", pending=True)])
+            await eventually(lambda: not record().pending)
+            async with operator_of(processes.directory / "a", CODEC) as operator:
+
+                async def has_left() -> bool:
+                    inbox = (await operator.status())["inboxes"]["ann"]
+                    return bool(inbox["dropped"] + inbox["waiting"] == 12)
+
+                await eventually(has_left)
+            may_acknowledge.set()
+            await shop.publish(source.source, orders(range(20, 30)), PATIENCE_SECONDS)
+            await eventually(lambda: "m28" in had())
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+            assert [name for name in had() if int(name[1:]) >= 20] == [
+                f"m{number}" for number in range(20, 30, 2)
+            ]
+            await eventually(lambda: not record().former)
+
+    asyncio.run(main())
+
+
+def registry_status(processes: RegistrationProcesses) -> dict[str, Any]:
+    """What `pathcast registry status` says; nothing while there is no placement."""
+    database = str(processes.directory / processes.store)
+    told = CliRunner().invoke(build_app(), ["registry", "status", database])
+    assert told.exit_code == 0
+    found: dict[str, Any] = json.loads(told.stdout) if told.stdout.startswith("{") else {}
+    return found
+
+
+def test_a_placement_is_made_by_schemas_and_then_by_the_samples_that_roots_keep(
+    processes: RegistrationProcesses,
+) -> None:
+    """The schema has a recipient once and lines any number of times; messages have one or none.
+
+    By the schema alone profiles are placed by recipient: a message visits half of them. The sample
+    shows that by line it visits a sixteenth; that is done when the operator asks for it.
+    """
+    schema = (
+        "<!ELEMENT order (to, line*)><!ELEMENT to (#PCDATA)>"
+        "<!ELEMENT line EMPTY><!ATTLIST line sku CDATA #REQUIRED>"
+    )
+    names = processes.place_by_content(16)
+    processes.set("r1", "hosts", "drift_max = 1")
+    for broker in ("a", "b"):
+        processes.set(broker, "registration", "sample_seconds = 0.2")
+
+    def patterns() -> list[str]:
+        return [each["pattern"] for each in registry_status(processes).get("patterns", [])]
+
+    async def main() -> None:
+        processes.start("r1", "a", "b")
+        await processes.are_played(a="a", b="b")
+        async with contextlib.AsyncExitStack() as stack:
+            shop = await stack.enter_async_context(processes.client("shop"))
+            source = await shop.register_source("eu/a", schema)
+            for number, name in enumerate(names):
+                client = await stack.enter_async_context(processes.client(name))
+                text = f"/order[to = 'town{number % 2}']/line[@sku = 's{number // 2}']"
+                await client.register_interest(text, location="eu/a")
+            await eventually(lambda: patterns() == ["/order/to/."])
+            status = registry_status(processes)
+            assert (status["visited"], status["measured_on"]["messages"]) == (0.5, 0)
+            lines = [f"<line sku='s{n % 8}'/>" if n % 2 else "" for n in range(40)]
+            messages = [
+                (f"m{n}", f"<order><to>town{n // 2 % 2}</to>{line}</order>".encode())
+                for n, line in enumerate(lines)
+            ]
+            await shop.publish(source.source, messages, PATIENCE_SECONDS)
+            await eventually(lambda: registry_status(processes)["measured_on"]["messages"] == 32)
+            status = registry_status(processes)
+            assert status["visited"] == 0.5
+            assert status["drift"] > 0.4
+            assert patterns() == ["/order/to/."]
+            database = str(processes.directory / processes.store)
+            asked = CliRunner().invoke(build_app(), ["registry", "place", database])
+            assert asked.exit_code == 0
+            await eventually(lambda: patterns() == ["/order/line/@sku"])
+            status = registry_status(processes)
+            assert status["drift"] == 0
+            assert status["visited"] == status["touched"] / 8 < 0.1
+
+    asyncio.run(main())
 
 
 @pytest.mark.nightly

@@ -16,33 +16,32 @@ SOURCES = Path(__file__).resolve().parents[1] / "src" / "pathcast"
 
 EXCEPTIONS = """
 chunking query: names notation static syntax
-cli registry: delimited subscription_engines
-cli registry: subscription_files subscription_rows
 cli message: canonical
 cli query: names near_names query_warnings xquery
+cli registry: delimited subscription_engines subscription_files
+cli registry: subscription_rows
 cli spark: dead_letters files generations last_valid listing lookup
-cli spark: outputs progress reasons session settings
-cli spark: sources storage subscription_places writing
-registry engine: explain explanation lazy_warnings matcher messages results rows snapshot
-registry query: names xquery xquery.syntax
+cli spark: outputs progress reasons session settings sources storage
+cli spark: subscription_places writing
 engine query: atoms canonical names near_names normal notation
 engine query: query_warnings static syntax values
 kernel query: canonical refusals xquery xquery.paper xquery.syntax
-lint registry: steps
 lint engine: rows
 lint query: atoms canonical condition_issues implication language_issues
 lint query: names near_names normal notation static syntax values
 lint query: xquery.language xquery.subscription xquery.syntax
-overlay registry: before_steps restructuring selector steps
+lint registry: steps
 overlay query: names syntax xquery xquery.syntax
-partition registry: before_steps steps
+overlay registry: before_steps restructuring selector steps
 partition engine: messages
 partition query: normal values
 records query: names syntax
-spark registry: delimited identity
-spark registry: subscription_engines subscription_files
-spark registry: subscription_rows
+registry engine: explain explanation lazy_warnings matcher messages
+registry engine: results rows snapshot
+registry query: names xquery xquery.syntax
 spark records: blocks cutting
+spark registry: delimited identity subscription_engines
+spark registry: subscription_files subscription_rows
 store engine: rows
 """
 """The room that imports, the room with a face, modules of the latter."""

@@ -6,6 +6,7 @@ comes to it; otherwise a program that asks first and delivers later loses result
 
 from __future__ import annotations
 
+import pickle
 import random
 from collections.abc import Sequence
 from itertools import cycle
@@ -14,9 +15,12 @@ import pyarrow as pa
 import pytest
 
 from customised_cases import GENEROUS
+from generators import VOCABULARIES
+from oracles.engines import ENGINES, EngineName, made_by
+from pathcast import Registry
 from pathcast.kernel.dissemination import KernelDissemination
 from pathcast.limits import Limits
-from pathcast.model import DELIVER_MODES, Subscription
+from pathcast.model import DELIVER_MODES, Query, Subscription
 from pathcast.registry.steps import parse_steps, step_data
 from test_customised_engines import cases_of, vocabularies
 from test_restructuring import BOUND
@@ -123,3 +127,64 @@ def test_a_subscription_whose_steps_cannot_be_done_is_told() -> None:
     assert answer.over_budget is None
     [(row, number, error)] = answer.verdicts
     assert (row, number, error.code) == (1, 0, "limit.message_bytes")
+
+
+@pytest.mark.parametrize("made_by_engine", ENGINES)
+def test_a_registry_matches_queries_and_subscriptions_as_it_delivers_to_them(
+    made_by_engine: EngineName,
+) -> None:
+    """Filter queries come and go among subscriptions, before and after the first delivery."""
+    rng = random.Random("queries and subscriptions")
+    cases = cases_of(sorted(VOCABULARIES)[0], 4)
+    rows: list[Query | Subscription] = list(cases.subscriptions())
+    rows += [Query(f"q{place}", f"//{name}") for place, name in enumerate("abcdefgh")]
+    rng.shuffle(rows)
+    registry = made_by(made_by_engine, Registry, GENEROUS, threads=1)
+    seen = 0
+    for first in range(0, len(rows), 5):
+        registry.add(rows[first : first + 5])
+        leaving = rng.choice(rows[: first + 1])
+        if leaving.id in registry:
+            registry.remove(leaving.id)
+        batch, given = registry.match(cases.messages), registry.deliver(cases.messages)
+        for place, result in enumerate(batch):
+            deliveries = given.deliveries(place)
+            ids = {each.subscription_id for each in deliveries}
+            assert {*result.query_ids} - {*deliveries.verdicts} == ids
+            assert registry.match(cases.messages[place]).query_ids == result.query_ids
+            seen += len(ids)
+    assert seen > 20
+    left = {row.id: row for row in rows if row.id in registry}
+    again = made_by(made_by_engine, Registry, GENEROUS, threads=1)
+    again.add(row for row in left.values() if isinstance(row, Query))
+    again.add(row for row in left.values() if isinstance(row, Subscription))
+    assert again.version == registry.version
+    assert {found.id for found in registry.find(subscriber="")} == {
+        row.id for row in left.values() if isinstance(row, Query)
+    }
+    query = next(row for row in left.values() if isinstance(row, Query))
+    assert registry.get(query.id) == Subscription(query.id, "", query.text, "ids")
+
+
+def test_verdicts_of_every_kind_are_in_results_and_in_columns_and_pickle() -> None:
+    registry = Registry(Limits(message_bytes_max=100, evaluation_steps_max=50), threads=1)
+    registry.add(Query("heavy", "//b[count(//b[. = //b]) = 0]"))
+    registry.add(Subscription("s", "d", "//b", steps=("rename //a " + "long" * 10,)))
+    message = b"<a>" * 5 + b"<b/>" * 8 + b"</a>" * 5
+    batch = registry.match([b"<a/>", message])
+    for found in (batch, pickle.loads(pickle.dumps(batch))):
+        assert {name: error.code for name, error in found[1].verdicts.items()} == {
+            "heavy": "limit.evaluation_steps",
+            "s": "limit.message_bytes",
+        }
+        assert found[1].verdicts["s"].params["id"] == "s"
+        rows = found.verdicts.select(["row", "query_number"]).to_pylist()
+        assert rows == sorted(rows, key=lambda row: (row["row"], row["query_number"]))
+        assert found.verdicts["row"].to_pylist() == [1, 1]
+        assert {*found.verdicts["code"].to_pylist()} == {
+            "limit.evaluation_steps",
+            "limit.message_bytes",
+        }
+    one = pickle.loads(pickle.dumps(batch[1]))
+    assert list(one.verdicts) == ["heavy", "s"]
+    assert list(one.query_ids) == list(batch[1].query_ids)

@@ -103,10 +103,6 @@ impl NormalPath {
         self.0.covers(&special.0)
     }
 
-    fn conjuncts(&self) -> Vec<NormalPath> {
-        self.0.conjuncts().into_iter().map(NormalPath).collect()
-    }
-
     fn structure(&self) -> NormalPath {
         NormalPath(self.0.structure())
     }
@@ -137,18 +133,6 @@ impl NormalPath {
 
     fn in_powers(&self) -> NormalPath {
         NormalPath(self.0.in_powers())
-    }
-
-    /// What is compared at the end of a linear path, as the path with `= 0`, and the number of the operator.
-    fn leaf(&self) -> Option<(NormalPath, u8)> {
-        self.0.leaf().map(|(path, operator)| (NormalPath(path), operator.code()))
-    }
-
-    /// The range of several paths that compare the same value.
-    #[staticmethod]
-    fn hull(paths: Vec<PyRef<'_, NormalPath>>) -> Option<NormalPath> {
-        let paths: Vec<&Path> = paths.iter().map(|path| &path.0).collect();
-        Path::hull(&paths).map(NormalPath)
     }
 
     fn __repr__(&self) -> String {

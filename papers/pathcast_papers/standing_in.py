@@ -35,8 +35,8 @@ from pathcast_papers.filtering.index import ReferenceIndex
 from pathcast_papers.filtering.path_finder import ReferencePathFinder
 from pathcast_papers.filtering.routing import ReferenceRoutingTable
 from pathcast_papers.filtering.snapshot import ReferenceSnapshot
+from pathcast_papers.message_broker.registry import ReferenceRegistry
 from pathcast_papers.message_broker.restructuring import ReferenceRestructurings
-from pathcast_papers.message_broker.stepped import SteppedReference
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -47,8 +47,8 @@ def _index(limits: Limits) -> ReferenceIndex:
     return ReferenceIndex({}, limits)
 
 
-def _dissemination(limits: Limits, threads: int, cache_bytes_max: int) -> SteppedReference:
-    return SteppedReference(limits)
+def _registry(limits: Limits, threads: int, cache_bytes_max: int) -> ReferenceRegistry:
+    return ReferenceRegistry(limits)
 
 
 _PLACES: Final[tuple[tuple[str, str, object], ...]] = (
@@ -57,7 +57,7 @@ _PLACES: Final[tuple[tuple[str, str, object], ...]] = (
     ("pathcast.engine.snapshot", "open_snapshot", ReferenceSnapshot.open),
     ("pathcast.engine.routing", "KernelRoutingTable", ReferenceRoutingTable),
     ("pathcast.engine.path_finder", "KernelPathFinder", ReferencePathFinder),
-    ("pathcast.registry.registry", "KernelDissemination", _dissemination),
+    ("pathcast.registry.registry", "KernelDissemination", _registry),
     ("pathcast.registry.restructuring", "Restructurings", ReferenceRestructurings),
 )
 """Where the product takes something of the kernel: module, name, and what the papers have of it."""

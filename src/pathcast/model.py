@@ -365,6 +365,13 @@ class BatchAnswer(Protocol):
         """Pairs that could not be decided; their queries are not in `matches`. None: no pair."""
 
     @property
+    def verdicts(self) -> Sequence[tuple[int, int, PathcastError]]:
+        """Position, number and error of each pair that is undecided for another reason, ascending.
+
+        The steps of the subscription cannot be done, or what it makes is no XML.
+        """
+
+    @property
     def stats(self) -> BatchStats:
         """Counters of the batch."""
 
@@ -382,6 +389,7 @@ class StoredAnswer:
     over_budget: OverBudget | None
     stats: BatchStats
     query_ids: IdsByNumber
+    verdicts: Sequence[tuple[int, int, PathcastError]] = ()
 
     def __len__(self) -> int:
         return len(self.matches)

@@ -108,10 +108,8 @@ def hostile_query(random: Random, query: Query) -> object:
         lambda: query._replace(text=_any(hostile_text(random, query.text))),
         lambda: query._replace(namespaces=_any(hostile_namespaces(random))),
         lambda: query._replace(language=_any(hostile_language(random))),
-        lambda: query._replace(language="xquery"),
         lambda: Query(_any(not_text(random)), _any(not_text(random)), _any(5)),
         lambda: tuple(query),
-        lambda: Subscription(query.id, "desk", query.text),
         lambda: not_text(random),
         lambda: query.text,
     ]

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
+from pathcast.boundary import native
 from pathcast.model import RoutingEntry
 from pathcast.query import compile_query, normalise
 
@@ -34,7 +35,7 @@ def random_routing_entries(
         path = random.choice(paths)
         kind = random.randrange(4)
         if kind == 0:
-            chosen = [each.text for each in normalise(path).conjuncts()]
+            chosen = [each.text for each in native.Conjunction([normalise(path)]).linear().paths]
         elif kind == 1:
             chosen = random.choices(paths, k=random.randint(1, 4))
         else:

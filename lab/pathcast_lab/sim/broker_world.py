@@ -341,7 +341,7 @@ class BrokerWorld:
         for other in near:
             for node in (other, self._twins.get(other, other)):
                 if node in self.network.nodes:
-                    self._call(node, lambda node, now: node.add_link(name, 1, now))
+                    self._call(node, lambda node, now: node.set_link(name, 1, now))
 
     def do_leave(self, name: str) -> None:
         """A broker goes for good, unless it holds together those that stay.

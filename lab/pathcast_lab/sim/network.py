@@ -302,6 +302,10 @@ class Network:
         """Do something when the time has come."""
         self._put(time, lambda: action())
 
+    def delay(self, a: str, b: str, seconds: float) -> None:
+        """From now on each message between two takes so long."""
+        self._delays[_pair(a, b)] = seconds
+
     def run(self, until: float) -> None:
         """Let time go on."""
         while self._queue and self._queue[0][0] <= until:

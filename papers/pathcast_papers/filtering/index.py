@@ -114,6 +114,11 @@ class ReferenceIndex:
                 raise UnknownQueryError("query.unknown", id=query_id)
             return self._queries[self._numbers[query_id]]
 
+    def ids(self) -> list[str]:
+        """The ids of all."""
+        with self._lock:
+            return list(self._numbers)
+
     def compact(self) -> None:
         """Takes removed queries out of the automaton and numbers the others anew."""
         with self._lock:

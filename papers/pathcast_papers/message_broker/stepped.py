@@ -141,6 +141,10 @@ class SteppedReference:
         found = self._series[stepped.steps].subscription(subscription_id)
         return found._replace(steps=stepped.texts)
 
+    def ids(self) -> list[str]:
+        """The ids of all."""
+        return list(self._order)
+
     def process(self, messages: pa.Array, *, encoding: str | None = None) -> DeliveryAnswer:
         """The results of every message of a batch."""
         served = self._served([value.as_py() for value in messages], (), encoding)

@@ -79,6 +79,7 @@ def run_a_broker(
             ),
             settings=node_settings(settings),
             limits=limits,
+            costs=settings.costs,
         )
         run_kind = run_broker if settings.registration is None else run_hosted_broker
         await run_kind(settings, kind, ready, reread, is_new=new)

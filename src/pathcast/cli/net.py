@@ -65,8 +65,10 @@ def up(
 
         [network]
         directory = "network"
-        links = [["berlin", "bonn"], ["bonn", "bern"]]
+        links = [["berlin", "bonn"], ["bonn", "bern"], ["berlin", "bern", 40]]
         clients = ["ann"]
+
+    A link may have a cost; messages go over those that cost least.
     """
     with extra("net", "pathcast net"):
         from pathcast.transport.network import LocalNetwork, load_topology

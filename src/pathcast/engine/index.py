@@ -28,8 +28,8 @@ from pathcast.engine.rows import (
     usable_ids,
     usable_language,
     usable_namespaces,
-    usable_row,
-    usable_rows,
+    usable_queries,
+    usable_query,
     with_language,
 )
 from pathcast.engine.snapshot import Snapshot, plan_of
@@ -106,7 +106,7 @@ expected
         """
         rows, is_one = one_or_many(queries)
         rows = with_language(rows, self._language)
-        usable, errors = usable_rows(rows, Query)
+        usable, errors = usable_queries(rows)
         taken = self._backend.register(usable, self._namespaces)
         return report_on(rows, errors, taken, self._namespaces, is_one=is_one)
 
@@ -192,7 +192,7 @@ expected
         if isinstance(query, str):
             asked = self.query(query)
         else:
-            found = usable_row(query, Query)
+            found = usable_query(query)
             asked = found._replace(namespaces={**self._namespaces, **(found.namespaces or {})})
         options = matcher_options(limits or self._limits, 1, CACHE_BYTES_MAX)
         queries = self._backend if isinstance(query, str) else None

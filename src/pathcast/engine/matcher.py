@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import NoReturn, overload
+from typing import NoReturn, Protocol, overload
 
 import pyarrow as pa
 
@@ -85,12 +85,7 @@ class Matcher:
 
         Cost: a call some microseconds beside what its messages cost.
         """
-        if isinstance(messages, bytes | str | bytearray | memoryview):
-            [answer] = self._answers([messages])
-            refused = dict(answer.refusals).get(0)
-            return MatchResult(answer, 0, refused, self.options.limits)
-        is_chunked = hasattr(messages, "__arrow_c_stream__")
-        return BatchResult(self._answers(messages), self.options.limits, is_chunked=is_chunked)
+        return matched(self._backend.match, messages, self.options.limits, is_live=self._is_live)
 
     def __reduce__(self) -> NoReturn:
         raise NotPicklableError(
@@ -103,21 +98,48 @@ class Matcher:
         source = "an index" if self._is_live else "a snapshot"
         return f"Matcher({source}, threads={self.options.threads})"
 
-    def _answers(self, messages: Messages) -> list[BatchAnswer]:
-        """One answer a chunk, at least one; all with the same numbering of queries."""
-        chunks, encoding, refusals = message_column(messages)
-        if self._is_live and len(chunks) > 1:
-            # An index may renumber its queries between two calls.
-            chunks = [joined(chunks)]
-        answers: list[BatchAnswer] = [
-            self._backend.match(chunk, encoding=encoding)
-            for chunk in chunks or [pa.array([], pa.binary())]
-        ]
-        if refusals:
-            # Objects come in one chunk.
-            [answer] = map(stored, answers)
-            answers = [replace(answer, refusals=refused_rows(answer.refusals, refusals))]
-        return answers
+
+class Matching(Protocol):
+    """Answers one batch, a list or an array."""
+
+    def __call__(
+        self, messages: pa.Array | list[bytes | None], *, encoding: str | None
+    ) -> BatchAnswer:
+        """The answer."""
+
+
+def matched(
+    answer_of: Matching,
+    messages: MessageBytes | str | Messages,
+    limits: Limits,
+    *,
+    is_live: bool,
+) -> MatchResult | BatchResult:
+    """The result of one message, or of many.
+
+    Args:
+        answer_of: Answers a batch.
+        messages: As for `Registry.match`.
+        limits: What one message may cost.
+        is_live: Whether queries may get other numbers between two calls.
+
+    Raises:
+        TypeError: `messages` is nothing of this kind.
+    """
+    is_one = isinstance(messages, bytes | str | bytearray | memoryview)
+    chunks, encoding, refusals = message_column([messages] if is_one else messages)
+    if is_live and len(chunks) > 1:
+        chunks = [joined(chunks)]
+    answers = [
+        answer_of(chunk, encoding=encoding) for chunk in chunks or [pa.array([], pa.binary())]
+    ]
+    if refusals:
+        # Objects come in one chunk.
+        [answer] = map(stored, answers)
+        answers = [replace(answer, refusals=refused_rows(answer.refusals, refusals))]
+    if is_one:
+        return MatchResult(answers[0], 0, dict(answers[0].refusals).get(0), limits)
+    return BatchResult(answers, limits, is_chunked=hasattr(messages, "__arrow_c_stream__"))
 
 
 def matcher_options(

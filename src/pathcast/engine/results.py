@@ -154,16 +154,13 @@ class MatchResult:
 
     @property
     def verdicts(self) -> Verdicts:
-        """Query id -> `EvaluationBudgetError`, for the queries that are undecided.
+        """Query id -> why it is undecided; such a query is not among the satisfied ones.
 
-        They could not be decided on this message within `Limits.evaluation_steps_max`, or
-        (`MessageBudgetError`) were undecided when the message had used up
-        `Limits.message_steps_max`; they are not among the satisfied ones. Empty as a rule.
+        `EvaluationBudgetError`: not decided on this message within `Limits.evaluation_steps_max`;
+        `MessageBudgetError`: not before the message had used up `Limits.message_steps_max`. Another
+        error says why the steps of a subscription cannot be done. Empty as a rule.
         """
-        found = self._answer.over_budget
-        if found is not None:
-            found = undecided_at(found, self._row)
-        return Verdicts(found, self._answer.query_ids, self._limits)
+        return Verdicts(self._answer, self._row, self._limits)
 
     def __reduce__(self) -> tuple[object, ...]:
         return MatchResult, (stored_row(self._answer, self._row), 0, self.error, self._limits)
@@ -215,11 +212,9 @@ class BatchResult(Sequence[MatchResult]):
     def verdicts(self) -> pa.Table:
         """`VERDICTS_SCHEMA` rows: the pairs of message and query that could not be decided.
 
-        Not within `Limits.evaluation_steps_max`, or not before the message had used up
-        `Limits.message_steps_max`. Empty as a rule.
+        Why is said as by `MatchResult.verdicts`. Empty as a rule.
         """
-        found = [answer.over_budget for answer in self._answers]
-        return verdict_table(found, first_rows(self._answers), self._limits)
+        return verdict_table(self._answers, first_rows(self._answers), self._limits)
 
     @cached_property
     def table(self) -> pa.Table:
@@ -295,7 +290,9 @@ class BatchResult(Sequence[MatchResult]):
 def stored(answer: BatchAnswer, ids: IdsByNumber | None = None) -> StoredAnswer:
     """An answer without its engine; with the ids of its own queries, if no others are given."""
     ids = _own_ids(answer) if ids is None else ids
-    return StoredAnswer(answer.matches, answer.refusals, answer.over_budget, answer.stats, ids)
+    return StoredAnswer(
+        answer.matches, answer.refusals, answer.over_budget, answer.stats, ids, answer.verdicts
+    )
 
 
 def _own_ids(answer: BatchAnswer) -> dict[int, str]:
@@ -303,6 +300,9 @@ def _own_ids(answer: BatchAnswer) -> dict[int, str]:
     numbers = answer.matches.flatten()
     if answer.over_budget is not None:
         numbers = pa.concat_arrays([numbers, answer.over_budget.query_numbers])
+    if answer.verdicts:
+        others = pa.array([number for _, number, _ in answer.verdicts], pa.uint32())
+        numbers = pa.concat_arrays([numbers, others])
     return some_ids(answer.query_ids, numbers)
 
 
@@ -314,7 +314,8 @@ def stored_row(answer: BatchAnswer, row: int) -> StoredAnswer:
         rows = pa.array([0] * len(over_budget.rows), pa.int64())
         over_budget = over_budget._replace(rows=rows) if len(rows) else None
     matches = pa.array([answer.numbers(row)], MATCHES_TYPE)
-    one = StoredAnswer(matches, (), over_budget, BatchStats(), answer.query_ids)
+    others = [(0, number, error) for at, number, error in answer.verdicts if at == row]
+    one = StoredAnswer(matches, (), over_budget, BatchStats(), answer.query_ids, others)
     return stored(one)
 
 

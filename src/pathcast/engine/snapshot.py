@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 
 from pathcast.engine.explanation import Explanation
 from pathcast.engine.matcher import Matcher, matcher_options
-from pathcast.engine.rows import usable_ids, usable_row
+from pathcast.engine.rows import usable_ids, usable_query
 from pathcast.kernel import KernelSnapshot, open_snapshot
 from pathcast.limits import Limits
 from pathcast.model import CACHE_BYTES_MAX, MessageBytes, Query
@@ -164,7 +164,7 @@ class Snapshot:
             QuerySyntaxError: A query that is not registered cannot be read.
             UnusableRowError: It has a field that is not what it has to be.
         """
-        asked = self.query(query) if isinstance(query, str) else usable_row(query, Query)
+        asked = self.query(query) if isinstance(query, str) else usable_query(query)
         options = matcher_options(limits or self.limits, 1, CACHE_BYTES_MAX)
         queries = self._backend if isinstance(query, str) else None
         from pathcast.engine.explain import explain_query  # takes as long to import as the engine

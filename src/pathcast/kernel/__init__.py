@@ -19,13 +19,11 @@ from pathlib import Path
 
 from pathcast.boundary import native, native_errors
 from pathcast.errors import (
-    DuplicateQueryError,
-    PathcastError,
     SnapshotFormatError,
     UnknownQueryError,
-    UnsupportedQueryError,
     error_for,
 )
+from pathcast.kernel.dissemination import error_of_query
 from pathcast.kernel.matcher import KernelIds, KernelMatcher
 from pathcast.kernel.streams import PushParser as PushParser
 from pathcast.kernel.streams import StreamSummary as StreamSummary
@@ -34,7 +32,7 @@ from pathcast.limits import Limits
 from pathcast.message import MessageTree, TreeDetails
 from pathcast.model import MatcherOptions, Query, RegisterReport
 from pathcast.query import Population, population_of_columns
-from pathcast.query.refusals import Refusal, error_of
+from pathcast.query.refusals import Refusal
 
 
 def version() -> str:
@@ -85,17 +83,6 @@ def parse(message: bytes, limits: Limits, encoding: str | None = None) -> Messag
     return MessageTree(**{**answer, "details": TreeDetails(**answer["details"])})
 
 
-def _error_of(query: Query, namespaces: Mapping[str, str], refusal: Refusal) -> PathcastError:
-    if refusal.code == "query.duplicate":
-        return DuplicateQueryError("query.duplicate", id=query.id)
-    if refusal.reason == "no-gate":
-        more = "a gate that asks for more than paths"
-        return UnsupportedQueryError(
-            refusal.code, query=query.text, offset=0, construct=more, reason=f"{more} is refused"
-        )
-    return error_of(refusal, query.text, {**namespaces, **(query.namespaces or {})})
-
-
 class KernelIndex:
     """A set of queries that changes while messages flow."""
 
@@ -112,7 +99,7 @@ class KernelIndex:
         rows = queries if isinstance(queries, list) else list(queries)
         with native_errors():
             refused = self._index.register(rows, dict(namespaces))
-        errors = {row: _error_of(rows[row], namespaces, Refusal(*why)) for row, why in refused}
+        errors = {row: error_of_query(rows[row], namespaces, Refusal(*why)) for row, why in refused}
         return RegisterReport.of(rows, errors)
 
     def register_gates(self, texts: Sequence[str]) -> RegisterReport:
@@ -120,7 +107,7 @@ class KernelIndex:
         rows = [Query(text, text) for text in texts]
         with native_errors():
             refused = self._index.register_gates(list(texts))
-        errors = {row: _error_of(rows[row], {}, Refusal(*why)) for row, why in refused}
+        errors = {row: error_of_query(rows[row], {}, Refusal(*why)) for row, why in refused}
         return RegisterReport.of(rows, errors)
 
     def remove(self, ids: Sequence[str]) -> None:

@@ -39,12 +39,14 @@ from pathcast.model import (
     DeliverMode,
     DeliveryAnswer,
     FewDeliveries,
+    Query,
     QueryLanguage,
     RegisterReport,
     StepData,
     Subscription,
 )
 from pathcast.query import CompiledSubscription, CostClass, compile_subscription
+from pathcast.query.refusals import Refusal, error_of
 from pathcast.query.xquery import refusal_of
 
 _ROWS: Final = pa.schema(
@@ -55,6 +57,18 @@ _ROWS: Final = pa.schema(
         pa.field("fragment", pa.uint32()),
     ]
 )
+
+
+def error_of_query(query: Query, namespaces: Mapping[str, str], refusal: Refusal) -> PathcastError:
+    """The error of a filter query that the kernel refuses."""
+    if refusal.code == "query.duplicate":
+        return DuplicateQueryError("query.duplicate", id=query.id)
+    if refusal.reason == "no-gate":
+        more = "a gate that asks for more than paths"
+        return UnsupportedQueryError(
+            refusal.code, query=query.text, offset=0, construct=more, reason=f"{more} is refused"
+        )
+    return error_of(refusal, query.text, {**namespaces, **(query.namespaces or {})})
 
 
 def _compiled(subscription: Subscription) -> CompiledSubscription:
@@ -114,6 +128,17 @@ class KernelDissemination:
                 errors[row] = refusal_of(
                     subscription.query, bound, subscription.deliver, subscription.language
                 )
+        return RegisterReport.of(rows, errors)
+
+    def register(self, queries: Sequence[Query], namespaces: Mapping[str, str]) -> RegisterReport:
+        """Adds filter queries, each whole or not at all: subscriptions of nobody, for ids alone.
+
+        Cost: about 1 µs a query in the usual notation; some 10 µs in any other.
+        """
+        rows = queries if isinstance(queries, list) else list(queries)
+        with native_errors():
+            refused = self._native.register(rows, dict(namespaces))
+        errors = {row: error_of_query(rows[row], namespaces, Refusal(*why)) for row, why in refused}
         return RegisterReport.of(rows, errors)
 
     def unsubscribe(self, ids: Sequence[str]) -> None:
@@ -195,6 +220,14 @@ class KernelDissemination:
             [(row, error_for(code, params)) for row, code, params in refusals],
             [(row, name, error) for (row, _, error), name in zip(undecided, names, strict=True)],
         )
+
+    def ids(self) -> list[str]:
+        """The ids of all."""
+        with native_errors():
+            known = self._native.match([], None).ids()
+        names = known.take(list(range(len(known))))
+        # Those that have left keep their numbers for a while.
+        return [name for name in dict.fromkeys(names) if name in self._native]
 
     def count_groups(self, messages: pa.Array, *, visits: bool = False) -> dict[str, int]:
         """Runs the shared plans to groupSequence-listSequence and writes nothing: counters.

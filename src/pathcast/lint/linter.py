@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pathcast.boundary import native
-from pathcast.engine.rows import one_or_many, usable_namespaces, usable_row
+from pathcast.engine.rows import one_or_many, subscription_of, usable_namespaces, usable_row
 from pathcast.errors import PathcastError, QuerySyntaxError
 from pathcast.lint.findings import CODES, Finding, LintReport, Replacement, Severity
 from pathcast.lint.paths import PathChecker, PathIssue
@@ -181,10 +181,10 @@ class _Linter:
         """
         if error is None:
             try:
-                if isinstance(row, Subscription):
-                    return self.subscription(number, usable_row(row, Subscription))
-                query = usable_row(row, Query)
-                return self.subject(_Subject(number, query), query.text)
+                found = usable_row(row)
+                if isinstance(found, Subscription) or found.language == "xquery":
+                    return self.subscription(number, subscription_of(found))
+                return self.subject(_Subject(number, found), found.text)
             except PathcastError as fault:
                 error = fault
         name = getattr(row, "id", None)

@@ -68,7 +68,7 @@ class BrokerState:
 
     Args:
         name: Of the broker, in the whole network.
-        links: Neighbours it may have links with, and what a link costs.
+        links: Neighbours it may have links with, and what a link costs; 0 if that is measured.
         content: The language of profiles and messages.
         disk: What was saved by a former life.
         incarnation: A number no former life had.
@@ -453,9 +453,11 @@ class BrokerState:
         self._is_stale = True
         self._review()
 
-    def add_link(self, peer: str, cost: int) -> None:
-        """There may be a link with a neighbour that was not known before."""
-        self._links[peer] = cost
+    def set_link(self, peer: str, cost: int) -> None:
+        """There may be a link with a neighbour, which costs so much."""
+        if self._links.get(peer) != cost:
+            self._links[peer] = cost
+            self._review()
 
     # Within.
 
@@ -579,7 +581,7 @@ class BrokerState:
             self.outcome.save("members", members)
         own = self._data.own
         presence = Presence(
-            tuple((peer, self._links.get(peer, 1)) for peer in sorted(self._sessions)),
+            tuple((peer, self._links.get(peer) or 1) for peer in sorted(self._sessions)),
             self._root.stream_number,
             self.announcements.roster(),
             self._term,

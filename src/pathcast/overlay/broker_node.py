@@ -19,7 +19,8 @@ from pathcast.overlay.compression import LinkCompression, SourceDictionaries
 from pathcast.overlay.content import Content, DeliveryProfile
 from pathcast.overlay.deliveries import OPERATOR, NeighbourRefused
 from pathcast.overlay.link import LinkSettings, NeighbourLink
-from pathcast.overlay.messages import Payload, SessionFrame, SessionHello, SourceEntry
+from pathcast.overlay.link_costs import MeasuredCost
+from pathcast.overlay.messages import Announce, Payload, SessionFrame, SessionHello, SourceEntry
 from pathcast.overlay.numbers_of_life import NumbersOfLife
 from pathcast.overlay.publishers import Numbered
 from pathcast.protocol import Effect, Send, Wake
@@ -69,7 +70,7 @@ class BrokerNode:
 
     Args:
         name: Of the broker.
-        links: Neighbours it may have links with, and what a link costs.
+        links: Neighbours it may have links with, and what a link costs; 0: as it is measured.
         content: The language of profiles and messages.
         disk: What was saved by a former life.
         incarnation: A number below 2**53 that no former life had.
@@ -91,6 +92,7 @@ class BrokerNode:
         self._settings = settings
         self._numbers = NumbersOfLife(incarnation)
         self._links = {peer: NeighbourLink(self._numbers, settings.link) for peer in sorted(links)}
+        self._measured = {peer: MeasuredCost() for peer, cost in links.items() if not cost}
         self._dictionaries = SourceDictionaries(name)
         self.compressions = {peer: self._compression(peer) for peer in self._links}
         self._shunned: dict[str, _Shunned] = {}
@@ -142,9 +144,17 @@ class BrokerNode:
         for peer, link in self._links.items():
             if link.tick(now):
                 self.broker.session_ended(peer)
+        self._measure(now)
         self._dictionaries.time_is(now)
         self.broker.tick(now)
         return [*self.done(now), Wake(TICK, self._settings.tick_seconds)]
+
+    def _measure(self, now: float) -> None:
+        for peer, measured in self._measured.items():
+            link = self._links[peer]
+            self.broker.set_link(peer, measured.see(link.round_trip, now))
+            if link.is_up and measured.is_probe_due(now):
+                self._send(peer, Announce(()))
 
     def neighbour(self, name: str, up: bool, now: float) -> Sequence[Effect]:
         """A connection was made or lost. A session outlives it."""
@@ -205,12 +215,15 @@ class BrokerNode:
         self.broker.expel(broker)
         return self.done(now)
 
-    def add_link(self, peer: str, cost: int, now: float) -> Sequence[Effect]:
-        """There is a neighbour that was not known at the beginning."""
+    def set_link(self, peer: str, cost: int, now: float) -> Sequence[Effect]:
+        """There is a neighbour that was not known at the beginning, or a link has another cost."""
         if peer not in self._links:
             self._links[peer] = NeighbourLink(self._numbers, self._settings.link)
             self.compressions[peer] = self._compression(peer)
-            self.broker.add_link(peer, cost)
+        self._measured.pop(peer, None)
+        if not cost:
+            self._measured[peer] = MeasuredCost()
+        self.broker.set_link(peer, cost or 1)
         return self.done(now)
 
     def link_counts(self) -> dict[str, tuple[int, int]]:

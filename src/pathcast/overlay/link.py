@@ -174,6 +174,11 @@ class NeighbourLink:
         self._is_probing = False
 
     @property
+    def round_trip(self) -> float:
+        """Seconds until a frame is acknowledged, smoothed; 0 if nothing of it is known."""
+        return self._round_trip
+
+    @property
     def is_up(self) -> bool:
         """Whether there is a session."""
         return self._session is not None
@@ -380,7 +385,8 @@ class NeighbourLink:
             sent = self._sent.popleft()
             self._sent_bytes -= sent.size
             if not sent.is_resent:  # else it is not known which one was acknowledged
-                self._round_trip += (now - sent.at - self._round_trip) / 8
+                took = now - sent.at
+                self._round_trip += (took - self._round_trip) / (8 if self._round_trip else 1)
                 self._see_speed(sent, now)
         if not self._is_probing:  # else the others were sent on a connection of before
             # The link is at work: what waits behind on a slow one is not lost (RFC 6298, 5.3).

@@ -240,8 +240,10 @@ class RegistrationNode:
 
     def _leave_the_gone(self) -> None:
         """Gives what a broker had that is gone to others, a portion at a time."""
-        gone = [broker.id for broker in self.view.brokers.values() if broker.state == "gone"]
-        for name in gone:
+        gone = [broker for broker in self.view.brokers.values() if broker.state == "gone"]
+        if having := [broker for broker in gone if broker.partitions]:
+            self._move(*(msgspec.structs.replace(broker, partitions=()) for broker in having))
+        for name in [broker.id for broker in gone]:
             for source in [each for each in self.view.sources.values() if each.root == name]:
                 volume = source.messages_a_second * source.message_bytes
                 root = root_for(

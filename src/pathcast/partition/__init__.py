@@ -1,8 +1,7 @@
 """Queries in partitions: where each goes, and which partitions a message can match.
 
-A `Placement` says both; there are four. `PepPlacement` places queries by the values that they ask
-for, so that a message goes to few partitions; `PrefixPlacement` by how their paths begin;
-`HashPlacement` and `CostPlacement` evenly, by number or by measured cost, and every message goes
+A `Placement` says both; there are two. `PepPlacement` places queries by the values that they ask
+for, so that a message goes to few partitions; `HashPlacement` evenly, and every message goes
 everywhere.
 
 Example:
@@ -16,12 +15,12 @@ Example:
     >>> placement.touched([b"<order to='Linz'/>"]).partitions.to_pylist()
     [[2, 4]]
 
-It starts no process and knows no cluster; `pathcast.spark` does.
+It starts no process and knows no cluster. The registration service of a network chooses hosts by
+it, and `pathcast.chunking` pairs of chunk and partition.
 
 Source: 001, 4.4. docs/scaling.md says when which placement pays.
 """
 
-from pathcast.partition.cost import CostPlacement, measured_costs
 from pathcast.partition.patterns import (
     ExclusivenessPattern,
     candidate_patterns,
@@ -30,22 +29,18 @@ from pathcast.partition.patterns import (
 )
 from pathcast.partition.pep import PepPlacement
 from pathcast.partition.placement import HashPlacement, Placement, Touched
-from pathcast.partition.prefix import PrefixPlacement
 from pathcast.partition.schema_patterns import patterns_by_schema
 from pathcast.partition.value_key import ValueKey, value_key
 
 __all__ = [
-    "CostPlacement",
     "ExclusivenessPattern",
     "HashPlacement",
     "PepPlacement",
     "Placement",
-    "PrefixPlacement",
     "Touched",
     "ValueKey",
     "candidate_patterns",
     "exclusiveness_patterns",
-    "measured_costs",
     "patterns_by_rates",
     "patterns_by_schema",
     "value_key",

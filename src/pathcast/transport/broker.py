@@ -354,6 +354,7 @@ def broker_kind(
     content: Content | None = None,
     settings: NodeSettings = DEFAULT,
     limits: Limits | None = None,
+    costs: Mapping[str, int] | None = None,
 ) -> NodeAdapter:
     """Brokers of a network.
 
@@ -364,9 +365,10 @@ def broker_kind(
         content: The language of profiles and messages; XML, within `limits`, when not given.
         settings: Of the protocol.
         limits: What a message may cost.
+        costs: Neighbour -> what the link costs, 0 if that is measured; 1 when not given.
     """
     language = content or xml_content(limits=limits)
-    links = dict.fromkeys(neighbours, 1)
+    links = {**dict.fromkeys(neighbours, 1), **(costs or {})}
 
     def make(saved: Mapping[str, bytes], life: int) -> Node:
         return BrokerNode(name, links, language, saved, life, members=members, settings=settings)
@@ -392,7 +394,7 @@ def broker_kind(
             ExpelRequest: "operate",
         },
         describe=_described,
-        add_link=_add_link,
+        set_link=_set_link,
         refusals=Doorkeeper(limits or Limits()),
         fullness=partial(_log_fullness, settings.broker),
         metrics=broker_metrics,
@@ -640,9 +642,9 @@ def _log_fullness(settings: ProtocolSettings, node: Node) -> float:
     return max(messages, own.held_bytes / settings.log_bytes_max)
 
 
-def _add_link(node: Node, peer: str, now: float) -> Sequence[Effect]:
+def _set_link(node: Node, peer: str, cost: int, now: float) -> Sequence[Effect]:
     assert isinstance(node, BrokerNode)
-    return node.add_link(peer, 1, now)
+    return node.set_link(peer, cost, now)
 
 
 def _end(node: Node) -> PathcastError | None:
@@ -707,6 +709,7 @@ def _described(node: Node) -> Mapping[str, object]:
         "members": broker.announcements.members,
         "has_left": broker.announcements.has_left(broker.name),
         "links": {name: [peer for peer, _ in each.links] for name, each in links.items()},
+        "costs": dict(links[broker.name].links),
         "tree": {
             tree: sorted(peer for peer in dict(links[broker.name].links) if plane.is_active(peer))
             for tree, plane in broker.planes.items()

@@ -127,8 +127,8 @@ class NodeAdapter:
         roles: Message type -> what a client has to be allowed in order to send it, None if every
             client may; all others are for neighbours alone.
         describe: What it can say of itself to the operator, as JSON.
-        add_link: Tells a node of a neighbour that it did not know at the beginning; when not given
-            its nodes know all at the beginning.
+        set_link: Tells a node of a neighbour that it did not know at the beginning, or of another
+            cost of the link; when not given its nodes know all at the beginning.
         ended: Tells a node that the process of a neighbour has ended; when not given nobody looks.
         refusals: Looks at what clients send before the node is given any of it, in a thread of its
             own: place -> answer, of messages that the node is not given.
@@ -150,7 +150,7 @@ class NodeAdapter:
     prepare: Mapping[type, Callable[[Node, object], None]] = field(default_factory=dict)
     roles: Mapping[type, Role | None] = field(default_factory=dict)
     describe: Callable[[Node], Mapping[str, object]] = _nothing_known
-    add_link: Callable[[Node, str, float], Sequence[Effect]] | None = None
+    set_link: Callable[[Node, str, int, float], Sequence[Effect]] | None = None
     ended: Callable[[Node, str, float], Sequence[Effect]] | None = None
     refusals: Callable[[Sequence[object]], Mapping[int, object]] | None = None
     end: Callable[[Node], PathcastError | None] = _goes_on
@@ -306,10 +306,10 @@ class Carrier:
         assert self.failure is not None, "start first"
         await self.failure
 
-    def add_link(self, peer: str) -> None:
-        """Tells the node of a neighbour that it did not know."""
-        if self.kind.add_link is not None:
-            self.event(self.kind.add_link, self.node, peer)
+    def set_link(self, peer: str, cost: int) -> None:
+        """Tells the node of a neighbour that it did not know, or of another cost of the link."""
+        if self.kind.set_link is not None:
+            self.event(self.kind.set_link, self.node, peer, cost)
 
     async def serve(self, peer: str, stream: ByteStream) -> None:
         """Runs a stream that a neighbour has made, whose name is certain."""

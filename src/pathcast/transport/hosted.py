@@ -71,9 +71,6 @@ APPLY_SECONDS: Final = 60.0
 MOVE_SECONDS: Final = 0.5
 """How often a broker looks at profiles that come from other hosts or go to them."""
 
-SAMPLE_SECONDS: Final = 60.0
-"""How often samples of published messages are kept, of sources that have published enough."""
-
 WAITING: Final = "another process plays it, or the profile database does not answer"
 """Why a process of a broker is not ready."""
 
@@ -90,7 +87,7 @@ class HostedKind:
         served: With what it begins.
         in_force: Called with a profile, when it is, since which version of its record it is served,
             and with the positions that were handed over.
-        samples: Takes messages that are published here.
+        samples: Takes messages that are published here; None if none are kept.
 
     Attributes:
         left: Profiles that have gone to other hosts, whose subscribers may not know it yet.
@@ -101,7 +98,7 @@ class HostedKind:
         kind: NodeAdapter,
         served: Served,
         in_force: Callable[[str, int, Mapping[str, tuple[int, int]]], None],
-        samples: MessageSamples,
+        samples: MessageSamples | None,
     ) -> None:
         self._kind = kind
         self._served = served
@@ -138,13 +135,19 @@ class HostedKind:
                 raise RegistrationError("registration.service", asked=type(message).__name__)
             else:
                 assert self._planes is not None
-                if isinstance(message, PublishRequest) and self._planes.is_root_of(message.source):
-                    self._samples.add(message.source, message.body)
+                self._sample(message)
                 asked.append(message)
         if asked:
             assert self._kind.request is not None
             effects += self._kind.request(node, client, asked, now)
         return effects
+
+    def _sample(self, message: object) -> None:
+        if self._samples is None or not isinstance(message, PublishRequest):
+            return
+        assert self._planes is not None
+        if self._planes.is_root_of(message.source):
+            self._samples.add(message.source, message.body)
 
     def _review(self, now: float) -> Sequence[Effect]:
         assert self._planes is not None
@@ -281,7 +284,9 @@ class HostedBroker:
                     return replace(address, target=found.address)
             return address
 
-        samples = MessageSamples()
+        assert self._settings.registration is not None
+        sample_seconds = self._settings.registration.sample_seconds
+        samples = MessageSamples() if sample_seconds else None
         hosted_kind = HostedKind(self._kind, served, in_force, samples)
         gate = Authenticator(self._settings.peers, with_certificates=self._settings.tls is not None)
         starting = Starting(self._settings.broker.name)
@@ -299,7 +304,7 @@ class HostedBroker:
             self._ready(self._address)
             following = asyncio.ensure_future(self._follow(broker))
             moving = asyncio.ensure_future(_move(broker, hosted_kind, carrier, hosting))
-            sampling = asyncio.ensure_future(_sample(samples, carrier, hosting))
+            sampling = asyncio.ensure_future(_sample(samples, carrier, hosting, sample_seconds))
             ended = asyncio.ensure_future(broker.run())
             lapsed = asyncio.ensure_future(_lapsed(carrier, hosting))
             try:
@@ -389,13 +394,15 @@ async def _move(
                     del hosted.left[each.profile]
 
 
-async def _sample(samples: MessageSamples, carrier: Carrier, hosting: Hosting) -> NoReturn:
-    """Keeps samples of the messages that are published here."""
-    at_least = SAMPLE_MESSAGES
-    while True:
-        await asyncio.sleep(SAMPLE_SECONDS)
-        if taken := samples.taken(at_least):
+async def _sample(
+    samples: MessageSamples | None, carrier: Carrier, hosting: Hosting, seconds: float
+) -> None:
+    """Keeps samples of the messages that are published here, of sources that published enough."""
+    while samples is not None:
+        await asyncio.sleep(seconds)
+        if taken := samples.taken(SAMPLE_MESSAGES):
             carrier.event(hosting.sampled, taken)
+    await asyncio.Event().wait()
 
 
 async def _lapsed(carrier: Carrier, hosting: Hosting) -> Served:

@@ -20,7 +20,7 @@ from pathcast.settings import FROZEN, FileSettings, read_settings
 from pathcast.transport.broker import CODEC, Explain, Explained
 from pathcast.transport.local_processes import LocalProcesses, free_ports
 from pathcast.transport.nodes import Nodes
-from pathcast.transport.settings import BrokerSettings
+from pathcast.transport.settings import BrokerSettings, LinkCost
 
 
 class NetworkSection(BaseModel):
@@ -31,8 +31,10 @@ class NetworkSection(BaseModel):
     directory: Path = Field(
         default=Path("network"), description="Directory of all that the brokers keep."
     )
-    links: tuple[tuple[str, str], ...] = Field(
-        min_length=1, description="Pairs of brokers that are neighbours."
+    links: tuple[tuple[str, str] | tuple[str, str, LinkCost], ...] = Field(
+        min_length=1,
+        description="Pairs of brokers that are neighbours; a third entry is what the link costs: "
+        "see neighbours.cost of a broker.",
     )
     clients: tuple[str, ...] = Field(
         default=(), description="Clients that may publish and subscribe at each broker."
@@ -45,7 +47,15 @@ class NetworkSection(BaseModel):
     @property
     def brokers(self) -> list[str]:
         """Names of all, sorted."""
-        return sorted({name for link in self.links for name in link})
+        return sorted({name for link in self.links for name in link[:2]})
+
+    def costs(self, broker: str) -> dict[str, int]:
+        """Neighbours of a broker, by name, and what the links cost."""
+        found = {}
+        for one, other, *cost in self.links:
+            if broker in (one, other):
+                found[other if one == broker else one] = cost[0] if cost else 1
+        return dict(sorted(found.items()))
 
 
 class Topology(FileSettings):
@@ -58,7 +68,7 @@ class Topology(FileSettings):
         for name in self.network.brokers:
             if not name.isidentifier():
                 raise ValueError(f"{name!r} cannot name a broker here: letters, digits and _")
-        for one, other in self.network.links:
+        for one, other, *_ in self.network.links:
             if one == other:
                 raise ValueError(f"{one} cannot be its own neighbour")
         return self
@@ -228,16 +238,14 @@ def way_of(message: str, statuses: Mapping[str, Mapping[str, Any] | None]) -> li
 def _settings(name: str, section: NetworkSection, ports: Mapping[str, int]) -> str:
     """`NAME.toml`: of two neighbours, the one with the smaller name calls."""
     others = [each for each in section.brokers if each != name]
-    neighbours = sorted(
-        {other for link in section.links if name in link for other in link if other != name}
-    )
     parts = [
         f'[broker]\nname = "{name}"\ndirectory = "{name}"\nlisten = "127.0.0.1:{ports[name]}"\n'
         f"members = [{', '.join(f'{each!r}' for each in others)}]\n"
         f"projection = {str(section.projection).lower()}\n"
     ]
-    for each in neighbours:
-        address = f'address = "127.0.0.1:{ports[each]}"\n' if name < each else ""
-        parts.append(f'[[neighbours]]\nname = "{each}"\n{address}')
+    for each, cost in section.costs(name).items():
+        how = f'address = "127.0.0.1:{ports[each]}"\n' if name < each else ""
+        how += f"cost = {cost}\n" if cost != 1 else ""
+        parts.append(f'[[neighbours]]\nname = "{each}"\n{how}')
     parts += [f"[[clients]]\nname = {client!r}\n" for client in section.clients]
     return "\n".join(parts)

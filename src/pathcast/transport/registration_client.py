@@ -29,7 +29,7 @@ import msgspec
 from pathcast.errors import RegistrationError, UnavailableError
 from pathcast.model import DeliverMode, QueryLanguage
 from pathcast.overlay.content import asked_query
-from pathcast.overlay.deliveries import InboxDelivery, Moved, Told, Undecided
+from pathcast.overlay.deliveries import Dropped, InboxDelivery, Moved, Told, Undecided
 from pathcast.overlay.registration_messages import (
     ChangeInterest,
     DeleteInterest,
@@ -47,6 +47,7 @@ from pathcast.overlay.registration_messages import (
 from pathcast.transport.broker import CODEC as BROKER_CODEC
 from pathcast.transport.broker import DELIVERIES, PublishRequest
 from pathcast.transport.client import BrokerClient
+from pathcast.transport.disk import Waiting
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.registration import Callers
 
@@ -56,6 +57,8 @@ _Answer = TypeVar("_Answer")
 REQUEST_SECONDS: Final = 60.0
 AGAIN_SECONDS: Final = 0.2
 """Pause before a request is repeated, or a broker that is not there is looked for again."""
+DROPPED_SECONDS: Final = 1.0
+"""How often the host is asked for after an inbox has dropped deliveries, `Moved` perhaps."""
 
 
 class RegistrationClient:
@@ -295,7 +298,7 @@ class RegistrationClient:
                 async with BrokerClient(
                     self._name, self._address(place[1], place[0]), BROKER_CODEC
                 ) as client:
-                    async for group in client.deliveries(self._name):
+                    async for group in self._groups(client, profile, place):
                         for each in group:
                             told = DELIVERIES.decode(each.body)
                             if isinstance(told, InboxDelivery | Undecided):
@@ -318,6 +321,36 @@ class RegistrationClient:
                 await asyncio.sleep(AGAIN_SECONDS)
                 place = await self._place_to_read(profile, moved)
 
+    async def _groups(
+        self, client: BrokerClient, profile: str, place: tuple[str, str]
+    ) -> AsyncIterator[tuple[Waiting, ...]]:
+        """Deliveries of one broker; ends if the profile has left it and a full inbox dropped that.
+
+        A former host is over for the service when its subscriber has acknowledged what was dropped.
+        """
+        groups = client.deliveries(self._name)
+        asked_at: float | None = None
+        now = asyncio.get_running_loop().time
+        while True:
+            coming = asyncio.ensure_future(anext(groups))
+            try:
+                while asked_at is not None and not coming.done():
+                    await asyncio.wait({coming}, timeout=asked_at + DROPPED_SECONDS - now())
+                    if now() < asked_at + DROPPED_SECONDS:
+                        continue
+                    found = await self._located(profile)
+                    if self._read_first(found) != place:
+                        return
+                    asked_at = now() if found.former else None
+                group = await coming
+            finally:
+                if not coming.done():
+                    coming.cancel()
+                    await asyncio.wait({coming})
+            if any(isinstance(DELIVERIES.decode(each.body), Dropped) for each in group):
+                asked_at = now()
+            yield group
+
     async def acknowledge(self, profile: str) -> None:
         """All that was yielded by `deliveries(profile)` need not be kept any more."""
         client, position = self._following.get(profile, (None, 0))
@@ -335,9 +368,13 @@ class RegistrationClient:
             moved: What the former host has just said, if it has: all is read there.
         """
         found = await self._located(profile)
-        if found.former and found.former_address and moved is None:
+        return self._places[profile] if moved is not None else self._read_first(found)
+
+    def _read_first(self, found: Located) -> tuple[str, str]:
+        """Where a profile is read by whoever has not read all that its former host has."""
+        if found.former and found.former_address:
             return found.former, found.former_address
-        return self._places[profile]
+        return found.broker, found.address
 
     def _address(self, target: str, name: str = "") -> Address:
         if target in self._service:

@@ -157,8 +157,9 @@ class LiveSettings:
             if peer not in now.addresses and self._addresses.pop(peer, None) is not None:
                 await self._carrier.neighbours.disconnect(peer)
         self._addresses.update(now.addresses)
-        for peer in sorted(named - known):
-            self._carrier.add_link(peer)
+        for peer, cost in sorted(now.costs.items()):
+            if before.costs.get(peer) != cost:
+                self._carrier.set_link(peer, cost)
         self._carrier.neighbours.connect(now.addresses)
 
 

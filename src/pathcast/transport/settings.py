@@ -20,6 +20,7 @@ from pathcast.overlay.broker_settings import ProtocolSettings as ProtocolSetting
 from pathcast.overlay.broker_settings import Trees
 from pathcast.overlay.compression import check_format
 from pathcast.overlay.interest import Policy
+from pathcast.overlay.link_costs import COST_MAX
 from pathcast.overlay.messages import MESSAGE_BYTES_MAX
 from pathcast.settings import FROZEN, FileSettings, Place
 from pathcast.transport.broker import DEFAULT
@@ -249,6 +250,9 @@ class TlsSection(BaseModel):
         return Certificates(self.certificate, self.key, self.authority)
 
 
+LinkCost = Annotated[int, Field(ge=0, le=COST_MAX)]
+
+
 class NeighbourSection(BaseModel):
     """Another broker that this one is connected to."""
 
@@ -266,6 +270,13 @@ class NeighbourSection(BaseModel):
         description="Whether messages to this neighbour are cut down to what is of use behind it.",
     )
 
+    cost: LinkCost = Field(
+        default=1,
+        description="What a message over this link costs, beside others: trees are made of the "
+        "links that cost least. 0 for its round trip in milliseconds, as measured: it counts "
+        "when it has differed by more than a factor of two for half a minute. Of what the two "
+        "ends say the dearer counts.",
+    )
     format: str = Field(
         default="text",
         description='How messages are written for it: "text", or "zstd", with a dictionary that is '
@@ -366,6 +377,13 @@ class RegistrationSection(BaseModel):
         default=1e8, ge=0, le=1e15, description="Bytes a second that sources may send it."
     )
     profiles_max: int = Field(default=1_000_000, ge=1, description="Profiles that it may host.")
+    sample_seconds: float = Field(
+        default=60.0,
+        ge=0,
+        le=1e6,
+        description="How often samples of the messages that are published here are kept in the "
+        "profile database, by which profiles are placed; 0 for never.",
+    )
     lease_seconds: float = Field(
         default=10.0,
         gt=0,
@@ -431,6 +449,11 @@ class BrokerSettings(FileSettings):
             for each in self.clients
             if each.webhook is not None and each.webhook_secret is not None
         }
+
+    @property
+    def costs(self) -> dict[str, int]:
+        """Neighbour -> what the link costs; 0 if that is measured."""
+        return {each.name: each.cost for each in self.neighbours}
 
     @property
     def formats(self) -> dict[str, str]:

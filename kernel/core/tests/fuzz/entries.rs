@@ -14,8 +14,8 @@ use pathcast_core::engine::programs::{Bounds, Results, Session};
 use pathcast_core::files::records::{Cut, Cutter, Fault, NameTest, Place, Rows, Survey, tag_end};
 use pathcast_core::language::compile::{CompiledQuery, Evaluated, compile_query};
 use pathcast_core::language::edits::{Edit, EditStep};
+use pathcast_core::language::paths::Conjunction;
 use pathcast_core::language::paths::before_steps::Effect;
-use pathcast_core::language::paths::{Conjunction, Path};
 use pathcast_core::language::query::{
     Declined, Namespaces, TEXT_BYTES_MAX, canonical_text, compile,
 };
@@ -72,14 +72,7 @@ pub fn entry_text(data: &[u8]) -> bool {
     };
     read_again(&entry);
     for path in entry.paths() {
-        let parts = path.conjuncts();
-        for members in parts.windows(2).filter(|pair| value_of(&pair[0]) == value_of(&pair[1])) {
-            if let Some(hull) = Path::hull(&[&members[0], &members[1]]) {
-                assert!(members.iter().all(|member| hull.covers(member)), "{hull} {path}");
-            }
-        }
         let mut made = path.linear_paths();
-        made.extend(parts);
         made.extend([path.structure(), path.existing(), path.begun(2)]);
         made.extend([path.cut(2), path.any_parent(), path.without_parents(), path.last_name()]);
         made.push(path.in_powers());
@@ -106,11 +99,6 @@ pub fn entry_text(data: &[u8]) -> bool {
         read_again(&before);
     }
     true
-}
-
-/// What a linear path compares at its end.
-fn value_of(path: &Path) -> Option<Path> {
-    path.leaf().map(|(value, _)| value)
 }
 
 /// An expression is read or refused with a place in it, and what is stored of a query is read again.

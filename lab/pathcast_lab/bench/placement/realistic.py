@@ -16,15 +16,7 @@ import pyarrow.compute as pc
 
 from pathcast.engine import BatchResult, Matcher, QueryIndex, Snapshot
 from pathcast.model import Query
-from pathcast.partition import (
-    CostPlacement,
-    HashPlacement,
-    PepPlacement,
-    Placement,
-    PrefixPlacement,
-    measured_costs,
-    patterns_by_schema,
-)
+from pathcast.partition import HashPlacement, PepPlacement, Placement, patterns_by_schema
 from pathcast.schema import PathOccurrences
 from pathcast.workload import (
     DOMAINS,
@@ -33,7 +25,9 @@ from pathcast.workload import (
     generate_subscriptions,
 )
 from pathcast_lab.bench.figures.point import Place, Value
+from pathcast_lab.bench.placement.cost import CostPlacement, measured_costs
 from pathcast_lab.bench.placement.definition import PlacementDomain, PlacementFigure, PlacementSet
+from pathcast_lab.bench.placement.prefix import PrefixPlacement
 from pathcast_lab.bench.timing import Spread, elapsed_ns, undisturbed, yardstick
 from pathcast_lab.bench.wrong_count import WrongCountError
 

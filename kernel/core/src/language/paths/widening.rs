@@ -7,7 +7,7 @@
 //! use pathcast_core::language::paths::Path;
 //! let path = Path::read("/m/quote[@sym='IBM'][bid[.>3]]/time")?;
 //! let texts = |paths: Vec<Path>| paths.iter().map(|path| path.text().to_owned()).collect::<Vec<_>>();
-//! assert_eq!(texts(path.conjuncts()), ["/m/quote[@sym='IBM']", "/m/quote/time", "/m/quote/bid[.>3]"]);
+//! assert_eq!(texts(path.linear_paths()), ["/m/quote[@sym='IBM']/bid[.>3]", "/m/quote[@sym='IBM']/time"]);
 //! assert_eq!(path.last_name().text(), "//bid");
 //! # Ok::<(), pathcast_core::language::query::Declined>(())
 //! ```
@@ -24,23 +24,12 @@ use crate::language::query::arrange::{add_predicate, arrange};
 use crate::language::query::{Axis, Condition, Constant, NameTest, Operator, Stage, Step};
 use crate::language::types::Type;
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 type Steps = Vec<Step<'static>>;
 type Leaf = Condition<'static>;
 
 impl Path {
-    /// The linear paths that it asks for, each with one condition at its end or none: n nested paths are n + 1 of them.
-    ///
-    /// Cost: linear in the length of what it gives.
-    pub fn conjuncts(&self) -> Vec<Path> {
-        let mut found = Vec::new();
-        conjuncts_after(&[], self.steps(), &mut found);
-        let mut seen = HashSet::new();
-        let paths = found.into_iter().map(Path::arranged);
-        paths.filter(|path| seen.insert(path.clone())).collect()
-    }
-
     /// The linear paths that it asks for, each with all conditions on its steps: the main path and every nested path,
     /// from the document on. That they meet in one element is given up. Where a nested path stood before a position,
     /// the position goes, for it counts what the nested path has left.
@@ -105,14 +94,6 @@ impl Path {
         Path::arranged(last.into_iter().collect())
     }
 
-    /// Of a linear path that compares one value, at its end: what is compared, cast or not, as the path with `= 0`, and
-    /// how.
-    pub fn leaf(&self) -> Option<(Path, Operator)> {
-        let (operator, constant) = self.ending()?;
-        let zero = (Operator::Compare(Comparison::Eq), number_like(constant)(0.0));
-        Some((self.compared(&[zero])?, operator))
-    }
-
     /// The comparison of a linear path that has one, at its end.
     fn ending(&self) -> Option<(Operator, &Constant<'static>)> {
         let (last, others) = self.steps().split_last()?;
@@ -120,22 +101,6 @@ impl Path {
         let ([], [leaf]) = (&positions[..], &conditions[..]) else { return None };
         let is_bare = others.iter().all(|step| step.stages.is_empty());
         leaf.compare().filter(|_| is_bare)
-    }
-
-    /// One path for several that compare the same value with numbers: the range from least to most.
-    ///
-    /// They are linear paths, the same but for the comparison at the end ([`Path::leaf`]). It has a range; existence
-    /// where the range has no bound; nothing where a comparison is with what is no number.
-    pub fn hull(paths: &[&Path]) -> Option<Path> {
-        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-        for path in paths {
-            let (operator, constant) = path.ending()?;
-            let (least, most) = bounds(operator, constant)?;
-            (low, high) = (low.min(least), high.max(most));
-        }
-        // What is a number is cast to that number, not the other way round.
-        let is_cast = |path: &&&Path| matches!(path.ending(), Some((_, Constant::Double(_))));
-        paths.iter().find(is_cast).or(paths.first())?.ranged(low, high)
     }
 
     /// A linear path that compares one number, with bounds at powers of two; others as they are.
@@ -189,34 +154,6 @@ impl Path {
 
     fn with_leaves(&self, change: &dyn Fn(&Leaf) -> Option<Leaf>) -> Path {
         Path::arranged(changed(self.steps(), change))
-    }
-}
-
-/// The conjuncts of some steps that follow others, in the order of the text.
-fn conjuncts_after(before: &[Step<'static>], steps: &[Step<'static>], found: &mut Vec<Steps>) {
-    let mut path = before.to_vec();
-    for (at, step) in steps.iter().enumerate() {
-        let leaves = step.conditions().filter(|each| !matches!(each, Condition::Nested(_)));
-        for leaf in leaves {
-            let mut ended = path.clone();
-            ended.push(with_conditions(step, vec![leaf.clone()]));
-            found.push(ended);
-        }
-        // Without its condition, "itself or below" asks for nothing.
-        if !is_or_self(step) {
-            path.push(bare(step));
-        }
-        for condition in step.conditions() {
-            if let Condition::Nested(nested) = condition {
-                conjuncts_after(&path, nested, found);
-            }
-        }
-        if at + 1 == steps.len()
-            && step.stages.iter().all(|stage| stage.conditions.is_empty())
-            && !path.is_empty()
-        {
-            found.push(path.clone());
-        }
     }
 }
 

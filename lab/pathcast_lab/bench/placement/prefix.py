@@ -27,7 +27,6 @@ from pathcast.engine.messages import Messages, message_column
 from pathcast.errors import ConfigError, KernelBugError
 from pathcast.limits import Limits
 from pathcast.model import Query
-from pathcast.partition.balancing import balanced
 from pathcast.partition.placement import (
     Touched,
     check_partitions,
@@ -35,6 +34,7 @@ from pathcast.partition.placement import (
     touched_lists,
 )
 from pathcast.query import Place, Population
+from pathcast_lab.bench.placement.balancing import balanced
 
 
 @dataclass(frozen=True)

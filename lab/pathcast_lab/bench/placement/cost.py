@@ -32,7 +32,6 @@ import numpy as np
 
 from pathcast.engine import Messages, QueryIndex, Snapshot
 from pathcast.model import Query
-from pathcast.partition.balancing import balanced
 from pathcast.partition.placement import (
     HashPlacement,
     Touched,
@@ -40,6 +39,7 @@ from pathcast.partition.placement import (
     everywhere,
 )
 from pathcast.query import Population
+from pathcast_lab.bench.placement.balancing import balanced
 
 HELD: Final = 1.0
 """Cost of a query that nothing happens to: it is held, and found not to be concerned."""
