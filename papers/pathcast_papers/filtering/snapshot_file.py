@@ -52,6 +52,8 @@ _HEADER = struct.Struct("<8sIIIIQI")
 _CHECKSUM = struct.Struct("<I")
 _ENTRY = struct.Struct("<IIQQ")
 _HEADER_LENGTH = 64
+_OF_SUBSCRIPTIONS = range(23, 33)
+"""Tags of sections that only subscriptions of other kinds than filter queries have."""
 _ALIGNMENT = 64
 
 
@@ -233,7 +235,10 @@ def _read_sections(path: str, data: bytes) -> dict[int, tuple[int, int]]:
         raise _damaged(path, "the list of sections is longer than the file")
     sections: dict[int, tuple[int, int]] = {}
     for number in range(count):
-        tag, _, start, size = _ENTRY.unpack_from(data, _HEADER_LENGTH + number * _ENTRY.size)
+        tag, part, start, size = _ENTRY.unpack_from(data, _HEADER_LENGTH + number * _ENTRY.size)
+        if part or tag in _OF_SUBSCRIPTIONS:
+            reason = "it holds subscriptions that are no filter queries"
+            raise SnapshotFormatError("snapshot.foreign", path=path, reason=reason)
         if tag in sections or start % _ALIGNMENT or start + size > length:
             raise _damaged(path, f"section {tag} does not lie where a section can")
         sections[tag] = (start, start + size)

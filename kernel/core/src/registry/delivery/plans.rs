@@ -112,15 +112,16 @@ impl Base {
         &self.snapshot.parts()[self.part]
     }
 
-    fn entry(&self, number: SubscriptionNumber) -> Entry<'_> {
-        let number = if self.part == 0 { number } else { self.part().members()[number as usize] };
-        self.snapshot.entry(number)
+    /// The number among all.
+    #[inline]
+    fn number(&self, number: SubscriptionNumber) -> SubscriptionNumber {
+        if self.part == 0 { number } else { self.part().members()[number as usize] }
     }
 
     fn way(&self, number: SubscriptionNumber) -> &Way {
         match self.part().way(number) {
             FrozenWay::Shared => &SHARED,
-            FrozenWay::Filter => &FILTERS[self.entry(number).deliver as usize],
+            FrozenWay::Filter => &FILTERS[self.snapshot.mode(self.number(number)).0 as usize],
             way => {
                 let gated = self.part().automaton().len();
                 let compiled =
@@ -134,7 +135,8 @@ impl Base {
         if let FrozenWay::Stepped(series, place) = way {
             return Way::Stepped(series, place);
         }
-        let Entry { text, language, deliver, namespaces, .. } = self.entry(number);
+        let entry = self.snapshot.entry(self.number(number));
+        let Entry { text, language, deliver, namespaces, .. } = entry;
         let scope = Scope::new(self.snapshot.namespaces()[namespaces as usize].clone());
         match SubscriptionQuery::read(text, language, &scope, deliver) {
             Ok(SubscriptionQuery::XQuery(program)) => Way::Program(program, deliver),

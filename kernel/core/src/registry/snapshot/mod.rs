@@ -151,8 +151,7 @@ impl Snapshot {
     /// A subscription.
     pub fn entry(&self, number: QueryNumber) -> Entry<'_> {
         let at = number as usize;
-        let mode = self.file.bytes(Tag::Modes).get(at).copied().unwrap_or(QUERY_MODE);
-        let (deliver, language) = mode_of(mode);
+        let (deliver, language) = self.mode(number);
         let subscriber = self.file.array::<u32>(Tag::SubscriberOf).get(at);
         let subscriber = subscriber.map_or("", |&subscriber| {
             text_at(&self.file, Tag::SubscriberOffsets, Tag::Subscribers, subscriber)
@@ -165,6 +164,13 @@ impl Snapshot {
             subscriber,
             deliver,
         }
+    }
+
+    /// What is delivered, and in which language the text is.
+    #[inline]
+    pub(crate) fn mode(&self, number: QueryNumber) -> (Deliver, Option<Language>) {
+        let mode = self.file.bytes(Tag::Modes).get(number as usize).copied();
+        mode_of(mode.unwrap_or(QUERY_MODE))
     }
 
     /// The id of a subscription.
