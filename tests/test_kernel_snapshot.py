@@ -29,7 +29,9 @@ SUBSCRIPTIONS = [
     Subscription("fact", "", "//price", "ids"),
     Subscription("flat", "bob", "/order/price", steps=("unwrap //item",)),
 ]
-STEPS = {5: [("unwrap", "//item", "", [])]}
+STEPS: dict[int, list[tuple[str, str, str, list[tuple[str, str]]]]] = {
+    5: [("unwrap", "//item", "", [])]
+}
 
 
 def opened(path: Path) -> Any:
