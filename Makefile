@@ -48,8 +48,9 @@ demo: $(STAMPS)/python kernel ## push generated messages through the Spark pipel
 demo-dht: $(STAMPS)/python kernel ## run twenty peers that hold one automaton, kill one, compare matches with one process
 	@$(PYTHON_VENV) -m pathcast peer demo $(DEMO)
 
-demo-net: $(STAMPS)/python kernel ## run seven brokers, kill one on the way, compare deliveries with one process
+demo-net: $(STAMPS)/python kernel ## run seven brokers, kill one; then five, and place profiles by content; compare deliveries with one process
 	@$(PYTHON_VENV) -m pathcast net demo $(DEMO)
+	@$(PYTHON_VENV) -m pathcast registry demo
 
 test: $(STAMPS)/python kernel rust-tests ## run all tests but the long ones: kernel, Python, Spark, doc examples
 	@echo "==> pytest: tests and doc examples"

@@ -11,7 +11,7 @@ import contextlib
 import json
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ from pathcast.overlay.registration_messages import RegisterInterest, RegisterSou
 from pathcast.settings import read_settings
 from pathcast.store import BrokerRecord
 from pathcast.store import ProfileRecord as Registered
-from pathcast.transport.broker import CODEC, PublishRequest, Subscribe, broker_kind
+from pathcast.transport.broker import CODEC, DELIVERIES, PublishRequest, Subscribe, broker_kind
 from pathcast.transport.client import BrokerClient
 from pathcast.transport.disk import Disk
 from pathcast.transport.grpc_streams import Address
@@ -273,11 +273,13 @@ def test_profiles_move_under_load_while_processes_are_killed(
     assert sorted(given) == list(range(8))
 
 
-def test_a_connected_reader_goes_to_the_new_host_though_a_full_inbox_dropped_that_it_moved(
-    processes: RegistrationProcesses,
+@pytest.mark.parametrize("is_full", [True, False])
+def test_a_connected_reader_that_acknowledges_late_goes_to_the_new_host(
+    processes: RegistrationProcesses, is_full: bool
 ) -> None:
-    """It acknowledges nothing until the inbox has dropped both deliveries and the notice."""
-    processes.set("a", "broker", "inbox_deliveries_max = 4")
+    """A full inbox has dropped both deliveries and the notice; or it has read all of both hosts."""
+    if is_full:
+        processes.set("a", "broker", "inbox_deliveries_max = 4")
     made: Any = None
     seen: list[object] = []
     may_acknowledge = asyncio.Event()
@@ -308,7 +310,8 @@ def test_a_connected_reader_goes_to_the_new_host_though_a_full_inbox_dropped_tha
             assert made.host == "a"
             reading = asyncio.create_task(read(ann))
             await shop.publish(source.source, orders(range(20)), PATIENCE_SECONDS)
-            await eventually(lambda: any(isinstance(each, Dropped) for each in seen))
+            if is_full:
+                await eventually(lambda: any(isinstance(each, Dropped) for each in seen))
             with processes.open_store() as store:
                 store.write([replace(record(), host="b", former="a", pending=True)])
             await eventually(lambda: not record().pending)
@@ -322,12 +325,126 @@ def test_a_connected_reader_goes_to_the_new_host_though_a_full_inbox_dropped_tha
             may_acknowledge.set()
             await shop.publish(source.source, orders(range(20, 30)), PATIENCE_SECONDS)
             await eventually(lambda: "m28" in had())
-            reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
             assert [name for name in had() if int(name[1:]) >= 20] == [
                 f"m{number}" for number in range(20, 30, 2)
             ]
+            assert is_full or had() == [f"m{number}" for number in range(0, 30, 2)]
+            await ann.acknowledge(made.profile)
             await eventually(lambda: not record().former)
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
+    asyncio.run(main())
+
+
+class InboxesOfBothHosts:
+    """Everything that ten users get at two brokers, acknowledged as it comes.
+
+    Attributes:
+        given: Broker and profile -> place in the stream of a root, and message, in order.
+    """
+
+    def __init__(self, processes: RegistrationProcesses, users: Sequence[str]) -> None:
+        self._processes = processes
+        self.given: dict[tuple[str, str], list[tuple[tuple[str, int], int, str]]] = {}
+        reading = [self._read(user, broker) for user in users for broker in "ab"]
+        self.tasks = [asyncio.create_task(each) for each in reading]
+
+    async def _read(self, user: str, broker: str) -> None:
+        while True:
+            with contextlib.suppress(UnavailableError):
+                address = self._processes.address(broker)
+                async with BrokerClient(user, address, CODEC) as client:
+                    async for group in client.deliveries(user):
+                        for each in group:
+                            told = DELIVERIES.decode(each.body)
+                            if isinstance(told, InboxDelivery):
+                                had = self.given.setdefault((broker, told.subscription), [])
+                                at = (told.root, told.stream), told.position, told.message
+                                had.append(at)
+                        await client.acknowledge(group[-1].position)
+            await asyncio.sleep(0.1)
+
+    def had(self, profile: str) -> list[str]:
+        """Messages of a profile, at the former host and then, behind those, at the new one."""
+        last: dict[tuple[str, int], int] = {}
+        found = []
+        for broker in "ab":
+            for stream, position, message in self.given.get((broker, profile), ()):
+                if position > last.get(stream, 0):
+                    last[stream] = position
+                    found.append(message)
+        return found
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("count", [400, 20_000])
+def test_half_of_all_profiles_move_under_load_and_nothing_is_lost_or_doubled(
+    processes: RegistrationProcesses, count: int
+) -> None:
+    """All are at broker a when the service begins to place them by content."""
+    users = processes.place_by_content(10)
+    values = count // 10
+    profiles = [
+        Registered(
+            f"p-{n:06}",
+            users[n % 10],
+            f"/order[to = '{n % values}']",
+            "ids",
+            host="a",
+            address=users[n % 10],
+        )
+        for n in range(count)
+    ]
+    with processes.open_store() as store:
+        for start in range(0, count, 1000):
+            store.write(profiles[start : start + 1000])
+
+    def are_moving() -> bool:
+        with processes.open_store() as store:
+            kept = store.state(Registered)[1]
+            given = store.state(BrokerRecord)[1]
+        moved = sum(each.host == "b" for each in kept)
+        # Partitions are given evenly, by what they hold.
+        return (
+            moved < 0.4 * len(kept)
+            or any(each.former or each.pending for each in kept)
+            or (not all(each.partitions for each in given))
+        )
+
+    async def main() -> None:
+        processes.start("a", "b")
+        await processes.are_played(a="a", b="b")
+        inboxes = InboxesOfBothHosts(processes, users)
+        processes.start("r1")
+        async with processes.client("shop") as shop:
+            source = await shop.register_source("eu/a")
+            at = 0
+
+            async def publish(messages: int) -> None:
+                nonlocal at
+                numbers = range(at, at + messages)
+                some = [
+                    (f"m{n}", f"<order><to>{n % values}</to></order>".encode()) for n in numbers
+                ]
+                await shop.publish(source.source, some, PATIENCE_SECONDS)
+                at += messages
+
+            while await asyncio.to_thread(are_moving):
+                await publish(values // 4)
+            for _ in range(8):
+                await publish(values // 4)
+
+            def are_all_there() -> bool:
+                return sum(map(len, map(inboxes.had, names))) >= at * count // values
+
+            names = [each.id for each in profiles]
+            await eventually(are_all_there)
+        for task in inboxes.tasks:
+            task.cancel()
+        await asyncio.gather(*inboxes.tasks, return_exceptions=True)
+        for number, name in enumerate(names):
+            assert inboxes.had(name) == [f"m{n}" for n in range(number % values, at, values)]
 
     asyncio.run(main())
 

@@ -234,8 +234,8 @@ KILL_POINTS = {
     "after the journal": (Journal, "append", True),
     "before the pin": (BatchLedger, "write_pin", False),
     "after the pin": (BatchLedger, "write_pin", True),
-    "before the tasks": (Pipeline, "_deliver", False),
-    "after the tasks": (Pipeline, "_deliver", True),
+    "before the tasks": (Pipeline, "_answer", False),
+    "after the tasks": (Pipeline, "_answer", True),
     "before the commit": (BatchLedger, "write_commit", False),
     "after the commit": (BatchLedger, "write_commit", True),
 }

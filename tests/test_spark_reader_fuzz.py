@@ -37,7 +37,7 @@ from pathcast.spark.archives import ArchiveReader
 from pathcast.spark.directory import DirectoryReader
 from pathcast.spark.files import FileReader, FoundFile
 from pathcast.spark.outputs import read_output
-from pathcast.spark.parquet import ParquetReader
+from pathcast.spark.parquet import ParquetReader, columns_of
 from pathcast.spark.records import RecordReader
 from pathcast.spark.sources import passed_columns, units_of
 from pathcast.spark.storage import Storage
@@ -194,11 +194,14 @@ def one(root: Path, name: str, seed: int) -> None:
     try:
         read_all(reader_of(root, name), name, len(content))
         if name == "a.parquet":
-            source: Any = type(
-                "Source", (), {"columns": ("region",), "kind": "parquet", "storage": Storage(root)}
-            )
+            there = [FoundFile(name, len(content), 1)]
             with suppress(ConfigError):
-                passed_columns(source, [FoundFile(name, len(content), 1)], None, "delta")
+                passed_columns(
+                    ("region",),
+                    lambda: columns_of(Storage(root), there, ("region",)),
+                    None,
+                    "delta",
+                )
     except BaseException:
         print(f"seed {seed} of {name}", file=sys.stderr)
         raise

@@ -86,16 +86,24 @@ def run_a_peer(
 
 
 def up(
-    peers: Annotated[int, typer.Argument(min=4, max=200, help="Peers; four are the base.")] = 8,
+    peers: Annotated[
+        int, typer.Argument(min=4, max=200, help="Peers; the base is four, or five.")
+    ] = 8,
     directory: DirectoryOption = RING,
+    virtual_nodes: Annotated[
+        int,
+        typer.Option(
+            min=1, max=3, help="Members of the ring in each process: loads are more even."
+        ),
+    ] = 3,
 ) -> ExitCode:
     """Start a ring on this machine, a process for each peer.
 
     The processes stay when the command has ended; pathcast peer down ends them.
     """
     with extra("net", "pathcast peer"):
-        from pathcast.transport.local_ring import LocalRing
-    ring = LocalRing.write(directory, peers)
+        from pathcast.transport.local_ring import LocalRing, with_virtual_nodes
+    ring = LocalRing.write(directory, peers, with_virtual_nodes(virtual_nodes))
     ring.start(ring.names, are_new=True)
     say(f"{len(ring.names)} peers run; their files are in {directory}")
     return ExitCode.OK

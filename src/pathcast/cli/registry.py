@@ -21,6 +21,7 @@ from pathcast.cli.log import LogFormat, LogFormatOption, LogLevel, LogLevelOptio
 from pathcast.cli.node_command import RunOptions, run_node
 from pathcast.cli.options import DescribeOption, OverrideOption, SettingsArgument
 from pathcast.cli.registry_clients import add_clients
+from pathcast.cli.registry_demo import demo
 from pathcast.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ def build_registry() -> typer.Typer:
     app.command("sources", epilog=EXIT_CODES_HELP)(guarded(list_sources))
     app.command("interests", epilog=EXIT_CODES_HELP)(guarded(list_interests))
     app.command("withdraw-source", epilog=EXIT_CODES_HELP)(guarded(withdraw_source))
+    app.command("lint", epilog=EXIT_CODES_HELP)(guarded(lint_interests))
+    app.command("demo", epilog=EXIT_CODES_HELP)(guarded(demo))
     add_clients(app)
     return app
 
@@ -244,6 +247,43 @@ def list_interests(
                     }
                 )
     return ExitCode.OK
+
+
+def lint_interests(store: StoreArgument) -> ExitCode:
+    """Find names, paths and values in interests that no source has by its schema.
+
+    A line of JSON for each finding, with the code of pathcast lint (PL101 to
+    PL109). A name is found only if the schemas of all sources lack it. Sources
+    without a schema may have anything, and are left out.
+    """
+    with extra("net", "pathcast registry lint"):
+        from pathcast.lint import lint
+        from pathcast.overlay.schemas import read_schema
+        from pathcast.store import CatalogRecord, ProfileRecord, SourceRecord
+    with _opened(store) as opened:
+        sources = opened.state(SourceRecord)[1]
+        current = {f"{each.id}@{each.catalog}" for each in sources}
+        catalogs = [each for each in opened.state(CatalogRecord)[1] if each.id in current]
+        profiles = sorted(opened.state(ProfileRecord)[1], key=lambda each: each.id)
+    schemas = sorted({each.schema for each in catalogs if each.schema})
+    if silent := sum(not each.schema for each in catalogs):
+        say(f"{silent} of {len(sources)} sources have no schema, and are left out")
+    rows = [each.subscription() for each in profiles]
+    by_schema = []
+    for text in schemas:
+        graph, namespaces = read_schema(text)
+        report = lint(rows, dtd=graph, namespaces=namespaces, comparisons_max=0)
+        by_schema.append({(each.code, each.query, each.offset): each for each in report.findings})
+    found = by_schema[0] if by_schema else {}
+    everywhere = [
+        each
+        for key, each in found.items()
+        if each.code.startswith("PL1") and all(key in others for others in by_schema)
+    ]
+    for each in everywhere:
+        told = {"interest": each.query_id, "code": each.code, "severity": each.severity}
+        write_json_line({**told, "message": each.message, "fix": each.fix})
+    return ExitCode.REFUSED if everywhere else ExitCode.OK
 
 
 def withdraw_source(

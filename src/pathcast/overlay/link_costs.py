@@ -28,7 +28,7 @@ STEADY_SECONDS: Final = 30.0
 """So long another cost has to be measured before it is announced."""
 
 PROBE_SECONDS: Final = 5.0
-"""How often something is sent over a link for it to be measured: outside the tree nothing else is."""
+"""How often something is sent over a link that is measured: outside the tree nothing else is."""
 
 COST_MAX: Final = 1_000_000
 

@@ -10,13 +10,29 @@ Source: 001, section 5: the catalog manager parses packets about sources.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
-from pathcast.schema import PathOccurrences, parse_dtd, parse_xsd
+from pathcast.schema import ElementGraph, PathOccurrences, parse_dtd, parse_xsd
 
-__all__ = ["check_schema", "occurrences_of"]
+__all__ = ["check_schema", "occurrences_of", "read_schema"]
 
 _XSD: Final = "http://www.w3.org/2001/XMLSchema"
+
+
+def read_schema(text: str) -> tuple[ElementGraph, Mapping[str, str]]:
+    """The elements of a DTD or an XML Schema, and prefix -> namespace of the latter.
+
+    Raises:
+        SchemaError: It cannot be read.
+        MissingDependencyError: What reads it is not installed.
+
+    Cost: about 10 ms for NITF (83 KB).
+    """
+    if _is_xsd(text):
+        schema = parse_xsd(text, reads_files=False)
+        return schema.graph, schema.namespaces
+    return parse_dtd(text, name="the schema"), {}
 
 
 def check_schema(text: str) -> None:
@@ -26,14 +42,10 @@ def check_schema(text: str) -> None:
         SchemaError: It cannot be read.
         MissingDependencyError: What reads it is not installed.
 
-    Cost: about 10 ms for NITF (83 KB).
+    Cost: As `read_schema`.
     """
-    if not text:
-        return
-    if _is_xsd(text):
-        parse_xsd(text, reads_files=False)
-    else:
-        parse_dtd(text, name="the schema")
+    if text:
+        read_schema(text)
 
 
 def _is_xsd(text: str) -> bool:
@@ -49,10 +61,6 @@ def occurrences_of(text: str) -> list[PathOccurrences]:
     """
     if not text:
         return []
-    if _is_xsd(text):
-        schema = parse_xsd(text, reads_files=False)
-        graph, namespaces = schema.graph, schema.namespaces
-    else:
-        graph, namespaces = parse_dtd(text, name="the schema"), {}
+    graph, namespaces = read_schema(text)
     root = graph.root_candidates[0] if len(graph.root_candidates) == 1 else None
     return [PathOccurrences(graph, root=root, namespaces=namespaces)]

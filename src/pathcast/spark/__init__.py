@@ -1,12 +1,13 @@
 """Delivery on Spark: pipelines from a source of messages to inboxes.
 
-Read in this order: `pipeline` (one micro-batch after another), `sources`, `files` and `listing`
+Read in this order: `micro_batches` (what is pinned, answered, committed, published), `pipeline`
+(of files), `delivery`, `frames` and `frame_tasks` (of frames), `sources`, `files` and `listing`
 with `directory`, `parquet`, `archives`, `delta_source` and `delta_log`, and `journal` (what belongs
 to it), `book`, `last_valid`, `generations` and `copies` (who wants what), `tasks`, `answering`,
 `message_times` and `writing` (what a worker does), `ledger`, `outputs`, `delta`, `compacting`,
 `storage` and `unwritable` (what counts, and where), `workers`, `starting`, `session`,
-`class_archive`, `java`, `jvm_stderr`, `lost_connections` and `shipping` (who runs it), `stages`
-(for frames of your own), `settings`, `summary` and `progress` (what people say and see).
+`class_archive`, `java`, `jvm_stderr`, `lost_connections` and `shipping` (who runs it), `settings`,
+`summary` and `progress` (what people say and see).
 
 Example:
     >>> from pathcast.spark import load_settings, run
@@ -21,22 +22,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathcast.spark.delivery import Delivery
+    from pathcast.spark.frames import deliver
     from pathcast.spark.java import find_java
     from pathcast.spark.lost_connections import hidden_lost_connections
     from pathcast.spark.outputs import files_of, follow, inbox, read_output
     from pathcast.spark.pipeline import run
     from pathcast.spark.session import local_session
     from pathcast.spark.settings import PipelineSettings, load_settings
-    from pathcast.spark.stages import DeliveredMessages, deliver_messages
     from pathcast.spark.storage import Storage
     from pathcast.spark.summary import Summary
 
 __all__ = [
-    "DeliveredMessages",
+    "Delivery",
     "PipelineSettings",
     "Storage",
     "Summary",
-    "deliver_messages",
+    "deliver",
     "files_of",
     "find_java",
     "follow",
@@ -49,11 +51,11 @@ __all__ = [
 ]
 
 _HOME = {
-    "DeliveredMessages": "stages",
+    "Delivery": "delivery",
     "PipelineSettings": "settings",
     "Storage": "storage",
     "Summary": "summary",
-    "deliver_messages": "stages",
+    "deliver": "frames",
     "files_of": "outputs",
     "find_java": "java",
     "follow": "outputs",

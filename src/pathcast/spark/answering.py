@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -52,7 +52,7 @@ class MicroBatchAnswer:
         fragments: For every delivery, its place in `values`, or `NO_FRAGMENT`.
         values: Distinct results, `binary` or `large_binary`.
         matches: `list<uint32>` by row, the numbers of the filter queries; None for none.
-        letters: What was not done, `LETTERS`.
+        letters: What was not done, `LETTERS`, and the row of the message of each.
         satisfied: Pairs of message and query.
     """
 
@@ -65,7 +65,7 @@ class MicroBatchAnswer:
     fragments: np.ndarray
     values: pa.Array
     matches: pa.ListArray | None
-    letters: list[pa.Table]
+    letters: list[tuple[np.ndarray, pa.Table]]
     satisfied: int
 
     def __len__(self) -> int:
@@ -76,8 +76,11 @@ class MicroBatchAnswer:
     def undecided(self) -> int:
         """Pairs of message and subscription without an answer."""
         return sum(
-            len(table) - table.column("subscription_id").null_count for table in self.letters
+            len(table) - table.column("subscription_id").null_count for _, table in self.letters
         )
+
+
+_Letters: TypeAlias = tuple[np.ndarray, pa.Table]
 
 
 class Answerer:
@@ -149,7 +152,7 @@ class Answerer:
         messages = batch.column("message")
         deliveries = _Deliveries()
         ids, sizes = message_ids_of(batch), sizes_of(batch)
-        letters: list[pa.Table] = []
+        letters: list[_Letters] = []
         matches = None
         satisfied = 0
         refusals: pa.Table | None = None
@@ -171,7 +174,7 @@ class Answerer:
             refusals = refusals_of(pa.nulls(len(batch), pa.struct([])))
         refused, letter = refused_in(batch, ids, refusals)
         if len(letter):
-            letters.append(letter)
+            letters.append((np.flatnonzero(refused), letter))
         return MicroBatchAnswer(
             message_ids=ids,
             sizes=sizes,
@@ -182,12 +185,12 @@ class Answerer:
             **deliveries.columns(),
         )
 
-    def _undecided_notices(self, verdicts: pa.Table, ids: pa.Array, sizes: pa.Array) -> pa.Table:
+    def _undecided_notices(self, verdicts: pa.Table, ids: pa.Array, sizes: pa.Array) -> _Letters:
         """Letters for pairs of message and filter query, one for everybody who takes it."""
         numbers = verdicts.column("query_number").to_numpy()
         return self._undecided(verdicts, ids, sizes, *self._notices.expand(numbers))
 
-    def _undecided_results(self, verdicts: pa.Table, ids: pa.Array, sizes: pa.Array) -> pa.Table:
+    def _undecided_results(self, verdicts: pa.Table, ids: pa.Array, sizes: pa.Array) -> _Letters:
         """Return the undecided rows of subscriptions that want results."""
         numbers = self._results.numbers(verdicts.column("subscription_id").to_pylist())
         return self._undecided(verdicts, ids, sizes, *self._results.takers.expand(numbers))
@@ -199,7 +202,7 @@ class Answerer:
         sizes: pa.Array,
         taken: np.ndarray | None,
         ranks: np.ndarray,
-    ) -> pa.Table:
+    ) -> _Letters:
         chosen = verdicts if taken is None else verdicts.take(pa.array(taken))
         rows = chosen.column("row").combine_chunks()
         columns = {
@@ -210,7 +213,7 @@ class Answerer:
             "message": chosen.column("message").cast(pa.string()).combine_chunks(),
             "bytes": sizes.take(rows),
         }
-        return _letters(len(chosen), columns)
+        return rows.to_numpy(), _letters(len(chosen), columns)
 
 
 class _Deliveries:

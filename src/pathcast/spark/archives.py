@@ -21,7 +21,7 @@ import os
 import stat
 import tarfile
 import zipfile
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -98,7 +98,7 @@ class ArchiveReader:
         return units
 
     def read(
-        self, units: Sequence[Unit], unread: dict[str, PathcastError]
+        self, units: Iterable[Unit], unread: dict[str, PathcastError]
     ) -> Iterator[tuple[pa.RecordBatch, str | None]]:
         """Read the members of units; arguments as of `FileReader.read`."""
         singles = MessageRows(self.message_bytes_max)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -39,7 +39,7 @@ class DirectoryReader:
         return [Unit(file.name, file.size + FILE_COST_BYTES)]
 
     def read(
-        self, units: Sequence[Unit], unread: dict[str, PathcastError]
+        self, units: Iterable[Unit], unread: dict[str, PathcastError]
     ) -> Iterator[tuple[pa.RecordBatch, str | None]]:
         """Read one message a file; arguments as of `FileReader.read`."""
         rows = MessageRows(self.message_bytes_max)

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol, Self, TypeAlias
+from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -122,26 +122,18 @@ class SourceListing(Protocol):
         """These files were read, and what came of them is in a commit."""
 
 
-class FileReader(Protocol):
-    """How files of one kind become messages. It is pickled with the task."""
+UnitT = TypeVar("UnitT", contravariant=True)
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether a file is one message: it is read as a whole or not at all."""
+
+class BatchReader(Protocol[UnitT]):
+    """How units of a source become batches of messages. It is pickled with the task."""
 
     @property
     def extra(self) -> pa.Schema:
         """Columns that are passed through."""
 
-    def units(self, file: FoundFile) -> list[Unit]:
-        """A file in pieces that different tasks may read.
-
-        Raises:
-            PathcastError: It cannot be read.
-        """
-
     def read(
-        self, units: Sequence[Unit], unread: dict[str, PathcastError]
+        self, units: Iterable[UnitT], unread: dict[str, PathcastError]
     ) -> Iterator[tuple[pa.RecordBatch, str | None]]:
         """The messages of some units: schema `schemas.SOURCE` and the columns passed through.
 
@@ -151,6 +143,21 @@ class FileReader(Protocol):
 
         Yields:
             A batch, and the file that all of it comes from (`shown`), where there is one.
+        """
+
+
+class FileReader(BatchReader[Unit], Protocol):
+    """How files of one kind become messages."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a file is one message: it is read as a whole or not at all."""
+
+    def units(self, file: FoundFile) -> list[Unit]:
+        """A file in pieces that different tasks may read.
+
+        Raises:
+            PathcastError: It cannot be read.
         """
 
 

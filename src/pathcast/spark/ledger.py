@@ -114,6 +114,7 @@ class Commit:
         stages: Stage -> seconds, of all tasks together.
         files: Output -> what was written.
         unread: Files of the source that could not be read; they are not processed.
+        offsets: Where a streaming source begins and ends, as Spark says it; empty for files.
     """
 
     batch_id: int
@@ -129,6 +130,7 @@ class Commit:
     stages: Mapping[str, float] = field(default_factory=dict)
     files: Files = field(default_factory=dict)
     unread: tuple[Unread, ...] = ()
+    offsets: str = ""
 
     @classmethod
     def read(cls, output: Storage, batch_id: int) -> Commit:
@@ -340,15 +342,18 @@ class BatchLedger:
             # In this order: a checkpoint that has an id says what it counts, wherever a kill came.
             self._checkpoint.write(SOURCE, _dump(asdict(source)))
             self._checkpoint.write(CHECKPOINT_ID, found.encode())
-        elif (kind := source_of(self._checkpoint).kind) != source.kind:
-            raise ConfigError(
-                "config.invalid",
-                key="mode.checkpoint",
-                reason=f"it is that of a source of kind {kind}, not {source.kind}; choose a new "
-                "output directory",
-            )
+        elif (known := source_of(self._checkpoint)).kind != source.kind:
+            raise _not_its_own(f"it is that of a source of kind {known.kind}, not {source.kind}")
+        elif source.kind == "spark" and known.path != source.path:
+            # Whose batches have the same numbers, and other messages.
+            raise _not_its_own(f"it counts the batches of {known.path}, not of {source.path}")
         self._checkpoint.write(SOURCE, _dump(asdict(source)))
         return found
+
+
+def _not_its_own(reason: str) -> ConfigError:
+    fix = "restore the checkpoint that belongs to the output, or choose a new output directory"
+    return ConfigError("config.invalid", key="mode.checkpoint", reason=f"{reason}; {fix}")
 
 
 @dataclass(frozen=True, slots=True)

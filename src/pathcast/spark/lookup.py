@@ -56,6 +56,8 @@ def message_of(settings: PipelineSettings, message_id: str) -> bytes | None:
     Cost: one file where its name is the id; otherwise the source is read from its beginning.
     """
     source = settings.source
+    if source.kind == "spark":
+        return None
     try:
         files, _ = listing_of(source).look(set())
     except (OSError, PathcastError):

@@ -6,7 +6,7 @@ pages are looked at (`parquet_pages`), and no more rows are read at once than fi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -74,7 +74,7 @@ class ParquetReader:
         ]
 
     def read(
-        self, units: Sequence[Unit], unread: dict[str, PathcastError]
+        self, units: Iterable[Unit], unread: dict[str, PathcastError]
     ) -> Iterator[tuple[pa.RecordBatch, str | None]]:
         """Read the rows of row groups; arguments as of `FileReader.read`."""
         for unit in units:

@@ -138,7 +138,7 @@ class RecordReader:
         return found
 
     def read(
-        self, units: Sequence[Unit], unread: dict[str, PathcastError]
+        self, units: Iterable[Unit], unread: dict[str, PathcastError]
     ) -> Iterator[tuple[pa.RecordBatch, str | None]]:
         """Read the records of ranges, which have places; arguments as of `FileReader.read`."""
         for unit in units:

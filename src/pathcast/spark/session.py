@@ -99,9 +99,7 @@ SETTINGS: tuple[SparkSetting, ...] = (
         "and listens to this machine only",
         is_for_here=True,
     ),
-    SparkSetting(
-        "spark.driver.memory", "2g", "rows that `deliver_messages` keeps, and frames of your own"
-    ),
+    SparkSetting("spark.driver.memory", "2g", "frames of your own"),
     SparkSetting(
         "spark.sql.session.timeZone", "UTC", "output does not depend on where the pipeline runs"
     ),

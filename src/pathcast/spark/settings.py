@@ -59,7 +59,7 @@ _MASTER: Final = re.compile(
 )
 
 
-WITH_COLUMNS: Final = ("parquet", "delta", "broker")
+WITH_COLUMNS: Final = ("parquet", "delta", "broker", "spark")
 """Kinds of sources whose messages are rows."""
 
 
@@ -68,18 +68,38 @@ class SourceSettings(BaseModel):
 
     model_config = FROZEN
 
-    kind: Literal["directory", "parquet", "archive", "delta", "records", "broker"] = Field(
+    kind: Literal["directory", "parquet", "archive", "delta", "records", "broker", "spark"] = Field(
         default="directory",
         description='"directory": each file is a message and its path inside the directory the id; '
         '"parquet": each row is a message; "archive": each member of a .zip, .tar, .tar.gz, .tgz '
         'or .gz file is one; "delta": each row of a Delta table, and of what is added to it, is '
         'one; "records": each record of large files (source.record) is one; "broker": each '
-        "delivery to an inbox of a broker ([network]) is one.",
+        'delivery to an inbox of a broker ([network]) is one; "spark": each row of a source that '
+        "Spark itself reads (source.format) is one.",
     )
     path: Place = Field(
         description="Directory of the messages, of the files that hold them, or of the table; or a "
         "URL that fsspec understands, such as s3://bucket/incoming. Broker: where deliveries are "
-        "kept until they are committed; made if it is missing, and nobody else's."
+        "kept until they are committed; made if it is missing, and nobody else's. Spark: what the "
+        "format loads; not required.",
+    )
+    format: str | None = Field(
+        default=None,
+        description='Spark: name of a format of its streaming sources, such as "kafka"; with it, '
+        "the kind need not be given.",
+    )
+    options: dict[str, SparkValue] = Field(
+        default_factory=dict, description="Spark: options of the format, as they are."
+    )
+    row_schema: str | None = Field(
+        default=None,
+        description="Spark: columns of the format, where it has to be told, such as "
+        '"id string, message binary".',
+    )
+    select: tuple[str, ...] = Field(
+        default=("*",),
+        description="Spark: SQL expressions that make of its rows the columns that other keys "
+        'name, such as "value AS message".',
     )
     storage_options: dict[str, str] = Field(
         default_factory=dict,
@@ -110,16 +130,17 @@ class SourceSettings(BaseModel):
     )
     message_column: str = Field(
         default="message",
-        description="Parquet and Delta: column with the message, binary or string.",
+        description="Parquet, Delta, Spark: column with the message, binary or string.",
     )
     id_column: str = Field(
         default="message_id",
-        description="Parquet and Delta: column with the id of the message, which has to be unique.",
+        description="Parquet, Delta, Spark: column with the id of the message, which has to be "
+        "unique; Spark: a digest of the message where it is not given and there is no such column.",
     )
     columns: tuple[str, ...] = Field(
         default=(),
-        description="Parquet, Delta and broker: columns that are passed through to inboxes and "
-        "matches; none may have the name of a column that Pathcast writes.",
+        description="Parquet, Delta, Spark and broker: columns that are passed through to inboxes "
+        "and matches; none may have the name of a column that Pathcast writes.",
     )
     page_bytes_max: int | None = Field(
         default=None,
@@ -184,6 +205,20 @@ class SourceSettings(BaseModel):
                 raise ValueError(f"{name} is there twice (upper and lower case are one)")
             seen.add(name.casefold())
         return columns
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_kind(cls, given: object) -> object:
+        if isinstance(given, dict):
+            given = {"kind": "spark", **given} if "format" in given else given
+            return {"path": "", **given} if given.get("kind") == "spark" else given
+        return given
+
+    @model_validator(mode="after")
+    def _check_kind(self) -> SourceSettings:
+        if self.kind != "spark" and self.format is not None:
+            raise ValueError('format is given for kind = "spark", and for no other')
+        return self
 
     @model_validator(mode="after")
     def _check_profile(self) -> SourceSettings:

@@ -17,7 +17,7 @@ It matches nothing and does not import pyspark.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, TypeVar
 
@@ -44,7 +44,9 @@ if TYPE_CHECKING:
     from pathcast.spark.workers import Workers
     from pathcast.spark.writing import FileFormat
 
-SourceKind: TypeAlias = Literal["directory", "parquet", "archive", "delta", "records", "broker"]
+SourceKind: TypeAlias = Literal[
+    "directory", "parquet", "archive", "delta", "records", "broker", "spark"
+]
 
 PATTERNS: Final[Mapping[str, tuple[str, ...]]] = {
     "directory": ("*.xml",),
@@ -152,40 +154,48 @@ COLUMNS: Final = "_columns.arrow"
 
 
 def passed_columns(
-    source: SourceSettings,
-    files: Sequence[FoundFile],
+    columns: tuple[str, ...],
+    there: Callable[[], pa.Schema],
     checkpoint: Storage | None,
     format: FileFormat,
 ) -> pa.Schema:
     """The columns that are passed through, with their types in outputs, as far as they are known.
 
-    They are those of the table or of the first file that has each. Once all are known they stay the
-    same for the life of the checkpoint, whatever later files say: rows of one output have one type.
+    Once all are known they stay the same for the life of the checkpoint, whatever the source says
+    later: rows of one output have one type.
 
     Args:
-        source: The settings of the source.
-        files: Some of its files.
+        columns: Their names.
+        there: Finds them in the source (`columns_there`), as far as they can be found.
         checkpoint: Where they are kept; None where nobody has to remember them.
         format: Format of the outputs.
 
     Raises:
-        ConfigError: No file has one of them, or outputs have no type for its values.
+        ConfigError: The source has not one of them, or outputs have no type for its values.
     """
-    if not source.columns:
+    if not columns:
         return NO_COLUMNS
     if checkpoint is not None:
         with suppress(FileNotFoundError):
             known = pa.ipc.read_schema(pa.BufferReader(checkpoint.read(COLUMNS)))
-            if tuple(known.names) == source.columns:
+            if tuple(known.names) == columns:
                 return known
-    if source.kind == "delta":
-        there = columns_of_table(source.storage, source.columns)
-    else:
-        there = columns_of(source.storage, files, source.columns)
-    found = pa.schema([_passed(field, format) for field in there])
-    if checkpoint is not None and len(found) == len(source.columns):
+    found = pa.schema([_passed(field, format) for field in there()])
+    if checkpoint is not None and len(found) == len(columns):
         checkpoint.write(COLUMNS, found.serialize().to_pybytes())
     return found
+
+
+def columns_there(source: SourceSettings, files: Sequence[FoundFile]) -> pa.Schema:
+    """The columns of a table that are passed through, or those of the first file that has each.
+
+    Args:
+        source: The settings of the source.
+        files: Some of its files.
+    """
+    if source.kind == "delta":
+        return columns_of_table(source.storage, source.columns)
+    return columns_of(source.storage, files, source.columns)
 
 
 def _passed(field: pa.Field, format: FileFormat) -> pa.Field:
@@ -206,9 +216,10 @@ def check_columns(source: SourceSettings, format: FileFormat) -> None:
     Raises:
         ConfigError: No file has one of them, or outputs have no type for its values.
     """
-    if source.columns:
+    if source.columns and source.kind != "spark":
         with suppress(OSError):  # a run says so
-            passed_columns(source, listing_of(source).look(set())[0], None, format)
+            files = listing_of(source).look(set())[0]
+            passed_columns(source.columns, lambda: columns_there(source, files), None, format)
 
 
 class HasCost(Protocol):

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +33,7 @@ from pathcast.spark.writing import (
 )
 
 if TYPE_CHECKING:
-    from pathcast.spark.files import FileReader, Unit
+    from pathcast.spark.files import BatchReader
     from pathcast.spark.message_times import MessageTimes
     from pathcast.spark.outputs import Layout
     from pathcast.spark.schemas import MatchesForm
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 GENERATIONS_OPEN_MAX: Final = 2
 """Generations that a worker keeps open: that of this micro-batch, and the one before it."""
+
+UnitT = TypeVar("UnitT")
 
 STAGES: Final = ("open", "read", "answer", "write")
 
@@ -76,8 +78,15 @@ class TaskReport:
     error: PathcastError | None = None
 
 
+def raise_errors(reports: Iterable[TaskReport]) -> None:
+    """Raises the first error of tasks that did not end."""
+    for report in reports:
+        if report.error is not None:
+            raise report.error
+
+
 @dataclass(frozen=True, slots=True)
-class DeliveryTask:
+class DeliveryTask(Generic[UnitT]):
     """A function from units of work to a report, small enough to be pickled.
 
     Attributes:
@@ -94,7 +103,7 @@ class DeliveryTask:
 
     storage: Storage
     generation: Generation
-    reader: FileReader
+    reader: BatchReader[UnitT]
     batch_id: int
     layout: Layout
     processed_us: int
@@ -118,11 +127,11 @@ class DeliveryTask:
         version = self.generation.version
         return OutputTarget(self.storage, self.layout, self.batch_id, version, self.processed_us)
 
-    def __call__(self, units: Iterable[Unit]) -> Iterator[TaskReport]:
+    def __call__(self, units: Iterable[UnitT]) -> Iterator[TaskReport]:
         """The report of a share."""
         yield self.run(units)
 
-    def run(self, units: Iterable[Unit]) -> TaskReport:
+    def run(self, units: Iterable[UnitT]) -> TaskReport:
         """Delivers the messages of some units."""
         report = TaskReport()
         try:
@@ -133,10 +142,10 @@ class DeliveryTask:
         return report
 
 
-class _Run:
+class _Run(Generic[UnitT]):
     """One execution of a task."""
 
-    def __init__(self, task: DeliveryTask, report: TaskReport) -> None:
+    def __init__(self, task: DeliveryTask[UnitT], report: TaskReport) -> None:
         self._task = task
         self._report = report
         self._clock = Clock(report.seconds)
@@ -162,9 +171,9 @@ class _Run:
         )
         self._clock.lap("open")
 
-    def run(self, units: Iterable[Unit]) -> None:
+    def run(self, units: Iterable[UnitT]) -> None:
         reader = self._task.reader
-        for batch, file in reader.read(list(units), self._report.unread):
+        for batch, file in reader.read(units, self._report.unread):
             self._clock.lap("read")
             self._batch(batch, file)
         self._clock.lap("read")
@@ -193,7 +202,7 @@ class _Run:
                 self._inboxes.add(answer, part)
             if task.matches != "none":
                 self._matches.add(answer, part)
-            for letters in answer.letters:
+            for _, letters in answer.letters:
                 self._letters.add(letters, file)
             self._clock.lap("write")
 

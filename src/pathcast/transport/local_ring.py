@@ -10,12 +10,29 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pathcast.settings import read_settings
 from pathcast.transport.local_processes import LocalProcesses, free_ports
 from pathcast.transport.peer import CODEC
+from pathcast.transport.peer_settings import PeerSettings
 
-__all__ = ["LocalRing"]
+__all__ = ["LocalRing", "with_virtual_nodes"]
 
 BASE_SIZE = 4
+"""Peers of the base at least; it has to be larger than lists of successors."""
+
+
+def with_virtual_nodes(count: int) -> dict[str, float | str]:
+    """Keys of the section `ring`, for so many members in each process.
+
+    There is a copy more than members, so that a process that ends takes not all of them.
+
+    Example:
+        >>> with_virtual_nodes(3)
+        {'virtual_nodes': 3, 'copies': 4, 'successors': 4}
+
+    Source: 000, section 6.4 (3 virtual nodes a peer).
+    """
+    return {"virtual_nodes": count, "copies": max(count + 1, 3), "successors": max(count + 1, 3)}
 
 
 class LocalRing(LocalProcesses):
@@ -42,17 +59,19 @@ class LocalRing(LocalProcesses):
             ConfigError: There are settings in the directory.
         """
         cls.prepared(directory)
-        names = [f"p{number:02d}" for number in range(max(count, BASE_SIZE))]
+        chosen = settings or {}
+        base = max(BASE_SIZE, int(chosen.get("successors", 0)) + 1)
+        names = [f"p{number:02d}" for number in range(max(count, base))]
         ports = dict(zip(names, free_ports(len(names)), strict=True))
         for name in names:
-            text = _settings(name, ports, names[:BASE_SIZE], settings or {})
+            text = _settings(name, ports, names[:base], chosen)
             (directory / f"{name}.toml").write_text(text, encoding="utf-8")
         return cls(directory)
 
     @property
     def base(self) -> list[str]:
         """Peers that must not be ended."""
-        return self.names[:BASE_SIZE]
+        return list(read_settings(PeerSettings, self.directory / "p00.toml").ring.base)
 
     async def until_whole(self) -> None:
         """Returns when all members are on the ring, each between those next to it."""

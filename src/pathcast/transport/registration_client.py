@@ -78,6 +78,8 @@ class RegistrationClient:
         self._callers = Callers(name, self._address)
         self._following: dict[str, tuple[BrokerClient, int]] = {}
         self._acknowledged: dict[str, tuple[BrokerClient, int]] = {}
+        # Profile -> former host, and position up to which its inbox there was read.
+        self._left: dict[str, tuple[tuple[str, str], int]] = {}
         # Source or profile -> its broker, and HOST:PORT of the process that plays it.
         self._places: dict[str, tuple[str, str]] = {}
         # Profile that was registered here -> where it is read first.
@@ -311,8 +313,13 @@ class RegistrationClient:
                             yield told
                             if isinstance(told, Moved) and told.subscription == profile:
                                 moved = told
-                                if before is None or before == self._acknowledged.get(profile):
-                                    await self.acknowledge(profile)
+                                self._left[profile] = place, each.position
+                                acknowledged = self._acknowledged.get(profile)
+                                if before is None or acknowledged in (
+                                    before,
+                                    self._following[profile],
+                                ):
+                                    await self._settle_left(profile)
                                 break
                         if moved is not None:
                             break
@@ -353,12 +360,25 @@ class RegistrationClient:
 
     async def acknowledge(self, profile: str) -> None:
         """All that was yielded by `deliveries(profile)` need not be kept any more."""
+        await self._settle_left(profile)
         client, position = self._following.get(profile, (None, 0))
         if client is not None:
             self._acknowledged[profile] = client, position
             # Where the host is gone, it comes again, and is not yielded again.
             with contextlib.suppress(UnavailableError):
                 await client.acknowledge(position)
+
+    async def _settle_left(self, profile: str) -> None:
+        """Has a former host know that all was read there; with its connection it might not."""
+        if profile not in self._left:
+            return
+        (name, target), position = self._left[profile]
+        # It is said again with the next acknowledgement.
+        with contextlib.suppress(UnavailableError):
+            address = self._address(target, name)
+            async with BrokerClient(self._name, address, BROKER_CODEC) as client:
+                await client.settle(self._name, position)
+            self._left.pop(profile, None)
 
     async def _place_to_read(self, profile: str, moved: Moved | None) -> tuple[str, str]:
         """Broker and address where deliveries of a profile are read next.

@@ -1,4 +1,4 @@
-"""The stage for frames: the same rows as in one process, dead letters, batches and slices."""
+"""From frame to frame: the same rows as in one process, dead letters, batches and slices."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from oracles.engines import made_by
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
 
 from pathcast import Query, QueryIndex, Registry, Snapshot, Subscription, SubscriptionSnapshot
-from pathcast.errors import ConfigError, SnapshotFormatError
+from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.message.canonical import canonical
-from pathcast.spark import stages
-from pathcast.spark.stages import RowTask, deliver_messages
+from pathcast.spark import deliver, frame_tasks
+from pathcast.spark.frame_tasks import DELIVERED, RowTask, SentQueries
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -104,31 +104,73 @@ def test_rows_are_those_of_one_process(
 ) -> None:
     limits = Limits()
     monkeypatch.setenv("PATHCAST_ENGINE", switch)
-    found = deliver_messages(frame(spark), snapshot, "body", "id", limits=limits)
-    with found:
-        assert found.deliveries.schema.names == stages.DELIVERIES.names
-        assert found.dead_letters.schema.names == stages.DEAD_LETTERS.names
-        rows, letters = found.deliveries.collect(), found.dead_letters.collect()
-        # The workers of the job have the switch of the driver.
-        seen = spark.sparkContext.parallelize([0]).map(lambda _: os.environ["PATHCAST_ENGINE"])
-        assert seen.collect() == [switch]
+    source = frame(spark).selectExpr("id", "body", "length(body) AS size")
+    found = deliver(source, snapshot, "body", id="id", columns=["size"], limits=limits)
+    assert found.columns == [*DELIVERED.names, "snapshot_version", "size"]
+    rows = found.collect()
+    # The workers of the job have the switch of the driver.
+    seen = spark.sparkContext.parallelize([0]).map(lambda _: os.environ["PATHCAST_ENGINE"])
+    assert seen.collect() == [switch]
+    deliveries = [row for row in rows if row.error is None]
+    letters = [row for row in rows if row.error is not None]
     expected, expected_letters = in_process(snapshot, limits)
-    assert Counter(comparable(row.asDict()) for row in rows) == expected
-    assert Counter((row.message_id, row.subscription_id, row.code) for row in letters) == (
+    assert Counter(comparable(row.asDict()) for row in deliveries) == expected
+    assert Counter((row.message_id, row.subscription_id, row.error.code) for row in letters) == (
         expected_letters
     )
     refused = next(row for row in letters if row.message_id == "m1")
-    assert (refused.line, refused.column, refused.bytes) == (1, 6, 5)
-    assert {row.snapshot_version for row in [*rows, *letters]} == {found.snapshot_version}
+    assert (refused.error.line, refused.error.column, refused.error.bytes) == (1, 6, 5)
+    assert {(row.message_id, row.size) for row in rows} <= {
+        (name, None if text is None else len(text)) for name, text in MESSAGES.items()
+    }
+    version = made_by("reference", SubscriptionSnapshot.open, snapshot).version
+    assert {row.snapshot_version for row in rows} == {version}
+
+
+@pytest.mark.spark
+def test_subscriptions_are_given_as_files_and_as_objects(
+    spark: SparkSession, tmp_path: Path, snapshot: Path
+) -> None:
+    rows = ["subscriber\tquery_id\tquery\tdeliver", "bob\tbooks\t//book\tfragment"]
+    file = tmp_path / "s.tsv"
+    file.write_text("\n".join([*rows, "eve\tbad\t//book[\tids", "cem\twhole\t/bib\tmessage"]))
+    registry = Registry()
+    registry.add([SUBSCRIPTIONS[1], SUBSCRIPTIONS[3]])
+    found = [
+        Counter(comparable(row.asDict()) for row in df.where("error is null").collect())
+        for df in (
+            deliver(frame(spark), file, "body", id="id"),
+            deliver(frame(spark), registry, "body", id="id"),
+            deliver(frame(spark), registry.freeze(), "body", id="id"),
+        )
+    ]
+    file.unlink()  # it was sent with the job
+    assert found[0] == found[1] == found[2]
+    assert len(found[0]) == 6
+
+
+@pytest.mark.spark
+def test_a_streaming_frame_becomes_a_streaming_frame(
+    spark: SparkSession, snapshot: Path, tmp_path: Path
+) -> None:
+    frame(spark).write.parquet(str(tmp_path / "in"))
+    stream = spark.readStream.schema("id string, body binary").parquet(str(tmp_path / "in"))
+    found = deliver(stream, snapshot, "body", id="id")
+    assert found.isStreaming
+    writer = found.writeStream.format("parquet").trigger(availableNow=True)
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    writer.start(str(tmp_path / "out")).awaitTermination()
+    rows = spark.read.parquet(str(tmp_path / "out")).where("error is null").collect()
+    assert Counter(comparable(row.asDict()) for row in rows) == in_process(snapshot, Limits())[0]
 
 
 @pytest.mark.spark
 def test_a_snapshot_of_filter_queries_gives_notices_of_nobody(
     spark: SparkSession, filters: Path
 ) -> None:
-    found = deliver_messages(frame(spark), filters, "body", "id", ship=True)
+    found = deliver(frame(spark), filters, "body", id="id")
     filters.unlink()  # it was sent with the job
-    rows = found.deliveries.collect()
+    rows = found.where("error is null").collect()
     assert {(row.message_id, row.subscription_id) for row in rows} == {
         ("m0", "zeta"),
         ("m0", "alpha"),
@@ -142,31 +184,30 @@ def test_text_columns_and_ids_of_other_types(spark: SparkSession, filters: Path)
     # Text was decoded before: what its declaration says about bytes no longer holds.
     text = "<?xml version='1.0' encoding='ISO-8859-1'?><bib><book>é</book></bib>"
     df = spark.createDataFrame([(7, text)], "number int, text string")
-    found = deliver_messages(df, filters, "text", "number")
-    (row,) = found.deliveries.collect()
+    (row,) = deliver(df, filters, "text", id="number").collect()
     assert (row.message_id, row.subscription_id) == ("7", "zeta")
 
 
 @pytest.mark.spark
 def test_wrong_columns_are_refused_before_anything_runs(spark: SparkSession, filters: Path) -> None:
     df = spark.createDataFrame([(1, 2)], "id int, body int")
-    with pytest.raises(ConfigError, match=r"message_col.*int, not binary or string"):
-        deliver_messages(df, filters, "body", "id")
-    with pytest.raises(ConfigError, match=r"id_col.*no column 'key'"):
-        deliver_messages(df, filters, "body", "key")
+    with pytest.raises(ConfigError, match=r"message.*int, not binary or string"):
+        deliver(df, filters, "body", id="id")
+    with pytest.raises(ConfigError, match=r"id: no column 'key'"):
+        deliver(df, filters, "body", id="key")
+    text = df.selectExpr("'<a/>' AS body", "1 AS batch_id")
+    with pytest.raises(ConfigError, match=r"batch_id is a column that Pathcast writes"):
+        deliver(text, filters, "body", columns=["batch_id"])
 
 
 @pytest.fixture
-def task(snapshot: Path) -> RowTask:
+def task(snapshot: Path, monkeypatch: pytest.MonkeyPatch) -> RowTask:
     """The body of the stage, to be called without Spark."""
-    return RowTask(
-        snapshot=str(snapshot),
-        version=made_by("reference", SubscriptionSnapshot.open, snapshot).version,
-        is_shipped=False,
-        limits=LIMITS,
-        threads=1,
-        cache_bytes_max=None,
-    )
+    # Where a job's files are is told by Spark, in a worker.
+    monkeypatch.setattr("pyspark.SparkFiles.get", lambda name: str(snapshot.parent / name))
+    version = made_by("reference", SubscriptionSnapshot.open, snapshot).version
+    queries = SentQueries(version, None, None, snapshot.name)
+    return RowTask(queries, pa.schema([]), LIMITS, threads=1, cache_bytes_max=None)
 
 
 def batch_of(messages: dict[str, bytes | None]) -> pa.RecordBatch:
@@ -193,7 +234,7 @@ def test_slices_of_a_batch_give_the_rows_of_the_slice(task: RowTask) -> None:
             assert found == sum(single[start : start + length], Counter())
 
 
-def test_a_message_without_an_id_is_named_by_its_bytes(task: RowTask) -> None:
+def test_a_message_without_an_id_is_named_by_its_bytes(task: RowTask, snapshot: Path) -> None:
     batch = pa.RecordBatch.from_pydict(
         {
             "message_id": pa.array([None, None], pa.string()),
@@ -202,27 +243,25 @@ def test_a_message_without_an_id_is_named_by_its_bytes(task: RowTask) -> None:
     )
     rows = [row for part in task([batch]) for row in part.to_pylist()]
     ids = {row["message_id"] for row in rows if row["delivery_id"] is not None}
-    opened = made_by("reference", SubscriptionSnapshot.open, Path(task.snapshot))
+    opened = made_by("reference", SubscriptionSnapshot.open, snapshot)
     want = made_by("reference", Registry.of, opened)
     assert ids == {want.deliver([MESSAGES["m0"]]).message_ids[0]}
-    assert [row["message_id"] for row in rows if row["code"] == "message.unreadable"] == [None]
+    assert [
+        row["message_id"]
+        for row in rows
+        if row["error"] and row["error"]["code"] == "message.unreadable"
+    ] == [None]
 
 
 def test_long_results_go_in_several_batches(task: RowTask, monkeypatch: pytest.MonkeyPatch) -> None:
     # A column of results above 2 GB is beyond Arrow's binary type: the task would fail.
     whole = rows_of(task, batch_of(MESSAGES))
     few = len(list(task([batch_of(MESSAGES)])))
-    monkeypatch.setattr(stages, "FRAGMENT_BYTES_MAX", 40)
+    monkeypatch.setattr(frame_tasks, "FRAGMENT_BYTES_MAX", 40)
     assert rows_of(task, batch_of(MESSAGES)) == whole
     assert len(list(task([batch_of(MESSAGES)]))) > few
-    monkeypatch.setattr(stages, "ROWS_MAX", 1)
+    monkeypatch.setattr(frame_tasks, "ROWS_MAX", 1)
     assert rows_of(task, batch_of(MESSAGES)) == whole
-
-
-def test_a_snapshot_that_changed_under_its_name_is_refused(task: RowTask) -> None:
-    # Rows would carry the version of one snapshot and the answers of another.
-    with pytest.raises(SnapshotFormatError, match="planned with 0000"):
-        list(replace(task, version="0" * 32)([batch_of(MESSAGES)]))
 
 
 def test_a_worker_opens_a_snapshot_once(task: RowTask, monkeypatch: pytest.MonkeyPatch) -> None:

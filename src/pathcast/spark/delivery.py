@@ -1,0 +1,367 @@
+"""Deliveries of any frame that Spark reads: `Delivery`.
+
+    frame -> mapInArrow -> files, named by a commit -> Delta tables, network of brokers
+
+It stands between a frame and an output as `pathcast run` stands between files and one: the same
+tasks write the same files, and the commit is the log. A message passes the JVM once, on its way to
+a Python worker; no delivery does.
+
+Example:
+    >>> with Delivery("subscriptions.tsv", "delivered") as delivery:        # doctest: +SKIP
+    ...     delivery.batch(spark.read.table("orders"), batch_id=0)
+    ...     delivery.stream(kafka, checkpoint="checkpoint").awaitTermination()
+
+It reads no source itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+
+from pydantic import ValidationError
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_type
+
+from pathcast.errors import ConfigError, PathcastError
+from pathcast.spark.frame_tasks import FrameReader, FrameTask
+from pathcast.spark.frames import check_columns_of, extra_of, message_inputs, prepare_workers
+from pathcast.spark.generations import Generation
+from pathcast.spark.ledger import CheckpointSource, Commit, sole_writer
+from pathcast.spark.micro_batches import MicroBatches
+from pathcast.spark.progress import describe
+from pathcast.spark.settings import PipelineSettings
+from pathcast.spark.sources import passed_columns
+from pathcast.spark.summary import Summary
+from pathcast.spark.tasks import TaskReport, raise_errors
+
+if TYPE_CHECKING:
+    import os
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+    from pathcast.spark.progress import ProgressReport
+
+KIND: Final = "spark"
+"""`source.kind` of frames."""
+
+BATCHES: Final = "batches"
+"""Stands for the id of a query where the caller numbers the batches of an output."""
+
+QUERY_ID: Final = "sql.streaming.queryId"
+"""Local property that Spark sets while it calls the function of `foreachBatch`."""
+
+Section: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any]"
+"""A path, or the keys of a section of a pipeline's file."""
+
+
+class Delivery:
+    """Delivers the messages of frames into one output, each micro-batch exactly once.
+
+    An output belongs to one streaming query, or to batches that the caller numbers; batches of
+    another one are refused. The rows of micro-batch N have `batch_id` N + 1.
+
+    Args:
+        subscriptions: Who wants what: a file or folder, or the keys of `[subscriptions]`. Looked
+            at before each micro-batch.
+        output: Directory or URL, or the keys of `[output]`.
+        message: Column with the message, binary or string.
+        id: Column with its id; a digest of its bytes when not given.
+        columns: Columns that are passed through.
+        time: Where a message says when it was made, as `source.time`.
+        progress: Who is told how it goes; the logger "pathcast.spark" when not given.
+        sections: Keys of further sections: `engine`, `network`, `publish`.
+
+    Attributes:
+        error: What ended the query of `stream`, if it was one of ours.
+        done: Micro-batches that it has answered.
+
+    Raises:
+        ConfigError: A setting cannot be used.
+    """
+
+    def __init__(
+        self,
+        subscriptions: Section,
+        output: Section,
+        *,
+        message: str = "message",
+        id: str | None = None,
+        columns: Sequence[str] = (),
+        time: str | None = None,
+        progress: ProgressReport | None = None,
+        **sections: Mapping[str, Any],
+    ) -> None:
+        source = {"kind": KIND, "message_column": message, "columns": tuple(columns), "time": time}
+        source |= {} if id is None else {"id_column": id}
+        try:
+            settings = PipelineSettings.model_validate(
+                {
+                    "source": source,
+                    "subscriptions": _keys(subscriptions),
+                    "output": _keys(output),
+                    **sections,
+                }
+            )
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(map(str, first["loc"]))
+            raise ConfigError("config.invalid", key=key, reason=first["msg"]) from error
+        self._set(settings, progress, threading.Event())
+
+    @classmethod
+    def of(
+        cls, settings: PipelineSettings, progress: ProgressReport, stop: threading.Event
+    ) -> Self:
+        """The delivery of a pipeline's file whose source is a frame."""
+        delivery = cls.__new__(cls)
+        delivery._set(settings, progress, stop)
+        return delivery
+
+    def _set(
+        self,
+        settings: PipelineSettings,
+        progress: ProgressReport | None,
+        stop: threading.Event,
+    ) -> None:
+        self._settings = settings
+        self._progress = progress
+        self._stop = stop
+        self.error: PathcastError | None = None
+        self.done = 0
+        self._opening = threading.Lock()
+        self._open: tuple[str, MicroBatches] | None = None
+        self._closing = ExitStack()
+
+    def batch(self, df: DataFrame, batch_id: int = 0) -> Commit:
+        """Delivers a frame as a batch of a number, or does nothing if that number is done.
+
+        Args:
+            df: Messages.
+            batch_id: Names the batch as nothing else: after a kill the call is made again.
+
+        Returns:
+            What came of it, now or before.
+
+        Raises:
+            ConfigError: A column is missing, the subscriptions cannot be read, or the output
+                belongs to something else.
+        """
+        return self._micro_batch(df, batch_id, BATCHES)
+
+    def stream(
+        self,
+        df: DataFrame,
+        checkpoint: str | os.PathLike[str],
+        trigger: Mapping[str, Any] | None = None,
+    ) -> StreamingQuery:
+        """Starts a query that delivers what comes.
+
+        Args:
+            df: Messages of a streaming source.
+            checkpoint: Of Spark; it belongs to the output: delete both or neither.
+            trigger: Arguments of `DataStreamWriter.trigger`.
+
+        Raises:
+            ConfigError: A column is missing.
+        """
+        self._check(df)
+        path = str(checkpoint)
+        each = partial(self._streamed, None if "://" in path else Path(path))
+        writer = df.writeStream.foreachBatch(each).option("checkpointLocation", path)
+        return (writer.trigger(**trigger) if trigger else writer).start()
+
+    def _streamed(self, checkpoint: Path | None, df: DataFrame, batch_id: int) -> None:
+        if self._stop.is_set():
+            raise InterruptedError("the run is told to stop")
+        try:
+            self._micro_batch(df, batch_id, None, _offsets_of(checkpoint, batch_id))
+        except PathcastError as error:
+            # Spark ends the query and hands on the text of it.
+            self.error = error
+            raise
+
+    def micro_batch(self, df: DataFrame, batch_id: int, query: str | None = None) -> Commit:
+        """Delivers a micro-batch, for a function of one's own in `foreachBatch`.
+
+        Args:
+            df: Its messages.
+            batch_id: As Spark gives it.
+            query: Id of the streaming query; that of the one which calls when not given.
+
+        Returns:
+            What came of it. A batch that is done is not answered again: what follows its commit is
+            made up for.
+
+        Raises:
+            ConfigError: As `batch`; also where no query calls and none is named.
+        """
+        return self._micro_batch(df, batch_id, query)
+
+    def _micro_batch(
+        self, df: DataFrame, batch_id: int, query: str | None, offsets: str = ""
+    ) -> Commit:
+        self._check(df)
+        batches = self.open(df, query or _query_of(df.sparkSession))
+        number = batch_id + 1
+        commit = batches.ledger.commit(number)
+        if commit is not None:
+            if offsets and commit.offsets and commit.offsets != offsets:
+                raise _foreign(
+                    f"micro-batch {batch_id} of {batches.output} holds {commit.offsets}, not "
+                    f"{offsets}: the checkpoint is an older one"
+                )
+            batches.catch_up()
+            return commit
+        answered = partial(self._answered, batches, df, number)
+        commit = batches.complete(number, (), answered, offsets)
+        batches.publish(commit)
+        self.done += 1
+        return commit
+
+    def _answered(
+        self, batches: MicroBatches, df: DataFrame, number: int, generation: Generation
+    ) -> tuple[Sequence[TaskReport], Mapping[str, PathcastError]]:
+        """Runs the tasks of a micro-batch, one a partition of its frame."""
+        source, extra = self._settings.source, batches.extra
+        inputs = message_inputs(df, source.message_column, self._id_of(df))
+        inputs += [F.col(field.name).cast(from_arrow_type(field.type)) for field in extra]
+        prepare_workers(df.sparkSession, is_shipped=self._settings.spark.ship)
+        task = FrameTask(batches.task(number, generation, FrameReader(extra)))
+        rows = df.select(*inputs).mapInArrow(task, "report binary").collect()
+        reports = [pickle.loads(row.report) for row in rows]
+        raise_errors(reports)
+        return reports, {}
+
+    def end(self) -> Summary:
+        """Waits for what runs beside; tells what was delivered since the first batch."""
+        if self._open is None:
+            return Summary(output=str(self._settings.output.storage))
+        return self._open[1].end()
+
+    def close(self) -> None:
+        """Gives the output back, for others to write to."""
+        self._open = None
+        self._closing.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __getstate__(self) -> tuple[PipelineSettings, ProgressReport | None]:
+        # Its state is in files: wherever Spark calls it, it opens them.
+        return self._settings, self._progress
+
+    def __setstate__(self, state: tuple[PipelineSettings, ProgressReport | None]) -> None:
+        self._set(*state, threading.Event())
+
+    def open(self, df: DataFrame, query: str) -> MicroBatches:
+        """Opens the output for a query; makes up, once, for what a kill has left behind.
+
+        Raises:
+            ConfigError: The output belongs to something else.
+        """
+        with self._opening:
+            return self._opened(df, query)
+
+    def _opened(self, df: DataFrame, query: str) -> MicroBatches:
+        if self._open is not None:
+            known, batches = self._open
+            if known != query:
+                raise _foreign(f"{batches.output} is written by {known}, not by {query}")
+            return batches
+        report = self._progress or LoggedProgress()
+        with ExitStack() as opening:
+            opening.enter_context(sole_writer(self._settings.output.storage))
+            source = CheckpointSource(KIND, query)
+            batches = MicroBatches(self._settings, source, report, self._stop)
+            opening.callback(batches.book.place.close)
+            batches.extra = passed_columns(
+                self._settings.source.columns,
+                lambda: extra_of(df, self._settings.source.columns),
+                self._settings.checkpoint,
+                batches.layout.format,
+            )
+            batches.pinning.begin()
+            batches.catch_up()
+            self._closing = opening.pop_all()
+        self._open = query, batches
+        return batches
+
+    def _id_of(self, df: DataFrame) -> str | None:
+        source = self._settings.source
+        is_named = "id_column" in source.model_fields_set or source.id_column in df.columns
+        return source.id_column if is_named else None
+
+    def _check(self, df: DataFrame) -> None:
+        source = self._settings.source
+        check_columns_of(df, source.message_column, self._id_of(df), source.columns)
+
+
+class LoggedProgress:
+    """Hands what a run says to the logger "pathcast.spark"."""
+
+    def __init__(self) -> None:
+        self._logger = logging.getLogger("pathcast.spark")
+
+    def begin(self, text: str, messages: int | None) -> None:
+        """Log what runs."""
+        self._logger.info(text)
+
+    def batch(self, commit: Commit) -> None:
+        """Log a micro-batch."""
+        self._logger.info(describe(commit))
+
+    def note(self, text: str) -> None:
+        """Log a warning."""
+        self._logger.warning(text)
+
+    def end(self) -> None:
+        """Log nothing."""
+
+
+def _keys(section: Section) -> Mapping[str, Any]:
+    return section if isinstance(section, Mapping) else {"path": section}
+
+
+def _query_of(spark: SparkSession) -> str:
+    """The id of the streaming query that calls.
+
+    Raises:
+        ConfigError: None does, or Spark runs elsewhere (Connect) and does not tell.
+    """
+    context = getattr(spark, "_sc", None)
+    found = context.getLocalProperty(QUERY_ID) if context is not None else None
+    if found is None:
+        reason = "no streaming query calls in this thread; say which one it is"
+        raise ConfigError("config.invalid", key="query", reason=reason)
+    return str(found)
+
+
+def _offsets_of(checkpoint: Path | None, batch_id: int) -> str:
+    """The offsets of a micro-batch in Spark's checkpoint; empty where it cannot be read here."""
+    if checkpoint is None or not checkpoint.is_dir():
+        return ""
+    # The format's version, what Spark says of the batch, then a line a source.
+    lines = (checkpoint / "offsets" / str(batch_id)).read_text(encoding="utf-8").splitlines()
+    return " ".join(lines[2:])
+
+
+def _foreign(reason: str) -> ConfigError:
+    fix = "restore the checkpoint that belongs to it, or choose a new output directory"
+    return ConfigError("config.invalid", key="output.path", reason=f"{reason}; {fix}")

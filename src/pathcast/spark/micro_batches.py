@@ -1,0 +1,353 @@
+"""Micro-batches of one output, wherever their messages come from.
+
+    number -> pin -> tasks -> commit -> Delta tables, network of brokers, compaction
+
+A micro-batch is pinned to a generation of subscriptions, tasks write files that no reader knows of,
+and the commit names the files of the attempts that ended well. From then on they count; everything
+else follows from the commit, and is made up for after a kill. A number that has a commit is not
+answered again.
+
+`pipeline` reads files by itself, `delivery` takes frames; both number micro-batches from 1.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from pathcast.errors import ConfigError, PathcastError
+from pathcast.spark import schemas
+from pathcast.spark.book import SubscriptionBook
+from pathcast.spark.compacting import BackgroundCompaction
+from pathcast.spark.delta import DeltaTables
+from pathcast.spark.files import BatchReader, FoundFile, shown
+from pathcast.spark.generations import Generation
+from pathcast.spark.ledger import BatchLedger, CheckpointSource, Commit, Unread, remove_strays
+from pathcast.spark.message_times import MessageTimes
+from pathcast.spark.outputs import Layout, claim
+from pathcast.spark.pinning import Pinning
+from pathcast.spark.progress import ProgressReport
+from pathcast.spark.publishing import NetworkPublisher, PipelinePublication
+from pathcast.spark.subscription_places import place_of
+from pathcast.spark.summary import TOP_SUBSCRIBERS, Summary
+from pathcast.spark.tasks import DeliveryTask, TaskReport, UnitT
+from pathcast.spark.writing import LetterWriter, OutputTarget, WrittenFile
+
+if TYPE_CHECKING:
+    from pathcast.spark.settings import PipelineSettings
+
+Answered: TypeAlias = Callable[
+    [Generation], tuple[Sequence[TaskReport], Mapping[str, PathcastError]]
+]
+"""Runs the tasks of a micro-batch; gives their reports, and the files that could not be read."""
+
+
+class MicroBatches:
+    """The micro-batches of one run.
+
+    Args:
+        settings: Of the pipeline.
+        source: What numbers the micro-batches of this output, and nothing else does.
+        report: Who is told how it goes.
+        stop: Set to end waiting for a network of brokers.
+        last_entry: The last micro-batch that a file of the source was in.
+
+    Attributes:
+        extra: Columns that are passed through, as far as their types are known.
+        history: What all micro-batches came to.
+
+    Raises:
+        ConfigError: The output belongs to another pipeline, or a time cannot be found.
+        DiskError: The output or the checkpoint cannot be written.
+    """
+
+    def __init__(
+        self,
+        settings: PipelineSettings,
+        source: CheckpointSource,
+        report: ProgressReport,
+        stop: threading.Event,
+        last_entry: Callable[[str], int | None] = lambda _: None,
+    ) -> None:
+        self._settings = settings
+        self._report = report
+        self._stop = stop
+        self._last_entry = last_entry
+        output = self.output = settings.output.storage
+        self.ledger = BatchLedger(output, settings.checkpoint)
+        out = settings.output
+        self.layout = claim(output, Layout(out.format, out.matches, out.inboxes, out.fragments))
+        self._check_times()
+        self._checkpoint = self.ledger.claim_checkpoint(source)
+        if out.format != "delta":  # whose library looks after its files
+            remove_strays(output)
+        self.history = self.ledger.history().still_unread(last_entry)
+        self.extra = pa.schema([])
+        self._has_caught_up = False
+        asked = settings.subscriptions
+        self.book = SubscriptionBook(
+            place_of(asked),
+            output,
+            deliver=asked.deliver,
+            namespaces=asked.namespaces,
+            limits=settings.engine.limits,
+        )
+        self._delta = DeltaTables(output, self.layout) if out.format == "delta" else None
+        self._publisher = self._publisher_of(settings)
+        self._compaction = BackgroundCompaction(
+            output,
+            out.format,
+            files=out.compact_files,
+            keep_seconds=out.keep_replaced_seconds,
+            # A table of its own: the library keeps it for one thread.
+            delta=DeltaTables(output, self.layout) if self._delta else None,
+            through=lambda: self._publisher.through if self._publisher else None,
+        )
+        self.pinning = Pinning(asked, self.book, self.ledger, output, self.layout, report.note)
+        self._summary = Summary(output=str(output))
+        # Generation -> deliveries by rank. Ranks become names once, at the end.
+        self._received: dict[Generation, np.ndarray] = {}
+
+    def _publisher_of(self, settings: PipelineSettings) -> NetworkPublisher | None:
+        """Return the publisher into a network; None where no `[publish]` is set."""
+        if settings.publish is None:
+            return None
+        assert settings.network is not None
+        return NetworkPublisher(
+            PipelinePublication(settings.network, settings.publish, self._checkpoint),
+            self.output,
+            self.layout,
+            settings.checkpoint,
+            self.history.through,
+            self._report.note,
+            self._stop,
+        )
+
+    def complete(
+        self, batch_id: int, files: Sequence[FoundFile], answered: Answered, offsets: str = ""
+    ) -> Commit:
+        """Answers a micro-batch and commits it; the same rows however often it is done before.
+
+        Args:
+            batch_id: Its number.
+            files: Files of the source that belong to it.
+            answered: Runs the tasks; gives their reports and the files that could not be read.
+            offsets: Where in its source it begins and ends, for the commit.
+        """
+        started = time.monotonic()
+        generation = self.pinning.pin(batch_id)
+        reports, unread = answered(generation)
+        commit = self._commit(batch_id, files, generation, reports, unread)
+        seconds = round(time.monotonic() - started, 3)
+        commit = replace(commit, seconds=seconds, offsets=offsets)
+        self.ledger.write_commit(commit)
+        self.history = self.history.with_commit(commit).still_unread(self._last_entry)
+        self.ledger.sum_up(self.history)
+        untimed = sum(report.untimed for report in reports)
+        if untimed:
+            self._report.note(
+                f"{untimed:,} messages of micro-batch {batch_id} have no time at "
+                f"{self._settings.source.time} (source.time): message_time is null"
+            )
+        self._count(generation, reports)
+        self._summary = self._summary.with_commit(commit)
+        return commit
+
+    def publish(self, commit: Commit) -> None:
+        """Hands a new commit to all that follows commits."""
+        if self._publisher is None or self._publisher.publish(commit):
+            self._to_tables(commit)
+            self._compaction.wrote(commit.files)
+        self._report.batch(commit)
+
+    def catch_up(self) -> None:
+        """Hands on the commits that a kill has left behind."""
+        if self._publisher is not None:
+            for commit in self.ledger.commits(after=self._publisher.through):
+                if not self._publisher.publish(commit):
+                    break
+        if not self._stop.is_set():
+            self._has_caught_up = False
+            self._to_tables(None)
+
+    def _to_tables(self, commit: Commit | None) -> None:
+        """Adds a micro-batch to the Delta tables, and those before that are not in them.
+
+        A table has its columns from the beginning: until the types of those that are passed through
+        are known, micro-batches wait. They had no message then.
+        """
+        if self._delta is None or not self.knows_columns:
+            return
+        missing: Iterable[Commit] = () if commit is None else (commit,)
+        if not self._has_caught_up:
+            had = self._delta.through(self._checkpoint, self.extra)
+            missing, self._has_caught_up = self.ledger.commits(after=had), True
+        for each in missing:
+            self._delta.publish(each, self.extra)
+
+    def end(self) -> Summary:
+        """Waits for what runs beside, and tells what this run did."""
+        if self._delta is not None and self.knows_columns:
+            self._delta.create(self.extra)
+        self._compaction.wait()
+        if self._compaction.error is not None:
+            self._report.note(f"small files stay as they are: {self._compaction.error}")
+        rejected, generation = self.pinning.rejected, self.pinning.generation
+        return replace(
+            self._summary,
+            queries=generation.queries,
+            subscriptions=generation.subscriptions,
+            rejected_queries=dict(sorted(Counter(row.code for row in rejected).items())),
+            last_valid=sum(row.in_force is not None for row in rejected),
+            top_subscribers=_top(self._by_subscriber()),
+            subscriptions_kept=self.pinning.kept,
+            was_stopped=self._stop.is_set(),
+            published=self._publisher.published if self._publisher else 0,
+        )
+
+    @property
+    def knows_columns(self) -> bool:
+        """Whether `extra` is complete."""
+        return len(self.extra) == len(self._settings.source.columns)
+
+    def task(
+        self, batch_id: int, generation: Generation, reader: BatchReader[UnitT]
+    ) -> DeliveryTask[UnitT]:
+        """The task of a micro-batch."""
+        engine = self._settings.engine
+        return DeliveryTask(
+            storage=self.output,
+            generation=generation,
+            reader=reader,
+            batch_id=batch_id,
+            layout=self.layout,
+            processed_us=self._begun_us(batch_id),
+            times=self._times(),
+            threads=engine.threads,
+            cache_bytes_max=engine.cache_bytes_max,
+        )
+
+    def _begun_us(self, batch_id: int) -> int:
+        """When a micro-batch was begun: its rows say the same however often it is done."""
+        pin = self.ledger.pin(batch_id)
+        return (pin and pin.begun_us) or time.time_ns() // 1000
+
+    def _times(self) -> MessageTimes | None:
+        """Return the finder of the times of messages; None where no path is set."""
+        source, engine = self._settings.source, self._settings.engine
+        if source.time is None:
+            return None
+        bound = tuple(sorted(source.time_namespaces.items()))
+        limits = engine.message_limits()
+        return MessageTimes(source.time, bound, limits)
+
+    def _check_times(self) -> None:
+        """Refuses a time of messages that cannot be found or written.
+
+        Raises:
+            ConfigError: It cannot.
+        """
+        times, output = self._times(), self.output
+        if not self.layout.has_times:
+            if times is not None:
+                reason = (
+                    f"{output} was begun by an earlier version, without times; choose a new one"
+                )
+                raise _invalid("source.time", reason)
+            self._report.note(
+                f"{output} was begun by an earlier version and goes on as it is: its rows have no "
+                "times, and fragments are bytes; a new output has both"
+            )
+        if times is not None:
+            times.check()
+
+    def _commit(
+        self,
+        batch_id: int,
+        files: Sequence[FoundFile],
+        generation: Generation,
+        reports: Sequence[TaskReport],
+        unread: Mapping[str, PathcastError],
+    ) -> Commit:
+        """The commit of a micro-batch, with the counters of the tasks' reports."""
+        written: dict[schemas.OutputName, list[WrittenFile]] = {}
+        refused: Counter[str] = Counter()
+        stages: Counter[str] = Counter()
+        for report in reports:
+            refused.update(report.refused)
+            stages.update(report.seconds)
+            for name, found in report.files.items():
+                written.setdefault(name, []).extend(found)
+        if unread:
+            letters = self._letters_of(batch_id, generation, unread)
+            written.setdefault("dead_letters", []).extend(letters)
+        by_name = {file.name: file for file in files}
+        return Commit(
+            batch_id=batch_id,
+            checkpoint=self._checkpoint,
+            snapshot_version=generation.version,
+            messages=sum(report.messages for report in reports),
+            bytes=sum(report.bytes for report in reports),
+            matches=sum(report.matches for report in reports),
+            deliveries=sum(file.rows for file in written.get("inboxes", ())),
+            undecided=sum(report.undecided for report in reports),
+            refused=dict(sorted(refused.items())),
+            stages={name: round(seconds, 4) for name, seconds in stages.items()},
+            files=written,
+            unread=tuple(
+                Unread(**asdict(by_name[name]), code=error.code, message=error.message)
+                for name, error in sorted(unread.items())
+            ),
+        )
+
+    def _letters_of(
+        self, batch_id: int, generation: Generation, unread: Mapping[str, PathcastError]
+    ) -> list[WrittenFile]:
+        """A dead letter for each file that could not be read."""
+        begun_us = self._begun_us(batch_id)
+        target = OutputTarget(self.output, self.layout, batch_id, generation.version, begun_us)
+        writer = LetterWriter(target)
+        for name, error in sorted(unread.items()):
+            told = {"code": error.code, "message": error.message, "bytes": 0}
+            row = {field.name: [told.get(field.name)] for field in schemas.LETTERS}
+            writer.add(pa.table(row, schema=schemas.LETTERS), shown(name))
+        writer.finish()
+        return writer.files
+
+    def _count(self, generation: Generation, reports: Sequence[TaskReport]) -> None:
+        """Deliveries by subscription, for the summary."""
+        counts = self._received.setdefault(
+            generation, np.zeros(generation.subscriptions, dtype=np.int64)
+        )
+        for report in reports:
+            if report.received is not None:
+                ranks, found = report.received
+                counts[ranks] += found
+
+    def _by_subscriber(self) -> Counter[str]:
+        """Deliveries of this run."""
+        received: Counter[str] = Counter()
+        for generation, counts in self._received.items():
+            ranks = np.flatnonzero(counts)
+            if len(ranks):
+                with generation.files(self.output) as here:
+                    names = here.table().rows(ranks).subscribers.dictionary_encode()
+                totals = np.bincount(names.indices.to_numpy(), weights=counts[ranks])
+                pairs = zip(names.dictionary.to_pylist(), totals.tolist(), strict=True)
+                received.update({name: int(total) for name, total in pairs})
+        return received
+
+
+def _top(received: Counter[str]) -> list[tuple[str, int]]:
+    return sorted(received.items(), key=lambda item: (-item[1], item[0]))[:TOP_SUBSCRIBERS]
+
+
+def _invalid(key: str, reason: str) -> PathcastError:
+    return ConfigError("config.invalid", key=key, reason=reason)
