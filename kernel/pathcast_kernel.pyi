@@ -302,6 +302,15 @@ class Dissemination:
         *,
         spans: bool = False,
     ) -> Dissemination: ...
+    @staticmethod
+    def of_snapshot(
+        snapshot: Snapshot,
+        limits: object,
+        threads: int,
+        cache_bytes_max: int,
+        *,
+        spans: bool = False,
+    ) -> Dissemination: ...
     def __len__(self) -> int: ...
     def __contains__(self, id: str, /) -> bool: ...
     def subscribe(

@@ -90,7 +90,7 @@ def test_layout(tmp_path: Path) -> None:
     magic, format_, kind, count, zero, length, body_sum, head_sum = struct.unpack_from(
         "<8sIIIIQII", data
     )
-    assert (magic, format_, kind, count, zero) == (b"PATHCAST", 4, 1, 8, 0)
+    assert (magic, format_, kind, count, zero) == (b"PATHCAST", 6, 1, 8, 0)
     assert length == len(data)
     assert body_sum == zlib.crc32(data[64:])
     assert head_sum == zlib.crc32(data[:36])

@@ -116,6 +116,25 @@ impl Dissemination {
         Ok(Dissemination { subscriptions, pool, options })
     }
 
+    /// The subscriptions of a snapshot, of whatever kinds, which go on from there; nothing is compiled. Messages may cost
+    /// what `limits` say, and snapshots say what this one says.
+    #[staticmethod]
+    #[pyo3(signature = (snapshot, limits, threads, cache_bytes_max, *, spans = false))]
+    fn of_snapshot(
+        py: Python<'_>,
+        snapshot: &Snapshot,
+        limits: &Bound<'_, PyAny>,
+        threads: usize,
+        cache_bytes_max: usize,
+        spans: bool,
+    ) -> PyResult<Self> {
+        let options = options_of(limits, cache_bytes_max, spans)?;
+        let pool = Pool::new(options.clone(), threads);
+        let snapshot = Arc::clone(&snapshot.0);
+        let opened = enter(py, || core::Dissemination::from_snapshot(snapshot))?;
+        Ok(Dissemination { subscriptions: Arc::new(opened), pool, options })
+    }
+
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         enter(py, || self.subscriptions.state().len())
     }
@@ -196,13 +215,9 @@ impl Dissemination {
         queries::register_gates(py, &self.subscriptions, &texts)
     }
 
-    /// Merges filter queries into an immutable snapshot.
-    ///
-    /// Raises ValueError if there are other subscriptions.
+    /// Merges the subscriptions into an immutable snapshot.
     fn freeze(&self, py: Python<'_>) -> PyResult<Snapshot> {
-        let frozen = enter_long(py, || self.subscriptions.freeze())?;
-        let others = || PyValueError::new_err("only filter queries can be frozen");
-        frozen.map(Snapshot).ok_or_else(others)
+        enter_long(py, || self.subscriptions.freeze()).map(Snapshot)
     }
 
     /// A matcher with limits of its own, which sees every change.

@@ -2,8 +2,9 @@
 
 use crate::enter::enter;
 use crate::matcher::{Matcher, Source};
+use pathcast_core::registry::delivery::dissemination::Dissemination;
 use pathcast_core::registry::snapshot::format::{
-    FORMAT, FormatError, KIND_QUERIES, SnapshotFile, Tag,
+    FORMAT, FilePart, FormatError, KIND_QUERIES, SnapshotFile, Tag,
 };
 use pathcast_core::registry::snapshot::{NamespaceMap, queries_of};
 use pathcast_core::registry::{catalogue, snapshot};
@@ -76,7 +77,7 @@ impl Snapshot {
     /// (number, text, namespaces) of an id.
     fn query(&self, id: &str) -> Option<(u32, String, NamespaceMap)> {
         let number = self.0.number_of(id)?;
-        let query = self.0.query(number);
+        let query = self.0.entry(number);
         let namespaces = self.0.namespaces()[query.namespaces as usize].clone();
         Some((number, query.text.to_owned(), namespaces))
     }
@@ -94,7 +95,12 @@ impl Snapshot {
         threads: usize,
         cache_bytes_max: usize,
     ) -> PyResult<Matcher> {
-        let source = Source::Snapshot(Arc::clone(&self.0));
+        let snapshot = Arc::clone(&self.0);
+        let source = if snapshot.others() == 0 {
+            Source::Snapshot(snapshot)
+        } else {
+            Source::Registry(Arc::new(Dissemination::from_snapshot(snapshot)))
+        };
         Matcher::new(source, limits, threads, cache_bytes_max)
     }
 }
@@ -106,7 +112,7 @@ type PyQuery = (String, String, NamespaceMap);
 #[pyfunction]
 pub fn read_queries(py: Python<'_>, path: PathBuf) -> PyResult<(String, Vec<PyQuery>)> {
     let read = enter(py, || {
-        let file = SnapshotFile::open(&path)?;
+        let file = FilePart::first(SnapshotFile::open(&path)?);
         let (queries, namespaces) = queries_of(&file)?;
         let limits = String::from_utf8_lossy(file.bytes(Tag::Limits)).into_owned();
         let owned = queries.iter().map(|query| {

@@ -5,7 +5,7 @@ kind 0 holds the same sections and a compiled automaton beside them, which this 
 
 Layout (little endian). A header of 64 bytes: magic `PATHCAST`, u32 format, u32 kind, u32 number of
 sections, u32 zero, u64 length of the file, u32 CRC-32 of all that follows the header, u32 CRC-32 of
-the header's first 36 bytes, zeros. Then one entry a section: u32 tag, u32 zero, u64 offset from the
+the header's first 36 bytes, zeros. Then one entry a section: u32 tag, u32 part, u64 offset from the
 start of the file, u64 length. Sections begin at multiples of 64, with zeros between them.
 
 A file that is cut, foreign or has any bit changed gives `SnapshotFormatError`: the checksums cover
@@ -44,8 +44,7 @@ from pathcast.model import Query
 from pathcast_papers.language.names import are_texts
 
 MAGIC = b"PATHCAST"
-FORMAT = 4
-OLDEST_FORMAT = 3
+FORMAT = 6
 KIND_AUTOMATON = 0
 KIND_QUERIES = 1
 
@@ -53,6 +52,8 @@ _HEADER = struct.Struct("<8sIIIIQI")
 _CHECKSUM = struct.Struct("<I")
 _ENTRY = struct.Struct("<IIQQ")
 _HEADER_LENGTH = 64
+_OF_SUBSCRIPTIONS = range(23, 33)
+"""Tags of sections that only subscriptions of other kinds than filter queries have."""
 _ALIGNMENT = 64
 
 
@@ -220,7 +221,7 @@ def _read_sections(path: str, data: bytes) -> dict[int, tuple[int, int]]:
     (head_sum,) = _CHECKSUM.unpack_from(data, _HEADER.size)
     if zlib.crc32(data[: _HEADER.size]) != head_sum:
         raise _damaged(path, "the checksum of the header is wrong")
-    if not OLDEST_FORMAT <= format_ <= FORMAT:
+    if format_ != FORMAT:
         raise SnapshotFormatError("snapshot.version", path=path, found=format_, expected=FORMAT)
     if kind not in (KIND_AUTOMATON, KIND_QUERIES):
         raise _damaged(path, f"kind {kind} does not exist")
@@ -234,7 +235,10 @@ def _read_sections(path: str, data: bytes) -> dict[int, tuple[int, int]]:
         raise _damaged(path, "the list of sections is longer than the file")
     sections: dict[int, tuple[int, int]] = {}
     for number in range(count):
-        tag, _, start, size = _ENTRY.unpack_from(data, _HEADER_LENGTH + number * _ENTRY.size)
+        tag, part, start, size = _ENTRY.unpack_from(data, _HEADER_LENGTH + number * _ENTRY.size)
+        if part or tag in _OF_SUBSCRIPTIONS:
+            reason = "it holds subscriptions that are no filter queries"
+            raise SnapshotFormatError("snapshot.foreign", path=path, reason=reason)
         if tag in sections or start % _ALIGNMENT or start + size > length:
             raise _damaged(path, f"section {tag} does not lie where a section can")
         sections[tag] = (start, start + size)

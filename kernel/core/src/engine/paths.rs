@@ -6,8 +6,9 @@
 
 use crate::engine::dfa::{DfaState, INITIAL, LazyDfa};
 use crate::engine::ids::StateId;
+use crate::engine::nfa::Nfa;
 use crate::engine::nfa::growing::GrowingNfa;
-use crate::engine::symbols::EPSILON;
+use crate::engine::symbols::{EPSILON, Symbol};
 use crate::language::query::ast::{Axis, NameTest, Step};
 use crate::xml::names::{NameId, NameTable};
 
@@ -58,12 +59,48 @@ impl PathSet {
             };
             state = self.nfa.child(state, symbol);
         }
+        self.path_to(state)
+    }
+
+    fn path_to(&mut self, state: StateId) -> PathId {
         let path = self.nfa.intern_plan(state, "", None);
         if path as usize == self.uses.len() {
             self.uses.push(0);
             self.unused += 1;
         }
         path
+    }
+
+    /// The same, by symbols: the two that have no name, or names in canonical notation.
+    pub(crate) fn intern_symbols<'n>(
+        &mut self,
+        symbols: impl IntoIterator<Item = Result<Symbol, &'n str>>,
+    ) -> PathId {
+        self.nfa.begin_growth();
+        let mut state = 0;
+        for symbol in symbols {
+            let symbol = symbol.unwrap_or_else(|name| self.nfa.symbols_mut().intern(name));
+            state = self.nfa.child(state, symbol);
+        }
+        self.path_to(state)
+    }
+
+    /// The symbols that lead to the end of a path.
+    pub(crate) fn symbols_to(&self, path: PathId) -> Vec<Symbol> {
+        let mut symbols = Vec::new();
+        let mut at = self.nfa.plan_entry(path).0;
+        while at != 0 {
+            let (parent, symbol) = self.nfa.origin(at);
+            symbols.push(symbol);
+            at = parent;
+        }
+        symbols.reverse();
+        symbols
+    }
+
+    /// Canonical notation of a symbol that has a name.
+    pub(crate) fn notation(&self, symbol: Symbol) -> &str {
+        Nfa::symbols(&self.nfa).notation(symbol)
     }
 
     /// The path has one user more.

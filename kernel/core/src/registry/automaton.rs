@@ -65,6 +65,11 @@ impl Tombstones {
         self.count
     }
 
+    /// The numbers, a bit each.
+    pub(crate) fn bits(&self) -> &[u64] {
+        &self.bits
+    }
+
     /// Whether a number is among them.
     pub(crate) fn has(&self, number: QueryNumber) -> bool {
         self.bits.get(number as usize / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
@@ -186,18 +191,16 @@ impl Merge {
         }
     }
 
-    /// Makes the new base. `order` decides between queries that end alike, by their numbers; `frozen` puts the arrays
-    /// into a file, and is given the numbers so far in the order of the new ones.
+    /// The arrays of the new base. `order` decides between queries that end alike, by their numbers.
     ///
     /// Cost: about 1.5 µs a query. Memory: the base as an automaton that grows, and the new base.
     ///
     /// # Errors
     /// It was interrupted.
-    pub(crate) fn run<T>(
+    pub(crate) fn freeze(
         mut self,
         order: impl Fn(QueryNumber, QueryNumber) -> Ordering,
-        frozen: impl FnOnce(&FrozenArrays, &[QueryNumber]) -> (Arc<FrozenAutomaton>, T),
-    ) -> Result<(Merged, T), Interrupted> {
+    ) -> Result<(FrozenArrays, Renumbered), Interrupted> {
         let base_len = self.base.as_ref().map_or(0, |base| base.len());
         let count = base_len + self.delta.len();
         let base_endings = match &self.base {
@@ -217,15 +220,31 @@ impl Merge {
             .collect();
         drop(base_endings);
         let arrays = FrozenArrays::of(&self.delta, &mut queries, order)?;
-        let old: Vec<QueryNumber> = queries.iter().map(|query| query.number).collect();
-        drop(queries);
-        let (base, told) = frozen(&arrays, &old);
-        let mut new_number = vec![LEFT_OUT; count];
-        for (new, &old) in old.iter().enumerate() {
+        let old = queries.iter().map(|query| query.number).collect();
+        Ok((arrays, Renumbered { old, count, base_len, removed: self.removed }))
+    }
+}
+
+/// What a new base is made from.
+#[derive(Debug)]
+pub(crate) struct Renumbered {
+    /// The numbers so far in the order of the new ones.
+    pub(crate) old: Vec<QueryNumber>,
+    /// Number of queries of the old automaton, removed ones counted.
+    count: usize,
+    base_len: usize,
+    removed: Tombstones,
+}
+
+impl Renumbered {
+    /// A new automaton, on the new base.
+    pub(crate) fn on(self, base: Arc<FrozenAutomaton>) -> Merged {
+        let mut new_number = vec![LEFT_OUT; self.count];
+        for (new, &old) in self.old.iter().enumerate() {
             new_number[old as usize] = new as QueryNumber;
         }
-        let automaton = Automaton::on(base);
-        Ok((Merged { automaton, base_len, new_number, removed: self.removed }, told))
+        let (base_len, removed) = (self.base_len, self.removed);
+        Merged { automaton: Automaton::on(base), base_len, new_number, removed }
     }
 }
 

@@ -7,7 +7,8 @@ use crate::engine::ids::QueryNumber;
 pub use crate::engine::plans::template::Deliver;
 use crate::language::choice::Language;
 use crate::registry::merging::{read, write};
-use crate::registry::snapshot::{NamespaceMap, QueryRecord, Snapshot};
+pub use crate::registry::snapshot::Entry;
+use crate::registry::snapshot::{NamespaceMap, Snapshot};
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 use std::cmp::Ordering;
@@ -87,23 +88,6 @@ impl IdTable {
     fn base_len(&self) -> usize {
         self.base.as_ref().map_or(0, |base| base.len())
     }
-}
-
-/// An entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry<'e> {
-    /// Chosen by the caller.
-    pub id: &'e str,
-    /// XPath or XQuery.
-    pub text: &'e str,
-    /// Which of the two; none leaves it to the text.
-    pub language: Option<Language>,
-    /// Which of the namespace maps it was registered with.
-    pub namespaces: u32,
-    /// Whom its results go to; empty for a filter query.
-    pub subscriber: &'e str,
-    /// What is delivered.
-    pub deliver: Deliver,
 }
 
 /// Entries by number and by id: those of a snapshot, and what came since.
@@ -187,9 +171,7 @@ impl Catalogue {
     pub(crate) fn with<T>(&self, number: u32, f: impl FnOnce(Entry<'_>) -> T) -> T {
         let at = match &self.base {
             Some(base) if (number as usize) < base.len() => {
-                let QueryRecord { id, text, namespaces } = base.query(number);
-                let (subscriber, deliver) = ("", Deliver::Ids);
-                return f(Entry { id, text, language: None, namespaces, subscriber, deliver });
+                return f(base.entry(number));
             }
             _ => number as usize - self.base_len(),
         };

@@ -379,7 +379,7 @@ mod tests {
             }
         });
         let frozen = index.freeze().expect("nothing interrupts");
-        Population::of(&frozen.expect("only filter queries"))
+        Population::of(&frozen)
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Shared plans against the evaluator of programs: the same subscriptions, one by one.
 
 mod generated;
+mod snapshots;
 
 use generated::{Random, message, subscription};
 use pathcast_core::engine::plans::run::ENTRIES_MAX;

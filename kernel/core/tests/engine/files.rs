@@ -4,7 +4,7 @@ use crate::world::{Batch, Random, answers, frozen, pool, register, register_all}
 use pathcast_core::engine::nfa::Nfa;
 use pathcast_core::registry::delivery::dissemination::Dissemination;
 use pathcast_core::registry::snapshot::Snapshot;
-use pathcast_core::registry::snapshot::format::{FORMAT, FormatError, OLDEST_FORMAT, Tag};
+use pathcast_core::registry::snapshot::format::{FORMAT, FormatError, Tag};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ fn a_saved_snapshot_answers_and_grows_like_the_index() {
 fn a_file_of_another_format_says_so() {
     let file = File::new("format");
     let mut bytes = frozen(&sample()).file().as_slice().to_vec();
-    for format in [OLDEST_FORMAT - 1, FORMAT + 1] {
+    for format in [FORMAT - 1, FORMAT + 1] {
         bytes[8..12].copy_from_slice(&format.to_le_bytes());
         sign(&mut bytes);
         std::fs::write(&file.0, &bytes).expect("written");

@@ -178,5 +178,5 @@ pub fn answers(pool: &Pool, index: &Dissemination, batch: &Batch) -> Vec<BTreeSe
 
 /// The queries of an index as a snapshot; nothing interrupts.
 pub fn frozen(index: &Dissemination) -> Arc<Snapshot> {
-    index.freeze().expect("nothing interrupts").expect("they are filter queries")
+    index.freeze().expect("nothing interrupts")
 }

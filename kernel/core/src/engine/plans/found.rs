@@ -1,10 +1,65 @@
 //! What the shared plans have found in a message: lists of BoundNodes, and who has which.
 
+use super::probe::PredicateId;
 use super::shared::{Row, SelectionId, SharedPlans, SubscriptionNumber};
 use super::template::TemplateId;
 
 /// Number of a list of BoundNodes of one message.
 pub(crate) type ListId = u32;
+
+/// The BoundNodes at which predicates hold.
+#[derive(Debug, Default)]
+pub(crate) struct Holds {
+    /// By predicate: 1 + the place of its list.
+    places: Vec<u32>,
+    lists: Vec<Vec<u32>>,
+    /// The predicates that hold somewhere.
+    pub(crate) active: Vec<PredicateId>,
+    /// Entries of all lists.
+    pub(crate) total: usize,
+}
+
+impl Holds {
+    /// Makes ready for a message, and so many predicates.
+    pub(crate) fn begin(&mut self, bound: usize) {
+        for (at, predicate) in self.active.drain(..).enumerate() {
+            self.places[predicate as usize] = 0;
+            self.lists[at].clear();
+        }
+        self.total = 0;
+        if self.places.len() < bound {
+            // Pages that are not touched take no memory.
+            self.places = vec![0; bound.max(2 * self.places.len())];
+        }
+    }
+
+    /// A predicate holds at a BoundNode, which is the last one of its list, or after it.
+    #[inline]
+    pub(crate) fn add(&mut self, predicate: PredicateId, bound: u32) {
+        let place = &mut self.places[predicate as usize];
+        if *place == 0 {
+            self.active.push(predicate);
+            *place = self.active.len() as u32;
+            if self.lists.len() < self.active.len() {
+                self.lists.push(Vec::new());
+            }
+        }
+        let list = &mut self.lists[*place as usize - 1];
+        if list.last() != Some(&bound) {
+            list.push(bound);
+            self.total += 1;
+        }
+    }
+
+    /// The BoundNodes of a predicate, ascending.
+    #[inline]
+    pub(crate) fn of(&self, predicate: PredicateId) -> &[u32] {
+        match self.places[predicate as usize] {
+            0 => &[],
+            place => &self.lists[place as usize - 1],
+        }
+    }
+}
 
 /// What a message gave: which subscriptions, and the BoundNodes of each.
 #[derive(Debug, Default)]
@@ -26,7 +81,10 @@ impl Found {
         self.nodes.clear();
         self.lists.clear();
         self.count = 0;
-        self.answers.resize(bound.max(self.answers.len()), (0, 0));
+        if self.answers.len() < bound {
+            // Pages that are not touched take no memory.
+            self.answers = vec![(0, 0); bound.max(2 * self.answers.len())];
+        }
         self.hits.clear();
         self.hits.resize(bound.div_ceil(64), 0);
     }
@@ -41,24 +99,41 @@ impl Found {
     }
 
     /// The BoundNodes from `start` on are a selection's by its access predicate; keeps those at which
-    /// its other predicates hold. `holds` are the BoundNodes of each predicate.
+    /// its other predicates hold.
     pub(crate) fn check_others(
         &mut self,
         plans: &SharedPlans,
         selection: SelectionId,
         start: usize,
-        holds: &[Vec<u32>],
+        holds: &Holds,
     ) {
-        let selection = plans.selections.get(selection);
-        if selection.has_others() {
-            for other in selection.others() {
-                let holds = &holds[other as usize];
-                retain_from(&mut self.nodes, start, |node| holds.binary_search(&node).is_ok());
+        let mut check = |other: PredicateId| {
+            let holds = holds.of(other);
+            retain_from(&mut self.nodes, start, |node| holds.binary_search(&node).is_ok());
+        };
+        let rows = match &plans.base {
+            Some(base) if selection < plans.selections.first() => {
+                let (others, rows) = base.checked(selection);
+                others.iter().copied().for_each(check);
+                rows
             }
-        }
+            _ => {
+                let selection = plans.selections.get(selection);
+                selection.others().for_each(&mut check);
+                &selection.rows
+            }
+        };
         if self.nodes.len() > start {
             let list = self.add_list(start);
-            self.add_rows(&selection.rows, list);
+            self.add_rows(rows, list);
+        }
+    }
+
+    /// Takes out the subscriptions whose bits are set.
+    pub(crate) fn take_out(&mut self, left: &[u64]) {
+        for (hits, left) in self.hits.iter_mut().zip(left) {
+            self.count -= (*hits & left).count_ones() as usize;
+            *hits &= !left;
         }
     }
 

@@ -7,6 +7,7 @@
 //!
 //! Source: paper 002, section 5.2 (shared selection).
 
+use super::frozen::{CAST_SET, CAST_WAYS, FrozenPlans, TEXT_SET, TEXT_WAYS, WAYS};
 use crate::engine::ask::Ask;
 use crate::language::comparison::Comparison;
 use crate::language::numbers::untyped_number;
@@ -16,6 +17,8 @@ use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 use std::ops::Bound;
+use std::sync::Arc;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Number of a predicate (operand, operator, constant); equal predicates have equal numbers.
 pub(crate) type PredicateId = u32;
@@ -57,6 +60,9 @@ pub(crate) type TextId = u32;
 /// once; after that it is a number.
 #[derive(Debug, Default)]
 pub(crate) struct Texts {
+    /// Those of a base have the first numbers.
+    base: Option<Arc<FrozenPlans>>,
+    base_len: TextId,
     index: HashMap<Box<[u8]>, (TextId, u32), DefaultHashBuilder>,
     free: Vec<TextId>,
     /// Bytes of the longest string that was ever asked for; a longer value equals none.
@@ -64,23 +70,33 @@ pub(crate) struct Texts {
 }
 
 impl Texts {
+    /// Those of a base.
+    pub(super) fn on(base: Arc<FrozenPlans>) -> Texts {
+        let (base_len, len_max) = (base.text_count() as TextId, base.text_len_max());
+        Texts { base: Some(base), base_len, len_max, ..Texts::default() }
+    }
+
     /// The number of a value, if some predicate asks for it. Cost: one look-up.
     #[inline]
     pub(crate) fn find(&self, value: &[u8]) -> Option<TextId> {
         if value.len() > self.len_max {
             return None;
         }
-        self.index.get(value).map(|&(id, _)| id)
+        let known = self.base.as_ref().and_then(|base| base.find_text(value));
+        known.or_else(|| self.index.get(value).map(|&(id, _)| id))
     }
 
     /// The number of a string, which has one more user now.
     fn enter(&mut self, text: &[u8]) -> TextId {
+        if let Some(id) = self.base.as_ref().and_then(|base| base.find_text(text)) {
+            return id;
+        }
         self.len_max = self.len_max.max(text.len());
         if let Some((id, uses)) = self.index.get_mut(text) {
             *uses += 1;
             return *id;
         }
-        let id = self.free.pop().unwrap_or(self.index.len() as TextId);
+        let id = self.free.pop().unwrap_or(self.base_len + self.index.len() as TextId);
         self.index.insert(text.into(), (id, 1));
         id
     }
@@ -238,8 +254,29 @@ impl Sets {
     }
 }
 
+/// How an ask compares, as a number, and its constant: two that differ in neither are equal. A string is its number among
+/// those that are asked for; none if it is not there.
+pub(super) fn key_of(ask: &Ask, number: impl Fn(&[u8]) -> Option<TextId>) -> Option<(usize, u64)> {
+    Some(match ask {
+        Ask::Exists => (0, 0),
+        Ask::Text(comparison, text) => (TEXT_WAYS + *comparison as usize, number(text)?.into()),
+        Ask::Cast(comparison, number) => (CAST_WAYS + *comparison as usize, number_key(*number)),
+        Ask::OneOf(set) => (TEXT_SET, xxh3_64(set)),
+        Ask::CastOneOf(set) => (CAST_SET, xxh3_64(set)),
+        Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) | Ask::Moment(..) => {
+            is_not_shared()
+        }
+    })
+}
+
+/// A number in the order of numbers; not NaN.
+pub(super) fn number_key(number: f64) -> u64 {
+    let bits = Finite::new(number).0.to_bits();
+    if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
+}
+
 /// The values of a set that is held as a text.
-fn values_of(set: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn values_of(set: &[u8]) -> impl Iterator<Item = &[u8]> {
     memchr::memchr_iter(0, set).scan(0, |start, end| {
         let value = &set[*start..end];
         *start = end + 1;
@@ -256,6 +293,8 @@ fn without(mut predicates: Vec<PredicateId>, one: PredicateId) -> Option<Vec<Pre
 /// The predicates of one operand.
 #[derive(Debug, Default)]
 pub(crate) struct Probe {
+    /// Those of a base, and which operand it is there.
+    base: Option<(Arc<FrozenPlans>, u32)>,
     exists: Option<PredicateId>,
     /// `= "string"`, by the number of the string.
     equal_texts: FxHashMap<TextId, PredicateId>,
@@ -272,7 +311,12 @@ fn is_not_shared() -> ! {
 }
 
 impl Probe {
-    /// The predicate that asks this, if there is one.
+    /// The predicates of an operand of a base.
+    pub(super) fn on(base: Arc<FrozenPlans>, operand: u32) -> Probe {
+        Probe { base: Some((base, operand)), ..Probe::default() }
+    }
+
+    /// The predicate that asks this, if there is one that is not of the base.
     pub(crate) fn find(&mut self, ask: &Ask, texts: &Texts) -> Option<PredicateId> {
         match ask {
             Ask::Exists => self.exists,
@@ -330,21 +374,34 @@ impl Probe {
         }
     }
 
-    /// The predicate that asks for existence.
-    pub(crate) fn exists(&self) -> Option<PredicateId> {
-        self.exists
+    /// The predicates that ask for existence.
+    #[inline]
+    pub(crate) fn exists(&self) -> impl Iterator<Item = PredicateId> {
+        let of_base = self.base.as_ref().and_then(|(base, operand)| base.exists(*operand));
+        of_base.into_iter().chain(self.exists)
+    }
+
+    #[inline]
+    fn base_has(&self, ways: std::ops::Range<usize>) -> bool {
+        self.base.as_ref().is_some_and(|(base, operand)| base.has_ways(*operand, ways))
     }
 
     /// Whether values matter; otherwise existence is all that is asked for.
     #[inline]
     pub(crate) fn reads_values(&self) -> bool {
-        !self.equal_texts.is_empty() || !self.sets.texts.is_empty() || self.reads_more_than_texts()
+        !self.equal_texts.is_empty()
+            || !self.sets.texts.is_empty()
+            || self.base_has(TEXT_WAYS..WAYS)
+            || self.reads_more_than_texts()
     }
 
     /// Whether more is asked of values than which string they are.
     #[inline]
     pub(crate) fn reads_more_than_texts(&self) -> bool {
-        self.reads_numbers() || !self.texts.is_empty()
+        self.reads_numbers()
+            || !self.texts.is_empty()
+            || self.base_has(TEXT_WAYS + 1..TEXT_SET)
+            || self.base_has(CAST_SET..WAYS)
     }
 
     fn reads_numbers(&self) -> bool {
@@ -354,6 +411,11 @@ impl Probe {
     /// Gives the predicates that ask for a value, by its number, alone or among others.
     #[inline]
     pub(crate) fn equal_to(&self, text: TextId, mut found: impl FnMut(PredicateId)) {
+        if let Some((base, operand)) = &self.base
+            && (text as usize) < base.text_count()
+        {
+            base.equal_to(*operand, text, &mut found);
+        }
         self.equal_texts.get(&text).into_iter().for_each(|&predicate| found(predicate));
         if !self.sets.texts.is_empty() {
             self.sets
@@ -370,10 +432,20 @@ impl Probe {
         if !self.texts.is_empty() {
             self.texts.satisfied(value, &mut found);
         }
-        if !self.reads_numbers() {
+        if let Some((base, operand)) = &self.base
+            && base.has_ways(*operand, TEXT_WAYS + 1..CAST_WAYS)
+        {
+            base.satisfied_by_text(*operand, value, &mut found);
+        }
+        let base_casts = self.base_has(CAST_WAYS..TEXT_SET) || self.base_has(CAST_SET..WAYS);
+        if !self.reads_numbers() && !base_casts {
             return;
         }
         let number = untyped_number(value);
+        if let Some((base, operand)) = &self.base {
+            let key = (!number.is_nan()).then(|| number_key(number));
+            base.satisfied_by_number(*operand, key, &mut found);
+        }
         if number.is_nan() {
             // NaN is unlike every number, and neither less nor more.
             self.numbers.unequal.values().for_each(|&predicate| found(predicate));

@@ -2,18 +2,49 @@
 
 use super::found::{Found, ListId};
 use super::probe::PredicateId;
-use super::shared::{Attached, SharedPlans};
+use super::shared::{Attached, SelectionId, SharedPlans};
 use std::ops::Range;
 
 /// What predicates reach, each put together in one place, so that it is read from end to end.
 #[derive(Debug, Default)]
 pub(crate) struct Reached {
-    /// By predicate: where it is, and [`SharedPlans::version`] from which it was made.
+    /// By predicate after those of the base: where it is, and [`SharedPlans::version`] from which it was made.
     pub(crate) places: Vec<(Range<u32>, u64)>,
     /// For each predicate: the number of selections that ask for nothing more, and of those that do;
     /// of the former, (binding path, rows); then their rows (subscription, template); of the latter,
     /// (binding path, selection).
     pub(crate) words: Vec<u32>,
+}
+
+/// Appends the words of a predicate that reaches some selections; `number` gives the numbers of those that ask for more.
+pub(super) fn put_words(
+    plans: &SharedPlans,
+    attached: &[Attached],
+    words: &mut Vec<u32>,
+    mut number: impl FnMut(SelectionId) -> SelectionId,
+) {
+    let is_plain = |attached: &&Attached| !plans.selections.get(attached.selection).has_others();
+    let plain: Vec<&Attached> = attached.iter().filter(is_plain).collect();
+    words.extend([plain.len() as u32, (attached.len() - plain.len()) as u32]);
+    for each in &plain {
+        let rows = plans.selections.get(each.selection).rows.len();
+        words.extend([each.binding, rows as u32]);
+    }
+    for each in plain {
+        let rows = &plans.selections.get(each.selection).rows;
+        words.extend(rows.iter().flat_map(|row| [row.subscription, row.template]));
+    }
+    let checked = attached.iter().filter(|attached| !is_plain(attached));
+    words.extend(checked.flat_map(|each| [each.binding, number(each.selection)]));
+}
+
+/// Of the words of a predicate: the selections that ask for nothing more, their rows, and those that do.
+#[inline]
+pub(super) fn parts_of(words: &[u32]) -> (&[u32], &[u32], &[u32]) {
+    let (counts, words) = words.split_at(2);
+    let (plain, words) = words.split_at(2 * counts[0] as usize);
+    let (rows, checked) = words.split_at(words.len() - 2 * counts[1] as usize);
+    (plain, rows, checked)
 }
 
 /// Where nothing is.
@@ -23,7 +54,8 @@ impl Reached {
     /// Where the words of a predicate are.
     #[inline]
     pub(crate) fn place(&mut self, plans: &SharedPlans, predicate: PredicateId) -> Range<u32> {
-        let (place, version) = &self.places[predicate as usize];
+        let at = (predicate - plans.predicates.first()) as usize;
+        let (place, version) = &self.places[at];
         if !place.is_empty() && *version == plans.version(predicate) {
             return place.clone();
         }
@@ -34,22 +66,10 @@ impl Reached {
     pub(crate) fn add(&mut self, plans: &SharedPlans, predicate: PredicateId) -> Range<u32> {
         let start = self.words.len();
         let attached = &plans.predicates.get(predicate).selections;
-        let is_plain =
-            |attached: &&Attached| !plans.selections.get(attached.selection).has_others();
-        let plain: Vec<&Attached> = attached.iter().filter(is_plain).collect();
-        self.words.extend([plain.len() as u32, (attached.len() - plain.len()) as u32]);
-        for each in &plain {
-            let rows = plans.selections.get(each.selection).rows.len();
-            self.words.extend([each.binding, rows as u32]);
-        }
-        for each in plain {
-            let rows = &plans.selections.get(each.selection).rows;
-            self.words.extend(rows.iter().flat_map(|row| [row.subscription, row.template]));
-        }
-        let checked = attached.iter().filter(|attached| !is_plain(attached));
-        self.words.extend(checked.flat_map(|each| [each.binding, each.selection]));
+        put_words(plans, attached, &mut self.words, |selection| selection);
         let place = start as u32..self.words.len() as u32;
-        self.places[predicate as usize] = (place.clone(), plans.version(predicate));
+        let at = (predicate - plans.predicates.first()) as usize;
+        self.places[at] = (place.clone(), plans.version(predicate));
         place
     }
 
@@ -59,7 +79,8 @@ impl Reached {
             self.places.clear();
             self.words.clear();
         }
-        self.places.resize(plans.predicates.bound().max(self.places.len()), (NOWHERE, 0));
+        let count = plans.predicates.bound() - plans.predicates.first() as usize;
+        self.places.resize(count.max(self.places.len()), (NOWHERE, 0));
     }
 
     pub(crate) fn memory(&self) -> usize {

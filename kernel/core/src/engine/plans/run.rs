@@ -17,10 +17,10 @@
 //!
 //! Source: paper 002, sections 3.3 and 5.2.
 
-use super::found::Found;
+use super::found::{Found, Holds};
 use super::probe::PredicateId;
-use super::reached::{MASKED_MAX, Masks, Reached};
-use super::shared::{BindingId, SharedPlans, SubscriptionNumber};
+use super::reached::{MASKED_MAX, Masks, Reached, parts_of};
+use super::shared::{BindingId, Row, SharedPlans, SubscriptionNumber, is_marked};
 use super::streams::{Streams, Walk};
 use super::template::Leaf;
 use super::values::{Look, Values, attribute_name};
@@ -51,7 +51,7 @@ pub(crate) struct SharedRun {
     /// Per DFA state of the binding paths: the paths that end there, a bit each.
     bound_by: Vec<Option<Box<[u64]>>>,
     reached_by: Reached,
-    /// Per predicate that holds: where its words are.
+    /// Per predicate that holds: where its words are, if it is not of the base.
     places: Vec<Range<u32>>,
     masks: Masks,
     /// Number of the message; marks with it are of now.
@@ -73,11 +73,7 @@ pub(crate) struct SharedRun {
     /// Per binding path without predicates: its BoundNodes.
     binding_lists: Vec<Vec<u32>>,
     active_bindings: Vec<PathId>,
-    /// Per predicate: the BoundNodes at which it holds, ascending.
-    holds: Vec<Vec<u32>>,
-    active_predicates: Vec<PredicateId>,
-    /// Entries of all of `holds`.
-    holds_total: usize,
+    holds: Holds,
     values: Values,
     found: Found,
     entries_max: usize,
@@ -102,14 +98,14 @@ impl SharedRun {
     }
 
     /// Runs a message through the plans. `subscription_bound` is one past the largest number of a
-    /// subscription.
+    /// subscription; the bits of those of the base that have left are set in `left`.
     ///
     /// Cost: a step for each pair of a BoundNode and an element below it that a path can reach; a
     /// look-up for each value that an operand has; what holds.
     pub(crate) fn run(
         &mut self,
         plans: &SharedPlans,
-        subscription_bound: usize,
+        (subscription_bound, left): (usize, &[u64]),
         message: Message<'_>,
         names: &NameTable,
         cache_bytes_max: usize,
@@ -122,6 +118,7 @@ impl SharedRun {
         self.states.resize(message.tree.len().max(self.states.len()), START);
         self.find_predicates(plans, message, names, cache_bytes_max)?;
         self.select(plans)?;
+        self.found.take_out(left);
         if self.found.is_empty() {
             return Ok(());
         }
@@ -145,19 +142,24 @@ impl SharedRun {
 
     /// The subscriptions whose binding path has bound something in the last message: after an
     /// [`Overflow`], those that it may have kept from their results. Ascending.
-    pub(crate) fn affected(&self, plans: &SharedPlans) -> Vec<SubscriptionNumber> {
-        let mut affected: Vec<SubscriptionNumber> = plans
-            .selections
-            .iter()
-            .filter(|selection| self.path_seen[selection.binding as usize] == self.now)
-            .flat_map(|selection| selection.rows.iter().map(|row| row.subscription))
-            .collect();
+    pub(crate) fn affected(&self, plans: &SharedPlans, left: &[u64]) -> Vec<SubscriptionNumber> {
+        let mut affected = Vec::new();
+        let mut add = |binding: BindingId, rows: &[Row]| {
+            if self.path_seen[binding as usize] == self.now {
+                affected.extend(rows.iter().map(|row| row.subscription));
+            }
+        };
+        if let Some(base) = &plans.base {
+            base.each_selection(|binding, _, rows| add(binding, rows));
+        }
+        plans.selections.iter().for_each(|selection| add(selection.binding, &selection.rows));
+        affected.retain(|&subscription| !is_marked(left, subscription));
         affected.sort_unstable();
         affected
     }
 
     fn check(&self, total: usize) -> Result<(), Overflow> {
-        let entries = total + self.holds_total + self.found.nodes.len();
+        let entries = total + self.holds.total + self.found.nodes.len();
         if entries > self.entries_max { Err(Overflow) } else { Ok(()) }
     }
 
@@ -169,12 +171,8 @@ impl SharedRun {
         names: &NameTable,
         cache_bytes_max: usize,
     ) -> Result<(), Overflow> {
-        for predicate in self.active_predicates.drain(..) {
-            self.holds[predicate as usize].clear();
-        }
-        self.holds_total = 0;
         self.values.begin(message.tree);
-        self.holds.resize_with(plans.predicates.bound().max(self.holds.len()), Vec::new);
+        self.holds.begin(plans.predicates.bound());
         self.predicates.begin(&plans.predicate_paths, names, cache_bytes_max / 3);
         self.predicate_streams.begin(plans.predicate_paths.len());
         let walk = Walk { paths: &plans.predicate_paths, message };
@@ -214,7 +212,7 @@ impl SharedRun {
             self.binding_lists[path as usize].clear();
         }
         self.binding_lists
-            .resize_with(plans.unconditional.len().max(self.binding_lists.len()), Vec::new);
+            .resize_with(plans.bindings.len().max(self.binding_lists.len()), Vec::new);
         self.reached.clear();
         self.bound.clear();
         self.place_of.resize(tree.len().max(self.place_of.len()), 0);
@@ -229,7 +227,7 @@ impl SharedRun {
             self.place_of[element] = self.bound.len() as u32;
             self.bound.push(element as u32);
             for &path in paths {
-                if plans.unconditional.get(path as usize).is_some_and(|list| !list.is_empty()) {
+                if plans.is_unconditional(path) {
                     let list = &mut self.binding_lists[path as usize];
                     if list.is_empty() {
                         self.active_bindings.push(path);
@@ -280,21 +278,11 @@ impl SharedRun {
             },
             _ => None,
         };
-        let (holds, active) = (&mut self.holds, &mut self.active_predicates);
-        let total = &mut self.holds_total;
+        let holds = &mut self.holds;
         let mut look = Look { message, texts: &plans.texts, values: &mut self.values };
         for group in 0..stream.groups.len() {
             let bound = stream.groups[group].0;
-            let mut hold = |predicate: PredicateId| {
-                let list = &mut holds[predicate as usize];
-                if list.is_empty() {
-                    active.push(predicate);
-                }
-                if list.last() != Some(&bound) {
-                    list.push(bound);
-                    *total += 1;
-                }
-            };
+            let mut hold = |predicate: PredicateId| holds.add(predicate, bound);
             for &node in &stream.nodes[stream.range(group)] {
                 match (&operand.leaf, attribute) {
                     (Leaf::Element, _) => look.element(node, &operand.probe, &mut hold),
@@ -317,21 +305,29 @@ impl SharedRun {
             let start = self.found.nodes.len();
             self.found.nodes.extend_from_slice(&self.binding_lists[path as usize]);
             let list = self.found.add_list(start);
-            for attached in &plans.unconditional[path as usize] {
+            if let Some(base) = &plans.base {
+                self.found.add_rows(base.unconditional(path), list);
+            }
+            for attached in plans.unconditional.get(path as usize).into_iter().flatten() {
                 self.found.add_rows(&plans.selections.get(attached.selection).rows, list);
             }
         }
         // All places first, and the first word of each: so the processor waits for them together.
         self.places.clear();
         let mut touched = 0;
-        for &predicate in &self.active_predicates {
-            let place = self.reached_by.place(plans, predicate);
-            touched ^= self.reached_by.words[place.start as usize];
-            self.places.push(place);
+        for &predicate in &self.holds.active {
+            if let Some(words) = plans.base_words(predicate) {
+                touched ^= words[0];
+                self.places.push(0..0);
+            } else {
+                let place = self.reached_by.place(plans, predicate);
+                touched ^= self.reached_by.words[place.start as usize];
+                self.places.push(place);
+            }
         }
         std::hint::black_box(touched);
-        for at in 0..self.active_predicates.len() {
-            self.select_by(plans, self.active_predicates[at], self.places[at].clone())?;
+        for at in 0..self.holds.active.len() {
+            self.select_by(plans, self.holds.active[at], self.places[at].clone())?;
         }
         Ok(())
     }
@@ -343,11 +339,11 @@ impl SharedRun {
         predicate: PredicateId,
         place: Range<u32>,
     ) -> Result<(), Overflow> {
-        let words = &self.reached_by.words[place.start as usize..place.end as usize];
-        let (counts, words) = words.split_at(2);
-        let (plain, words) = words.split_at(2 * counts[0] as usize);
-        let (rows, checked) = words.split_at(words.len() - 2 * counts[1] as usize);
-        let holds = &self.holds[predicate as usize];
+        let words = plans
+            .base_words(predicate)
+            .unwrap_or_else(|| &self.reached_by.words[place.start as usize..place.end as usize]);
+        let (plain, rows, checked) = parts_of(words);
+        let holds = self.holds.of(predicate);
         let found = &mut self.found;
         let bound_by = |binding: BindingId| {
             let (word, bit) = (binding as usize / 64, binding % 64);

@@ -17,13 +17,16 @@
 //! shared by binding paths too, so a shared join exists once a predicate path, not once a pair of paths;
 //! several predicates are no obstacle to sharing (ADR 0007).
 
+use super::frozen::FrozenPlans;
 use super::probe::{PredicateId, Probe, Texts};
 use super::template::{Leaf, Template, TemplateId, TemplateSpec, Templates};
 use crate::engine::ask::Ask;
 use crate::engine::paths::{PathId, PathSet};
 use crate::language::comparison::Comparison;
 use crate::language::query::ast::Step;
+use bytemuck::{Pod, Zeroable};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// Number of a binding path.
 pub(crate) type BindingId = PathId;
@@ -67,8 +70,8 @@ pub(crate) struct Operand {
 
 #[derive(Debug)]
 pub(crate) struct Predicate {
-    operand: OperandId,
-    ask: Ask,
+    pub(super) operand: OperandId,
+    pub(super) ask: Ask,
     uses: u32,
     /// The selections that are reached through it.
     pub(crate) selections: Vec<Attached>,
@@ -107,7 +110,8 @@ impl Selection {
 }
 
 /// A subscription in a selection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub(crate) struct Row {
     /// Which subscription.
     pub(crate) subscription: SubscriptionNumber,
@@ -152,45 +156,57 @@ pub struct Counts {
     pub templates: usize,
 }
 
-/// Things that are numbered, whose numbers are used again.
+/// Things that are numbered from some number on, whose numbers are used again.
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
+    first: u32,
     items: Vec<Option<T>>,
     free: Vec<u32>,
 }
 
 impl<T> Default for Slots<T> {
     fn default() -> Self {
-        Slots { items: Vec::new(), free: Vec::new() }
+        Slots { first: 0, items: Vec::new(), free: Vec::new() }
     }
 }
 
 impl<T> Slots<T> {
+    /// Numbers begin with this one.
+    pub(super) fn from(first: u32) -> Self {
+        Slots { first, ..Slots::default() }
+    }
+
+    /// The first number.
+    #[inline]
+    pub(super) fn first(&self) -> u32 {
+        self.first
+    }
+
     pub(crate) fn insert(&mut self, item: T) -> u32 {
         match self.free.pop() {
             Some(id) => {
-                self.items[id as usize] = Some(item);
+                self.items[(id - self.first) as usize] = Some(item);
                 id
             }
             None => {
                 self.items.push(Some(item));
-                (self.items.len() - 1) as u32
+                self.first + (self.items.len() - 1) as u32
             }
         }
     }
 
     pub(crate) fn remove(&mut self, id: u32) -> T {
         self.free.push(id);
-        self.items[id as usize].take().expect("what is removed is there")
+        self.items[(id - self.first) as usize].take().expect("what is removed is there")
     }
 
     #[inline]
     pub(crate) fn get(&self, id: u32) -> &T {
-        self.items[id as usize].as_ref().expect("only what is there is asked for")
+        self.items[(id - self.first) as usize].as_ref().expect("only what is there is asked for")
     }
 
     pub(crate) fn get_mut(&mut self, id: u32) -> &mut T {
-        self.items[id as usize].as_mut().expect("only what is there is asked for")
+        self.items[(id - self.first) as usize].as_mut().expect("only what is there is asked for")
     }
 
     /// All things, in order of their numbers.
@@ -200,7 +216,7 @@ impl<T> Slots<T> {
 
     /// One past the largest number.
     pub(crate) fn bound(&self) -> usize {
-        self.items.len()
+        self.first as usize + self.items.len()
     }
 
     /// Number of things.
@@ -209,9 +225,15 @@ impl<T> Slots<T> {
     }
 }
 
-/// The plans of all subscriptions of the shared class.
+/// The plans of all subscriptions of the shared class: those of a base, and those that came since.
+///
+/// Paths and operands are those of both. Predicates, selections and templates are of one of the two, and those of the base
+/// have the first numbers.
 #[derive(Debug, Default)]
 pub(crate) struct SharedPlans {
+    pub(super) base: Option<Arc<FrozenPlans>>,
+    /// Subscriptions of the base that have not left.
+    base_live: usize,
     pub(crate) bindings: PathSet,
     pub(crate) predicate_paths: PathSet,
     pub(crate) return_paths: PathSet,
@@ -228,7 +250,7 @@ pub(crate) struct SharedPlans {
     places: FxHashMap<SubscriptionNumber, Place>,
     /// Number of changes.
     clock: u64,
-    /// By predicate: the change that was the last one to its selections. No two have the same.
+    /// By predicate after those of the base: the change that was the last one to its selections. No two have the same.
     versions: Vec<u64>,
     key: Vec<u32>,
 }
@@ -237,12 +259,64 @@ impl SharedPlans {
     /// When the selections that are reached through a predicate last changed.
     #[inline]
     pub(crate) fn version(&self, predicate: PredicateId) -> u64 {
-        self.versions[predicate as usize]
+        self.versions[(predicate - self.predicates.first()) as usize]
+    }
+
+    /// The plans of a base, of so many subscriptions. Cost: that of its distinct paths and operands.
+    pub(crate) fn on(base: Arc<FrozenPlans>, live: usize) -> SharedPlans {
+        let [bindings, mut predicate_paths, return_paths] = base.paths();
+        let mut operands_of = vec![Vec::new(); predicate_paths.len()];
+        let mut operands = Slots::default();
+        for (path, leaf) in base.operands() {
+            let number = operands.bound() as OperandId;
+            let probe = Probe::on(Arc::clone(&base), number);
+            // The predicates of the base are one that stays.
+            operands_of[path as usize].push(operands.insert(Operand {
+                path,
+                leaf,
+                probe,
+                predicates: 1,
+            }));
+            predicate_paths.enter(path);
+        }
+        SharedPlans {
+            bindings,
+            predicate_paths,
+            return_paths,
+            operands_of,
+            operands,
+            predicates: Slots::from(base.predicate_count() as PredicateId),
+            texts: Texts::on(Arc::clone(&base)),
+            selections: Slots::from(base.checked_count() as SelectionId),
+            templates: Templates::on(Arc::clone(&base)),
+            base_live: live,
+            base: Some(base),
+            ..SharedPlans::default()
+        }
     }
 
     /// Number of subscriptions.
     pub(crate) fn len(&self) -> usize {
-        self.places.len()
+        self.base_live + self.places.len()
+    }
+
+    /// What a predicate of the base reaches; none if it is not of the base.
+    #[inline]
+    pub(super) fn base_words(&self, predicate: PredicateId) -> Option<&[u32]> {
+        let base = self.base.as_ref().filter(|_| predicate < self.predicates.first())?;
+        Some(base.words(predicate))
+    }
+
+    /// Whether a binding path is all that some selection asks for.
+    #[inline]
+    pub(super) fn is_unconditional(&self, binding: BindingId) -> bool {
+        self.unconditional.get(binding as usize).is_some_and(|list| !list.is_empty())
+            || self.base.as_ref().is_some_and(|base| !base.unconditional(binding).is_empty())
+    }
+
+    /// A subscription of the base has left.
+    pub(crate) fn leave_base(&mut self) {
+        self.base_live -= 1;
     }
 
     /// Number of paths in the automata that nobody uses, and that somebody uses.
@@ -252,16 +326,31 @@ impl SharedPlans {
         (unused, sets.iter().map(|set| set.len()).sum::<usize>() - unused)
     }
 
-    /// Number of distinct things.
+    /// Number of distinct things of the base, those of which all have left counted, and of what came since.
     pub(crate) fn counts(&self) -> Counts {
-        Counts {
+        let counts = Counts {
             bindings: self.bindings.len() - self.bindings.unused(),
             predicate_paths: self.predicate_paths.len() - self.predicate_paths.unused(),
             return_paths: self.return_paths.len() - self.return_paths.unused(),
             predicates: self.predicates.len(),
             selections: self.selections.len(),
-            templates: self.templates.len(),
+            templates: self.templates.iter().count(),
+        };
+        match &self.base {
+            None => counts,
+            Some(base) => Counts {
+                predicates: base.predicate_count() + counts.predicates,
+                selections: base.selection_count() + counts.selections,
+                templates: base.template_count() + counts.templates,
+                ..counts
+            },
         }
+    }
+
+    /// The predicate of the base that is equal to one that came since.
+    fn of_base(&self, predicate: PredicateId) -> Option<PredicateId> {
+        let Predicate { operand, ask, .. } = self.predicates.get(predicate);
+        self.base.as_ref()?.find(*operand, ask)
     }
 
     /// Adds a subscription, whose number is not in use.
@@ -295,7 +384,7 @@ impl SharedPlans {
     fn changed(&mut self, selection: SelectionId) {
         self.clock += 1;
         if let Some(access) = self.selections.get(selection).access {
-            self.versions[access as usize] = self.clock;
+            self.versions[(access - self.predicates.first()) as usize] = self.clock;
         }
     }
 
@@ -319,23 +408,50 @@ impl SharedPlans {
         true
     }
 
-    /// What a subscription shares with how many. Cost: a look at every selection.
-    pub(crate) fn sharing(&self, subscription: SubscriptionNumber) -> Option<Sharing> {
-        let place = self.places.get(&subscription)?;
-        let selection = self.selections.get(place.selection);
-        let row = selection.rows[place.row as usize];
-        let subscriptions = |shares: &dyn Fn(&Selection) -> bool| -> u32 {
-            let sharing = self.selections.iter().filter(|selection| shares(selection));
-            sharing.map(|selection| selection.rows.len() as u32).sum()
+    /// What a subscription shares with how many; `left` are those of the base that have left. Cost: a look at every
+    /// selection.
+    pub(crate) fn sharing(
+        &self,
+        subscription: SubscriptionNumber,
+        left: &[u64],
+    ) -> Option<Sharing> {
+        let mut all: Vec<(BindingId, Vec<PredicateId>, Vec<Row>)> = Vec::new();
+        if let Some(base) = &self.base {
+            base.each_selection(|binding, predicates, rows| {
+                let is_there = |row: &Row| !is_marked(left, row.subscription);
+                let rows = rows.iter().copied().filter(is_there).collect();
+                all.push((binding, predicates.to_vec(), rows));
+            });
+        }
+        for Selection { binding, predicates, rows, .. } in self.selections.iter() {
+            let number = |&predicate: &PredicateId| self.of_base(predicate).unwrap_or(predicate);
+            all.push((*binding, predicates.iter().map(number).collect(), rows.clone()));
+        }
+        let is_own = |row: &&Row| row.subscription == subscription;
+        let (own, number) =
+            all.iter().find_map(|each| Some((each, each.2.iter().find(is_own)?.template)))?;
+        let template = self.templates.get(number);
+        let of_base = self.base.as_ref().and_then(|base| base.find_template(template));
+        let alike = [of_base, self.templates.find(template)];
+        let rows = |shares: &dyn Fn(&(BindingId, Vec<PredicateId>, Vec<Row>)) -> bool| -> u32 {
+            all.iter().filter(|each| shares(each)).map(|each| each.2.len() as u32).sum()
         };
-        let uses = |predicate: &PredicateId| {
-            subscriptions(&|other| other.predicates.binary_search(predicate).is_ok())
+        let has = |each: &(BindingId, Vec<PredicateId>, Vec<Row>), predicate: &PredicateId| {
+            each.1.contains(predicate)
         };
         Some(Sharing {
-            binding: subscriptions(&|other| other.binding == selection.binding),
-            predicates: selection.predicates.iter().map(uses).collect(),
-            selection: selection.rows.len() as u32,
-            template: self.templates.get(row.template).uses,
+            binding: rows(&|each| each.0 == own.0),
+            predicates: own.1.iter().map(|one| rows(&|each| has(each, one))).collect(),
+            selection: rows(&|each| {
+                each.0 == own.0
+                    && each.1.len() == own.1.len()
+                    && own.1.iter().all(|one| has(each, one))
+            }),
+            template: all
+                .iter()
+                .flat_map(|each| &each.2)
+                .filter(|row| alike.contains(&Some(row.template)))
+                .count() as u32,
         })
     }
 
@@ -364,7 +480,7 @@ impl SharedPlans {
         let ask = condition.ask.clone();
         let predicate = Predicate { operand, ask, uses: 0, selections: vec![] };
         let predicate = self.predicates.insert(predicate);
-        self.versions.resize(self.predicates.bound(), 0);
+        self.versions.resize(self.predicates.bound() - self.predicates.first() as usize, 0);
         let operand = self.operands.get_mut(operand);
         operand.probe.insert(&condition.ask, predicate, &mut self.texts);
         operand.predicates += 1;
@@ -461,6 +577,11 @@ impl SharedPlans {
             }
         }
     }
+}
+
+/// Whether the bit of a number is set.
+pub(super) fn is_marked(bits: &[u64], number: u32) -> bool {
+    bits.get(number as usize / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
 }
 
 /// The order in which predicates are asked: those that fewer values satisfy first.

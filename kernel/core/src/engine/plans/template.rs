@@ -5,11 +5,13 @@
 //!
 //! Source: paper 002, section 2.1 (message factory) and 2.2 (groupSequence-listSequence).
 
+use super::frozen::FrozenPlans;
 use super::shared::Slots;
 use crate::engine::paths::PathId;
 use crate::language::query::ast::Step;
 use crate::xml::serializer::Namespaces;
 use hashbrown::{DefaultHashBuilder, HashMap};
+use std::sync::Arc;
 
 /// Number of a template; equal templates have equal numbers.
 pub(crate) type TemplateId = u32;
@@ -52,6 +54,14 @@ pub(crate) enum Form {
     AttributeValues,
     /// The value of the first, in the value of an attribute.
     FirstAttributeValue,
+}
+
+impl Form {
+    /// All of them, by number.
+    pub(crate) const ALL: [Form; 5] = {
+        use Form::*;
+        [Copy, Values, FirstValue, AttributeValues, FirstAttributeValue]
+    };
 }
 
 /// A part of a return clause.
@@ -105,6 +115,11 @@ pub enum Deliver {
     Ids,
 }
 
+impl Deliver {
+    /// All of them, by number.
+    pub(crate) const ALL: [Deliver; 3] = [Deliver::Fragment, Deliver::Message, Deliver::Ids];
+}
+
 /// A hole's return path; none is the BoundNode itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
@@ -152,6 +167,17 @@ pub(crate) struct Kind {
     pub(crate) deliver: Deliver,
     /// Whether a subscription with a BoundNode may have nothing delivered: the nodes decide.
     pub(crate) may_be_empty: bool,
+}
+
+impl Kind {
+    /// That of a template.
+    pub(crate) fn of(template: &Template) -> Kind {
+        Kind {
+            deliver: template.deliver,
+            may_be_empty: !template.is_constructor
+                && (template.frame.is_some() || template.deliver != Deliver::Fragment),
+        }
+    }
 }
 
 impl Template {
@@ -225,29 +251,33 @@ impl Template {
     }
 }
 
-/// Distinct templates.
+/// Distinct templates: those of a base, which have the first numbers, and those that came since.
 #[derive(Debug, Default)]
 pub(crate) struct Templates {
+    base: Option<Arc<FrozenPlans>>,
     slots: Slots<Template>,
-    /// By number, close together: they are looked at for every delivery.
+    /// By number after the base, close together: they are looked at for every delivery.
     kinds: Vec<Kind>,
     index: HashMap<Box<[u8]>, TemplateId, DefaultHashBuilder>,
 }
 
 impl Templates {
+    /// Those of a base.
+    pub(super) fn on(base: Arc<FrozenPlans>) -> Templates {
+        let slots = Slots::from(base.template_count() as TemplateId);
+        Templates { base: Some(base), slots, ..Templates::default() }
+    }
+
     /// The number of a template, which has one more user now.
     pub(crate) fn enter(&mut self, template: Template) -> TemplateId {
-        let kind = Kind {
-            deliver: template.deliver,
-            may_be_empty: !template.is_constructor
-                && (template.frame.is_some() || template.deliver != Deliver::Fragment),
-        };
+        let kind = Kind::of(&template);
         let slots = &mut self.slots;
         let id = *self.index.entry(template.key()).or_insert_with(|| slots.insert(template));
-        if self.kinds.len() <= id as usize {
-            self.kinds.resize(id as usize + 1, kind);
+        let at = (id - self.slots.first()) as usize;
+        if self.kinds.len() <= at {
+            self.kinds.resize(at + 1, kind);
         }
-        self.kinds[id as usize] = kind;
+        self.kinds[at] = kind;
         self.slots.get_mut(id).uses += 1;
         id
     }
@@ -264,17 +294,30 @@ impl Templates {
         Some(template)
     }
 
+    /// A template; of one of the base, it is not known how many use it.
     #[inline]
     pub(crate) fn get(&self, id: TemplateId) -> &Template {
-        self.slots.get(id)
+        match &self.base {
+            Some(base) if id < self.slots.first() => base.template(id),
+            _ => self.slots.get(id),
+        }
     }
 
     #[inline]
     pub(crate) fn kind(&self, id: TemplateId) -> Kind {
-        self.kinds[id as usize]
+        match (&self.base, id.checked_sub(self.slots.first())) {
+            (Some(base), None) => base.kind(id),
+            (_, at) => self.kinds[at.unwrap_or(id) as usize],
+        }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.slots.len()
+    /// The number of a template that is equal, among those that came since.
+    pub(super) fn find(&self, template: &Template) -> Option<TemplateId> {
+        self.index.get(&template.key()).copied()
+    }
+
+    /// Those that came since, by number.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Template> {
+        self.slots.iter()
     }
 }

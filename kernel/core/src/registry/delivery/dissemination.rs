@@ -12,16 +12,16 @@
 //! One that has steps goes the same ways, among those of its series, on the message after the steps. They are done where
 //! its gate holds, which stands among all others and asks for what must be there before.
 //!
-//! What they were registered as is in a [`Catalogue`]. Numbers count the queries of a snapshot first
-//! ([`Dissemination::from_snapshot`]), which is what filter queries become ([`Dissemination::freeze`]), and then what
-//! came since. Locks: a batch holds `renumbering` shared, so that numbers of subscriptions mean the same for its whole
+//! What they were registered as is in a [`Catalogue`]. Numbers count those of a snapshot first
+//! ([`Dissemination::from_snapshot`]), which is what they become ([`Dissemination::freeze`]), and then what came since. Locks: a batch holds `renumbering` shared, so that numbers of subscriptions mean the same for its whole
 //! length; a message holds `state` shared, so that a subscription counts from the next message on. What comes, and what
 //! subscriptions that have left leave behind, is merged in the background ([`Dissemination::settle`]): new gates, or a
 //! new state, are built beside the old ones and take their place.
 
-use super::gates::{MergedGates, gates_alone};
+use super::freezing::{CopiedState, Frozen};
+use super::gates::MergedGates;
 pub use super::plans::Explained;
-use super::plans::{Asked, Plans, Way};
+use super::plans::{Asked, Plans, Way, WayKind};
 use super::query::Scope;
 pub use super::series::Steps;
 use super::series::{SeriesNumber, SeriesSet, gate_before};
@@ -37,7 +37,7 @@ use crate::language::xpath::Expression;
 use crate::registry::catalogue::{Catalogue, IdTable};
 pub use crate::registry::catalogue::{Deliver, Entry};
 use crate::registry::merging::{ENTRIES_A_LOCK, Merging, SUBSCRIPTIONS_A_LOCK, read, write};
-use crate::registry::snapshot::records::RecordColumns;
+use crate::registry::snapshot::parts::FrozenWay;
 use crate::registry::snapshot::{NamespaceMap, QueryRecord, Snapshot};
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock, RwLockReadGuard};
@@ -108,7 +108,7 @@ impl Dissemination {
         Dissemination { limits: limits.into(), ..Dissemination::default() }
     }
 
-    /// The queries of a snapshot.
+    /// The subscriptions of a snapshot. Cost: that of the distinct paths of the shared plans, and of the distinct steps.
     pub fn from_snapshot(snapshot: Arc<Snapshot>) -> Self {
         let subscriptions = Dissemination::new(snapshot.limits());
         *write(&subscriptions.state) = State::on(snapshot);
@@ -161,8 +161,9 @@ impl Dissemination {
         let Some(merge) = self.state().plans(of).map(|plans| plans.gates.merge()) else {
             return Ok(());
         };
-        let (mut merged, ()) =
-            merge.run(|a, b| a.cmp(&b), |arrays, owners| (gates_alone(arrays, owners), ()))?;
+        let (arrays, renumbered) = merge.freeze(|a, b| a.cmp(&b))?;
+        let mut merged = renumbered.on_arrays(&arrays);
+        drop(arrays);
         // A series may have gone meanwhile.
         let mut catch_up = |state: &State| {
             state.plans(of).is_none_or(|plans| merged.catch_up(&plans.gates, ENTRIES_A_LOCK))
@@ -178,30 +179,23 @@ impl Dissemination {
         Ok(())
     }
 
-    /// The filter queries of one moment of the call as a snapshot, which their registry goes on from, under new
-    /// numbers; none if there are other subscriptions.
+    /// The subscriptions of one moment of the call as a snapshot, which their registry goes on from, under new numbers.
     ///
     /// Cost and memory: as of [`Dissemination::rebuild`]; nothing if nothing has changed.
     ///
     /// # Errors
     /// It was interrupted; the state is the same.
-    pub fn freeze(&self) -> Result<Option<Arc<Snapshot>>, Interrupted> {
+    pub fn freeze(&self) -> Result<Arc<Snapshot>, Interrupted> {
         let _alone = self.merging.alone();
-        let unchanged = {
-            let state = self.state();
-            if state.others > 0 {
-                return Ok(None);
-            }
-            state.unchanged().cloned()
-        };
-        if unchanged.is_some() { Ok(unchanged) } else { self.renew() }
+        let unchanged = self.state().unchanged().cloned();
+        unchanged.map_or_else(|| self.renew(), Ok)
     }
 
     /// Puts a new state without what has left in the place of the old one, under new numbers. Messages and changes go on
     /// meanwhile.
     ///
-    /// Cost: about 1.5 µs for each that has a gate, and as to subscribe them for all that have a shared plan or steps.
-    /// Memory: the new state beside the old one, and the gates as an automaton that grows.
+    /// Cost: about 1.5 µs for each that has a gate, and about 4 µs for each that has a shared plan. Memory: the new state
+    /// beside the old one, the gates as an automaton that grows, and the shared plans as they are when they change.
     ///
     /// # Errors
     /// It was interrupted; the state is the same.
@@ -210,37 +204,21 @@ impl Dissemination {
         self.renew().map(drop)
     }
 
-    /// [`Dissemination::rebuild`], of who is alone in it; gives the snapshot of filter queries.
-    fn renew(&self) -> Result<Option<Arc<Snapshot>>, Interrupted> {
+    /// [`Dissemination::rebuild`], of who is alone in it; gives the snapshot.
+    fn renew(&self) -> Result<Arc<Snapshot>, Interrupted> {
         let state = self.state();
-        let (gates, copied) = (state.plans.gates.merge(), state.plans.number_count());
-        let queries = (state.others == 0).then(|| state.catalogue.copy());
-        let shared = (0..copied as SubscriptionNumber)
-            .filter(|&number| matches!(state.plans.way(number), Way::Shared))
-            .collect();
+        let copied = state.plans.number_count();
+        let copy = CopiedState::of(&state.catalogue, &state.plans, state.series.iter());
         drop(state);
-        let (merged, snapshot) = match queries {
-            None => {
-                gates.run(|a, b| a.cmp(&b), |arrays, owners| (gates_alone(arrays, owners), None))
-            }
-            Some(queries) => gates.run(
-                |a, b| queries.order(a, b),
-                |arrays, owners| {
-                    let (maps, number_of) = queries.used_namespaces(owners);
-                    let columns = RecordColumns::of(&maps, |push| {
-                        for &number in owners {
-                            queries.with(number, |Entry { id, text, namespaces, .. }| {
-                                let namespaces = number_of[namespaces as usize];
-                                push(QueryRecord { id, text, namespaces });
-                            });
-                        }
-                    });
-                    let snapshot = Arc::new(Snapshot::of(arrays, &columns, &self.limits));
-                    (Arc::clone(snapshot.automaton()), Some(snapshot))
-                },
-            ),
-        }?;
-        let mut renewed = Renewed::of(merged, snapshot.clone(), shared, copied);
+        let Frozen { snapshot, gates, old } = copy.freeze(&self.limits)?;
+        let mut renewed = Renewed {
+            gates: gates.on(Arc::clone(snapshot.automaton())),
+            state: State::on(Arc::clone(&snapshot)),
+            old,
+            copied,
+            taken: 0,
+            scopes: HashMap::new(),
+        };
         renewed.follow(self)?;
         let renumbering = write(&self.renumbering);
         let mut state = write(&self.state);
@@ -254,36 +232,22 @@ impl Dissemination {
     }
 }
 
-/// A new state that is to take the place of the one it is made from. Its numbers are those of the new gates first, then
-/// those of the shared plans that were there when the gates were copied, then what came later.
+/// A new state that is to take the place of the one it is made from. Its numbers are those of its snapshot first, then
+/// those of what came later.
 struct Renewed {
     state: State,
     gates: MergedGates,
-    /// Numbers in the old state of what is taken over first, in order.
-    first: Vec<SubscriptionNumber>,
+    /// By number in the snapshot: the number in the old state.
+    old: Vec<SubscriptionNumber>,
     /// Number in the old state of the first one that came later.
     copied: usize,
-    /// How many are taken over, but for the queries of a snapshot.
+    /// How many of those are taken over.
     taken: usize,
     /// By number of the namespace map in the old state: that in the new one.
     scopes: HashMap<u32, (Scope, u32)>,
 }
 
 impl Renewed {
-    fn of(
-        gates: MergedGates,
-        snapshot: Option<Arc<Snapshot>>,
-        shared: Vec<SubscriptionNumber>,
-        copied: usize,
-    ) -> Renewed {
-        let (state, mut first) = match snapshot {
-            Some(snapshot) => (State::on(snapshot), Vec::new()),
-            None => (State::default(), gates.owners.clone()),
-        };
-        first.extend(shared);
-        Renewed { state, gates, first, copied, taken: 0, scopes: HashMap::new() }
-    }
-
     /// Takes over what is not there, in pieces that are not interrupted: half a query would be subscribed.
     fn follow(&mut self, subscriptions: &Dissemination) -> Result<(), Interrupted> {
         while !unwatched(|| self.catch_up(&subscriptions.state(), SUBSCRIPTIONS_A_LOCK)) {
@@ -296,14 +260,10 @@ impl Renewed {
 
     /// Takes over at most so many that are not there; whether that was all.
     fn catch_up(&mut self, old: &State, most: usize) -> bool {
-        let all = self.first.len() + old.plans.number_count() - self.copied;
+        let all = old.plans.number_count() - self.copied;
         let until = all.min(self.taken.saturating_add(most));
         while self.taken < until {
-            let number = match self.first.get(self.taken) {
-                Some(&number) => number,
-                None => (self.copied + self.taken - self.first.len()) as SubscriptionNumber,
-            };
-            self.take_over(old, number);
+            self.take_over(old, (self.copied + self.taken) as SubscriptionNumber);
             self.taken += 1;
         }
         self.gates.catch_up(&old.plans.gates, most) && until == all
@@ -337,8 +297,9 @@ impl Renewed {
                 way => way.clone(),
             };
             let has_left = matches!(way, Way::Unsubscribed);
-            state.others += usize::from(!has_left && !is_query(&entry, &way));
-            state.plans.push(way);
+            let number = state.plans.push(way);
+            let is_other = !has_left && !is_query(&entry, state.plans.kind(number));
+            state.others += usize::from(is_other);
             let new = state.catalogue.push(entry);
             if has_left {
                 state.catalogue.remove(new);
@@ -348,22 +309,16 @@ impl Renewed {
 
     /// The new state, with all that the old one has become.
     fn finish(self, old: &State) -> State {
-        let Renewed { mut state, gates, first, copied, taken, .. } = self;
-        let base = state.plans.number_count() - taken;
-        let later = base + first.len();
-        let new_number = |old: SubscriptionNumber| (later + old as usize - copied) as u32;
+        let Renewed { mut state, gates, old: base, copied, .. } = self;
+        let gated = state.plans.gates.automaton().number_count();
+        let new_number = |old: SubscriptionNumber| (base.len() + old as usize - copied) as u32;
         let mut left = Vec::new();
         state.plans.gates = gates.renewed(&old.plans.gates, new_number, |number| left.push(number));
-        for (at, &number) in first.iter().enumerate() {
-            if old.plans.has_left(number) {
-                left.push((base + at) as SubscriptionNumber);
-            }
-        }
-        for number in copied as SubscriptionNumber..old.plans.number_count() as SubscriptionNumber {
-            if old.plans.has_left(number) {
-                left.push(new_number(number));
-            }
-        }
+        let shared = base.iter().enumerate().skip(gated);
+        let has_left = |&(_, &number): &(usize, &SubscriptionNumber)| old.plans.has_left(number);
+        left.extend(shared.filter(has_left).map(|(at, _)| at as SubscriptionNumber));
+        let later = copied as SubscriptionNumber..old.plans.number_count() as SubscriptionNumber;
+        left.extend(later.filter(|&number| old.plans.has_left(number)).map(new_number));
         left.into_iter().for_each(|number| state.leave(number));
         state.generation = old.generation + 1;
         state
@@ -371,16 +326,22 @@ impl Renewed {
 }
 
 /// Whether a subscription is a filter query.
-fn is_query(entry: &Entry<'_>, way: &Way) -> bool {
-    matches!(way, Way::Filter(Deliver::Ids))
+fn is_query(entry: &Entry<'_>, kind: WayKind) -> bool {
+    kind == WayKind::Active(FrozenWay::Filter)
+        && entry.deliver == Deliver::Ids
         && entry.subscriber.is_empty()
         && entry.language.is_none()
 }
 
 impl State {
     fn on(snapshot: Arc<Snapshot>) -> State {
-        let plans = Plans::on(snapshot.automaton());
-        State { plans, catalogue: Catalogue::on(snapshot), ..State::default() }
+        State {
+            plans: Plans::on(&snapshot, 0),
+            series: SeriesSet::on(&snapshot),
+            others: snapshot.others(),
+            catalogue: Catalogue::on(snapshot),
+            generation: 0,
+        }
     }
 
     /// Number of subscriptions.
@@ -421,8 +382,10 @@ impl State {
 
     /// The steps of a subscription.
     pub fn steps(&self, id: &str) -> Option<Steps> {
-        match *self.plans.way(self.number(id)?) {
-            Way::Stepped(series, number) => self.series.steps(series, number),
+        match self.plans.kind(self.number(id)?) {
+            WayKind::Active(FrozenWay::Stepped(series, number)) => {
+                self.series.steps(series, number)
+            }
             _ => None,
         }
     }
@@ -483,7 +446,7 @@ impl State {
             None => self.plans.add(asked, scope).map_err(|_| NotTaken::Refused)?,
             Some(steps) => self.add_stepped(asked, scope, steps)?,
         };
-        self.others += usize::from(!is_query(&subscription, self.plans.way(number)));
+        self.others += usize::from(!is_query(&subscription, self.plans.kind(number)));
         self.catalogue.push(subscription);
         Ok(())
     }
@@ -620,14 +583,12 @@ impl State {
 
     /// Takes a subscription out, unless it has left.
     fn leave(&mut self, number: SubscriptionNumber) {
-        let way = self.plans.remove(number);
-        if let Way::Unsubscribed = way {
-            return;
-        }
-        let is_query = self.catalogue.with(number, |entry| is_query(&entry, &way));
+        let kind = self.plans.remove(number);
+        let WayKind::Active(way) = kind else { return };
+        let is_query = self.catalogue.with(number, |entry| is_query(&entry, kind));
         self.others -= usize::from(!is_query);
         self.catalogue.remove(number);
-        if let Way::Stepped(series, place) = way {
+        if let FrozenWay::Stepped(series, place) = way {
             self.series.remove(series, place);
         }
     }
@@ -636,8 +597,8 @@ impl State {
     /// its first two, and so on.
     pub fn explain(&self, id: &str) -> Option<(Explained, Vec<usize>)> {
         let number = self.number(id)?;
-        match *self.plans.way(number) {
-            Way::Stepped(series, place) => {
+        match self.plans.kind(number) {
+            WayKind::Active(FrozenWay::Stepped(series, place)) => {
                 let explained = self.series.get(series)?.plans.explain(place)?;
                 Some((explained, self.series.sharing(series)))
             }

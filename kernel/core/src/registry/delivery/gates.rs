@@ -5,10 +5,10 @@ use crate::engine::interrupt::Interrupted;
 use crate::engine::plans::shared::SubscriptionNumber;
 use crate::language::compile::Evaluated;
 use crate::language::query::ast::Step;
-use crate::registry::automaton::{Automaton, Merge, Merged};
+use crate::registry::automaton::{Automaton, Merge, Merged, Renumbered};
 use crate::registry::snapshot::automaton::FrozenAutomaton;
 use crate::registry::snapshot::build::FrozenArrays;
-use crate::registry::snapshot::format::{FileBuilder, KIND_AUTOMATON};
+use crate::registry::snapshot::format::{FileBuilder, FilePart, KIND_AUTOMATON};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -130,44 +130,49 @@ pub(super) struct GateMerge {
 }
 
 impl GateMerge {
-    /// Makes the new base; see [`Merge::run`]. Both functions go by subscriptions.
+    /// The arrays of the new base; see [`Merge::freeze`]. `order` goes by subscriptions.
     ///
     /// # Errors
     /// It was interrupted.
-    pub(super) fn run<T>(
+    pub(super) fn freeze(
         self,
         order: impl Fn(SubscriptionNumber, SubscriptionNumber) -> Ordering,
-        frozen: impl FnOnce(&FrozenArrays, &[SubscriptionNumber]) -> (Arc<FrozenAutomaton>, T),
-    ) -> Result<(MergedGates, T), Interrupted> {
+    ) -> Result<(FrozenArrays, RenumberedGates), Interrupted> {
         let owner = |gate: QueryNumber| self.owners[gate as usize];
-        let (merged, (owners, told)) = self.merge.run(
-            |a, b| order(owner(a), owner(b)),
-            |arrays, old| {
-                let owners: Vec<SubscriptionNumber> = old.iter().map(|&gate| owner(gate)).collect();
-                let (base, told) = frozen(arrays, &owners);
-                (base, (owners, told))
-            },
-        )?;
-        Ok((MergedGates { merged, owners }, told))
+        let (arrays, renumbered) = self.merge.freeze(|a, b| order(owner(a), owner(b)))?;
+        let owners = renumbered.old.iter().map(|&gate| owner(gate)).collect();
+        Ok((arrays, RenumberedGates { renumbered, owners }))
     }
 }
 
-/// The gates of arrays, of which nothing else is kept.
-pub(super) fn gates_alone(
-    arrays: &FrozenArrays,
-    owners: &[SubscriptionNumber],
-) -> Arc<FrozenAutomaton> {
-    let mut file = FileBuilder::default();
-    arrays.add_to(&mut file);
-    let frozen = FrozenAutomaton::of(file.build(KIND_AUTOMATON), owners.len());
-    Arc::new(frozen.expect("what was frozen is sound"))
+/// What new gates are made from.
+pub(super) struct RenumberedGates {
+    renumbered: Renumbered,
+    /// The subscriptions of the gates of the new base.
+    pub(super) owners: Vec<SubscriptionNumber>,
+}
+
+impl RenumberedGates {
+    /// New gates on a base.
+    pub(super) fn on(self, base: Arc<FrozenAutomaton>) -> MergedGates {
+        MergedGates { merged: self.renumbered.on(base), owners: self.owners }
+    }
+
+    /// New gates on arrays, of which nothing else is kept.
+    pub(super) fn on_arrays(self, arrays: &FrozenArrays) -> MergedGates {
+        let mut file = FileBuilder::default();
+        arrays.add_to(&mut file);
+        let file = FilePart::first(file.build(KIND_AUTOMATON));
+        let frozen = FrozenAutomaton::of(file, self.owners.len());
+        self.on(Arc::new(frozen.expect("what was frozen is sound")))
+    }
 }
 
 /// New gates that are to take the place of old ones.
 pub(super) struct MergedGates {
     merged: Merged,
     /// The subscriptions of the gates of the new base.
-    pub(super) owners: Vec<SubscriptionNumber>,
+    owners: Vec<SubscriptionNumber>,
 }
 
 impl MergedGates {

@@ -1,7 +1,7 @@
 //! Customised delivery: subscriptions that say how what they get must look.
 //!
 //! Reading order: [`dissemination`] (subscriptions of all kinds; [`query`]: what their texts are; `plans`: what they
-//! become; `gates`), [`serving`] (a message against plans; `ordered`: where its results are too many, or take too many
+//! become; `gates`; `freezing` to a snapshot), [`serving`] (a message against plans; `ordered`: where its results are too many, or take too many
 //! steps, which `steps` counts), `series` (plans behind the same steps), [`restructuring`] (a step done to bytes), `walk`
 //! (a message through many series), [`worker`] (a message against all), [`batch`] (many messages), [`links`] (steps for
 //! others than subscriptions).
@@ -15,6 +15,7 @@
 
 pub mod batch;
 pub mod dissemination;
+mod freezing;
 mod gates;
 pub mod links;
 mod ordered;

@@ -15,10 +15,11 @@ use crate::language::xpath::Expression;
 use crate::language::xquery::{Program, undeliverable_part};
 use crate::registry::automaton::Tombstones;
 use crate::registry::catalogue::Entry;
-use crate::registry::snapshot::automaton::FrozenAutomaton;
+use crate::registry::snapshot::Snapshot;
+use crate::registry::snapshot::parts::{FrozenPart, FrozenWay};
 use crate::registry::target::View;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What is asked of messages.
 #[derive(Clone, Copy, Debug)]
@@ -88,13 +89,71 @@ pub enum Explained {
     Filtering,
 }
 
-/// Subscriptions by number: the queries of a base, and what came since in the order of arrival.
+/// What is done for a subscription, in short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WayKind {
+    /// [`Way::Unsubscribed`]
+    Unsubscribed,
+    /// As a snapshot has it.
+    Active(FrozenWay),
+}
+
+/// A part of a snapshot.
+#[derive(Debug)]
+struct Base {
+    snapshot: Arc<Snapshot>,
+    part: usize,
+    /// By number: what is done for those that are not filters, compiled when it is needed.
+    compiled: OnceLock<Box<[OnceLock<Way>]>>,
+}
+
+impl Base {
+    fn part(&self) -> &FrozenPart {
+        &self.snapshot.parts()[self.part]
+    }
+
+    /// The number among all.
+    #[inline]
+    fn number(&self, number: SubscriptionNumber) -> SubscriptionNumber {
+        if self.part == 0 { number } else { self.part().members()[number as usize] }
+    }
+
+    fn way(&self, number: SubscriptionNumber) -> &Way {
+        match self.part().way(number) {
+            FrozenWay::Shared => &SHARED,
+            FrozenWay::Filter => &FILTERS[self.snapshot.mode(self.number(number)).0 as usize],
+            way => {
+                let gated = self.part().automaton().len();
+                let compiled =
+                    self.compiled.get_or_init(|| (0..gated).map(|_| OnceLock::new()).collect());
+                compiled[number as usize].get_or_init(|| self.compile(number, way))
+            }
+        }
+    }
+
+    fn compile(&self, number: SubscriptionNumber, way: FrozenWay) -> Way {
+        if let FrozenWay::Stepped(series, place) = way {
+            return Way::Stepped(series, place);
+        }
+        let entry = self.snapshot.entry(self.number(number));
+        let Entry { text, language, deliver, namespaces, .. } = entry;
+        let scope = Scope::new(self.snapshot.namespaces()[namespaces as usize].clone());
+        match SubscriptionQuery::read(text, language, &scope, deliver) {
+            Ok(SubscriptionQuery::XQuery(program)) => Way::Program(program, deliver),
+            Ok(SubscriptionQuery::XPath(tree)) => Way::Selection(Arc::new(Expression::of(&tree))),
+            Err(Refused) => unreachable!("the snapshot has a subscription that is refused: {text}"),
+        }
+    }
+}
+
+/// Subscriptions by number: those of a base, and what came since in the order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Plans {
     pub(super) shared: SharedPlans,
     pub(super) gates: Gates,
+    base: Option<Base>,
     base_len: usize,
-    /// The queries of the base that have left.
+    /// Those of the base that have left.
     base_left: Tombstones,
     later: Vec<Way>,
     /// Programs that need comments, instructions or prefixes.
@@ -104,16 +163,47 @@ pub(super) struct Plans {
     stepped: usize,
 }
 
-/// What is done for a query of a base.
-static QUERY: Way = Way::Filter(Deliver::Ids);
-/// What is done for one that has left.
+/// The shared plan of a subscription; none if it has none.
+pub(super) fn shared_plan_of(asked: Asked<'_>, scope: &Scope) -> Option<PlanSpec> {
+    let Asked { text, language, deliver } = asked;
+    let usual = language.is_none() && !begins_as_xquery(text);
+    let usual = usual.then(|| shared_plan_of_path(text, scope, deliver)).flatten();
+    usual.or_else(|| {
+        let query = SubscriptionQuery::read(text, language, scope, deliver).ok()?;
+        query.shared_plan(text, scope, deliver)
+    })
+}
+
+/// Filters of a base, by what they deliver.
+static FILTERS: [Way; 3] =
+    [Way::Filter(Deliver::Fragment), Way::Filter(Deliver::Message), Way::Filter(Deliver::Ids)];
+static SHARED: Way = Way::Shared;
+/// What is done for one of a base that has left.
 static LEFT: Way = Way::Unsubscribed;
 
 impl Plans {
-    /// The queries of a base, by their numbers.
-    pub(super) fn on(base: &Arc<FrozenAutomaton>) -> Plans {
-        let (base_len, gates) = (base.len(), Gates::on(Arc::clone(base)));
-        Plans { gates, base_len, gated: base_len, filters: base_len, ..Plans::default() }
+    /// The subscriptions of a part of a snapshot, by their numbers. Cost: that of the distinct paths of the shared plans.
+    pub(super) fn on(snapshot: &Arc<Snapshot>, number: usize) -> Plans {
+        let part = &snapshot.parts()[number];
+        let gated = part.automaton().len();
+        let [filters, stepped, full_tree_users] = part.counts();
+        let shared =
+            part.plans().map(|plans| SharedPlans::on(Arc::clone(plans), part.len() - gated));
+        Plans {
+            shared: shared.unwrap_or_default(),
+            gates: Gates::on(Arc::clone(part.automaton())),
+            base_len: part.len(),
+            base: Some(Base {
+                snapshot: Arc::clone(snapshot),
+                part: number,
+                compiled: OnceLock::new(),
+            }),
+            gated,
+            filters,
+            stepped,
+            full_tree_users,
+            ..Plans::default()
+        }
     }
 
     /// Number of numbers.
@@ -121,24 +211,56 @@ impl Plans {
         self.base_len + self.later.len()
     }
 
-    /// Number of queries of the base that have not left.
+    /// Number of subscriptions of the base that have not left.
     pub(super) fn base_live(&self) -> usize {
         self.base_len - self.base_left.len()
+    }
+
+    /// The bits of those of the base that have left.
+    pub(super) fn base_left(&self) -> &[u64] {
+        self.base_left.bits()
     }
 
     /// What is done for a subscription.
     #[inline]
     pub(super) fn way(&self, number: SubscriptionNumber) -> &Way {
-        match (number as usize).checked_sub(self.base_len) {
-            Some(at) => &self.later[at],
-            None if self.base_left.has(number) => &LEFT,
-            None => &QUERY,
+        match ((number as usize).checked_sub(self.base_len), &self.base) {
+            (Some(at), _) => &self.later[at],
+            (None, Some(base)) if !self.base_left.has(number) => base.way(number),
+            (None, _) => &LEFT,
+        }
+    }
+
+    /// What is done for a subscription, in short; nothing is compiled for it.
+    #[inline]
+    pub(super) fn kind(&self, number: SubscriptionNumber) -> WayKind {
+        match ((number as usize).checked_sub(self.base_len), &self.base) {
+            (None, Some(base)) if !self.base_left.has(number) => {
+                WayKind::Active(base.part().way(number))
+            }
+            (None, _) => WayKind::Unsubscribed,
+            (Some(at), _) => WayKind::Active(match &self.later[at] {
+                Way::Unsubscribed => return WayKind::Unsubscribed,
+                Way::Shared => FrozenWay::Shared,
+                Way::Program(..) => FrozenWay::Program,
+                Way::Selection(_) => FrozenWay::Selection,
+                Way::Filter(_) => FrozenWay::Filter,
+                &Way::Stepped(series, place) => FrozenWay::Stepped(series, place),
+            }),
         }
     }
 
     /// Whether a subscription has left.
     pub(super) fn has_left(&self, number: SubscriptionNumber) -> bool {
-        matches!(self.way(number), Way::Unsubscribed)
+        self.kind(number) == WayKind::Unsubscribed
+    }
+
+    /// Whether what is done for a subscription needs all of a message.
+    pub(super) fn way_needs_full_tree(&self, number: SubscriptionNumber) -> bool {
+        match ((number as usize).checked_sub(self.base_len), &self.base) {
+            (Some(at), _) => self.later[at].needs_full_tree(),
+            (None, base) => base.as_ref().is_some_and(|base| base.part().needs_full_tree(number)),
+        }
     }
 
     /// Whether all that are there ask is whether their gate holds.
@@ -209,37 +331,46 @@ impl Plans {
     }
 
     /// Takes a subscription out; gives what was done for it.
-    pub(super) fn remove(&mut self, number: SubscriptionNumber) -> Way {
-        let way = match (number as usize).checked_sub(self.base_len) {
-            Some(at) => std::mem::replace(&mut self.later[at], Way::Unsubscribed),
+    pub(super) fn remove(&mut self, number: SubscriptionNumber) -> WayKind {
+        let kind = self.kind(number);
+        let WayKind::Active(way) = kind else { return kind };
+        let needs_full_tree = self.way_needs_full_tree(number);
+        let is_of_base = match (number as usize).checked_sub(self.base_len) {
+            Some(at) => {
+                self.later[at] = Way::Unsubscribed;
+                false
+            }
             None => {
-                let way = self.way(number).clone();
                 self.base_left.set(number);
-                way
+                true
             }
         };
-        match &way {
-            Way::Unsubscribed => {}
-            Way::Shared => drop(self.shared.leave(number)),
+        match way {
+            FrozenWay::Shared if is_of_base => self.shared.leave_base(),
+            FrozenWay::Shared => drop(self.shared.leave(number)),
             way => {
                 self.gated -= 1;
-                self.filters -= usize::from(matches!(way, Way::Filter(_)));
-                self.stepped -= usize::from(matches!(way, Way::Stepped(..)));
-                self.full_tree_users -= usize::from(way.needs_full_tree());
+                self.filters -= usize::from(way == FrozenWay::Filter);
+                self.stepped -= usize::from(matches!(way, FrozenWay::Stepped(..)));
+                self.full_tree_users -= usize::from(needs_full_tree);
                 self.gates.remove(number);
             }
         }
-        way
+        kind
     }
 
     /// How a subscription is done.
     pub(super) fn explain(&self, number: SubscriptionNumber) -> Option<Explained> {
-        Some(match self.way(number) {
-            Way::Unsubscribed | Way::Stepped(..) => return None,
-            Way::Shared => Explained::Shared(self.shared.sharing(number)?, self.shared.counts()),
-            Way::Program(..) => Explained::Gated,
-            Way::Selection(_) => Explained::Selecting,
-            Way::Filter(_) => Explained::Filtering,
+        let WayKind::Active(way) = self.kind(number) else { return None };
+        Some(match way {
+            FrozenWay::Stepped(..) => return None,
+            FrozenWay::Shared => {
+                let sharing = self.shared.sharing(number, self.base_left())?;
+                Explained::Shared(sharing, self.shared.counts())
+            }
+            FrozenWay::Program => Explained::Gated,
+            FrozenWay::Selection => Explained::Selecting,
+            FrozenWay::Filter => Explained::Filtering,
         })
     }
 

@@ -15,6 +15,7 @@ use crate::language::gates::condition_of;
 use crate::language::paths::Path;
 use crate::language::paths::before_steps::Effect;
 use crate::language::xquery::undeliverable_part;
+use crate::registry::snapshot::Snapshot;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -44,9 +45,18 @@ pub(super) struct Series {
     pub(super) plans: Plans,
     /// By number in its plans: the number among all subscriptions.
     pub(super) subscriptions: Vec<SubscriptionNumber>,
-    /// By number in its plans: the texts of the steps.
-    texts: Vec<Box<[Box<str>]>>,
+    /// By number in its plans: which of the texts of the steps.
+    pub(super) text_of: Vec<u32>,
+    /// Texts that the steps were given as, most of them once.
+    pub(super) texts: Vec<Box<[Box<str>]>>,
     users: usize,
+}
+
+impl Series {
+    /// The texts of the steps of one of its subscriptions.
+    pub(super) fn texts(&self, number: SubscriptionNumber) -> &[Box<str>] {
+        &self.texts[self.text_of[number as usize] as usize]
+    }
 }
 
 /// All series.
@@ -64,6 +74,24 @@ pub(super) struct SeriesSet {
 }
 
 impl SeriesSet {
+    /// The series of a snapshot, by their numbers. Cost: a compilation for each distinct step.
+    pub(super) fn on(snapshot: &Arc<Snapshot>) -> SeriesSet {
+        let mut set = SeriesSet::default();
+        for (at, part) in snapshot.parts().iter().enumerate().skip(1) {
+            let (steps, texts) = part.steps();
+            let number = set.enter(&steps.as_slice().into()).expect("it was entered before");
+            let series = set.get_mut(number).expect("it has just been entered");
+            series.plans = Plans::on(snapshot, at);
+            series.subscriptions = part.members().to_vec();
+            series.text_of = part.step_texts().to_vec();
+            series.texts.clone_from(texts);
+            series.users = part.len();
+            let needs_full_tree = series.plans.needs_full_tree();
+            set.needs_full_tree |= needs_full_tree;
+        }
+        set
+    }
+
     /// Number of series.
     pub(super) fn len(&self) -> usize {
         self.by_steps.len()
@@ -139,6 +167,7 @@ impl SeriesSet {
             rank: 0,
             plans: Plans::default(),
             subscriptions: Vec::new(),
+            text_of: Vec::new(),
             texts: Vec::new(),
             users: 1,
         }));
@@ -174,7 +203,10 @@ impl SeriesSet {
         let series = self.get_mut(series).ok_or(Refused)?;
         let number = series.plans.add(asked, scope)?;
         series.subscriptions.push(subscription);
-        series.texts.push(texts.into());
+        if series.texts.last().is_none_or(|last| **last != *texts) {
+            series.texts.push(texts.into());
+        }
+        series.text_of.push(series.texts.len() as u32 - 1);
         let needs_full_tree = series.plans.needs_full_tree();
         self.needs_full_tree |= needs_full_tree;
         Ok(number)
@@ -184,7 +216,6 @@ impl SeriesSet {
     pub(super) fn remove(&mut self, series: SeriesNumber, number: SubscriptionNumber) {
         if let Some(series) = self.get_mut(series) {
             series.plans.remove(number);
-            series.texts[number as usize] = Box::default();
         }
         self.leave(series);
     }
@@ -192,7 +223,7 @@ impl SeriesSet {
     /// The steps of a subscription.
     pub(super) fn steps(&self, series: SeriesNumber, number: SubscriptionNumber) -> Option<Steps> {
         let series = self.get(series)?;
-        let texts = series.texts[number as usize].clone();
+        let texts = series.texts(number).into();
         Some(Steps { steps: Arc::clone(&series.steps), texts })
     }
 

@@ -1,7 +1,7 @@
 //! A message that was let in against the plans of many subscriptions: gate, shared plans, message factory.
 
 use super::ordered::{Ordered, Service};
-use super::plans::{Plans, Way};
+use super::plans::{Plans, Way, WayKind};
 use super::steps::MessageSteps;
 use crate::engine::counters::Stats;
 use crate::engine::ids::QueryNumber;
@@ -16,6 +16,7 @@ use crate::engine::programs::{Bounds, Results, RunError, Session};
 use crate::engine::verdicts::{Undecided, Verdict};
 use crate::registry::catalogue::Catalogue;
 use crate::registry::matcher::Engine;
+use crate::registry::snapshot::parts::FrozenWay;
 use crate::registry::target::View;
 use crate::xml::parser::{Limits, Parsed};
 use crate::xml::serializer::Put;
@@ -254,8 +255,9 @@ impl Serving {
         stats: &mut Stats,
     ) -> Result<(), Overflow> {
         let started = Instant::now();
-        let (bound, half) = (plans.number_count(), allowance.cache_bytes_max / 2);
-        let outcome = self.shared.run(&plans.shared, bound, parsed.message, parsed.names, half);
+        let (numbers, half) =
+            ((plans.number_count(), plans.base_left()), allowance.cache_bytes_max / 2);
+        let outcome = self.shared.run(&plans.shared, numbers, parsed.message, parsed.names, half);
         stats.matching_ns += started.elapsed().as_nanos() as u64;
         outcome
     }
@@ -274,7 +276,7 @@ impl Serving {
         let plans = audience.plans;
         let outcome = self.run_shared(plans, parsed, allowance, stats);
         if let Err(Overflow) = outcome {
-            let affected = self.shared.affected(&plans.shared).into_iter();
+            let affected = self.shared.affected(&plans.shared, plans.base_left()).into_iter();
             out.verdicts.extend(affected.map(|number| (number, Verdict::OverBudget)));
         }
         self.find_candidates(plans, parsed, allowance, out, stats);
@@ -420,7 +422,9 @@ impl Serving {
         let (view, candidates) = (View::of(plans.gates.automaton()), &mut self.candidates);
         self.gate.run(view, parsed, candidates, &mut self.undecided, stats);
         let owner = |gate: QueryNumber| plans.gates.subscription_of(gate);
-        let is_stepped = |number: SubscriptionNumber| matches!(plans.way(number), Way::Stepped(..));
+        let is_stepped = |number: SubscriptionNumber| {
+            matches!(plans.kind(number), WayKind::Active(FrozenWay::Stepped(..)))
+        };
         candidates.iter_mut().for_each(|number| *number = owner(*number));
         for (gate, verdict) in self.undecided.iter() {
             let number = owner(gate);
@@ -450,10 +454,12 @@ impl Serving {
         let affected: HashSet<SubscriptionNumber> =
             match self.run_shared(plans, parsed, allowance, &mut stats) {
                 Ok(()) => HashSet::new(),
-                Err(Overflow) => self.shared.affected(&plans.shared).into_iter().collect(),
+                Err(Overflow) => {
+                    self.shared.affected(&plans.shared, plans.base_left()).into_iter().collect()
+                }
             };
         self.candidates.clear();
-        if wanted.iter().any(|&number| !matches!(plans.way(number), Way::Shared)) {
+        if wanted.iter().any(|&number| plans.kind(number) != WayKind::Active(FrozenWay::Shared)) {
             self.find_candidates(plans, parsed, allowance, &mut out, &mut stats);
         }
         let Parsed { message, names, .. } = parsed;

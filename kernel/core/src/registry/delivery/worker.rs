@@ -1,7 +1,7 @@
 //! One message against all subscriptions: those without steps on the message as it came, then series after series.
 
 use super::dissemination::{Dissemination, State};
-use super::plans::Way;
+use super::plans::WayKind;
 use super::series::{Series, SeriesNumber};
 use super::serving::{
     Allowance, Audience, Before, Options, Output, Serving, Whole, before as bytes_before,
@@ -13,6 +13,7 @@ use crate::engine::plans::shared::SubscriptionNumber;
 use crate::engine::routing::RoutingTable;
 use crate::engine::verdicts::Verdict;
 use crate::registry::snapshot::Snapshot;
+use crate::registry::snapshot::parts::FrozenWay;
 use crate::registry::target::View;
 use crate::xml::parser::{Door, Parsed, Refusal};
 use crate::xml::serializer::Put;
@@ -354,7 +355,7 @@ fn in_order<'s>(
 ) -> Vec<Stepped<'s>> {
     let mut found: Vec<(u32, SeriesNumber, SubscriptionNumber)> = Vec::new();
     for &subscription in subscriptions {
-        if let &Way::Stepped(number, _) = state.plans.way(subscription)
+        if let WayKind::Active(FrozenWay::Stepped(number, _)) = state.plans.kind(subscription)
             && let Some(series) = state.series.get(number)
             && series.numbers.len() >= done
         {

@@ -2,7 +2,7 @@
 //!
 //! It goes by number. Its arrays lie in a file, beside the records of the queries or without them.
 
-use super::format::{SnapshotFile, Tag};
+use super::format::{FilePart, Tag};
 use super::{check_texts, is_offsets, text_at};
 use crate::engine::ids::{ExpressionId, PlanId, QueryNumber, StateId};
 use crate::engine::nfa::Nfa;
@@ -22,7 +22,7 @@ pub(super) const NEEDS_FULL_TREE: u32 = 1;
 /// An automaton in a file.
 #[derive(Debug)]
 pub struct FrozenAutomaton {
-    file: SnapshotFile,
+    file: FilePart,
     queries: usize,
     symbols: SymbolTable,
     nested: OnceLock<NestedPaths>,
@@ -33,11 +33,11 @@ pub struct FrozenAutomaton {
 }
 
 impl FrozenAutomaton {
-    /// The automaton of a file, of so many queries.
+    /// The automaton of a part of a file, of so many queries.
     ///
     /// # Errors
     /// What is wrong with its arrays.
-    pub(crate) fn of(file: SnapshotFile, queries: usize) -> Result<Self, &'static str> {
+    pub(crate) fn of(file: FilePart, queries: usize) -> Result<Self, &'static str> {
         if let Some(fault) = check_automaton(&file, queries) {
             return Err(fault);
         }
@@ -67,11 +67,6 @@ impl FrozenAutomaton {
     /// Number of queries.
     pub fn len(&self) -> usize {
         self.queries
-    }
-
-    /// The file.
-    pub(crate) fn file(&self) -> &SnapshotFile {
-        &self.file
     }
 
     /// The alphabet.
@@ -197,7 +192,7 @@ impl Nfa for SnapshotNfa<'_> {
     }
 }
 
-fn frozen(file: &SnapshotFile) -> FrozenNfa<'_> {
+fn frozen(file: &FilePart) -> FrozenNfa<'_> {
     FrozenNfa {
         symbol: file.array(Tag::StateSymbol),
         states: file.array::<StateRecord>(Tag::StateRecords),
@@ -207,7 +202,7 @@ fn frozen(file: &SnapshotFile) -> FrozenNfa<'_> {
     }
 }
 
-fn check_automaton(file: &SnapshotFile, queries: usize) -> Option<&'static str> {
+fn check_automaton(file: &FilePart, queries: usize) -> Option<&'static str> {
     let symbols = file.array::<u32>(Tag::SymbolOffsets);
     let symbols_ok = is_offsets(symbols.iter().map(|&o| u64::from(o)), file.bytes(Tag::Symbols));
     if !symbols_ok {

@@ -10,8 +10,10 @@
 //! 32  4  CRC-32 of everything after the header
 //! 36  4  CRC-32 of bytes 0..36
 //! 40 24  0
-//! 64     {tag u32, 0 u32, offset u64, length u64} per section, then the sections at multiples of 64
+//! 64     {tag u32, part u32, offset u64, length u64} per section, then the sections at multiples of 64
 //! ```
+//!
+//! Part 0 is what is asked of messages as they come; each of the others is what is asked of them after a series of steps.
 //!
 //! Opening maps the file and checks both checksums, so a damaged file is refused as a whole and the
 //! arrays can be used where they lie.
@@ -21,11 +23,10 @@ use memmap2::Mmap;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
-/// Version of the layout; a later one is refused. Since 4 conditions may be lists.
-pub const FORMAT: u32 = 4;
-/// The oldest version that is read.
-pub const OLDEST_FORMAT: u32 = 3;
+/// Version of the layout; others are refused. Since 6 there are subscriptions of all kinds.
+pub const FORMAT: u32 = 6;
 /// The file holds the automaton beside the queries.
 pub(crate) const KIND_AUTOMATON: u32 = 0;
 /// The file holds the queries only.
@@ -82,9 +83,34 @@ pub enum Tag {
     Expressions = 21,
     /// u32 per expression: 1 if it needs more of a message than elements, attributes and text.
     ExpressionFlags = 22,
+    /// u64 per subscriber and one more.
+    SubscriberOffsets = 23,
+    /// Subscribers, UTF-8.
+    Subscribers = 24,
+    /// u32 per subscription; none where all are filter queries.
+    SubscriberOf = 25,
+    /// u8 per subscription, what is delivered and in which language it is; none where all are filter queries.
+    Modes = 26,
+    /// u8 per subscription that has a gate, what is done where it holds; none where all are filter queries.
+    Ways = 27,
+    /// Three u32 per subscription that has steps, by number: its number, which series, its number there.
+    Stepped = 28,
+    /// The shared plans.
+    SharedPlans = 29,
+    /// u32 per subscription of a series: its number among all.
+    Members = 30,
+    /// JSON array of the steps of a series, and the different texts that they were given as.
+    Steps = 31,
+    /// u32 per subscription of a series: which of the texts.
+    StepTexts = 32,
 }
 
-const TAGS: usize = 23;
+const TAGS: usize = 33;
+/// Parts that a file may have.
+const PARTS_MAX: u32 = 1 << 16;
+
+/// Where the sections of a part are, by tag.
+type Sections = [(usize, usize); TAGS];
 
 /// Why a file was refused.
 #[derive(Debug)]
@@ -116,7 +142,57 @@ enum Bytes {
 pub struct SnapshotFile {
     bytes: Bytes,
     kind: u32,
-    sections: [(usize, usize); TAGS],
+    parts: Vec<Sections>,
+}
+
+/// One part of a file.
+#[derive(Clone, Debug)]
+pub struct FilePart {
+    file: Arc<SnapshotFile>,
+    part: usize,
+}
+
+impl FilePart {
+    /// The first part of a file.
+    pub fn first(file: SnapshotFile) -> FilePart {
+        FilePart { file: Arc::new(file), part: 0 }
+    }
+
+    /// Another part of the file, which is there.
+    pub(crate) fn part(&self, part: usize) -> FilePart {
+        FilePart { file: Arc::clone(&self.file), part }
+    }
+
+    /// A section; empty if the part has none of that tag.
+    #[inline]
+    pub fn bytes(&self, tag: Tag) -> &[u8] {
+        &self.file.as_slice()[self.range(tag)]
+    }
+
+    /// A section as an array. A length that is no multiple of the element gives an empty array,
+    /// which the checks of the caller refuse.
+    #[inline]
+    pub(crate) fn array<T: bytemuck::Pod>(&self, tag: Tag) -> &[T] {
+        bytemuck::try_cast_slice(self.bytes(tag)).unwrap_or(&[])
+    }
+
+    /// Where a section lies in the file.
+    #[inline]
+    pub(crate) fn range(&self, tag: Tag) -> std::ops::Range<usize> {
+        let (start, end) = self.file.parts[self.part][tag as usize];
+        start..end
+    }
+
+    /// The file.
+    pub(crate) fn file(&self) -> &Arc<SnapshotFile> {
+        &self.file
+    }
+}
+
+impl AsRef<[u8]> for SnapshotFile {
+    fn as_ref(&self) -> &[u8] {
+        self.as_slice()
+    }
 }
 
 impl SnapshotFile {
@@ -143,7 +219,7 @@ impl SnapshotFile {
         {
             return Err(FormatError::Damaged("the header does not match its checksum"));
         }
-        if !(OLDEST_FORMAT..=FORMAT).contains(&format) {
+        if format != FORMAT {
             return Err(FormatError::Version(format));
         }
         if u64_at(all, 24) != all.len() as u64 {
@@ -156,7 +232,7 @@ impl SnapshotFile {
         if kind > KIND_QUERIES {
             return Err(FormatError::Foreign("it is of an unknown kind"));
         }
-        let mut sections = [(0, 0); TAGS];
+        let mut parts = vec![[(0, 0); TAGS]];
         let count = u32_at(all, 16) as usize;
         for entry in 0..count {
             let at = HEADER + entry * ENTRY;
@@ -164,17 +240,26 @@ impl SnapshotFile {
             if at + ENTRY > all.len() {
                 return Err(fault);
             }
-            let (tag, start, length) = (u32_at(all, at), u64_at(all, at + 8), u64_at(all, at + 16));
+            let (tag, part) = (u32_at(all, at), u32_at(all, at + 4));
+            let (start, length) = (u64_at(all, at + 8), u64_at(all, at + 16));
             let end = start.checked_add(length).filter(|&end| end <= all.len() as u64);
             let Some(end) = end else { return Err(fault) };
-            if start % ALIGN as u64 != 0 {
+            if start % ALIGN as u64 != 0 || part >= PARTS_MAX {
                 return Err(fault);
             }
-            if let Some(section) = sections.get_mut(tag as usize) {
+            if parts.len() <= part as usize {
+                parts.resize(part as usize + 1, [(0, 0); TAGS]);
+            }
+            if let Some(section) = parts[part as usize].get_mut(tag as usize) {
                 *section = (start as usize, end as usize);
             }
         }
-        Ok(SnapshotFile { bytes, kind, sections })
+        Ok(SnapshotFile { bytes, kind, parts })
+    }
+
+    /// Number of parts.
+    pub(crate) fn part_count(&self) -> usize {
+        self.parts.len()
     }
 
     /// Automaton or queries only.
@@ -187,18 +272,11 @@ impl SnapshotFile {
         self.bytes.as_slice()
     }
 
-    /// A section; empty if the file has none of that tag.
+    /// A section of the first part; empty if it has none of that tag.
     #[inline]
     pub fn bytes(&self, tag: Tag) -> &[u8] {
-        let (start, end) = self.sections[tag as usize];
+        let (start, end) = self.parts[0][tag as usize];
         &self.bytes.as_slice()[start..end]
-    }
-
-    /// A section as an array. A length that is no multiple of the element gives an empty array,
-    /// which the checks of the caller refuse.
-    #[inline]
-    pub(crate) fn array<T: bytemuck::Pod>(&self, tag: Tag) -> &[T] {
-        bytemuck::try_cast_slice(self.bytes(tag)).unwrap_or(&[])
     }
 
     /// Writes the file beside its place and renames it, so that readers see all or nothing.
@@ -241,30 +319,37 @@ const PIECE: usize = 1 << 20;
 /// Puts sections together.
 #[derive(Debug, Default)]
 pub(crate) struct FileBuilder<'a> {
-    sections: Vec<(Tag, &'a [u8])>,
+    sections: Vec<(u32, Tag, &'a [u8])>,
+    part: u32,
 }
 
 impl<'a> FileBuilder<'a> {
-    /// Adds a section.
+    /// Adds a section to the part at hand.
     pub(crate) fn section<T: bytemuck::Pod>(&mut self, tag: Tag, items: &'a [T]) -> &mut Self {
-        self.sections.push((tag, bytemuck::cast_slice(items)));
+        self.sections.push((self.part, tag, bytemuck::cast_slice(items)));
         self
+    }
+
+    /// The part at hand is the next one from here on.
+    pub(crate) fn begin_part(&mut self) {
+        self.part += 1;
     }
 
     /// The file.
     pub(crate) fn build(&self, kind: u32) -> SnapshotFile {
-        let mut sections = [(0, 0); TAGS];
+        let mut parts = vec![[(0, 0); TAGS]; self.part as usize + 1];
         let mut at = (HEADER + self.sections.len() * ENTRY).next_multiple_of(ALIGN);
-        for (tag, bytes) in &self.sections {
-            sections[*tag as usize] = (at, at + bytes.len());
+        for (part, tag, bytes) in &self.sections {
+            parts[*part as usize][*tag as usize] = (at, at + bytes.len());
             at = (at + bytes.len()).next_multiple_of(ALIGN);
         }
         let mut words = vec![0u64; at / 8];
         let all: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
-        for (index, (tag, bytes)) in self.sections.iter().enumerate() {
-            let (start, end) = sections[*tag as usize];
+        for (index, (part, tag, bytes)) in self.sections.iter().enumerate() {
+            let (start, end) = parts[*part as usize][*tag as usize];
             let entry = HEADER + index * ENTRY;
             all[entry..entry + 4].copy_from_slice(&(*tag as u32).to_le_bytes());
+            all[entry + 4..entry + 8].copy_from_slice(&part.to_le_bytes());
             all[entry + 8..entry + 16].copy_from_slice(&(start as u64).to_le_bytes());
             all[entry + 16..entry + 24].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
             all[start..end].copy_from_slice(bytes);
@@ -279,7 +364,7 @@ impl<'a> FileBuilder<'a> {
         all[32..36].copy_from_slice(&body.to_le_bytes());
         let header = crc32fast::hash(&all[..36]);
         all[36..40].copy_from_slice(&header.to_le_bytes());
-        SnapshotFile { bytes: Bytes::Built(words), kind, sections }
+        SnapshotFile { bytes: Bytes::Built(words), kind, parts }
     }
 }
 

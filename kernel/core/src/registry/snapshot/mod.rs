@@ -1,7 +1,7 @@
-//! An immutable index: queries and automaton in one file that is opened by memory map.
+//! An immutable registry: subscriptions of all kinds and what they have become, in one file that is opened by memory map.
 //!
-//! Every thread and process that opens the file shares one copy. What is compiled on top of it at run
-//! time (the lazy DFA) belongs to the matcher.
+//! Every thread and process that opens the file shares one copy. What is compiled on top of it at run time (the lazy DFA,
+//! the programs that messages have needed) belongs to the matcher.
 
 pub(crate) mod automaton;
 pub(crate) mod build;
@@ -9,13 +9,16 @@ pub mod format;
 pub(crate) mod import;
 mod level_order;
 mod numbering;
+pub(crate) mod parts;
 pub(crate) mod records;
 mod symbol_ranks;
 
 use crate::engine::ids::QueryNumber;
+use crate::engine::plans::template::Deliver;
+use crate::language::choice::Language;
 use automaton::{FrozenAutomaton, SnapshotNfa};
-use build::FrozenArrays;
-use format::{FileBuilder, FormatError, KIND_AUTOMATON, SnapshotFile, Tag};
+use format::{FileBuilder, FilePart, FormatError, KIND_AUTOMATON, SnapshotFile, Tag};
+use parts::{FrozenPart, FrozenWay, PartArrays, check_steps};
 use records::RecordColumns;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -35,15 +38,34 @@ pub struct QueryRecord<'s> {
     pub namespaces: u32,
 }
 
+/// A subscription as it was made; a filter query is one of nobody that is delivered as an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<'e> {
+    /// Chosen by the caller.
+    pub id: &'e str,
+    /// XPath or XQuery.
+    pub text: &'e str,
+    /// Which of the two; none leaves it to the text.
+    pub language: Option<Language>,
+    /// Which of the namespace maps it was registered with.
+    pub namespaces: u32,
+    /// Whom its results go to; empty for a filter query.
+    pub subscriber: &'e str,
+    /// What is delivered.
+    pub deliver: Deliver,
+}
+
 /// An open snapshot.
 #[derive(Debug)]
 pub struct Snapshot {
-    automaton: Arc<FrozenAutomaton>,
+    file: FilePart,
     namespaces: Vec<NamespaceMap>,
+    parts: Vec<FrozenPart>,
+    others: usize,
 }
 
 impl Snapshot {
-    /// Opens a snapshot that holds an automaton. Cost: the checksum, and one pass over the offsets.
+    /// Opens a snapshot that holds an automaton. Cost: the checksum, and one pass over the arrays; nothing is compiled.
     pub fn open(path: &Path) -> Result<Snapshot, FormatError> {
         Self::from_file(SnapshotFile::open(path)?)
     }
@@ -53,34 +75,52 @@ impl Snapshot {
         if file.kind() != KIND_AUTOMATON {
             return Err(FormatError::Foreign("it holds queries only"));
         }
-        if let Some(fault) = check_queries(&file).or_else(|| check_order(&file)) {
+        let part_count = file.part_count();
+        let first = FilePart::first(file);
+        let fault = check_queries(&first).or_else(|| check_order(&first));
+        if let Some(fault) = fault.or_else(|| check_subscriptions(&first)) {
             return Err(FormatError::Damaged(fault));
         }
-        let namespaces = serde_json::from_slice(file.bytes(Tag::Namespaces))
+        let namespaces = serde_json::from_slice(first.bytes(Tag::Namespaces))
             .map_err(|_| FormatError::Damaged("the namespaces are not JSON"))?;
-        let queries = file.array::<u32>(Tag::NamespaceOf).len();
-        let automaton = FrozenAutomaton::of(file, queries).map_err(FormatError::Damaged)?;
-        Ok(Snapshot { automaton: Arc::new(automaton), namespaces })
+        let parts = (0..part_count).map(|part| FrozenPart::of(first.part(part), part));
+        let parts = parts.collect::<Result<Vec<_>, _>>().map_err(FormatError::Damaged)?;
+        if let Some(fault) = check_steps(&parts) {
+            return Err(FormatError::Damaged(fault));
+        }
+        let mut snapshot = Snapshot { file: first, namespaces, parts, others: 0 };
+        snapshot.others = snapshot.count_others();
+        Ok(snapshot)
     }
 
-    /// A snapshot of arrays and records, which are in the same order. `limits` go into the file as they are.
-    pub(crate) fn of(arrays: &FrozenArrays, records: &RecordColumns, limits: &str) -> Snapshot {
-        let version = records.version(limits);
-        let (states, plans, expressions) = arrays.counts();
+    /// A snapshot of parts and records, which are in the same order. `limits` go into the file as they are.
+    pub(crate) fn of(parts: &[PartArrays], records: &RecordColumns, limits: &str) -> Snapshot {
+        let version = records.version(limits, parts);
+        let (states, plans, expressions) = parts[0].automaton.counts();
         let metadata = format!(
-            r#"{{"version":"{version:016x}","queries":{},"states":{states},"plans":{plans},"expressions":{expressions}}}"#,
+            r#"{{"version":"{version:032x}","queries":{},"states":{states},"plans":{plans},"expressions":{expressions}}}"#,
             records.len(),
         );
         let mut file = FileBuilder::default();
         records.add_to(&mut file);
         file.section(Tag::Metadata, metadata.as_bytes()).section(Tag::Limits, limits.as_bytes());
-        arrays.add_to(&mut file);
+        for (at, part) in parts.iter().enumerate() {
+            if at > 0 {
+                file.begin_part();
+            }
+            part.add_to(&mut file);
+        }
         Self::from_file(file.build(KIND_AUTOMATON)).expect("what was frozen is sound")
     }
 
-    /// Number of queries.
+    /// Number of subscriptions.
     pub fn len(&self) -> usize {
-        self.automaton.len()
+        self.file.array::<u32>(Tag::NamespaceOf).len()
+    }
+
+    /// How many of them are no filter queries.
+    pub fn others(&self) -> usize {
+        self.others
     }
 
     /// What a message may cost, as [`Tag::Limits`] has it.
@@ -90,52 +130,123 @@ impl Snapshot {
 
     /// The file.
     pub fn file(&self) -> &SnapshotFile {
-        self.automaton.file()
+        self.file.file()
     }
 
-    /// The automaton, which goes by number.
+    /// The automaton of what is asked of messages as they come, which goes by number.
     pub fn automaton(&self) -> &Arc<FrozenAutomaton> {
-        &self.automaton
+        self.parts[0].automaton()
     }
 
     /// The automaton, for one run.
     pub fn nfa(&self) -> SnapshotNfa<'_> {
-        self.automaton.nfa()
+        self.automaton().nfa()
     }
 
-    /// A query.
-    pub fn query(&self, number: QueryNumber) -> QueryRecord<'_> {
-        QueryRecord {
+    /// What is asked of messages as they come, and after each series of steps.
+    pub(crate) fn parts(&self) -> &[FrozenPart] {
+        &self.parts
+    }
+
+    /// A subscription.
+    pub fn entry(&self, number: QueryNumber) -> Entry<'_> {
+        let at = number as usize;
+        let (deliver, language) = self.mode(number);
+        let subscriber = self.file.array::<u32>(Tag::SubscriberOf).get(at);
+        let subscriber = subscriber.map_or("", |&subscriber| {
+            text_at(&self.file, Tag::SubscriberOffsets, Tag::Subscribers, subscriber)
+        });
+        Entry {
             id: self.id(number),
-            text: text_at(self.file(), Tag::TextOffsets, Tag::Texts, number),
-            namespaces: self.file().array(Tag::NamespaceOf)[number as usize],
+            text: text_at(&self.file, Tag::TextOffsets, Tag::Texts, number),
+            language,
+            namespaces: self.file.array(Tag::NamespaceOf)[at],
+            subscriber,
+            deliver,
         }
     }
 
-    /// The id of a query.
-    pub(crate) fn id(&self, number: QueryNumber) -> &str {
-        text_at(self.file(), Tag::IdOffsets, Tag::Ids, number)
+    /// What is delivered, and in which language the text is.
+    #[inline]
+    pub(crate) fn mode(&self, number: QueryNumber) -> (Deliver, Option<Language>) {
+        let mode = self.file.bytes(Tag::Modes).get(number as usize).copied();
+        mode_of(mode.unwrap_or(QUERY_MODE))
     }
 
-    /// The number of a query. Cost: a binary search.
+    /// The id of a subscription.
+    pub(crate) fn id(&self, number: QueryNumber) -> &str {
+        text_at(&self.file, Tag::IdOffsets, Tag::Ids, number)
+    }
+
+    /// The number of a subscription. Cost: a binary search.
     pub fn number_of(&self, id: &str) -> Option<QueryNumber> {
-        let order = self.file().array::<u32>(Tag::IdOrder);
+        let order = self.file.array::<u32>(Tag::IdOrder);
         let found = order.binary_search_by(|&number| self.id(number).as_bytes().cmp(id.as_bytes()));
         found.ok().map(|at| order[at])
     }
 
-    /// The namespace maps that [`QueryRecord::namespaces`] counts.
+    /// The namespace maps that [`Entry::namespaces`] counts.
     pub fn namespaces(&self) -> &[NamespaceMap] {
         &self.namespaces
     }
+
+    fn count_others(&self) -> usize {
+        if self.file.bytes(Tag::Modes).is_empty() {
+            let [filters, ..] = self.parts[0].counts();
+            return self.len() - filters;
+        }
+        let nobody: Vec<bool> = self
+            .file
+            .array::<u64>(Tag::SubscriberOffsets)
+            .windows(2)
+            .map(|ends| ends[0] == ends[1])
+            .collect();
+        let columns =
+            self.file.bytes(Tag::Modes).iter().zip(self.file.array::<u32>(Tag::SubscriberOf));
+        let queries = columns.enumerate().filter(|&(number, (&mode, &subscriber))| {
+            mode == QUERY_MODE
+                && nobody[subscriber as usize]
+                && self.parts[0].way(number as QueryNumber) == FrozenWay::Filter
+        });
+        self.len() - queries.count()
+    }
+}
+
+/// That of a filter query.
+const QUERY_MODE: u8 = Deliver::Ids as u8;
+
+/// What is delivered and in which language a text is, as a byte.
+pub(crate) fn mode(deliver: Deliver, language: Option<Language>) -> u8 {
+    let language = match language {
+        None => 0,
+        Some(Language::XPath) => 1,
+        Some(Language::XQuery) => 2,
+    };
+    deliver as u8 | language << 2
+}
+
+#[inline]
+fn mode_of(mode: u8) -> (Deliver, Option<Language>) {
+    let language = match mode >> 2 {
+        1 => Some(Language::XPath),
+        2 => Some(Language::XQuery),
+        _ => None,
+    };
+    (Deliver::ALL[usize::from(mode & 3)], language)
 }
 
 /// The queries of any checked file, of either kind, in the order of the file.
+///
+/// # Errors
+/// It is damaged, or holds other subscriptions than filter queries.
 pub fn queries_of(
-    file: &SnapshotFile,
+    file: &FilePart,
 ) -> Result<(Vec<QueryRecord<'_>>, Vec<NamespaceMap>), FormatError> {
     if let Some(fault) = check_queries(file) {
         return Err(FormatError::Damaged(fault));
+    }
+    if !file.bytes(Tag::Modes).is_empty() || !file.bytes(Tag::Ways).is_empty() {
+        return Err(FormatError::Foreign("it holds subscriptions that are no filter queries"));
     }
     let namespaces = serde_json::from_slice(file.bytes(Tag::Namespaces))
         .map_err(|_| FormatError::Damaged("the namespaces are not JSON"))?;
@@ -148,13 +259,13 @@ pub fn queries_of(
     Ok((records.collect(), namespaces))
 }
 
-fn text_at(file: &SnapshotFile, offsets: Tag, texts: Tag, number: u32) -> &str {
+fn text_at(file: &FilePart, offsets: Tag, texts: Tag, number: u32) -> &str {
     let offsets = file.array::<u64>(offsets);
     let (start, end) = (offsets[number as usize], offsets[number as usize + 1]);
     str::from_utf8(&file.bytes(texts)[start as usize..end as usize]).expect("checked when opened")
 }
 
-fn check_queries(file: &SnapshotFile) -> Option<&'static str> {
+fn check_queries(file: &FilePart) -> Option<&'static str> {
     let queries = file.array::<u32>(Tag::NamespaceOf);
     let namespaces: Vec<NamespaceMap> =
         serde_json::from_slice(file.bytes(Tag::Namespaces)).unwrap_or_default();
@@ -169,7 +280,7 @@ fn check_queries(file: &SnapshotFile) -> Option<&'static str> {
     str::from_utf8(file.bytes(Tag::Limits)).is_err().then_some("the limits are not UTF-8")
 }
 
-fn check_order(file: &SnapshotFile) -> Option<&'static str> {
+fn check_order(file: &FilePart) -> Option<&'static str> {
     let queries = file.array::<u32>(Tag::NamespaceOf).len();
     let order = file.array::<u32>(Tag::IdOrder);
     let is_order =
@@ -177,7 +288,23 @@ fn check_order(file: &SnapshotFile) -> Option<&'static str> {
     (!is_order).then_some("the order of the ids is not one of all queries")
 }
 
-fn check_texts(file: &SnapshotFile, offsets: Tag, texts: Tag, count: usize) -> bool {
+fn check_subscriptions(file: &FilePart) -> Option<&'static str> {
+    let queries = file.array::<u32>(Tag::NamespaceOf).len();
+    let (modes, of) = (file.bytes(Tag::Modes), file.array::<u32>(Tag::SubscriberOf));
+    let subscribers = file.array::<u64>(Tag::SubscriberOffsets).len().saturating_sub(1);
+    let sound = if modes.is_empty() {
+        of.is_empty()
+    } else {
+        modes.len() == queries
+            && modes.iter().all(|mode| mode & 3 < 3 && mode >> 2 < 3)
+            && of.len() == queries
+            && of.iter().all(|&subscriber| (subscriber as usize) < subscribers)
+            && check_texts(file, Tag::SubscriberOffsets, Tag::Subscribers, subscribers)
+    };
+    (!sound).then_some("the subscribers do not fit the subscriptions")
+}
+
+fn check_texts(file: &FilePart, offsets: Tag, texts: Tag, count: usize) -> bool {
     let offsets = file.array::<u64>(offsets);
     offsets.len() == count + 1 && is_offsets(offsets.iter().copied(), file.bytes(texts))
 }

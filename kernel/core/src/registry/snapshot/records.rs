@@ -1,7 +1,9 @@
-//! The records of the queries of a snapshot, as sections of its file.
+//! The records of the subscriptions of a snapshot, as sections of its file.
 
 use super::format::{FORMAT, FileBuilder, Tag};
-use super::{NamespaceMap, QueryRecord};
+use super::parts::PartArrays;
+use super::{Entry, NamespaceMap, QUERY_MODE, mode};
+use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::Xxh3;
 
 /// What was registered, in the order of the query numbers.
@@ -13,6 +15,10 @@ pub(crate) struct RecordColumns {
     namespace_of: Vec<u32>,
     /// JSON.
     namespaces: Vec<u8>,
+    modes: Vec<u8>,
+    subscriber_offsets: Vec<u64>,
+    subscribers: String,
+    subscriber_of: Vec<u32>,
     /// The numbers in the order of their ids.
     order: Vec<u32>,
 }
@@ -21,7 +27,7 @@ impl RecordColumns {
     /// The columns of the records that `fill` pushes; their namespaces are numbered by the list.
     pub(crate) fn of(
         namespaces: &[NamespaceMap],
-        fill: impl FnOnce(&mut dyn FnMut(QueryRecord<'_>)),
+        fill: impl FnOnce(&mut dyn FnMut(Entry<'_>)),
     ) -> RecordColumns {
         let mut columns = RecordColumns {
             id_offsets: vec![0],
@@ -30,9 +36,26 @@ impl RecordColumns {
             texts: String::new(),
             namespace_of: Vec::new(),
             namespaces: serde_json::to_vec(namespaces).expect("maps of strings are JSON"),
+            modes: Vec::new(),
+            subscriber_offsets: vec![0],
+            subscribers: String::new(),
+            subscriber_of: Vec::new(),
             order: Vec::new(),
         };
+        let mut numbers = FxHashMap::<Box<str>, u32>::default();
         fill(&mut |record| {
+            let number = match numbers.get(record.subscriber) {
+                Some(&number) => number,
+                None => {
+                    columns.subscribers.push_str(record.subscriber);
+                    columns.subscriber_offsets.push(columns.subscribers.len() as u64);
+                    let number = numbers.len() as u32;
+                    numbers.insert(record.subscriber.into(), number);
+                    number
+                }
+            };
+            columns.subscriber_of.push(number);
+            columns.modes.push(mode(record.deliver, record.language));
             columns.ids.push_str(record.id);
             columns.id_offsets.push(columns.ids.len() as u64);
             columns.texts.push_str(record.text);
@@ -57,12 +80,19 @@ impl RecordColumns {
             .section(Tag::NamespaceOf, &self.namespace_of)
             .section(Tag::Namespaces, &self.namespaces)
             .section(Tag::IdOrder, &self.order);
+        if self.subscribers.is_empty() && self.modes.iter().all(|&mode| mode == QUERY_MODE) {
+            return;
+        }
+        file.section(Tag::SubscriberOffsets, &self.subscriber_offsets)
+            .section(Tag::Subscribers, self.subscribers.as_bytes())
+            .section(Tag::SubscriberOf, &self.subscriber_of)
+            .section(Tag::Modes, &self.modes);
     }
 
     /// A digest of what decides the answers: equal sets of queries under equal limits have equal
     /// versions. That of another format is another one, so that whoever names files by it finds none
     /// that cannot be read.
-    pub(crate) fn version(&self, limits: &str) -> u64 {
+    pub(crate) fn version(&self, limits: &str, parts: &[PartArrays]) -> u128 {
         let mut digest = Xxh3::new();
         digest.update(&FORMAT.to_le_bytes());
         for part in [
@@ -72,11 +102,16 @@ impl RecordColumns {
             self.texts.as_bytes(),
             bytemuck::cast_slice(&self.namespace_of),
             &self.namespaces,
+            &self.modes,
+            bytemuck::cast_slice(&self.subscriber_offsets),
+            self.subscribers.as_bytes(),
+            bytemuck::cast_slice(&self.subscriber_of),
             limits.as_bytes(),
         ] {
             digest.update(part);
         }
-        digest.digest()
+        parts.iter().flat_map(PartArrays::steps).for_each(|part| digest.update(part));
+        digest.digest128()
     }
 
     fn id(&self, number: u32) -> &[u8] {

@@ -65,6 +65,12 @@ impl Namespaces {
         self.prefixed.iter().find(|(_, known)| &**known == uri).map(|(prefix, _)| &**prefix)
     }
 
+    /// Prefix and namespace of all that are in scope but that of `xml`; the prefix of the default namespace is empty.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        let prefixed = self.prefixed.iter().map(|(prefix, uri)| (&**prefix, &**uri));
+        self.default.as_deref().map(|uri| ("", uri)).into_iter().chain(prefixed)
+    }
+
     /// Whether the only namespace in scope is that of `xml`.
     pub(crate) fn is_empty(&self) -> bool {
         self.default.is_none() && self.prefixed.is_empty()
