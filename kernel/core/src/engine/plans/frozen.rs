@@ -661,7 +661,7 @@ impl Parts {
             starts[operand as usize * WAYS + way + 1] += 1;
             let (kind, set) = match &plans.predicates.get(old).ask {
                 Ask::OneOf(set) => (0, set),
-                Ask::CastOneOf(set) => (1, set),
+                Ask::NumberOf(_, set) => (1, set),
                 _ => continue,
             };
             for value in values_of(set) {

@@ -262,7 +262,7 @@ pub(super) fn key_of(ask: &Ask, number: impl Fn(&[u8]) -> Option<TextId>) -> Opt
         Ask::Text(comparison, text) => (TEXT_WAYS + *comparison as usize, number(text)?.into()),
         Ask::Cast(comparison, number) => (CAST_WAYS + *comparison as usize, number_key(*number)),
         Ask::OneOf(set) => (TEXT_SET, xxh3_64(set)),
-        Ask::CastOneOf(set) => (CAST_SET, xxh3_64(set)),
+        Ask::NumberOf(_, set) => (CAST_SET, xxh3_64(set)),
         Ask::StartsWith(_) | Ask::Contains(_) | Ask::Number(..) | Ask::Moment(..) => {
             is_not_shared()
         }

@@ -155,9 +155,9 @@ fn steps_of(file: &FilePart, len: usize) -> Result<StepsAndTexts, &'static str> 
     }
     let steps = steps.into_iter().map(|(edit, path, name, namespaces)| {
         let edit = Edit::named(&edit).ok_or(fault)?;
-        Ok(EditStep { edit, path, name, namespaces })
+        Ok::<_, &str>(EditStep { edit, path, name, namespaces })
     });
-    Ok((steps.collect::<Result<_, _>>()?, texts))
+    Ok((steps.collect::<Result<_, &str>>()?, texts))
 }
 
 /// What is wrong between the parts, if anything.
