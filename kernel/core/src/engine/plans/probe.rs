@@ -468,7 +468,7 @@ mod tests {
         if let Some(text) = texts.find(value) {
             probe.equal_to(text, |p| found.push(p));
         }
-        probe.exists().into_iter().for_each(|p| found.push(p));
+        probe.exists().for_each(|p| found.push(p));
         probe.satisfied(value, |p| found.push(p));
         found.sort_unstable();
         found

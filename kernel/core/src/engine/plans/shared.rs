@@ -415,7 +415,7 @@ impl SharedPlans {
         subscription: SubscriptionNumber,
         left: &[u64],
     ) -> Option<Sharing> {
-        let mut all: Vec<(BindingId, Vec<PredicateId>, Vec<Row>)> = Vec::new();
+        let mut all: Vec<SelectionParts> = Vec::new();
         if let Some(base) = &self.base {
             base.each_selection(|binding, predicates, rows| {
                 let is_there = |row: &Row| !is_marked(left, row.subscription);
@@ -433,12 +433,10 @@ impl SharedPlans {
         let template = self.templates.get(number);
         let of_base = self.base.as_ref().and_then(|base| base.find_template(template));
         let alike = [of_base, self.templates.find(template)];
-        let rows = |shares: &dyn Fn(&(BindingId, Vec<PredicateId>, Vec<Row>)) -> bool| -> u32 {
+        let rows = |shares: &dyn Fn(&SelectionParts) -> bool| -> u32 {
             all.iter().filter(|each| shares(each)).map(|each| each.2.len() as u32).sum()
         };
-        let has = |each: &(BindingId, Vec<PredicateId>, Vec<Row>), predicate: &PredicateId| {
-            each.1.contains(predicate)
-        };
+        let has = |each: &SelectionParts, predicate: &PredicateId| each.1.contains(predicate);
         Some(Sharing {
             binding: rows(&|each| each.0 == own.0),
             predicates: own.1.iter().map(|one| rows(&|each| has(each, one))).collect(),
@@ -578,6 +576,9 @@ impl SharedPlans {
         }
     }
 }
+
+/// Binding path, predicates and rows of a selection.
+type SelectionParts = (BindingId, Vec<PredicateId>, Vec<Row>);
 
 /// Whether the bit of a number is set.
 pub(super) fn is_marked(bits: &[u64], number: u32) -> bool {

@@ -51,7 +51,7 @@ impl Look<'_, '_> {
         probe: &Probe,
         found: &mut impl FnMut(PredicateId),
     ) {
-        probe.exists().into_iter().for_each(&mut *found);
+        probe.exists().for_each(&mut *found);
         if !probe.reads_values() {
             return;
         }
@@ -82,7 +82,7 @@ impl Look<'_, '_> {
         found: &mut impl FnMut(PredicateId),
     ) {
         self.message.tree.each_text(element, |text| {
-            probe.exists().into_iter().for_each(&mut *found);
+            probe.exists().for_each(&mut *found);
             if probe.reads_values() {
                 self.text(text, probe, found);
             }
@@ -98,7 +98,7 @@ impl Look<'_, '_> {
         found: &mut impl FnMut(PredicateId),
     ) {
         let Some(attribute) = attribute(self.message.tree, element, name) else { return };
-        probe.exists().into_iter().for_each(&mut *found);
+        probe.exists().for_each(&mut *found);
         if probe.reads_values() {
             let span = self.message.tree.attribute_value[attribute as usize];
             let known = &mut self.values.attributes[attribute as usize];

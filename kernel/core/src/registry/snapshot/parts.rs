@@ -34,10 +34,16 @@ const STEPPED: u8 = 3;
 const NEEDS_FULL_TREE: u8 = 4;
 
 /// The steps of a series, and the different texts that they were given as.
-pub(crate) type StepsAndTexts = (Vec<EditStep>, Vec<Box<[Box<str>]>>);
+pub(crate) type StepsAndTexts = (Vec<EditStep>, Vec<Texts>);
+
+/// The steps of a subscription as texts.
+type Texts = Box<[Box<str>]>;
 
 /// A step as JSON: edit, path, name, namespaces.
 type StepData = (String, String, String, Vec<(String, String)>);
+
+/// The same, to be written.
+type WrittenStep<'s> = (&'s str, &'s str, &'s str, &'s [(String, String)]);
 
 /// A part of an open snapshot.
 #[derive(Debug)]
@@ -147,7 +153,7 @@ impl FrozenPart {
 
 fn steps_of(file: &FilePart, len: usize) -> Result<StepsAndTexts, &'static str> {
     let fault = "the steps of a series are not what they should be";
-    let (steps, texts): (Vec<StepData>, Vec<Box<[Box<str>]>>) =
+    let (steps, texts): (Vec<StepData>, Vec<Texts>) =
         serde_json::from_slice(file.bytes(Tag::Steps)).map_err(|_| fault)?;
     let of = file.array::<u32>(Tag::StepTexts);
     if steps.is_empty() || of.len() != len || of.iter().any(|&at| at as usize >= texts.len()) {
@@ -235,7 +241,7 @@ impl PartArrays {
             }
             self.step_texts.push(number);
         }
-        let data: Vec<(&str, &str, &str, &[(String, String)])> = steps
+        let data: Vec<WrittenStep<'_>> = steps
             .iter()
             .map(|step| (step.edit.name(), &*step.path, &*step.name, &*step.namespaces))
             .collect();
