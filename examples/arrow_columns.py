@@ -21,7 +21,7 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "queries.snapshot"
-        registry.freeze_queries().save(path)
+        registry.freeze().save(path)
         snapshot = Snapshot.open(path)
         batch = snapshot.match(messages)
         for matches, error in zip(batch.matches, batch.errors, strict=True):

@@ -329,7 +329,7 @@ class MovingWorld:
         index = Registry()
         index.add(Query(name, text) for name, text in self.queries.items())
         bodies = [body for body, _ in self.messages.values()]
-        results = index.freeze_queries().match(bodies)
+        results = index.freeze().match(bodies)
         wanted: dict[str, set[str]] = defaultdict(set)
         due: dict[str, set[str]] = defaultdict(set)
         for (name, (_, at)), result in zip(self.messages.items(), results, strict=True):

@@ -197,7 +197,7 @@ class RealRing:
         index = Registry()
         index.add([Query(id, text) for id, text in self.queries.items()])
         bodies = list(self.messages.values())
-        answers = index.freeze_queries().match(bodies)
+        answers = index.freeze().match(bodies)
         due = {id: set(answer.query_ids) for id, answer in zip(self.messages, answers, strict=True)}
         assert max(self.matched.values()) == 1
         told: dict[str, set[str]] = {publication: set() for publication in self.outcomes}

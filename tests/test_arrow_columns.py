@@ -56,9 +56,9 @@ COLUMNS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("column", COLUMNS)
 def test_columns_of_any_library(column: str) -> None:
     index, registry = index_of(), broker_of()
-    expected = index.freeze_queries().match(MESSAGES)
+    expected = index.freeze().match(MESSAGES)
     delivered = registry.deliver(MESSAGES, list("abcdef")).table.to_pydict()
-    for matcher in (index, index.freeze_queries()):
+    for matcher in (index, index.freeze()):
         batch = matcher.match(COLUMNS[column]())
         assert batch.matches.to_pylist() == expected.matches.to_pylist()
         assert batch.errors.to_pylist() == expected.errors.to_pylist()
@@ -89,7 +89,7 @@ def test_columns_that_are_no_messages(wrong: Any) -> None:
 
 
 def test_results_are_read_by_other_libraries() -> None:
-    batch = index_of().freeze_queries().match(MESSAGES)
+    batch = index_of().freeze().match(MESSAGES)
     frame = polars.DataFrame(batch.table)
     assert frame["matches"].to_list() == batch.matches.to_pylist()
     counted = duckdb.sql("select count(errors) from batch").fetchall()
@@ -100,7 +100,7 @@ def test_results_are_read_by_other_libraries() -> None:
 
 
 def test_notebooks_show_what_came() -> None:
-    shown = index_of().freeze_queries().match(MESSAGES * 3)._repr_html_()
+    shown = index_of().freeze().match(MESSAGES * 3)._repr_html_()
     assert "and 8 more" in shown
     assert "q1, q3" in shown
     assert "<td>&lt;b/&gt;</td>" in broker_of().deliver([b"<a><b/></a>"])._repr_html_()

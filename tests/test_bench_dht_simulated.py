@@ -73,7 +73,7 @@ def test_replay_counts_what_peers_send(length: int, peers: int, is_recursive: bo
     assert ring.sent["IndexQuery"] > 0
     index = Registry()
     index.add(Query(f"s{number}", query) for number, query in enumerate(queries))
-    answers = index.freeze_queries().match(messages)
+    answers = index.freeze().match(messages)
     for iteratively in (False, True):
         traffic = replay.iterative() if iteratively else replay.recursive()
         kind = "ExpandState" if iteratively else "RecExpandState"

@@ -14,10 +14,9 @@ pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast
 if KERNEL_MISSING := missing_reason("kernel"):
     pytest.skip(KERNEL_MISSING, allow_module_level=True)
 
-from pathcast.engine import Snapshot
 from pathcast.errors import ConfigError, MissingDependencyError
 from pathcast.model import Query
-from pathcast.registry import Registry
+from pathcast.registry import Registry, Snapshot
 from pathcast_lab.bench import checking
 from pathcast_lab.bench.broker_node import BrokerNodeDefinition
 from pathcast_lab.bench.checking import Truth, check_nfa, check_reference
@@ -50,7 +49,7 @@ MESSAGES = binary_array([b"<a><b/></a>", b"<a><c/></a>"])
 def frozen(*texts: str, engine: str = "kernel") -> Snapshot:
     index = made_by(engine, Registry)
     assert not index.add(standing_queries(texts)).rejected
-    return index.freeze_queries()
+    return index.freeze()
 
 
 def test_engines_that_differ_are_found() -> None:

@@ -99,7 +99,7 @@ class TestDearestIsNamed:
         for number, each in enumerate(texts, 1):
             index = made_by(engine, Registry)
             index.add([Query("q", each)])
-            stats = index.freeze_queries().match([text.encode()]).stats
+            stats = index.freeze().match([text.encode()]).stats
             alone.append((stats.steps, str(number)))
         expected = [name for _, name in sorted(alone, reverse=True)[:3]]
         assert [each["id"] for each in facts_of(shown)["query"]] == expected

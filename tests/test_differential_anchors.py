@@ -189,7 +189,7 @@ def test_queries_that_share_one_of_their_alternatives(engine: EngineName) -> Non
         for ids in combinations(content.texts, count):
             index = content.index(engine, ids)
             content.check(index, ids)
-            content.check(index.freeze_queries(), ids)
+            content.check(index.freeze(), ids)
 
 
 NAMESPACES = {"p": "urn:p", "q": "urn:q"}

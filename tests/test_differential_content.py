@@ -24,8 +24,8 @@ from generators import random_split
 from generators.content import NUMBERS, STRINGS, VALUES
 from oracles import assert_same_matches
 from oracles.engines import EngineName
-from pathcast.engine import Snapshot
 from pathcast.query.canonical import literal_text
+from pathcast.registry import Snapshot
 
 # --- Random families --------------------------------------------------------------------------
 
@@ -36,7 +36,7 @@ def test_families_of_queries(engine: EngineName, shape: str) -> None:
     matches = 0
     for seed in cases(engine):
         content = Content.random(shape, seed, families(engine))
-        content.check(content.index(engine).freeze_queries())
+        content.check(content.index(engine).freeze())
         matches += content.matches
     least = 5 if engine == "reference" else 30
     assert matches > least * len(cases(engine)), "the families match too little to prove anything"
@@ -62,7 +62,7 @@ def test_oracle_agrees_with_lxml(shape: str) -> None:
 def test_families_of_queries_at_length(engine: EngineName, shape: str) -> None:
     for seed in range(10_000, 10_000 + NIGHTLY_CASES // (10 if engine == "reference" else 1)):
         content = Content.random(shape, seed, families(engine))
-        content.check(content.index(engine).freeze_queries())
+        content.check(content.index(engine).freeze())
 
 
 # --- Every subject, operator and constant against every value ----------------------------------
@@ -135,7 +135,7 @@ def test_every_comparison_of_every_value(engine: EngineName, subject: str) -> No
     assert content.matches > 1000
     index = content.index(engine)
     content.check(index)
-    content.check(index.freeze_queries())
+    content.check(index.freeze())
 
 
 @engines
@@ -247,9 +247,9 @@ def test_histories_of_families(engine: EngineName, shape: str) -> None:
                 index.remove(chosen)
                 registered -= set(chosen)
             elif action == "compact":
-                index.freeze_queries()
+                index.freeze()
             else:
-                snapshots.append((index.freeze_queries(), set(registered)))
+                snapshots.append((index.freeze(), set(registered)))
             batch = generator.sample(range(len(content.messages)), 5)
             content.check(matcher, registered, batch)
         for snapshot, then in snapshots:
@@ -263,7 +263,7 @@ def test_batches_change_no_answer(engine: EngineName, shape: str) -> None:
     for seed in cases(engine):
         content = Content.random(shape, 900 + seed, families(engine))
         generator = random.Random(seed)
-        matcher = content.index(engine).freeze_queries()
+        matcher = content.index(engine).freeze()
         numbers = list(range(len(content.messages)))
         # A stream that is all alike, then all different, then all alike in another way.
         for stream in (
@@ -298,7 +298,7 @@ def test_selectivity_that_turns_round(engine: EngineName) -> None:
             messages.append(f"<m><r x='{x}' y='{y}' z='{z}' t='{x}{y}'>{s}</r></m>".encode())
     content = Content(texts, messages)
     assert content.matches > 200
-    matcher = content.index(engine).freeze_queries()
+    matcher = content.index(engine).freeze()
     for start in range(0, len(messages), 10):
         content.check(matcher, messages=range(start, start + 10))
     for start in range(0, len(messages), 30):

@@ -124,6 +124,6 @@ def test_an_attribute_at_or_below_an_element_may_be_its_own(engine: str) -> None
     message = b"<b>" * depth + b'<c x="1" y="1"/>' + b"</b>" * depth
     index = made_by(engine, Registry, limits=Limits(depth_max=depth + 1))
     index.add([Query(name, f"//{name}[.//@x][.//@y]") for name in "bc"])
-    for matcher in (index, index.freeze_queries()):
+    for matcher in (index, index.freeze()):
         (result,) = matcher.match([message])
         assert sorted(result.query_ids) == ["b", "c"]

@@ -145,7 +145,7 @@ def test_queries_of_one_domain_among_messages_of_all(engine: EngineName) -> None
     compiled = {query.id: compile_query(query.text, query.namespaces) for query in queries}
     index = made_by(engine, Registry)
     assert not index.add(queries).rejected
-    results = index.freeze_queries().match(batch)
+    results = index.freeze().match(batch)
     for message, result in zip(batch, results, strict=True):
         oracle = Oracle(parse(message, Limits()))
         wanted = [query_id for query_id, each in compiled.items() if oracle.satisfies(each)]

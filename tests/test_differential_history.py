@@ -72,9 +72,9 @@ class Model:
                 for query_id in ids:
                     del self.registered[query_id]
             case Compact():
-                self.index.freeze_queries()
+                self.index.freeze()
             case Freeze():
-                snapshot = self.index.freeze_queries()
+                snapshot = self.index.freeze()
                 assert sorted(snapshot.query_ids) == sorted(self.registered)
                 self.frozen.append((snapshot, dict(self.registered)))
             case Match():
@@ -150,9 +150,9 @@ def test_compact_gives_back_what_removal_left(engine: EngineName) -> None:
         queries = [Query(f"q{number}", text) for number, text in enumerate(texts)]
         assert index.add(queries).accepted == len(queries)
         index.remove([query.id for query in queries])
-        index.freeze_queries()
+        index.freeze()
         assert len(index) == 0
-        assert list(index.freeze_queries().query_ids) == []
+        assert list(index.freeze().query_ids) == []
     results = index.match([random_message(generator) for _ in range(5)])
     assert all(not len(result.query_ids) for result in results)
 
@@ -164,6 +164,6 @@ def test_results_outlive_changes_of_the_index(engine: EngineName) -> None:
     index.add([Query("gone", "//zzz"), Query("q1", "//a"), Query("q2", "//b")])
     results = index.match([b"<a/>", b"<b/>"])
     index.remove(["gone", "q1"])
-    index.freeze_queries()
+    index.freeze()
     index.add([Query("q9", "/a"), Query("q8", "/b")])
     assert [list(result.query_ids) for result in results] == [["q1"], ["q2"]]

@@ -33,11 +33,10 @@ from generators.query_text import tree_of
 from generators.strategies import messages, notations, query_sets
 from oracles import ENGINES, LxmlQuery, assert_same_matches, lxml_tree, missing_reason
 from oracles.engines import EngineName, made_by, running
-from pathcast.engine import Snapshot
 from pathcast.limits import Limits
 from pathcast.model import Query
 from pathcast.query import canonical_form
-from pathcast.registry import Registry
+from pathcast.registry import Registry, Snapshot
 from pathcast_papers import ReferenceIndex, Selection, parse
 from pathcast_papers.filtering.oracle import holds
 from pathcast_papers.language import compile_query
@@ -158,7 +157,7 @@ def test_batches_threads_and_order_of_registration_change_nothing(engine: Engine
         index = made_by(engine, Registry)
         index.add(queries)
         for threads in (1, 2, 3):
-            matcher = running(index.freeze_queries(), threads=threads)
+            matcher = running(index.freeze(), threads=threads)
             for split in ([case.messages], *_splits(generator, case.messages)):
                 found = [
                     list(result.query_ids) for batch in split for result in matcher.match(batch)
@@ -253,7 +252,7 @@ def test_snapshots_answer_alike_in_every_engine(engine: EngineName, tmp_path: Pa
     index = made_by(engine, Registry)
     index.add(case.queries)
     index.remove(["q3", "q5"])
-    frozen = index.freeze_queries()
+    frozen = index.freeze()
     frozen.save(tmp_path / "queries.snapshot")
     expected = frozen.match(case.messages)
     for other in ENGINES:

@@ -63,7 +63,7 @@ def scale() -> Scale:
 def test_many_queries(engine: EngineName, scale: Scale) -> None:
     index = made_by(engine, Registry)
     assert index.add(scale.queries).accepted == len(scale.queries)
-    for matcher in (index, index.freeze_queries()):
+    for matcher in (index, index.freeze()):
         for _ in ("cold", "warm"):
             results = matcher.match(scale.messages)
             scale.check(engine, [list(result.query_ids) for result in results])
@@ -78,7 +78,7 @@ def test_memory_bounds_change_nothing(
         pytest.skip("the reference engine has no cache")
     index = made_by(engine, Registry)
     index.add(scale.queries)
-    matcher = running(index.freeze_queries(), cache_bytes_max=cache_bytes_max)
+    matcher = running(index.freeze(), cache_bytes_max=cache_bytes_max)
     for _ in range(3 if engine != "reference" else 1):
         results = matcher.match(scale.messages)
         scale.check(engine, [list(result.query_ids) for result in results])
@@ -107,7 +107,7 @@ def test_queries_that_come_and_go_among_many(engine: EngineName, scale: Scale) -
     index.add(gone)
     results = matcher.match(scale.messages)
     scale.check(engine, [list(result.query_ids) for result in results])
-    index.freeze_queries()
+    index.freeze()
     results = matcher.match(scale.messages)
     scale.check(engine, [list(result.query_ids) for result in results])
 
@@ -120,7 +120,7 @@ def test_many_copies_of_one_query(engine: EngineName, copies: int) -> None:
     queries = [Query(f"q{number:04}", "//b[@x=1]") for number in range(copies)]
     queries += [Query(f"r{number:04}", "//c") for number in range(copies)]
     index.add(queries)
-    matcher = index.freeze_queries()
+    matcher = index.freeze()
     results = matcher.match([b"<a><b x='1'/></a>", b"<c/>", b"<a/>", b"<b x='1'><c/></b>"])
     names = [query.id for query in queries]
     assert [list(result.query_ids) for result in results] == [

@@ -141,7 +141,7 @@ def test_neighbours_batches_and_order_change_nothing(engine: EngineName, alphabe
     mixed = cases.queries + [query._replace(id=f"other {query.id}") for query in others]
     generator.shuffle(mixed)
     index = index_of(engine, mixed)
-    for matcher in (index, index.freeze_queries()):
+    for matcher in (index, index.freeze()):
         for _ in range(2):
             found: list[set[str]] = []
             for batch in random_split(generator, cases.messages):
@@ -302,7 +302,7 @@ def test_verdicts_do_not_depend_on_batches_or_threads(engine: EngineName) -> Non
     assert not index.add(cases.queries).rejected
     found = []
     for threads, size in ((1, 16), (2, 16), (1, 1), (2, 5)):
-        matcher = running(index.freeze_queries(), threads=threads)
+        matcher = running(index.freeze(), threads=threads)
         results = [
             result
             for start in range(0, len(cases.messages), size)

@@ -113,9 +113,9 @@ def test_histories(
                 for name in gone:
                     del queries[name]
             case 4:
-                index.freeze_queries()
+                index.freeze()
             case 5:
-                snapshot = index.freeze_queries()
+                snapshot = index.freeze()
                 check(snapshot, queries, holds)
                 snapshot.save(tmp_path / "file")
                 opened = made_by(engine, Snapshot.open, tmp_path / "file")
@@ -131,6 +131,6 @@ def test_engines_read_each_others_files(holds: dict[str, list[bool]], tmp_path: 
     for writer, reader in (("kernel", "reference"), ("reference", "kernel")):
         index = made_by(writer, Registry)
         index.add([Query(*pair) for pair in queries.items()])
-        index.freeze_queries().save(tmp_path / writer)
+        index.freeze().save(tmp_path / writer)
         opened = made_by(reader, Snapshot.open, tmp_path / writer)
         check(opened, queries, holds)

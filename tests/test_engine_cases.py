@@ -48,7 +48,7 @@ def test_engine(engine: EngineName, case: dict[str, Any]) -> None:
     assert {query_id: error.code for query_id, error in report.rejected.items()} == case.get(
         "rejected", {}
     )
-    for matcher in (index, index.freeze_queries()):
+    for matcher in (index, index.freeze()):
         (result,) = matcher.match([case["message"].encode()])
         assert isinstance(result.error, MessageError) == case.get("refused", False)
         assert_same_matches(result.query_ids, case["expected"], engine, "the case", case["queries"])

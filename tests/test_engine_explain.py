@@ -441,7 +441,7 @@ def agrees(
     queries = [Query(f"q{number}", text, namespaces) for number, text in enumerate(texts)]
     index = made_by(engine, Registry)
     assert not index.add(queries).rejected
-    snapshot = index.freeze_queries()
+    snapshot = index.freeze()
     matches = 0
     for message, result in zip(batch, snapshot.match(batch), strict=True):
         matched = set(result.query_ids)
@@ -532,7 +532,7 @@ def explained(engine: EngineName, seed: int) -> tuple[int, int, int]:
     limits = Limits(evaluation_steps_max=generator.choice((1_000_000, 60, 12)))
     index = made_by(engine, Registry, limits=limits)
     assert not index.add(queries).rejected
-    snapshot = index.freeze_queries()
+    snapshot = index.freeze()
     counts = [0, 0, 0]
     for _ in range(3):
         message = in_some_encoding(generator, random_message(generator, alphabet, shape))

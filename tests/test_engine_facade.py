@@ -117,7 +117,7 @@ def test_reports(engine: EngineName) -> None:
     assert len(index) == 4
     assert "ok" in index
     assert "bad" not in index
-    assert index.freeze_queries().query("ok").text == "/d"
+    assert index.freeze().query("ok").text == "/d"
 
 
 @engines
@@ -156,7 +156,7 @@ def test_namespaces_of_index_and_query(engine: EngineName) -> None:
     ]
     expected = [["both", "default", "index"], ["own"], ["no-default"]]
     assert [list(result.query_ids) for result in index.match(batch)] == expected
-    snapshot = index.freeze_queries()
+    snapshot = index.freeze()
     assert [list(result.query_ids) for result in snapshot.match(batch)] == expected
     assert snapshot.query("both").namespaces == {"p": "urn:1", "q": "urn:2", "": "urn:1"}
 
@@ -166,7 +166,7 @@ def test_namespaces_stay_though_a_merge_comes_between() -> None:
     merged: set[int] = set()
 
     def merge(*_: object) -> None:
-        merged.add(len(index.freeze_queries()))
+        merged.add(len(index.freeze()))
         signal.setitimer(signal.ITIMER_REAL, 0.001)
 
     # A merge sorts the maps of namespaces, which come here in the opposite order.
@@ -205,7 +205,7 @@ def test_batch_results(engine: EngineName) -> None:
 
 @engines
 def test_numbers_and_ids_belong_together(engine: EngineName) -> None:
-    snapshot = index_of(engine).freeze_queries()
+    snapshot = index_of(engine).freeze()
     batch = snapshot.match(MESSAGES)
     for result, expected in zip(batch, EXPECTED, strict=True):
         numbers = list(result.query_numbers)
@@ -272,7 +272,7 @@ def test_stats(engine: EngineName) -> None:
 @engines
 @pytest.mark.parametrize("type_", [pa.binary(), pa.large_binary()], ids=str)
 def test_arrow_arrays(engine: EngineName, type_: pa.DataType) -> None:
-    snapshot = index_of(engine).freeze_queries()
+    snapshot = index_of(engine).freeze()
     batch = snapshot.match(pa.array(MESSAGES, type_))
     assert batch.matches.type == MATCHES_TYPE
     assert batch.errors.type == ERROR_TYPE
@@ -294,7 +294,7 @@ def test_arrow_arrays(engine: EngineName, type_: pa.DataType) -> None:
 def test_arrow_slices_and_chunks(engine: EngineName) -> None:
     """Offsets of slices are honoured, and chunks come back as chunks."""
     whole = pa.array([b"<zz/>", *MESSAGES, b"<zz/>"], pa.binary())
-    snapshot = index_of(engine).freeze_queries()
+    snapshot = index_of(engine).freeze()
     for matcher in (snapshot, index_of(engine)):
         expected = matcher.match(pa.array(MESSAGES, pa.binary()))
         sliced = matcher.match(whole.slice(1, 6))
@@ -312,7 +312,7 @@ def test_arrow_slices_and_chunks(engine: EngineName) -> None:
 
 @engines
 def test_empty_batches(engine: EngineName) -> None:
-    matcher = index_of(engine).freeze_queries()
+    matcher = index_of(engine).freeze()
     assert list(matcher.match([])) == []
     assert len(matcher.match(pa.array([], pa.binary())).matches) == 0
     assert len(matcher.match(pa.chunked_array([], pa.binary())).matches) == 0
@@ -386,16 +386,16 @@ def test_limits_of_index_and_matcher(engine: EngineName) -> None:
     assert isinstance(result.error, LimitExceededError)
     assert result.error.params["limit"] == "depth_max"
     assert "Limits(depth_max=...)" in str(result.error)
-    (result,) = index.freeze_queries().match([b"<a><b/></a>"])
+    (result,) = index.freeze().match([b"<a><b/></a>"])
     assert isinstance(result.error, LimitExceededError)
-    (result,) = running(index.freeze_queries(), Limits()).match([b"<a><b/></a>"])
+    (result,) = running(index.freeze(), Limits()).match([b"<a><b/></a>"])
     assert result.error is None
 
 
 @engines
 @pytest.mark.parametrize("value", [0, -1, 1.5, True])
 def test_options_are_checked(engine: EngineName, value: Any, tmp_path: Path) -> None:
-    index_of(engine).freeze_queries().save(tmp_path / "s")
+    index_of(engine).freeze().save(tmp_path / "s")
     for make in (Registry, partial(Snapshot.open, tmp_path / "s")):
         with pytest.raises(ConfigError, match="threads"):
             made_by(engine, make, threads=value)
@@ -424,15 +424,15 @@ def test_errors_have_their_families_and_travel(engine: EngineName) -> None:
 @engines
 def test_snapshots_do_not_change(engine: EngineName, tmp_path: Path) -> None:
     index = index_of(engine)
-    frozen = index.freeze_queries()
+    frozen = index.freeze()
     matcher = frozen
     version = frozen.version
     index.remove(["q1"])
     index.add([Query("q4", "//*")])
-    index.freeze_queries()
+    index.freeze()
     assert [list(result.query_ids) for result in matcher.match(MESSAGES)] == EXPECTED
     assert len(frozen) == 3
-    assert frozen.version == version != index.freeze_queries().version
+    assert frozen.version == version != index.freeze().version
     frozen.save(tmp_path / "a")
     frozen.save(str(tmp_path / "a"))
     opened = made_by(engine, Snapshot.open, str(tmp_path / "a"))
@@ -479,7 +479,7 @@ def test_one_matcher_in_many_threads(engine: EngineName) -> None:
         index.add([Query(query_id, f"//b[{number}]") for number, query_id in enumerate(ids)])
         index.remove(ids)
         if round_ % 3 == 0:
-            index.freeze_queries()
+            index.freeze()
     stop.set()
     for thread in threads:
         thread.join()

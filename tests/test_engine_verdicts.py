@@ -69,7 +69,7 @@ def test_a_pair_over_budget_has_a_verdict_and_the_rest_is_answered(engine: Engin
 
 @engines
 def test_a_larger_budget_decides(engine: EngineName) -> None:
-    batch = running(index_of(engine).freeze_queries(), Limits()).match([MANY, FEW])
+    batch = running(index_of(engine).freeze(), Limits()).match([MANY, FEW])
     assert [list(result.verdicts) for result in batch] == [[], []]
     assert [("heavy" in result.query_ids) for result in batch] == [True, False]
     assert batch.stats.verdicts == 0
@@ -78,7 +78,7 @@ def test_a_larger_budget_decides(engine: EngineName) -> None:
 @engines
 def test_verdicts_do_not_depend_on_what_is_asked_beside(engine: EngineName) -> None:
     """Steps are counted, never timed: the same pair has the same verdict in any batch."""
-    matcher = index_of(engine).freeze_queries()
+    matcher = index_of(engine).freeze()
     alone = [matcher.match([message])[0] for message in (FEW, MANY, NONE)]
     batch = matcher.match([FEW, MANY, NONE] * 50)
     for position, result in enumerate(batch):
@@ -102,7 +102,7 @@ def test_verdicts_do_not_depend_on_the_messages_before(engine: EngineName, seed:
         namespaces=alphabet.namespaces,
     )
     assert not index.add([Query(text, text) for text in set(texts)]).rejected
-    snapshot = index.freeze_queries()
+    snapshot = index.freeze()
     batch = [
         in_some_encoding(generator, random_message(generator, alphabet, shape)) for _ in range(12)
     ]
@@ -119,7 +119,7 @@ def test_verdicts_do_not_depend_on_the_messages_before(engine: EngineName, seed:
 @kernel_engines
 @pytest.mark.parametrize("is_chunked", [False, True])
 def test_verdicts_as_a_table(engine: EngineName, is_chunked: bool) -> None:
-    snapshot = index_of(engine).freeze_queries()
+    snapshot = index_of(engine).freeze()
     messages = [NONE, MANY, FEW, MANY]
     array = pa.chunked_array([messages[:2], messages[2:]]) if is_chunked else pa.array(messages)
     found = snapshot.match(array)
@@ -145,12 +145,12 @@ def test_no_verdicts_is_an_empty_table(engine: EngineName) -> None:
 def test_a_removed_query_has_no_verdict(engine: EngineName) -> None:
     index = index_of(engine)
     matcher = index
-    index.freeze_queries()
+    index.freeze()
     index.add([Query("heavy late", HEAVY)])
     assert list(matcher.match([MANY])[0].verdicts) == ["heavy", "heavy late", "heavy too"]
     index.remove(["heavy", "heavy late"])
     assert list(matcher.match([MANY])[0].verdicts) == ["heavy too"]
-    index.freeze_queries()
+    index.freeze()
     assert list(matcher.match([MANY])[0].verdicts) == ["heavy too"]
 
 
@@ -185,7 +185,7 @@ def test_a_snapshot_of_the_other_engine_has_the_same_verdicts(tmp_path: Path) ->
     pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
     for writer in ("kernel", "reference"):
         path = tmp_path / writer
-        index_of(writer).freeze_queries().save(path)
+        index_of(writer).freeze().save(path)
         matcher = Snapshot.open(path, Limits(evaluation_steps_max=STEPS_MAX))
         batch = matcher.match([FEW, MANY])
         assert [list(result.verdicts) for result in batch] == [[], ["heavy", "heavy too"]]
@@ -236,7 +236,7 @@ def test_conditions_are_decided_or_named(engine: EngineName, steps_max: int) -> 
     known = [set(result.query_ids) for result in index.match(messages)]
     assert known[1] == {"bare", "q4", "q7", "q10", "q13", "q16", "q19"}
     limits = Limits(message_steps_max=steps_max)
-    snapshot = running(index.freeze_queries(), limits, threads=2)
+    snapshot = running(index.freeze(), limits, threads=2)
     alone = [snapshot.match([each])[0] for each in messages]
     together = snapshot.match(messages * 3)
     for place, result in enumerate(together):
@@ -265,7 +265,7 @@ def test_steps_grow_with_the_message_and_not_with_its_square(engine: EngineName)
     limits = Limits(depth_max=100_000)
 
     def steps(*shape: int) -> int:
-        return running(index.freeze_queries(), limits).match([chains(*shape)]).stats.steps
+        return running(index.freeze(), limits).match([chains(*shape)]).stats.steps
 
     assert 3.6 < steps(400) / steps(100) < 4.4
     assert 2.8 < steps(30, 6_000) / steps(30, 2_000) < 3.2

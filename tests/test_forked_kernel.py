@@ -42,7 +42,7 @@ def work():
     name = next(names)
     assert not index.add([Query(name, f"/{name}")]).rejected
     assert list(matcher.match([f"<{name}/>".encode()])[0].query_ids) == [name]
-    assert len(index.freeze_queries()) == len(index)
+    assert len(index.freeze()) == len(index)
     assert not index.add([Query(f"{name}-{n}", f"//{name}-{n}") for n in range(many)]).rejected
 print(children_that_end(work))
 """,

@@ -52,7 +52,7 @@ PROGRAMS: Final = {
     "one message": """
 index = Registry(limits=limits)
 assert not index.add([Query("q", hostile)]).rejected
-matcher = index.freeze_queries()
+matcher = index.freeze()
 interrupted(lambda: matcher.match([costly]))
 print(list(matcher.match([few])[0].query_ids))
 """,

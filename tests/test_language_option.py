@@ -19,7 +19,7 @@ from every_engine import engines
 from generators import QueryShape, random_expression, random_message, random_query
 from oracles import saxon_missing_reason
 from oracles.engines import EngineName, made_by
-from pathcast import PathcastError, Query, Registry, Subscription, SubscriptionSnapshot
+from pathcast import PathcastError, Query, Registry, Snapshot, Subscription
 from pathcast.errors import QuerySyntaxError, UnsupportedQueryError
 from pathcast.message.canonical import canonical
 from pathcast.model import DELIVER_MODES, QUERY_LANGUAGES, DeliverMode, QueryLanguage
@@ -74,7 +74,7 @@ def test_the_language_is_in_snapshots_and_versions(tmp_path: Path) -> None:
     registry = Registry(language="xquery")
     registry.add([asked(None), asked("xpath1")])
     registry.freeze().save(tmp_path / "s")
-    opened = SubscriptionSnapshot.open(tmp_path / "s")
+    opened = Snapshot.open(tmp_path / "s")
     assert [each.language for each in opened.subscriptions] == ["xquery", "xpath1"]
     again = Registry.of(opened)
     assert again.version == registry.version == opened.version

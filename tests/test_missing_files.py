@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from every_engine import engines
 from oracles.engines import made_by
-from pathcast import Registry, Snapshot, SubscriptionSnapshot
+from pathcast import Registry, Snapshot
 from pathcast.cli.app import build_app
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.suite import read_suite
@@ -49,11 +49,11 @@ def check_named(path: Path, call: Callable[[Path], Any]) -> None:
 
 @engines
 def test_snapshots(engine: str, tmp_path: Path) -> None:
-    index, registry = made_by(engine, Registry).freeze_queries(), made_by(engine, Registry).freeze()
+    index, registry = made_by(engine, Registry).freeze(), made_by(engine, Registry).freeze()
     (tmp_path / "folder").mkdir()
     for path in (tmp_path / "gone" / "file", tmp_path / "folder"):
         check_named(path, lambda each: made_by(engine, Snapshot.open, each))
-        check_named(path, lambda each: made_by(engine, SubscriptionSnapshot.open, each))
+        check_named(path, lambda each: made_by(engine, Snapshot.open, each))
         check_named(path, index.save)
         check_named(path, registry.save)
     assert [each.name for each in tmp_path.iterdir()] == ["folder"]

@@ -300,7 +300,7 @@ def test_measured_costs_even_out_what_is_satisfied_often() -> None:
     often = [Query(f"often{n}", "//a") for n in range(10)]
     seldom = [Query(f"seldom{n}", f"/m[@x = {n}]") for n in range(90)]
     index.add([*often, *seldom])
-    snapshot = index.freeze_queries()
+    snapshot = index.freeze()
     costs = measured_costs(snapshot, [b"<m x='1'><a/></m>"] * 5)
     of = dict(zip(snapshot.query_ids, costs.tolist(), strict=True))
     assert min(of[query.id] for query in often) > 3 * max(of[query.id] for query in seldom)

@@ -142,7 +142,7 @@ def test_matches_are_those_of_one_process(way: str) -> None:
     messages = {f"m{number}": a_message(chance) for number in range(30)}
     index = Registry()
     index.add([Query(id, text) for id, text in QUERIES.items()])
-    results = index.freeze_queries().match(list(messages.values()))
+    results = index.freeze().match(list(messages.values()))
     expected = {
         (f"ann/{id}", message)
         for message, result in zip(messages, results, strict=True)

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pathcast import Limits, Query, Registry, Snapshot, Subscription, SubscriptionSnapshot
+from pathcast import Limits, Query, Registry, Snapshot, Subscription
 from pathcast.engine import PathFinder, RoutingTable
 from pathcast.errors import NotPicklableError
 from pathcast.model import RoutingEntry
@@ -64,7 +64,7 @@ def seen(result: Any) -> tuple[Any, ...]:
 
 
 def test_results_of_queries(trip: Trip) -> None:
-    matcher = index_of().freeze_queries()
+    matcher = index_of().freeze()
     batch = matcher.match(MESSAGES)
     expected = [seen(result) for result in batch]
     assert any(ids for _, ids, _, _ in expected)
@@ -122,7 +122,7 @@ def test_ids_that_are_refused_stay_refused(trip: Trip) -> None:
 
 def test_a_result_travels_without_its_neighbours() -> None:
     index = index_of(padding=2_000)
-    batch = index.freeze_queries().match([b"<a><b/></a>", b"<c>" + 9_000 * b" " + b"</c>"])
+    batch = index.freeze().match([b"<a><b/></a>", b"<c>" + 9_000 * b" " + b"</c>"])
     # 2,000 ids alone take 20 KB.
     assert len(pickle.dumps(batch)) < 9_000
     assert len(pickle.dumps(batch[0])) < 2_000
@@ -134,7 +134,7 @@ def test_a_result_travels_without_its_neighbours() -> None:
     assert len(pickle.dumps(deliveries.deliveries(0))) < 2_000
 
 
-def identity_of(snapshot: Snapshot | SubscriptionSnapshot) -> tuple[str, Limits]:
+def identity_of(snapshot: Snapshot) -> tuple[str, Limits]:
     return snapshot.version, snapshot.limits
 
 
@@ -143,7 +143,7 @@ def answers_of(snapshot: Snapshot) -> list[list[str]]:
 
 
 def test_a_snapshot_is_the_same_elsewhere(tmp_path: Path) -> None:
-    frozen = index_of().freeze_queries()
+    frozen = index_of().freeze()
     file = tmp_path / "q.snapshot"
     frozen.save(file)
     for snapshot in (frozen, Snapshot.open(file)):
@@ -166,7 +166,7 @@ def test_a_snapshot_of_subscriptions_is_the_same_elsewhere(tmp_path: Path) -> No
     file = tmp_path / "s.snapshot"
     frozen.save(file)
     expected = Registry.of(frozen).deliver(MESSAGES).table
-    for snapshot in (frozen, SubscriptionSnapshot.open(file)):
+    for snapshot in (frozen, Snapshot.open(file)):
         content = pickle.dumps(snapshot)
         file.unlink(missing_ok=True)
         again = pickle.loads(content)
@@ -181,7 +181,7 @@ def match_elsewhere(snapshot: Snapshot) -> Any:
 
 
 def test_a_process_that_shares_nothing_answers_with_a_snapshot() -> None:
-    frozen = index_of().freeze_queries()
+    frozen = index_of().freeze()
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         found = pool.submit(match_elsewhere, frozen).result()
     assert [seen(each) for each in found] == [seen(each) for each in match_elsewhere(frozen)]

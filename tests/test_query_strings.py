@@ -22,7 +22,6 @@ from every_engine import engines
 from generators.string_text import ODD_STRINGS, joined_string, written_string
 from oracles import ENGINES, lxml_matches, missing_reason
 from oracles.engines import EngineName, made_by
-from pathcast.engine import Snapshot
 from pathcast.errors import QuerySyntaxError
 from pathcast.model import Query, Subscription
 from pathcast.query import (
@@ -35,7 +34,7 @@ from pathcast.query.constants import constant_of
 from pathcast.query.xquery import parse as parse_xquery
 from pathcast.query.xquery import text_of
 from pathcast.query.xquery.syntax import Literal, LiteralKind
-from pathcast.registry import Registry
+from pathcast.registry import Registry, Snapshot
 from pathcast_papers import language
 from pathcast_papers.language.parser import DEPTH_MAX
 
@@ -94,7 +93,7 @@ def test_every_place_of_every_string(engine: EngineName) -> None:
     assert content.matches > len(content.texts)
     index = content.index(engine)
     content.check(index)
-    content.check(index.freeze_queries())
+    content.check(index.freeze())
 
 
 @pytest.mark.parametrize("opened_by", ["kernel", "reference"])
@@ -106,7 +105,7 @@ def test_snapshots_keep_every_string(
         if (reason := missing_reason(engine)) is not None:
             pytest.skip(reason)
     content, path = every_frame(), tmp_path / "index.snapshot"
-    content.index(saved_by).freeze_queries().save(path)
+    content.index(saved_by).freeze().save(path)
     snapshot = made_by(opened_by, Snapshot.open, path)
     assert {query_id: snapshot.query(query_id).text for query_id in content.texts} == content.texts
     content.check(snapshot)
@@ -234,7 +233,7 @@ def test_a_string_of_many_quotes(engine: EngineName) -> None:
     index = made_by(engine, Registry)
     assert not index.add([Query("q", text)]).rejected
     messages = [f"<a x={quoteattr(each)}/>".encode() for each in (value, value[1:])]
-    for matcher in (index, index.freeze_queries()):
+    for matcher in (index, index.freeze()):
         assert [list(each.query_ids) for each in matcher.match(messages)] == [["q"], []]
 
 

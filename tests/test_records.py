@@ -154,7 +154,7 @@ def test_a_query_on_the_file_is_a_query_on_its_records() -> None:
         "/o:list/o:m[@k='b']/r[@v=2]",
     ]
     index.add([Query(str(number), text) for number, text in enumerate(queries)])
-    result = index.freeze_queries().match([row["message"] for row in rows])
+    result = index.freeze().match([row["message"] for row in rows])
     assert [list(each.query_ids) for each in result] == [["0", "1", "2"], ["0"], ["1"]]
 
 

@@ -16,11 +16,10 @@ import pytest
 
 from oracles import ENGINES, missing_reason
 from oracles.engines import EngineName, made_by
-from pathcast.engine import Snapshot
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
 from pathcast.model import Query
-from pathcast.registry import Registry
+from pathcast.registry import Registry, Snapshot
 from pathcast_papers.filtering.snapshot_file import (
     Section,
     SnapshotContent,
@@ -167,7 +166,7 @@ def saved_by(engine: EngineName, folder: Path) -> Path:
     path = folder / f"{engine}.snapshot"
     index = made_by(engine, Registry)
     assert index.add(QUERIES).accepted == len(QUERIES)
-    index.freeze_queries().save(path)
+    index.freeze().save(path)
     return path
 
 

@@ -105,7 +105,7 @@ def answers(candidate: Candidate, message: bytes, engine: EngineName) -> tuple[l
         return sorted(report.rejected), sorted(deliveries.verdicts), found
     index = made_by(engine, Registry)
     report = index.add(candidate.standing(4))
-    asked = index if candidate.way == "live" else index.freeze_queries()
+    asked = index if candidate.way == "live" else index.freeze()
     [result] = asked.match([message])
     assert result.error is None
     return sorted(report.rejected), sorted(result.verdicts), sorted(result.query_ids)

@@ -19,7 +19,7 @@ import pytest
 from broker_engines import broker_engines, missing
 from oracles import ENGINES
 from oracles.engines import EngineName, made_by, running
-from pathcast import Query, Registry, Snapshot, Subscription, SubscriptionSnapshot
+from pathcast import Query, Registry, Snapshot, Subscription
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
 
@@ -120,12 +120,12 @@ ELSEWHERE: Final = """
 import json, sys
 from pathlib import Path
 from oracles.engines import made_by
-from pathcast import Registry, Snapshot, SubscriptionSnapshot
+from pathcast import Registry, Snapshot, Snapshot
 from test_snapshot_limits import broker_answer, query_answer
 folder, engine = Path(sys.argv[1]), sys.argv[2]
 for case in json.loads((folder / "cases.json").read_text()):
     messages = [bytes.fromhex(text) for text in case["messages"]]
-    opened = made_by(engine, SubscriptionSnapshot.open, folder / case["registry"])
+    opened = made_by(engine, Snapshot.open, folder / case["registry"])
     registry = made_by(engine, Registry.of, opened)
     print(repr(broker_answer(registry, messages)))
     queries = made_by(engine, Snapshot.open, folder / case["index"])
@@ -149,7 +149,7 @@ def test_a_broker_that_is_saved_and_opened_answers_alike(
     expected = broker_answer(registry, messages)
     path = tmp_path / "s"
     registry.freeze().save(path)
-    opened = made_by(engine, SubscriptionSnapshot.open, path)
+    opened = made_by(engine, Snapshot.open, path)
     assert (opened.limits, opened.version) == (limits, registry.version)
     frozen = made_by(engine, Registry.of, registry.freeze())
     assert broker_answer(frozen, messages) == expected
@@ -169,10 +169,10 @@ def test_an_index_that_is_saved_and_opened_answers_alike(
     assert not index.add(QUERIES).rejected
     expected = query_answer(index, messages)
     path = tmp_path / "s"
-    index.freeze_queries().save(path)
+    index.freeze().save(path)
     opened = made_by(engine, Snapshot.open, path)
-    assert (opened.limits, opened.version) == (limits, index.freeze_queries().version)
-    assert query_answer(index.freeze_queries(), messages) == expected
+    assert (opened.limits, opened.version) == (limits, index.freeze().version)
+    assert query_answer(index.freeze(), messages) == expected
     assert query_answer(running(opened, threads=rng.choice([1, 2])), messages) == expected
 
 
@@ -190,7 +190,7 @@ def test_another_process_answers_alike(engine: EngineName, tmp_path: Path) -> No
         registry.add(SUBSCRIPTIONS)
         index.add(QUERIES)
         registry.freeze().save(tmp_path / f"{seed}.s")
-        index.freeze_queries().save(tmp_path / f"{seed}.q")
+        index.freeze().save(tmp_path / f"{seed}.q")
         expected += [broker_answer(registry, messages), query_answer(index, messages)]
         texts = [message.hex() for message in messages]
         cases.append({"registry": f"{seed}.s", "index": f"{seed}.q", "messages": texts})
@@ -211,10 +211,10 @@ def test_limits_travel_between_engines(engine: EngineName, tmp_path: Path) -> No
             continue
         index = made_by(writer, Registry, limits=limits)
         index.add(QUERIES)
-        index.freeze_queries().save(tmp_path / "q")
+        index.freeze().save(tmp_path / "q")
         assert made_by(engine, Snapshot.open, tmp_path / "q").limits == limits
         made_by(writer, Registry, limits).freeze().save(tmp_path / "s")
-        assert made_by(engine, SubscriptionSnapshot.open, tmp_path / "s").limits == limits
+        assert made_by(engine, Snapshot.open, tmp_path / "s").limits == limits
 
 
 @broker_engines
@@ -226,7 +226,7 @@ def test_the_version_is_that_of_the_limits_too(engine: EngineName) -> None:
     changed += [replace(Limits(), **change) for change in seven if "dtd" not in change]
     for limits in changed:
         registries.add(made_by(engine, Registry, limits).version)
-        indexes.add(made_by(engine, Registry, limits=limits).freeze_queries().version)
+        indexes.add(made_by(engine, Registry, limits=limits).freeze().version)
     assert len(registries) == len(indexes) == len(changed) == len(fields(Limits)) + 1
 
 

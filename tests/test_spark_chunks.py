@@ -87,7 +87,7 @@ def test_executors_of_a_session_give_it_too(spark: SparkSession) -> None:
     queries = [case.query() for _ in range(30)]
     chunking, index = Chunking(3, case.paths), made_by("reference", Registry)
     index.add([Query(str(n), text, case.namespaces) for n, text in enumerate(queries)])
-    for number in index.freeze_queries().query_ids:
+    for number in index.freeze().query_ids:
         chunking.register(number, queries[int(number)], case.namespaces)
     message, scheme = case.message(), chunking.scheme()
     expected = tuple(index.match([message])[0].query_ids)

@@ -98,7 +98,7 @@ class World:
         ids = [row for row in rows if row.deliver == "ids"]
         declined = index.add([Query(row.id, row.query) for row in ids]).rejected
         assert not declined
-        matcher = index.freeze_queries()
+        matcher = index.freeze()
         found: dict[str, Counter[Any]] = {name: Counter() for name in NAMES}
         for name, content in self.messages.items():
             message_id = ID_OF[kind](name)

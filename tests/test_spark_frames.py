@@ -15,7 +15,7 @@ from oracles.engines import made_by
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
 
-from pathcast import Query, Registry, Snapshot, Subscription, SubscriptionSnapshot
+from pathcast import Query, Registry, Snapshot, Subscription
 from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.message.canonical import canonical
@@ -62,7 +62,7 @@ def filters(tmp_path: Path) -> Path:
     index = Registry()
     assert not index.add(QUERIES).rejected
     path = tmp_path / "q.snapshot"
-    index.freeze_queries().save(path)
+    index.freeze().save(path)
     return path
 
 
@@ -84,7 +84,7 @@ def comparable(row: dict[str, Any]) -> tuple[Any, ...]:
 
 def in_process(snapshot: Path, limits: Limits) -> tuple[Counter[Any], Counter[Any]]:
     """Deliveries and dead letters without Spark."""
-    opened = made_by("reference", SubscriptionSnapshot.open, snapshot)
+    opened = made_by("reference", Snapshot.open, snapshot)
     given = list(MESSAGES.values())
     batch = made_by("reference", Registry.of, opened, limits).deliver(given, list(MESSAGES))
     deliveries = Counter(comparable(row) for row in batch.table.to_pylist())
@@ -123,7 +123,7 @@ def test_rows_are_those_of_one_process(
     assert {(row.message_id, row.size) for row in rows} <= {
         (name, None if text is None else len(text)) for name, text in MESSAGES.items()
     }
-    version = made_by("reference", SubscriptionSnapshot.open, snapshot).version
+    version = made_by("reference", Snapshot.open, snapshot).version
     assert {row.snapshot_version for row in rows} == {version}
 
 
@@ -205,7 +205,7 @@ def task(snapshot: Path, monkeypatch: pytest.MonkeyPatch) -> RowTask:
     """The body of the stage, to be called without Spark."""
     # Where a job's files are is told by Spark, in a worker.
     monkeypatch.setattr("pyspark.SparkFiles.get", lambda name: str(snapshot.parent / name))
-    version = made_by("reference", SubscriptionSnapshot.open, snapshot).version
+    version = made_by("reference", Snapshot.open, snapshot).version
     queries = SentQueries(version, None, None, snapshot.name)
     return RowTask(queries, pa.schema([]), LIMITS, threads=1, cache_bytes_max=None)
 
@@ -243,7 +243,7 @@ def test_a_message_without_an_id_is_named_by_its_bytes(task: RowTask, snapshot: 
     )
     rows = [row for part in task([batch]) for row in part.to_pylist()]
     ids = {row["message_id"] for row in rows if row["delivery_id"] is not None}
-    opened = made_by("reference", SubscriptionSnapshot.open, snapshot)
+    opened = made_by("reference", Snapshot.open, snapshot)
     want = made_by("reference", Registry.of, opened)
     assert ids == {want.deliver([MESSAGES["m0"]]).message_ids[0]}
     assert [
@@ -266,6 +266,6 @@ def test_long_results_go_in_several_batches(task: RowTask, monkeypatch: pytest.M
 
 def test_a_worker_opens_a_snapshot_once(task: RowTask, monkeypatch: pytest.MonkeyPatch) -> None:
     list(task([batch_of(MESSAGES)]))
-    for owner in (Snapshot, SubscriptionSnapshot):
+    for owner in (Snapshot, Snapshot):
         monkeypatch.setattr(owner, "open", lambda *_, **__: pytest.fail("opened again"))
     assert list(replace(task)([batch_of(MESSAGES)]))

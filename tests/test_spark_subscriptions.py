@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 from oracles.engines import EngineName, made_by
 from pathcast.cli.app import build_app
-from pathcast.engine import Snapshot
 from pathcast.errors import ConfigError
 from pathcast.kernel.dissemination import KernelDissemination
 from pathcast.model import Query, Subscription
+from pathcast.registry import Snapshot
 from pathcast.registry.subscription_rows import read_rows
 from pathcast.spark.book import SubscriptionBook
 from pathcast.spark.generations import Generation

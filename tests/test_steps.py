@@ -18,7 +18,7 @@ import pytest
 
 from broker_engines import broker_engines, missing
 from oracles.engines import EngineName, made_by
-from pathcast import Registry, Subscription, SubscriptionSnapshot
+from pathcast import Registry, Snapshot, Subscription
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
 from pathcast.message.canonical import canonical
@@ -155,7 +155,7 @@ def test_a_file_of_subscriptions_has_their_steps(engine: EngineName, tmp_path: P
     registry = made_by(engine, Registry, namespaces=BOUND)
     registry.add(asked)
     registry.freeze().save(tmp_path / "s")
-    opened = made_by(engine, SubscriptionSnapshot.open, tmp_path / "s")
+    opened = made_by(engine, Snapshot.open, tmp_path / "s")
     assert {each.id: each.steps for each in opened.subscriptions} == {
         each.id: each.steps for each in asked
     }

@@ -94,7 +94,7 @@ def check(engine: EngineName, domain: str, *, every: int = 1) -> None:
         query_id: str(error) for query_id, error in report.rejected.items()
     }
     texts = {query.id: query.text for query in queries}
-    results = index.freeze_queries().match(messages[::every])
+    results = index.freeze().match(messages[::every])
     for result, wanted in zip(results, truth(domain)[::every], strict=True):
         assert result.error is None
         assert not result.verdicts

@@ -42,7 +42,7 @@ def test_engine(engine: EngineName, section: dict[str, Any]) -> None:
     report = index.add(queries_of(section))
     assert not report.rejected, {text: str(error) for text, error in report.rejected.items()}
     message = section["message"].encode()
-    for matcher in (index, index.freeze_queries()):
+    for matcher in (index, index.freeze()):
         (result,) = matcher.match([message])
         assert result.error is None
         assert not result.verdicts

@@ -34,7 +34,7 @@ from pathcast import Query, Registry
 registry = Registry()
 registry.add([Query("dear", "/order[total > 100]"), Query("all", "//order"),
               Query("urgent", "/order[@urgent = 'yes']/total")])
-registry.freeze_queries().save("queries.snapshot")
+registry.freeze().save("queries.snapshot")
 """
 
 SUBSCRIPTIONS: Final = """

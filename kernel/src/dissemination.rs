@@ -117,7 +117,7 @@ impl Dissemination {
     }
 
     /// The subscriptions of a snapshot, of whatever kinds, which go on from there; nothing is compiled. Messages may cost
-    /// what `limits` say, and snapshots say what this one says.
+    /// what `limits` say, and so do snapshots.
     #[staticmethod]
     #[pyo3(signature = (snapshot, limits, threads, cache_bytes_max, *, spans = false))]
     fn of_snapshot(
@@ -128,10 +128,12 @@ impl Dissemination {
         cache_bytes_max: usize,
         spans: bool,
     ) -> PyResult<Self> {
+        let agreed: String = limits.call_method0("to_json")?.extract()?;
         let options = options_of(limits, cache_bytes_max, spans)?;
         let pool = Pool::new(options.clone(), threads);
         let snapshot = Arc::clone(&snapshot.0);
-        let opened = enter(py, || core::Dissemination::from_snapshot(snapshot))?;
+        let opened = || core::Dissemination::from_snapshot(snapshot).with_limits(&agreed);
+        let opened = enter(py, opened)?;
         Ok(Dissemination { subscriptions: Arc::new(opened), pool, options })
     }
 
@@ -254,6 +256,14 @@ impl Dissemination {
                 (subscriber.to_owned(), text, deliver, namespaces.clone(), language, texts)
             })
         })
+    }
+
+    /// The digests of the subscriptions of some ids, added up modulo 2^256, little endian; an id that is unknown is passed
+    /// over.
+    fn sum_of<'py>(&self, py: Python<'py>, ids: Vec<String>) -> PyResult<Bound<'py, PyBytes>> {
+        let names = ids.iter().map(String::as_str);
+        let sum = enter(py, || self.subscriptions.state().sum_of(names))?;
+        Ok(PyBytes::new(py, &sum.bytes()))
     }
 
     /// Bytes held, shared plans and programs not counted.

@@ -62,7 +62,7 @@ impl Snapshot {
         self.0.limits()
     }
 
-    /// JSON object: version, queries, states, plans, expressions.
+    /// JSON object: version, sum of the digests, queries, states, plans, expressions.
     #[getter]
     fn metadata(&self) -> PyResult<String> {
         Ok(String::from_utf8(self.0.file().bytes(Tag::Metadata).to_vec())?)
@@ -74,12 +74,10 @@ impl Snapshot {
         self.0.file().as_slice().len()
     }
 
-    /// (number, text, namespaces) of an id.
-    fn query(&self, id: &str) -> Option<(u32, String, NamespaceMap)> {
-        let number = self.0.number_of(id)?;
-        let query = self.0.entry(number);
-        let namespaces = self.0.namespaces()[query.namespaces as usize].clone();
-        Some((number, query.text.to_owned(), namespaces))
+    /// How many are no filter queries.
+    #[getter]
+    fn others(&self) -> usize {
+        self.0.others()
     }
 
     /// What the queries ask for: places, constants as numbers and as strings, columns of the paths and of

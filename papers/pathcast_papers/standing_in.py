@@ -33,7 +33,7 @@ from pathcast.boundary import ENGINE_VARIABLE
 from pathcast.limits import Limits
 from pathcast_papers.filtering.path_finder import ReferencePathFinder
 from pathcast_papers.filtering.routing import ReferenceRoutingTable
-from pathcast_papers.filtering.snapshot import ReferenceSnapshot
+from pathcast_papers.message_broker.frozen import FrozenRegistry
 from pathcast_papers.message_broker.registry import ReferenceRegistry
 from pathcast_papers.message_broker.restructuring import ReferenceRestructurings
 
@@ -48,10 +48,10 @@ def _registry(limits: Limits, threads: int, cache_bytes_max: int) -> ReferenceRe
 
 _PLACES: Final[tuple[tuple[str, str, object], ...]] = (
     ("pathcast.engine.gates", "KernelDissemination", _registry),
-    ("pathcast.engine.snapshot", "open_snapshot", ReferenceSnapshot.open),
     ("pathcast.engine.routing", "KernelRoutingTable", ReferenceRoutingTable),
     ("pathcast.engine.path_finder", "KernelPathFinder", ReferencePathFinder),
     ("pathcast.registry.registry", "KernelDissemination", _registry),
+    ("pathcast.registry.snapshot", "open_snapshot", FrozenRegistry.open),
     ("pathcast.registry.restructuring", "Restructurings", ReferenceRestructurings),
 )
 """Where the product takes something of the kernel: module, name, and what the papers have of it."""

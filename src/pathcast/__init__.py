@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         BatchResult,
         Explanation,
         MatchResult,
-        Snapshot,
     )
     from pathcast.errors import (
         ConfigError,
@@ -74,8 +73,8 @@ if TYPE_CHECKING:
         Deliveries,
         DeliveryBatch,
         Registry,
+        Snapshot,
         SubscriptionPlan,
-        SubscriptionSnapshot,
     )
 
 __all__ = [
@@ -127,7 +126,6 @@ __all__ = [
     "StoreError",
     "Subscription",
     "SubscriptionPlan",
-    "SubscriptionSnapshot",
     "UnavailableError",
     "UnknownQueryError",
     "UnreadableMessageError",
@@ -140,14 +138,13 @@ _ROOMS = {
         "Deliveries",
         "DeliveryBatch",
         "Registry",
+        "Snapshot",
         "SubscriptionPlan",
-        "SubscriptionSnapshot",
     ),
     "pathcast.engine": (
         "BatchResult",
         "Explanation",
         "MatchResult",
-        "Snapshot",
     ),
     "pathcast.errors": tuple(name for name in __all__ if name.endswith("Error")),
     "pathcast.limits": ("Limits",),

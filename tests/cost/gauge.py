@@ -92,7 +92,7 @@ def answering(
     if candidate.way == "live":
         live = index
         return taken, lambda message: live.match(pa.array([message])).stats
-    snapshot = index.freeze_queries()
+    snapshot = index.freeze()
     # A new matcher knows no label path.
     return taken, lambda message: snapshot.match(pa.array([message])).stats
 

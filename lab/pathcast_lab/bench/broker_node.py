@@ -218,7 +218,7 @@ def made_load(definition: BrokerNodeDefinition, chosen: BrokerNodeSet) -> Load:
     texts = list(dict.fromkeys(row.query for row in rows))
     index = Registry()
     index.add([Query(str(number), text) for number, text in enumerate(texts)])
-    snapshot = index.freeze_queries()
+    snapshot = index.freeze()
     found = snapshot.match(pa.array(messages, pa.binary()))
     hits = np.bincount(found.matches.values.to_numpy(), minlength=len(texts))
     total = definition.selectivity * wanted * len(messages)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pathcast.engine import Snapshot
+from pathcast.registry import Snapshot
 from pathcast_lab.bench.checking import Checks
 from pathcast_lab.bench.definitions import Expected, FilterSet
 from pathcast_lab.bench.filtering import (

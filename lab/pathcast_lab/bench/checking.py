@@ -24,9 +24,9 @@ from itertools import accumulate
 
 import pyarrow as pa
 
-from pathcast.engine import BatchResult, Snapshot
+from pathcast.engine import BatchResult
 from pathcast.model import Query
-from pathcast.registry import Registry
+from pathcast.registry import Registry, Snapshot
 from pathcast_lab.bench.wrong_count import WrongCountError
 from pathcast_papers import answered, instead_of_the_kernel
 

@@ -119,7 +119,7 @@ def idle_matcher() -> Registry | Snapshot:
     """A matcher that reads messages and finds nothing in them."""
     index = Registry()
     index.add([NOTHING])
-    return index.freeze_queries()
+    return index.freeze()
 
 
 def taken_by_both(messages: Sequence[bytes], matcher: Registry | Snapshot) -> list[bytes]:

@@ -18,10 +18,9 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from pathcast.engine import Snapshot
 from pathcast.limits import Limits
 from pathcast.model import Query
-from pathcast.registry import Registry
+from pathcast.registry import Registry, Snapshot
 from pathcast_lab.bench.checking import (
     Checks,
     Truth,
@@ -355,7 +354,7 @@ class FilterCase:
         more = sum(counts(live.match(messages)))
         if more != found + len(self._warm_up):
             raise wrong_count(self._case, more, found + len(self._warm_up), "a query added later")
-        frozen = sum(counts(index.freeze_queries().match(messages)))
+        frozen = sum(counts(index.freeze().match(messages)))
         if frozen != more:
             raise wrong_count(self._case, more, frozen, "a snapshot of the changed index")
 
@@ -378,7 +377,7 @@ def build_index(queries: list[Query], file: Path, builds: int) -> tuple[Registry
             report = index.add(queries)
             register_ns.append(time.perf_counter_ns() - started)
             started = time.perf_counter_ns()
-            snapshot = index.freeze_queries()
+            snapshot = index.freeze()
             freeze_ns.append(time.perf_counter_ns() - started)
         if report.rejected:
             raise next(iter(report.rejected.values()))

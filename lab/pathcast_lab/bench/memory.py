@@ -22,8 +22,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pathcast.engine import Snapshot
-from pathcast.registry import SubscriptionSnapshot
+from pathcast.registry import Snapshot
 
 
 def resident_bytes(process: int | Literal["self"] = "self") -> int | None:
@@ -60,7 +59,7 @@ def matcher_bytes(snapshot: Path, messages: pa.Array) -> int | None:
     return _measured("matcher", snapshot, messages)
 
 
-def broker_bytes(snapshot: SubscriptionSnapshot, messages: pa.Array) -> int | None:
+def broker_bytes(snapshot: Snapshot, messages: pa.Array) -> int | None:
     """Growth of a new process that restores a broker and answers the messages on one thread.
 
     Args:
@@ -123,7 +122,7 @@ def _grow_broker(snapshot: str, array: pa.Array) -> int:
     few.add(Subscription("s", "s", "for $a in /no-message-has-this-root return <a>{$a}</a>"))
     few.deliver(array.slice(0, 1))
     before = resident_bytes() or 0
-    opened = SubscriptionSnapshot.open(snapshot)
+    opened = Snapshot.open(snapshot)
     registry = Registry.of(opened, threads=1)
     for _ in range(2):
         registry.deliver(array)

@@ -80,7 +80,7 @@ def run_threads(
     )
     index = Registry()
     index.add(standing_queries(texts))
-    snapshot = index.freeze_queries()
+    snapshot = index.freeze()
     messages = source.messages(chosen.messages, seed=definition.seed) * chosen.repeats
     array = binary_array(messages)
     matchers = [snapshot for number in (1, definition.threads)]

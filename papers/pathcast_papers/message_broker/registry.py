@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import pyarrow as pa
 
@@ -24,10 +24,13 @@ from pathcast.model import (
     StoredAnswer,
     Subscription,
 )
+from pathcast.registry.identity import SetVersion
 from pathcast_papers.filtering.index import ReferenceIndex
 from pathcast_papers.filtering.matcher import ReferenceMatcher
-from pathcast_papers.filtering.snapshot import ReferenceSnapshot
 from pathcast_papers.message_broker.stepped import SteppedReference
+
+if TYPE_CHECKING:
+    from pathcast_papers.message_broker.frozen import FrozenRegistry
 
 _BUDGETS: Final = {"limit.evaluation_steps": False, "limit.message_steps": True}
 """Code of a verdict that is a budget's -> whether it is the message's."""
@@ -41,7 +44,7 @@ class ReferenceRegistry:
     """
 
     def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+        self.limits = limits
         self._index = ReferenceIndex({}, limits)
         # The filter queries as well, once something is delivered.
         self._subscriptions = SteppedReference(limits)
@@ -101,7 +104,7 @@ class ReferenceRegistry:
         self, messages: pa.Array | list[bytes | None], *, encoding: str | None = None
     ) -> StoredAnswer:
         """Which of all hold of each message: a subscription does that is delivered something."""
-        matcher = ReferenceMatcher(self._index, self._limits)
+        matcher = ReferenceMatcher(self._index, self.limits)
         found = matcher.match(messages, encoding=encoding)
         if not self._others():
             return found
@@ -151,9 +154,22 @@ class ReferenceRegistry:
         """As `process`, of messages to which so many steps were done before."""
         return self._delivering().process_few(messages, done)
 
-    def freeze(self) -> ReferenceSnapshot | None:
-        """The filter queries as they are now; none if there are other subscriptions."""
-        return None if self._others() else self._index.freeze()
+    def filters(self) -> list[str]:
+        """The ids of the filter queries."""
+        return self._index.ids()
+
+    def sum_of(self, ids: Sequence[str]) -> bytes:
+        """The digests of some subscriptions, added up."""
+        version = SetVersion(self.limits)
+        for name in ids:
+            version.add(self.subscription(name))
+        return version.total
+
+    def freeze(self) -> FrozenRegistry:
+        """All as they are now."""
+        from pathcast_papers.message_broker.frozen import FrozenRegistry  # which imports this one
+
+        return FrozenRegistry.of(self)
 
     def matcher(self, options: MatcherOptions) -> ReferenceMatcher:
         """A matcher of filter queries with limits of its own."""

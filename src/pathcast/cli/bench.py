@@ -130,7 +130,7 @@ def bench(
     engines, taken = source.take_up(threads)
     with suppress(ConfigError):
         # It builds what registering filter queries has left to do, on which the registry goes on.
-        engines.registry.freeze_queries()
+        engines.registry.freeze()
     registering = time.perf_counter() - started
     announce(engines, taken)
     if not taken.takers:

@@ -36,7 +36,6 @@ from pathcast.engine.results import (
     QueryNumbers,
 )
 from pathcast.engine.routing import Routed, Router, RoutingStream, RoutingTable
-from pathcast.engine.snapshot import Snapshot
 from pathcast.engine.verdicts import VERDICTS_SCHEMA, Verdicts
 
 __all__ = [
@@ -61,7 +60,6 @@ __all__ = [
     "Router",
     "RoutingStream",
     "RoutingTable",
-    "Snapshot",
     "StepExplanation",
     "Verdicts",
     "gates_that_hold",

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 from pathcast.boundary import native, native_errors
 from pathcast.errors import (
     SnapshotFormatError,
-    UnknownQueryError,
     error_for,
 )
 from pathcast.kernel.dissemination import KernelDissemination
@@ -28,7 +28,7 @@ from pathcast.kernel.streams import StreamSummary as StreamSummary
 from pathcast.kernel.streams import check_stream as check_stream
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, TreeDetails
-from pathcast.model import CACHE_BYTES_MAX, MatcherOptions, Query
+from pathcast.model import CACHE_BYTES_MAX, MatcherOptions, Query, Subscription
 from pathcast.query import Population, population_of_columns
 
 
@@ -63,9 +63,7 @@ def _rebuilt(path: Path) -> KernelSnapshot:
     for query_id, error in registry.register(queries, {}).rejected.items():
         reason = f"its query {query_id} is refused ({error})"
         raise SnapshotFormatError("snapshot.damaged", path=str(path), reason=reason)
-    frozen = registry.freeze()
-    assert frozen is not None, "there are filter queries alone"
-    return frozen
+    return registry.freeze()
 
 
 def parse(message: bytes, limits: Limits, encoding: str | None = None) -> MessageTree:
@@ -83,12 +81,16 @@ def parse(message: bytes, limits: Limits, encoding: str | None = None) -> Messag
 
 
 class KernelSnapshot:
-    """An immutable set of queries."""
+    """An immutable set of subscriptions of all kinds."""
 
     def __init__(self, snapshot: native.Snapshot, limits: Limits) -> None:
         self._snapshot = snapshot
-        self._version = str(json.loads(snapshot.metadata)["version"])
         self._limits = limits
+        metadata = json.loads(snapshot.metadata)
+        self.version: str = metadata["version"]
+        """Digest of subscriptions and limits (`pathcast.registry.identity.SetVersion`)."""
+        self.sum = bytes.fromhex(metadata["sum"])
+        """The digests of the subscriptions, added up."""
 
     @property
     def query_ids(self) -> Sequence[str]:
@@ -96,35 +98,30 @@ class KernelSnapshot:
         return KernelIds(self._snapshot.ids)
 
     @property
-    def version(self) -> str:
-        """Digest of the queries: equal sets of queries have equal versions."""
-        return self._version
-
-    @property
     def limits(self) -> Limits:
         """The limits of one message, as they were when the snapshot was frozen."""
         return self._limits
+
+    @property
+    def has_filters_only(self) -> bool:
+        """Whether there is nothing but filter queries."""
+        return not self._snapshot.others
 
     @property
     def nbytes(self) -> int:
         """Bytes of the file."""
         return self._snapshot.bytes
 
-    def query(self, query_id: str) -> Query:
-        """The query as it was registered.
+    def subscription(self, subscription_id: str) -> Subscription:
+        """The subscription as it was made, with all namespaces it may use.
 
         Raises:
-            UnknownQueryError: No query has this id.
+            UnknownQueryError: No subscription has this id.
         """
-        with native_errors():
-            found = self._snapshot.query(query_id)
-        if found is None:
-            raise UnknownQueryError("query.unknown", id=query_id)
-        _, text, namespaces = found
-        return Query(query_id, text, namespaces or None)
+        return self._opened.subscription(subscription_id)
 
     def population(self) -> Population:
-        """Describe the queries. Cost: about 1 µs a distinct query, and a sort."""
+        """Describe the filter queries. Cost: about 1 µs a distinct query, and a sort."""
         with native_errors():
             columns = self._snapshot.population()
         return population_of_columns(self.query_ids, columns)
@@ -137,6 +134,16 @@ class KernelSnapshot:
     def matcher(self, options: MatcherOptions) -> KernelMatcher:
         """A matcher over this snapshot."""
         return KernelMatcher(self._snapshot, options)
+
+    def begin(self, options: MatcherOptions) -> KernelDissemination:
+        """A registry that goes on from it; nothing is compiled."""
+        return KernelDissemination.of(self._snapshot, options)
+
+    @cached_property
+    def _opened(self) -> KernelDissemination:
+        return self.begin(
+            MatcherOptions(limits=self._limits, threads=1, cache_bytes_max=CACHE_BYTES_MAX)
+        )
 
     def __len__(self) -> int:
         return len(self._snapshot)

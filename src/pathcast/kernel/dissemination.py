@@ -39,6 +39,7 @@ from pathcast.model import (
     DeliverMode,
     DeliveryAnswer,
     FewDeliveries,
+    MatcherOptions,
     Query,
     QueryLanguage,
     RegisterReport,
@@ -95,6 +96,17 @@ class KernelDissemination:
             self._native = native.Dissemination(
                 limits, threads, cache_bytes(cache_bytes_max), spans=spans
             )
+
+    @classmethod
+    def of(cls, snapshot: native.Snapshot, options: MatcherOptions) -> KernelDissemination:
+        """The subscriptions of a snapshot, which go on from there; nothing is compiled."""
+        made = cls.__new__(cls)
+        made._limits = options.limits
+        with native_errors():
+            made._native = native.Dissemination.of_snapshot(
+                snapshot, options.limits, options.threads, cache_bytes(options.cache_bytes_max)
+            )
+        return made
 
     def subscribe(
         self,
@@ -246,18 +258,23 @@ class KernelDissemination:
         # Those that have left keep their numbers for a while.
         return [name for name in dict.fromkeys(names) if name in self._native]
 
-    def freeze(self) -> KernelSnapshot | None:
-        """The filter queries as they are now; none if there are other subscriptions.
+    def sum_of(self, ids: Sequence[str]) -> bytes:
+        """The digests of some subscriptions, added up (`pathcast.registry.identity`).
 
-        Cost: about 1.5 µs a query; nothing if nothing has changed.
+        Cost: about 1 µs each.
+        """
+        with native_errors():
+            return self._native.sum_of(list(ids))
+
+    def freeze(self) -> KernelSnapshot:
+        """The subscriptions as they are now.
+
+        Cost: about 2 µs a filter query, more of others; nothing if nothing has changed.
         """
         from pathcast.kernel import KernelSnapshot  # which imports this module
 
-        try:
-            with native_errors():
-                frozen = self._native.freeze()
-        except ValueError:
-            return None
+        with native_errors():
+            frozen = self._native.freeze()
         return KernelSnapshot(frozen, self._limits)
 
     def count_groups(self, messages: pa.Array, *, visits: bool = False) -> dict[str, int]:

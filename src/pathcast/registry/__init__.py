@@ -1,8 +1,8 @@
 """The registry of subscriptions: messages in, deliveries as their subscribers asked for them out.
 
 Read in this order: `registry` (the face), `deliveries` (what comes out), `identity` (which delivery
-is which), `snapshot` and `snapshot_file` (subscriptions that do not change), `plan` and `explained`
-(why). `steps`, `restructuring` and `before_steps` are about steps, the other modules about
+is which), `snapshot` (subscriptions that do not change), `plan` and `explained` (why).
+`steps`, `restructuring` and `before_steps` are about steps, the other modules about
 subscriptions in files. The native kernel answers behind it (`pathcast.kernel.dissemination`).
 
 Example:
@@ -25,7 +25,7 @@ from pathcast.registry.deliveries import (
 from pathcast.registry.identity import delivery_id, message_id, subscription_version
 from pathcast.registry.plan import SubscriptionPlan
 from pathcast.registry.registry import Registry
-from pathcast.registry.snapshot import SubscriptionSnapshot
+from pathcast.registry.snapshot import Snapshot
 
 __all__ = [
     "DELIVERIES_SCHEMA",
@@ -34,8 +34,8 @@ __all__ = [
     "Deliveries",
     "DeliveryBatch",
     "Registry",
+    "Snapshot",
     "SubscriptionPlan",
-    "SubscriptionSnapshot",
     "delivery_id",
     "message_id",
     "subscription_version",

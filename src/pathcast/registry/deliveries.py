@@ -111,7 +111,7 @@ class DeliveryBatch:
         self,
         answer: DeliveryAnswer,
         messages: MessageIds,
-        recipients: Mapping[str, Recipient],
+        recipient_of: Callable[[str], Recipient],
         version: str,
         make_ids: Callable[..., pa.FixedSizeBinaryArray] = delivery_id_array,
     ) -> None:
@@ -127,11 +127,11 @@ class DeliveryBatch:
             self._rows["subscription"], len(answer.subscription_ids)
         )
         self._names = take_ids(answer.subscription_ids, self._numbers.tolist())
-        self._recipients = [recipients[name] for name in self._names]
+        self._recipients = [recipient_of(name) for name in self._names]
         numbers = sorted({number for _, number, _ in answer.verdicts})
         names = take_ids(answer.subscription_ids, numbers)
         self._with_verdicts = {
-            number: (name, recipients[name].subscriber)
+            number: (name, recipient_of(name).subscriber)
             for number, name in zip(numbers, names, strict=True)
         }
         self.snapshot_version = version

@@ -48,7 +48,7 @@ DIGEST_BYTES: Final = 16
 _NUMBER: Final = struct.Struct("<I")
 _SET_BYTES: Final = 32
 _SET_MODULUS: Final = 1 << (8 * _SET_BYTES)
-_FORMAT: Final = b"pathcast subscriptions 2"
+_FORMAT: Final = b"pathcast subscriptions 3"
 
 
 def message_id(message: MessageBytes) -> str:
@@ -145,6 +145,8 @@ class SetVersion:
 
     Args:
         limits: What one message may cost, and what its results may.
+        total: The digests of the subscriptions that are there, added up, little endian.
+        count: How many these are.
 
     Example:
         >>> one, other = SetVersion(Limits()), SetVersion(Limits())
@@ -163,19 +165,18 @@ class SetVersion:
     Reduced Cost, EUROCRYPT 1997 (AdHash).
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, total: bytes = b"", count: int = 0) -> None:
         self._head = _FORMAT + limits.to_json().encode()
-        self._sum = 0
-        self._count = 0
+        self._sum = int.from_bytes(total, "little")
+        self._count = count
         self._text: str | None = None
 
     @property
     def text(self) -> str:
         """The version: 32 hexadecimal digits."""
         if self._text is None:
-            content = self._sum.to_bytes(_SET_BYTES, "little")
             count = struct.pack("<Q", self._count)
-            digest = blake2b(self._head + count + content, digest_size=DIGEST_BYTES)
+            digest = blake2b(self._head + count + self.total, digest_size=DIGEST_BYTES)
             self._text = digest.hexdigest()
         return self._text
 
@@ -185,6 +186,17 @@ class SetVersion:
         Cost: about 2 µs.
         """
         return self._change(subscription, 1)
+
+    def add_all(self, total: bytes, count: int) -> None:
+        """As many come, whose digests make this sum: the kernel adds them up."""
+        self._sum = (self._sum + int.from_bytes(total, "little")) % _SET_MODULUS
+        self._count += count
+        self._text = None
+
+    @property
+    def total(self) -> bytes:
+        """The digests of the members, added up, little endian."""
+        return self._sum.to_bytes(_SET_BYTES, "little")
 
     def remove(self, subscription: Subscription) -> None:
         """One goes."""

@@ -48,7 +48,7 @@ SUBSCRIPTION_FILES = (".tsv", ".csv", ".parquet", ".xq")
 
 @runtime_checkable
 class SavedSubscriptions(Protocol):
-    """Subscriptions or filter queries that are frozen."""
+    """Subscriptions that are frozen."""
 
     def save(self, path: Path) -> None:
         """Write a file that workers can open."""
@@ -72,8 +72,8 @@ def deliver(
     Args:
         df: Any frame, streaming ones included. If it has columns `code` and `reason`, they say why
             a message that is null could not be read (see `schemas.SOURCE`).
-        subscriptions: A file or folder of them; a `Registry`; or what one has frozen (`freeze`,
-            `freeze_queries`), or the file that was saved of it. Of filter queries, a delivery is a
+        subscriptions: A file or folder of them; a `Registry`; or what one has frozen
+            (`freeze`), or the file that was saved of it. Of filter queries, a delivery is a
             notice, and nobody's.
         message: Column with the messages as they arrived (binary), or as text (string).
         id: Column with their ids, of any type that Spark casts to string; a null is replaced by a

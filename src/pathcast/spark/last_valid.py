@@ -21,10 +21,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.engine import Snapshot
 from pathcast.errors import SnapshotFormatError
 from pathcast.model import Subscription
-from pathcast.registry import SubscriptionSnapshot
+from pathcast.registry import Snapshot
 from pathcast.registry.subscription_rows import SubscriptionKey
 from pathcast.spark.generations import Generation, GenerationFiles
 from pathcast.spark.ledger import BatchLedger
@@ -105,11 +104,7 @@ def _texts_of(files: GenerationFiles, wanted: set[str]) -> dict[str, Subscriptio
 
 
 def _queries_in(files: GenerationFiles, wanted: set[str]) -> Iterator[Subscription]:
-    if files.notices is not None:
-        snapshot = Snapshot.open(files.notices)
-        for query_id in wanted & set(snapshot.query_ids):
-            query = snapshot.query(query_id)
-            yield Subscription(query_id, "", query.text, "ids", query.namespaces)
-    if files.results is not None:
-        opened = SubscriptionSnapshot.open(files.results)
-        yield from (row for row in opened.subscriptions if row.id in wanted)
+    for path in (files.notices, files.results):
+        if path is not None:
+            opened = Snapshot.open(path)
+            yield from map(opened.get, wanted & set(opened.query_ids))

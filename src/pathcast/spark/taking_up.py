@@ -1,8 +1,8 @@
 """Subscriptions that engines have taken up, as the files of a generation.
 
-    SubscriptionEngines, rows -> takers.arrow, notices.snapshot, results.subscriptions
+    SubscriptionEngines, rows -> takers.arrow, notices.snapshot, results.snapshot
 
-It compiles nothing and decides nothing.
+It decides nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pathcast.limits import Limits
 from pathcast.model import Query, Subscription
-from pathcast.registry import Registry, SubscriptionSnapshot
+from pathcast.registry import Registry
 from pathcast.registry.identity import SetVersion
 from pathcast.spark.generations import (
     NOTICES,
@@ -68,19 +68,16 @@ def write_engines(
         limits: What a message may cost.
     """
     others = sorted(engines.queries.keys() - engines.notices)
-    notices = registry = engines.registry
+    notices = results = engines.registry
+    if others and engines.notices:
+        notices, results = Registry(limits), Registry(limits)
+        results.add(engines.registry.get(name) for name in others)
+        found = (engines.registry.get(name) for name in engines.notices)
+        notices.add(Query(row.id, row.query, row.namespaces) for row in found)
     if others:
-        version = SetVersion(limits)
-        rows = [registry.get(name) for name in others]
-        for row in rows:
-            version.add(row)
-        subscriptions = SubscriptionSnapshot.of(rows, version.text, limits)
-        save_into(storage, f"{folder}/{RESULTS}", subscriptions.save)
-        notices = Registry(limits)
-        found = (registry.get(name) for name in engines.notices)
-        notices.add([Query(row.id, row.query, row.namespaces) for row in found])
+        save_into(storage, f"{folder}/{RESULTS}", results.freeze().save)
     if engines.notices:
-        save_into(storage, f"{folder}/{NOTICES}", notices.freeze_queries().save)
+        save_into(storage, f"{folder}/{NOTICES}", notices.freeze().save)
 
 
 def save_into(storage: Storage, name: str, save: Callable[[Path], None]) -> None:

@@ -4,7 +4,8 @@
 //! [`snapshot`] (both together, of queries that do not change), [`target`] (either, or a routing table, at one moment),
 //! [`matcher`] (a message), [`workers`] and [`batch`] (many, on several threads), [`population`] (what all queries ask
 //! for, as columns), [`delivery`] (the registry of queries and subscriptions: which is done in which way, and their
-//! messages), [`delivery_ids`] (which delivery is which). [`merging`]: what all that merges has in common.
+//! messages), [`delivery_ids`] and [`set_version`] (which delivery, and which set of subscriptions, is which).
+//! [`merging`]: what all that merges has in common.
 
 pub(crate) mod automaton;
 pub mod batch;
@@ -14,6 +15,7 @@ pub mod delivery_ids;
 pub mod matcher;
 pub mod merging;
 pub mod population;
+pub mod set_version;
 pub mod snapshot;
 pub mod target;
 pub(crate) mod workers;

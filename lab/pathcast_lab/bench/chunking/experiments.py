@@ -259,7 +259,7 @@ def _kernel(ids: Mapping[str, tuple[str, ...]]) -> Callable[[bytes], Counts]:
     """All queries together."""
     index = Registry()
     index.add(Query(text, text) for text in ids)
-    matcher = index.freeze_queries()
+    matcher = index.freeze()
 
     def evaluate(message: bytes) -> Counts:
         result = matcher.match([message])[0]

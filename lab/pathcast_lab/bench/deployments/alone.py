@@ -39,7 +39,7 @@ def _match(
     began = time.monotonic()
     index = Registry()
     index.add([Query(id, text) for id, text in load.queries.items()])
-    matcher = index.freeze_queries()
+    matcher = index.freeze()
     ready = time.monotonic() - began
     found: Counter[tuple[str, int]] = Counter()
     seconds = 0.0

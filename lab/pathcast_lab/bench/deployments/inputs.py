@@ -68,7 +68,7 @@ def made_load(table: DeploymentTable, chosen: DeploymentSet, seed: int) -> Load:
     messages = list(generate_documents(graph, source.documents(chosen.distinct, seed)))
     index = Registry()
     index.add([Query(str(number), text) for number, text in enumerate(texts)])
-    snapshot = index.freeze_queries()
+    snapshot = index.freeze()
     found = snapshot.match(pa.array(messages, pa.binary())).matches
     hits = np.bincount(found.values.to_numpy(), minlength=len(texts))
     few = np.flatnonzero(hits <= table.share_max * len(messages))

@@ -118,7 +118,7 @@ def of_states(queries: Sequence[str], documents: Sequence[bytes], peers: int) ->
     executions = [
         ring.publish(names[number % peers], document) for number, document in enumerate(documents)
     ]
-    answers = index.freeze_queries().match(documents)
+    answers = index.freeze().match(documents)
     for execution, answer in zip(executions, answers, strict=True):
         if execution.matched != set(answer.query_ids):
             raise LostMatch(f"{execution.matched ^ set(answer.query_ids)}")

@@ -16,9 +16,8 @@ from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 
-from pathcast.engine import Snapshot
 from pathcast.model import Query
-from pathcast.registry import Registry
+from pathcast.registry import Registry, Snapshot
 from pathcast_lab.bench.checking import (
     Truth,
     check_nfa,
@@ -48,7 +47,7 @@ def kernel_snapshot(queries: Sequence[Query]) -> tuple[Snapshot, int]:
         report = index.add(queries)
         if report.rejected:
             raise next(iter(report.rejected.values()))
-        made.append(index.freeze_queries())
+        made.append(index.freeze())
 
     with undisturbed():
         took = elapsed_ns(build)

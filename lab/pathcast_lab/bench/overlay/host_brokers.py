@@ -59,7 +59,7 @@ def run_host_brokers(
     say(f"{len(queries):,} queries on {brokers} brokers")
     index = Registry()
     index.add(queries)
-    snapshot = index.freeze_queries()
+    snapshot = index.freeze()
     population = snapshot.population()
     placement = PepPlacement.of(
         population,

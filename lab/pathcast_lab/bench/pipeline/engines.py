@@ -15,9 +15,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pathcast.engine import Snapshot
 from pathcast.model import Query
-from pathcast.registry import Registry
+from pathcast.registry import Registry, Snapshot
 from pathcast.workload.subscriptions import GeneratedSubscription as Row
 from pathcast_lab.bench.checking import counts
 from pathcast_lab.bench.pipeline.inputs import as_subscriptions
@@ -53,7 +52,7 @@ class FilterEngine:
         report = index.add([Query(row.query_id, row.query) for row in rows])
         for error in report.rejected.values():
             raise error
-        self._snapshot: Snapshot = index.freeze_queries()
+        self._snapshot: Snapshot = index.freeze()
 
     def timed(self, folder: Path) -> EnginePass:
         """A pass of a new matcher, as that of a new worker."""

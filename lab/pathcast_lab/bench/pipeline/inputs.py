@@ -101,7 +101,7 @@ def selective_queries(
     rows = plain_queries(round(count * SURPLUS), seed=seed)
     index = Registry()
     index.add([Query(row.query_id, row.query) for row in rows])
-    snapshot = index.freeze_queries()
+    snapshot = index.freeze()
     found = snapshot.match(_array(sample))
     hits = np.bincount(found.matches.values.to_numpy(), minlength=len(snapshot.query_ids))
     kept = selective(hits, wanted=count, total=deliveries * len(sample))

@@ -9,7 +9,7 @@ Example:
     >>> from pathcast import Query, Registry
     >>> index = Registry()
     >>> report = index.register([Query("often", "//a"), Query("never", "/b[@x = 1]")])
-    >>> snapshot = index.freeze_queries()
+    >>> snapshot = index.freeze()
     >>> costs = measured_costs(snapshot, [b"<a/>", b"<a><a/></a>"])
     >>> by_id = dict(zip(snapshot.query_ids, costs.tolist()))
     >>> by_id["often"] > by_id["never"]
@@ -30,7 +30,7 @@ from typing import Final
 
 import numpy as np
 
-from pathcast.engine import Messages, Snapshot
+from pathcast.engine import Messages
 from pathcast.model import Query
 from pathcast.partition.placement import (
     HashPlacement,
@@ -39,7 +39,7 @@ from pathcast.partition.placement import (
     everywhere,
 )
 from pathcast.query import Population
-from pathcast.registry import Registry
+from pathcast.registry import Registry, Snapshot
 from pathcast_lab.bench.placement.balancing import balanced
 
 HELD: Final = 1.0

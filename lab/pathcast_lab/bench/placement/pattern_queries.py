@@ -99,7 +99,7 @@ class Standing:
         self._parameters = parameters
         index = Registry()
         index.add(pattern_queries(parameters, Random(f"queries/{seed}")))
-        snapshot = index.freeze_queries()
+        snapshot = index.freeze()
         population = snapshot.population()
         # All patterns, as the paper says; one of ten could be spared, as each query has two.
         patterns = candidate_patterns(population)

@@ -131,7 +131,7 @@ class PrefixPlacement:
             rows.append(Query(str(number), path, namespaces))
         for name, error in index.add(rows).rejected.items():
             raise KernelBugError("kernel.bug", reason=f"{places[int(name)]} is refused: {error}")
-        snapshot = index.freeze_queries()
+        snapshot = index.freeze()
         targets = [self.table[places[int(name)]] for name in snapshot.query_ids]
         return snapshot, np.array(targets, dtype=np.int64)
 

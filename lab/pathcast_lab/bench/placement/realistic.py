@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.engine import BatchResult, Snapshot
+from pathcast.engine import BatchResult
 from pathcast.model import Query
 from pathcast.partition import HashPlacement, PepPlacement, Placement, patterns_by_schema
-from pathcast.registry import Registry
+from pathcast.registry import Registry, Snapshot
 from pathcast.schema import PathOccurrences
 from pathcast.workload import (
     DOMAINS,
@@ -68,7 +68,7 @@ def run_realistic(
     for domain in figure.domains:
         index = Registry()
         index.add(domain_queries(domain, chosen.queries, seed))
-        snapshot = index.freeze_queries()
+        snapshot = index.freeze()
         messages = domain_messages(domain, chosen.messages, seed)
         bench = _Bench(figure, chosen, domain, snapshot, messages)
         yield bench.together()
@@ -184,7 +184,7 @@ class _Bench:
                 continue
             index = Registry()
             index.add(self._snapshot.query(ids[number]) for number in members)
-            matchers.append(index.freeze_queries())
+            matchers.append(index.freeze())
         return matchers
 
     def _check(

@@ -90,7 +90,7 @@ class _Visits:
             snapshot_index = Registry()
             snapshot_index.add(_read(directory / str(partition)))
             file = directory / "snapshot"
-            snapshot = snapshot_index.freeze_queries()
+            snapshot = snapshot_index.freeze()
             del snapshot_index
             snapshot.save(file)
             largest = max(largest, file.stat().st_size)

@@ -37,6 +37,7 @@ use crate::language::xpath::Expression;
 use crate::registry::catalogue::{Catalogue, IdTable};
 pub use crate::registry::catalogue::{Deliver, Entry};
 use crate::registry::merging::{ENTRIES_A_LOCK, Merging, SUBSCRIPTIONS_A_LOCK, read, write};
+use crate::registry::set_version::{SetSum, namespaces_text, write_content};
 use crate::registry::snapshot::parts::FrozenWay;
 use crate::registry::snapshot::{NamespaceMap, QueryRecord, Snapshot};
 use std::collections::HashMap;
@@ -115,6 +116,12 @@ impl Dissemination {
         subscriptions
     }
 
+    /// The same subscriptions, whose snapshots say that a message may cost this.
+    #[must_use]
+    pub fn with_limits(self, limits: &str) -> Self {
+        Dissemination { limits: limits.into(), ..self }
+    }
+
     /// Keeps numbers of subscriptions as they are while the guard lives.
     pub fn pin_numbers(&self) -> RwLockReadGuard<'_, ()> {
         read(&self.renumbering)
@@ -188,6 +195,7 @@ impl Dissemination {
     pub fn freeze(&self) -> Result<Arc<Snapshot>, Interrupted> {
         let _alone = self.merging.alone();
         let unchanged = self.state().unchanged().cloned();
+        let unchanged = unchanged.filter(|base| base.limits() == &*self.limits);
         unchanged.map_or_else(|| self.renew(), Ok)
     }
 
@@ -388,6 +396,25 @@ impl State {
             }
             _ => None,
         }
+    }
+
+    /// The digests of the subscriptions of some ids, added up; an id that is unknown is passed over.
+    pub fn sum_of<'i>(&self, ids: impl Iterator<Item = &'i str>) -> SetSum {
+        let (mut sum, mut content) = (SetSum::default(), String::new());
+        let mut texts = HashMap::new();
+        for id in ids {
+            let steps = self.steps(id);
+            let steps = steps.as_ref().map_or(&[][..], |steps| &steps.texts);
+            let found = self.find(id, |entry, namespaces| {
+                let text = || namespaces_text(namespaces);
+                let namespaces = texts.entry(entry.namespaces).or_insert_with(text);
+                write_content(&mut content, &entry, namespaces, steps);
+            });
+            if found.is_some() {
+                sum.add(&content);
+            }
+        }
+        sum
     }
 
     /// How many are in the shared plans.

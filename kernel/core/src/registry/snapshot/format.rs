@@ -32,6 +32,8 @@ pub(crate) const KIND_AUTOMATON: u32 = 0;
 /// The file holds the queries only.
 pub const KIND_QUERIES: u32 = 1;
 const MAGIC: &[u8; 8] = b"PATHCAST";
+/// Files of subscriptions of the formats 1 to 5 began with it.
+const MAGIC_OF_TABLES: &[u8; 8] = b"PATHCUST";
 const HEADER: usize = 64;
 const ALIGN: usize = 64;
 const ENTRY: usize = 24;
@@ -212,6 +214,9 @@ impl SnapshotFile {
     fn check(bytes: Bytes) -> Result<Self, FormatError> {
         let all = bytes.as_slice();
         if all.get(..8) != Some(MAGIC) {
+            if all.get(..8) == Some(MAGIC_OF_TABLES) {
+                return Err(FormatError::Version(u32_at(all, 8)));
+            }
             return Err(FormatError::Foreign("it does not begin with PATHCAST"));
         }
         let format = u32_at(all, 8);

@@ -16,6 +16,7 @@ mod symbol_ranks;
 use crate::engine::ids::QueryNumber;
 use crate::engine::plans::template::Deliver;
 use crate::language::choice::Language;
+use crate::registry::set_version::hexadecimal;
 use automaton::{FrozenAutomaton, SnapshotNfa};
 use format::{FileBuilder, FilePart, FormatError, KIND_AUTOMATON, SnapshotFile, Tag};
 use parts::{FrozenPart, FrozenWay, PartArrays, check_steps};
@@ -95,10 +96,12 @@ impl Snapshot {
 
     /// A snapshot of parts and records, which are in the same order. `limits` go into the file as they are.
     pub(crate) fn of(parts: &[PartArrays], records: &RecordColumns, limits: &str) -> Snapshot {
-        let version = records.version(limits, parts);
+        let sum = records.sum(parts);
+        let version = hexadecimal(&sum.version(limits));
+        let sum = hexadecimal(&sum.bytes());
         let (states, plans, expressions) = parts[0].automaton.counts();
         let metadata = format!(
-            r#"{{"version":"{version:032x}","queries":{},"states":{states},"plans":{plans},"expressions":{expressions}}}"#,
+            r#"{{"version":"{version}","sum":"{sum}","queries":{},"states":{states},"plans":{plans},"expressions":{expressions}}}"#,
             records.len(),
         );
         let mut file = FileBuilder::default();

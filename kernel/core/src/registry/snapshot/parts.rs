@@ -192,6 +192,8 @@ pub(crate) struct PartArrays {
     pub(crate) members: Vec<QueryNumber>,
     steps: Vec<u8>,
     step_texts: Vec<u32>,
+    /// What `step_texts` counts.
+    distinct_texts: Vec<Box<[Box<str>]>>,
 }
 
 impl PartArrays {
@@ -205,6 +207,7 @@ impl PartArrays {
             members: vec![],
             steps: vec![],
             step_texts: vec![],
+            distinct_texts: vec![],
         }
     }
 
@@ -245,18 +248,15 @@ impl PartArrays {
             .iter()
             .map(|step| (step.edit.name(), &*step.path, &*step.name, &*step.namespaces))
             .collect();
-        self.steps = serde_json::to_vec(&(data, distinct)).expect("texts are JSON");
+        self.steps = serde_json::to_vec(&(data, &distinct)).expect("texts are JSON");
         self.members = members;
+        self.distinct_texts = distinct.into_iter().map(Box::from).collect();
     }
 
-    /// What decides the answers beside texts and subscribers.
-    pub(super) fn steps(&self) -> [&[u8]; 4] {
-        [
-            bytemuck::cast_slice(&self.stepped),
-            bytemuck::cast_slice(&self.members),
-            &self.steps,
-            bytemuck::cast_slice(&self.step_texts),
-        ]
+    /// Number among all of each that has these steps, and the texts that it was given them as.
+    pub(super) fn texts_of_steps(&self) -> impl Iterator<Item = (QueryNumber, &[Box<str>])> {
+        let texts = self.step_texts.iter().map(|&at| &*self.distinct_texts[at as usize]);
+        self.members.iter().copied().zip(texts)
     }
 
     /// Adds the part to a file.

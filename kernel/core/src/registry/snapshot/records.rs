@@ -1,10 +1,10 @@
 //! The records of the subscriptions of a snapshot, as sections of its file.
 
-use super::format::{FORMAT, FileBuilder, Tag};
+use super::format::{FileBuilder, Tag};
 use super::parts::PartArrays;
-use super::{Entry, NamespaceMap, QUERY_MODE, mode};
+use super::{Entry, NamespaceMap, QUERY_MODE, mode, mode_of};
+use crate::registry::set_version::{SetSum, namespaces_text, write_content};
 use rustc_hash::FxHashMap;
-use xxhash_rust::xxh3::Xxh3;
 
 /// What was registered, in the order of the query numbers.
 pub(crate) struct RecordColumns {
@@ -15,6 +15,8 @@ pub(crate) struct RecordColumns {
     namespace_of: Vec<u32>,
     /// JSON.
     namespaces: Vec<u8>,
+    /// As they are digested.
+    namespace_texts: Vec<String>,
     modes: Vec<u8>,
     subscriber_offsets: Vec<u64>,
     subscribers: String,
@@ -36,6 +38,7 @@ impl RecordColumns {
             texts: String::new(),
             namespace_of: Vec::new(),
             namespaces: serde_json::to_vec(namespaces).expect("maps of strings are JSON"),
+            namespace_texts: namespaces.iter().map(namespaces_text).collect(),
             modes: Vec::new(),
             subscriber_offsets: vec![0],
             subscribers: String::new(),
@@ -89,34 +92,36 @@ impl RecordColumns {
             .section(Tag::Modes, &self.modes);
     }
 
-    /// A digest of what decides the answers: equal sets of queries under equal limits have equal
-    /// versions. That of another format is another one, so that whoever names files by it finds none
-    /// that cannot be read.
-    pub(crate) fn version(&self, limits: &str, parts: &[PartArrays]) -> u128 {
-        let mut digest = Xxh3::new();
-        digest.update(&FORMAT.to_le_bytes());
-        for part in [
-            bytemuck::cast_slice(&self.id_offsets),
-            self.ids.as_bytes(),
-            bytemuck::cast_slice(&self.text_offsets),
-            self.texts.as_bytes(),
-            bytemuck::cast_slice(&self.namespace_of),
-            &self.namespaces,
-            &self.modes,
-            bytemuck::cast_slice(&self.subscriber_offsets),
-            self.subscribers.as_bytes(),
-            bytemuck::cast_slice(&self.subscriber_of),
-            limits.as_bytes(),
-        ] {
-            digest.update(part);
+    /// The digests of the subscriptions; `parts` have the steps.
+    pub(crate) fn sum(&self, parts: &[PartArrays]) -> SetSum {
+        let steps: FxHashMap<_, _> = parts.iter().flat_map(PartArrays::texts_of_steps).collect();
+        let (mut sum, mut content) = (SetSum::default(), String::new());
+        for number in 0..self.len() as u32 {
+            let at = number as usize;
+            let (deliver, language) = mode_of(self.modes[at]);
+            let namespaces = self.namespace_of[at];
+            let entry = Entry {
+                id: text_at(&self.id_offsets, &self.ids, number),
+                text: text_at(&self.text_offsets, &self.texts, number),
+                language,
+                namespaces,
+                subscriber: text_at(
+                    &self.subscriber_offsets,
+                    &self.subscribers,
+                    self.subscriber_of[at],
+                ),
+                deliver,
+            };
+            let steps = steps.get(&number).copied().unwrap_or_default();
+            let namespaces = &self.namespace_texts[namespaces as usize];
+            write_content(&mut content, &entry, namespaces, steps);
+            sum.add(&content);
         }
-        parts.iter().flat_map(PartArrays::steps).for_each(|part| digest.update(part));
-        digest.digest128()
+        sum
     }
 
     fn id(&self, number: u32) -> &[u8] {
-        let (start, end) = (self.id_offsets[number as usize], self.id_offsets[number as usize + 1]);
-        &self.ids.as_bytes()[start as usize..end as usize]
+        text_at(&self.id_offsets, &self.ids, number).as_bytes()
     }
 
     fn order_of_ids(&self) -> Vec<u32> {
@@ -131,4 +136,8 @@ impl RecordColumns {
         order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.id(a.1).cmp(self.id(b.1))));
         order.into_iter().map(|(_, number)| number).collect()
     }
+}
+
+fn text_at<'t>(offsets: &[u64], texts: &'t str, number: u32) -> &'t str {
+    &texts[offsets[number as usize] as usize..offsets[number as usize + 1] as usize]
 }
