@@ -22,6 +22,7 @@ from pathcast.query.xquery import refusal_of as reason_of
 from pathcast_papers.language.xquery import parse as read
 from pathcast_papers.message import parse_message
 from pathcast_papers.message_broker.xquery import evaluate, holds
+from pattern_writer import PatternWriter
 from typed_writer import TypedWriter
 from xquery_cases import ACCEPTED, NAMESPACES, REFUSED, WRONG, refusal_of
 from xquery_damage import damaged
@@ -140,6 +141,16 @@ def test_what_xquery_has_errors_for_is_evaluated_alike() -> None:
 
 def test_types_are_evaluated_alike() -> None:
     assert compared(TypedWriter(13), batches=6) > 300
+
+
+def test_texts_are_evaluated_alike() -> None:
+    assert compared(PatternWriter(14), batches=4) > 100
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(4))
+def test_texts_are_evaluated_alike_at_length(seed: int) -> None:
+    assert compared(PatternWriter(500 + seed), batches=100) > 2_500
 
 
 @pytest.mark.nightly

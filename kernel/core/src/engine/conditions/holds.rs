@@ -21,6 +21,8 @@ use std::sync::Arc;
 const ANCHOR_BYTES_MAX: usize = 16 << 20;
 /// Bytes of the bookkeeping of one nested path, about.
 const ANCHOR_BYTES: usize = 128;
+/// Up to so many names are compared by their letters: to look a name up takes as long.
+const SPELLED_MAX: usize = 8;
 
 /// Whether the query of a path in normal form selects something in the message.
 ///
@@ -98,6 +100,7 @@ enum Wanted<'t> {
     Every,
     Nothing,
     One(NameId),
+    Spelled(&'t str, &'t str),
     Of(&'t str),
     Local(&'t str),
 }
@@ -127,7 +130,8 @@ impl Climb<'_> {
     /// Makes of some elements those that they are on an axis of, if they pass a test; each once.
     fn climb(&mut self, axis: Axis, test: &NameTest<'_>, elements: &mut Vec<u32>) {
         let tree = self.message.tree;
-        let wanted = self.wanted(test);
+        let among = if axis == Axis::Child { elements.len() } else { usize::MAX };
+        let wanted = self.wanted(test, among);
         self.post.marks.begin(tree.len());
         self.post.steps += elements.len() as u64;
         for start in std::mem::take(elements) {
@@ -175,7 +179,7 @@ impl Climb<'_> {
     fn everywhere(&mut self, test: &NameTest<'_>) -> Vec<u32> {
         let tree = self.message.tree;
         self.post.index.find_names(tree, self.names);
-        match self.wanted(test) {
+        match self.wanted(test, usize::MAX) {
             Wanted::One(id) => self.post.index.elements(id).collect(),
             wanted => {
                 let passes = |&it: &u32| self.passes(wanted, tree.name[it as usize]);
@@ -184,9 +188,11 @@ impl Climb<'_> {
         }
     }
 
-    fn wanted<'t>(&self, test: &'t NameTest<'_>) -> Wanted<'t> {
+    /// Which names pass a test that about so many elements are put to.
+    fn wanted<'t>(&self, test: &'t NameTest<'_>, among: usize) -> Wanted<'t> {
         match test {
             NameTest::Any => Wanted::Every,
+            NameTest::Name { uri, local } if among <= SPELLED_MAX => Wanted::Spelled(uri, local),
             NameTest::Name { uri, local } => {
                 let id = self.names.find(hash_name(uri, local), uri.as_bytes(), local.as_bytes());
                 id.map_or(Wanted::Nothing, Wanted::One)
@@ -201,6 +207,9 @@ impl Climb<'_> {
             Wanted::Every => true,
             Wanted::Nothing => false,
             Wanted::One(id) => name == id,
+            Wanted::Spelled(uri, local) => {
+                self.names.local(name) == local && self.names.uri(name) == uri
+            }
             Wanted::Of(uri) => self.names.uri(name) == uri,
             Wanted::Local(local) => self.names.local(name) == local,
         }
@@ -237,9 +246,9 @@ impl Climb<'_> {
         // The names of the elements at hand are right.
         let wanted = match (&step.test, elements.first()) {
             (NameTest::Name { .. }, Some(&one)) => Wanted::One(tree.name[one as usize]),
-            (test, _) => self.wanted(test),
+            (test, _) => self.wanted(test, usize::MAX),
         };
-        let mut siblings = Vec::new();
+        let mut siblings = std::mem::take(&mut self.post.siblings);
         self.post.marks.begin(tree.len());
         for &element in &*elements {
             let parent = tree.parent[element as usize];
@@ -269,10 +278,11 @@ impl Climb<'_> {
         }
         let marks = &mut self.post.marks;
         marks.begin(tree.len());
-        for element in siblings {
+        for element in siblings.drain(..) {
             marks.add(element);
         }
         elements.retain(|&element| marks.contains(element));
+        self.post.siblings = siblings;
     }
 
     /// Keeps the elements that satisfy a condition.
@@ -282,7 +292,7 @@ impl Climb<'_> {
         let ask = ask_of(condition.compare()).map(str::as_bytes);
         match condition {
             Condition::Attribute { test, .. } => {
-                let wanted = self.wanted(test);
+                let wanted = self.wanted(test, elements.len());
                 elements.retain(|&element| self.attribute_holds(element, wanted, &ask));
             }
             Condition::Text(_) => elements.retain(|&element| text_holds(message, element, &ask)),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Scratch memory for conditions and what is known about the message at hand.
 /// [`PostProcessor::begin_message`] must be called before the first plan of each message.
 ///
-/// Memory: about 30 bytes an element of the largest message seen, up to 16 MiB of the anchors of nested
+/// Memory: about 34 bytes an element of the largest message seen, up to 16 MiB of the anchors of nested
 /// paths and, while a path is looked at, 4 bytes an element and level of nesting; for long texts that
 /// are compared as numbers 8 bytes a byte of the message's text; for texts that are compared as strings another
 /// copy of them, and up to 32 MiB of places of strings that they contain.
@@ -20,6 +20,8 @@ use std::sync::Arc;
 pub struct PostProcessor {
     pub(crate) index: MessageIndex,
     pub(super) marks: Marks,
+    /// Memory for the siblings that the predicates of one step are put to.
+    pub(super) siblings: Vec<u32>,
     /// Where the nested paths hold that have been asked for, by their texts.
     pub(super) anchors: FxHashMap<Box<str>, Arc<[u64]>>,
     pub(super) anchor_bytes: usize,
