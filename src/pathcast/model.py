@@ -29,12 +29,12 @@ class Query(NamedTuple):
     """A standing query.
 
     Attributes:
-        id: Chosen by the caller, unique in an index.
-        text: An XPath 1.0 expression.
+        id: Chosen by the caller, unique in a registry.
+        text: An XPath 1.0 expression, or an XQuery where `language` says so.
         namespaces: Prefix -> namespace URI for this query; the key "" is the default element
-            namespace. Falls back to the namespaces of the index.
-        language: "xpath1" says that XPath 1.0 is meant, so that no warning asks which language;
-            matching does not change. An index reads no other one.
+            namespace. Falls back to the namespaces of the registry.
+        language: "xpath1", which is taken where none is chosen; said, no warning asks which
+            language is meant. Or "xquery".
     """
 
     id: str
@@ -301,12 +301,12 @@ QueryNumbers: TypeAlias = Sequence[int]
 
 
 CACHE_BYTES_MAX = 256 * MIB
-"""Default bound of what one matcher keeps compiled."""
+"""Default bound of what one registry or snapshot keeps compiled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatcherOptions:
-    """How a matcher runs.
+    """How messages are matched.
 
     Attributes:
         limits: What one message may cost.

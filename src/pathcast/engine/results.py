@@ -177,7 +177,7 @@ class BatchResult(Sequence[MatchResult]):
 
     Args:
         answers: Of an engine, one a chunk of the messages, at least one.
-        limits: Those of the matcher.
+        limits: What one message could cost.
         is_chunked: Whether columns are chunked as the messages were.
     """
 

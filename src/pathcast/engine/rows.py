@@ -200,7 +200,7 @@ def usable_ids(ids: Sequence[object]) -> list[str]:
 
 
 def usable_namespaces(namespaces: object) -> dict[str, str]:
-    """Bindings of prefixes for a whole index or broker; a copy.
+    """Bindings of prefixes for a whole registry; a copy.
 
     Raises:
         ConfigError: They are no bindings of prefixes.

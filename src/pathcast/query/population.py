@@ -1,7 +1,7 @@
 """A query population as columns: where its paths end and what its predicates compare.
 
 What wants to know a population as a whole (which comparisons are common, which paths carry most
-queries) asks an index, a snapshot or a broker for these columns and reads no text.
+queries) asks a registry or a snapshot for these columns and reads no text.
 
 Example:
     >>> from pathcast.query import compile_query

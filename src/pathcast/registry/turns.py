@@ -1,6 +1,6 @@
 """A lock under which batches run together and a change runs alone.
 
-A broker changes while messages flow. Every delivery of a batch names the version of the
+A registry changes while messages flow. Every delivery of a batch names the version of the
 subscriptions that made it, so a batch must see one state from its beginning to its end; and
 whoever has unsubscribed must get nothing afterwards. Hence a change waits for the batches that
 run, and batches that come after it wait for the change.

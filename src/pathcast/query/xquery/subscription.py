@@ -38,8 +38,8 @@ class CompiledSubscription:
     Attributes:
         kind: "xpath" or "xquery".
         way: How the kernel serves it: its plan is among the shared plans ("shared"), a program runs
-            or nodes are selected where its gate holds ("gated", "selecting"), or it is a query of
-            the index ("filtering").
+            or nodes are selected where its gate holds ("gated", "selecting"), or it is a filter
+            query ("filtering").
         cost: The cost class.
         paths: In normal form, sorted by canonical text. If the subscription is satisfied, one of
             them holds.
