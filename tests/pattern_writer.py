@@ -45,8 +45,12 @@ def pattern(draw: random.Random, depth: int = 2) -> str:
                 return draw.choice("abcAB1 -")
 
     def bracket() -> str:
-        parts = [draw.choice(("a", "b-c", "A-B", "\\d", "\\s", "1", "\\-", "\u00e9", "\\n"))]
-        parts += [draw.choice(("c", "\\w", ".", "$", "x-z")) for _ in range(draw.randrange(3))]
+        parts = [
+            draw.choice(("a", "b-c", "A-B", "\\d", "\\s", "1", "\\-", "\u00e9", "\\n", "\\p{Lu}"))
+        ]
+        parts += [
+            draw.choice(("c", "\\w", ".", "$", "x-z", "\\P{Lu}")) for _ in range(draw.randrange(3))
+        ]
         taken = draw.choice(("", "", "", "-[ab]"))
         return f"[{draw.choice(('', '', '^'))}{''.join(parts)}{taken}]"
 
@@ -57,7 +61,7 @@ def pattern(draw: random.Random, depth: int = 2) -> str:
                 ("", "", "", "?", "*", "+", "{2}", "{1,3}", "{2,}", "+?", "*?", "??")
             )
             piece = atom(depth)
-            found += piece if piece in "^$" else piece + sign
+            found += piece if piece in "^$" and draw.randrange(3) else piece + sign
         return found
 
     def branches(depth: int) -> str:

@@ -488,6 +488,37 @@ class TestSubscribing:
         control.add([registry.get(name) for name in names])
         assert registry.version == control.version
 
+    @broker_engines
+    @pytest.mark.parametrize("change", ["add", "update", "remove"])
+    @pytest.mark.parametrize("after", range(3))
+    def test_an_interruption_between_the_books_leaves_them_right(
+        self, engine: EngineName, change: str, after: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        registry = made_by(engine, Registry, threads=1)
+        rows = [Subscription(f"s{n}", "desk", f"//a[@n = {n}]") for n in range(4)]
+        if change != "add":
+            registry.add(rows)
+        books, calls = registry._recipients, 0
+        assert registry.version
+
+        def interrupted(said: Any) -> None:
+            nonlocal calls
+            calls += 1
+            if calls > after or change == "add":
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(books, "came" if change == "add" else "left", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            getattr(registry, change)([row.id for row in rows] if change == "remove" else rows)
+        monkeypatch.undo()
+        found = list(registry.find())
+        assert len(found) == len(registry)
+        control = made_by(engine, Registry, threads=1)
+        control.add(found)
+        assert registry.version == control.version
+        if change == "update":
+            assert {row.id for row in found} == {row.id for row in rows}
+
 
 @pytest.mark.parametrize(
     "ids",

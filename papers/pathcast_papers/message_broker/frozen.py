@@ -13,17 +13,16 @@ reads too; others as JSON, which it does not read. Nothing compiled is saved.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from pathcast.errors import UnknownQueryError
 from pathcast.limits import Limits
-from pathcast.model import MatcherOptions, Query, Subscription
-from pathcast.registry.identity import SetVersion
-from pathcast.registry.steps import parse_steps, step_data
+from pathcast.model import MatcherOptions, Query, StepData, Subscription
 from pathcast_papers.filtering.matcher import ReferenceMatcher
 from pathcast_papers.filtering.snapshot import ReferenceSnapshot
 from pathcast_papers.message_broker.registry import ReferenceRegistry
+from pathcast_papers.message_broker.set_version import set_version, sum_of_digests
 
 
 class FrozenRegistry:
@@ -33,10 +32,15 @@ class FrozenRegistry:
         subscriptions: Each with all namespaces it may use.
         filters: Ids of those that are filter queries.
         limits: What a message may cost, as agreed where they were frozen.
+        steps: Id -> the steps as they were read, of those that have some.
     """
 
     def __init__(
-        self, subscriptions: Sequence[Subscription], filters: Collection[str], limits: Limits
+        self,
+        subscriptions: Sequence[Subscription],
+        filters: Collection[str],
+        limits: Limits,
+        steps: Mapping[str, Sequence[StepData]] | None = None,
     ) -> None:
         self.limits = limits
         self.query_ids = [
@@ -46,17 +50,16 @@ class FrozenRegistry:
         self.has_filters_only = len(filters) == len(subscriptions)
         self._filters = set(filters)
         self._rows = {row.id: row for row in subscriptions}
-        version = SetVersion(limits)
-        for row in subscriptions:
-            version.add(row)
-        self.version = version.text
-        self.sum = version.total
+        self._steps = dict(steps or {})
+        self.version = set_version(subscriptions, limits)
+        self.sum = sum_of_digests(subscriptions)
 
     @classmethod
     def of(cls, registry: ReferenceRegistry) -> FrozenRegistry:
         """What is in a registry now."""
         rows = [registry.subscription(name) for name in registry.ids()]
-        return cls(rows, registry.filters(), registry.limits)
+        steps = {row.id: registry.steps(row.id) for row in rows if row.steps}
+        return cls(rows, registry.filters(), registry.limits, steps)
 
     @classmethod
     def open(cls, path: Path) -> FrozenRegistry:
@@ -73,7 +76,12 @@ class FrozenRegistry:
             return cls(rows, found.query_ids, found.limits)
         told = json.loads(content)
         rows = [Subscription(*row)._replace(steps=tuple(row[5])) for row in told["subscriptions"]]
-        return cls(rows, told["filters"], Limits.from_json(told["limits"], str(path)))
+        limits = Limits.from_json(told["limits"], str(path))
+        steps = {
+            name: [(edit, place, new, tuple(map(tuple, bound))) for edit, place, new, bound in read]
+            for name, read in told["steps"].items()
+        }
+        return cls(rows, told["filters"], limits, steps)
 
     def save(self, path: Path) -> None:
         """Writes the file."""
@@ -83,6 +91,7 @@ class FrozenRegistry:
         told = {
             "limits": self.limits.to_json(),
             "filters": sorted(self._filters),
+            "steps": dict(sorted(self._steps.items())),
             "subscriptions": [self._rows[name] for name in sorted(self._rows)],
         }
         temporary = path.with_name(f".{path.name}.written")
@@ -111,9 +120,7 @@ class FrozenRegistry:
         registry.register(self._filter_queries(), {})
         others = [self._rows[name] for name in self.query_ids if name not in self._filters]
         steps = {
-            place: step_data(parse_steps(row.steps, row.namespaces))
-            for place, row in enumerate(others)
-            if row.steps
+            place: self._steps[row.id] for place, row in enumerate(others) if row.id in self._steps
         }
         registry.subscribe(others, {}, steps)
         return registry

@@ -24,9 +24,9 @@ from pathcast.model import (
     StoredAnswer,
     Subscription,
 )
-from pathcast.registry.identity import SetVersion
 from pathcast_papers.filtering.index import ReferenceIndex
 from pathcast_papers.filtering.matcher import ReferenceMatcher
+from pathcast_papers.message_broker.set_version import sum_of_digests
 from pathcast_papers.message_broker.stepped import SteppedReference
 
 if TYPE_CHECKING:
@@ -160,10 +160,11 @@ class ReferenceRegistry:
 
     def sum_of(self, ids: Sequence[str]) -> bytes:
         """The digests of some subscriptions, added up."""
-        version = SetVersion(self.limits)
-        for name in ids:
-            version.add(self.subscription(name))
-        return version.total
+        return sum_of_digests(map(self.subscription, ids))
+
+    def steps(self, subscription_id: str) -> Sequence[StepData]:
+        """The steps of a subscription, as they were read."""
+        return self._subscriptions.steps(subscription_id)
 
     def freeze(self) -> FrozenRegistry:
         """All as they are now."""

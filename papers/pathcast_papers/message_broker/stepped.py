@@ -141,6 +141,11 @@ class SteppedReference:
         found = self._series[stepped.steps].subscription(subscription_id)
         return found._replace(steps=stepped.texts)
 
+    def steps(self, subscription_id: str) -> Steps:
+        """The steps of a subscription, as they were read."""
+        stepped = self._stepped.get(subscription_id)
+        return () if stepped is None else stepped.steps
+
     def ids(self) -> list[str]:
         """The ids of all."""
         return list(self._order)

@@ -60,9 +60,11 @@ class Recipients:
             self._version.remove(subscription)
 
     def counted(self, version: SetVersion | None) -> None:
-        """This is the version; None where it has to be counted anew."""
+        """This is the version; None where all has to be read and counted anew."""
         with self._lock:
             self._version, self._uncounted = version, {}
+            if version is None:
+                self._known = {}
 
     def of(self, subscription_id: str) -> Recipient:
         """Whom the results of a subscription go to.

@@ -26,6 +26,7 @@ It evaluates nothing; the kernel does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
 from typing import NoReturn, cast, overload
@@ -202,7 +203,7 @@ expected
               leave out the / at the end, or write /* for any child element
         """
         rows, is_one = one_or_many(queries)
-        with self._turns.alone():
+        with self._changing():
             rows = with_language(rows, self._language)
             return self._add(rows, self._namespaces, is_one=is_one)
 
@@ -234,11 +235,11 @@ expected
         rows, is_one = one_or_many(queries)
         rows = with_language(rows, self._language)
         usable, _ = usable_rows(rows)
-        with self._turns.alone():
+        with self._changing():
             names = dict.fromkeys(row.id for row in usable if row.id in self._backend)
             leaving = [self._backend.subscription(name) for name in names]
-            self._take_out(leaving)
             try:
+                self._take_out(leaving)
                 return self._add(rows, self._namespaces, is_one=is_one)
             finally:
                 self._add([row for row in leaving if row.id not in self._backend], {})
@@ -258,7 +259,7 @@ expected
         much memory again.
         """
         wanted = list(dict.fromkeys(usable_ids([ids] if isinstance(ids, str) else list(ids))))
-        with self._turns.alone():
+        with self._changing():
             for subscription_id in wanted:
                 self._check_known(subscription_id)
             self._take_out([self._backend.subscription(name) for name in wanted])
@@ -542,12 +543,7 @@ expected
         self, rows: Sequence[Query], namespaces: Mapping[str, str]
     ) -> Mapping[int, PathcastError]:
         """Adds filter queries; gives those that are refused, by place."""
-        try:
-            errors = self._backend.register(rows, namespaces).errors
-        except BaseException:
-            # Interrupted (Ctrl-C): some have come.
-            self._recipients.counted(None)
-            raise
+        errors = self._backend.register(rows, namespaces).errors
         self._recipients.came(row.id for place, row in enumerate(rows) if place not in errors)
         return errors
 
@@ -573,13 +569,22 @@ expected
         return errors | {places[at]: error for at, error in refused.items()}
 
     def _take_out(self, leaving: Sequence[Subscription]) -> None:
-        try:
-            self._backend.unsubscribe([subscription.id for subscription in leaving])
-        finally:
-            # If that was interrupted (Ctrl-C), what has left is not left in the books.
-            for subscription in leaving:
-                if subscription.id not in self._backend:
-                    self._recipients.left(subscription)
+        self._backend.unsubscribe([subscription.id for subscription in leaving])
+        for subscription in leaving:
+            self._recipients.left(subscription)
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Waits for the batches that run; a change that is interrupted leaves the books right."""
+        with self._turns.alone():
+            try:
+                yield
+            except PathcastError:
+                raise
+            except BaseException:
+                # Interrupted (Ctrl-C): some have come or left of which nothing was said.
+                self._recipients.counted(None)
+                raise
 
     def _check_known(self, subscription_id: str) -> None:
         usable_ids([subscription_id])

@@ -1,6 +1,6 @@
 """Subscriptions that engines have taken up, as the files of a generation.
 
-    SubscriptionEngines, rows -> takers.arrow, notices.snapshot, results.snapshot
+    SubscriptionEngines, rows -> takers.arrow, notices.snapshot, results.subscriptions
 
 It decides nothing.
 """

@@ -5,6 +5,8 @@
 //! class are. What needs to search back (`\1`) and what the engine has no table of (`\p{IsGreek}`) has a name of its own.
 
 use regex::bytes::{Regex, RegexBuilder};
+use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
+use std::fmt::Write;
 
 /// Bytes of a pattern.
 pub(crate) const PATTERN_BYTES_MAX: usize = 1024;
@@ -347,6 +349,9 @@ impl Translator {
                     self.run.pop();
                 }
                 self.end_run();
+            } else if fewest == 0 {
+                // A `^` that need not be there.
+                self.is_beginning = false;
             }
         }
         Ok(())
@@ -388,7 +393,7 @@ impl Translator {
             '.' => self.out.push_str("[^\\n\\r]"),
             '[' => {
                 let class = self.class(depth)?;
-                self.out.push_str(&class);
+                self.class_outside(&class);
             }
             '(' => {
                 if self.take('?') {
@@ -411,7 +416,7 @@ impl Translator {
         Ok(false)
     }
 
-    /// A class by itself: the case of letters counts in what it says.
+    /// A class by itself: it has both cases of letters already, if that is wanted.
     fn class_outside(&mut self, class: &str) {
         self.out.push_str("(?-i:");
         self.out.push_str(class);
@@ -510,43 +515,56 @@ impl Translator {
         if depth > DEPTH_MAX {
             return Err(PatternFault::TooLarge);
         }
-        let mut class = String::from(if self.take('^') { "[^" } else { "[" });
-        let mut is_empty = true;
+        let sign = if self.take('^') { "^" } else { "" };
+        let mut ranges = Vec::new();
+        let mut classes = String::new();
+        let mut taken = String::new();
         loop {
+            let is_empty = ranges.is_empty() && classes.is_empty();
             let next = self.next()?;
             match next {
                 ']' if !is_empty => break,
                 '[' | ']' => return Err(PatternFault::Syntax),
                 '-' if !is_empty && self.take('[') => {
-                    let taken = self.class(depth + 1)?;
+                    taken = format!("--{}", self.class(depth + 1)?);
                     if !self.take(']') {
                         return Err(PatternFault::Syntax);
                     }
-                    return Ok(format!("[{class}]--{taken}]"));
+                    break;
                 }
                 '-' if !is_empty && self.peek() != Some(']') => return Err(PatternFault::Syntax),
                 '\\' => match self.escape()? {
-                    Escaped::Character(one) => self.range(one, &mut class)?,
-                    Escaped::Class(text) => class.push_str(&text),
+                    Escaped::Character(one) => ranges.push(self.range(one)?),
+                    Escaped::Class(text) => classes.push_str(&text),
                 },
-                one => self.range(one, &mut class)?,
+                one => ranges.push(self.range(one)?),
             }
-            is_empty = false;
             self.weight += 1;
             if self.weight > WEIGHT_MAX {
                 return Err(PatternFault::TooLarge);
             }
         }
-        class.push(']');
-        Ok(class)
+        // The case of letters counts in classes, whatever the flags.
+        let mut ranges = ClassUnicode::new(ranges);
+        if self.flags.is_case_blind {
+            ranges.case_fold_simple();
+        }
+        for range in ranges.iter() {
+            let (first, last) = (u32::from(range.start()), u32::from(range.end()));
+            write!(classes, "\\x{{{first:X}}}-\\x{{{last:X}}}").expect("strings take all");
+        }
+        Ok(if taken.is_empty() {
+            format!("[{sign}{classes}]")
+        } else {
+            format!("[[{sign}{classes}]{taken}]")
+        })
     }
 
     /// A character of a class, or a range that begins with it.
-    fn range(&mut self, first: char, class: &mut String) -> Result<(), PatternFault> {
-        push_literal(first, class);
+    fn range(&mut self, first: char) -> Result<ClassUnicodeRange, PatternFault> {
         let after = self.text.get(self.at + 1).copied();
         if self.peek() != Some('-') || matches!(after, Some('[' | ']') | None) {
-            return Ok(());
+            return Ok(ClassUnicodeRange::new(first, first));
         }
         self.at += 1;
         let last = match self.next()? {
@@ -559,9 +577,7 @@ impl Translator {
         if last < first || last == '-' && self.text[self.at - 1] == '-' && first != '-' {
             return Err(PatternFault::Syntax);
         }
-        class.push('-');
-        push_literal(last, class);
-        Ok(())
+        Ok(ClassUnicodeRange::new(first, last))
     }
 }
 
