@@ -15,6 +15,7 @@ import pytest
 from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.content import DeliveryProfile
 from pathcast.overlay.deliveries import InboxDelivery
+from pathcast.overlay.link_costs import MeasuredCost
 from pathcast.overlay.messages import SourceEntry
 from pathcast.protocol import Effect, Node
 from pathcast_lab.sim.network import Network
@@ -113,6 +114,34 @@ def test_a_tree_follows_what_is_measured_when_it_has_changed_for_good() -> None:
     assert "c" in tree_at(network, "a")
     network.run(network.now + 5.0)
     assert had(network) == sent
+
+
+def test_a_link_that_stalls_for_a_moment_announces_nothing() -> None:
+    """Nothing goes over it but what it is measured by: a single round trip counts for little."""
+    network = ring(0, {("a", "b"): 0.002, ("b", "c"): 0.002, ("a", "c"): 0.002})
+    network.run(60.0)
+    before = announced(network, "a")
+    for number in range(4):
+        start = network.now
+        network.delay("a", "c", 0.1)
+        network.run(start + 5.25 + number / 4)
+        network.delay("a", "c", 0.002)
+        while network.now < start + 120.0:
+            network.run(network.now + 1.0)
+            assert announced(network, "a") == before
+
+
+@pytest.mark.parametrize(("wrong", "back"), [(0.1, 0.004), (0.001, 0.02)])
+def test_a_span_of_other_costs_begins_anew_after_a_break_or_in_the_other_direction(
+    wrong: float, back: float
+) -> None:
+    for interrupt in (MeasuredCost.begin_anew, lambda cost: cost.see(back, 20.0)):
+        cost = MeasuredCost()
+        cost.see(0.01, 0.0)
+        cost.see(wrong, 10.0)
+        interrupt(cost)
+        assert [cost.see(wrong, now) for now in (25.0, 40.5, 54.5)] == [10, 10, 10]
+        assert cost.see(wrong, 55.0) == round(wrong * 1000)
 
 
 @pytest.mark.parametrize(("dear", "tree"), [(("a", "b"), {"c"}), (("a", "c"), {"b"})])

@@ -8,14 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from typing import Self
 
+import msgspec
 import pytest
 
 pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
 pytest.importorskip("sqlalchemy", reason="sqlalchemy is not installed: pip install 'pathcast[net]'")
 
-from pathcast.errors import PeerRefusedError, RegistrationError, UnavailableError
+from pathcast.errors import (
+    PathcastError,
+    PeerRefusedError,
+    RegistrationError,
+    SourceError,
+    UnavailableError,
+)
+from pathcast.overlay.deliveries import Dropped, InboxDelivery, Moved, Told
 from pathcast.overlay.registration_messages import (
     InterestChanged,
     InterestRegistered,
@@ -28,7 +37,7 @@ from pathcast.overlay.registration_messages import (
 from pathcast.protocol import Deliver, Effect, Send, Wake
 from pathcast.transport import registration_client
 from pathcast.transport.carrier import Carrier, NodeAdapter
-from pathcast.transport.disk import Disk
+from pathcast.transport.disk import Disk, Waiting
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.registration import CODEC, key_of
 from pathcast.transport.registration_client import RegistrationClient
@@ -241,3 +250,139 @@ def test_a_service_that_cannot_be_reached_is_named_when_the_time_is_over(
     monkeypatch.setattr(registration_client, "AGAIN_SECONDS", 0.001)
     with pytest.raises(UnavailableError, match="nobody answers"):
         asyncio.run(client.register_interest("//a", seconds=0.05))
+
+
+class Inboxes:
+    """Brokers with inboxes, as their clients see them.
+
+    Attributes:
+        waiting: Broker -> groups of deliveries that it has.
+        told: Broker and position, in the order in which brokers were told that all was read.
+        refusal: What `a` says when it is told that.
+    """
+
+    def __init__(self) -> None:
+        self.waiting: dict[str, asyncio.Queue[list[Told]]] = {
+            name: asyncio.Queue() for name in ("a", "b")
+        }
+        self.told: list[tuple[str, int]] = []
+        self.refusal: PathcastError | None = None
+
+    def client(self, name: str, address: Address, codec: object) -> InboxClient:
+        """A connection to one of the brokers."""
+        return InboxClient(self, address.name)
+
+
+class InboxClient:
+    def __init__(self, inboxes: Inboxes, broker: str) -> None:
+        self._inboxes = inboxes
+        self._broker = broker
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        return None
+
+    async def deliveries(self, subscriber: str) -> AsyncIterator[list[Waiting]]:
+        position = 0
+        while True:
+            group = await self._inboxes.waiting[self._broker].get()
+            bodies = [msgspec.msgpack.encode(each) for each in group]
+            yield [Waiting(position + n, f"{n}", body) for n, body in enumerate(bodies, 1)]
+            position += len(group)
+
+    async def acknowledge(self, position: int) -> None:
+        self._inboxes.told.append((self._broker, position))
+
+    async def settle(self, subscriber: str, position: int) -> None:
+        self._inboxes.told.append((f"{self._broker} was left", position))
+        if self._inboxes.refusal is not None:
+            raise self._inboxes.refusal
+
+
+def delivery(position: int) -> InboxDelivery:
+    return InboxDelivery("p-1", 1, "r", 1, position, f"m{position}", ())
+
+
+FORMER_REFUSES = [
+    SourceError("inbox.ahead", path="ann", last=0, after=2),
+    PeerRefusedError("peer.unknown", name="ann"),
+    UnavailableError("peer.unreachable", name="a", reason="nobody answers"),
+]
+
+
+@pytest.mark.parametrize("refusal", FORMER_REFUSES, ids=lambda each: each.code)
+def test_a_former_host_that_refuses_does_not_hold_up_the_new_one(
+    monkeypatch: pytest.MonkeyPatch, refusal: PathcastError
+) -> None:
+    """It is told again after a pause that all was read there, and then not any more."""
+
+    async def main() -> None:
+        inboxes = Inboxes()
+        inboxes.refusal = refusal
+        at_b = Located("-", "p-1", "b", "b:1")
+        client, _ = asking(monkeypatch, Located("-", "p-1", "a", "a:1"), at_b)
+        monkeypatch.setattr(registration_client, "BrokerClient", inboxes.client)
+        for each in ([delivery(1)], [Moved("p-1", 1, "b", 1)]):
+            inboxes.waiting["a"].put_nowait([*each])
+        for position in (2, 3):
+            inboxes.waiting["b"].put_nowait([delivery(position)])
+        deliveries = client.deliveries("p-1")
+        assert await anext(deliveries) == delivery(1)
+        await client.acknowledge("p-1")
+        assert isinstance(await anext(deliveries), Moved)
+        assert await anext(deliveries) == delivery(2)
+        left = ("a was left", 2)
+        assert inboxes.told == [("a", 1), left]
+        await client.acknowledge("p-1")
+        assert await anext(deliveries) == delivery(3)
+        assert inboxes.told == [("a", 1), left, ("b", 1)]
+        monkeypatch.setattr(registration_client, "SETTLE_SECONDS", 0.0)
+        client._left["p-1"].due = 0.0
+        await client.acknowledge("p-1")
+        inboxes.refusal = None
+        await client.acknowledge("p-1")
+        await client.acknowledge("p-1")
+        assert inboxes.told[3:] == [("b", 2), left, ("b", 2), left, ("b", 2)]
+
+    asyncio.run(main())
+
+
+def test_a_host_is_read_while_the_service_cannot_say_whether_it_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A delivery that has come when the service answers is handed over before the other host's."""
+
+    async def main() -> None:
+        inboxes = Inboxes()
+        client, script = asking(monkeypatch)
+        answers = asyncio.Queue[object]()
+        asked: list[object] = []
+
+        async def call(to: str, message: object) -> object:
+            asked.append(message)
+            return await answers.get()
+
+        monkeypatch.setattr(script, "call", call)
+        monkeypatch.setattr(registration_client, "BrokerClient", inboxes.client)
+        monkeypatch.setattr(registration_client, "DROPPED_SECONDS", 0.0)
+        answers.put_nowait(Located("-", "p-1", "a", "a:1"))
+        inboxes.waiting["a"].put_nowait([Dropped(1, 4)])
+        deliveries = client.deliveries("p-1")
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            assert await anext(deliveries) == Dropped(1, 4)
+            coming = asyncio.ensure_future(anext(deliveries))
+            await eventually(lambda: len(asked) == 2)
+            inboxes.waiting["a"].put_nowait([delivery(1)])
+            assert await coming == delivery(1)
+            coming = asyncio.ensure_future(anext(deliveries))
+            await asyncio.sleep(0)
+            inboxes.waiting["a"].put_nowait([delivery(2)])
+            inboxes.waiting["b"].put_nowait([delivery(3)])
+            for _ in range(2):
+                answers.put_nowait(Located("-", "p-1", "b", "b:1"))
+            assert await coming == delivery(2)
+            assert await anext(deliveries) == delivery(3)
+
+    asyncio.run(main())

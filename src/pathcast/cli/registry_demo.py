@@ -171,7 +171,7 @@ class _Service:
             self._stop()
 
     def place_by_content(self) -> None:
-        """It ends, and begins anew with other settings."""
+        """It ends, and begins anew with other settings; blocks until it has ended."""
         self._stop()
         with self._file.open("a", encoding="utf-8") as file:
             file.write(BY_CONTENT)
@@ -183,9 +183,15 @@ class _Service:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
 
     def _stop(self) -> None:
+        from pathcast.transport.local_processes import STOP_SECONDS
+
         assert self._process is not None
         self._process.terminate()
-        self._process.wait()
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
 
 def _user(broker: str) -> str:
@@ -228,7 +234,7 @@ class _Run:
             await asyncio.gather(*(self._register(broker) for broker in BROKERS))
             say(f"{len(self._asked)} profiles in force, each hosted near its user")
             before = await self._publish(shop, "before")
-            self._service.place_by_content()
+            await asyncio.to_thread(self._service.place_by_content)
 
             await until(self._have_moved)
             say("profiles have moved to where those are that ask for the same")

@@ -152,7 +152,11 @@ class BrokerNode:
     def _measure(self, now: float) -> None:
         for peer, measured in self._measured.items():
             link = self._links[peer]
-            self.broker.set_link(peer, measured.see(link.round_trip, now))
+            if not link.is_up:
+                measured.begin_anew()
+            elif (took := link.taken_round_trip()) is not None:
+                measured.see(took, now)
+            self.broker.set_link(peer, measured.cost)
             if link.is_up and measured.is_probe_due(now):
                 self._send(peer, Announce(()))
 

@@ -171,12 +171,13 @@ class NeighbourLink:
         self._said_at = now
         self._silent_until = now + self._settings.silence_seconds
         self._round_trip = 0.0
+        self._least_round_trip: float | None = None
         self._is_probing = False
 
-    @property
-    def round_trip(self) -> float:
-        """Seconds until a frame is acknowledged, smoothed; 0 if nothing of it is known."""
-        return self._round_trip
+    def taken_round_trip(self) -> float | None:
+        """Least seconds until a frame was acknowledged, of those since this was last asked."""
+        taken, self._least_round_trip = self._least_round_trip, None
+        return taken
 
     @property
     def is_up(self) -> bool:
@@ -386,6 +387,8 @@ class NeighbourLink:
             self._sent_bytes -= sent.size
             if not sent.is_resent:  # else it is not known which one was acknowledged
                 took = now - sent.at
+                least = self._least_round_trip
+                self._least_round_trip = took if least is None else min(took, least)
                 self._round_trip += (took - self._round_trip) / (8 if self._round_trip else 1)
                 self._see_speed(sent, now)
         if not self._is_probing:  # else the others were sent on a connection of before

@@ -238,6 +238,7 @@ class BrokerClient:
         position, life = _place(upto)
         assert position is not None, "there is a position"
         await stream.send(_ENCODE(Settle(subscriber, position, life)))
+        # The broker ends the call when it has done it; a call that is lost ends with an error.
         await self._in_time(stream.receive())
 
     async def dead_letters(self) -> AsyncIterator[DeadLetter]:

@@ -20,13 +20,13 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
 import msgspec
 
-from pathcast.errors import RegistrationError, UnavailableError
+from pathcast.errors import PathcastError, RegistrationError, UnavailableError
 from pathcast.model import DeliverMode, QueryLanguage
 from pathcast.overlay.content import asked_query
 from pathcast.overlay.deliveries import Dropped, InboxDelivery, Moved, Told, Undecided
@@ -59,6 +59,17 @@ AGAIN_SECONDS: Final = 0.2
 """Pause before a request is repeated, or a broker that is not there is looked for again."""
 DROPPED_SECONDS: Final = 1.0
 """How often the host is asked for after an inbox has dropped deliveries, `Moved` perhaps."""
+SETTLE_SECONDS: Final = 3.0
+"""Pause before a former host is told again that all was read there."""
+
+
+@dataclass(slots=True)
+class _Left:
+    """A former host, the position up to which it was read, and when it is told so."""
+
+    place: tuple[str, str]
+    position: int
+    due: float = float("-inf")
 
 
 class RegistrationClient:
@@ -78,8 +89,8 @@ class RegistrationClient:
         self._callers = Callers(name, self._address)
         self._following: dict[str, tuple[BrokerClient, int]] = {}
         self._acknowledged: dict[str, tuple[BrokerClient, int]] = {}
-        # Profile -> former host, and position up to which its inbox there was read.
-        self._left: dict[str, tuple[tuple[str, str], int]] = {}
+        # Profile -> the former host that does not know yet that all was read there.
+        self._left: dict[str, _Left] = {}
         # Source or profile -> its broker, and HOST:PORT of the process that plays it.
         self._places: dict[str, tuple[str, str]] = {}
         # Profile that was registered here -> where it is read first.
@@ -313,7 +324,7 @@ class RegistrationClient:
                             yield told
                             if isinstance(told, Moved) and told.subscription == profile:
                                 moved = told
-                                self._left[profile] = place, each.position
+                                self._left[profile] = _Left(place, each.position)
                                 acknowledged = self._acknowledged.get(profile)
                                 if before is None or acknowledged in (
                                     before,
@@ -336,49 +347,69 @@ class RegistrationClient:
         A former host is over for the service when its subscriber has acknowledged what was dropped.
         """
         groups = client.deliveries(self._name)
-        asked_at: float | None = None
-        now = asyncio.get_running_loop().time
-        while True:
-            coming = asyncio.ensure_future(anext(groups))
-            try:
-                while asked_at is not None and not coming.done():
-                    await asyncio.wait({coming}, timeout=asked_at + DROPPED_SECONDS - now())
-                    if now() < asked_at + DROPPED_SECONDS:
-                        continue
-                    found = await self._located(profile)
-                    if self._read_first(found) != place:
+        coming = asyncio.ensure_future(anext(groups))
+        leaving: asyncio.Task[bool] | None = None
+        is_asked_again = False
+        try:
+            while True:
+                awaited = {coming} if leaving is None else {coming, leaving}
+                await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+                if coming.done():
+                    group = coming.result()
+                    if any(isinstance(DELIVERIES.decode(each.body), Dropped) for each in group):
+                        is_asked_again = True
+                    yield group
+                    coming = asyncio.ensure_future(anext(groups))
+                if leaving is not None and leaving.done():
+                    if leaving.result():
                         return
-                    asked_at = now() if found.former else None
-                group = await coming
-            finally:
-                if not coming.done():
-                    coming.cancel()
-                    await asyncio.wait({coming})
-            if any(isinstance(DELIVERIES.decode(each.body), Dropped) for each in group):
-                asked_at = now()
-            yield group
+                    leaving = None
+                if leaving is None and is_asked_again:
+                    is_asked_again = False
+                    leaving = asyncio.create_task(self._has_left(profile, place))
+        finally:
+            open_tasks = [task for task in (coming, leaving) if task is not None]
+            for task in open_tasks:
+                task.cancel()
+            await asyncio.gather(*open_tasks, return_exceptions=True)
+
+    async def _has_left(self, profile: str, place: tuple[str, str]) -> bool:
+        """Whether a profile is read elsewhere now; it is asked while the profile is moving."""
+        while True:
+            await asyncio.sleep(DROPPED_SECONDS)
+            found = await self._located(profile)
+            if self._read_first(found) != place:
+                return True
+            if not found.former:
+                return False
 
     async def acknowledge(self, profile: str) -> None:
         """All that was yielded by `deliveries(profile)` need not be kept any more."""
-        await self._settle_left(profile)
         client, position = self._following.get(profile, (None, 0))
         if client is not None:
             self._acknowledged[profile] = client, position
             # Where the host is gone, it comes again, and is not yielded again.
             with contextlib.suppress(UnavailableError):
                 await client.acknowledge(position)
+        await self._settle_left(profile)
 
     async def _settle_left(self, profile: str) -> None:
         """Has a former host know that all was read there; with its connection it might not."""
-        if profile not in self._left:
+        now = asyncio.get_running_loop().time
+        left = self._left.get(profile)
+        if left is None or now() < left.due:
             return
-        (name, target), position = self._left[profile]
-        # It is said again with the next acknowledgement.
-        with contextlib.suppress(UnavailableError):
-            address = self._address(target, name)
-            async with BrokerClient(self._name, address, BROKER_CODEC) as client:
-                await client.settle(self._name, position)
-            self._left.pop(profile, None)
+        left.due = float("inf")
+        # It is said again with a later acknowledgement, whatever the former host answers.
+        try:
+            with contextlib.suppress(PathcastError):
+                address = self._address(left.place[1], left.place[0])
+                async with BrokerClient(self._name, address, BROKER_CODEC) as client:
+                    await client.settle(self._name, left.position)
+                if self._left.get(profile) is left:
+                    del self._left[profile]
+        finally:
+            left.due = now() + SETTLE_SECONDS
 
     async def _place_to_read(self, profile: str, moved: Moved | None) -> tuple[str, str]:
         """Broker and address where deliveries of a profile are read next.

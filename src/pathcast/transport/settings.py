@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, Field, SecretStr, field_validator, model_validator
 
@@ -346,6 +346,9 @@ class ClientSection(CallerSection):
         return super().roles | (frozenset({"operate"}) if self.operate else frozenset())
 
 
+SAMPLE_SECONDS_MIN: Final = 0.1
+
+
 class RegistrationSection(BaseModel):
     """The registration service that this broker takes its profiles and sources from.
 
@@ -382,7 +385,7 @@ class RegistrationSection(BaseModel):
         ge=0,
         le=1e6,
         description="How often samples of the messages that are published here are kept in the "
-        "profile database, by which profiles are placed; 0 for never.",
+        "profile database, by which profiles are placed; 0 for never, else 0.1 at least.",
     )
     lease_seconds: float = Field(
         default=10.0,
@@ -391,6 +394,13 @@ class RegistrationSection(BaseModel):
         description="A broker that cannot renew its lease for so long ends its work, and another "
         "process of its name takes over; also if the database cannot be reached.",
     )
+
+    @field_validator("sample_seconds")
+    @classmethod
+    def _check_sample(cls, seconds: float) -> float:
+        if 0 < seconds < SAMPLE_SECONDS_MIN:
+            raise ValueError(f"0 for never, or at least {SAMPLE_SECONDS_MIN}")
+        return seconds
 
 
 class BrokerSettings(FileSettings):
