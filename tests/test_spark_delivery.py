@@ -326,6 +326,28 @@ def test_wrong_settings_are_refused_by_name(
     assert not (tmp_path / "out").exists(), "an output was begun for a batch that cannot be"
 
 
+def test_one_that_is_closed_delivers_nothing(
+    spark: SparkSession, subscriptions: Path, tmp_path: Path
+) -> None:
+    with delivery_of(subscriptions, tmp_path / "out") as delivery:
+        delivery.batch(frame(spark, range(3)))
+    with pytest.raises(ConfigError, match="is closed; make a new one"):
+        delivery.batch(frame(spark, range(3, 6)), 1)
+    assert found(tmp_path / "out") == expected(range(3))
+
+
+def test_frames_with_columns_of_their_own_are_counted(
+    spark: SparkSession, subscriptions: Path, tmp_path: Path
+) -> None:
+    rows = [("m0", None, "t", None), ("m1", b"<bib/>", "t", 99)]
+    df = spark.createDataFrame(rows, f"{COLUMNS}, bytes long")
+    told = df.selectExpr("*", "string(null) AS code", "string(null) AS reason")
+    with delivery_of(subscriptions, tmp_path / "out") as delivery:
+        for number, each in enumerate((df, told)):
+            assert delivery.batch(each, number).bytes == len(b"<bib/>")
+    assert refused(tmp_path / "out") == {"m0"}
+
+
 def test_it_is_pickled_for_a_server_that_calls_it(subscriptions: Path, tmp_path: Path) -> None:
     made = pickle.loads(pickle.dumps(delivery_of(subscriptions, tmp_path / "out")))
     assert isinstance(made, Delivery)

@@ -195,9 +195,40 @@ def test_wrong_columns_are_refused_before_anything_runs(spark: SparkSession, fil
         deliver(df, filters, "body", id="id")
     with pytest.raises(ConfigError, match=r"id: no column 'key'"):
         deliver(df, filters, "body", id="key")
-    text = df.selectExpr("'<a/>' AS body", "1 AS batch_id")
-    with pytest.raises(ConfigError, match=r"batch_id is a column that Pathcast writes"):
-        deliver(text, filters, "body", columns=["batch_id"])
+    text = df.selectExpr("'<a/>' AS body", "1 AS batch_id", "2 AS Error")
+    for name in ("batch_id", "Error"):
+        with pytest.raises(ConfigError, match=f"{name} is a column that Pathcast writes"):
+            deliver(text, filters, "body", columns=[name])
+    keyed = df.selectExpr("'<a/>' AS body", "X'FF' AS key")
+    with pytest.raises(ConfigError, match=r"id: column 'key' is binary.*hex\(key\)"):
+        deliver(keyed, filters, "body", id="key")
+    with pytest.raises(ConfigError, match=r"subscriptions: .*nope.snap cannot be read"):
+        deliver(text, filters.parent / "nope.snap", "body")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("columns", "error"),
+    [
+        ({"code": "string", "reason": "string", "bytes": "long"}, ("mine", "why", 0)),
+        ({"code": "string", "reason": "string"}, ("message.unreadable", None, 0)),
+        ({"bytes": "long"}, ("message.unreadable", None, 0)),
+        ({"code": "string", "reason": "string", "bytes": "int"}, ("message.unreadable", None, 0)),
+    ],
+)
+def test_columns_of_a_source_are_read_where_all_are_there(
+    spark: SparkSession,
+    filters: Path,
+    columns: dict[str, str],
+    error: tuple[str, str | None, int],
+) -> None:
+    values = {"code": "mine", "reason": "why", "bytes": None}
+    schema = ", ".join(["body binary", *(f"{name} {kind}" for name, kind in columns.items())])
+    df = spark.createDataFrame([(None, *(values[name] for name in columns))], schema)
+    (row,) = deliver(df, filters, "body").collect()
+    code, reason, count = error
+    assert (row.error.code, row.error.bytes) == (code, count)
+    assert (row.error.message == "why") is (reason == "why")
 
 
 @pytest.fixture

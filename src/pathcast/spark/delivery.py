@@ -81,7 +81,8 @@ class Delivery:
             at before each micro-batch.
         output: Directory or URL, or the keys of `[output]`.
         message: Column with the message, binary or string.
-        id: Column with its id; a digest of its bytes when not given.
+        id: Column with its id, not binary; a digest of its bytes when not given. Columns `code`,
+            `reason` and `bytes` of a frame are read as `deliver` does.
         columns: Columns that are passed through.
         time: Where a message says when it was made, as `source.time`.
         progress: Who is told how it goes; the logger "pathcast.spark" when not given.
@@ -148,6 +149,7 @@ class Delivery:
         self._opening = threading.Lock()
         self._open: tuple[str, MicroBatches] | None = None
         self._closing = ExitStack()
+        self._is_closed = False
 
     def batch(self, df: DataFrame, batch_id: int = 0) -> Commit:
         """Delivers a frame as a batch of a number, or does nothing if that number is done.
@@ -271,7 +273,8 @@ class Delivery:
         return self._open[1].end()
 
     def close(self) -> None:
-        """Gives the output back, for others to write to."""
+        """Gives the output back, for others to write to; it delivers nothing afterwards."""
+        self._is_closed = True
         self._open = None
         self._closing.close()
 
@@ -297,12 +300,15 @@ class Delivery:
         """Opens the output for a query; makes up, once, for what a kill has left behind.
 
         Raises:
-            ConfigError: The output belongs to something else.
+            ConfigError: The output belongs to something else, or this was closed.
         """
         with self._opening:
             return self._opened(df, query)
 
     def _opened(self, df: DataFrame, query: str) -> MicroBatches:
+        if self._is_closed:
+            reason = f"the delivery into {self._settings.output.storage} is closed; make a new one"
+            raise ConfigError("config.invalid", key="output.path", reason=reason)
         if self._open is not None:
             known, batches = self._open
             if known != query:
