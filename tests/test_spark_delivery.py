@@ -7,6 +7,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -145,7 +146,7 @@ def a_stream(spark: SparkSession, folder: Path, numbers: range, per_file: int = 
     return reader.parquet(str(folder))
 
 
-def run_stream(delivery: Delivery, df: DataFrame, checkpoint: Path) -> None:
+def run_stream(delivery: Delivery, df: DataFrame, checkpoint: Path | str) -> None:
     query = delivery.stream(df, checkpoint, {"availableNow": True})
     query.awaitTermination()
 
@@ -246,8 +247,53 @@ def test_batches_that_are_not_its_own_are_refused(
             delivery.batch(frame(spark, range(3)))
 
 
-def test_a_checkpoint_of_before_that_was_restored_is_refused(
+def test_numbers_ascend_and_one_that_would_be_lost_is_refused(
     spark: SparkSession, subscriptions: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    with delivery_of(subscriptions, out) as delivery:
+        delivery.batch(frame(spark, range(3)), 2)
+        for _ in range(2):
+            with pytest.raises(ConfigError, match=r"batch_id: 1 is not done.*numbers ascend"):
+                delivery.batch(frame(spark, range(3, 6)), 1)
+        assert delivery.batch(frame(spark, range(9)), 2).messages == 3
+    with delivery_of(subscriptions, out) as delivery:
+        with pytest.raises(ConfigError, match=r"batch_id: 0 is not done, and 2 of .* is"):
+            delivery.batch(frame(spark, range(3, 6)), 0)
+        for number in (-1, 2**31 - 1, 1_764_400_000_000):
+            with pytest.raises(ConfigError, match=f"batch_id: {number} is not between"):
+                delivery.batch(frame(spark, range(3, 6)), number)
+        delivery.batch(frame(spark, range(3, 6)), 2**31 - 2)
+    assert found(out) == expected(range(6))
+
+
+def test_batches_of_several_threads_wait_for_each_other(
+    spark: SparkSession, subscriptions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Number 1 ends while number 0 is asked for: it is refused then, and not before.
+    begun = threading.Event()
+    original = MicroBatches.complete
+
+    def slow(self: MicroBatches, *given: Any) -> Commit:
+        begun.set()
+        time.sleep(0.5)
+        return original(self, *given)
+
+    monkeypatch.setattr(MicroBatches, "complete", slow)
+
+    with delivery_of(subscriptions, tmp_path / "out") as delivery:
+        first = threading.Thread(target=delivery.batch, args=(frame(spark, range(3)), 1))
+        first.start()
+        assert begun.wait(SPARK_SECONDS)
+        with pytest.raises(ConfigError, match="numbers ascend"):
+            delivery.batch(frame(spark, range(3, 6)), 0)
+        first.join()
+    assert found(tmp_path / "out") == expected(range(3))
+
+
+@pytest.mark.parametrize("prefix", ["", "file:", "file://"])
+def test_a_checkpoint_of_before_that_was_restored_is_refused(
+    spark: SparkSession, subscriptions: Path, tmp_path: Path, prefix: str
 ) -> None:
     # The same query and the same number, and other messages: they would be taken for done.
     out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
@@ -256,12 +302,13 @@ def test_a_checkpoint_of_before_that_was_restored_is_refused(
         reader = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", rows)
         return reader.load().selectExpr("'<bib/>' AS body", "string(value) AS id", "'t' AS topic")
 
+    place = f"{prefix}{checkpoint}"
     with delivery_of(subscriptions, out) as delivery:
-        run_stream(delivery, counted(10), checkpoint)
-        run_stream(delivery, counted(10), checkpoint)
+        run_stream(delivery, counted(10), place)
+        run_stream(delivery, counted(10), place)
         for name in ("offsets/1", "offsets/.1.crc", "commits/1", "commits/.1.crc"):
             (checkpoint / name).unlink()
-        query = delivery.stream(counted(20), checkpoint, {"availableNow": True})
+        query = delivery.stream(counted(20), place, {"availableNow": True})
         with pytest.raises(Exception, match="the checkpoint is an older one"):
             query.awaitTermination()
         assert isinstance(delivery.error, ConfigError)
@@ -277,6 +324,28 @@ def test_wrong_settings_are_refused_by_name(
     with pytest.raises(ConfigError, match="columns: no column 'nothing'"):
         delivery.batch(frame(spark, range(3)))
     assert not (tmp_path / "out").exists(), "an output was begun for a batch that cannot be"
+
+
+def test_one_that_is_closed_delivers_nothing(
+    spark: SparkSession, subscriptions: Path, tmp_path: Path
+) -> None:
+    with delivery_of(subscriptions, tmp_path / "out") as delivery:
+        delivery.batch(frame(spark, range(3)))
+    with pytest.raises(ConfigError, match="is closed; make a new one"):
+        delivery.batch(frame(spark, range(3, 6)), 1)
+    assert found(tmp_path / "out") == expected(range(3))
+
+
+def test_frames_with_columns_of_their_own_are_counted(
+    spark: SparkSession, subscriptions: Path, tmp_path: Path
+) -> None:
+    rows = [("m0", None, "t", None), ("m1", b"<bib/>", "t", 99)]
+    df = spark.createDataFrame(rows, f"{COLUMNS}, bytes long")
+    told = df.selectExpr("*", "string(null) AS code", "string(null) AS reason")
+    with delivery_of(subscriptions, tmp_path / "out") as delivery:
+        for number, each in enumerate((df, told)):
+            assert delivery.batch(each, number).bytes == len(b"<bib/>")
+    assert refused(tmp_path / "out") == {"m0"}
 
 
 def test_it_is_pickled_for_a_server_that_calls_it(subscriptions: Path, tmp_path: Path) -> None:

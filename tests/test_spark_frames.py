@@ -82,11 +82,11 @@ def comparable(row: dict[str, Any]) -> tuple[Any, ...]:
     return (*(row[name] for name in names), fragment, identity)
 
 
-def in_process(snapshot: Path, limits: Limits) -> tuple[Counter[Any], Counter[Any]]:
+def in_process(limits: Limits) -> tuple[Counter[Any], Counter[Any]]:
     """Deliveries and dead letters without Spark."""
-    opened = made_by("reference", Snapshot.open, snapshot)
-    given = list(MESSAGES.values())
-    batch = made_by("reference", Registry.of, opened, limits).deliver(given, list(MESSAGES))
+    registry = made_by("reference", Registry, limits)
+    assert not registry.add(SUBSCRIPTIONS).rejected
+    batch = registry.deliver(list(MESSAGES.values()), list(MESSAGES))
     deliveries = Counter(comparable(row) for row in batch.table.to_pylist())
     letters = Counter(
         (row["message_id"], row.get("subscription_id"), row["code"])
@@ -113,7 +113,7 @@ def test_rows_are_those_of_one_process(
     assert seen.collect() == [switch]
     deliveries = [row for row in rows if row.error is None]
     letters = [row for row in rows if row.error is not None]
-    expected, expected_letters = in_process(snapshot, limits)
+    expected, expected_letters = in_process(limits)
     assert Counter(comparable(row.asDict()) for row in deliveries) == expected
     assert Counter((row.message_id, row.subscription_id, row.error.code) for row in letters) == (
         expected_letters
@@ -123,7 +123,7 @@ def test_rows_are_those_of_one_process(
     assert {(row.message_id, row.size) for row in rows} <= {
         (name, None if text is None else len(text)) for name, text in MESSAGES.items()
     }
-    version = made_by("reference", Snapshot.open, snapshot).version
+    version = Snapshot.open(snapshot).version
     assert {row.snapshot_version for row in rows} == {version}
 
 
@@ -161,7 +161,7 @@ def test_a_streaming_frame_becomes_a_streaming_frame(
     writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
     writer.start(str(tmp_path / "out")).awaitTermination()
     rows = spark.read.parquet(str(tmp_path / "out")).where("error is null").collect()
-    assert Counter(comparable(row.asDict()) for row in rows) == in_process(snapshot, Limits())[0]
+    assert Counter(comparable(row.asDict()) for row in rows) == in_process(Limits())[0]
 
 
 @pytest.mark.spark
@@ -195,9 +195,40 @@ def test_wrong_columns_are_refused_before_anything_runs(spark: SparkSession, fil
         deliver(df, filters, "body", id="id")
     with pytest.raises(ConfigError, match=r"id: no column 'key'"):
         deliver(df, filters, "body", id="key")
-    text = df.selectExpr("'<a/>' AS body", "1 AS batch_id")
-    with pytest.raises(ConfigError, match=r"batch_id is a column that Pathcast writes"):
-        deliver(text, filters, "body", columns=["batch_id"])
+    text = df.selectExpr("'<a/>' AS body", "1 AS batch_id", "2 AS Error")
+    for name in ("batch_id", "Error"):
+        with pytest.raises(ConfigError, match=f"{name} is a column that Pathcast writes"):
+            deliver(text, filters, "body", columns=[name])
+    keyed = df.selectExpr("'<a/>' AS body", "X'FF' AS key")
+    with pytest.raises(ConfigError, match=r"id: column 'key' is binary.*hex\(key\)"):
+        deliver(keyed, filters, "body", id="key")
+    with pytest.raises(ConfigError, match=r"subscriptions: .*nope.snap cannot be read"):
+        deliver(text, filters.parent / "nope.snap", "body")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("columns", "error"),
+    [
+        ({"code": "string", "reason": "string", "bytes": "long"}, ("mine", "why", 0)),
+        ({"code": "string", "reason": "string"}, ("message.unreadable", None, 0)),
+        ({"bytes": "long"}, ("message.unreadable", None, 0)),
+        ({"code": "string", "reason": "string", "bytes": "int"}, ("message.unreadable", None, 0)),
+    ],
+)
+def test_columns_of_a_source_are_read_where_all_are_there(
+    spark: SparkSession,
+    filters: Path,
+    columns: dict[str, str],
+    error: tuple[str, str | None, int],
+) -> None:
+    values = {"code": "mine", "reason": "why", "bytes": None}
+    schema = ", ".join(["body binary", *(f"{name} {kind}" for name, kind in columns.items())])
+    df = spark.createDataFrame([(None, *(values[name] for name in columns))], schema)
+    (row,) = deliver(df, filters, "body").collect()
+    code, reason, count = error
+    assert (row.error.code, row.error.bytes) == (code, count)
+    assert (row.error.message == "why") is (reason == "why")
 
 
 @pytest.fixture
@@ -205,7 +236,7 @@ def task(snapshot: Path, monkeypatch: pytest.MonkeyPatch) -> RowTask:
     """The body of the stage, to be called without Spark."""
     # Where a job's files are is told by Spark, in a worker.
     monkeypatch.setattr("pyspark.SparkFiles.get", lambda name: str(snapshot.parent / name))
-    version = made_by("reference", Snapshot.open, snapshot).version
+    version = Snapshot.open(snapshot).version
     queries = SentQueries(version, None, None, snapshot.name)
     return RowTask(queries, pa.schema([]), LIMITS, threads=1, cache_bytes_max=None)
 
@@ -234,7 +265,7 @@ def test_slices_of_a_batch_give_the_rows_of_the_slice(task: RowTask) -> None:
             assert found == sum(single[start : start + length], Counter())
 
 
-def test_a_message_without_an_id_is_named_by_its_bytes(task: RowTask, snapshot: Path) -> None:
+def test_a_message_without_an_id_is_named_by_its_bytes(task: RowTask) -> None:
     batch = pa.RecordBatch.from_pydict(
         {
             "message_id": pa.array([None, None], pa.string()),
@@ -243,9 +274,8 @@ def test_a_message_without_an_id_is_named_by_its_bytes(task: RowTask, snapshot: 
     )
     rows = [row for part in task([batch]) for row in part.to_pylist()]
     ids = {row["message_id"] for row in rows if row["delivery_id"] is not None}
-    opened = made_by("reference", Snapshot.open, snapshot)
-    want = made_by("reference", Registry.of, opened)
-    assert ids == {want.deliver([MESSAGES["m0"]]).message_ids[0]}
+    want = made_by("reference", Registry).deliver([MESSAGES["m0"]])
+    assert ids == {want.message_ids[0]}
     assert [
         row["message_id"]
         for row in rows
@@ -266,6 +296,5 @@ def test_long_results_go_in_several_batches(task: RowTask, monkeypatch: pytest.M
 
 def test_a_worker_opens_a_snapshot_once(task: RowTask, monkeypatch: pytest.MonkeyPatch) -> None:
     list(task([batch_of(MESSAGES)]))
-    for owner in (Snapshot, Snapshot):
-        monkeypatch.setattr(owner, "open", lambda *_, **__: pytest.fail("opened again"))
+    monkeypatch.setattr(Snapshot, "open", lambda *_, **__: pytest.fail("opened again"))
     assert list(replace(task)([batch_of(MESSAGES)]))

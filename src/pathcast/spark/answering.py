@@ -283,11 +283,15 @@ def _flat(lists: pa.ListArray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sizes_of(batch: pa.RecordBatch) -> pa.Array:
-    """Bytes of each message, those included that were not read for being too many."""
+    """Bytes of each message, those included that were not read for being too many.
+
+    A source that does not say how many those are (no column `bytes`, or null) has them count 0.
+    """
     messages = batch.column("message")
     sizes = pc.cast(pc.coalesce(pc.binary_length(messages), 0), pa.int64())
     if messages.null_count and "bytes" in batch.schema.names:
-        sizes = pc.if_else(messages.is_null(), batch.column("bytes"), sizes)
+        told = pc.fill_null(batch.column("bytes"), 0)
+        sizes = pc.if_else(messages.is_null(), told, sizes)
     return sizes
 
 

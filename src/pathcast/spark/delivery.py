@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -39,6 +40,7 @@ from pathcast.spark.micro_batches import MicroBatches
 from pathcast.spark.progress import describe
 from pathcast.spark.settings import PipelineSettings
 from pathcast.spark.sources import passed_columns
+from pathcast.spark.storage import is_url
 from pathcast.spark.summary import Summary
 from pathcast.spark.tasks import TaskReport, raise_errors
 
@@ -56,6 +58,9 @@ KIND: Final = "spark"
 BATCHES: Final = "batches"
 """Stands for the id of a query where the caller numbers the batches of an output."""
 
+BATCH_ID_MAX: Final = 2**31 - 2
+"""Of a micro-batch, as Spark counts them; one more is written to its rows."""
+
 QUERY_ID: Final = "sql.streaming.queryId"
 """Local property that Spark sets while it calls the function of `foreachBatch`."""
 
@@ -67,14 +72,17 @@ class Delivery:
     """Delivers the messages of frames into one output, each micro-batch exactly once.
 
     An output belongs to one streaming query, or to batches that the caller numbers; batches of
-    another one are refused. The rows of micro-batch N have `batch_id` N + 1.
+    another one are refused. The rows of micro-batch N have `batch_id` N + 1. Numbers ascend,
+    with or without gaps: one below the last that is not done itself is refused. Batches of several
+    threads wait for each other.
 
     Args:
         subscriptions: Who wants what: a file or folder, or the keys of `[subscriptions]`. Looked
             at before each micro-batch.
         output: Directory or URL, or the keys of `[output]`.
         message: Column with the message, binary or string.
-        id: Column with its id; a digest of its bytes when not given.
+        id: Column with its id, not binary; a digest of its bytes when not given. Columns `code`,
+            `reason` and `bytes` of a frame are read as `deliver` does.
         columns: Columns that are passed through.
         time: Where a message says when it was made, as `source.time`.
         progress: Who is told how it goes; the logger "pathcast.spark" when not given.
@@ -137,23 +145,26 @@ class Delivery:
         self._stop = stop
         self.error: PathcastError | None = None
         self.done = 0
+        self._answering = threading.Lock()
         self._opening = threading.Lock()
         self._open: tuple[str, MicroBatches] | None = None
         self._closing = ExitStack()
+        self._is_closed = False
 
     def batch(self, df: DataFrame, batch_id: int = 0) -> Commit:
         """Delivers a frame as a batch of a number, or does nothing if that number is done.
 
         Args:
             df: Messages.
-            batch_id: Names the batch as nothing else: after a kill the call is made again.
+            batch_id: Names the batch as nothing else: after a kill the call is made again. Numbers
+                ascend, from 0 up to `BATCH_ID_MAX`.
 
         Returns:
             What came of it, now or before.
 
         Raises:
-            ConfigError: A column is missing, the subscriptions cannot be read, or the output
-                belongs to something else.
+            ConfigError: A column is missing, the subscriptions cannot be read, the output belongs
+                to something else, or a batch of a higher number is done and this one is not.
         """
         return self._micro_batch(df, batch_id, BATCHES)
 
@@ -175,7 +186,7 @@ class Delivery:
         """
         self._check(df)
         path = str(checkpoint)
-        each = partial(self._streamed, None if "://" in path else Path(path))
+        each = partial(self._streamed, _directory_of(path))
         writer = df.writeStream.foreachBatch(each).option("checkpointLocation", path)
         return (writer.trigger(**trigger) if trigger else writer).start()
 
@@ -210,7 +221,15 @@ class Delivery:
         self, df: DataFrame, batch_id: int, query: str | None, offsets: str = ""
     ) -> Commit:
         self._check(df)
-        batches = self.open(df, query or _query_of(df.sparkSession))
+        if not 0 <= batch_id <= BATCH_ID_MAX:
+            raise _number(f"{batch_id} is not between 0 and {BATCH_ID_MAX}")
+        with self._answering:
+            batches = self.open(df, query or _query_of(df.sparkSession))
+            return self._completed(batches, df, batch_id, offsets)
+
+    def _completed(
+        self, batches: MicroBatches, df: DataFrame, batch_id: int, offsets: str
+    ) -> Commit:
         number = batch_id + 1
         commit = batches.ledger.commit(number)
         if commit is not None:
@@ -221,6 +240,12 @@ class Delivery:
                 )
             batches.catch_up()
             return commit
+        if number <= batches.history.through:
+            # Compactions and Delta tables stand for all numbers up to one: its rows would be lost.
+            raise _number(
+                f"{batch_id} is not done, and {batches.history.through - 1} of {batches.output} "
+                "is: numbers ascend; give a higher one"
+            )
         answered = partial(self._answered, batches, df, number)
         commit = batches.complete(number, (), answered, offsets)
         batches.publish(commit)
@@ -248,7 +273,8 @@ class Delivery:
         return self._open[1].end()
 
     def close(self) -> None:
-        """Gives the output back, for others to write to."""
+        """Gives the output back, for others to write to; it delivers nothing afterwards."""
+        self._is_closed = True
         self._open = None
         self._closing.close()
 
@@ -274,12 +300,15 @@ class Delivery:
         """Opens the output for a query; makes up, once, for what a kill has left behind.
 
         Raises:
-            ConfigError: The output belongs to something else.
+            ConfigError: The output belongs to something else, or this was closed.
         """
         with self._opening:
             return self._opened(df, query)
 
     def _opened(self, df: DataFrame, query: str) -> MicroBatches:
+        if self._is_closed:
+            reason = f"the delivery into {self._settings.output.storage} is closed; make a new one"
+            raise ConfigError("config.invalid", key="output.path", reason=reason)
         if self._open is not None:
             known, batches = self._open
             if known != query:
@@ -353,6 +382,15 @@ def _query_of(spark: SparkSession) -> str:
     return str(found)
 
 
+def _directory_of(checkpoint: str) -> Path | None:
+    """The directory of this machine that a checkpoint is; None where it lies elsewhere."""
+    # Hadoop decodes no percent signs.
+    named = re.fullmatch(r"file:(?://[^/]*)?(/.*)", checkpoint)
+    if named is not None:
+        return Path(named[1])
+    return None if is_url(checkpoint) else Path(checkpoint)
+
+
 def _offsets_of(checkpoint: Path | None, batch_id: int) -> str:
     """The offsets of a micro-batch in Spark's checkpoint; empty where it cannot be read here."""
     if checkpoint is None or not checkpoint.is_dir():
@@ -360,6 +398,10 @@ def _offsets_of(checkpoint: Path | None, batch_id: int) -> str:
     # The format's version, what Spark says of the batch, then a line a source.
     lines = (checkpoint / "offsets" / str(batch_id)).read_text(encoding="utf-8").splitlines()
     return " ".join(lines[2:])
+
+
+def _number(reason: str) -> ConfigError:
+    return ConfigError("config.invalid", key="batch_id", reason=reason)
 
 
 def _foreign(reason: str) -> ConfigError:

@@ -70,14 +70,15 @@ def deliver(
     """Delivers every message of a frame, in one Arrow stage that Spark runs when it likes.
 
     Args:
-        df: Any frame, streaming ones included. If it has columns `code` and `reason`, they say why
-            a message that is null could not be read (see `schemas.SOURCE`).
+        df: Any frame, streaming ones included. If it has the columns `code`, `reason` and `bytes`
+            of `schemas.SOURCE`, all three and of its types, they say why a message that is null
+            could not be read, and how long it is (null: 0); else they are columns like others.
         subscriptions: A file or folder of them; a `Registry`; or what one has frozen
             (`freeze`), or the file that was saved of it. Of filter queries, a delivery is a
             notice, and nobody's.
         message: Column with the messages as they arrived (binary), or as text (string).
-        id: Column with their ids, of any type that Spark casts to string; a null is replaced by a
-            digest of the bytes, as all are where no column is given.
+        id: Column with their ids, of any type but binary that Spark casts to string; a null is
+            replaced by a digest of the bytes, as all are where no column is given.
         columns: Columns that are passed through.
         deliver: What a row of a file gets that does not say it.
         namespaces: Prefixes for the queries of a file.
@@ -100,7 +101,7 @@ def deliver(
     """
     check_columns_of(df, message, id, columns)
     for name in columns:
-        if name.casefold() in schemas.RESERVED_COLUMNS or name in DELIVERED.names:
+        if name.casefold() in schemas.RESERVED_COLUMNS or name.casefold() in DELIVERED.names:
             raise _invalid("columns", f"{name} is a column that Pathcast writes itself; rename it")
     prepare_workers(df.sparkSession)
     extra = extra_of(df, columns)
@@ -131,7 +132,11 @@ def _files_of(
         return open_saved(path)
     path = Path(subscriptions).absolute()
     if not path.is_dir() and path.suffix not in SUBSCRIPTION_FILES:
-        return open_saved(path)
+        try:
+            return open_saved(path)
+        except OSError as error:
+            reason = f"{path} cannot be read: {error.strerror}"
+            raise _invalid("subscriptions", reason) from error
     storage = Storage(folder)
     book = SubscriptionBook(
         FilePlace(path), storage, deliver=deliver, namespaces=namespaces, limits=None
@@ -201,24 +206,25 @@ def message_inputs(df: DataFrame, message: str, id: str | None) -> list[Column]:
     """The columns of a frame that `schemas.SOURCE` has.
 
     Args:
-        df: Messages.
+        df: Messages. `code`, `reason` and `bytes` are taken where all three are there, of the types
+            of `schemas.SOURCE`.
         message: Column with the messages.
         id: Column with their ids; None for none.
     """
     ids = F.lit(None) if id is None else df[id]
+    names = ("code", "reason", "bytes")
     wanted = from_arrow_schema(schemas.SOURCE)
-    told = [
-        df[name]
-        for name in ("code", "reason", "bytes")
-        if name in df.columns and df.schema[name].dataType == wanted[name].dataType
-    ]
+    is_told = all(
+        name in df.columns and df.schema[name].dataType == wanted[name].dataType for name in names
+    )
+    told = [df[name] for name in names] if is_told else []
     return [ids.cast("string").alias("message_id"), df[message].alias("message"), *told]
 
 
 def check_columns_of(
     df: DataFrame, message: str, id: str | None, columns: Sequence[str] = ()
 ) -> None:
-    """Refuses a frame that lacks a column, or whose messages are neither bytes nor text.
+    """Refuses a frame that lacks a column, or whose messages or ids are of a wrong type.
 
     Raises:
         ConfigError: It is such a one.
@@ -231,6 +237,10 @@ def check_columns_of(
         raise _invalid(
             "message", f"column {message!r} is {kind.simpleString()}, not binary or string"
         )
+    if id is not None and isinstance(df.schema[id].dataType, BinaryType):
+        # Bytes that are not UTF-8 are no text for Arrow, and end the batch.
+        fix = f"give a column of hex({id}) or cast({id} as string)"
+        raise _invalid("id", f"column {id!r} is binary, and ids are text: {fix}")
 
 
 def _invalid(key: str, reason: str) -> ConfigError:

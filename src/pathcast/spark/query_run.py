@@ -124,7 +124,11 @@ def _ended(
     try:
         while query.isActive:
             # A micro-batch that has begun is ended; the next one does nothing (`Delivery`).
-            if stop.wait(LOOK_SECONDS) and not query.status["isTriggerActive"]:
+            if not stop.wait(LOOK_SECONDS):
+                continue
+            if query.status["isTriggerActive"]:
+                time.sleep(LOOK_SECONDS)
+            else:
                 query.stop()
         fault = query.exception()
     except Exception:
