@@ -334,7 +334,7 @@ class TestCalls:
             (Query("q", "//a["), QuerySyntaxError),
             (Query("taken", "//b"), DuplicateQueryError),
             (Query(7, "//a"), UnusableRowError),  # type: ignore[arg-type]
-            (Subscription("q", "ann", "//a"), UnusableRowError),
+            (Subscription("q", "ann", "//a", "pigeon"), UnsupportedQueryError),  # type: ignore[arg-type]
         ],
     )
     def test_one_row_that_cannot_be_used_is_raised(self, row: Any, kind: type[Exception]) -> None:
@@ -404,7 +404,8 @@ class TestCalls:
         random = Random(seed)
         index = made_by("reference", Registry)
         query = hostile_query(random, Query("q", "//a"))
-        expected = UnknownQueryError if isinstance(query, str) else UnusableRowError
+        # What is no row is taken for an id.
+        expected = UnusableRowError if isinstance(query, Query) else UnknownQueryError
         with pytest.raises((expected, QuerySyntaxError)):
             index.explain(query, b"<a/>")  # type: ignore[call-overload]
         message: Any = hostile_message(random, b"<a/>")
