@@ -37,7 +37,7 @@ partition engine: messages
 partition query: normal values
 records query: names syntax
 registry engine: explain explanation lazy_warnings matcher messages
-registry engine: results rows snapshot
+registry engine: results rows
 registry query: names xquery xquery.syntax
 spark records: blocks cutting
 spark registry: delimited identity subscription_engines

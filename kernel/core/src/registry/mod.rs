@@ -1,10 +1,11 @@
 //! Standing queries and subscriptions by id, and whole messages against them.
 //!
 //! Reading order: [`automaton`] (queries by number, which change), [`catalogue`] (what they were registered as),
-//! [`snapshot`] (both together, of queries that do not change), [`target`] (either, or a routing table, at one moment),
+//! [`snapshot`] (both together, of queries that do not change, with their version), [`target`] (either, or a routing
+//! table, at one moment),
 //! [`matcher`] (a message), [`workers`] and [`batch`] (many, on several threads), [`population`] (what all queries ask
 //! for, as columns), [`delivery`] (the registry of queries and subscriptions: which is done in which way, and their
-//! messages), [`delivery_ids`] and [`set_version`] (which delivery, and which set of subscriptions, is which).
+//! messages), [`delivery_ids`] (which delivery is which).
 //! [`merging`]: what all that merges has in common.
 
 pub(crate) mod automaton;
@@ -15,7 +16,6 @@ pub mod delivery_ids;
 pub mod matcher;
 pub mod merging;
 pub mod population;
-pub mod set_version;
 pub mod snapshot;
 pub mod target;
 pub(crate) mod workers;

@@ -11,16 +11,17 @@ mod level_order;
 mod numbering;
 pub(crate) mod parts;
 pub(crate) mod records;
+pub mod set_version;
 mod symbol_ranks;
 
 use crate::engine::ids::QueryNumber;
 use crate::engine::plans::template::Deliver;
 use crate::language::choice::Language;
-use crate::registry::set_version::hexadecimal;
 use automaton::{FrozenAutomaton, SnapshotNfa};
 use format::{FileBuilder, FilePart, FormatError, KIND_AUTOMATON, SnapshotFile, Tag};
 use parts::{FrozenPart, FrozenWay, PartArrays, check_steps};
 use records::RecordColumns;
+use set_version::hexadecimal;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

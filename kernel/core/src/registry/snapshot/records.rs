@@ -2,8 +2,8 @@
 
 use super::format::{FileBuilder, Tag};
 use super::parts::PartArrays;
+use super::set_version::{SetSum, namespaces_text, write_content};
 use super::{Entry, NamespaceMap, QUERY_MODE, mode, mode_of};
-use crate::registry::set_version::{SetSum, namespaces_text, write_content};
 use rustc_hash::FxHashMap;
 
 /// What was registered, in the order of the query numbers.

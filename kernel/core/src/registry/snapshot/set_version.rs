@@ -3,7 +3,7 @@
 //! `pathcast.registry.identity` says what is digested, and is the other implementation. The digests of the members are
 //! added up modulo 2^256, so the order in which they came makes no difference, nor what came and went between.
 
-use super::snapshot::{Entry, NamespaceMap};
+use super::{Entry, NamespaceMap};
 use crate::engine::plans::template::Deliver;
 use crate::language::choice::Language;
 use blake2::digest::consts::{U16, U32};
