@@ -7,7 +7,7 @@ Example:
     >>> from pathcast import Query
     >>> from pathcast.partition import HashPlacement
     >>> index = PartitionedIndex(HashPlacement(3), engine="reference")
-    >>> report = index.register([Query("q1", "/a"), Query("q2", "//b"), Query("q3", "/a[")])
+    >>> report = index.add([Query("q1", "/a"), Query("q2", "//b"), Query("q3", "/a[")])
     >>> report.accepted, index.match([b"<a><b/></a>", b"<b/>"]).query_ids
     (2, [['q1', 'q2'], ['q2']])
 """

@@ -100,7 +100,7 @@ def test_filtering() -> None:
         "satisfied queries a message": row("matches"),
         "message whose label paths were seen before, by lxml's parse": row("warm by lxml"),
         "message not seen before, after 200 others, by lxml's parse": row("unseen by lxml"),
-        "first 100 messages of a new matcher": row("cold pass"),
+        "first 100 messages of a new process": row("cold pass"),
         "registering all, and freezing them": row("register", "freeze"),
         "snapshot file": row("snapshot size"),
         "opening it": row("open"),

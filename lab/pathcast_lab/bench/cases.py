@@ -103,7 +103,7 @@ def run_case(
         snapshot = Snapshot.open(file)
         first = list(messages[: chosen.cold])
         cold = fresh_rounds(
-            lambda: snapshot,
+            lambda: Snapshot.open(file),
             binary_array(first),
             yardstick(first),
             chosen.fresh_rounds,

@@ -280,18 +280,19 @@ class FilterCase:
                 checks=checks,
                 build=build,
                 later=self._register_later(index),
-                cold=self._cold_rounds(snapshot, truth),
+                cold=self._cold_rounds(file, truth),
                 warm=warm,
                 unseen=tuple(
-                    self._unseen_round(snapshot, truth) for _ in range(self._chosen.fresh_rounds)
+                    self._unseen_round(Snapshot.open(file), truth)
+                    for _ in range(self._chosen.fresh_rounds)
                 ),
                 matcher_bytes=matcher_bytes(file, binary_array(self._messages)),
                 benchmark=self._benchmark,
             )
 
-    def _cold_rounds(self, snapshot: Snapshot, truth: Truth) -> Rounds:
+    def _cold_rounds(self, file: Path, truth: Truth) -> Rounds:
         return fresh_rounds(
-            lambda: snapshot,
+            lambda: Snapshot.open(file),
             binary_array(self._cold),
             yardstick(self._cold),
             self._chosen.fresh_rounds,
