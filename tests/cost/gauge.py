@@ -90,8 +90,7 @@ def answering(
     index = made_by(engine, Registry)
     taken = index.add(candidate.standing(most)).accepted
     if candidate.way == "live":
-        live = index
-        return taken, lambda message: live.match(pa.array([message])).stats
+        return taken, lambda message: index.match(pa.array([message])).stats
     snapshot = index.freeze()
     # A new matcher knows no label path.
     return taken, lambda message: snapshot.match(pa.array([message])).stats
