@@ -52,8 +52,8 @@ DELIVERIES_SCHEMA = pa.schema(
         pa.field("fragment", pa.dictionary(pa.int32(), pa.large_binary())),
     ]
 )
-"""One row a delivery, in the order of messages, then of subscriptions as they came, then of
-results. `fragment` is null for deliver="ids"."""
+"""One row a delivery, in the order of messages, then of the numbers of subscriptions (as they came,
+until they are frozen or merged), then of results. `fragment` is null for deliver="ids"."""
 
 ERRORS_SCHEMA = pa.schema(
     [
