@@ -1,6 +1,6 @@
 """The registry of the reference: filter queries in a YFilter, subscriptions one by one.
 
-It is the oracle of `pathcast.kernel.dissemination`, whose methods it has.
+It is the oracle of `pathcast.kernel.registry`, whose methods it has.
 """
 
 from __future__ import annotations

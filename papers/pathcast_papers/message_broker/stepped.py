@@ -4,7 +4,7 @@ Subscriptions without steps are served first, then series after series in the or
 within what is left to the message. A series is served if the message has what has to be there
 before its steps, which decides who is undecided where the steps cannot be done.
 
-It is the oracle of `pathcast.kernel.dissemination`, whose methods it has.
+It is the oracle of `pathcast.kernel.registry`, whose methods it has.
 """
 
 from __future__ import annotations

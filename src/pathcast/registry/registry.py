@@ -55,7 +55,7 @@ from pathcast.engine.rows import (
 )
 from pathcast.errors import NotPicklableError, PathcastError, UnknownQueryError
 from pathcast.kernel.delivery_ids import delivery_ids
-from pathcast.kernel.dissemination import KernelDissemination
+from pathcast.kernel.registry import KernelRegistry
 from pathcast.limits import Limits
 from pathcast.model import (
     CACHE_BYTES_MAX,
@@ -113,9 +113,7 @@ class Registry:
         self._namespaces = usable_namespaces(namespaces)
         self._language = usable_language(language)
         self._options = matcher_options(limits or Limits(), threads, cache_bytes_max)
-        self._backend = KernelDissemination(
-            self._options.limits, self._options.threads, cache_bytes_max
-        )
+        self._backend = KernelRegistry(self._options.limits, self._options.threads, cache_bytes_max)
         self._recipients = Recipients(self._backend, self._options.limits)
         self._turns = Turns()
 
