@@ -151,7 +151,10 @@ class Registry:
             threads=threads,
             cache_bytes_max=cache_bytes_max,
         )
-        registry._go_on_from(snapshot)
+        registry._backend = snapshot.begin(registry._options)
+        chosen = registry._options.limits
+        version = SetVersion(chosen, snapshot.sum, len(snapshot))
+        registry._recipients = Recipients(registry._backend, chosen, version)
         return registry
 
     @property
@@ -465,13 +468,6 @@ expected
             version = SetVersion(self._options.limits, frozen.sum, len(frozen))
             self._recipients.counted(version)
         return Snapshot(frozen, self._options)
-
-    def _go_on_from(self, snapshot: Snapshot) -> None:
-        """Has the subscriptions of a snapshot, and no others."""
-        self._backend = snapshot.begin(self._options)
-        limits = self._options.limits
-        version = SetVersion(limits, snapshot.sum, len(snapshot))
-        self._recipients = Recipients(self._backend, limits, version)
 
     def _found(
         self,
