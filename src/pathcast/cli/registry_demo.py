@@ -151,7 +151,7 @@ class _Service:
         )
 
     def section(self, broker: str) -> str:
-        """What is added to a broker's file."""
+        """The section that a broker's file has besides."""
         return (
             f'[registration]\nstore = "{self.database}"\nnodes = ["registry"]\n'
             f'location = "eu/{broker}"\nsample_seconds = 1\n'

@@ -185,7 +185,7 @@ class DeliveryBatch:
 
     @cached_property
     def rows(self) -> pa.RecordBatch:
-        """As `table`, but equal results are one value within a message only: a pass less."""
+        """The rows of `table`; equal results are one value within a message only: a pass less."""
         rows, message_places = _distinct(self._rows["message"], len(self._messages))
         message_ids = self._messages.take(rows.tolist())
         results = self._rows["result"]

@@ -179,7 +179,7 @@ class Snapshot:
         return population_of([each.id for each in asked], found)
 
     def begin(self, options: MatcherOptions) -> KernelRegistry:
-        """What `Registry.of` goes on with; nothing is compiled."""
+        """A registry of the kernel that goes on from this snapshot; nothing is compiled."""
         return self._backend.begin(options)
 
     @overload
