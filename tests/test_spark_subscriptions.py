@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from oracles.engines import EngineName, made_by
 from pathcast.cli.app import build_app
 from pathcast.errors import ConfigError
-from pathcast.kernel.dissemination import KernelDissemination
+from pathcast.kernel.registry import KernelRegistry
 from pathcast.model import Query, Subscription
 from pathcast.registry import Snapshot
 from pathcast.registry.subscription_rows import read_rows
@@ -176,15 +176,15 @@ def test_a_query_that_stays_is_not_compiled_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiled: list[str] = []
-    register = KernelDissemination.register
+    register = KernelRegistry.register
 
     def counting(
-        registry: KernelDissemination, queries: Sequence[Query], namespaces: dict[str, str]
+        registry: KernelRegistry, queries: Sequence[Query], namespaces: dict[str, str]
     ) -> object:
         compiled.extend(query.text for query in queries)
         return register(registry, queries, namespaces)
 
-    monkeypatch.setattr(KernelDissemination, "register", counting)
+    monkeypatch.setattr(KernelRegistry, "register", counting)
     path = write(tmp_path / "s.tsv", "ann\tq1\t//b[last()]", "bob\tq2\t//a[last()]")
     subscriptions = SubscriptionBook(FilePlace(path), store(path))
     subscriptions.current()
