@@ -9,6 +9,7 @@ a Python worker; no delivery does.
 Example:
     >>> with Delivery("subscriptions.tsv", "delivered") as delivery:        # doctest: +SKIP
     ...     delivery.batch(spark.read.table("orders"), batch_id=0)
+    >>> with Delivery("subscriptions.tsv", "streamed") as delivery:         # doctest: +SKIP
     ...     delivery.stream(kafka, checkpoint="checkpoint").awaitTermination()
 
 It reads no source itself.

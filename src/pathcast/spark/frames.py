@@ -4,7 +4,7 @@
 
 Example:
     >>> found = deliver(frame, "subscriptions.tsv", "body", id="key")       # doctest: +SKIP
-    >>> found.where("error is null").writeTo("deliveries").append()         # doctest: +SKIP
+    >>> found.where("error is null").write.saveAsTable("deliveries")        # doctest: +SKIP
 
 A delivery becomes a row of the JVM here, which costs many times what it costs to make it:
 `Delivery` writes where it is made.
