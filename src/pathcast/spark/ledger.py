@@ -87,13 +87,13 @@ class Pin:
         batch_id: Number of the micro-batch.
         snapshot_version: The subscriptions, and with them what a message may cost.
         position: Position of the log of changes that they are the state at; 0 where there is none.
-        begun_us: When it was begun, in microseconds since 1970, UTC; 0 in pins that did not say it.
+        begun_us: When it was begun, in microseconds since 1970, UTC.
     """
 
     batch_id: int
     snapshot_version: str
-    position: int = 0
-    begun_us: int = 0
+    position: int
+    begun_us: int
 
 
 @dataclass(frozen=True, slots=True)

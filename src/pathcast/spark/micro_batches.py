@@ -84,7 +84,8 @@ class MicroBatches:
         output = self.output = settings.output.storage
         self.ledger = BatchLedger(output, settings.checkpoint)
         out = settings.output
-        self.layout = claim(output, Layout(out.format, out.matches, out.inboxes, out.fragments))
+        self.layout = Layout(out.format, out.matches, out.inboxes, out.fragments)
+        claim(output, self.layout)
         times = self._times()
         if times is not None:
             times.check()

@@ -70,11 +70,12 @@ class Pinning:
         Returns:
             Also when it was begun, in microseconds since 1970, UTC.
         """
-        pin, now = self._ledger.pin(batch_id), time.time_ns() // 1000
+        pin = self._ledger.pin(batch_id)
         if pin is not None:
-            return self._book.pinned(pin.snapshot_version), pin.begun_us or now
+            return self._book.pinned(pin.snapshot_version), pin.begun_us
         self.look()
         position = 0 if self.kept else self._book.place.position
+        now = time.time_ns() // 1000
         self._ledger.write_pin(Pin(batch_id, self.generation.version, position, now))
         return self.generation, now
 
