@@ -17,7 +17,6 @@ It reads no source itself.
 
 from __future__ import annotations
 
-import logging
 import pickle
 import re
 import threading
@@ -37,7 +36,7 @@ from pathcast.spark.frames import check_columns_of, extra_of, message_inputs, pr
 from pathcast.spark.generations import Generation
 from pathcast.spark.ledger import CheckpointSource, Commit, not_its_own, sole_writer
 from pathcast.spark.micro_batches import MicroBatches
-from pathcast.spark.progress import describe
+from pathcast.spark.progress import LoggedProgress
 from pathcast.spark.settings import PipelineSettings
 from pathcast.spark.storage import is_url
 from pathcast.spark.summary import Summary
@@ -320,28 +319,6 @@ class Delivery:
     def _check(self, df: DataFrame) -> None:
         source = self._settings.source
         check_columns_of(df, source.message_column, self._id_of(df), source.columns)
-
-
-class LoggedProgress:
-    """Hands what a run says to the logger "pathcast.spark"."""
-
-    def __init__(self) -> None:
-        self._logger = logging.getLogger("pathcast.spark")
-
-    def begin(self, text: str, messages: int | None) -> None:
-        """Log what runs."""
-        self._logger.info(text)
-
-    def batch(self, commit: Commit) -> None:
-        """Log a micro-batch."""
-        self._logger.info(describe(commit))
-
-    def note(self, text: str) -> None:
-        """Log a warning."""
-        self._logger.warning(text)
-
-    def end(self) -> None:
-        """Log nothing."""
 
 
 def _keys(section: Section) -> Mapping[str, Any]:
