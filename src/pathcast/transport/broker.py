@@ -682,10 +682,11 @@ def _delivery(events: RareEvents, what: object) -> tuple[str, bytes]:
 def _tables_anew(node: Node) -> Callable[[], Callable[[], None]] | None:
     """Makes tables with a budget anew (`NodeAdapter.improve`)."""
     assert isinstance(node, BrokerNode)
+    schemas = [entry.schema for _, entry in node.broker.announcements.sources().values()]
     due = [
         (table, review)
         for table in _budgeted(node.broker).values()
-        if (review := table.review()) is not None
+        if (review := table.review(filter(None, schemas))) is not None
     ]
     if not due:
         return None
