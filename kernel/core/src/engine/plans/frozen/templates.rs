@@ -2,8 +2,8 @@
 //!
 //! A number is four bytes, little endian; text is its length and its bytes.
 
-use super::template::{Deliver, Form, Frame, Kind, Leaf, Part, Target, Template};
 use crate::engine::paths::PathId;
+use crate::engine::plans::template::{Deliver, Form, Frame, Kind, Leaf, Part, Target, Template};
 use crate::xml::serializer::Namespaces;
 
 /// No path: the BoundNode itself.
