@@ -86,7 +86,7 @@ nightly: $(STAMPS)/python kernel ## the long differential, fuzz, fault and cost 
 	    PATHCAST_FUZZ_SECONDS=$(FUZZ) $(CARGO) test --quiet --release --locked -p pathcast-core --test fuzz; \
 	fi
 	@echo "==> pytest -m nightly"
-	@PATHCAST_PART=$(PART) $(BIN)/pytest -m nightly $(PYTEST)
+	@PATHCAST_PART=$(PART) $(BIN)/pytest -m nightly --timeout 7200 $(PYTEST)
 
 seeded-faults: $(STAMPS)/python kernel ## put faults into the kernel, one at a time; the tests must find each (FAULTS="gate last" for some)
 	@$(PYTHON_VENV) tools/seeded_faults.py $(FAULTS)

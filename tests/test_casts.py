@@ -22,7 +22,7 @@ from oracles.engines import EngineName, made_by
 from pathcast import Registry
 from pathcast.engine import RoutingTable, gates_that_hold
 from pathcast.errors import QuerySyntaxError
-from pathcast.kernel.dissemination import KernelDissemination
+from pathcast.kernel.registry import KernelRegistry
 from pathcast.limits import Limits
 from pathcast.model import Query, RoutingEntry, Subscription
 from pathcast.overlay.disjuncts import disjuncts_of
@@ -73,7 +73,7 @@ def message_of(*elements: tuple[str, str, Sequence[str]]) -> bytes:
 
 def delivered(texts: Sequence[str], messages: Sequence[bytes]) -> list[set[int]]:
     """The subscriptions from which each message delivers something, by number."""
-    engine = KernelDissemination(Limits(), threads=1, cache_bytes_max=1 << 24)
+    engine = KernelRegistry(Limits(), threads=1, cache_bytes_max=1 << 24)
     subscriptions = [Subscription(str(at), "s", text) for at, text in enumerate(texts)]
     assert engine.subscribe(subscriptions, {}).accepted == len(texts)
     answer = engine.process(pa.array(messages))

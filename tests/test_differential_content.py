@@ -230,7 +230,6 @@ def test_histories_of_families(engine: EngineName, shape: str) -> None:
         generator.shuffle(ids)
         base = set(ids[: len(ids) // 2])
         index = content.index(engine, sorted(base))
-        matcher = index
         snapshots: list[tuple[Snapshot, set[str]]] = []
         registered = set(base)
         for _ in range(8):
@@ -251,7 +250,7 @@ def test_histories_of_families(engine: EngineName, shape: str) -> None:
             else:
                 snapshots.append((index.freeze(), set(registered)))
             batch = generator.sample(range(len(content.messages)), 5)
-            content.check(matcher, registered, batch)
+            content.check(index, registered, batch)
         for snapshot, then in snapshots:
             content.check(snapshot, then)
 

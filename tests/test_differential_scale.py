@@ -93,22 +93,21 @@ def test_memory_bounds_change_nothing(
 def test_queries_that_come_and_go_among_many(engine: EngineName, scale: Scale) -> None:
     """Half of the queries are registered late, a third is removed and registered again."""
     index = made_by(engine, Registry)
-    matcher = index
     half = len(scale.queries) // 2
     index.add(scale.queries[:half])
-    matcher.match(scale.messages[:6])
+    index.match(scale.messages[:6])
     index.add(scale.queries[half:])
     gone = scale.queries[::3]
     index.remove([query.id for query in gone])
     removed = {query.id for query in gone}
-    found = [list(result.query_ids) for result in matcher.match(scale.messages)]
+    found = [list(result.query_ids) for result in index.match(scale.messages)]
     for actual, wanted in zip(found, scale.expected, strict=True):
         assert actual == [query_id for query_id in wanted if query_id not in removed]
     index.add(gone)
-    results = matcher.match(scale.messages)
+    results = index.match(scale.messages)
     scale.check(engine, [list(result.query_ids) for result in results])
     index.freeze()
-    results = matcher.match(scale.messages)
+    results = index.match(scale.messages)
     scale.check(engine, [list(result.query_ids) for result in results])
 
 

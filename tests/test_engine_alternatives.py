@@ -99,7 +99,6 @@ def test_histories(
 ) -> None:
     rng = random.Random(seed)
     index = made_by(engine, Registry)
-    live = index
     queries: dict[str, str] = {}
     for step in range(40):
         match rng.randrange(6):
@@ -121,7 +120,7 @@ def test_histories(
                 opened = made_by(engine, Snapshot.open, tmp_path / "file")
                 assert opened.version == snapshot.version
                 check(opened, queries, holds)
-        check(live, queries, holds)
+        check(index, queries, holds)
     assert len(index) == len(queries)
 
 

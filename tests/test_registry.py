@@ -13,7 +13,7 @@ import pytest
 
 from broker_engines import broker_engines
 from oracles.engines import EngineName, made_by
-from pathcast import Delivery, Registry, Subscription
+from pathcast import Delivery, Query, Registry, Subscription
 from pathcast.errors import (
     ConfigError,
     DuplicateQueryError,
@@ -289,6 +289,12 @@ class TestArguments:
     def test_ids_that_do_not_fit_the_messages(self, ids: list[Any]) -> None:
         with pytest.raises(ConfigError):
             made_by("reference", Registry).deliver([b"<a/>", b"<a/>"], ids)
+
+
+def test_the_plan_of_a_query_names_no_subscriber() -> None:
+    registry = Registry()
+    registry.add(Query("q1", "//a"))
+    assert registry.explain("q1").to_text().splitlines()[0] == "q1: XPath, delivers a bare notice"
 
 
 def test_the_cost_class_of_each_is_told() -> None:

@@ -248,11 +248,10 @@ def test_entries_hold_before_the_steps_and_between_them() -> None:
             index.add([Query(f"after{number}", entry)])
             early_entry = paths_before(conjunction_of(entry), steps).text if steps else entry
             index.add([Query(f"before{number}", early_entry)])
-        matcher = index
-        after = matcher.match(whole_ones(steps, messages))
+        after = index.match(whole_ones(steps, messages))
         for done in range(len(steps) + 1):
             now = whole_ones(steps[:done], messages)
-            for whole, early, last in zip(now, matcher.match(now), after, strict=True):
+            for whole, early, last in zip(now, index.match(now), after, strict=True):
                 wanted = {each for each in last.query_ids if each.startswith("after")}
                 given = {each.replace("after", "before") for each in wanted}
                 assert given <= set(early.query_ids), (text, whole)

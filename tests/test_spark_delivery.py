@@ -348,9 +348,12 @@ def test_frames_with_columns_of_their_own_are_counted(
     assert refused(tmp_path / "out") == {"m0"}
 
 
-def test_it_is_pickled_for_a_server_that_calls_it(subscriptions: Path, tmp_path: Path) -> None:
-    made = pickle.loads(pickle.dumps(delivery_of(subscriptions, tmp_path / "out")))
-    assert isinstance(made, Delivery)
+def test_it_is_pickled_for_a_server_that_calls_it(
+    spark: SparkSession, subscriptions: Path, tmp_path: Path
+) -> None:
+    with pickle.loads(pickle.dumps(delivery_of(subscriptions, tmp_path / "out"))) as made:
+        made.micro_batch(frame(spark, range(3)), 0, "q1")
+    assert found(tmp_path / "out") == expected(range(3))
 
 
 DRIVER = """

@@ -21,6 +21,7 @@ from pathcast.limits import Limits
 from pathcast.message.canonical import canonical
 from pathcast.spark import deliver, frame_tasks
 from pathcast.spark.frame_tasks import DELIVERED, RowTask, SentQueries
+from pathcast.spark.taking_up import saved_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -131,11 +132,14 @@ def test_rows_are_those_of_one_process(
 def test_subscriptions_are_given_as_files_and_as_objects(
     spark: SparkSession, tmp_path: Path, snapshot: Path
 ) -> None:
-    rows = ["subscriber\tquery_id\tquery\tdeliver", "bob\tbooks\t//book\tfragment"]
+    # One set has one version, and other files as a generation than as a snapshot.
+    chosen = [SUBSCRIPTIONS[1], SUBSCRIPTIONS[3], SUBSCRIPTIONS[4]]
+    rows = ["subscriber\tquery_id\tquery\tdeliver", "eve\tbad\t//book[\tids"]
+    rows += [f"{s.subscriber}\t{s.id}\t{s.query}\t{s.deliver}" for s in chosen]
     file = tmp_path / "s.tsv"
-    file.write_text("\n".join([*rows, "eve\tbad\t//book[\tids", "cem\twhole\t/bib\tmessage"]))
+    file.write_text("\n".join(rows))
     registry = Registry()
-    registry.add([SUBSCRIPTIONS[1], SUBSCRIPTIONS[3]])
+    registry.add(chosen)
     found = [
         Counter(comparable(row.asDict()) for row in df.where("error is null").collect())
         for df in (
@@ -146,7 +150,7 @@ def test_subscriptions_are_given_as_files_and_as_objects(
     ]
     file.unlink()  # it was sent with the job
     assert found[0] == found[1] == found[2]
-    assert len(found[0]) == 6
+    assert len(found[0]) == 9
 
 
 @pytest.mark.spark
@@ -236,8 +240,8 @@ def task(snapshot: Path, monkeypatch: pytest.MonkeyPatch) -> RowTask:
     """The body of the stage, to be called without Spark."""
     # Where a job's files are is told by Spark, in a worker.
     monkeypatch.setattr("pyspark.SparkFiles.get", lambda name: str(snapshot.parent / name))
-    version = Snapshot.open(snapshot).version
-    queries = SentQueries(version, None, None, snapshot.name)
+    files = saved_files(snapshot, snapshot.parent)
+    queries = SentQueries(files.version, files.takers.name, None, snapshot.name)
     return RowTask(queries, pa.schema([]), LIMITS, threads=1, cache_bytes_max=None)
 
 

@@ -320,7 +320,7 @@ def ledger_of(root: Path) -> BatchLedger:
 def test_pins_and_commits_are_found_again(tmp_path: Path) -> None:
     ledger = ledger_of(tmp_path)
     assert (ledger.pin(1), ledger.commit(1)) == (None, None)
-    pin = Pin(1, "v1")
+    pin = Pin(1, "v1", 0, 1)
     commit = Commit(
         1,
         "checkpoint-1",

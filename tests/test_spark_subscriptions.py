@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 from oracles.engines import EngineName, made_by
 from pathcast.cli.app import build_app
 from pathcast.errors import ConfigError
-from pathcast.kernel.dissemination import KernelDissemination
+from pathcast.kernel.registry import KernelRegistry
 from pathcast.model import Query, Subscription
-from pathcast.registry import Snapshot
+from pathcast.registry import Registry, Snapshot
 from pathcast.registry.subscription_rows import read_rows
 from pathcast.spark.book import SubscriptionBook
 from pathcast.spark.generations import Generation
@@ -64,6 +64,27 @@ def test_a_query_of_several_subscribers_is_registered_once(tmp_path: Path) -> No
     assert pairs(path, generation) == [("ann", "q1"), ("bob", "q1"), ("bob", "q2")]
     assert len(notices(path, generation)) == 2
     assert taken.rejected == ()
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_filter_queries_and_others_are_files_of_their_own(tmp_path: Path, count: int) -> None:
+    # Two of one kind, fewer or more of the other: whichever are fewer are compiled anew.
+    path = tmp_path / "s.tsv"
+    rows = [f"ann\tq{number}\t//p:a\tids" for number in range(count)]
+    rows += [f"bob\tr{number}\t//p:b\tfragment" for number in range(2)]
+    path.write_text("\n".join(["subscriber\tquery_id\tquery\tdeliver", *rows]) + "\n")
+    made = SubscriptionBook(FilePlace(path), store(path), namespaces={"p": "urn:p"})
+    with made.current().generation.files(store(path)) as files:
+        assert files.notices is not None
+        assert files.results is not None
+        found, results = Snapshot.open(files.notices), Registry.of(Snapshot.open(files.results))
+    message = b"<a xmlns='urn:p'><b/></a>"
+    assert found.has_filters_only
+    assert sorted(found.match(message).query_ids) == [f"q{number}" for number in range(count)]
+    assert [(each.subscription_id, each.subscriber) for each in results.deliver(message)] == [
+        ("r0", "bob"),
+        ("r1", "bob"),
+    ]
 
 
 def test_takers_of_a_query_are_found_by_its_number(tmp_path: Path) -> None:
@@ -176,15 +197,15 @@ def test_a_query_that_stays_is_not_compiled_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiled: list[str] = []
-    register = KernelDissemination.register
+    register = KernelRegistry.register
 
     def counting(
-        registry: KernelDissemination, queries: Sequence[Query], namespaces: dict[str, str]
+        registry: KernelRegistry, queries: Sequence[Query], namespaces: dict[str, str]
     ) -> object:
         compiled.extend(query.text for query in queries)
         return register(registry, queries, namespaces)
 
-    monkeypatch.setattr(KernelDissemination, "register", counting)
+    monkeypatch.setattr(KernelRegistry, "register", counting)
     path = write(tmp_path / "s.tsv", "ann\tq1\t//b[last()]", "bob\tq2\t//a[last()]")
     subscriptions = SubscriptionBook(FilePlace(path), store(path))
     subscriptions.current()

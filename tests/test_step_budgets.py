@@ -119,6 +119,36 @@ def test_there_are_no_more_series_than_a_broker_keeps(engine: EngineName) -> Non
 
 
 @broker_engines
+def test_a_refused_row_replaces_none_where_no_series_is_left(engine: EngineName) -> None:
+    registry = made_by(engine, Registry)
+    registry.add([asked(number) for number in range(STEP_SERIES_MAX)])
+    version = registry.version
+    unreadable = asked(0)._replace(query="/news/")
+    another = asked(STEP_SERIES_MAX)
+    for rows in ([another, unreadable], [unreadable, another]):
+        report = registry.update(rows)
+        assert report.rejected["s0"].code == "XPST0003"
+        assert report.rejected[another.id].code == "subscription.step_series"
+        assert registry.version == version
+    report = registry.update([another._replace(id="s0"), unreadable._replace(id="s1"), asked(0)])
+    assert list(report.errors) == [1, 2]
+    assert report.errors[2].code == "query.duplicate"
+    assert registry.get("s0").steps == another.steps
+    assert registry.get("s1") == asked(1)
+
+
+@broker_engines
+def test_a_row_may_replace_where_one_of_its_id_was_refused_before(engine: EngineName) -> None:
+    registry = made_by(engine, Registry)
+    registry.add([asked(0), asked(1)._replace(steps=())])
+    for id in ("s0", "s1"):
+        rows = [Subscription(id, "ann", query, "ids") for query in ("/a/", "/a", "/b")]
+        report = registry.update(rows)
+        assert list(report.errors) == [0, 2]
+        assert registry.get(id).query == "/a"
+
+
+@broker_engines
 @pytest.mark.parametrize(
     ("limits", "code"),
     [

@@ -18,7 +18,7 @@ from customised_cases import GENEROUS
 from generators import VOCABULARIES
 from oracles.engines import ENGINES, EngineName, made_by
 from pathcast import Registry
-from pathcast.kernel.dissemination import KernelDissemination
+from pathcast.kernel.registry import KernelRegistry
 from pathcast.limits import Limits
 from pathcast.model import DELIVER_MODES, Query, Subscription
 from pathcast.registry.steps import parse_steps, step_data
@@ -31,11 +31,11 @@ pytest.importorskip("pathcast_kernel", reason="the native kernel is not installe
 Pairs = set[tuple[int, int]]
 
 
-def engine(limits: Limits = GENEROUS, threads: int = 1) -> KernelDissemination:
-    return KernelDissemination(limits, threads=threads, cache_bytes_max=1 << 24)
+def engine(limits: Limits = GENEROUS, threads: int = 1) -> KernelRegistry:
+    return KernelRegistry(limits, threads=threads, cache_bytes_max=1 << 24)
 
 
-def delivered(target: KernelDissemination, messages: Sequence[bytes]) -> tuple[Pairs, Pairs]:
+def delivered(target: KernelRegistry, messages: Sequence[bytes]) -> tuple[Pairs, Pairs]:
     """Pairs of message and subscription with a delivery, and those with a verdict."""
     answer = target.process(pa.array(messages, pa.binary()))
     assert not answer.refusals
@@ -45,7 +45,7 @@ def delivered(target: KernelDissemination, messages: Sequence[bytes]) -> tuple[P
     return set(rows), {(row, number) for row, number, _ in answer.verdicts}
 
 
-def matched(target: KernelDissemination, messages: Sequence[bytes]) -> Pairs:
+def matched(target: KernelRegistry, messages: Sequence[bytes]) -> Pairs:
     answer = target.match(pa.array(messages, pa.binary()))
     assert not answer.refusals
     assert answer.over_budget is None

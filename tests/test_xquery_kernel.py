@@ -99,7 +99,7 @@ def by_reference(text: str, deliver: DeliverMode, message: MessageTree) -> list[
 
 def compared(writer: Writer, batches: int) -> int:
     """Subscriptions with dynamic errors, by both engines; how many pairs had results."""
-    from pathcast.kernel.dissemination import KernelDissemination
+    from pathcast.kernel.registry import KernelRegistry
 
     limits = Limits(result_ratio_max=1_000_000)
     delivered = 0
@@ -109,7 +109,7 @@ def compared(writer: Writer, batches: int) -> int:
         texts = [text if is_xquery(text) else f"({text}, ())" for text in texts]
         ways = [delivered_as(text) for text in texts]
         messages = [writer.message() for _ in range(8)]
-        engine = KernelDissemination(limits=limits, threads=1, cache_bytes_max=1 << 20)
+        engine = KernelRegistry(limits=limits, threads=1, cache_bytes_max=1 << 20)
         subscriptions = [
             Subscription(str(number), "u", text, deliver)
             for number, (text, deliver) in enumerate(zip(texts, ways, strict=True))

@@ -47,10 +47,10 @@ def _registry(limits: Limits, threads: int, cache_bytes_max: int) -> ReferenceRe
 
 
 _PLACES: Final[tuple[tuple[str, str, object], ...]] = (
-    ("pathcast.engine.gates", "KernelDissemination", _registry),
+    ("pathcast.engine.gates", "KernelRegistry", _registry),
     ("pathcast.engine.routing", "KernelRoutingTable", ReferenceRoutingTable),
     ("pathcast.engine.path_finder", "KernelPathFinder", ReferencePathFinder),
-    ("pathcast.registry.registry", "KernelDissemination", _registry),
+    ("pathcast.registry.registry", "KernelRegistry", _registry),
     ("pathcast.registry.snapshot", "open_snapshot", FrozenRegistry.open),
     ("pathcast.registry.restructuring", "Restructurings", ReferenceRestructurings),
 )

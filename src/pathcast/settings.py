@@ -178,8 +178,17 @@ def read_settings(
     for override in overrides:
         _merge(merged, _parse_override(override))
     _resolve_paths(settings, merged, file.absolute().parent)
+    return checked_settings(settings, merged)
+
+
+def checked_settings(settings: type[S], values: Mapping[str, Any]) -> S:
+    """The settings of sections and their keys.
+
+    Raises:
+        ConfigError: A key is unknown, missing or has a value that cannot be used.
+    """
     try:
-        return settings(**merged)
+        return settings(**values)
     except ValidationError as error:
         raise _config_error(settings, error) from error
 

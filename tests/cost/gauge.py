@@ -23,7 +23,6 @@ import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 import pyarrow as pa
@@ -90,8 +89,7 @@ def answering(
     index = made_by(engine, Registry)
     taken = index.add(candidate.standing(most)).accepted
     if candidate.way == "live":
-        live = index
-        return taken, lambda message: live.match(pa.array([message])).stats
+        return taken, lambda message: index.match(pa.array([message])).stats
     snapshot = index.freeze()
     # A new matcher knows no label path.
     return taken, lambda message: snapshot.match(pa.array([message])).stats
@@ -167,12 +165,7 @@ class Gauge:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -26,6 +26,7 @@ from pathcast.registry import Registry
 from pathcast.workload import SubscriptionParameters, generate_subscriptions
 from pathcast.workload.documents import generate_documents
 from pathcast.workload.domains import DOMAINS
+from pathcast_lab.bench.checking import THREADS
 from pathcast_lab.bench.definitions import BenchmarkDefinition, Strict
 from pathcast_lab.bench.measures import Measure
 from pathcast_lab.bench.pipeline.inputs import selective
@@ -216,7 +217,7 @@ def made_load(definition: BrokerNodeDefinition, chosen: BrokerNodeSet) -> Load:
         )
     )
     texts = list(dict.fromkeys(row.query for row in rows))
-    index = Registry()
+    index = Registry(threads=THREADS)
     index.add([Query(str(number), text) for number, text in enumerate(texts)])
     snapshot = index.freeze()
     found = snapshot.match(pa.array(messages, pa.binary()))

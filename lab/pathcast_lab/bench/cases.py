@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pathcast.registry import Snapshot
-from pathcast_lab.bench.checking import Checks
+from pathcast_lab.bench.checking import THREADS, Checks
 from pathcast_lab.bench.definitions import Expected, FilterSet
 from pathcast_lab.bench.filtering import (
     Build,
@@ -100,17 +100,16 @@ def run_case(
         checks, truth = check_case(case, file, queries, messages, chosen, expected)
         array = binary_array(messages)
         memory = matcher_bytes(file, array)
-        snapshot = Snapshot.open(file)
+        snapshot = Snapshot.open(file, threads=THREADS)
         first = list(messages[: chosen.cold])
         cold = fresh_rounds(
-            lambda: Snapshot.open(file),
+            lambda: Snapshot.open(file, threads=THREADS),
             binary_array(first),
             yardstick(first),
             chosen.fresh_rounds,
             truth,
         )
-        matcher = snapshot
-        warm = warm_rounds(matcher, array, yardstick(messages), chosen.rounds, truth)
+        warm = warm_rounds(snapshot, array, yardstick(messages), chosen.rounds, truth)
     return CaseResult(
         benchmark=benchmark,
         case=case,

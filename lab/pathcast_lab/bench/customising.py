@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.kernel.dissemination import KernelDissemination
+from pathcast.kernel.registry import KernelRegistry
 from pathcast.limits import Limits
 from pathcast.model import CACHE_BYTES_MAX, DeliveryAnswer, Subscription
 from pathcast_lab.bench.broker.definition import BrokerAlgorithm
@@ -138,17 +138,17 @@ def subscriptions_of(texts: Iterable[str], first: int = 0) -> list[Subscription]
     ]
 
 
-Dissemination: TypeAlias = KernelDissemination | ReferenceDissemination
+Dissemination: TypeAlias = KernelRegistry | ReferenceDissemination
 """Subscriptions that come and go while messages flow."""
 
 
-def new_engine() -> KernelDissemination:
+def new_engine() -> KernelRegistry:
     """An engine without subscriptions, on one thread.
 
     Raises:
         KernelMissingError: The kernel is not installed.
     """
-    return KernelDissemination(Limits(), THREADS, CACHE_BYTES_MAX)
+    return KernelRegistry(Limits(), THREADS, CACHE_BYTES_MAX)
 
 
 class Processed(NamedTuple):

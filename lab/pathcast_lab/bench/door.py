@@ -15,7 +15,7 @@ from pathcast import Snapshot
 from pathcast.model import Query
 from pathcast.registry import Registry
 from pathcast.workload import DOMAINS, domain_graph, generate_documents
-from pathcast_lab.bench.checking import Truth, wrong_count
+from pathcast_lab.bench.checking import THREADS, Truth, wrong_count
 from pathcast_lab.bench.definitions import DoorDefinition, DoorSet
 from pathcast_lab.bench.inputs import Source, shared_data
 from pathcast_lab.bench.measures import Measure
@@ -117,7 +117,7 @@ def _case(
 
 def idle_matcher() -> Registry | Snapshot:
     """A matcher that reads messages and finds nothing in them."""
-    index = Registry()
+    index = Registry(threads=THREADS)
     index.add([NOTHING])
     return index.freeze()
 

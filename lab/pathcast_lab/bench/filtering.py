@@ -22,6 +22,7 @@ from pathcast.limits import Limits
 from pathcast.model import Query
 from pathcast.registry import Registry, Snapshot
 from pathcast_lab.bench.checking import (
+    THREADS,
     Checks,
     Truth,
     check_nfa,
@@ -258,7 +259,7 @@ class FilterCase:
         with TemporaryDirectory(prefix="pathcast-bench-") as directory:
             file = Path(directory) / "queries.snapshot"
             index, build = build_index(self._queries, file, self._chosen.builds)
-            snapshot = Snapshot.open(file)
+            snapshot = Snapshot.open(file, threads=THREADS)
             checks, truth = check_case(
                 self._case,
                 file,
@@ -268,9 +269,8 @@ class FilterCase:
                 self._expected,
             )
             warm_up = binary_array(self._warm_up)
-            matcher = snapshot
             warm = warm_rounds(
-                matcher, warm_up, yardstick(self._warm_up), self._chosen.rounds, truth
+                snapshot, warm_up, yardstick(self._warm_up), self._chosen.rounds, truth
             )
             return FilterResult(
                 case=self._case,
@@ -283,7 +283,7 @@ class FilterCase:
                 cold=self._cold_rounds(file, truth),
                 warm=warm,
                 unseen=tuple(
-                    self._unseen_round(Snapshot.open(file), truth)
+                    self._unseen_round(Snapshot.open(file, threads=THREADS), truth)
                     for _ in range(self._chosen.fresh_rounds)
                 ),
                 matcher_bytes=matcher_bytes(file, binary_array(self._messages)),
@@ -292,7 +292,7 @@ class FilterCase:
 
     def _cold_rounds(self, file: Path, truth: Truth) -> Rounds:
         return fresh_rounds(
-            lambda: Snapshot.open(file),
+            lambda: Snapshot.open(file, threads=THREADS),
             binary_array(self._cold),
             yardstick(self._cold),
             self._chosen.fresh_rounds,
@@ -300,10 +300,9 @@ class FilterCase:
         )
 
     def _unseen_round(self, snapshot: Snapshot, truth: Truth) -> UnseenRound:
-        matcher = snapshot
         warm_up = binary_array(self._warm_up)
         for _ in range(2):
-            matcher.match(warm_up)
+            snapshot.match(warm_up)
         first, size = len(self._warm_up), len(self._unseen) // QUARTERS
         parts = [self._unseen[start : start + size] for start in range(0, size * QUARTERS, size)]
         arrays = [binary_array(part) for part in parts]
@@ -314,18 +313,17 @@ class FilterCase:
                 parse = yardstick(part)
                 # The same messages right after: a busy machine then slows down both figures.
                 for rounds in (quarters, seen):
-                    one, batch = timed_round(matcher, array, parse, parse_first=bool(number % 2))
+                    one, batch = timed_round(snapshot, array, parse, parse_first=bool(number % 2))
                     start = first + number * size
                     truth.confirm(sum(counts(batch)), start + size, start)
                     rounds.append(one)
-                    matcher.match(array)
+                    snapshot.match(array)
         return UnseenRound(tuple(quarters), tuple(seen))
 
     def _register_later(self, index: Registry) -> Later:
-        """Queries one by one into the frozen index, whose live matcher must see each at once."""
+        """Queries one by one into a registry that was frozen, which must see each at once."""
         message = binary_array(self._warm_up[:1])
-        matcher = index
-        matcher.match(binary_array(self._warm_up))
+        index.match(binary_array(self._warm_up))
         size = max(1, len(self._later) // 2 // CLOCKS)
         rest = self._later[size * CLOCKS :]
         in_a_row: list[int] = []
@@ -338,21 +336,20 @@ class FilterCase:
                 for query in self._later[first : first + size]:
                     index.add([query])
                 in_a_row.append(time.perf_counter_ns() - started)
-                matcher.match(message)
+                index.match(message)
             for query in rest:
-                before.append(elapsed_ns(lambda: matcher.match(message).matches))
+                before.append(elapsed_ns(lambda: index.match(message).matches))
                 between.append(elapsed_ns(lambda query=query: index.add([query])))  # type: ignore[misc]
-                after.append(elapsed_ns(lambda: matcher.match(message).matches))
+                after.append(elapsed_ns(lambda: index.match(message).matches))
         self._check_later(index)
         return Later(size, tuple(in_a_row), tuple(between), tuple(after), tuple(before))
 
     def _check_later(self, index: Registry) -> None:
-        """A live matcher answers as a snapshot of its queries, and a new one counts at once."""
+        """A registry answers as a snapshot of its queries, and a new one counts at once."""
         messages = binary_array(self._warm_up)
-        live = index
-        found = sum(counts(live.match(messages)))
+        found = sum(counts(index.match(messages)))
         index.add([Query("anything", "/*")])
-        more = sum(counts(live.match(messages)))
+        more = sum(counts(index.match(messages)))
         if more != found + len(self._warm_up):
             raise wrong_count(self._case, more, found + len(self._warm_up), "a query added later")
         frozen = sum(counts(index.freeze().match(messages)))
@@ -372,7 +369,7 @@ def build_index(queries: list[Query], file: Path, builds: int) -> tuple[Registry
     register_ns: list[int] = []
     freeze_ns: list[int] = []
     for _ in range(builds):
-        index = Registry()
+        index = Registry(threads=THREADS)
         with undisturbed():
             started = time.perf_counter_ns()
             report = index.add(queries)
@@ -392,7 +389,9 @@ def build_index(queries: list[Query], file: Path, builds: int) -> tuple[Registry
     delta_bytes = bare.memory()
     del bare
     with undisturbed():
-        open_ns = [elapsed_ns(lambda: Snapshot.open(file)) for _ in range(OPENINGS)]
+        open_ns = [
+            elapsed_ns(lambda: Snapshot.open(file, threads=THREADS)) for _ in range(OPENINGS)
+        ]
     build = Build(
         tuple(register_ns), tuple(freeze_ns), delta_bytes, file.stat().st_size, tuple(open_ns[1:])
     )
@@ -412,7 +411,7 @@ def check_case(
     Raises:
         WrongCountError: It is not.
     """
-    snapshot = Snapshot.open(file)
+    snapshot = Snapshot.open(file, threads=THREADS)
     plain = answered(plain_nfa, Snapshot.open, file)
     few = binary_array(spread_messages(messages, chosen.check_messages))
     nfa_matches = check_nfa(case, snapshot, plain, few)

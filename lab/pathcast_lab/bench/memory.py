@@ -105,11 +105,11 @@ def _grow_matcher(snapshot: str, array: pa.Array) -> int:
     from pathcast.model import Query
     from pathcast.registry import Registry
 
-    index = Registry()
+    index = Registry(threads=1)
     index.add([Query("nothing", "/no-message-has-this-root")])
     index.match(pa.array([first], pa.binary()))
     before = resident_bytes() or 0
-    matcher = Snapshot.open(snapshot)
+    matcher = Snapshot.open(snapshot, threads=1)
     for _ in range(2):
         matcher.match(array)
     return (resident_bytes() or 0) - before
@@ -122,7 +122,7 @@ def _grow_broker(snapshot: str, array: pa.Array) -> int:
     few.add(Subscription("s", "s", "for $a in /no-message-has-this-root return <a>{$a}</a>"))
     few.deliver(array.slice(0, 1))
     before = resident_bytes() or 0
-    opened = Snapshot.open(snapshot)
+    opened = Snapshot.open(snapshot, threads=1)
     registry = Registry.of(opened, threads=1)
     for _ in range(2):
         registry.deliver(array)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 
-from pathcast import Snapshot
-from pathcast.registry import Registry
+from pathcast.registry import Registry, Snapshot
 from pathcast_lab.bench.checking import Truth, counts
 from pathcast_lab.bench.definitions import FilterDefinition, ThreadsDefinition, ThreadsSet
 from pathcast_lab.bench.inputs import Source, standing_queries
@@ -78,12 +79,15 @@ def run_threads(
         wildcard=queries.wildcard,
         descendant=queries.descendant,
     )
-    index = Registry()
-    index.add(standing_queries(texts))
-    snapshot = index.freeze()
+    registry = Registry()
+    registry.add(standing_queries(texts))
+    frozen = registry.freeze()
     messages = source.messages(chosen.messages, seed=definition.seed) * chosen.repeats
     array = binary_array(messages)
-    matchers = [snapshot for number in (1, definition.threads)]
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "threads.snapshot")
+        frozen.save(file)
+        matchers = [Snapshot.open(file, threads=number) for number in (1, definition.threads)]
     found = counts(matchers[0].match(array))
     truth = Truth(case, found)
     timed: list[list[int]] = [[], []]

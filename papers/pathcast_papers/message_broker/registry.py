@@ -1,6 +1,6 @@
 """The registry of the reference: filter queries in a YFilter, subscriptions one by one.
 
-It is the oracle of `pathcast.kernel.dissemination`, whose methods it has.
+It is the oracle of `pathcast.kernel.registry`, whose methods it has.
 """
 
 from __future__ import annotations
@@ -72,15 +72,7 @@ class ReferenceRegistry:
         steps: Mapping[int, Sequence[StepData]] | None = None,
     ) -> RegisterReport:
         """Adds subscriptions."""
-        errors: dict[int, PathcastError] = {}
-        for place, row in enumerate(subscriptions):
-            if row.id in self._index:
-                errors[place] = DuplicateQueryError("query.duplicate", id=row.id)
-                continue
-            read = {0: (steps or {}).get(place, ())}
-            for error in self._subscriptions.subscribe([row], namespaces, read).errors.values():
-                errors[place] = error
-        return RegisterReport.of(subscriptions, errors)
+        return self._subscriptions.subscribe(subscriptions, namespaces, steps, self._index)
 
     def unsubscribe(self, ids: Sequence[str]) -> None:
         """Takes queries and subscriptions out, all or none."""

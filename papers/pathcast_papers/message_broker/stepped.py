@@ -4,12 +4,12 @@ Subscriptions without steps are served first, then series after series in the or
 within what is left to the message. A series is served if the message has what has to be there
 before its steps, which decides who is undecided where the steps cannot be done.
 
-It is the oracle of `pathcast.kernel.dissemination`, whose methods it has.
+It is the oracle of `pathcast.kernel.registry`, whose methods it has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import add
@@ -88,14 +88,15 @@ class SteppedReference:
         subscriptions: Sequence[Subscription],
         namespaces: Mapping[str, str],
         steps: Mapping[int, Sequence[StepData]] | None = None,
+        taken: Container[str] = (),
     ) -> RegisterReport:
-        """Adds subscriptions."""
+        """Adds subscriptions whose ids are not taken."""
         errors: dict[int, PathcastError] = {}
         for place, row in enumerate(subscriptions):
             bound = {**namespaces, **(row.namespaces or {})} or None
             read = tuple((steps or {}).get(place, ()))
             try:
-                if row.id in self:
+                if row.id in self or row.id in taken:
                     raise DuplicateQueryError("query.duplicate", id=row.id)
                 self._take(row._replace(namespaces=bound), read)
                 self._order[row.id] = None

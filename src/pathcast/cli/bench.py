@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Any, Final, TypeAlias
@@ -28,7 +28,7 @@ from pathcast.cli.exits import ExitCode
 from pathcast.cli.messages import MESSAGES_HELP, check_standard_input, read_batches
 from pathcast.cli.options import LanguageOption, LimitOption, NamespaceOption, ThreadsOption
 from pathcast.cli.queries import QueriesArgument, QuerySource, announce, read_queries
-from pathcast.errors import ConfigError, PathcastError, shown
+from pathcast.errors import PathcastError, shown
 from pathcast.limits import MIB, Limits
 from pathcast.lint import lint
 from pathcast.query import compile_subscription
@@ -128,9 +128,8 @@ def bench(
     source = read_queries(queries, namespace=namespace, limit=limit, language=language)
     started = time.perf_counter()
     engines, taken = source.take_up(threads)
-    with suppress(ConfigError):
-        # It builds what registering filter queries has left to do, on which the registry goes on.
-        engines.registry.freeze()
+    # It builds what registering has left to do, on which the registry goes on.
+    engines.registry.freeze()
     registering = time.perf_counter() - started
     announce(engines, taken)
     if not taken.takers:

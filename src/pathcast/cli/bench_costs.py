@@ -149,7 +149,7 @@ def pass_of(batches: Sequence[pa.Array], registry: Registry, *, is_delivered: bo
         return sum((answer(batch).stats for batch in batches), BatchStats())
 
     if is_delivered:
-        # Whoever takes what is read before something is delivered first: no part of a pass.
+        # The first delivery reads the version of the set, which is no part of a pass.
         registry.deliver([])
     return run
 

@@ -297,7 +297,7 @@ def report(
 
 
 class _Row(NamedTuple):
-    """What is told of a chunk.
+    """The row of a chunk in the report.
 
     Attributes:
         prefix: Its label path; of the rest, words.
@@ -315,7 +315,7 @@ class _Row(NamedTuple):
 
 
 def _rows(scheme: FilteringScheme, cuts: list[CutFolder]) -> Iterator[_Row]:
-    """What is told of each chunk, and of what needs the whole message."""
+    """A row for each chunk, and one for the queries that need the whole message."""
     for number, chunk in enumerate(scheme.chunks):
         ids, filters = _ids(chunk.queries.queries.values()), [str(need) for need in chunk.filters]
         size = sum(cut.bytes[number] for cut in cuts) if cuts else None

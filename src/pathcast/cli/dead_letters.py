@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 POSITIONS_AT_ONCE: Final = 10_000
 
 WHAT: Final = ("message", "subscription", "notice")
-"""What is printed of a delivery."""
+"""The parts of a delivery that are printed."""
 
 Settled = Literal["retry", "drop"]
 

@@ -18,8 +18,10 @@ from pathcast.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathcast.transport.local_processes import LocalProcesses
+    from pathcast.transport.network import LocalNetwork
 
 PATIENCE_SECONDS = 180.0
+TOPOLOGY_FILE = "topology.toml"
 
 T = TypeVar("T")
 
@@ -36,6 +38,21 @@ def clear_demo(out: Path, marker: str) -> None:
         reason = f"{out} is there and is not an earlier demonstration"
         raise ConfigError("config.invalid", key="--out", reason=reason)
     shutil.rmtree(out)
+
+
+def demo_network(out: Path, topology: str) -> LocalNetwork:
+    """The network of a demonstration, in place of that of an earlier one.
+
+    Raises:
+        ConfigError: There is something else.
+    """
+    from pathcast.transport.network import LocalNetwork, load_topology
+
+    clear_demo(out, TOPOLOGY_FILE)
+    out.mkdir(parents=True, exist_ok=True)
+    file = out / TOPOLOGY_FILE
+    file.write_text(topology, encoding="utf-8")
+    return LocalNetwork.write(load_topology(file))
 
 
 @contextmanager

@@ -27,8 +27,8 @@ from pathcast.registry import message_id
 from pathcast.spark.files import FILE, FoundFile, shown, unreadable
 from pathcast.spark.listing import file_at
 from pathcast.spark.lookup import batches_of
-from pathcast.spark.settings import SourceSettings, load_settings
-from pathcast.spark.sources import NO_COLUMNS, SourceKind, listing_of, reader_of
+from pathcast.spark.settings import SourceKind, SourceSettings, load_settings
+from pathcast.spark.sources import NO_COLUMNS, listing_of, reader_of
 from pathcast.spark.storage import Storage, is_url
 
 Naming = Callable[[FoundFile, str | None], str]

@@ -22,7 +22,7 @@ import typer
 from pathcast.cli.console import answers, extra, say, say_warning
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.local_processes import (
-    clear_demo,
+    demo_network,
     is_as_expected,
     running_anew,
     until,
@@ -82,14 +82,9 @@ def demo(
 ) -> ExitCode:
     """Show a network: 7 brokers, 3 sources, one broker killed, every delivery accounted for."""
     with extra("net", "pathcast net demo"):
-        from pathcast.transport.network import LocalNetwork, load_topology
         from pathcast.transport.network_map import network_map
     started = time.monotonic()
-    clear_demo(out, "topology.toml")
-    out.mkdir(parents=True, exist_ok=True)
-    topology = out / "topology.toml"
-    topology.write_text(TOPOLOGY, encoding="utf-8")
-    network = LocalNetwork.write(load_topology(topology))
+    network = demo_network(out, TOPOLOGY)
     parameters = SubscriptionParameters(
         queries=profiles, subscribers=max(1, profiles // 30), seed=seed
     )
@@ -109,16 +104,13 @@ def demo(
     is_well = is_as_expected("deliveries", given, expected)
     sent = sent_by_flow(statuses.values())
     out_console = answers()
-    flooded = sum(len(each.body) for each in stream) * (len(network.names) - 1)
-    wanted = _wanted_bytes(subscriptions, stream, expected, network.names)
     cut = sum(
         sum(status["node"]["cut_bytes"].values())
         for status in statuses.values()
         if status is not None
     )
     out_console.print(
-        f"sent between brokers: {sum(sent.values()) / 1e6:.1f} MB; messages to those who "
-        f"want them: {wanted / 1e6:.1f} MB, to all: {flooded / 1e6:.1f} MB; "
+        f"sent between brokers: {sum(sent.values()) / 1e6:.1f} MB; "
         f"cut out on the way: {cut / 1e6:.1f} MB"
     )
     out_console.print(
@@ -176,19 +168,6 @@ def _shares(
 ) -> dict[str, Sequence[Subscription]]:
     """Broker -> the profiles that it hosts."""
     return {name: subscriptions[place :: len(names)] for place, name in enumerate(names)}
-
-
-def _wanted_bytes(
-    subscriptions: Sequence[Subscription],
-    stream: Sequence[DemoMessage],
-    expected: Iterable[Given],
-    names: Sequence[str],
-) -> int:
-    """Bytes of each message for each broker beside its root that delivers it: the least."""
-    host = {row.id: name for name, rows in _shares(subscriptions, names).items() for row in rows}
-    by_id = {each.id: each for each in stream}
-    pairs = {(each.message, host[each.subscription]) for each in expected}
-    return sum(len(by_id[id].body) for id, name in pairs if name != ROOTS[by_id[id].domain])
 
 
 async def _deliveries(

@@ -19,7 +19,7 @@ import typer
 from pathcast.cli.console import answers, extra, say
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.local_processes import (
-    clear_demo,
+    demo_network,
     is_as_expected,
     running_anew,
     until,
@@ -91,12 +91,8 @@ def demo(
     """
     with extra("net", "pathcast registry demo"):
         from pathcast.store import Store
-        from pathcast.transport.network import LocalNetwork, load_topology
     started = time.monotonic()
-    clear_demo(out, "topology.toml")
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "topology.toml").write_text(TOPOLOGY, encoding="utf-8")
-    network = LocalNetwork.write(load_topology(out / "topology.toml"))
+    network = demo_network(out, TOPOLOGY)
     service = _Service(out.resolve())
     for name in network.names:
         with (network.directory / f"{name}.toml").open("a") as file:
@@ -155,7 +151,7 @@ class _Service:
         )
 
     def section(self, broker: str) -> str:
-        """What is added to a broker's file."""
+        """The section that a broker's file has besides."""
         return (
             f'[registration]\nstore = "{self.database}"\nnodes = ["registry"]\n'
             f'location = "eu/{broker}"\nsample_seconds = 1\n'
@@ -279,20 +275,15 @@ class _Run:
                 self._asked.append(Subscription(made.profile, _user(broker), query, "message"))
 
     async def _read(self, user: str, at: str) -> None:
-        from pathcast.errors import UnavailableError
         from pathcast.overlay.deliveries import InboxDelivery
         from pathcast.transport.broker import DELIVERIES
+        from pathcast.transport.client import followed
 
-        while True:
-            with contextlib.suppress(UnavailableError):
-                async with self._network.client(at, _user(user)) as client:
-                    async for group in client.deliveries(_user(user)):
-                        for each in group:
-                            told = DELIVERIES.decode(each.body)
-                            if isinstance(told, InboxDelivery):
-                                self._take(told)
-                        await client.acknowledge(group[-1].position)
-            await asyncio.sleep(0.1)
+        async for group in followed(lambda: self._network.client(at, _user(user)), _user(user)):
+            for each in group:
+                told = DELIVERIES.decode(each.body)
+                if isinstance(told, InboxDelivery):
+                    self._take(told)
 
     def _take(self, told: Any) -> None:
         place = told.subscription, told.root, told.stream, told.position

@@ -1,4 +1,4 @@
-"""What answers have in common: messages, results, snapshots of queries, routes, explanations.
+"""Answers about messages: results, routes, explanations.
 
 Example:
     >>> from pathcast import Query, Registry

@@ -16,7 +16,7 @@ from typing import overload
 from pathcast.engine.matcher import matched
 from pathcast.engine.messages import Messages
 from pathcast.engine.results import BatchResult, MatchResult
-from pathcast.kernel.dissemination import KernelDissemination
+from pathcast.kernel.registry import KernelRegistry
 from pathcast.limits import Limits
 from pathcast.model import CACHE_BYTES_MAX, MessageBytes
 
@@ -47,6 +47,6 @@ def gates_that_hold(
     Cost: some microseconds a gate, which is compiled for these messages.
     """
     limits = Limits()
-    registry = KernelDissemination(limits, 1, CACHE_BYTES_MAX)
+    registry = KernelRegistry(limits, 1, CACHE_BYTES_MAX)
     registry.register_gates(list(gates))
     return matched(registry.match, messages, limits, is_live=True)

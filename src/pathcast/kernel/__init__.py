@@ -21,8 +21,8 @@ from pathcast.errors import (
     SnapshotFormatError,
     error_for,
 )
-from pathcast.kernel.dissemination import KernelDissemination
 from pathcast.kernel.matcher import KernelIds, KernelMatcher
+from pathcast.kernel.registry import KernelRegistry
 from pathcast.kernel.streams import PushParser as PushParser
 from pathcast.kernel.streams import StreamSummary as StreamSummary
 from pathcast.kernel.streams import check_stream as check_stream
@@ -59,7 +59,7 @@ def _rebuilt(path: Path) -> KernelSnapshot:
     with native_errors(path):
         limits, rows = native.read_queries(path)
     queries = [Query(*row) for row in rows]
-    registry = KernelDissemination(Limits.from_json(limits, str(path)), 1, CACHE_BYTES_MAX)
+    registry = KernelRegistry(Limits.from_json(limits, str(path)), 1, CACHE_BYTES_MAX)
     for query_id, error in registry.register(queries, {}).rejected.items():
         reason = f"its query {query_id} is refused ({error})"
         raise SnapshotFormatError("snapshot.damaged", path=str(path), reason=reason)
@@ -135,12 +135,12 @@ class KernelSnapshot:
         """A matcher over this snapshot."""
         return KernelMatcher(self._snapshot, options)
 
-    def begin(self, options: MatcherOptions) -> KernelDissemination:
+    def begin(self, options: MatcherOptions) -> KernelRegistry:
         """A registry that goes on from it; nothing is compiled."""
-        return KernelDissemination.of(self._snapshot, options)
+        return KernelRegistry.of(self._snapshot, options)
 
     @cached_property
-    def _opened(self) -> KernelDissemination:
+    def _opened(self) -> KernelRegistry:
         return self.begin(
             MatcherOptions(limits=self._limits, threads=1, cache_bytes_max=CACHE_BYTES_MAX)
         )

@@ -23,7 +23,7 @@ class KernelMatcher:
 
     def __init__(
         self,
-        source: native.Dissemination | native.Snapshot | native.RoutingTable,
+        source: native.Snapshot | native.RoutingTable,
         options: MatcherOptions,
     ) -> None:
         with native_errors():

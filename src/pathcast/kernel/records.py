@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathcast.errors import Param
 
 Outcomes: TypeAlias = "list[tuple[int, int, int, int, list[int]] | None]"
-"""What a range does, by number of the state that it may begin in; numbers and lists, to travel."""
+"""Outcome of a range by number of the state that it may begin in; numbers and lists, to travel."""
 
 
 class Head(NamedTuple):

@@ -41,7 +41,7 @@ _COMPRESSED = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"))
 """First bytes of a compressed file, and what pyarrow calls it. No XML begins so."""
 
 UNBOUNDED = 2**64 - 1
-"""What the kernel takes for no bound."""
+"""A bound that the kernel takes for none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ _ANY_MESSAGE: Final = ("/*",)
 """The paths of a program of which nothing is known."""
 
 _BEFORE_NAME: Final = re.compile(rf"(?:Q\{{[^{{}}]*\}}|(?:{NCNAME}|\*):(?!:))?")
-"""What may stand before a local name."""
+"""A prefix or a namespace before a local name."""
 
 
 def lint(

@@ -46,7 +46,7 @@ ANY_NAMESPACE: Final = "*"
 """The namespace of a name whose namespace is not known: a DTD need not say it."""
 
 Source: TypeAlias = Literal["sample", "dtd"]
-"""What a structure was made of."""
+"""The source of a structure."""
 
 
 @dataclass(slots=True)

@@ -68,7 +68,7 @@ class BrokerState:
 
     Args:
         name: Of the broker, in the whole network.
-        links: Neighbours it may have links with, and what a link costs; 0 if that is measured.
+        links: Neighbours it may have links with, and what a link costs.
         content: The language of profiles and messages.
         disk: What was saved by a former life.
         incarnation: A number no former life had.
@@ -581,7 +581,7 @@ class BrokerState:
             self.outcome.save("members", members)
         own = self._data.own
         presence = Presence(
-            tuple((peer, self._links.get(peer) or 1) for peer in sorted(self._sessions)),
+            tuple((peer, self._links.get(peer, 1)) for peer in sorted(self._sessions)),
             self._root.stream_number,
             self.announcements.roster(),
             self._term,

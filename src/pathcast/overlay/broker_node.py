@@ -100,7 +100,7 @@ class BrokerNode:
         self._is_due_locally = False
         self.broker = BrokerState(
             name,
-            links,
+            {peer: cost or 1 for peer, cost in links.items()},
             content,
             disk,
             incarnation,

@@ -143,7 +143,7 @@ class InterestTables(Protocol):
 
 
 Results = tuple[bytes, ...]
-"""What a message gives one subscription, in order."""
+"""The results of one subscription for a message, in order."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,4 +186,4 @@ class NeighbourRefused(msgspec.Struct, frozen=True, tag="Refused"):
 
 
 Told: TypeAlias = InboxDelivery | Undecided | InForce | Lapsed | Dropped | Moved | NeighbourRefused
-"""What an inbox holds."""
+"""The entries of an inbox."""

@@ -357,7 +357,7 @@ class Trimmed(msgspec.Struct, frozen=True, tag=True):
 
 
 InParts = MessageBegin | MessagePart | MessageDropped
-"""What a message that comes in parts is made of."""
+"""The packets of a message that comes in parts."""
 
 
 Payload = (

@@ -245,10 +245,10 @@ class RegistrationRefused(msgspec.Struct, frozen=True, tag="Refused"):
 
 
 ToService: TypeAlias = RegisterSource | RootKnows | RegisterInterest | HostKnows | Locate
-"""What the registration service understands."""
+"""Requests to the registration service."""
 
 ToBroker: TypeAlias = TellRoot | TellHost | ChangeInterest | DeleteInterest | UpdateSource
-"""What a broker understands of it."""
+"""Requests of the service to a broker."""
 
 Answer: TypeAlias = (
     SourceRegistered
@@ -259,4 +259,4 @@ Answer: TypeAlias = (
     | NotLeading
     | RegistrationRefused
 )
-"""What ends a request."""
+"""Answers, each of which ends a request."""

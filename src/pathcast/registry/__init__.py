@@ -3,7 +3,7 @@
 Read in this order: `registry` (the face), `deliveries` (what comes out), `identity` (which delivery
 is which), `snapshot` (subscriptions that do not change), `plan` and `explained` (why).
 `steps`, `restructuring` and `before_steps` are about steps, the other modules about
-subscriptions in files. The native kernel answers behind it (`pathcast.kernel.dissemination`).
+subscriptions in files. The native kernel answers behind it (`pathcast.kernel.registry`).
 
 Example:
     >>> from pathcast import Registry, Subscription

@@ -52,8 +52,8 @@ DELIVERIES_SCHEMA = pa.schema(
         pa.field("fragment", pa.dictionary(pa.int32(), pa.large_binary())),
     ]
 )
-"""One row a delivery, in the order of messages, then of subscriptions as they came, then of
-results. `fragment` is null for deliver="ids"."""
+"""One row a delivery, in the order of messages, then of the numbers of subscriptions (as they came,
+until they are frozen or merged), then of results. `fragment` is null for deliver="ids"."""
 
 ERRORS_SCHEMA = pa.schema(
     [
@@ -185,7 +185,7 @@ class DeliveryBatch:
 
     @cached_property
     def rows(self) -> pa.RecordBatch:
-        """As `table`, but equal results are one value within a message only: a pass less."""
+        """The rows of `table`; equal results are one value within a message only: a pass less."""
         rows, message_places = _distinct(self._rows["message"], len(self._messages))
         message_ids = self._messages.take(rows.tolist())
         results = self._rows["result"]

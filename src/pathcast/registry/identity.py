@@ -188,7 +188,7 @@ class SetVersion:
         return self._change(subscription, 1)
 
     def add_all(self, total: bytes, count: int) -> None:
-        """As many come, whose digests make this sum: the kernel adds them up."""
+        """Adds so many subscriptions by the sum of their digests, which the kernel has."""
         self._sum = (self._sum + int.from_bytes(total, "little")) % _SET_MODULUS
         self._count += count
         self._text = None

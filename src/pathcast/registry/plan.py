@@ -107,8 +107,9 @@ class SubscriptionPlan:
             language += " as chosen"
         payload = {"fragment": "fragments", "message": "the message", "ids": "a bare notice"}
         asked = self.subscription
+        whom = f" for {asked.subscriber}" if asked.subscriber else ""
         lines = [
-            f"{asked.id} for {asked.subscriber}: {language}, delivers {payload[asked.deliver]}",
+            f"{asked.id}{whom}: {language}, delivers {payload[asked.deliver]}",
             textwrap.indent(textwrap.dedent(asked.query).strip(), "  "),
         ]
         if self.plan:

@@ -5,7 +5,7 @@ delivered to it, and what has come is counted when the version is asked for.
 
 Example:
     >>> from pathcast.model import Query
-    >>> registry = KernelDissemination(Limits(), threads=1, cache_bytes_max=1 << 20)
+    >>> registry = KernelRegistry(Limits(), threads=1, cache_bytes_max=1 << 20)
     >>> recipients = Recipients(registry, Limits())
     >>> report = registry.register([Query("q1", "//a")], {})
     >>> recipients.of("q1").version.hex() == subscription_version(registry.subscription("q1"))
@@ -19,7 +19,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
-from pathcast.kernel.dissemination import KernelDissemination
+from pathcast.kernel.registry import KernelRegistry
 from pathcast.limits import Limits
 from pathcast.model import Subscription
 from pathcast.registry.deliveries import Recipient
@@ -36,7 +36,7 @@ class Recipients:
     """
 
     def __init__(
-        self, registry: KernelDissemination, limits: Limits, version: SetVersion | None = None
+        self, registry: KernelRegistry, limits: Limits, version: SetVersion | None = None
     ) -> None:
         self._registry = registry
         self._limits = limits

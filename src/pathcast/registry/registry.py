@@ -55,7 +55,7 @@ from pathcast.engine.rows import (
 )
 from pathcast.errors import NotPicklableError, PathcastError, UnknownQueryError
 from pathcast.kernel.delivery_ids import delivery_ids
-from pathcast.kernel.dissemination import KernelDissemination
+from pathcast.kernel.registry import KernelRegistry
 from pathcast.limits import Limits
 from pathcast.model import (
     CACHE_BYTES_MAX,
@@ -113,9 +113,7 @@ class Registry:
         self._namespaces = usable_namespaces(namespaces)
         self._language = usable_language(language)
         self._options = matcher_options(limits or Limits(), threads, cache_bytes_max)
-        self._backend = KernelDissemination(
-            self._options.limits, self._options.threads, cache_bytes_max
-        )
+        self._backend = KernelRegistry(self._options.limits, self._options.threads, cache_bytes_max)
         self._recipients = Recipients(self._backend, self._options.limits)
         self._turns = Turns()
 
@@ -153,7 +151,10 @@ class Registry:
             threads=threads,
             cache_bytes_max=cache_bytes_max,
         )
-        registry._go_on_from(snapshot)
+        registry._backend = snapshot.begin(registry._options)
+        chosen = registry._options.limits
+        version = SetVersion(chosen, snapshot.sum, len(snapshot))
+        registry._recipients = Recipients(registry._backend, chosen, version)
         return registry
 
     @property
@@ -204,8 +205,7 @@ expected
         """
         rows, is_one = one_or_many(queries)
         with self._changing():
-            rows = with_language(rows, self._language)
-            return self._add(rows, self._namespaces, is_one=is_one)
+            return self._add(rows, is_one=is_one)
 
     def update(self, queries: Row | Iterable[Row]) -> RegisterReport:
         """Adds queries and subscriptions; one whose id is taken replaces the one that has it.
@@ -233,16 +233,8 @@ expected
             ['bob', 'c']
         """
         rows, is_one = one_or_many(queries)
-        rows = with_language(rows, self._language)
-        usable, _ = usable_rows(rows)
         with self._changing():
-            names = dict.fromkeys(row.id for row in usable if row.id in self._backend)
-            leaving = [self._backend.subscription(name) for name in names]
-            try:
-                self._take_out(leaving)
-                return self._add(rows, self._namespaces, is_one=is_one)
-            finally:
-                self._add([row for row in leaving if row.id not in self._backend], {})
+            return self._add(rows, is_one=is_one, is_update=True)
 
     def remove(self, ids: str | Iterable[str]) -> None:
         """Takes queries out; what comes from now on is not matched by them, nor delivered.
@@ -477,13 +469,6 @@ expected
             self._recipients.counted(version)
         return Snapshot(frozen, self._options)
 
-    def _go_on_from(self, snapshot: Snapshot) -> None:
-        """Has the subscriptions of a snapshot, and no others."""
-        self._backend = snapshot.begin(self._options)
-        limits = self._options.limits
-        version = SetVersion(limits, snapshot.sum, len(snapshot))
-        self._recipients = Recipients(self._backend, limits, version)
-
     def _found(
         self,
         ids: Sequence[str],
@@ -517,33 +502,52 @@ expected
             recipients = self._recipients
             return DeliveryBatch(answer, ids, recipients.of, recipients.version, delivery_ids)
 
-    def _add(
-        self,
-        rows: Sequence[object],
-        namespaces: Mapping[str, str],
-        *,
-        is_one: bool = False,
-    ) -> RegisterReport:
+    def _add(self, rows: list[object], *, is_one: bool, is_update: bool = False) -> RegisterReport:
+        rows = with_language(rows, self._language)
         usable, errors = usable_rows(rows)
+        there: dict[str, Subscription] = {}
+        if is_update:
+            names = {row.id for row in usable if row.id in self._backend}
+            there = {name: self._backend.subscription(name) for name in names}
+        # Replaced one by one: if one is put back, no other row has taken its series of steps.
+        alone = {name for name, found in there.items() if found.steps}
         failed: dict[int, PathcastError] = {}
         start = 0
-        for is_query, run in groupby(usable, _is_filter_query):
+        for _, run in groupby(
+            usable, lambda row: (_is_filter_query(row), row.id if row.id in alone else None)
+        ):
             part = list(run)
-            if is_query:
-                found = self._add_queries(cast("list[Query]", part), namespaces)
-            else:
-                asked = [subscription_of(row) for row in part]
-                found = self._add_subscriptions(asked, namespaces)
-            failed |= {start + place: error for place, error in found.items()}
+            refused = self._replace(part, there)
+            failed |= {start + place: error for place, error in refused.items()}
             start += len(part)
         taken = RegisterReport.of(usable, failed)
-        return report_on(rows, errors, taken, namespaces, is_one=is_one)
+        return report_on(rows, errors, taken, self._namespaces, is_one=is_one)
 
-    def _add_queries(
-        self, rows: Sequence[Query], namespaces: Mapping[str, str]
+    def _replace(
+        self, rows: Sequence[Row], there: dict[str, Subscription]
     ) -> Mapping[int, PathcastError]:
+        """Adds rows of one kind in place of those that have their ids; gives the refused, by place.
+
+        Args:
+            rows: The rows.
+            there: Id -> what may be replaced; what was is taken out of it.
+        """
+        names = dict.fromkeys(row.id for row in rows) if there else ()
+        leaving = [there.pop(name) for name in names if name in there]
+        try:
+            if leaving:
+                self._take_out(leaving)
+            if _is_filter_query(rows[0]):
+                return self._add_queries(cast("Sequence[Query]", rows))
+            return self._add_subscriptions(list(map(subscription_of, rows)), self._namespaces)
+        finally:
+            if back := [found for found in leaving if found.id not in self._backend]:
+                there.update((found.id, found) for found in back)
+                self._add_subscriptions(back, {})
+
+    def _add_queries(self, rows: Sequence[Query]) -> Mapping[int, PathcastError]:
         """Adds filter queries; gives those that are refused, by place."""
-        errors = self._backend.register(rows, namespaces).errors
+        errors = self._backend.register(rows, self._namespaces).errors
         self._recipients.came(row.id for place, row in enumerate(rows) if place not in errors)
         return errors
 

@@ -28,7 +28,7 @@ import pyarrow as pa
 from pathcast.engine.matcher import matcher_options
 from pathcast.engine.messages import Messages, joined, message_column
 from pathcast.errors import PathcastError, UnsupportedQueryError
-from pathcast.kernel.dissemination import KernelDissemination
+from pathcast.kernel.registry import KernelRegistry
 from pathcast.limits import Limits
 from pathcast.model import CACHE_BYTES_MAX, Subscription
 from pathcast.query.xquery import Target, is_xquery, paper_form, parse
@@ -101,7 +101,7 @@ class Selector:
         threads: int | None = None,
     ) -> None:
         options = matcher_options(limits or Limits(), threads, CACHE_BYTES_MAX)
-        self._native = KernelDissemination(
+        self._native = KernelRegistry(
             options.limits, options.threads, options.cache_bytes_max, spans=True
         )
         # Number that the kernel gave a query -> its own.

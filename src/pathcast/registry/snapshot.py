@@ -38,8 +38,8 @@ from pathcast.engine.messages import Messages
 from pathcast.engine.results import BatchResult, MatchResult
 from pathcast.engine.rows import usable_ids
 from pathcast.kernel import KernelSnapshot, open_snapshot
-from pathcast.kernel.dissemination import KernelDissemination
 from pathcast.kernel.matcher import KernelMatcher
+from pathcast.kernel.registry import KernelRegistry
 from pathcast.limits import Limits
 from pathcast.model import CACHE_BYTES_MAX, MatcherOptions, MessageBytes, Query, Subscription
 from pathcast.query import Population, population_of
@@ -178,8 +178,8 @@ class Snapshot:
             found.append(known[key])
         return population_of([each.id for each in asked], found)
 
-    def begin(self, options: MatcherOptions) -> KernelDissemination:
-        """What `Registry.of` goes on with; nothing is compiled."""
+    def begin(self, options: MatcherOptions) -> KernelRegistry:
+        """A registry of the kernel that goes on from this snapshot; nothing is compiled."""
         return self._backend.begin(options)
 
     @overload

@@ -71,7 +71,7 @@ class EditStep:
 
 
 Steps = tuple[EditStep, ...]
-"""What a subscription does to a message, in order."""
+"""The steps that a subscription does to a message, in order."""
 
 
 def parse_steps(texts: Iterable[str], namespaces: Mapping[str, str] | None = None) -> Steps:

@@ -1,9 +1,9 @@
 """Rows of subscriptions in the registry that answers them.
 
-A query that several subscribers want is
-compiled once; the same id with another query or other steps, or delivered in another way, is
-rejected, since a delivery names the query by its id. What checks, matches or delivers the
-subscriptions of a file takes them up here, so that all take and reject the same.
+A query that several subscribers want is compiled once; the same id with another query or other
+steps, or delivered in another way, is rejected, since a delivery names the query by its id. All
+that check, match or deliver the subscriptions of a file take them up here, and so take and reject
+the same.
 
 Example:
     >>> from pathcast.registry.delimited import TextPlace

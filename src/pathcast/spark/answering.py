@@ -5,7 +5,7 @@ it: the snapshot of the filter queries, the registry of the subscriptions that w
 both. Nothing is text yet: a delivery is the row of a message, the place of a subscription in the
 table of the generation, which is sorted by subscriber, and the number of a result.
 
-    Generation (files) -> Answerer, once a worker -> BatchAnswer, once a batch -> `writing`
+    Generation (files) -> Answerer, once a worker -> MicroBatchAnswer, once a batch -> `writing`
 
 This module does not import pyspark.
 """
@@ -24,7 +24,7 @@ from pathcast.errors import UnreadableMessageError
 from pathcast.limits import Limits
 from pathcast.registry import Registry, Snapshot
 from pathcast.registry import message_id as digest_of
-from pathcast.spark.generations import GenerationFiles, SavedQueries, Takers, ids_of
+from pathcast.spark.generations import GenerationFiles, Takers, ids_of
 from pathcast.spark.schemas import LETTERS
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Answerer:
 
     def __init__(
         self,
-        files: GenerationFiles | SavedQueries,
+        files: GenerationFiles,
         *,
         limits: Limits | None = None,
         threads: int = 1,

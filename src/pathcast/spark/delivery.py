@@ -9,6 +9,7 @@ a Python worker; no delivery does.
 Example:
     >>> with Delivery("subscriptions.tsv", "delivered") as delivery:        # doctest: +SKIP
     ...     delivery.batch(spark.read.table("orders"), batch_id=0)
+    >>> with Delivery("subscriptions.tsv", "streamed") as delivery:         # doctest: +SKIP
     ...     delivery.stream(kafka, checkpoint="checkpoint").awaitTermination()
 
 It reads no source itself.
@@ -16,7 +17,6 @@ It reads no source itself.
 
 from __future__ import annotations
 
-import logging
 import pickle
 import re
 import threading
@@ -24,25 +24,24 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
-from pydantic import ValidationError
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 
 from pathcast.errors import ConfigError, PathcastError
+from pathcast.settings import checked_settings
 from pathcast.spark.frame_tasks import FrameReader, FrameTask
 from pathcast.spark.frames import check_columns_of, extra_of, message_inputs, prepare_workers
 from pathcast.spark.generations import Generation
-from pathcast.spark.ledger import CheckpointSource, Commit, sole_writer
+from pathcast.spark.ledger import CheckpointSource, Commit, not_its_own, sole_writer
 from pathcast.spark.micro_batches import MicroBatches
-from pathcast.spark.progress import describe
+from pathcast.spark.progress import LoggedProgress
 from pathcast.spark.settings import PipelineSettings
-from pathcast.spark.sources import passed_columns
 from pathcast.spark.storage import is_url
 from pathcast.spark.summary import Summary
 from pathcast.spark.tasks import TaskReport, raise_errors
+from pathcast.spark.writing import OutputTarget
 
 if TYPE_CHECKING:
     import os
@@ -110,20 +109,13 @@ class Delivery:
     ) -> None:
         source = {"kind": KIND, "message_column": message, "columns": tuple(columns), "time": time}
         source |= {} if id is None else {"id_column": id}
-        try:
-            settings = PipelineSettings.model_validate(
-                {
-                    "source": source,
-                    "subscriptions": _keys(subscriptions),
-                    "output": _keys(output),
-                    **sections,
-                }
-            )
-        except ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(map(str, first["loc"]))
-            raise ConfigError("config.invalid", key=key, reason=first["msg"]) from error
-        self._set(settings, progress, threading.Event())
+        values = {
+            "source": source,
+            "subscriptions": _keys(subscriptions),
+            "output": _keys(output),
+            **sections,
+        }
+        self._set(checked_settings(PipelineSettings, values), progress, threading.Event())
 
     @classmethod
     def of(
@@ -145,8 +137,7 @@ class Delivery:
         self._stop = stop
         self.error: PathcastError | None = None
         self.done = 0
-        self._answering = threading.Lock()
-        self._opening = threading.Lock()
+        self._lock = threading.RLock()
         self._open: tuple[str, MicroBatches] | None = None
         self._closing = ExitStack()
         self._is_closed = False
@@ -223,7 +214,7 @@ class Delivery:
         self._check(df)
         if not 0 <= batch_id <= BATCH_ID_MAX:
             raise _number(f"{batch_id} is not between 0 and {BATCH_ID_MAX}")
-        with self._answering:
+        with self._lock:
             batches = self.open(df, query or _query_of(df.sparkSession))
             return self._completed(batches, df, batch_id, offsets)
 
@@ -234,7 +225,7 @@ class Delivery:
         commit = batches.ledger.commit(number)
         if commit is not None:
             if offsets and commit.offsets and commit.offsets != offsets:
-                raise _foreign(
+                raise not_its_own(
                     f"micro-batch {batch_id} of {batches.output} holds {commit.offsets}, not "
                     f"{offsets}: the checkpoint is an older one"
                 )
@@ -246,21 +237,20 @@ class Delivery:
                 f"{batch_id} is not done, and {batches.history.through - 1} of {batches.output} "
                 "is: numbers ascend; give a higher one"
             )
-        answered = partial(self._answered, batches, df, number)
-        commit = batches.complete(number, (), answered, offsets)
+        commit = batches.complete(number, (), partial(self._answered, batches, df), offsets)
         batches.publish(commit)
         self.done += 1
         return commit
 
     def _answered(
-        self, batches: MicroBatches, df: DataFrame, number: int, generation: Generation
+        self, batches: MicroBatches, df: DataFrame, generation: Generation, target: OutputTarget
     ) -> tuple[Sequence[TaskReport], Mapping[str, PathcastError]]:
         """Runs the tasks of a micro-batch, one a partition of its frame."""
         source, extra = self._settings.source, batches.extra
         inputs = message_inputs(df, source.message_column, self._id_of(df))
         inputs += [F.col(field.name).cast(from_arrow_type(field.type)) for field in extra]
         prepare_workers(df.sparkSession, is_shipped=self._settings.spark.ship)
-        task = FrameTask(batches.task(number, generation, FrameReader(extra)))
+        task = FrameTask(batches.task(generation, target, FrameReader(extra)))
         rows = df.select(*inputs).mapInArrow(task, "report binary").collect()
         reports = [pickle.loads(row.report) for row in rows]
         raise_errors(reports)
@@ -273,20 +263,19 @@ class Delivery:
         return self._open[1].end()
 
     def close(self) -> None:
-        """Gives the output back, for others to write to; it delivers nothing afterwards."""
-        self._is_closed = True
-        self._open = None
-        self._closing.close()
+        """Gives the output back, for others to write to; it delivers nothing afterwards.
+
+        A micro-batch that another thread is at is ended first.
+        """
+        with self._lock:
+            self._is_closed = True
+            self._open = None
+            self._closing.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __getstate__(self) -> tuple[PipelineSettings, ProgressReport | None]:
@@ -302,35 +291,25 @@ class Delivery:
         Raises:
             ConfigError: The output belongs to something else, or this was closed.
         """
-        with self._opening:
-            return self._opened(df, query)
-
-    def _opened(self, df: DataFrame, query: str) -> MicroBatches:
-        if self._is_closed:
-            reason = f"the delivery into {self._settings.output.storage} is closed; make a new one"
-            raise ConfigError("config.invalid", key="output.path", reason=reason)
-        if self._open is not None:
-            known, batches = self._open
-            if known != query:
-                raise _foreign(f"{batches.output} is written by {known}, not by {query}")
-            return batches
-        report = self._progress or LoggedProgress()
-        with ExitStack() as opening:
-            opening.enter_context(sole_writer(self._settings.output.storage))
-            source = CheckpointSource(KIND, query)
-            batches = MicroBatches(self._settings, source, report, self._stop)
+        settings, output = self._settings, self._settings.output.storage
+        with self._lock, ExitStack() as opening:
+            if self._is_closed:
+                reason = f"the delivery into {output} is closed; make a new one"
+                raise ConfigError("config.invalid", key="output.path", reason=reason)
+            if self._open is not None:
+                known, batches = self._open
+                if known != query:
+                    raise not_its_own(f"{output} is written by {known}, not by {query}")
+                return batches
+            opening.enter_context(sole_writer(output))
+            report = self._progress or LoggedProgress()
+            batches = MicroBatches(settings, CheckpointSource(KIND, query), report, self._stop)
             opening.callback(batches.book.place.close)
-            batches.extra = passed_columns(
-                self._settings.source.columns,
-                lambda: extra_of(df, self._settings.source.columns),
-                self._settings.checkpoint,
-                batches.layout.format,
-            )
+            batches.learn_columns(partial(extra_of, df, settings.source.columns))
             batches.pinning.begin()
             batches.catch_up()
-            self._closing = opening.pop_all()
-        self._open = query, batches
-        return batches
+            self._closing, self._open = opening.pop_all(), (query, batches)
+            return batches
 
     def _id_of(self, df: DataFrame) -> str | None:
         source = self._settings.source
@@ -340,28 +319,6 @@ class Delivery:
     def _check(self, df: DataFrame) -> None:
         source = self._settings.source
         check_columns_of(df, source.message_column, self._id_of(df), source.columns)
-
-
-class LoggedProgress:
-    """Hands what a run says to the logger "pathcast.spark"."""
-
-    def __init__(self) -> None:
-        self._logger = logging.getLogger("pathcast.spark")
-
-    def begin(self, text: str, messages: int | None) -> None:
-        """Log what runs."""
-        self._logger.info(text)
-
-    def batch(self, commit: Commit) -> None:
-        """Log a micro-batch."""
-        self._logger.info(describe(commit))
-
-    def note(self, text: str) -> None:
-        """Log a warning."""
-        self._logger.warning(text)
-
-    def end(self) -> None:
-        """Log nothing."""
 
 
 def _keys(section: Section) -> Mapping[str, Any]:
@@ -402,8 +359,3 @@ def _offsets_of(checkpoint: Path | None, batch_id: int) -> str:
 
 def _number(reason: str) -> ConfigError:
     return ConfigError("config.invalid", key="batch_id", reason=reason)
-
-
-def _foreign(reason: str) -> ConfigError:
-    fix = "restore the checkpoint that belongs to it, or choose a new output directory"
-    return ConfigError("config.invalid", key="output.path", reason=f"{reason}; {fix}")

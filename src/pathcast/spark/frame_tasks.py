@@ -22,7 +22,7 @@ from pathcast.kernel.delivery_ids import delivery_ids
 from pathcast.limits import MIB, Limits
 from pathcast.spark import schemas
 from pathcast.spark.answering import NO_FRAGMENT, Answerer, MicroBatchAnswer
-from pathcast.spark.generations import GenerationFiles, SavedQueries
+from pathcast.spark.generations import GenerationFiles
 from pathcast.spark.tasks import GENERATIONS_OPEN_MAX, DeliveryTask
 
 if TYPE_CHECKING:
@@ -89,27 +89,26 @@ class SentQueries:
 
     Attributes:
         version: Of the subscriptions.
-        takers: Name among the files of the job; None where the queries were saved without takers.
-        notices: Likewise; None for none.
-        results: Likewise.
+        takers: Name of the file among those of the job.
+        notices: Name of the file; None for none.
+        results: Name of the file; None for none.
     """
 
     version: str
-    takers: str | None
+    takers: str
     notices: str | None
     results: str | None
 
-    def files(self) -> GenerationFiles | SavedQueries:
+    def files(self) -> GenerationFiles:
         """The files as they lie on this machine."""
         from pyspark import SparkFiles
 
-        takers, notices, results = (
-            None if name is None else Path(SparkFiles.get(name))
-            for name in (self.takers, self.notices, self.results)
+        return GenerationFiles(
+            self.version,
+            Path(SparkFiles.get(self.takers)),
+            None if self.notices is None else Path(SparkFiles.get(self.notices)),
+            None if self.results is None else Path(SparkFiles.get(self.results)),
         )
-        if takers is None:
-            return SavedQueries(self.version, notices, results)
-        return GenerationFiles(self.version, takers, notices, results)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@
 
 Example:
     >>> found = deliver(frame, "subscriptions.tsv", "body", id="key")       # doctest: +SKIP
-    >>> found.where("error is null").writeTo("deliveries").append()         # doctest: +SKIP
+    >>> found.where("error is null").write.saveAsTable("deliveries")        # doctest: +SKIP
 
 A delivery becomes a row of the JVM here, which costs many times what it costs to make it:
 `Delivery` writes where it is made.
@@ -12,6 +12,7 @@ A delivery becomes a row of the JVM here, which costs many times what it costs t
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import shutil
@@ -32,10 +33,11 @@ from pathcast.registry import Registry
 from pathcast.spark import schemas
 from pathcast.spark.book import SubscriptionBook
 from pathcast.spark.frame_tasks import DELIVERED, RowTask, SentQueries
-from pathcast.spark.generations import GenerationFiles, SavedQueries, open_saved
+from pathcast.spark.generations import GenerationFiles
 from pathcast.spark.shipping import follow_switch, ship
 from pathcast.spark.storage import Storage
 from pathcast.spark.subscription_places import FilePlace
+from pathcast.spark.taking_up import saved_files
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -122,18 +124,18 @@ def _files_of(
     deliver: DeliverMode,
     namespaces: Mapping[str, str] | None,
     limits: Limits | None,
-) -> GenerationFiles | SavedQueries:
+) -> GenerationFiles:
     """Subscriptions as files; a folder takes those that are made for it."""
     if isinstance(subscriptions, Registry):
         subscriptions = subscriptions.freeze()
     if isinstance(subscriptions, SavedSubscriptions):
         path = folder / "saved"
         subscriptions.save(path)
-        return open_saved(path)
+        return saved_files(path, folder)
     path = Path(subscriptions).absolute()
     if not path.is_dir() and path.suffix not in SUBSCRIPTION_FILES:
         try:
-            return open_saved(path)
+            return saved_files(path, folder)
         except OSError as error:
             reason = f"{path} cannot be read: {error.strerror}"
             raise _invalid("subscriptions", reason) from error
@@ -154,7 +156,7 @@ def _files_of(
         return found
 
 
-def _sent(spark: SparkSession, files: GenerationFiles | SavedQueries) -> SentQueries:
+def _sent(spark: SparkSession, files: GenerationFiles) -> SentQueries:
     """Sends files to all workers, present and future.
 
     Spark looks at a file that was added for as long as the session lives, and every task fails
@@ -164,21 +166,19 @@ def _sent(spark: SparkSession, files: GenerationFiles | SavedQueries) -> SentQue
     kept = Path(SparkFiles.getRootDirectory()) / "pathcast"
     kept.mkdir(exist_ok=True)
 
-    def sent(path: Path | None, ending: str) -> str | None:
-        if path is None:
-            return None
-        name = f"{files.version}.{ending}"
+    def sent(path: Path) -> str:
+        with path.open("rb") as file:
+            name = hashlib.file_digest(file, "sha256").hexdigest()
         if not (kept / name).exists():
             shutil.copyfile(path, kept / name)
             spark.sparkContext.addFile(str(kept / name))
         return name
 
-    takers = files.takers if isinstance(files, GenerationFiles) else None
     return SentQueries(
         files.version,
-        sent(takers, "takers"),
-        sent(files.notices, "notices"),
-        sent(files.results, "results"),
+        sent(files.takers),
+        None if files.notices is None else sent(files.notices),
+        None if files.results is None else sent(files.results),
     )
 
 

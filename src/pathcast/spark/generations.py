@@ -29,10 +29,10 @@ import pyarrow.compute as pc
 
 from pathcast.errors import SnapshotFormatError
 from pathcast.limits import Limits
-from pathcast.registry import Snapshot, subscription_version
 from pathcast.spark.copies import local_files
 
 if TYPE_CHECKING:
+    from pathcast.registry import Snapshot
     from pathcast.spark.storage import Storage
 
 SNAPSHOTS: Final = "_snapshots"
@@ -43,12 +43,12 @@ DESCRIPTION: Final = "generation.json"
 
 TAKERS_SCHEMA: Final = pa.schema(
     [
-        pa.field("subscriber", pa.string(), nullable=False),
+        pa.field("subscriber", pa.string()),
         pa.field("subscription_id", pa.string(), nullable=False),
         pa.field("version", pa.binary(16), nullable=False),
     ]
 )
-"""One row a pair of subscriber and query, ascending by both."""
+"""One row a pair of subscriber and query, ascending by both; nobody is null, and comes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class GenerationFiles:
-    """Where the files of a generation lie on this machine."""
+    """Where the files of a generation lie on this machine; `notices`, `results` or both."""
 
     version: str
     takers: Path
@@ -137,44 +137,6 @@ class GenerationFiles:
         """Return the takers of all queries, mapped into memory."""
         with pa.memory_map(str(self.takers)) as source:
             return TakerTable(pa.ipc.open_file(source).read_all())
-
-
-@dataclass(frozen=True, slots=True)
-class SavedQueries:
-    """Queries that were saved without takers, by `Snapshot`.
-
-    Attributes:
-        version: Version of what was saved.
-        notices: File of filter queries, which are nobody's; or None.
-        results: File of subscriptions, which say whose they are; or None.
-    """
-
-    version: str
-    notices: Path | None
-    results: Path | None
-
-    def table(self) -> TakerTable:
-        """Return the takers of all queries. Cost: 10 µs a query."""
-        path = self.notices or self.results
-        assert path is not None, "one of the two is there"
-        opened = Snapshot.open(path)
-        rows = sorted(opened.subscriptions, key=lambda row: (row.subscriber, row.id))
-        versions = [bytes.fromhex(subscription_version(row)) for row in rows]
-        columns = [[row.subscriber or None for row in rows], [row.id for row in rows], versions]
-        schema = pa.schema([field.with_nullable(True) for field in TAKERS_SCHEMA])
-        return TakerTable(pa.table(columns, schema=schema))
-
-
-def open_saved(path: Path) -> SavedQueries:
-    """A saved file, of filter queries alone or of others too.
-
-    Raises:
-        SnapshotFormatError: It is no snapshot, or is damaged.
-    """
-    opened = Snapshot.open(path)
-    if opened.has_filters_only:
-        return SavedQueries(opened.version, path, None)
-    return SavedQueries(opened.version, None, path)
 
 
 class TakerRows(NamedTuple):

@@ -87,13 +87,13 @@ class Pin:
         batch_id: Number of the micro-batch.
         snapshot_version: The subscriptions, and with them what a message may cost.
         position: Position of the log of changes that they are the state at; 0 where there is none.
-        begun_us: When it was begun, in microseconds since 1970, UTC; 0 in pins that did not say it.
+        begun_us: When it was begun, in microseconds since 1970, UTC.
     """
 
     batch_id: int
     snapshot_version: str
-    position: int = 0
-    begun_us: int = 0
+    position: int
+    begun_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,15 +343,16 @@ class BatchLedger:
             self._checkpoint.write(SOURCE, _dump(asdict(source)))
             self._checkpoint.write(CHECKPOINT_ID, found.encode())
         elif (known := source_of(self._checkpoint)).kind != source.kind:
-            raise _not_its_own(f"it is that of a source of kind {known.kind}, not {source.kind}")
+            raise not_its_own(f"it is that of a source of kind {known.kind}, not {source.kind}")
         elif source.kind == "spark" and known.path != source.path:
             # Whose batches have the same numbers, and other messages.
-            raise _not_its_own(f"it counts the batches of {known.path}, not of {source.path}")
+            raise not_its_own(f"it counts the batches of {known.path}, not of {source.path}")
         self._checkpoint.write(SOURCE, _dump(asdict(source)))
         return found
 
 
-def _not_its_own(reason: str) -> ConfigError:
+def not_its_own(reason: str) -> ConfigError:
+    """Returns the error of a checkpoint and an output that do not belong together."""
     fix = "restore the checkpoint that belongs to the output, or choose a new output directory"
     return ConfigError("config.invalid", key="mode.checkpoint", reason=f"{reason}; {fix}")
 

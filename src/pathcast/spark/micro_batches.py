@@ -35,6 +35,7 @@ from pathcast.spark.outputs import Layout, claim
 from pathcast.spark.pinning import Pinning
 from pathcast.spark.progress import ProgressReport
 from pathcast.spark.publishing import NetworkPublisher, PipelinePublication
+from pathcast.spark.sources import NO_COLUMNS, passed_columns
 from pathcast.spark.subscription_places import place_of
 from pathcast.spark.summary import TOP_SUBSCRIBERS, Summary
 from pathcast.spark.tasks import DeliveryTask, TaskReport, UnitT
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from pathcast.spark.settings import PipelineSettings
 
 Answered: TypeAlias = Callable[
-    [Generation], tuple[Sequence[TaskReport], Mapping[str, PathcastError]]
+    [Generation, OutputTarget], tuple[Sequence[TaskReport], Mapping[str, PathcastError]]
 ]
 """Runs the tasks of a micro-batch; gives their reports, and the files that could not be read."""
 
@@ -83,7 +84,8 @@ class MicroBatches:
         output = self.output = settings.output.storage
         self.ledger = BatchLedger(output, settings.checkpoint)
         out = settings.output
-        self.layout = claim(output, Layout(out.format, out.matches, out.inboxes, out.fragments))
+        self.layout = Layout(out.format, out.matches, out.inboxes, out.fragments)
+        claim(output, self.layout)
         times = self._times()
         if times is not None:
             times.check()
@@ -91,7 +93,7 @@ class MicroBatches:
         if out.format != "delta":  # whose library looks after its files
             remove_strays(output)
         self.history = self.ledger.history().still_unread(last_entry)
-        self.extra = pa.schema([])
+        self.extra = NO_COLUMNS
         self._has_caught_up = False
         asked = settings.subscriptions
         self.book = SubscriptionBook(
@@ -144,9 +146,10 @@ class MicroBatches:
             offsets: Where in its source it begins and ends, for the commit.
         """
         started = time.monotonic()
-        generation = self.pinning.pin(batch_id)
-        reports, unread = answered(generation)
-        commit = self._commit(batch_id, files, generation, reports, unread)
+        generation, begun_us = self.pinning.pin(batch_id)
+        target = OutputTarget(self.output, self.layout, batch_id, generation.version, begun_us)
+        reports, unread = answered(generation, target)
+        commit = self._commit(target, files, reports, unread)
         seconds = round(time.monotonic() - started, 3)
         commit = replace(commit, seconds=seconds, offsets=offsets)
         self.ledger.write_commit(commit)
@@ -219,27 +222,33 @@ class MicroBatches:
         """Whether `extra` is complete."""
         return len(self.extra) == len(self._settings.source.columns)
 
+    def learn_columns(self, there: Callable[[], pa.Schema]) -> None:
+        """Finds the types of the columns that are passed through, as far as the source tells them.
+
+        Args:
+            there: See `passed_columns`.
+        """
+        if not self.knows_columns:
+            self.extra = passed_columns(
+                self._settings.source.columns,
+                there,
+                self._settings.checkpoint,
+                self.layout.format,
+            )
+
     def task(
-        self, batch_id: int, generation: Generation, reader: BatchReader[UnitT]
+        self, generation: Generation, target: OutputTarget, reader: BatchReader[UnitT]
     ) -> DeliveryTask[UnitT]:
         """The task of a micro-batch."""
         engine = self._settings.engine
         return DeliveryTask(
-            storage=self.output,
+            target=target,
             generation=generation,
             reader=reader,
-            batch_id=batch_id,
-            layout=self.layout,
-            processed_us=self._begun_us(batch_id),
             times=self._times(),
             threads=engine.threads,
             cache_bytes_max=engine.cache_bytes_max,
         )
-
-    def _begun_us(self, batch_id: int) -> int:
-        """When a micro-batch was begun: its rows say the same however often it is done."""
-        pin = self.ledger.pin(batch_id)
-        return (pin and pin.begun_us) or time.time_ns() // 1000
 
     def _times(self) -> MessageTimes | None:
         """Return the finder of the times of messages; None where no path is set."""
@@ -252,9 +261,8 @@ class MicroBatches:
 
     def _commit(
         self,
-        batch_id: int,
+        target: OutputTarget,
         files: Sequence[FoundFile],
-        generation: Generation,
         reports: Sequence[TaskReport],
         unread: Mapping[str, PathcastError],
     ) -> Commit:
@@ -268,13 +276,12 @@ class MicroBatches:
             for name, found in report.files.items():
                 written.setdefault(name, []).extend(found)
         if unread:
-            letters = self._letters_of(batch_id, generation, unread)
-            written.setdefault("dead_letters", []).extend(letters)
+            written.setdefault("dead_letters", []).extend(_letters_of(target, unread))
         by_name = {file.name: file for file in files}
         return Commit(
-            batch_id=batch_id,
+            batch_id=target.batch_id,
             checkpoint=self._checkpoint,
-            snapshot_version=generation.version,
+            snapshot_version=target.version,
             messages=sum(report.messages for report in reports),
             bytes=sum(report.bytes for report in reports),
             matches=sum(report.matches for report in reports),
@@ -288,20 +295,6 @@ class MicroBatches:
                 for name, error in sorted(unread.items())
             ),
         )
-
-    def _letters_of(
-        self, batch_id: int, generation: Generation, unread: Mapping[str, PathcastError]
-    ) -> list[WrittenFile]:
-        """A dead letter for each file that could not be read."""
-        begun_us = self._begun_us(batch_id)
-        target = OutputTarget(self.output, self.layout, batch_id, generation.version, begun_us)
-        writer = LetterWriter(target)
-        for name, error in sorted(unread.items()):
-            told = {"code": error.code, "message": error.message, "bytes": 0}
-            row = {field.name: [told.get(field.name)] for field in schemas.LETTERS}
-            writer.add(pa.table(row, schema=schemas.LETTERS), shown(name))
-        writer.finish()
-        return writer.files
 
     def _count(self, generation: Generation, reports: Sequence[TaskReport]) -> None:
         """Deliveries by subscription, for the summary."""
@@ -325,6 +318,17 @@ class MicroBatches:
                 pairs = zip(names.dictionary.to_pylist(), totals.tolist(), strict=True)
                 received.update({name: int(total) for name, total in pairs})
         return received
+
+
+def _letters_of(target: OutputTarget, unread: Mapping[str, PathcastError]) -> list[WrittenFile]:
+    """A dead letter for each file that could not be read."""
+    writer = LetterWriter(target)
+    for name, error in sorted(unread.items()):
+        told = {"code": error.code, "message": error.message, "bytes": 0}
+        row = {field.name: [told.get(field.name)] for field in schemas.LETTERS}
+        writer.add(pa.table(row, schema=schemas.LETTERS), shown(name))
+    writer.finish()
+    return writer.files
 
 
 def _top(received: Counter[str]) -> list[tuple[str, int]]:

@@ -82,11 +82,8 @@ class Layout:
         return schemas.matches(self.matches) if name == "matches" else schemas.DEAD_LETTERS
 
 
-def claim(output: Storage, layout: Layout) -> Layout:
+def claim(output: Storage, layout: Layout) -> None:
     """Make an output ready for a run.
-
-    Returns:
-        The layout.
 
     Raises:
         ConfigError: It holds output of another layout.
@@ -94,15 +91,13 @@ def claim(output: Storage, layout: Layout) -> Layout:
     found = _layout(output)
     if found is None:
         output.write(LAYOUT, json.dumps(asdict(layout)).encode())
-        return layout
-    if found != asdict(layout):
+    elif found != asdict(layout):
         raise ConfigError(
             "config.invalid",
             key="output",
             reason=f"{output} was written with {_told(found)}, not {_told(asdict(layout))}; choose "
             "a new directory",
         )
-    return layout
 
 
 def layout_of(output: str | os.PathLike[str] | Storage) -> Layout:

@@ -64,16 +64,20 @@ class Pinning:
         self.rejected: Sequence[RejectedSubscription] = ()
         self.kept = ""
 
-    def pin(self, batch_id: int) -> Generation:
-        """Return the generation that a batch was begun with; for a new batch, the newest."""
+    def pin(self, batch_id: int) -> tuple[Generation, int]:
+        """Return the generation that a batch was begun with; for a new batch, the newest.
+
+        Returns:
+            Also when it was begun, in microseconds since 1970, UTC.
+        """
         pin = self._ledger.pin(batch_id)
         if pin is not None:
-            return self._book.pinned(pin.snapshot_version)
+            return self._book.pinned(pin.snapshot_version), pin.begun_us
         self.look()
         position = 0 if self.kept else self._book.place.position
         now = time.time_ns() // 1000
         self._ledger.write_pin(Pin(batch_id, self.generation.version, position, now))
-        return self.generation
+        return self.generation, now
 
     def look(self) -> None:
         """Takes up the newest subscriptions, and says what has become of them since the last look.
@@ -106,9 +110,11 @@ class Pinning:
         self._check_rejected(earlier)
         if earlier is None or not self._book.place.exists():
             self.generation = self._take_up(self._current(earlier))
-            return
-        found = self._believed(earlier)
-        self.generation = earlier if found is None else self._take_up(found)
+        else:
+            found = self._believed(earlier)
+            self.generation = earlier if found is None else self._take_up(found)
+        if not self.generation.queries:
+            self._note("no query is in force: every message will be read, none delivered")
 
     def _current(self, earlier: Generation | None) -> TakenUp:
         return self._book.current(earlier if self._settings.invalid == "keep" else None)

@@ -4,13 +4,8 @@
 
 Spark carries work to the cores and back-up attempts of it; messages and deliveries never pass
 through its JVM. Both modes are one loop: "batch" ends when what was there at the start is done,
-"stream" does not. A micro-batch goes through four steps, and a kill between any two of them loses
-nothing and repeats nothing:
-
-1. The journal says which files belong to it.
-2. It is pinned to a generation of subscriptions.
-3. Tasks write files that no reader knows of.
-4. The commit names the files of the attempts that ended well. From now on they count.
+"stream" does not. The journal says which files belong to a micro-batch before anything is done of
+it; what follows is in `micro_batches`, and a kill anywhere loses nothing and repeats nothing.
 
 Example:
     >>> summary = run(load_settings("pipeline.toml"))                       # doctest: +SKIP
@@ -26,32 +21,22 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.spark.files import FoundFile, Unit
 from pathcast.spark.generations import Generation
 from pathcast.spark.journal import Journal, first_of
-from pathcast.spark.ledger import (
-    CheckpointSource,
-    Commit,
-    committed_batches,
-    sole_writer,
-)
+from pathcast.spark.ledger import CheckpointSource, Commit, committed_batches, sole_writer
 from pathcast.spark.micro_batches import MicroBatches
 from pathcast.spark.progress import ProgressReport, progress_on
-from pathcast.spark.sources import (
-    columns_there,
-    listing_of,
-    passed_columns,
-    reader_of,
-    shares_of,
-    units_of,
-)
+from pathcast.spark.sources import columns_there, listing_of, reader_of, shares_of, units_of
 from pathcast.spark.stopping import stopped_by_signals
 from pathcast.spark.summary import Summary
 from pathcast.spark.tasks import TaskReport, raise_errors
 from pathcast.spark.workers import Workers
+from pathcast.spark.writing import OutputTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -162,7 +147,7 @@ class Pipeline:
             self._journal.last_entry,
         )
         self._listing = listing_of(source, settings.checkpoint, settings.network)
-        self._learn_columns(())
+        self._batches.learn_columns(partial(columns_there, source, ()))
         self._unlisted: dict[str, str] = {}
         self._said: set[str] = set()
 
@@ -186,7 +171,6 @@ class Pipeline:
         is_batch = self._settings.mode.kind == "batch"
         due = self._due() if is_batch else []
         self._report.begin(self._describe(), self._ahead(undone, due) if is_batch else None)
-        self._say_what_is_odd()
         started = time.monotonic()
         for batch_id in undone:
             if self._stop.is_set():
@@ -197,14 +181,12 @@ class Pipeline:
             self._drain(workers, due)
         else:
             self._watch(workers)
-        summary = replace(
+        return replace(
             self._batches.end(),
             seconds=time.monotonic() - started,
             unlisted=self._unlisted,
             earlier_messages=earlier,
         )
-        self._report.end()
-        return summary
 
     def _earlier(self) -> tuple[int, list[int]]:
         """Messages that earlier runs have done, and the micro-batches that they did not end."""
@@ -223,11 +205,6 @@ class Pipeline:
         if self._settings.source.kind != "directory":
             return None
         return len(due) + sum(len(self._journal.entry(number)) for number in undone)
-
-    def _say_what_is_odd(self) -> None:
-        """Note settings that are probably a mistake."""
-        if not self._batches.pinning.generation.queries:
-            self._report.note("no query is in force: every message will be read, none delivered")
 
     def _say_what_is_left_alone(self) -> None:
         """Note files that the source holds and skips, once each."""
@@ -288,9 +265,7 @@ class Pipeline:
     def _process(self, workers: Workers, batch_id: int) -> None:
         """One micro-batch; the same rows however often it is done before its commit."""
         files = self._journal.entry(batch_id)
-        commit = self._batches.complete(
-            batch_id, files, lambda generation: self._answer(workers, batch_id, files, generation)
-        )
+        commit = self._batches.complete(batch_id, files, partial(self._answer, workers, files))
         self._tell_source(commit)
         self._journal.reopen(entry.file for entry in commit.unread)
         if commit.unread:
@@ -310,12 +285,12 @@ class Pipeline:
     def _answer(
         self,
         workers: Workers,
-        batch_id: int,
         files: Sequence[FoundFile],
         generation: Generation,
+        target: OutputTarget,
     ) -> tuple[Sequence[TaskReport], Mapping[str, PathcastError]]:
         """Runs the tasks; gives their reports, and the files that could not be read."""
-        self._learn_columns(files)
+        self._batches.learn_columns(partial(columns_there, self._settings.source, files))
         limits = generation.message_limits()
         reader = reader_of(self._settings.source, limits, self._batches.extra)
         unread: dict[str, PathcastError] = {}
@@ -325,7 +300,7 @@ class Pipeline:
             shares = shares_of(units, workers.count)
             if not shares:
                 return (), unread
-            task = self._batches.task(batch_id, generation, reader)
+            task = self._batches.task(generation, target, reader)
             reports = workers.run(task, shares)
             raise_errors(reports)
             failed = {name: error for report in reports for name, error in report.unread.items()}
@@ -350,17 +325,6 @@ class Pipeline:
             more = len(names) - NAMES_SHOWN
             others = f" and {more:,} more" if more > 0 else ""
             self._report.note(f"no column {', '.join(columns)} (null there): {shown}{others}")
-
-    def _learn_columns(self, files: Sequence[FoundFile]) -> None:
-        """Finds the types of the columns that are passed through, as far as files tell them."""
-        if not self._batches.knows_columns:
-            source = self._settings.source
-            self._batches.extra = passed_columns(
-                source.columns,
-                lambda: columns_there(source, files),
-                self._settings.checkpoint,
-                self._batches.layout.format,
-            )
 
     def _describe(self) -> str:
         source = self._settings.source

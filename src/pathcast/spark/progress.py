@@ -1,10 +1,11 @@
-"""Progress of a run: a bar on a terminal, one line a micro-batch elsewhere.
+"""Progress of a run: a bar on a terminal, one line a micro-batch elsewhere, or a logger.
 
-All of it goes to standard error: standard output belongs to the summary, which may be piped.
+Bar and lines go to standard error: standard output belongs to the summary, which may be piped.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Protocol
 
 from rich.console import Console
@@ -63,6 +64,28 @@ class LineProgress:
 
     def end(self) -> None:
         """Write nothing: a log needs no end."""
+
+
+class LoggedProgress:
+    """Hands what a run says to the logger "pathcast.spark"."""
+
+    def __init__(self) -> None:
+        self._logger = logging.getLogger("pathcast.spark")
+
+    def begin(self, text: str, messages: int | None) -> None:
+        """Log what runs."""
+        self._logger.info(text)
+
+    def batch(self, commit: Commit) -> None:
+        """Log a micro-batch."""
+        self._logger.info(describe(commit))
+
+    def note(self, text: str) -> None:
+        """Log a warning."""
+        self._logger.warning(text)
+
+    def end(self) -> None:
+        """Log nothing."""
 
 
 class BarProgress:

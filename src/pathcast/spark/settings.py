@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import (
     BaseModel,
@@ -59,6 +59,10 @@ _MASTER: Final = re.compile(
 )
 
 
+SourceKind: TypeAlias = Literal[
+    "directory", "parquet", "archive", "delta", "records", "broker", "spark"
+]
+
 WITH_COLUMNS: Final = ("parquet", "delta", "broker", "spark")
 """Kinds of sources whose messages are rows."""
 
@@ -68,7 +72,7 @@ class SourceSettings(BaseModel):
 
     model_config = FROZEN
 
-    kind: Literal["directory", "parquet", "archive", "delta", "records", "broker", "spark"] = Field(
+    kind: SourceKind = Field(
         default="directory",
         description='"directory": each file is a message and its path inside the directory the id; '
         '"parquet": each row is a message; "archive": each member of a .zip, .tar, .tar.gz, .tgz '

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -43,10 +43,6 @@ if TYPE_CHECKING:
     from pathcast.spark.storage import Storage
     from pathcast.spark.workers import Workers
     from pathcast.spark.writing import FileFormat
-
-SourceKind: TypeAlias = Literal[
-    "directory", "parquet", "archive", "delta", "records", "broker", "spark"
-]
 
 PATTERNS: Final[Mapping[str, tuple[str, ...]]] = {
     "directory": ("*.xml",),

@@ -35,8 +35,6 @@ from pathcast.spark.writing import (
 if TYPE_CHECKING:
     from pathcast.spark.files import BatchReader
     from pathcast.spark.message_times import MessageTimes
-    from pathcast.spark.outputs import Layout
-    from pathcast.spark.schemas import MatchesForm
     from pathcast.spark.storage import Storage
 
 GENERATIONS_OPEN_MAX: Final = 2
@@ -90,42 +88,20 @@ class DeliveryTask(Generic[UnitT]):
     """A function from units of work to a report, small enough to be pickled.
 
     Attributes:
-        storage: The output.
+        target: Where rows are written, and what they say of their origin.
         generation: The subscriptions.
         reader: How units become messages.
-        batch_id: Number of the micro-batch.
-        layout: Of the output.
-        processed_us: When the micro-batch was begun, in microseconds since 1970, UTC.
         times: Finds the times of messages; None where nobody has said where they are.
         threads: Threads in one task. Spark gives a task one core, so one is right as a rule.
         cache_bytes_max: Memory for compiled label paths; None for the engine's default.
     """
 
-    storage: Storage
+    target: OutputTarget
     generation: Generation
     reader: BatchReader[UnitT]
-    batch_id: int
-    layout: Layout
-    processed_us: int
     times: MessageTimes | None
     threads: int
     cache_bytes_max: int | None
-
-    @property
-    def matches(self) -> MatchesForm:
-        """Whether, and how, matches are written."""
-        return self.layout.matches
-
-    @property
-    def inboxes(self) -> bool:
-        """Whether inboxes are written."""
-        return self.layout.inboxes
-
-    @property
-    def target(self) -> OutputTarget:
-        """Where rows are written, and what they say of their origin."""
-        version = self.generation.version
-        return OutputTarget(self.storage, self.layout, self.batch_id, version, self.processed_us)
 
     def __call__(self, units: Iterable[UnitT]) -> Iterator[TaskReport]:
         """The report of a share."""
@@ -150,12 +126,13 @@ class _Run(Generic[UnitT]):
         self._report = report
         self._clock = Clock(report.seconds)
         self._answerer = _opened(
-            task.storage,
+            task.target.storage,
             task.generation,
             task.threads,
             task.cache_bytes_max,
         )
         target = task.target
+        self._layout = target.layout
         self._letters = LetterWriter(target)
         self._inboxes = InboxWriter(
             target,
@@ -165,7 +142,6 @@ class _Run(Generic[UnitT]):
         )
         self._matches = MatchWriter(
             target,
-            form=task.matches,
             query_ids=self._answerer.query_ids,
             extra=task.reader.extra,
         )
@@ -188,9 +164,8 @@ class _Run(Generic[UnitT]):
         report.untimed = self._inboxes.untimed
 
     def _batch(self, batch: pa.RecordBatch, file: str | None) -> None:
-        task, report = self._task, self._report
-        start = 0
-        for answer in self._answerer.answer(batch, with_matches=task.matches != "none"):
+        report, start = self._report, 0
+        for answer in self._answerer.answer(batch, with_matches=self._layout.writes("matches")):
             self._clock.lap("answer")
             part = batch.slice(start, len(answer.message_ids))
             start += len(part)
@@ -198,9 +173,9 @@ class _Run(Generic[UnitT]):
             report.bytes += int(answer.sizes.sum().as_py() or 0)
             report.matches += answer.satisfied
             report.undecided += answer.undecided
-            if task.inboxes:
+            if self._layout.inboxes:
                 self._inboxes.add(answer, part)
-            if task.matches != "none":
+            if self._layout.writes("matches"):
                 self._matches.add(answer, part)
             for _, letters in answer.letters:
                 self._letters.add(letters, file)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pathcast.spark.generations import TakerTable
     from pathcast.spark.message_times import MessageTimes
     from pathcast.spark.outputs import Layout
-    from pathcast.spark.schemas import MatchesForm, OutputName
+    from pathcast.spark.schemas import OutputName
     from pathcast.spark.storage import Storage
 
 FileFormat: TypeAlias = Literal["parquet", "jsonl", "delta"]
@@ -316,12 +316,11 @@ class OutputTarget:
     def origin(self, count: int) -> list[pa.Array]:
         """The columns snapshot_version, batch_id and processed_at."""
         zeros = np.zeros(count, dtype=np.int8)
-        columns = [
+        return [
             pa.DictionaryArray.from_arrays(zeros, pa.array([self.version])),
             pa.array(np.full(count, self.batch_id, dtype=np.int32)),
+            pa.repeat(pa.scalar(self.processed_us, schemas.TIME), count),
         ]
-        columns.append(pa.repeat(pa.scalar(self.processed_us, schemas.TIME), count))
-        return columns
 
     def table(self, name: OutputName, columns: list[pa.Array], extra: pa.Schema) -> pa.Table:
         """Columns of an output as a table; of the types that they have in memory.
@@ -483,6 +482,7 @@ class InboxWriter(_Output):
             pa.array(messages.astype(np.uint32)),
             pa.array(numbers.astype(np.uint32)),
         )
+        passed = extra.take(pa.array(batch.rows[order]))
         columns = [
             pa.DictionaryArray.from_arrays(
                 subscribers.indices.take(pa.array(places)), subscribers.dictionary
@@ -492,11 +492,10 @@ class InboxWriter(_Output):
             pa.array(numbers.astype(np.int32)),
             *self._fragments(batch.fragments_of(order)),
             ids,
+            passed.column(_MESSAGE_TIME),
+            *self._target.origin(len(order)),
+            *passed.drop_columns([_MESSAGE_TIME]).columns,
         ]
-        passed = extra.take(pa.array(batch.rows[order]))
-        columns.append(passed.column(_MESSAGE_TIME))
-        columns += self._target.origin(len(order))
-        columns += passed.drop_columns([_MESSAGE_TIME]).columns
         return self._target.table("inboxes", columns, self._extra)
 
     def _fragments(self, fragments: pa.DictionaryArray) -> list[pa.Array]:
@@ -567,14 +566,12 @@ class MatchWriter(_Output):
 
     name: OutputName = "matches"
 
-    def __init__(
-        self, target: OutputTarget, *, form: MatchesForm, query_ids: pa.Array, extra: pa.Schema
-    ) -> None:
+    def __init__(self, target: OutputTarget, *, query_ids: pa.Array, extra: pa.Schema) -> None:
         super().__init__(target)
-        self._form = form
-        self._schema = schemas.matches(form)
+        self._form = target.layout.matches
+        self._schema = schemas.matches(self._form)
         self._extra = extra
-        if form == "ids":
+        if self._form == "ids":
             order = pc.array_sort_indices(query_ids)
             self._sorted = query_ids.take(order)
             self._place = np.empty(len(query_ids), dtype=np.uint32)

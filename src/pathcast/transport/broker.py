@@ -117,7 +117,7 @@ class Unsubscribe(msgspec.Struct, frozen=True, tag=True):
 
 
 SourceName = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern="^[^!]")]
-"""As brokers take it from each other, who name other things by what begins with `!`."""
+"""Ids that brokers take from each other; those that begin with `!` name other things."""
 
 
 class RegisterSourceRequest(msgspec.Struct, frozen=True, tag="RegisterSource"):

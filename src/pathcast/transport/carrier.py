@@ -375,7 +375,7 @@ class Carrier:
     def _answered(
         self, client: str, handler: Callable[..., Sequence[Effect]], *event: object
     ) -> list[object]:
-        """As `event`; gives what the node sends to `client`, who is no neighbour."""
+        """Does an event; gives what the node sends to `client`, who is no neighbour."""
         others: list[Effect] = []
         answers: list[object] = []
         for effect in self._effects(handler, *event):
@@ -523,7 +523,7 @@ class Carrier:
     async def _wait_for_event(
         self, handler: Callable[..., Sequence[Effect]], *event: object
     ) -> None:
-        """As `event`, in the node's thread, after the events before it."""
+        """Does an event in the node's thread, after the events before it."""
         async with self._turn:
             loop, now = asyncio.get_running_loop(), self.now()
             try:

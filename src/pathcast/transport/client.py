@@ -212,7 +212,7 @@ class BrokerClient:
     async def waiting(
         self, subscriber: str, after: int | InboxCursor
     ) -> AsyncIterator[tuple[Waiting, ...]]:
-        """As `deliveries`, but ends with what is there when it is asked for.
+        """Iterate over the deliveries that are in an inbox now; wait for no others.
 
         Raises:
             SourceError: See there.
@@ -229,7 +229,7 @@ class BrokerClient:
         raise self._hung_up()
 
     async def settle(self, subscriber: str, upto: int | InboxCursor) -> None:
-        """As `acknowledge`, of an inbox that need not be followed; on disk when it returns.
+        """Acknowledge in an inbox that need not be followed; on disk when it returns.
 
         Raises:
             SourceError: This is not the inbox that was read: see `deliveries`.

@@ -44,7 +44,7 @@ HELLO_SECONDS: Final = 10.0
 """How long the other end may take to say who it is."""
 
 BESIDE_BYTES_MAX: Final = 8 * 1024
-"""What is urgent is not sent in one frame with a message that is longer than this."""
+"""Control packets never share a frame with a message longer than this."""
 
 FRAMES_ALONE_MAX: Final = 4
 """... in so many frames one after the other: then it has to let such a message go as well."""

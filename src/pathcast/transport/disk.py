@@ -53,7 +53,7 @@ REMEMBERED: Final = 65_536
 as many of those that a full inbox did not take."""
 
 CHECKPOINT_BYTES: Final = 8 * 1024 * 1024
-"""What was committed since the last checkpoint, before there is another one beside the commits."""
+"""Bytes committed since the last checkpoint, after which the next one begins."""
 
 WAL_PAGES_MAX: Final = 16_384
 """Pages of the log of SQLite at which a commit ends the checkpoint that is under way."""
@@ -426,7 +426,7 @@ class Disk:
     def read(
         self, subscriber: str, after: int, limit: int, bytes_max: int = 1 << 62
     ) -> list[Waiting | Gap]:
-        """As `waiting`, with a `Gap` in the place of deliveries that were not taken."""
+        """The deliveries of `waiting`, with a `Gap` in the place of those that were not taken."""
         with self._reading() as base:
             state = self._state(base, subscriber)
         at = max(after, state.cursor)

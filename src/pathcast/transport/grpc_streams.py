@@ -85,7 +85,7 @@ _WHY_NOT: Final[dict[bool, dict[str, str]]] = {
 """With certificates or without: part of the words of gRPC -> why there is no connection."""
 
 _ENDS: Final = (grpc.ChannelConnectivity.READY, grpc.ChannelConnectivity.TRANSIENT_FAILURE)
-"""What trying to connect ends with."""
+"""The states in which an attempt to connect ends."""
 
 
 class _Details(msgspec.Struct, forbid_unknown_fields=True):

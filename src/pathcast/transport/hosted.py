@@ -303,22 +303,23 @@ class HostedBroker:
         ) as broker:
             self._ready(self._address)
             following = asyncio.ensure_future(self._follow(broker))
-            moving = asyncio.ensure_future(_move(broker, hosted_kind, carrier, hosting))
-            sampling = asyncio.ensure_future(_sample(samples, carrier, hosting, sample_seconds))
+            beside = [asyncio.ensure_future(_move(broker, hosted_kind, carrier, hosting))]
+            if samples is not None:
+                sampling = _sample(samples, carrier, hosting, sample_seconds)
+                beside.append(asyncio.ensure_future(sampling))
             ended = asyncio.ensure_future(broker.run())
             lapsed = asyncio.ensure_future(_lapsed(carrier, hosting))
             try:
                 first = asyncio.FIRST_COMPLETED
-                own = [following, ended, lapsed, moving, sampling]
-                await asyncio.wait(own, return_when=first)
-                for done in (moving, sampling, ended):
+                await asyncio.wait([following, ended, lapsed, *beside], return_when=first)
+                for done in (*beside, ended):
                     if done.done():
                         await done
                 if lapsed.done():
                     carrier.event(hosting.lapsed)
                 return await (lapsed if lapsed.done() else following)
             finally:
-                for task in (following, ended, lapsed, moving, sampling):
+                for task in (following, ended, lapsed, *beside):
                     task.cancel()
 
     async def _follow(self, broker: Carrier) -> Served:
@@ -395,14 +396,13 @@ async def _move(
 
 
 async def _sample(
-    samples: MessageSamples | None, carrier: Carrier, hosting: Hosting, seconds: float
-) -> None:
+    samples: MessageSamples, carrier: Carrier, hosting: Hosting, seconds: float
+) -> NoReturn:
     """Keeps samples of the messages that are published here, of sources that published enough."""
-    while samples is not None:
+    while True:
         await asyncio.sleep(seconds)
         if taken := samples.taken(SAMPLE_MESSAGES):
             carrier.event(hosting.sampled, taken)
-    await asyncio.Event().wait()
 
 
 async def _lapsed(carrier: Carrier, hosting: Hosting) -> Served:

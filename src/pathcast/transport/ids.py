@@ -56,5 +56,5 @@ def check_length(text: str, field: str, bytes_max: int) -> None:
 
 
 def shown(id: str) -> str:
-    """As much of an id as an answer says that refuses it: 1,024 characters."""
+    """The part of a refused id that the answer repeats: 1,024 characters."""
     return id[:SHOWN_CHARACTERS_MAX]

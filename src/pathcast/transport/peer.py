@@ -124,7 +124,7 @@ class Left(msgspec.Struct, frozen=True, tag=True):
 
 
 Told = Subscribed | Unsubscribed | NotAcknowledged | Matched | PublicationReport | Left | Dropped
-"""What comes into an inbox."""
+"""The entries of an inbox."""
 
 TOLD: Final[EntryDecoder[Told]] = EntryDecoder(msgspec.msgpack.Decoder(Told))
 

@@ -63,7 +63,7 @@ class Starting:
         self._carrier = carrier
 
     async def metrics(self) -> list[Metric]:
-        """As `Watched` of a monitor: there are none yet."""
+        """The metrics of `Watched`: there are none yet."""
         return []
 
     async def unready(self) -> Mapping[str, str]:

@@ -37,7 +37,7 @@ def _match(
     load: Load, count: int, single: int, threads: int
 ) -> tuple[Measured, Counter[tuple[str, int]]]:
     began = time.monotonic()
-    index = Registry()
+    index = Registry(threads=threads)
     index.add([Query(id, text) for id, text in load.queries.items()])
     matcher = index.freeze()
     ready = time.monotonic() - began

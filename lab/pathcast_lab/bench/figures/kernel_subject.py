@@ -19,6 +19,7 @@ import pyarrow as pa
 from pathcast.model import Query
 from pathcast.registry import Registry, Snapshot
 from pathcast_lab.bench.checking import (
+    THREADS,
     Truth,
     check_nfa,
     check_reference,
@@ -40,7 +41,7 @@ def kernel_snapshot(queries: Sequence[Query]) -> tuple[Snapshot, int]:
     Raises:
         PathcastError: A query was rejected.
     """
-    index = Registry()
+    index = Registry(threads=THREADS)
     made: list[Snapshot] = []
 
     def build() -> None:
@@ -119,9 +120,8 @@ def measure_kernel(
     array = binary_array(messages)
     parse = yardstick(messages)
     parse()
-    matcher = snapshot
     with undisturbed():
-        first, batch = timed_round(matcher, array, parse)
+        first, batch = timed_round(snapshot, array, parse)
     truth = Truth(case, counts(batch))
     warm: list[Round] = []
     affordable = max(1, min(rounds, int(seconds_max * 1e9 / max(1, first.total_ns))))
@@ -129,10 +129,10 @@ def measure_kernel(
         say(f"{case}: {affordable} instead of {rounds} rounds, a pass is slow")
     else:
         # One more pass that is not counted: the second builds what the first one only noted.
-        matcher.match(array)
+        snapshot.match(array)
     with undisturbed():
         for number in range(affordable):
-            one, batch = timed_round(matcher, array, parse, parse_first=bool(number % 2))
+            one, batch = timed_round(snapshot, array, parse, parse_first=bool(number % 2))
             truth.confirm(sum(counts(batch)), len(messages))
             warm.append(one)
     return KernelRun(

@@ -20,7 +20,7 @@ from typing import Final
 from pathcast.limits import Limits
 from pathcast.message import MessageTree
 from pathcast.registry import Registry
-from pathcast_lab.bench.checking import wrong_count
+from pathcast_lab.bench.checking import THREADS, wrong_count
 from pathcast_lab.bench.figures.kernel_subject import kernel_answers, measure_kernel
 from pathcast_lab.bench.figures.point import KERNEL, Place, Value
 from pathcast_lab.bench.figures.reference_subject import plans_of, processor_ns, visits
@@ -100,7 +100,7 @@ def run_insertion(experiment: Experiment) -> Iterator[list[Value]]:
         yield [_reference_insertion(experiment, texts[: int(x) + INSERTED], x)]
     for x in chosen.kernel:
         experiment.say(f"{figure.caption}: kernel, Q={x:g}")
-        index = Registry()
+        index = Registry(threads=THREADS)
         index.add(standing_queries(texts[: int(x)]))
         times = []
         for number in range(chosen.kernel_rounds):

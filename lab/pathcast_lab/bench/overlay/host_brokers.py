@@ -79,14 +79,13 @@ def run_host_brokers(
             ByContent(placement, 1), tree, own, homes, placed * (regions.max() + 1) + regions
         ),
     }
-    matcher = snapshot
     for repeats in chosen.repeats:
         draw = Random(f"messages/{seed}/{repeats}")
         messages = [
             pattern_message(parameters, draw, repeats=repeats, is_each=True)
             for _ in range(chosen.messages)
         ]
-        matches = matcher.match(pa.array(messages)).matches
+        matches = snapshot.match(pa.array(messages)).matches
         found = [each.values.to_numpy() for each in matches]
         yield list(_point(figure, tree, hosts, repeats, messages, found, draw))
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pathcast.model import Query
 from pathcast.registry import Registry, Snapshot
 from pathcast.workload.subscriptions import GeneratedSubscription as Row
-from pathcast_lab.bench.checking import counts
+from pathcast_lab.bench.checking import THREADS, counts
 from pathcast_lab.bench.pipeline.inputs import as_subscriptions
 from pathcast_lab.bench.timing import undisturbed
 
@@ -48,7 +48,7 @@ class FilterEngine:
     name = "kernel, 1 thread"
 
     def __init__(self, rows: Sequence[Row]) -> None:
-        index = Registry()
+        index = Registry(threads=THREADS)
         report = index.add([Query(row.query_id, row.query) for row in rows])
         for error in report.rejected.values():
             raise error

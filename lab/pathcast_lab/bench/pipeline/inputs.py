@@ -99,7 +99,7 @@ def selective_queries(
         seed: Any whole number.
     """
     rows = plain_queries(round(count * SURPLUS), seed=seed)
-    index = Registry()
+    index = Registry(threads=THREADS)
     index.add([Query(row.query_id, row.query) for row in rows])
     snapshot = index.freeze()
     found = snapshot.match(_array(sample))

@@ -65,7 +65,7 @@ class _Visits:
         """Places all queries, then visits the partitions."""
         started = time.perf_counter()
         first = domain_queries(self._domain, min(CHUNK, self._chosen.queries), self._seed + 1)
-        index = Registry()
+        index = Registry(threads=1)
         index.add(first)
         placement = PepPlacement.of(
             index.population(),
@@ -87,7 +87,7 @@ class _Visits:
             if not written[partition]:
                 continue
             at = time.perf_counter()
-            snapshot_index = Registry()
+            snapshot_index = Registry(threads=1)
             snapshot_index.add(_read(directory / str(partition)))
             file = directory / "snapshot"
             snapshot = snapshot_index.freeze()
@@ -155,7 +155,7 @@ class _Visits:
     def _check(self, placement: PepPlacement) -> None:
         """On as many queries as one index takes, partitions give what that gives."""
         queries = domain_queries(self._domain, min(20_000, self._chosen.queries), self._seed)
-        index = Registry()
+        index = Registry(threads=1)
         index.add(queries)
         sample = self._messages.slice(0, 50)
         whole = index.match(sample).matches
@@ -164,7 +164,7 @@ class _Visits:
         touched = placement.touched(sample)
         found = 0
         for partition in set(placed):
-            inside = Registry()
+            inside = Registry(threads=1)
             inside.add(query for query, at in zip(queries, placed, strict=True) if at == partition)
             rows = touched.rows_of(partition)
             if len(rows):
@@ -181,7 +181,7 @@ class _Visits:
 
 def _placed(texts: Sequence[str], placement: PepPlacement) -> list[int]:
     """The partition of each text; the text is the id, so that equal ones are placed alike."""
-    index = Registry()
+    index = Registry(threads=1)
     index.add(Query(text, text) for text in texts)
     population = index.population()
     placed = placement.place(population).tolist()

@@ -1,4 +1,4 @@
-"""Customised delivery by the native kernel.
+"""The registry of the native kernel, whose own class is called `Dissemination`.
 
 The kernel reads and compiles every subscription from its text. Of a text that it refuses,
 `pathcast.query` makes the error that the subscriber sees.
@@ -6,10 +6,10 @@ The kernel reads and compiles every subscription from its text. Of a text that i
 Example:
     >>> import pyarrow as pa
     >>> from pathcast.limits import Limits
-    >>> engine = KernelDissemination(Limits(), threads=1, cache_bytes_max=1 << 20)
-    >>> engine.subscribe([Subscription("s1", "desk", "<r>{//b[. > 1]}</r>")], {}).accepted
+    >>> registry = KernelRegistry(Limits(), threads=1, cache_bytes_max=1 << 20)
+    >>> registry.subscribe([Subscription("s1", "desk", "<r>{//b[. > 1]}</r>")], {}).accepted
     1
-    >>> answer = engine.process(pa.array([b"<a><b>1</b><b>2</b></a>"]))
+    >>> answer = registry.process(pa.array([b"<a><b>1</b><b>2</b></a>"]))
     >>> answer.rows.to_pylist(), answer.fragments.to_pylist()
     ([{'message': 0, 'subscription': 0, 'result': 0, 'fragment': 0}], [b'<r><b>2</b></r>'])
 
@@ -80,8 +80,8 @@ def _compiled(subscription: Subscription) -> CompiledSubscription:
     return compile_subscription(query, namespaces, deliver, language)
 
 
-class KernelDissemination:
-    """Subscriptions that come and go while messages flow."""
+class KernelRegistry:
+    """Queries and subscriptions that come and go while messages flow."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class KernelDissemination:
             )
 
     @classmethod
-    def of(cls, snapshot: native.Snapshot, options: MatcherOptions) -> KernelDissemination:
+    def of(cls, snapshot: native.Snapshot, options: MatcherOptions) -> KernelRegistry:
         """The subscriptions of a snapshot, which go on from there; nothing is compiled."""
         made = cls.__new__(cls)
         made._limits = options.limits

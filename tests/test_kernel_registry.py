@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pathcast.kernel.dissemination import KernelDissemination
+from pathcast.kernel.registry import KernelRegistry
 from pathcast.limits import Limits
 from pathcast.model import DeliverMode, Subscription
 from patience import wait_until
@@ -15,11 +15,11 @@ pytest.importorskip("pathcast_kernel", reason="the native kernel is not installe
 MESSAGE = b"<a><b k='1'>x</b><b>y</b><c/></a>"
 
 
-def engine(limits: Limits | None = None) -> KernelDissemination:
-    return KernelDissemination(limits or Limits(), threads=1, cache_bytes_max=1 << 24)
+def engine(limits: Limits | None = None) -> KernelRegistry:
+    return KernelRegistry(limits or Limits(), threads=1, cache_bytes_max=1 << 24)
 
 
-def served(target: KernelDissemination, message: bytes = MESSAGE) -> dict[str, list[bytes | None]]:
+def served(target: KernelRegistry, message: bytes = MESSAGE) -> dict[str, list[bytes | None]]:
     answer = target.process(pa.array([message]))
     assert not answer.refusals
     found: dict[str, list[bytes | None]] = {}
@@ -128,12 +128,12 @@ def test_explain_counts_those_who_share() -> None:
 
 
 def test_groups_are_counted_without_writing_any() -> None:
-    from pathcast.kernel.dissemination import KernelDissemination
+    from pathcast.kernel.registry import KernelRegistry
 
     target = engine()
     text = "<r>{for $x in //a return <i>{$x/b}{$x/c}</i>}</r>"
     target.subscribe([Subscription("s", "d", text)], {})
-    assert isinstance(target, KernelDissemination)
+    assert isinstance(target, KernelRegistry)
     counted = target.count_groups(pa.array([MESSAGE, b"<a", b"<z/>"]), visits=True)
     assert [counted[name] for name in ("messages", "refused", "subscriptions")] == [3, 1, 1]
     assert [counted[name] for name in ("groups", "lists", "list_nodes")] == [1, 2, 3]
