@@ -13,8 +13,8 @@ pub(crate) use writing::frozen;
 
 use super::probe::{PredicateId, TextId, key_of};
 use super::reached::parts_of;
-use super::shared::Row;
-use super::template::{Kind, Leaf, Template, TemplateId};
+use super::shared::{Row, SubscriptionNumber};
+use super::template::{Deliver, Kind, Leaf, Template, TemplateId};
 use crate::engine::ask::Ask;
 use crate::engine::paths::PathSet;
 use crate::engine::symbols::FIRST_NAME;
@@ -100,16 +100,17 @@ pub(crate) struct FrozenPlans {
 }
 
 impl FrozenPlans {
-    /// The plans in a range of some bytes, of subscriptions whose numbers are below a bound.
+    /// The plans in a range of some bytes, of subscriptions of these numbers; `deliver` tells what each is delivered.
     ///
-    /// Cost: a pass over the arrays.
+    /// Cost: a pass over the arrays and the templates.
     ///
     /// # Errors
     /// What is wrong with them.
     pub(crate) fn of(
         bytes: Arc<dyn Bytes>,
         range: Range<usize>,
-        numbers: usize,
+        numbers: Range<SubscriptionNumber>,
+        deliver: impl Fn(SubscriptionNumber) -> Deliver,
     ) -> Result<FrozenPlans, &'static str> {
         let cut = Err("the parts of the plans do not fit");
         let all = &(*bytes).as_ref()[range.clone()];
@@ -126,7 +127,7 @@ impl FrozenPlans {
             start = end.next_multiple_of(8);
         }
         let plans = FrozenPlans { bytes, parts, decoded: OnceLock::new() };
-        plans.fault(numbers).map_or(Ok(plans), Err)
+        plans.fault(numbers, deliver).map_or(Ok(plans), Err)
     }
 
     fn bytes(&self, part: Part) -> &[u8] {
@@ -431,7 +432,7 @@ impl FrozenPlans {
             .get_or_init(|| (0..self.template_count()).map(|_| OnceLock::new()).collect());
         slots[template as usize].get_or_init(|| {
             let decoded = templates::decoded(self.encoded(template));
-            Box::new(decoded.expect("a checksum has covered what was encoded"))
+            Box::new(decoded.expect("checked when opened"))
         })
     }
 
