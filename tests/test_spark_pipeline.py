@@ -24,6 +24,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pa
 
 from pathcast import Registry, Snapshot, Subscription
 from pathcast.errors import ConfigError
+from pathcast.spark.generations import QUERIES
 from pathcast.spark.journal import Journal
 from pathcast.spark.ledger import BatchLedger, Commit, committed_batches
 from pathcast.spark.outputs import files_of, follow, inbox, read_output
@@ -429,7 +430,7 @@ def test_json_lines_hold_the_same_rows(root: Path, matches: str) -> None:
         assert sum(len(row["query_numbers"]) for row in rows) == summary.matches
         version = rows[0]["snapshot_version"]
         snapshot = made_by(
-            "reference", Snapshot.open, root / "out" / "_snapshots" / version / "notices.snapshot"
+            "reference", Snapshot.open, root / "out" / "_snapshots" / version / QUERIES
         )
         named = Counter(
             (row["message_id"], tuple(snapshot.query_ids[n] for n in row["query_numbers"]))

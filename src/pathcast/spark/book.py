@@ -20,12 +20,12 @@ from pathcast.model import DeliverMode, Subscription
 from pathcast.registry.identity import SetVersion
 from pathcast.registry.subscription_engines import SubscriptionEngines
 from pathcast.registry.subscription_rows import RejectedSubscription, WarnedSubscription
-from pathcast.spark.generations import DESCRIPTION, TAKERS, Generation
+from pathcast.spark.generations import DESCRIPTION, QUERIES, TAKERS, Generation
 from pathcast.spark.last_valid import LastValidVersions
 from pathcast.spark.taking_up import (
     collector_paused,
+    save_into,
     takers_table,
-    write_engines,
     write_ipc,
 )
 
@@ -135,8 +135,7 @@ class SubscriptionBook:
             version.text,
             queries=len({name for _, name in takers}),
             subscriptions=len(takers),
-            has_notices=len(engines.notices) > 0,
-            has_results=len(engines.registry) > len(engines.notices),
+            has_notices=any(row.deliver == "ids" for row in takers.values()),
             written=uuid.uuid4().hex,
             limits=tuple(sorted(self._limits.items())),
         )
@@ -144,7 +143,7 @@ class SubscriptionBook:
         if output.exists(f"{folder}/{DESCRIPTION}"):
             return Generation.read(output, version.text)
         write_ipc(output, f"{folder}/{TAKERS}", table)
-        write_engines(output, folder, engines, limits)
+        save_into(output, f"{folder}/{QUERIES}", engines.registry.freeze().save)
         output.write(f"{folder}/{DESCRIPTION}", generation.to_json())
         return generation
 

@@ -1,6 +1,6 @@
 """Subscriptions that engines have taken up, as the files of a generation.
 
-    SubscriptionEngines, rows -> takers.arrow, notices.snapshot, results.subscriptions
+    SubscriptionEngines, rows -> takers.arrow, subscriptions.snapshot
 
 It decides nothing.
 """
@@ -16,16 +16,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pathcast.limits import Limits
-from pathcast.model import Query, Subscription
-from pathcast.registry import Registry, Snapshot
+from pathcast.model import Subscription
+from pathcast.registry import Snapshot
 from pathcast.registry.identity import SetVersion
-from pathcast.spark.generations import NOTICES, RESULTS, TAKERS, TAKERS_SCHEMA, GenerationFiles
+from pathcast.spark.generations import TAKERS, TAKERS_SCHEMA, GenerationFiles
 from pathcast.spark.storage import Storage
 from pathcast.spark.unwritable import writing
 
 if TYPE_CHECKING:
-    from pathcast.registry.subscription_engines import SubscriptionEngines
+    pass
 
 
 def takers_table(
@@ -52,38 +51,6 @@ def takers_table(
     )
 
 
-def write_engines(
-    storage: Storage, folder: str, engines: SubscriptionEngines, limits: Limits
-) -> None:
-    """Writes what a registry holds: filter queries, and those whose results are delivered.
-
-    Args:
-        storage: The output.
-        folder: Of the generation.
-        engines: Have the registry.
-        limits: What a message may cost.
-
-    Cost: that of freezing it; where there are both, 40 µs for each of the fewer ones as well.
-    """
-    whole, notices = engines.registry, engines.notices
-    others = engines.queries.keys() - notices
-    parts = {name: whole for name, ids in ((NOTICES, notices), (RESULTS, others)) if ids}
-    if len(parts) == 2:
-        few, many, ids = NOTICES, RESULTS, notices
-        if len(others) < len(notices):
-            few, many, ids = RESULTS, NOTICES, others
-        rows = map(whole.get, sorted(ids))
-        parts = {few: Registry(limits), many: Registry.of(whole.freeze())}
-        parts[few].add(map(_filter_query_of, rows) if few == NOTICES else rows)
-        parts[many].remove(ids)
-    for name, part in parts.items():
-        save_into(storage, f"{folder}/{name}", part.freeze().save)
-
-
-def _filter_query_of(row: Subscription) -> Query:
-    return Query(row.id, row.query, row.namespaces)
-
-
 def saved_files(path: Path, folder: Path) -> GenerationFiles:
     """The files of subscriptions that were saved without takers, by `Snapshot`.
 
@@ -99,8 +66,8 @@ def saved_files(path: Path, folder: Path) -> GenerationFiles:
     opened = Snapshot.open(path)
     rows = {(row.subscriber, row.id): row for row in opened.subscriptions}
     write_ipc(Storage(folder), TAKERS, takers_table(rows, SetVersion(opened.limits), None))
-    notices, results = (path, None) if opened.has_filters_only else (None, path)
-    return GenerationFiles(opened.version, folder / TAKERS, notices, results)
+    has_notices = any(row.deliver == "ids" for row in rows.values())
+    return GenerationFiles(opened.version, folder / TAKERS, path, has_notices)
 
 
 def save_into(storage: Storage, name: str, save: Callable[[Path], None]) -> None:
