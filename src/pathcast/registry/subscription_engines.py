@@ -191,6 +191,8 @@ class SubscriptionEngines:
 
 def _is_same(row: Subscription, other: Subscription | None) -> bool:
     """Whether two rows are one query, whoever takes it."""
+    if other is row:
+        return True
     if other is None or (row.namespaces or {}) != (other.namespaces or {}):
         return False
     asked = other._replace(subscriber=row.subscriber, namespaces=row.namespaces)
