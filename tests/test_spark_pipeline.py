@@ -662,7 +662,8 @@ def test_results_and_notices_go_the_same_way(root: Path) -> None:
     assert got == want
     assert summary.deliveries == want.total()
     matches = {row["message_id"]: row["query_ids"] for row in rows_of(root, "matches")}
-    assert matches == {f"{n}.xml": ["told"] if kind == "b" else [] for n, kind in kinds.items()}
+    told = {"a": ["flwr-told"], "b": ["told"]}
+    assert matches == {f"{n}.xml": told.get(kind, []) for n, kind in kinds.items()}
 
 
 def test_undecided_queries_are_counted_told_and_written(root: Path) -> None:
