@@ -15,7 +15,7 @@ import typer
 from pathcast.cli.console import extra, guarded, say, write_json_line
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.net_client import DeliverOption
-from pathcast.cli.net_sources import SchemaOption, read_schema
+from pathcast.cli.net_sources import SchemaOption, ValidateOption, read_schema
 from pathcast.cli.options import LabelOption, LanguageOption, StepOption, read_labels
 from pathcast.cli.reach import CallOptions, with_reach
 from pathcast.cli.transform import QueryArgument, read_query
@@ -91,15 +91,17 @@ def register_source(
     reach: CallOptions,
     location: Location = "",
     schema: SchemaOption = None,
+    validate: ValidateOption = None,
     rate: RateOption = None,
     size: BytesOption = None,
 ) -> ExitCode:
     """Register a source of messages, and print its id and its root broker as JSON.
 
     The service chooses the root broker by the location, and by the bytes a
-    second that are expected (rate x bytes). Messages are published there:
+    second that are expected (rate x bytes). Messages are published there; with
+    --validate each that is not valid by the schema is refused:
 
-        pathcast registry register-source --location eu/ch --schema orders.dtd --rate 50
+        pathcast registry register-source --location eu/ch --schema orders.dtd --validate
         pathcast net publish orders/ --source ID --broker HOST:PORT
     """
     text = read_schema(schema)
@@ -110,6 +112,7 @@ def register_source(
             text,
             messages_a_second=1.0 if rate is None else rate,
             message_bytes=4096.0 if size is None else size,
+            validated=bool(validate),
             seconds=ANSWER_SECONDS,
         )
         write_json_line({"source": made.source, "root": made.root, "address": made.address})
@@ -121,12 +124,13 @@ def update_source(
     source: SourceArgument,
     reach: CallOptions,
     schema: SchemaOption = None,
+    validate: ValidateOption = None,
     rate: RateOption = None,
     size: BytesOption = None,
 ) -> ExitCode:
     """Give a source another schema, or other expectations; what is not given stays."""
-    if schema is None and rate is None and size is None:
-        raise typer.BadParameter("give --schema, --rate or --bytes")
+    if schema is None and validate is None and rate is None and size is None:
+        raise typer.BadParameter("give --schema, --validate, --rate or --bytes")
     text = None if schema is None else read_schema(schema)
 
     async def ask(client: RegistrationClient) -> None:
@@ -135,6 +139,7 @@ def update_source(
             schema=text,
             messages_a_second=rate,
             message_bytes=size,
+            validated=validate,
             seconds=ANSWER_SECONDS,
         )
         say(f"{source} is updated; its schema has number {number}")

@@ -410,9 +410,9 @@ class RegistrationNode:
             root.id,
             pending=True,
         )
-        catalog = CatalogRecord(f"{id}@1", id, 1, message.schema)
+        catalog = CatalogRecord(f"{id}@1", id, 1, message.schema, message.validated)
         check_record(catalog)
-        check_schema(catalog.schema)
+        check_schema(catalog.schema, validated=catalog.validated)
         return [source, catalog]
 
     def _new_profile(self, sender: str, name: str, message: RegisterInterest) -> list[Record]:

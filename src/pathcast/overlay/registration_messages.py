@@ -55,13 +55,17 @@ Amount = Annotated[float, Meta(ge=0, le=1e15)]
 
 
 class RegisterSource(msgspec.Struct, frozen=True, tag=True):
-    """(1) A data source wants to publish. Its address is that of the sender."""
+    """(1) A data source wants to publish. Its address is that of the sender.
+
+    Its root takes only messages that are valid by the schema if it asks for that (`validated`).
+    """
 
     request: Request
     location: Name
     schema: Schema
     messages_a_second: Amount
     message_bytes: Amount
+    validated: bool = False
 
 
 class TellRoot(msgspec.Struct, frozen=True, tag=True):
@@ -176,6 +180,7 @@ class UpdateSource(msgspec.Struct, frozen=True, tag=True):
     schema: Schema | None = None
     messages_a_second: Amount | None = None
     message_bytes: Amount | None = None
+    validated: bool | None = None
 
 
 class SourceUpdated(msgspec.Struct, frozen=True, tag=True):

@@ -120,6 +120,7 @@ class RegistrationClient:
         *,
         messages_a_second: float = 1.0,
         message_bytes: float = 4096.0,
+        validated: bool = False,
         seconds: float = REQUEST_SECONDS,
     ) -> SourceRegistered:
         """(1) to (3): when it returns, the root broker knows the source.
@@ -129,6 +130,7 @@ class RegistrationClient:
             schema: A DTD or an XML Schema; empty for none.
             messages_a_second: Expected.
             message_bytes: Expected.
+            validated: Whether the root takes only messages that are valid by the schema.
             seconds: How long it is asked for.
 
         Raises:
@@ -136,7 +138,7 @@ class RegistrationClient:
             PeerRefusedError: The caller is not admitted.
             UnavailableError: There was no answer; it may be registered all the same.
         """
-        asked = RegisterSource("-", location, schema, messages_a_second, message_bytes)
+        asked = RegisterSource("-", location, schema, messages_a_second, message_bytes, validated)
         made = await self._ask(asked, SourceRegistered, seconds)
         self._places[made.source] = made.root, made.address
         return made
@@ -231,16 +233,19 @@ class RegistrationClient:
         schema: str | None = None,
         messages_a_second: float | None = None,
         message_bytes: float | None = None,
+        validated: bool | None = None,
         seconds: float = REQUEST_SECONDS,
     ) -> int:
         """Another schema, or other expectations; the number of its catalog from now on.
+
+        What is not given stays, also whether messages are validated.
 
         Raises:
             RegistrationError: It is refused.
             PeerRefusedError: The caller is not admitted.
             UnavailableError: There was no answer; it may be changed all the same.
         """
-        asked = UpdateSource("-", source, schema, messages_a_second, message_bytes)
+        asked = UpdateSource("-", source, schema, messages_a_second, message_bytes, validated)
         return (await self._ask(asked, SourceUpdated, seconds)).catalog
 
     async def locate(self, id: str, seconds: float = REQUEST_SECONDS) -> Located:
