@@ -64,7 +64,8 @@ OwnerFilter = Annotated[
     str | None, typer.Option("--owner", metavar="NAME", help="Only those of one subscriber.")
 ]
 StateFilter = Annotated[
-    ProfileState | None, typer.Option("--state", help="Only those in this state.", show_default=False)
+    ProfileState | None,
+    typer.Option("--state", help="Only those in this state.", show_default=False),
 ]
 LabelFilter = Annotated[
     list[str] | None,
