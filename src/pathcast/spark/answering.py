@@ -229,7 +229,7 @@ class Answerer:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What an engine found in a batch of messages, by numbers of queries.
+    """Results of an engine for a batch of messages, by numbers of queries.
 
     Attributes:
         refusals: Messages that were not answered, as `DeliveryBatch.errors` has them.

@@ -63,7 +63,7 @@ class TakerVersions:
         return self._all.text
 
     def table(self) -> pa.Table:
-        """Who takes what, schema `TAKERS_SCHEMA`. Cost: a sort of them."""
+        """Return the takers of all queries, schema `TAKERS_SCHEMA`. Cost: a sort of them."""
         keys = sorted(self._known)
         columns = (
             [subscriber or None for subscriber, _ in keys],
