@@ -56,6 +56,7 @@ def add_clients(app: typer.Typer) -> None:
         "change-interest": change_interest,
         "delete-interest": delete_interest,
         "locate": locate,
+        "complete": complete_interest,
     }
     for name, command in commands.items():
         app.command(name, epilog=EXIT_CODES_HELP)(guarded(with_reach(command)))
@@ -235,5 +236,32 @@ def locate(
     async def ask(client: RegistrationClient) -> None:
         found = await client.locate(id, ANSWER_SECONDS)
         write_json_line({"id": found.id, "broker": found.broker, "address": found.address})
+
+    return _call(reach, ask)
+
+
+def complete_interest(
+    interest: Annotated[
+        str, typer.Argument(metavar="XPATH", help="An interest, up to where it is written.")
+    ],
+    reach: CallOptions,
+) -> ExitCode:
+    """Propose the names and values that can come next in an interest.
+
+    They are those of the schemas of all sources, and of samples of their
+    messages. A line of JSON for each: the interest with the proposal, and
+    whether that is an element, an attribute or a value. Nothing is printed
+    where nothing fits:
+
+        pathcast registry complete '//order/'
+        pathcast registry complete '//order[item/@s'
+        pathcast registry complete "//order[@state = '"
+    """
+
+    async def ask(client: RegistrationClient) -> None:
+        found = await client.complete(interest, seconds=ANSWER_SECONDS)
+        for each in found.proposals:
+            text = interest[: found.offset] + each.text
+            write_json_line({"interest": text, "kind": each.kind})
 
     return _call(reach, ask)

@@ -27,11 +27,14 @@ from typing import Final, Self, TypeVar
 import msgspec
 
 from pathcast.errors import PathcastError, RegistrationError, UnavailableError
+from pathcast.lint import Completion, Proposal
 from pathcast.model import DeliverMode, QueryLanguage
 from pathcast.overlay.content import asked_query
 from pathcast.overlay.deliveries import Dropped, InboxDelivery, Moved, Told, Undecided
 from pathcast.overlay.registration_messages import (
     ChangeInterest,
+    Complete,
+    Completed,
     DeleteInterest,
     InterestChanged,
     InterestRegistered,
@@ -51,7 +54,15 @@ from pathcast.transport.disk import Waiting
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.registration import Callers
 
-Asked = RegisterSource | RegisterInterest | ChangeInterest | DeleteInterest | UpdateSource | Locate
+Asked = (
+    RegisterSource
+    | RegisterInterest
+    | ChangeInterest
+    | DeleteInterest
+    | UpdateSource
+    | Locate
+    | Complete
+)
 _Answer = TypeVar("_Answer")
 
 REQUEST_SECONDS: Final = 60.0
@@ -261,6 +272,29 @@ class RegistrationClient:
             UnavailableError: There was no answer.
         """
         return await self._ask(Locate("-", id), Located, seconds)
+
+    async def complete(
+        self,
+        text: str,
+        namespaces: Mapping[str, str] | None = None,
+        seconds: float = REQUEST_SECONDS,
+    ) -> Completion:
+        """The names and values that can come next in an interest, by what sources publish.
+
+        Args:
+            text: XPath, up to where it is written.
+            namespaces: Bindings of the interest.
+            seconds: How long it is asked for.
+
+        Raises:
+            RegistrationError: What is complete of it cannot be read.
+            PeerRefusedError: The service does not admit the caller.
+            UnavailableError: There was no answer.
+        """
+        asked = Complete("-", text, dict(namespaces or {}))
+        found = await self._ask(asked, Completed, seconds)
+        proposals = (Proposal(*each) for each in found.proposals)
+        return Completion(found.offset, tuple(proposals))
 
     async def publish(
         self,
@@ -501,7 +535,7 @@ class RegistrationClient:
 
     async def _target(self, message: Asked, is_again: bool) -> str:
         """HOST:PORT of whoever takes a request: a node of the service, or a broker."""
-        if isinstance(message, RegisterSource | RegisterInterest | Locate):
+        if isinstance(message, RegisterSource | RegisterInterest | Locate | Complete):
             return list(self._service)[self._node % len(self._service)]
         id = message.source if isinstance(message, UpdateSource) else message.profile
         if is_again or id not in self._places:
