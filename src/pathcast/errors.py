@@ -799,6 +799,10 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "publication.source": CatalogueEntry(
         "PublicationError", "no source {source!r} is registered at this broker"
     ),
+    "publication.invalid": CatalogueEntry(
+        "PublicationError",
+        "the message is not valid by schema {schema_version} of source {source!r}: {reason}",
+    ),
     "publication.catalog": CatalogueEntry(
         "PublicationError",
         "there would be {given} {what} in the network, and brokers take {maximum}",

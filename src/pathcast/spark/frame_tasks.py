@@ -115,14 +115,14 @@ class SentQueries:
     Attributes:
         version: Of the subscriptions.
         takers: Name of the file among those of the job.
-        notices: Name of the file; None for none.
-        results: Name of the file; None for none.
+        queries: Likewise.
+        has_notices: Whether some are delivered as an id.
     """
 
     version: str
     takers: str
-    notices: str | None
-    results: str | None
+    queries: str
+    has_notices: bool
 
     def files(self) -> GenerationFiles:
         """The files as they lie on this machine."""
@@ -131,8 +131,8 @@ class SentQueries:
         return GenerationFiles(
             self.version,
             Path(SparkFiles.get(self.takers)),
-            None if self.notices is None else Path(SparkFiles.get(self.notices)),
-            None if self.results is None else Path(SparkFiles.get(self.results)),
+            Path(SparkFiles.get(self.queries)),
+            self.has_notices,
         )
 
 

@@ -115,7 +115,7 @@ LETTERS: Final = pa.schema(list(DEAD_LETTERS)[: DEAD_LETTERS.get_field_index("fi
 def matches(form: MatchesForm) -> pa.Schema:
     """One row a message that was not refused; the list is empty when nothing matched.
 
-    Numbers are positions in the snapshot of filter queries that the row names, ascending; ids are
+    Numbers are positions in the snapshot that the row names, ascending; ids are
     sorted.
     """
     value = pa.int32() if form == "numbers" else pa.string()

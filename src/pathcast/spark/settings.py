@@ -450,8 +450,9 @@ class OutputSettings(BaseModel):
     )
     matches: Literal["none", "numbers", "ids"] = Field(
         default="numbers",
-        description="Whether each message has a row with the filter queries that it satisfies, by "
-        "number in the snapshot of the row, or by id, which takes more time and space.",
+        description="Whether each message has a row with the queries delivered as an id that it "
+        "satisfies, by number in the snapshot of the row, or by id, which takes more time and "
+        "space.",
     )
 
     @property
