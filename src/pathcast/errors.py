@@ -597,6 +597,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "delta.damaged": CatalogueEntry(
         "SourceError", "the log of the table {path} cannot be understood: {reason}; restore it"
     ),
+    "offsets.lost": CatalogueEntry(
+        "SourceError",
+        "messages are gone that were not read: {reason}; to go on without them, set "
+        "failOnDataLoss = false in source.options, for one run",
+    ),
     # The profile database.
     "inbox.ahead": CatalogueEntry(
         "SourceError",
