@@ -473,6 +473,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "subscription.deliver": CatalogueEntry(
         "UnsupportedQueryError", '{found!r} is not one of "fragment", "message" and "ids"'
     ),
+    "subscription.dear": CatalogueEntry(
+        "UnsupportedQueryError",
+        "{id} is evaluated for every message: {reason}; name an element or attribute that has to "
+        "be there, or allow it with --dear allow",
+    ),
     "subscription.steps": CatalogueEntry(
         "UnsupportedQueryError", "{given} {unit}, where at most {maximum} are allowed"
     ),
@@ -632,8 +637,8 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     ),
     "store.absent": CatalogueEntry(
         "StoreError",
-        "there is no profile database at {url}; restore it, or make one (pathcast registry run "
-        "--new)",
+        "there is no profile database at {url}; restore it, or make one with --new (pathcast sub "
+        "add, pathcast registry run)",
     ),
     "store.compacted": CatalogueEntry(
         "StoreError",

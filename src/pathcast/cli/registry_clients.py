@@ -16,7 +16,7 @@ from pathcast.cli.console import extra, guarded, say, write_json_line
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.net_client import DeliverOption
 from pathcast.cli.net_sources import SchemaOption, read_schema
-from pathcast.cli.options import LanguageOption, StepOption
+from pathcast.cli.options import LabelOption, LanguageOption, StepOption, read_labels
 from pathcast.cli.reach import CallOptions, with_reach
 from pathcast.cli.transform import QueryArgument, read_query
 from pathcast.errors import ConfigError
@@ -44,10 +44,6 @@ RateOption = Annotated[
 ]
 BytesOption = Annotated[
     float | None, typer.Option("--bytes", min=0.0, help="Bytes of a message, as expected.")
-]
-LabelOption = Annotated[
-    list[str] | None,
-    typer.Option("--label", metavar="NAME=VALUE", help="To find the interest by. Repeatable."),
 ]
 
 
@@ -163,7 +159,7 @@ def register_interest(
         pathcast net inbox --broker HOST:PORT
     """
     asked = read_query(query, step, language)
-    labels = _labels(label)
+    labels = read_labels(label)
 
     async def ask(client: RegistrationClient) -> None:
         made = await client.register_interest(
@@ -197,7 +193,7 @@ def change_interest(
     When that is in force, a notice comes into the inbox.
     """
     asked = read_query(query, step, language)
-    labels = _labels(label)
+    labels = read_labels(label)
 
     async def ask(client: RegistrationClient) -> None:
         await client.change_interest(
@@ -236,23 +232,3 @@ def locate(
         write_json_line({"id": found.id, "broker": found.broker, "address": found.address})
 
     return _call(reach, ask)
-
-
-def _labels(pairs: list[str] | None) -> dict[str, str]:
-    """Name -> value.
-
-    Raises:
-        ConfigError: A pair has no "=".
-
-    Example:
-        >>> _labels(["tier=gold"])
-        {'tier': 'gold'}
-    """
-    labels: dict[str, str] = {}
-    for pair in pairs or []:
-        name, equals, value = pair.partition("=")
-        if not name or not equals:
-            reason = f"{pair!r} is not NAME=VALUE"
-            raise ConfigError("config.invalid", key="--label", reason=reason)
-        labels[name] = value
-    return labels

@@ -41,6 +41,7 @@ from pathcast.limits import Limits
 from pathcast.overlay.broker import BrokerState
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
 from pathcast.overlay.broker_settings import ProtocolSettings
+from pathcast.overlay.budgeted_table import BudgetedTable
 from pathcast.overlay.content import LOCAL, Content, DeliveryProfile
 from pathcast.overlay.deliveries import (
     Dropped,
@@ -400,6 +401,7 @@ def broker_kind(
         metrics=broker_metrics,
         unready=missing_links,
         end=_end,
+        improve=_tables_anew,
     )
 
 
@@ -614,7 +616,7 @@ def _explained(node: BrokerNode, body: bytes) -> Explained:
     reasons: dict[str, tuple[str, ...]] = {}
     for plane in node.broker.planes.values():
         for peer in plane.route([body])[0] - {LOCAL}:
-            held = entries_that_hold(plane.interests.entries(peer), body)
+            held = entries_that_hold(plane.interests.held(peer), body)
             reasons[peer] = tuple(sorted({*reasons.get(peer, ()), *held}))[:REASONS_MAX]
     (answers,) = node.broker.subscriptions.answers([body])
     return Explained(
@@ -677,6 +679,46 @@ def _delivery(events: RareEvents, what: object) -> tuple[str, bytes]:
     return f"notice\t{secrets.token_hex(12)}", body
 
 
+def _tables_anew(node: Node) -> Callable[[], Callable[[], None]] | None:
+    """Makes tables with a budget anew (`NodeAdapter.improve`)."""
+    assert isinstance(node, BrokerNode)
+    schemas = [entry.schema for _, entry in node.broker.announcements.sources().values()]
+    due = [
+        (table, review)
+        for table in _budgeted(node.broker).values()
+        if (review := table.review(filter(None, schemas))) is not None
+    ]
+    if not due:
+        return None
+
+    def choose() -> Callable[[], None]:
+        made = [(table, review.choose()) for table, review in due]
+
+        def adopt() -> None:
+            for table, held in made:
+                table.adopt(held)
+                if held is not None:
+                    _log_table(node.broker.name, table)
+
+        return adopt
+
+    return choose
+
+
+def _log_table(name: str, table: BudgetedTable) -> None:
+    in_vain = table.in_vain
+    log_event("table.made", name=name, told=table.told, held=len(table), in_vain=in_vain)
+
+
+def _budgeted(broker: BrokerState) -> dict[str, BudgetedTable]:
+    """Tree -> its table, of those with a budget."""
+    return {
+        tree: plane.interests.budgeted
+        for tree, plane in broker.planes.items()
+        if isinstance(plane.interests, XmlInterests) and plane.interests.budgeted is not None
+    }
+
+
 def _described_log(broker: BrokerState) -> Mapping[str, object]:
     """Describe a root's log: its size, its bounds, and the members that hold it."""
     own = broker.streams.get(broker.name)
@@ -715,6 +757,10 @@ def _described(node: Node) -> Mapping[str, object]:
             for tree, plane in broker.planes.items()
         },
         "tables": tables,
+        "budgeted_tables": {
+            tree: {"told": table.told, "held": len(table), "in_vain": table.in_vain}
+            for tree, table in _budgeted(broker).items()
+        },
         "taken_bytes": broker.taken_bytes,
         "log": _described_log(broker),
         "cut_bytes": dict(saved),

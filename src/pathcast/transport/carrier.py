@@ -106,6 +106,10 @@ def _no_metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
     return ()
 
 
+def _nothing_due(node: Node) -> None:
+    return None
+
+
 def _is_ready(node: Node, connected: Collection[str]) -> Mapping[str, str]:
     return {}
 
@@ -138,6 +142,8 @@ class NodeAdapter:
         metrics: What monitoring may ask for every few seconds, with these neighbours connected.
         unready: What is missing before a node can do all of its work, with these neighbours
             connected, and what of it.
+        improve: Work that takes long and that nothing waits for, if some is due: it is done in
+            another thread, and gives what is done in the node's own then.
         blocks: Whether events wait for a database: they go into the node in a thread of their own,
             one after another, and nothing else in this process waits for them.
     """
@@ -158,6 +164,7 @@ class NodeAdapter:
     fullness: Callable[[Node], float] = _empty
     metrics: Callable[[Node, Collection[str]], Iterable[Metric]] = _no_metrics
     unready: Callable[[Node, Collection[str]], Mapping[str, str]] = _is_ready
+    improve: Callable[[Node], Callable[[], Callable[[], None]] | None] = _nothing_due
     blocks: bool = False
 
 
@@ -310,6 +317,12 @@ class Carrier:
         """Tells the node of a neighbour that it did not know, or of another cost of the link."""
         if self.kind.set_link is not None:
             self.event(self.kind.set_link, self.node, peer, cost)
+
+    async def improve(self) -> None:
+        """Does what the node has due that takes long (`NodeAdapter.improve`), beside all else."""
+        due = self.kind.improve(self.node)
+        if due is not None:
+            (await asyncio.to_thread(due))()
 
     async def serve(self, peer: str, stream: ByteStream) -> None:
         """Runs a stream that a neighbour has made, whose name is certain."""
