@@ -85,7 +85,7 @@ impl Reading {
         match read(&plain) {
             Ok(tree) => Reading::XPath(tree),
             Err(refusal) => {
-                let place = plain[..refusal.offset as usize].chars().count();
+                let place = plain[..refusal.offset].chars().count();
                 xquery_reading(text, refusal.reason.code(), place)
                     .unwrap_or(Reading::Unread(Language::XPath))
             }

@@ -3,7 +3,7 @@
 //! Reading order: [`comparison`] (how values compare), [`query`] (location paths to normal form), [`numbers`] (numbers
 //! in texts), [`number_text`] (numbers as text), [`strings`] (functions of strings), [`values`] (sets of values),
 //! [`types`] (of atomic values), [`moments`] (dates, times, durations), [`patterns`] (regular expressions), [`tree`]
-//! (an XPath as it was written), [`reader`] (text to that tree), [`compile`] (what the tree becomes), [`paths`] (paths
+//! (an XPath as it was written), [`refusal`] (why a text is no query), [`reader`] (text to that tree), [`compile`] (what the tree becomes), [`paths`] (paths
 //! as values: cover, widen, travel), [`xpath`] (XPath 1.0 as it is evaluated), [`xquery`] (subscriptions as syntax
 //! trees), [`choice`] (which language a text is in), [`gates`] (what must be there for a program to be delivered),
 //! [`edits`] (what is done to messages before subscriptions see them).
@@ -20,6 +20,7 @@ pub mod paths;
 pub(crate) mod patterns;
 pub mod query;
 pub mod reader;
+pub mod refusal;
 pub(crate) mod strings;
 pub mod tree;
 pub mod types;

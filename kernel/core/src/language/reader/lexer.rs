@@ -7,10 +7,10 @@
 //! A fault becomes a token too, which the parser refuses when it gets there: so the first fault from the left is the
 //! one that is reported.
 
-use super::refusal::Reason;
 use crate::language::comparison::Comparison;
 use crate::language::query::collapsed;
 use crate::language::query::scan::Scanner;
+use crate::language::refusal::Reason;
 use crate::language::tree::Operator;
 
 /// A token; texts are as written.
@@ -43,7 +43,8 @@ pub(super) enum Token<'q> {
     Variable(&'q str),
     Literal(&'q str),
     Number(&'q str),
-    Fault(Reason),
+    /// No token, and the words of the text that say why.
+    Fault(Reason, &'q str),
     End,
 }
 
@@ -89,7 +90,7 @@ impl<'q> Lexer<'q> {
         let token = token.or_else(|| self.anywhere()).unwrap_or_else(|| self.no_token(start));
         self.is_after_operand = token.ends_operand();
         // The local name is missing after the colon, not before the prefix.
-        let is_behind = matches!(token, Token::Fault(Reason::NoLocalName { .. }));
+        let is_behind = matches!(token, Token::Fault(Reason::NoLocalName, _));
         (token, if is_behind { self.scanner.mark() } else { start })
     }
 
@@ -103,7 +104,7 @@ impl<'q> Lexer<'q> {
             "or" => Token::Operator(Operator::Or),
             "mod" => Token::Operator(Operator::Mod),
             "div" => Token::Operator(Operator::Div),
-            word => Token::Fault(Reason::NoOperator { word: word.to_owned() }),
+            word => Token::Fault(Reason::NoOperator, word),
         })
     }
 
@@ -170,7 +171,7 @@ impl<'q> Lexer<'q> {
     /// `Q{uri}name`, `Q{uri}*`
     fn braced(&mut self, start: usize) -> Token<'q> {
         let Some(uri) = self.scanner.braced_uri() else {
-            return Token::Fault(Reason::OpenBraces);
+            return Token::Fault(Reason::OpenBraces, "");
         };
         let local = if self.scanner.take(b'*') { Some("*") } else { self.scanner.ncname() };
         match local {
@@ -179,7 +180,7 @@ impl<'q> Lexer<'q> {
             }
             None => {
                 self.scanner.reset(start);
-                Token::Fault(Reason::OpenBraces)
+                Token::Fault(Reason::OpenBraces, "")
             }
         }
     }
@@ -238,17 +239,17 @@ impl<'q> Lexer<'q> {
     }
 
     fn no_local_name(&self, start: usize) -> Token<'q> {
-        Token::Fault(Reason::NoLocalName {
-            after: self.text[start..self.scanner.mark()].to_owned(),
-        })
+        Token::Fault(Reason::NoLocalName, &self.text[start..self.scanner.mark()])
     }
 
     /// The fault of a place where no token begins.
     fn no_token(&self, start: usize) -> Token<'q> {
-        Token::Fault(match self.text[start..].chars().next() {
-            Some(quote @ ('\'' | '"')) => Reason::OpenString { quote },
-            Some('$') => Reason::NoVariableName,
-            character => Reason::NoToken { character: character.unwrap_or_default() },
-        })
+        let length = self.text[start..].chars().next().map_or(0, char::len_utf8);
+        let character = &self.text[start..start + length];
+        match character {
+            "'" | "\"" => Token::Fault(Reason::OpenString, character),
+            "$" => Token::Fault(Reason::NoVariableName, ""),
+            _ => Token::Fault(Reason::NoToken, character),
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What is asked of a syntax tree: its type, how deep it nests, how many ways it has to hold.
 
-use super::refusal::{Reason, Refusal};
 use crate::language::query::DEPTH_MAX;
+use crate::language::refusal::{Parsed, Reason, Refusal};
 use crate::language::tree::{Expr, Operator, Predicate, Step};
 use crate::language::xpath::{Kind, functions};
 
@@ -40,9 +40,9 @@ pub fn nesting(expr: &Expr) -> usize {
 
 /// Refuses a tree that nests deeper than a query may: operators of many levels within one another would exhaust the
 /// stack of what walks it.
-pub fn check_nesting(expr: &Expr) -> Result<(), Refusal> {
+pub fn check_nesting(expr: &Expr) -> Parsed<()> {
     if nesting(expr) > 2 * DEPTH_MAX {
-        return Err(Refusal::new(Reason::TooDeep { maximum: DEPTH_MAX }, 0));
+        return Err(Refusal::new(0, Reason::TooDeep, vec![DEPTH_MAX.into()]));
     }
     Ok(())
 }

@@ -8,9 +8,9 @@
 
 use super::EXPRESSION_BYTES_MAX;
 use super::lexer::{Lexer, Token};
-use super::refusal::{Bracket, Expected, Reason, Refusal};
 use crate::language::comparison::Comparison;
 use crate::language::query::{DEPTH_MAX, NODES_MAX, PREDICATES_MAX, TEXT_BYTES_MAX};
+use crate::language::refusal::{Detail, Parsed, Reason, Refusal};
 use crate::language::tree::{
     Expr, NameTest, NodeTest, NodeType, Offset, Operator, Predicate, Step,
 };
@@ -20,15 +20,15 @@ use crate::language::xpath::{Axis, functions};
 ///
 /// It has at most [`TEXT_BYTES_MAX`] bytes and [`NODES_MAX`] syntax nodes: steps (`//` stands for one), predicates,
 /// literals, numbers, variables, calls, binary operators and minuses.
-pub fn read(text: &str) -> Result<Expr, Refusal> {
+pub fn read(text: &str) -> Parsed<Expr> {
     read_within(text, &Limits::QUERY)
 }
 
 /// The syntax tree of a text within limits.
-pub(super) fn read_within(text: &str, limits: &'static Limits) -> Result<Expr, Refusal> {
+pub(super) fn read_within(text: &str, limits: &'static Limits) -> Parsed<Expr> {
     if text.len() > limits.text_bytes {
-        let reason = Reason::TooLong { given: text.len(), maximum: limits.text_bytes };
-        return Err(Refusal::new(reason, 0));
+        let details = vec![text.len().into(), limits.text_bytes.into()];
+        return Err(Refusal::new(0, Reason::TooLong, details));
     }
     let mut lexer = Lexer::new(text);
     let (token, offset) = lexer.next();
@@ -58,8 +58,6 @@ impl Limits {
 /// White space between tokens.
 const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
 
-type Parsed<T> = Result<T, Refusal>;
-
 /// The descent.
 ///
 /// `token` is the token to look at next. A fault matches nothing that is expected, so it surfaces where the parser says
@@ -70,7 +68,8 @@ struct Parser<'q> {
     lexer: Lexer<'q>,
     token: Token<'q>,
     offset: usize,
-    brackets: Vec<Bracket>,
+    /// Those that are open.
+    brackets: Vec<&'static str>,
     nodes: usize,
 }
 
@@ -89,17 +88,20 @@ impl<'q> Parser<'q> {
         is_next
     }
 
-    fn unexpected(&self, expected: Expected) -> Refusal {
-        let reason = match &self.token {
-            Token::Fault(reason) => reason.clone(),
-            token => {
+    /// The refusal of the token that is here, by the name of what is expected.
+    fn unexpected(&self, expected: &str) -> Box<Refusal> {
+        let (reason, details) = match self.token {
+            Token::Fault(reason, "") => (reason, Vec::new()),
+            Token::Fault(reason, words) => (reason, vec![words.into()]),
+            ref token => {
                 let is_end = *token == Token::End;
                 let end = if is_end { self.offset } else { self.lexer.clone().next().1 };
-                let found = self.text[self.offset..end].trim_end_matches(BLANKS).to_owned();
-                Reason::Unexpected { expected, found, bracket: self.brackets.last().copied() }
+                let found = self.text[self.offset..end].trim_end_matches(BLANKS);
+                let bracket = self.brackets.last().copied().unwrap_or_default();
+                (Reason::Unexpected, [expected, found, bracket].map(Detail::from).to_vec())
             }
         };
-        Refusal::new(reason, self.offset)
+        Refusal::new(self.offset, reason, details)
     }
 
     /// Counts the syntax node that begins here.
@@ -107,20 +109,20 @@ impl<'q> Parser<'q> {
         self.nodes += 1;
         let maximum = self.limits.nodes;
         if self.nodes > maximum {
-            return Err(Refusal::new(Reason::TooLarge { maximum }, self.offset));
+            return Err(Refusal::new(self.offset, Reason::TooLarge, vec![maximum.into()]));
         }
         Ok(())
     }
 
-    fn open(&mut self, bracket: Bracket, offset: usize) -> Parsed<()> {
+    fn open(&mut self, bracket: &'static str, offset: usize) -> Parsed<()> {
         if self.brackets.len() == DEPTH_MAX {
-            return Err(Refusal::new(Reason::TooDeep { maximum: DEPTH_MAX }, offset));
+            return Err(Refusal::new(offset, Reason::TooDeep, vec![DEPTH_MAX.into()]));
         }
         self.brackets.push(bracket);
         Ok(())
     }
 
-    fn close(&mut self, closing: &Token<'_>, expected: Expected) -> Parsed<()> {
+    fn close(&mut self, closing: &Token<'_>, expected: &str) -> Parsed<()> {
         if !self.take(closing) {
             return Err(self.unexpected(expected));
         }
@@ -133,7 +135,7 @@ impl<'q> Parser<'q> {
     fn query(mut self) -> Parsed<Expr> {
         let expr = self.expression()?;
         if self.token != Token::End {
-            return Err(self.unexpected(Expected::OperatorOrEnd));
+            return Err(self.unexpected("operator-or-end"));
         }
         Ok(expr)
     }
@@ -234,10 +236,10 @@ impl<'q> Parser<'q> {
     /// A primary expression (production 15).
     fn primary(&mut self) -> Parsed<Expr> {
         if self.token == Token::OpenRound {
-            self.open(Bracket::Round, self.offset)?;
+            self.open("(", self.offset)?;
             self.advance();
             let expr = self.expression()?;
-            self.close(&Token::CloseRound, Expected::OperatorOrClosing)?;
+            self.close(&Token::CloseRound, "operator-or-closing")?;
             return Ok(expr);
         }
         self.count()?;
@@ -249,7 +251,7 @@ impl<'q> Parser<'q> {
                 Expr::Number { value: written.parse().unwrap_or(f64::NAN), offset }
             }
             Token::Function(name) => return self.function_call(name),
-            _ => return Err(self.unexpected(Expected::Expression)),
+            _ => return Err(self.unexpected("expression")),
         };
         self.advance();
         Ok(expr)
@@ -263,14 +265,14 @@ impl<'q> Parser<'q> {
         let mut arguments = Vec::new();
         if !self.take(&Token::CloseRound) {
             // A call without arguments nests nothing: `[position()=1]` may stand where `[1]` may.
-            self.open(Bracket::Round, bracket)?;
+            self.open("(", bracket)?;
             arguments.push(self.expression()?);
             while self.take(&Token::Comma) {
                 arguments.push(self.expression()?);
             }
-            self.close(&Token::CloseRound, Expected::OperatorOrComma)?;
+            self.close(&Token::CloseRound, "operator-or-comma")?;
         }
-        check_function(name, arguments.len()).map_err(|reason| Refusal::new(reason, offset))?;
+        check_function(name, arguments.len(), offset)?;
         Ok(Expr::Call { name: name.to_owned(), arguments, offset: offset as Offset })
     }
 
@@ -352,8 +354,7 @@ impl<'q> Parser<'q> {
             }
             Token::Axis(name) => {
                 let Some(axis) = Axis::of_name(name) else {
-                    let reason = Reason::NoAxis { name: name.to_owned() };
-                    return Err(Refusal::new(reason, self.offset));
+                    return Err(Refusal::new(self.offset, Reason::NoAxis, vec![name.into()]));
                 };
                 self.advance();
                 (axis, self.node_test()?)
@@ -365,15 +366,15 @@ impl<'q> Parser<'q> {
         Ok(Step { axis, test, predicates, offset })
     }
 
-    fn unexpected_step(&self) -> Refusal {
+    fn unexpected_step(&self) -> Box<Refusal> {
         let is_call = matches!(self.token, Token::Function(_));
-        self.unexpected(if is_call { Expected::StepNotFunction } else { Expected::Step })
+        self.unexpected(if is_call { "step-not-function" } else { "step" })
     }
 
     fn node_test(&mut self) -> Parsed<NodeTest> {
         let offset = self.offset as Offset;
         if !matches!(self.token, Token::Name { .. } | Token::NodeType(_)) {
-            return Err(self.unexpected(Expected::NodeTest));
+            return Err(self.unexpected("node-test"));
         }
         let mut node_type = match self.advance() {
             Token::Name { prefix, local, uri } => {
@@ -394,7 +395,12 @@ impl<'q> Parser<'q> {
             self.advance();
         }
         if !self.take(&Token::CloseRound) {
-            return Err(self.unexpected(Expected::end_of(&node_type)));
+            return Err(self.unexpected(match node_type {
+                NodeType::Comment => "comment-end",
+                NodeType::Node => "node-end",
+                NodeType::Instruction(_) => "processing-instruction-end",
+                NodeType::Text => "text-end",
+            }));
         }
         Ok(NodeTest::Type(node_type, offset))
     }
@@ -405,14 +411,13 @@ impl<'q> Parser<'q> {
             self.count()?;
             let maximum = self.limits.predicates;
             if predicates.len() == maximum {
-                let reason = Reason::TooManyPredicates { maximum };
-                return Err(Refusal::new(reason, offset));
+                return Err(Refusal::new(offset, Reason::TooManyPredicates, vec![maximum.into()]));
             }
-            self.open(Bracket::Square, offset)?;
+            self.open("[", offset)?;
             self.advance();
             let expr = self.expression()?;
             predicates.push(Predicate { expr, offset: offset as Offset });
-            self.close(&Token::CloseSquare, Expected::OperatorOrClosing)?;
+            self.close(&Token::CloseSquare, "operator-or-closing")?;
         }
         Ok(())
     }
@@ -454,14 +459,16 @@ fn level_of(operator: Operator) -> u8 {
 }
 
 /// Refuses a function that there is not, and a call with too few or too many arguments.
-fn check_function(name: &str, given: usize) -> Result<(), Reason> {
-    let (name, counts) = match name {
-        "doc" => ("doc", 1..=1),
-        "document" => ("document", 1..=1),
+fn check_function(name: &str, given: usize, offset: usize) -> Parsed<()> {
+    let counts = match name {
+        "doc" | "document" => 1..=1,
         _ => match functions::find(name) {
-            Some(found) => (found.name, found.arguments_min..=found.arguments_max),
-            None => return Err(Reason::NoFunction { name: name.to_owned() }),
+            Some(found) => found.arguments_min..=found.arguments_max,
+            None => return Err(Refusal::new(offset, Reason::NoFunction, vec![name.into()])),
         },
     };
-    if counts.contains(&given) { Ok(()) } else { Err(Reason::ArgumentCount { name, given }) }
+    if counts.contains(&given) {
+        return Ok(());
+    }
+    Err(Refusal::new(offset, Reason::ArgumentCount, vec![name.into(), given.into()]))
 }

@@ -22,7 +22,7 @@ pub use crate::language::xpath::{Axis, ExprId, NodeTest};
 /// let text = "<r>{for $b in //book where $b/price < 10 return $b/title}</r>";
 /// let program = Program::parse(text, &[])?;
 /// assert!(matches!(program.expr(program.body()), Expr::Element(_)));
-/// # Ok::<(), pathcast_core::language::xquery::Refusal>(())
+/// # Ok::<(), Box<pathcast_core::language::refusal::Refusal>>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Program {

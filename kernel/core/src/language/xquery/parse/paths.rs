@@ -1,10 +1,9 @@
 //! Paths, steps, node tests (XQuery 1.0, 3.2).
 
 use super::super::syntax::{Axis, Expr, ExprId, NodeTest, Start};
-use super::super::{Detail, Reason, Refusal};
 use super::facts::{items, reads};
-use super::scan::Parsed;
 use super::{Facts, Parser};
+use crate::language::refusal::{Detail, Parsed, Reason, Refusal};
 use crate::language::xpath::simplify::simplify_steps;
 use crate::language::xpath::{List, Step, TextRange};
 use crate::xml::names::hash_name;

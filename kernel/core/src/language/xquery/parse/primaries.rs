@@ -3,13 +3,13 @@
 use super::super::casts;
 use super::super::functions::{self, Function};
 use super::super::syntax::{Expr, ExprId, Number};
-use super::super::{Detail, Reason, Refusal};
 use super::facts::{self as kinds, items, reads};
 use super::names::{FUNCTIONS, SCHEMA};
 use super::paths::Written;
-use super::scan::{Parsed, number_length};
+use super::scan::number_length;
 use super::{Facts, Parser};
 use crate::language::patterns::{PATTERN_BYTES_MAX, Pattern, PatternFault};
+use crate::language::refusal::{Detail, Parsed, Reason, Refusal};
 use crate::language::types::Type;
 use crate::language::xpath::{List, TextRange};
 use crate::xml::parser::is_ncname_start;
@@ -204,7 +204,7 @@ impl Parser<'_> {
                 return Err(wrong(Reason::ArgumentCount));
             }
             if !matches!(self.program.expr(arguments[0]), Expr::String(_)) {
-                return Err(Refusal::new(offset, Reason::OtherDocument, vec![name.into()]));
+                return Err(Refusal::new(offset, Reason::ComputedDocument, vec![name.into()]));
             }
             return Ok(self.message(offset));
         };
