@@ -4,9 +4,10 @@
 //! comments left out; XQuery otherwise. Of a text that neither takes the rule says which of the two it is nearer to, so
 //! that the refusal is of the language that was meant.
 
+use super::arithmetic::Arithmetic;
 use super::reader::read;
 use super::tree;
-use super::xquery::{Arithmetic, Expr, Program, comment_end};
+use super::xquery::{Expr, Program, comment_end};
 use std::borrow::Cow;
 use std::sync::Arc;
 

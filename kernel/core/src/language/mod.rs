@@ -1,17 +1,19 @@
 //! Texts of queries: read, and what they say as data.
 //!
-//! Reading order: [`comparison`] (how values compare), [`query`] (location paths to normal form), [`numbers`] (numbers
+//! Reading order: [`comparison`] (how values compare), [`arithmetic`] (of numbers), [`query`] (location paths to normal form), [`numbers`] (numbers
 //! in texts), [`number_text`] (numbers as text), [`strings`] (functions of strings), [`values`] (sets of values),
-//! [`types`] (of atomic values), [`moments`] (dates, times, durations), [`patterns`] (regular expressions), [`tree`]
+//! [`types`] (of atomic values), [`moments`] (dates, times, durations), [`patterns`] (regular expressions), [`functions`] (of both languages), [`tree`]
 //! (an XPath as it was written), [`refusal`] (why a text is no query), [`reader`] (text to that tree), [`compile`] (what the tree becomes), [`paths`] (paths
 //! as values: cover, widen, travel), [`xpath`] (XPath 1.0 as it is evaluated), [`xquery`] (subscriptions as syntax
 //! trees), [`choice`] (which language a text is in), [`gates`] (what must be there for a program to be delivered),
 //! [`edits`] (what is done to messages before subscriptions see them).
 
+pub mod arithmetic;
 pub mod choice;
 pub mod comparison;
 pub mod compile;
 pub mod edits;
+pub(crate) mod functions;
 pub mod gates;
 pub(crate) mod moments;
 pub(crate) mod number_text;

@@ -6,6 +6,7 @@
 //!
 //! Source: XML Path Language (XPath) 1.0, sections 2 and 3.
 
+use crate::language::arithmetic::Arithmetic;
 use crate::language::comparison::Comparison;
 use crate::language::types::Type;
 use crate::language::xpath::Axis;
@@ -91,16 +92,8 @@ pub enum Operator {
     OneOf,
     /// The same with numbers, to one of which the value of some node is cast.
     CastOneOf,
-    /// `+`
-    Plus,
-    /// `-`
-    Minus,
-    /// `*`
-    Multiply,
-    /// `div`
-    Div,
-    /// `mod`
-    Mod,
+    /// An operator on numbers.
+    Calculate(Arithmetic),
     /// `|`
     Union,
 }
@@ -197,11 +190,7 @@ impl Operator {
             | Operator::Cast(comparison)
             | Operator::CastToMoment(_, comparison) => comparison.symbol(),
             Operator::OneOf | Operator::CastOneOf => Comparison::Eq.symbol(),
-            Operator::Plus => "+",
-            Operator::Minus => "-",
-            Operator::Multiply => "*",
-            Operator::Div => "div",
-            Operator::Mod => "mod",
+            Operator::Calculate(arithmetic) => arithmetic.symbol(),
             Operator::Union => "|",
         }
     }

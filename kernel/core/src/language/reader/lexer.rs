@@ -7,11 +7,14 @@
 //! A fault becomes a token too, which the parser refuses when it gets there: so the first fault from the left is the
 //! one that is reported.
 
+use crate::language::arithmetic::Arithmetic;
 use crate::language::comparison::Comparison;
 use crate::language::query::collapsed;
 use crate::language::query::scan::Scanner;
 use crate::language::refusal::Reason;
 use crate::language::tree::Operator;
+
+pub(super) const MINUS: Operator = Operator::Calculate(Arithmetic::Subtract);
 
 /// A token; texts are as written.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,13 +100,13 @@ impl<'q> Lexer<'q> {
     /// An operator that is a word, or `*`.
     fn after_operand(&mut self) -> Option<Token<'q>> {
         if self.scanner.take(b'*') {
-            return Some(Token::Operator(Operator::Multiply));
+            return Some(Token::Operator(Operator::Calculate(Arithmetic::Multiply)));
         }
         Some(match self.scanner.ncname()? {
             "and" => Token::Operator(Operator::And),
             "or" => Token::Operator(Operator::Or),
-            "mod" => Token::Operator(Operator::Mod),
-            "div" => Token::Operator(Operator::Div),
+            "mod" => Token::Operator(Operator::Calculate(Arithmetic::Modulo)),
+            "div" => Token::Operator(Operator::Calculate(Arithmetic::Divide)),
             word => Token::Fault(Reason::NoOperator, word),
         })
     }
@@ -216,8 +219,8 @@ impl<'q> Lexer<'q> {
             (b'>', _) => (Token::Operator(Operator::Compare(Comparison::Gt)), 1),
             (b'=', _) => (Token::Operator(Operator::Compare(Comparison::Eq)), 1),
             (b'|', _) => (Token::Operator(Operator::Union), 1),
-            (b'+', _) => (Token::Operator(Operator::Plus), 1),
-            (b'-', _) => (Token::Operator(Operator::Minus), 1),
+            (b'+', _) => (Token::Operator(Operator::Calculate(Arithmetic::Add)), 1),
+            (b'-', _) => (Token::Operator(MINUS), 1),
             _ => return None,
         };
         self.scanner.skip(length);

@@ -7,14 +7,16 @@
 //! The parser knows functions and their argument counts, not namespaces or variables.
 
 use super::EXPRESSION_BYTES_MAX;
-use super::lexer::{Lexer, Token};
+use super::lexer::{Lexer, MINUS, Token};
+use crate::language::arithmetic::Arithmetic;
 use crate::language::comparison::Comparison;
+use crate::language::functions::find_in_xpath;
 use crate::language::query::{DEPTH_MAX, NODES_MAX, PREDICATES_MAX, TEXT_BYTES_MAX};
 use crate::language::refusal::{Detail, Parsed, Reason, Refusal};
 use crate::language::tree::{
     Expr, NameTest, NodeTest, NodeType, Offset, Operator, Predicate, Step,
 };
-use crate::language::xpath::{Axis, functions};
+use crate::language::xpath::Axis;
 
 /// The syntax tree of a query as it was written.
 ///
@@ -177,7 +179,7 @@ impl<'q> Parser<'q> {
     fn unary(&mut self) -> Parsed<Expr> {
         let offset = self.offset as Offset;
         let mut minuses = 0;
-        while self.token == Token::Operator(Operator::Minus) {
+        while self.token == Token::Operator(MINUS) {
             self.count()?;
             self.advance();
             minuses += 1;
@@ -445,8 +447,9 @@ impl Chain {
 fn level_of(operator: Operator) -> u8 {
     match operator {
         // A union is an operand here.
-        Operator::Union | Operator::Multiply | Operator::Div | Operator::Mod => 0,
-        Operator::Plus | Operator::Minus => 1,
+        Operator::Union => 0,
+        Operator::Calculate(Arithmetic::Add | Arithmetic::Subtract) => 1,
+        Operator::Calculate(_) => 0,
         Operator::Compare(Comparison::Eq | Comparison::Ne) => 3,
         Operator::Compare(_)
         | Operator::Cast(_)
@@ -462,8 +465,8 @@ fn level_of(operator: Operator) -> u8 {
 fn check_function(name: &str, given: usize, offset: usize) -> Parsed<()> {
     let counts = match name {
         "doc" | "document" => 1..=1,
-        _ => match functions::find(name) {
-            Some(found) => found.arguments_min..=found.arguments_max,
+        _ => match find_in_xpath(name) {
+            Some(found) => found.arguments_min..=found.function.arguments_max_in_xpath(),
             None => return Err(Refusal::new(offset, Reason::NoFunction, vec![name.into()])),
         },
     };

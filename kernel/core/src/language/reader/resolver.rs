@@ -7,10 +7,12 @@
 //! Source: XPath 1.0, sections 1 (types), 2.3 (expanded names), 3.2, 3.3, 4.1 (node-sets required).
 
 use super::kind_of;
+use crate::language::arithmetic::Arithmetic;
+use crate::language::functions::find_in_xpath;
 use crate::language::query::{Namespaces, UriBinding, is_collapsed};
 use crate::language::refusal::{Detail, Parsed, Reason, Refusal};
 use crate::language::tree::{Expr, NameTest, NodeTest, Operator, Predicate, Step};
-use crate::language::xpath::{Axis, Kind, functions};
+use crate::language::xpath::{Axis, Kind};
 
 /// The one variable there is: the message, as papers write it.
 const MESSAGE_VARIABLE: &str = "msg";
@@ -57,7 +59,7 @@ impl Resolver<'_> {
                 // Too many digits for a double; infinity has no literal.
                 let offset = *offset;
                 *expr = Expr::Binary {
-                    operators: vec![Operator::Div],
+                    operators: vec![Operator::Calculate(Arithmetic::Divide)],
                     operands: [1.0, 0.0].map(|value| Expr::Number { value, offset }).into(),
                     offset,
                     operator_offset: offset,
@@ -92,10 +94,10 @@ impl Resolver<'_> {
 
     fn call(&self, expr: &mut Expr) -> Resolved {
         let Expr::Call { name, arguments, offset } = expr else { return Ok(()) };
-        match functions::find(name) {
-            Some(function) if function.takes_nodes => arguments
+        match find_in_xpath(name) {
+            Some(found) if found.function.takes_nodes() => arguments
                 .iter_mut()
-                .try_for_each(|each| self.node_set(each, "function", function.name)),
+                .try_for_each(|each| self.node_set(each, "function", found.name)),
             Some(_) => arguments.iter_mut().try_for_each(|each| self.expression(each)),
             None if matches!(arguments[..], [Expr::Literal { .. }, ..]) => {
                 *expr = Expr::Path { is_absolute: true, steps: Vec::new(), offset: *offset };

@@ -6,22 +6,21 @@
 #![forbid(unsafe_code)]
 
 pub(crate) mod casts;
-pub(crate) mod functions;
 mod origins;
 mod parse;
 mod results;
 pub(crate) mod syntax;
 
+pub use super::functions::Function;
 use super::refusal::Parsed;
 pub use super::xpath::{List, Step, TextRange};
-pub use functions::Function;
 pub use origins::Origins;
 pub(crate) use parse::comment_end;
 pub(crate) use results::deciding_parts;
 pub use results::undeliverable_part;
 pub use syntax::{
-    Arithmetic, Attribute, Axis, Clause, Declaration, Element, Expr, ExprId, Name, NodeTest,
-    Number, OrderKey, Part, Program, Start, ValueSet,
+    Attribute, Axis, Clause, Declaration, Element, Expr, ExprId, Name, NodeTest, Number, OrderKey,
+    Part, Program, Start, ValueSet,
 };
 
 /// What a result is, for the static rules that depend on it.

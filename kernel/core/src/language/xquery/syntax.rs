@@ -5,8 +5,9 @@
 //! vectors. Names are resolved to (namespace URI, local name), variables to slots, abbreviations to
 //! steps. It says nothing about values; those are in [`crate::engine::programs`].
 
-use super::functions::Function;
+use crate::language::arithmetic::Arithmetic;
 use crate::language::comparison::Comparison;
+use crate::language::functions::Function;
 use crate::language::patterns::Pattern;
 use crate::language::types::Type;
 use crate::language::values::Values;
@@ -174,37 +175,6 @@ pub enum Start {
     Context,
     /// The nodes of an expression.
     Expr(ExprId),
-}
-
-/// Operator on two numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arithmetic {
-    /// `+`
-    Add,
-    /// `-`
-    Subtract,
-    /// `*`
-    Multiply,
-    /// `div`
-    Divide,
-    /// `idiv`
-    DivideWhole,
-    /// `mod`
-    Modulo,
-}
-
-impl Arithmetic {
-    /// As it is written.
-    pub fn symbol(self) -> &'static str {
-        match self {
-            Arithmetic::Add => "+",
-            Arithmetic::Subtract => "-",
-            Arithmetic::Multiply => "*",
-            Arithmetic::Divide => "div",
-            Arithmetic::DivideWhole => "idiv",
-            Arithmetic::Modulo => "mod",
-        }
-    }
 }
 
 /// A number.

@@ -14,10 +14,10 @@ mod primaries;
 mod scan;
 mod static_rules;
 
-use super::functions::Function;
 use super::origins::Origins;
 use super::syntax::{Clause, Expr, ExprId, OrderKey, Part, Program};
 use super::{Delivered, undeliverable_part};
+use crate::language::functions::Function;
 use crate::language::refusal::{Parsed, Reason, Refusal};
 use crate::language::values::{VALUE_BYTES_MAX, VALUES_MAX};
 use crate::language::xpath::analyse::needs_markup;

@@ -4,10 +4,10 @@
 //! the message, atomic values, and elements that are built.
 
 use super::super::Origins;
-use super::super::functions::Function;
 use super::super::syntax::{Clause, Expr, ExprId, Part, Start};
 use super::facts::items::{ATOMS, BUILT, NODES, NONE};
 use super::{Parser, TREE_DEPTH_MAX};
+use crate::language::functions::Function;
 use crate::language::refusal::{Detail, Parsed, Reason, Refusal};
 use crate::language::xpath::List;
 
