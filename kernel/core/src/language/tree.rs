@@ -131,7 +131,7 @@ pub enum Expr {
     /// A call of a function of the core library, or of `doc` and `document`.
     Call {
         /// Name of the function.
-        name: String,
+        name: &'static str,
         /// Its arguments.
         arguments: Vec<Expr>,
         /// Where the name stands.

@@ -33,7 +33,7 @@ impl<'t> From<&'t Expr> for View<'t> {
             Expr::Filter { ref primary, ref predicates, offset } => {
                 View::Filter { primary, predicates, offset }
             }
-            Expr::Call { ref name, ref arguments, offset } => {
+            Expr::Call { name, ref arguments, offset } => {
                 View::Call { name, arguments, offset }
             }
             // Resolved, the one variable is the document node.

@@ -11,7 +11,8 @@ use super::lexer::{Lexer, MINUS, Token};
 use crate::language::arithmetic::Arithmetic;
 use crate::language::comparison::Comparison;
 use crate::language::functions::find_in_xpath;
-use crate::language::query::{DEPTH_MAX, NODES_MAX, PREDICATES_MAX, TEXT_BYTES_MAX};
+use crate::language::query::scan::Written;
+use crate::language::query::{DEPTH_MAX, NODES_MAX, PREDICATES_MAX, TEXT_BYTES_MAX, collapsed};
 use crate::language::refusal::{Detail, Parsed, Reason, Refusal};
 use crate::language::tree::{
     Expr, NameTest, NodeTest, NodeType, Offset, Operator, Predicate, Step,
@@ -77,13 +78,13 @@ struct Parser<'q> {
 
 impl<'q> Parser<'q> {
     fn advance(&mut self) -> Token<'q> {
-        let (token, offset) = self.lexer.next();
-        self.offset = offset;
-        std::mem::replace(&mut self.token, token)
+        let taken = self.token;
+        (self.token, self.offset) = self.lexer.next();
+        taken
     }
 
-    fn take(&mut self, token: &Token<'_>) -> bool {
-        let is_next = self.token == *token;
+    fn take(&mut self, token: Token<'_>) -> bool {
+        let is_next = self.token == token;
         if is_next {
             self.advance();
         }
@@ -95,8 +96,8 @@ impl<'q> Parser<'q> {
         let (reason, details) = match self.token {
             Token::Fault(reason, "") => (reason, Vec::new()),
             Token::Fault(reason, words) => (reason, vec![words.into()]),
-            ref token => {
-                let is_end = *token == Token::End;
+            token => {
+                let is_end = token == Token::End;
                 let end = if is_end { self.offset } else { self.lexer.clone().next().1 };
                 let found = self.text[self.offset..end].trim_end_matches(BLANKS);
                 let bracket = self.brackets.last().copied().unwrap_or_default();
@@ -124,7 +125,7 @@ impl<'q> Parser<'q> {
         Ok(())
     }
 
-    fn close(&mut self, closing: &Token<'_>, expected: &str) -> Parsed<()> {
+    fn close(&mut self, closing: Token<'_>, expected: &str) -> Parsed<()> {
         if !self.take(closing) {
             return Err(self.unexpected(expected));
         }
@@ -241,7 +242,7 @@ impl<'q> Parser<'q> {
             self.open("(", self.offset)?;
             self.advance();
             let expr = self.expression()?;
-            self.close(&Token::CloseRound, "operator-or-closing")?;
+            self.close(Token::CloseRound, "operator-or-closing")?;
             return Ok(expr);
         }
         self.count()?;
@@ -265,17 +266,17 @@ impl<'q> Parser<'q> {
         let bracket = self.offset;
         self.advance();
         let mut arguments = Vec::new();
-        if !self.take(&Token::CloseRound) {
+        if !self.take(Token::CloseRound) {
             // A call without arguments nests nothing: `[position()=1]` may stand where `[1]` may.
             self.open("(", bracket)?;
             arguments.push(self.expression()?);
-            while self.take(&Token::Comma) {
+            while self.take(Token::Comma) {
                 arguments.push(self.expression()?);
             }
-            self.close(&Token::CloseRound, "operator-or-comma")?;
+            self.close(Token::CloseRound, "operator-or-comma")?;
         }
-        check_function(name, arguments.len(), offset)?;
-        Ok(Expr::Call { name: name.to_owned(), arguments, offset: offset as Offset })
+        let name = check_function(name, arguments.len(), offset)?;
+        Ok(Expr::Call { name, arguments, offset: offset as Offset })
     }
 
     // Location paths.
@@ -288,7 +289,8 @@ impl<'q> Parser<'q> {
                 | Token::At
                 | Token::Axis(_)
                 | Token::NodeType(_)
-                | Token::Name { .. }
+                | Token::Name(_)
+                | Token::Star(_)
         )
     }
 
@@ -375,28 +377,38 @@ impl<'q> Parser<'q> {
 
     fn node_test(&mut self) -> Parsed<NodeTest> {
         let offset = self.offset as Offset;
-        if !matches!(self.token, Token::Name { .. } | Token::NodeType(_)) {
-            return Err(self.unexpected("node-test"));
-        }
-        let mut node_type = match self.advance() {
-            Token::Name { prefix, local, uri } => {
-                let (prefix, local) = (prefix.map(str::to_owned), local.to_owned());
-                return Ok(NodeTest::Name(NameTest { prefix, local, uri, offset }));
-            }
-            Token::NodeType("comment") => NodeType::Comment,
-            Token::NodeType("text") => NodeType::Text,
-            Token::NodeType("processing-instruction") => NodeType::Instruction(None),
+        let (prefix, local, uri) = match self.token {
+            Token::Name(Written::Plain(local)) => (None, local, None),
+            Token::Name(Written::Prefixed(prefix, local)) => (Some(prefix), local, None),
+            Token::Name(Written::AnyIn(prefix)) => (Some(prefix), "*", None),
+            Token::Name(Written::Braced(uri, local)) => (None, local.unwrap_or("*"), Some(uri)),
+            Token::Star(local) => (local.map(|_| "*"), local.unwrap_or("*"), None),
+            Token::NodeType(name) => return self.type_test(name, offset),
+            _ => return Err(self.unexpected("node-test")),
+        };
+        self.advance();
+        let (prefix, local) = (prefix.map(str::to_owned), local.to_owned());
+        let uri = uri.map(|uri| collapsed(uri).into_owned());
+        Ok(NodeTest::Name(NameTest { prefix, local, uri, offset }))
+    }
+
+    fn type_test(&mut self, name: &str, offset: Offset) -> Parsed<NodeTest> {
+        let mut node_type = match name {
+            "comment" => NodeType::Comment,
+            "text" => NodeType::Text,
+            "processing-instruction" => NodeType::Instruction(None),
             _ => NodeType::Node,
         };
+        self.advance();
         // The parenthesis, without which it is no node type.
         self.advance();
         if let (NodeType::Instruction(target), Token::Literal(written)) =
-            (&mut node_type, &self.token)
+            (&mut node_type, self.token)
         {
-            *target = Some((*written).to_owned());
+            *target = Some(written.to_owned());
             self.advance();
         }
-        if !self.take(&Token::CloseRound) {
+        if !self.take(Token::CloseRound) {
             return Err(self.unexpected(match node_type {
                 NodeType::Comment => "comment-end",
                 NodeType::Node => "node-end",
@@ -419,7 +431,7 @@ impl<'q> Parser<'q> {
             self.advance();
             let expr = self.expression()?;
             predicates.push(Predicate { expr, offset: offset as Offset });
-            self.close(&Token::CloseSquare, "operator-or-closing")?;
+            self.close(Token::CloseSquare, "operator-or-closing")?;
         }
         Ok(())
     }
@@ -461,17 +473,18 @@ fn level_of(operator: Operator) -> u8 {
     }
 }
 
-/// Refuses a function that there is not, and a call with too few or too many arguments.
-fn check_function(name: &str, given: usize, offset: usize) -> Parsed<()> {
-    let counts = match name {
-        "doc" | "document" => 1..=1,
+/// The name of a function; refuses one that there is not, and a call with too few or too many arguments.
+fn check_function(name: &str, given: usize, offset: usize) -> Parsed<&'static str> {
+    let (name, counts) = match name {
+        "doc" => ("doc", 1..=1),
+        "document" => ("document", 1..=1),
         _ => match find_in_xpath(name) {
-            Some(found) => found.arguments_min..=found.function.arguments_max_in_xpath(),
+            Some(it) => (it.name, it.arguments_min..=it.function.arguments_max_in_xpath()),
             None => return Err(Refusal::new(offset, Reason::NoFunction, vec![name.into()])),
         },
     };
     if counts.contains(&given) {
-        return Ok(());
+        return Ok(name);
     }
     Err(Refusal::new(offset, Reason::ArgumentCount, vec![name.into(), given.into()]))
 }

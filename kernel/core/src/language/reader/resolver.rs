@@ -104,7 +104,7 @@ impl Resolver<'_> {
                 Ok(())
             }
             None => {
-                let details = vec![std::mem::take(name).into()];
+                let details = vec![(*name).into()];
                 Err(Refusal::new(*offset as usize, Reason::ComputedDocument, details))
             }
         }

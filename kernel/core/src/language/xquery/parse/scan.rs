@@ -4,7 +4,7 @@
 //! where refusals are explained, the token that comes next is looked at whenever one has been read.
 
 use super::names::{is_xml_character, referred};
-use crate::language::query::scan::ncname_length;
+use crate::language::query::scan::{ncname_length, written_name};
 use crate::language::refusal::{Detail, Parsed, Reason, Refusal};
 use crate::xml::parser::is_ncname_start;
 use std::borrow::Cow;
@@ -456,18 +456,7 @@ pub(super) fn qname_length(rest: &str) -> usize {
 
 /// Length of a name, a name test or a braced name; 0 if none is here.
 pub(super) fn name_length(rest: &str) -> usize {
-    if let Some(braced) = rest.strip_prefix("Q{")
-        && let Some(length) = braced.find(['{', '}'])
-        && braced.as_bytes()[length] == b'}'
-    {
-        let after = &braced[length + 1..];
-        let local = if after.starts_with('*') { 1 } else { ncname_length(after) };
-        if local > 0 {
-            return 2 + length + 1 + local;
-        }
-    }
-    let first = ncname_length(rest);
-    if first > 0 && rest[first..].starts_with(":*") { first + 2 } else { qname_length(rest) }
+    written_name(rest).map_or(0, |(_, length)| length)
 }
 
 /// Length of a number.
