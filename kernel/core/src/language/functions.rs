@@ -1,7 +1,18 @@
 //! The functions of both languages: the core library (XPath 1.0, 4), and more for programs (XQuery 1.0 and XPath 2.0
 //! Functions and Operators). Names, arguments, types.
 
-use super::xpath::Kind;
+/// Type of an XPath; known before evaluation, as there are no variables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A boolean.
+    Boolean,
+    /// A number.
+    Number,
+    /// A string.
+    String,
+    /// A node-set.
+    Nodes,
+}
 
 /// A function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

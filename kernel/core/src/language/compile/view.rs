@@ -33,9 +33,7 @@ impl<'t> From<&'t Expr> for View<'t> {
             Expr::Filter { ref primary, ref predicates, offset } => {
                 View::Filter { primary, predicates, offset }
             }
-            Expr::Call { name, ref arguments, offset } => {
-                View::Call { name, arguments, offset }
-            }
+            Expr::Call { name, ref arguments, offset } => View::Call { name, arguments, offset },
             // Resolved, the one variable is the document node.
             Expr::Variable { offset, .. } => View::Path { is_absolute: true, steps: &[], offset },
             Expr::Literal { ref value, offset } => View::Literal { value, offset },

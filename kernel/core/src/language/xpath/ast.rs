@@ -8,6 +8,8 @@ use crate::language::arithmetic::Arithmetic;
 use crate::language::comparison::Comparison;
 use crate::language::functions::Function;
 
+pub use crate::language::functions::Kind;
+
 /// Number of a sub-expression.
 pub type ExprId = u32;
 
@@ -212,19 +214,6 @@ pub(crate) enum Expr {
         steps: List,
     },
     Call(Function, List),
-}
-
-/// Type of a sub-expression; known before evaluation, as there are no variables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A boolean.
-    Boolean,
-    /// A number.
-    Number,
-    /// A string.
-    String,
-    /// A node-set.
-    Nodes,
 }
 
 /// Which parts of the context a sub-expression depends on.
