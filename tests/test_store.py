@@ -6,6 +6,7 @@ the log misses a change or gets one that never was.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import msgspec
@@ -111,6 +112,22 @@ def test_a_request_is_done_once(store: Store) -> None:
     store.write([Removal("profile", "p1")])
     assert store.done("r1") == ("profile", "p1"), "a late copy of it would be done again"
     check_whole(store)
+
+
+def test_a_record_has_its_history_until_the_log_is_compacted(store: Store) -> None:
+    before = time.time_ns() // 1000
+    store.write([profile("a"), profile("b")])
+    store.write([profile("a", "//c")])
+    store.write([SourceRecord("a", "", "", 1, 1.0, 1.0, "")])
+    store.write([Removal("profile", "a")])
+    found = store.history(ProfileRecord, "a")
+    assert [each.position for _, each in found] == [5, 3, 1]
+    assert [each.record and each.record.query for _, each in found] == [None, "//c", "//a"]  # type: ignore[union-attr]
+    assert all(before <= at <= time.time_ns() // 1000 for at, _ in found)
+    assert [each.position for _, each in store.history(ProfileRecord, "a", 1)] == [5]
+    store.compact(1)
+    assert [each.position for _, each in store.history(ProfileRecord, "a")] == [5, 3]
+    assert store.history(ProfileRecord, "nobody") == []
 
 
 def test_compaction_drops_the_log_and_keeps_the_state(store: Store) -> None:

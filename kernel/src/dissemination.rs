@@ -8,7 +8,7 @@ use crate::matcher::{
     refusals_of, to_pyarrow,
 };
 use crate::queries::{self, PyNotAdded, Scopes};
-use crate::snapshot::{IdTable as PyIds, Snapshot};
+use crate::snapshot::{self, IdTable as PyIds, Snapshot};
 use arrow_array::{Array, LargeBinaryArray, UInt32Array, make_array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
@@ -22,12 +22,13 @@ use pathcast_core::registry::catalogue::IdTable;
 use pathcast_core::registry::delivery::batch::{Answer, Pool};
 use pathcast_core::registry::delivery::dissemination as core;
 use pathcast_core::registry::delivery::dissemination::{
-    Deliver, Entry, Explained, NotTaken, Steps,
+    Deliver, Entry, Explained, NotFrozen, NotTaken, Steps,
 };
 use pathcast_core::registry::delivery::query::Scope;
 use pathcast_core::registry::delivery::serving::{NO_FRAGMENT, Options};
 use pathcast_core::registry::delivery::worker::Target;
 use pathcast_core::registry::snapshot::NamespaceMap;
+use pathcast_core::registry::snapshot::format::FormatError;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -37,6 +38,8 @@ use std::sync::Arc;
 
 /// Subscriptions taken under one lock, between two looks for signals.
 const CHUNK: usize = 1 << 13;
+/// Why a snapshot whose texts are others than it says is damaged.
+const DAMAGED: &str = "the text of a subscription is not of the kind that the snapshot says";
 
 /// Subscriptions that come and go, and the workers that serve messages to them.
 #[pyclass(frozen)]
@@ -109,11 +112,9 @@ impl Dissemination {
         cache_bytes_max: usize,
         spans: bool,
     ) -> PyResult<Self> {
-        let agreed: String = limits.call_method0("to_json")?.extract()?;
         let options = options_of(limits, cache_bytes_max, spans)?;
-        let pool = Pool::new(options.clone(), threads);
-        let subscriptions = Arc::new(core::Dissemination::new(&agreed));
-        Ok(Dissemination { subscriptions, pool, options })
+        let subscriptions = core::Dissemination::new(&agreed_of(limits)?);
+        Ok(Dissemination::over(subscriptions, threads, options))
     }
 
     /// The subscriptions of a snapshot, of whatever kinds, which go on from there; nothing is compiled. Messages may cost
@@ -128,13 +129,10 @@ impl Dissemination {
         cache_bytes_max: usize,
         spans: bool,
     ) -> PyResult<Self> {
-        let agreed: String = limits.call_method0("to_json")?.extract()?;
         let options = options_of(limits, cache_bytes_max, spans)?;
-        let pool = Pool::new(options.clone(), threads);
-        let snapshot = Arc::clone(&snapshot.0);
+        let (agreed, snapshot) = (agreed_of(limits)?, Arc::clone(&snapshot.0));
         let opened = || core::Dissemination::from_snapshot(snapshot).with_limits(&agreed);
-        let opened = enter(py, opened)?;
-        Ok(Dissemination { subscriptions: Arc::new(opened), pool, options })
+        Ok(Dissemination::over(enter(py, opened)?, threads, options))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
@@ -218,8 +216,15 @@ impl Dissemination {
     }
 
     /// Merges the subscriptions into an immutable snapshot.
+    ///
+    /// Raises SnapshotError if the snapshot that they are of is damaged.
     fn freeze(&self, py: Python<'_>) -> PyResult<Snapshot> {
-        enter_long(py, || self.subscriptions.freeze()).map(Snapshot)
+        let frozen = enter_long(py, || match self.subscriptions.freeze() {
+            Err(NotFrozen::Interrupted) => Err(Interrupted),
+            Err(NotFrozen::Damaged) => Ok(Err(FormatError::Damaged(DAMAGED))),
+            Ok(snapshot) => Ok(Ok(snapshot)),
+        });
+        frozen?.map(Snapshot).map_err(snapshot::to_python)
     }
 
     /// A matcher with limits of its own, which sees every change.
@@ -438,6 +443,11 @@ impl Dissemination {
         Ok((columns, fragments, refusals, verdicts, stats, PyIds(ids)))
     }
 
+    fn over(subscriptions: core::Dissemination, threads: usize, options: Options) -> Self {
+        let pool = Pool::new(options.clone(), threads);
+        Dissemination { subscriptions: Arc::new(subscriptions), pool, options }
+    }
+
     /// Serves a batch.
     fn run(&self, py: Python<'_>, batch: &impl Messages) -> PyResult<(Answer, IdTable)> {
         enter_long(py, || {
@@ -506,6 +516,11 @@ pub fn verdict_of<'py>(
             params.set_item("name", "an element")?;
             code
         }
+        Verdict::Damaged => {
+            params.set_item("path", "the opened snapshot")?;
+            params.set_item("reason", DAMAGED)?;
+            "snapshot.damaged"
+        }
         Verdict::Unrestructured(fault) => match &**fault {
             StepFault::Refused(refusal) => {
                 return Ok((refusal.code.as_str(), refusal_params(py, refusal)?));
@@ -524,6 +539,11 @@ pub fn verdict_of<'py>(
         },
     };
     Ok((code, params))
+}
+
+/// What a message may cost, as snapshots say it.
+fn agreed_of(limits: &Bound<'_, PyAny>) -> PyResult<String> {
+    limits.call_method0("to_json")?.extract()
 }
 
 /// What a message may cost by `limits`, which has the attributes of `pathcast.limits.Limits`.

@@ -122,7 +122,8 @@ pub fn read_queries(py: Python<'_>, path: PathBuf) -> PyResult<(String, Vec<PyQu
     read?.map_err(to_python)
 }
 
-fn to_python(error: FormatError) -> PyErr {
+/// The exception of a file that was refused.
+pub fn to_python(error: FormatError) -> PyErr {
     match error {
         FormatError::Io(error) => match error.raw_os_error() {
             Some(number) => PyOSError::new_err((number, error.to_string())),

@@ -473,6 +473,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "subscription.deliver": CatalogueEntry(
         "UnsupportedQueryError", '{found!r} is not one of "fragment", "message" and "ids"'
     ),
+    "subscription.dear": CatalogueEntry(
+        "UnsupportedQueryError",
+        "{id} is evaluated for every message: {reason}; name an element or attribute that has to "
+        "be there, or allow it with --dear allow",
+    ),
     "subscription.steps": CatalogueEntry(
         "UnsupportedQueryError", "{given} {unit}, where at most {maximum} are allowed"
     ),
@@ -592,6 +597,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "delta.damaged": CatalogueEntry(
         "SourceError", "the log of the table {path} cannot be understood: {reason}; restore it"
     ),
+    "offsets.lost": CatalogueEntry(
+        "SourceError",
+        "messages are gone that were not read: {reason}; to go on without them, set "
+        "failOnDataLoss = false in source.options, for one run",
+    ),
     # The profile database.
     "inbox.ahead": CatalogueEntry(
         "SourceError",
@@ -632,8 +642,8 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     ),
     "store.absent": CatalogueEntry(
         "StoreError",
-        "there is no profile database at {url}; restore it, or make one (pathcast registry run "
-        "--new)",
+        "there is no profile database at {url}; restore it, or make one with --new (pathcast sub "
+        "add, pathcast registry run)",
     ),
     "store.compacted": CatalogueEntry(
         "StoreError",
@@ -788,6 +798,10 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "dht.sender": CatalogueEntry("PeerError", "{peer} speaks as {given!r}, which it is not"),
     "publication.source": CatalogueEntry(
         "PublicationError", "no source {source!r} is registered at this broker"
+    ),
+    "publication.invalid": CatalogueEntry(
+        "PublicationError",
+        "the message is not valid by schema {schema_version} of source {source!r}: {reason}",
     ),
     "publication.catalog": CatalogueEntry(
         "PublicationError",

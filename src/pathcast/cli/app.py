@@ -109,6 +109,7 @@ GROUPS: Final = {
         "build_chunk",
         "Cut messages of any size by what queries ask for; answer them piece by piece.",
     ),
+    "sub": _Place("sub", "build_sub", "Subscriptions in a profile database, which pipelines read."),
     "broker": _Place("broker", "build_broker", "One broker of a network."),
     "net": _Place("net", "build_net", "A network of brokers, on this machine or elsewhere."),
     "registry": _Place("registry", "build_registry", "The registration service of a network."),

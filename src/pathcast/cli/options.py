@@ -94,6 +94,11 @@ LimitOption = Annotated[
     ),
 ]
 
+LabelOption = Annotated[
+    list[str] | None,
+    typer.Option("--label", metavar="NAME=VALUE", help="To find it by. Repeatable."),
+]
+
 
 def existing(path: Path | None) -> Path | None:
     """Refuses the name of a file that is not there; `-`, standard input, always is.
@@ -143,6 +148,26 @@ def read_language(choice: LanguageChoice | None) -> QueryLanguage | None:
     if choice is None:
         return None
     return "xquery" if choice is LanguageChoice.XQUERY else "xpath1"
+
+
+def read_labels(pairs: list[str] | None) -> dict[str, str]:
+    """Name -> value.
+
+    Raises:
+        ConfigError: A pair has no "=".
+
+    Example:
+        >>> read_labels(["tier=gold"])
+        {'tier': 'gold'}
+    """
+    labels: dict[str, str] = {}
+    for pair in pairs or []:
+        name, equals, value = pair.partition("=")
+        if not name or not equals:
+            reason = f"{pair!r} is not NAME=VALUE"
+            raise _refused("--label", reason)
+        labels[name] = value
+    return labels
 
 
 def read_limits(pairs: list[str] | None, base: Limits | None = None) -> Limits:

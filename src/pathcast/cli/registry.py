@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -22,10 +20,8 @@ from pathcast.cli.node_command import RunOptions, run_node
 from pathcast.cli.options import DescribeOption, OverrideOption, SettingsArgument
 from pathcast.cli.registry_clients import add_clients
 from pathcast.cli.registry_demo import demo
+from pathcast.cli.stores import opened_store
 from pathcast.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pathcast.store import Store
 
 
 def build_registry() -> typer.Typer:
@@ -77,22 +73,12 @@ StoreArgument = Annotated[
 ]
 
 
-@contextmanager
-def _opened(place: str) -> Iterator[Store]:
-    """The profile database of a command; it has to be there, and its schema stays as it is."""
-    with extra("net", "pathcast registry"):
-        from pathcast.store import Store
-        from pathcast.transport.settings import database_of
-    with Store.open(database_of(place), migrate=False, create=False) as opened:
-        yield opened
-
-
 def list_brokers(store: StoreArgument) -> ExitCode:
     """Show brokers: where each is played, and what it is the host and the root of."""
     with extra("net", "pathcast registry ls"):
         from pathcast.overlay.registry_view import RegistryView
     view = RegistryView()
-    with _opened(store) as opened:
+    with opened_store(store, "pathcast registry") as opened:
         view.follow(opened)
     for name, broker in sorted(view.brokers.items()):
         sources = sum(each.root == name for each in view.sources.values())
@@ -120,7 +106,7 @@ def show_placement(store: StoreArgument) -> ExitCode:
         from pathcast.overlay.placing import read_placement
         from pathcast.overlay.registry_view import RegistryView
     view = RegistryView()
-    with _opened(store) as opened:
+    with opened_store(store, "pathcast registry") as opened:
         view.follow(opened)
     record = view.placement
     if record is None or not record.content:
@@ -163,7 +149,7 @@ def place_anew(store: StoreArgument) -> ExitCode:
 
         from pathcast.overlay.placing import PLACEMENT
         from pathcast.store import PlacementRecord
-    with _opened(store) as opened:
+    with opened_store(store, "pathcast registry") as opened:
         kept = opened.get(PlacementRecord, PLACEMENT) or PlacementRecord(PLACEMENT)
         opened.write([msgspec.structs.replace(kept, wanted=True)], check=True)
     say("the service makes the placement anew at its next review")
@@ -183,7 +169,7 @@ def mark_as_gone(
         import msgspec
 
         from pathcast.store import BrokerRecord
-    with _opened(store) as opened:
+    with opened_store(store, "pathcast registry") as opened:
         broker = opened.get(BrokerRecord, name)
         if broker is None:
             known = ", ".join(sorted(each.id for each in opened.state(BrokerRecord)[1])) or "none"
@@ -198,12 +184,14 @@ def mark_as_gone(
 def list_sources(store: StoreArgument) -> ExitCode:
     """List the sources that have registered, a line of JSON for each.
 
-    A line has the number of the schema, what is expected of the source, and its
-    root broker; a pending one is not known to its root broker yet.
+    A line has the number of the schema, whether messages are validated by it,
+    what is expected of the source, and its root broker; a pending one is not
+    known to its root broker yet.
     """
     with extra("net", "pathcast registry sources"):
-        from pathcast.store import SourceRecord
-    with _opened(store) as opened:
+        from pathcast.store import CatalogRecord, SourceRecord
+    with opened_store(store, "pathcast registry") as opened:
+        validated = {each.id for each in opened.state(CatalogRecord)[1] if each.validated}
         for source in sorted(opened.state(SourceRecord)[1], key=lambda each: each.id):
             write_json_line(
                 {
@@ -212,6 +200,7 @@ def list_sources(store: StoreArgument) -> ExitCode:
                     "location": source.location,
                     "root": source.root,
                     "schema_version": source.catalog,
+                    "validated": f"{source.id}@{source.catalog}" in validated,
                     "messages_a_second": source.messages_a_second,
                     "message_bytes": source.message_bytes,
                     "pending": source.pending,
@@ -229,7 +218,7 @@ def list_interests(
     """List the interests that have registered, a line of JSON for each."""
     with extra("net", "pathcast registry interests"):
         from pathcast.store import ProfileRecord
-    with _opened(store) as opened:
+    with opened_store(store, "pathcast registry") as opened:
         for profile in sorted(opened.state(ProfileRecord)[1], key=lambda each: each.id):
             if owner in (None, profile.owner):
                 write_json_line(
@@ -260,7 +249,7 @@ def lint_interests(store: StoreArgument) -> ExitCode:
         from pathcast.lint import lint
         from pathcast.overlay.schemas import read_schema
         from pathcast.store import CatalogRecord, ProfileRecord, SourceRecord
-    with _opened(store) as opened:
+    with opened_store(store, "pathcast registry") as opened:
         sources = opened.state(SourceRecord)[1]
         current = {f"{each.id}@{each.catalog}" for each in sources}
         catalogs = [each for each in opened.state(CatalogRecord)[1] if each.id in current]
@@ -293,7 +282,7 @@ def withdraw_source(
     """Withdraw a source from the network: its root broker takes no messages of it any more."""
     with extra("net", "pathcast registry withdraw-source"):
         from pathcast.store import Removal, SourceRecord
-    with _opened(store) as opened:
+    with opened_store(store, "pathcast registry") as opened:
         if opened.get(SourceRecord, source) is None:
             raise ConfigError("config.invalid", key=source, reason="no source of that id is there")
         opened.write([Removal("source", source)])

@@ -15,8 +15,8 @@ import typer
 from pathcast.cli.console import extra, guarded, say, write_json_line
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.net_client import DeliverOption
-from pathcast.cli.net_sources import SchemaOption, read_schema
-from pathcast.cli.options import LanguageOption, StepOption
+from pathcast.cli.net_sources import SchemaOption, ValidateOption, read_schema
+from pathcast.cli.options import LabelOption, LanguageOption, StepOption, read_labels
 from pathcast.cli.reach import CallOptions, with_reach
 from pathcast.cli.transform import QueryArgument, read_query
 from pathcast.errors import ConfigError
@@ -45,10 +45,6 @@ RateOption = Annotated[
 BytesOption = Annotated[
     float | None, typer.Option("--bytes", min=0.0, help="Bytes of a message, as expected.")
 ]
-LabelOption = Annotated[
-    list[str] | None,
-    typer.Option("--label", metavar="NAME=VALUE", help="To find the interest by. Repeatable."),
-]
 
 
 def add_clients(app: typer.Typer) -> None:
@@ -60,6 +56,7 @@ def add_clients(app: typer.Typer) -> None:
         "change-interest": change_interest,
         "delete-interest": delete_interest,
         "locate": locate,
+        "complete": complete_interest,
     }
     for name, command in commands.items():
         app.command(name, epilog=EXIT_CODES_HELP)(guarded(with_reach(command)))
@@ -95,15 +92,17 @@ def register_source(
     reach: CallOptions,
     location: Location = "",
     schema: SchemaOption = None,
+    validate: ValidateOption = None,
     rate: RateOption = None,
     size: BytesOption = None,
 ) -> ExitCode:
     """Register a source of messages, and print its id and its root broker as JSON.
 
     The service chooses the root broker by the location, and by the bytes a
-    second that are expected (rate x bytes). Messages are published there:
+    second that are expected (rate x bytes). Messages are published there; with
+    --validate each that is not valid by the schema is refused:
 
-        pathcast registry register-source --location eu/ch --schema orders.dtd --rate 50
+        pathcast registry register-source --location eu/ch --schema orders.dtd --validate
         pathcast net publish orders/ --source ID --broker HOST:PORT
     """
     text = read_schema(schema)
@@ -114,6 +113,7 @@ def register_source(
             text,
             messages_a_second=1.0 if rate is None else rate,
             message_bytes=4096.0 if size is None else size,
+            validated=bool(validate),
             seconds=ANSWER_SECONDS,
         )
         write_json_line({"source": made.source, "root": made.root, "address": made.address})
@@ -125,12 +125,13 @@ def update_source(
     source: SourceArgument,
     reach: CallOptions,
     schema: SchemaOption = None,
+    validate: ValidateOption = None,
     rate: RateOption = None,
     size: BytesOption = None,
 ) -> ExitCode:
     """Give a source another schema, or other expectations; what is not given stays."""
-    if schema is None and rate is None and size is None:
-        raise typer.BadParameter("give --schema, --rate or --bytes")
+    if schema is None and validate is None and rate is None and size is None:
+        raise typer.BadParameter("give --schema, --validate, --rate or --bytes")
     text = None if schema is None else read_schema(schema)
 
     async def ask(client: RegistrationClient) -> None:
@@ -139,6 +140,7 @@ def update_source(
             schema=text,
             messages_a_second=rate,
             message_bytes=size,
+            validated=validate,
             seconds=ANSWER_SECONDS,
         )
         say(f"{source} is updated; its schema has number {number}")
@@ -163,7 +165,7 @@ def register_interest(
         pathcast net inbox --broker HOST:PORT
     """
     asked = read_query(query, step, language)
-    labels = _labels(label)
+    labels = read_labels(label)
 
     async def ask(client: RegistrationClient) -> None:
         made = await client.register_interest(
@@ -197,7 +199,7 @@ def change_interest(
     When that is in force, a notice comes into the inbox.
     """
     asked = read_query(query, step, language)
-    labels = _labels(label)
+    labels = read_labels(label)
 
     async def ask(client: RegistrationClient) -> None:
         await client.change_interest(
@@ -238,21 +240,28 @@ def locate(
     return _call(reach, ask)
 
 
-def _labels(pairs: list[str] | None) -> dict[str, str]:
-    """Name -> value.
+def complete_interest(
+    interest: Annotated[
+        str, typer.Argument(metavar="XPATH", help="An interest, up to where it is written.")
+    ],
+    reach: CallOptions,
+) -> ExitCode:
+    """Propose the names and values that can come next in an interest.
 
-    Raises:
-        ConfigError: A pair has no "=".
+    They are those of the schemas of all sources, and of samples of their
+    messages. A line of JSON for each: the interest with the proposal, and
+    whether that is an element, an attribute or a value. Nothing is printed
+    where nothing fits:
 
-    Example:
-        >>> _labels(["tier=gold"])
-        {'tier': 'gold'}
+        pathcast registry complete '//order/'
+        pathcast registry complete '//order[item/@s'
+        pathcast registry complete "//order[@state = '"
     """
-    labels: dict[str, str] = {}
-    for pair in pairs or []:
-        name, equals, value = pair.partition("=")
-        if not name or not equals:
-            reason = f"{pair!r} is not NAME=VALUE"
-            raise ConfigError("config.invalid", key="--label", reason=reason)
-        labels[name] = value
-    return labels
+
+    async def ask(client: RegistrationClient) -> None:
+        found = await client.complete(interest, seconds=ANSWER_SECONDS)
+        for each in found.proposals:
+            text = interest[: found.offset] + each.text
+            write_json_line({"interest": text, "kind": each.kind})
+
+    return _call(reach, ask)

@@ -270,10 +270,13 @@ class KernelRegistry:
         """The subscriptions as they are now.
 
         Cost: about 2 µs a filter query, more of others; nothing if nothing has changed.
+
+        Raises:
+            SnapshotFormatError: The opened snapshot says something else of a text of its own.
         """
         from pathcast.kernel import KernelSnapshot  # which imports this module
 
-        with native_errors():
+        with native_errors("the opened snapshot"):
             frozen = self._native.freeze()
         return KernelSnapshot(frozen, self._limits)
 

@@ -10,6 +10,7 @@ there would never see the other.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
@@ -254,6 +255,32 @@ class Store:
                 raise StoreError("store.ahead", after=after, end=ends.position)
             return [_change(row) for row in connection.execute(wanted)]
 
+    def history(
+        self, kind: type[Record], id: str, limit: int = CHANGES_MAX
+    ) -> list[tuple[int, ChangeRecord]]:
+        """The changes of one record that the log has, the last first.
+
+        Args:
+            kind: Its class.
+            id: Which.
+            limit: At most so many.
+
+        Returns:
+            When each was made, in microseconds since 1970 by the clock of the writer (0: not
+            known), and the change.
+
+        Raises:
+            UnusableRowError: It cannot be an id.
+            StoreError: What the database says.
+
+        Cost: an index gives them.
+        """
+        check_short(id, "id")
+        own = (log.c.id == id) & (log.c.kind == str(kind.__struct_config__.tag))
+        wanted = select(log).where(own).order_by(log.c.position.desc()).limit(limit)
+        with self._database.reading() as connection:
+            return [(row.at, _change(row)) for row in connection.execute(wanted)]
+
     def compact(self, upto: int) -> None:
         """Drops the changes up to a position, and requests whose record was gone by then.
 
@@ -301,6 +328,7 @@ class Store:
         removals = _present(connection, wanted)
         rows: dict[str, list[dict[str, Any]]] = {}
         entries: list[dict[str, Any]] = []
+        now = time.time_ns() // 1000
         for change in wanted:
             kind = kind_of(change)
             if isinstance(change, Removal):
@@ -313,8 +341,15 @@ class Store:
                 made = msgspec.structs.replace(change, version=position)
                 rows.setdefault(kind, []).append(msgspec.structs.asdict(made))
                 content = _encode(made).decode()
-            entry = {"position": position, "kind": kind, "id": change.id, "content": content}
-            entries.append(entry)
+            entries.append(
+                {
+                    "position": position,
+                    "kind": kind,
+                    "id": change.id,
+                    "content": content,
+                    "at": now,
+                }
+            )
         for kind, made_rows in rows.items():
             connection.execute(self._database.insert_or_replace(RECORDS[kind], ["id"]), made_rows)
         for kind, ids in _by_kind(removals).items():

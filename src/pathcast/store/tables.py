@@ -44,9 +44,11 @@ log: Final = Table(
     metadata,
     Column("position", BigInteger, primary_key=True, autoincrement=False),
     Column("kind", String, nullable=False),
-    Column("id", String, nullable=False),
+    Column("id", String, nullable=False, index=True),
     # The record as JSON; null where it was removed.
     Column("content", Text),
+    # Microseconds since 1970 by the clock of the writer; 0: not known.
+    Column("at", BigInteger, nullable=False),
 )
 
 requests: Final = Table(
@@ -109,6 +111,7 @@ catalogs: Final = Table(
     Column("source", String, nullable=False, index=True),
     Column("number", BigInteger, nullable=False),
     Column("schema", Text, nullable=False),
+    Column("validated", Boolean, nullable=False),
     Column("version", BigInteger, nullable=False),
 )
 

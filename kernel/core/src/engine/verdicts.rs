@@ -52,6 +52,8 @@ pub enum Verdict {
     MessageFull,
     /// Its constructor makes no element: `XQTY0024`, `XQDY0025`.
     Construction(&'static str),
+    /// Its text is not what the snapshot that has it says of it.
+    Damaged,
     /// Its steps could not be done.
     Unrestructured(Arc<StepFault>),
 }

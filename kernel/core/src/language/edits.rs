@@ -3,8 +3,9 @@
 //! Source: Diao, Rizvi and Franklin, VLDB 2004, sections 3.2 and 4.2.2.
 
 use crate::language::choice::without_comments;
+use crate::language::compile::compile_query;
 use crate::language::query::Namespaces;
-use crate::language::reader::read_query;
+use crate::language::reader::{Kind, kind_of, read_query};
 use crate::language::tree::{Expr, NodeTest, Step};
 use crate::language::xpath::Axis;
 use std::collections::HashMap;
@@ -58,12 +59,21 @@ impl fmt::Display for EditStep {
 }
 
 impl EditStep {
+    /// Whether its path is a query that selects nodes.
+    pub(crate) fn selects_nodes(&self) -> bool {
+        self.tree()
+            .is_some_and(|tree| kind_of(&tree) == Kind::Nodes && compile_query(&tree).is_ok())
+    }
+
+    fn tree(&self) -> Option<Expr> {
+        let bound: HashMap<String, String> = self.namespaces.iter().cloned().collect();
+        read_query(&without_comments(&self.path), &Namespaces::new(bound)).ok()
+    }
+
     /// URI and local name of the elements from the root on, down to those that are selected; none where the path is not
     /// one of child steps to names.
     pub(crate) fn child_names(&self) -> Option<Vec<(String, String)>> {
-        let bound: HashMap<String, String> = self.namespaces.iter().cloned().collect();
-        let tree = read_query(&without_comments(&self.path), &Namespaces::new(bound)).ok()?;
-        let Expr::Path { is_absolute: true, steps, .. } = tree else { return None };
+        let Expr::Path { is_absolute: true, steps, .. } = self.tree()? else { return None };
         let name = |step: &Step| match &step.test {
             NodeTest::Name(test) if step.axis == Axis::Child && test.local != "*" => {
                 Some((test.uri.clone()?, test.local.clone()))

@@ -4,7 +4,7 @@
 //! the process to itself ([`before_fork`]): it interrupts the work in the background and waits until that has let
 //! everything go. The next batch begins it again.
 
-use crate::engine::interrupt::{Interrupted, watched};
+use crate::engine::interrupt::watched;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -47,14 +47,16 @@ pub(crate) struct Merging {
     busy_in: Arc<AtomicU32>,
 }
 
-/// Ends the work of a [`Merging`] in the background. It stays there after a panic, which has been reported: the same
-/// work would panic before each batch.
-struct Busy(Arc<AtomicU32>);
+/// Ends the work of a [`Merging`] in the background, unless it must not begin again.
+struct Busy {
+    process: Arc<AtomicU32>,
+    may_begin_again: bool,
+}
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        if !std::thread::panicking() {
-            self.0.store(0, Ordering::Release);
+        if self.may_begin_again {
+            self.process.store(0, Ordering::Release);
         }
     }
 }
@@ -65,9 +67,9 @@ impl Merging {
         self.merging.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins work in the background, unless some is going on or the system has no thread for it; whoever wants it
-    /// asks again, also if it was interrupted.
-    pub(crate) fn begin(&self, work: impl FnOnce() -> Result<(), Interrupted> + Send + 'static) {
+    /// Begins work in the background, unless some is going on or the system has no thread for it. The work says whether
+    /// the next caller may begin it again; after a panic, which has been reported, nobody may.
+    pub(crate) fn begin(&self, work: impl FnOnce() -> bool + Send + 'static) {
         let (process, busy_in) = (std::process::id(), self.busy_in.load(Ordering::Relaxed));
         let (taken, seen) = (Ordering::Acquire, Ordering::Relaxed);
         if busy_in == process
@@ -75,12 +77,14 @@ impl Merging {
         {
             return;
         }
-        let busy = Busy(Arc::clone(&self.busy_in));
+        let busy = Busy { process: Arc::clone(&self.busy_in), may_begin_again: true };
         let begun = Builder::new().name("pathcast-merge".to_owned()).spawn(move || {
             let _at_work = read(&AT_WORK);
-            let _busy = busy;
+            let mut busy = busy;
+            busy.may_begin_again = false;
             // To ask is to read a flag.
-            watched(Duration::ZERO, || IS_FORKING.load(Ordering::Relaxed), work)
+            let is_forking = || IS_FORKING.load(Ordering::Relaxed);
+            busy.may_begin_again = watched(Duration::ZERO, is_forking, work);
         });
         // If there is no thread, the closure is dropped, and `busy` with it.
         drop(begun);
@@ -101,7 +105,7 @@ pub(crate) fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::interrupt::look;
+    use crate::engine::interrupt::{Interrupted, look};
     use std::sync::mpsc::channel;
 
     fn wait_until_free(merging: &Merging) {
@@ -124,7 +128,7 @@ mod tests {
                     Ok(())
                 };
                 done.send(outcome).expect("the test waits for it");
-                outcome
+                true
             }
         };
         merging.begin(work(0));
@@ -147,7 +151,7 @@ mod tests {
         let first = sender.clone();
         merging.begin(move || {
             first.send(()).expect("the test waits for it");
-            Ok(())
+            true
         });
         assert_eq!(receiver.recv(), Ok(()));
         wait_until_free(&merging);

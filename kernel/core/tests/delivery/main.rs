@@ -1,6 +1,8 @@
 //! Shared plans against the evaluator of programs: the same subscriptions, one by one.
 
 mod generated;
+#[path = "../engine/snapshot_file.rs"]
+mod snapshot_file;
 mod snapshots;
 
 use generated::{Random, message, subscription};
@@ -452,7 +454,11 @@ fn what_changes_while_all_is_built_anew_is_kept() {
         let builds = scope.spawn(|| {
             let mut builds = 0;
             while !is_done.load(Ordering::Relaxed) {
-                let built = if builds % 2 == 0 { target.rebuild() } else { target.merge_gates() };
+                let built = if builds % 2 == 0 {
+                    target.rebuild()
+                } else {
+                    target.merge_gates().map_err(Into::into)
+                };
                 built.expect("nothing interrupts");
                 builds += 1;
             }

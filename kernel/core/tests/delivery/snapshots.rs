@@ -1,10 +1,11 @@
 //! Snapshots of subscriptions of all kinds: what is opened, and then changed, serves as what is built from all.
 
 use super::generated::{Random, message, subscription};
+use super::snapshot_file::{File, Section, sections};
 use super::{options, series};
 use pathcast_core::language::choice::Language;
 use pathcast_core::registry::delivery::dissemination::{
-    Deliver, Dissemination, Entry, Explained, Steps,
+    Deliver, Dissemination, Entry, Explained, NotFrozen, Steps,
 };
 use pathcast_core::registry::delivery::query::Scope;
 use pathcast_core::registry::delivery::serving::{NO_FRAGMENT, Output};
@@ -12,7 +13,8 @@ use pathcast_core::registry::delivery::worker::Worker;
 use pathcast_core::registry::snapshot::Snapshot;
 use pathcast_core::registry::snapshot::format::{FormatError, Tag};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// What is of no shared class, and sets.
@@ -120,26 +122,6 @@ fn served(target: &Dissemination, message: &str) -> BTreeMap<String, Vec<Option<
     found
 }
 
-/// A file that goes with its value.
-struct File(PathBuf);
-
-impl File {
-    fn new(name: &str) -> File {
-        let name = format!("pathcast-{}-{name}.snapshot", std::process::id());
-        File(std::env::temp_dir().join(name))
-    }
-
-    fn open(&self) -> Result<Snapshot, FormatError> {
-        Snapshot::open(&self.0)
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        drop(std::fs::remove_file(&self.0));
-    }
-}
-
 fn check(
     target: &Dissemination,
     all: &BTreeMap<String, Asked>,
@@ -222,7 +204,7 @@ fn an_opened_snapshot_that_changes_serves_as_what_is_built_from_all() {
             assert_eq!(frozen.file().bytes(Tag::Metadata), other.file().bytes(Tag::Metadata));
             assert!(frozen.file().as_slice() == other.file().as_slice(), "seed {seed}");
             frozen.file().save(&file.0).expect("saved");
-            let opened = Arc::new(file.open().expect("opened"));
+            let opened = Arc::new(Snapshot::open(&file.0).expect("opened"));
             assert_eq!(opened.len(), all.len());
             target = Dissemination::from_snapshot(opened);
             check(&target, &all, &mut random);
@@ -232,60 +214,152 @@ fn an_opened_snapshot_that_changes_serves_as_what_is_built_from_all() {
     assert!(kinds.iter().all(|&kind| kind > 100), "{kinds:?}");
 }
 
-/// Makes the checksums those of the content, as somebody would who wants to be believed.
-fn sign(bytes: &mut [u8]) {
-    let body = crc32fast::hash(&bytes[64..]);
-    bytes[32..36].copy_from_slice(&body.to_le_bytes());
-    let header = crc32fast::hash(&bytes[..36]);
-    bytes[36..40].copy_from_slice(&header.to_le_bytes());
-}
-
-/// Sections of subscriptions that lie under a right checksum: refused, or opened without harm.
-#[test]
-fn sections_that_lie_are_refused_or_opened_without_harm() {
+/// What holds a subscription of each way, two with steps of each of two series, and sets.
+fn of_all_ways() -> (Dissemination, BTreeMap<String, Asked>) {
     let mut random = Random::new(5);
     let mut all = BTreeMap::new();
     let target = Dissemination::new("{}");
-    for at in 0..40 {
+    for at in 0..80 {
         let (id, asked) = (format!("s{at}"), asked(&mut random));
         if subscribe(&target, &id, &asked) {
             all.insert(id, asked);
         }
     }
-    let frozen = target.freeze().expect("nothing interrupts");
-    let (whole, file) = (frozen.file().as_slice(), File::new("lies"));
-    let count = u32::from_le_bytes(whole[16..20].try_into().expect("four bytes")) as usize;
-    let (mut refused, mut harmless, mut seen) = (0, 0, 0);
-    for entry in 0..count {
-        let word = |at: usize, bytes: &[u8]| {
-            u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
-        };
-        let at = 64 + entry * 24;
-        let (tag, start, length) = (word(at, whole), word(at + 8, whole), word(at + 16, whole));
-        if tag < Tag::SubscriberOffsets as u32 {
-            continue;
+    (target, all)
+}
+
+/// Changes some bytes of a range.
+fn change(bytes: &mut [u8], range: Range<usize>, random: &mut Random) {
+    let places = range.len().div_ceil(4);
+    let at = |place: usize| range.start + 4 * place..(range.start + 4 * place + 4).min(range.end);
+    let (place, other) = (at(random.below(places)), at(random.below(places)));
+    match random.below(5) {
+        0 => bytes[place.start + random.below(place.len())] ^= 1 << random.below(8),
+        1 => bytes[place.start + random.below(place.len())] = random.below(128) as u8,
+        2 if place.len() == other.len() => bytes.copy_within(other, place.start),
+        3 if place.len() == other.len() => {
+            let own: Vec<u8> = bytes[place.clone()].to_vec();
+            bytes.copy_within(other.clone(), place.start);
+            bytes[other].copy_from_slice(&own);
         }
-        seen += 1;
-        let (start, length) = (start as usize, length as usize);
-        for place in (start..start + length).step_by(4).take(3000) {
+        _ => {
+            let word = [0u32, 1, 2, 7, 1 << 31, u32::MAX][random.below(6)].to_le_bytes();
+            bytes[place.clone()].copy_from_slice(&word[..place.len()]);
+        }
+    }
+}
+
+/// Opened, served from, and frozen again: no panic.
+fn use_all(opened: Snapshot, messages: &[String]) {
+    let registry = Dissemination::from_snapshot(Arc::new(opened));
+    for message in messages {
+        served(&registry, message);
+    }
+    let scope = Scope::default();
+    let text = "for $v in //b where $v = 'x' return <r>{$v/c}</r>".to_owned();
+    let (language, subscriber) = (None, String::new());
+    let asked =
+        Asked { text, language, deliver: Deliver::Fragment, subscriber, scope, steps: None };
+    assert!(subscribe(&registry, "new", &asked));
+    served(&registry, &messages[0]);
+    let frozen = registry.freeze().map(drop);
+    assert!(matches!(frozen, Ok(()) | Err(NotFrozen::Damaged)), "{frozen:?}");
+}
+
+/// Sections that lie under a right checksum: refused, or opened without harm. The automaton and its texts have tests of
+/// their own.
+#[test]
+fn sections_that_lie_are_refused_or_opened_without_harm() {
+    let (target, _) = of_all_ways();
+    let (frozen, file) = (target.freeze().expect("nothing interrupts"), File::new("lies"));
+    let whole = frozen.file().as_slice();
+    let mut random = Random::new(17);
+    let messages: Vec<String> = (0..3).map(|_| message(&mut random)).collect();
+    let (mut refused, mut harmless) = (BTreeMap::<u32, usize>::new(), 0);
+    let sections: Vec<Section> = sections(whole)
+        .into_iter()
+        .filter(|Section { tag, content, .. }| {
+            let is_automaton = (Tag::SymbolOffsets as u32..=Tag::PlanTexts as u32).contains(tag)
+                || (Tag::ExpressionOffsets as u32..=Tag::ExpressionFlags as u32).contains(tag);
+            !is_automaton && !content.is_empty()
+        })
+        .collect();
+    for Section { tag, content, .. } in &sections {
+        let rounds = if *tag == Tag::SharedPlans as u32 { 400 } else { 20 };
+        for round in 0..rounds {
             let mut bytes = whole.to_vec();
-            let value = [0u32, 1, 2, 7, u32::MAX, 1 << 31][random.below(6)].to_le_bytes();
-            let end = (place + 4).min(start + length);
-            bytes[place..end].copy_from_slice(&value[..end - place]);
-            sign(&mut bytes);
-            std::fs::write(&file.0, &bytes).expect("written");
-            match file.open() {
+            change(&mut bytes, content.clone(), &mut random);
+            let is_same = bytes == whole;
+            match file.open_signed(bytes) {
                 Err(error) => {
                     assert!(matches!(error, FormatError::Damaged(_)), "{tag}: {error:?}");
-                    refused += 1;
+                    *refused.entry(*tag).or_default() += 1;
                 }
                 Ok(opened) => {
-                    let registry = Dissemination::from_snapshot(Arc::new(opened));
-                    assert_eq!(registry.state().len(), all.len());
+                    assert!(is_same || *tag != Tag::IdOrder as u32, "another order of the ids");
+                    let used = catch_unwind(AssertUnwindSafe(|| use_all(opened, &messages)));
+                    assert!(used.is_ok(), "round {round} of section {tag}");
                     harmless += 1;
                 }
             }
         }
     }
-    assert!(seen > 8 && refused > 500 && harmless > 100, "{seen}: {refused}, {harmless}");
+    let total: usize = refused.values().sum();
+    assert!(refused.len() > 12 && total > 400 && harmless > 100, "{refused:?}, {harmless}");
+}
+
+#[test]
+fn two_series_of_equal_steps_are_refused() {
+    let (target, _) = of_all_ways();
+    let frozen = target.freeze().expect("nothing interrupts");
+    let mut bytes = frozen.file().as_slice().to_vec();
+    let all = sections(&bytes);
+    let steps: Vec<&Section> = all.iter().filter(|each| each.tag == Tag::Steps as u32).collect();
+    let steps: Vec<&&Section> = steps.iter().filter(|each| !each.content.is_empty()).collect();
+    let [one, other, ..] = steps[..] else { panic!("there are two series") };
+    // Offset and length.
+    bytes.copy_within(one.entry.start + 8..one.entry.end, other.entry.start + 8);
+    let opened = File::new("equal-steps").open_signed(bytes).map(drop);
+    assert!(matches!(opened, Err(FormatError::Damaged(_))), "{opened:?}");
+}
+
+/// A text takes the place of another one of its length.
+fn with_text(snapshot: &Snapshot, number: usize, text: &str) -> Vec<u8> {
+    let mut bytes = snapshot.file().as_slice().to_vec();
+    let all = sections(&bytes);
+    let section = |tag: Tag| {
+        let found = all.iter().find(|each| each.tag == tag as u32).expect("it is there");
+        found.content.clone()
+    };
+    let offset = section(Tag::TextOffsets).start + 8 * number;
+    let offset = u64::from_le_bytes(bytes[offset..offset + 8].try_into().expect("eight bytes"));
+    let start = section(Tag::Texts).start + offset as usize;
+    bytes[start..start + text.len()].copy_from_slice(text.as_bytes());
+    bytes
+}
+
+/// The verdict of one whose text is none, and a registry that is not frozen.
+#[test]
+fn a_text_that_is_not_what_the_snapshot_says_of_it_is_told_when_it_is_needed() {
+    let texts = ["//b[count(c) > 1]", "count(//b) + 1", "for $v in //b where $v/@k = 1 return $v"];
+    for (at, text) in texts.into_iter().enumerate() {
+        let target = Dissemination::new("{}");
+        let (deliver, language) = (Deliver::Fragment, (at == 1).then_some(Language::XQuery));
+        let (subscriber, scope) = ("ann".to_owned(), Scope::default());
+        let asked =
+            Asked { text: text.to_owned(), language, deliver, subscriber, scope, steps: None };
+        assert!(subscribe(&target, "s", &asked));
+        let frozen = target.freeze().expect("nothing interrupts");
+        let wrong = ["]", "'"][at % 2].repeat(text.len());
+        let opened = File::new("texts").open_signed(with_text(&frozen, 0, &wrong));
+        let registry = Dissemination::from_snapshot(Arc::new(opened.expect("texts are not read")));
+        let found = served(&registry, "<a><b k='1'><c/><c/></b></a>");
+        let is_shared = at == 2;
+        assert_eq!(found["s"] == [Some("Damaged".to_owned())], !is_shared, "{found:?}");
+        // Gates are frozen from the automaton, plans are made again from the texts.
+        let asked = Asked { text: "//c".to_owned(), ..asked };
+        assert!(subscribe(&registry, "new", &asked));
+        let frozen = registry.freeze().map(drop);
+        assert_eq!(frozen, if is_shared { Err(NotFrozen::Damaged) } else { Ok(()) }, "{text}");
+    }
 }

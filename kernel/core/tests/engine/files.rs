@@ -1,11 +1,11 @@
 //! Snapshot files: the way out and back, and files that lie.
 
+use crate::snapshot_file::{File, Section, sections};
 use crate::world::{Batch, Random, answers, frozen, pool, register, register_all};
 use pathcast_core::engine::nfa::Nfa;
 use pathcast_core::registry::delivery::dissemination::Dissemination;
 use pathcast_core::registry::snapshot::Snapshot;
 use pathcast_core::registry::snapshot::format::{FORMAT, FormatError, Tag};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 fn sample() -> Dissemination {
@@ -29,29 +29,6 @@ fn messages() -> Batch {
     let mut messages: Vec<String> = (0..30).map(|_| random.message()).collect();
     messages.push("<a n='1'><b n='1'><c/></b><!--x--><b/><c/><e n='2'/></a>".into());
     Batch(messages)
-}
-
-/// A file that goes away with the test.
-struct File(PathBuf);
-
-impl File {
-    fn new(name: &str) -> File {
-        File(std::env::temp_dir().join(format!("pathcast-{}-{name}", std::process::id())))
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        drop(std::fs::remove_file(&self.0));
-    }
-}
-
-/// Makes the checksums those of the content, as somebody would who wants to be believed.
-fn sign(bytes: &mut [u8]) {
-    let body = crc32fast::hash(&bytes[64..]);
-    bytes[32..36].copy_from_slice(&body.to_le_bytes());
-    let header = crc32fast::hash(&bytes[..36]);
-    bytes[36..40].copy_from_slice(&header.to_le_bytes());
 }
 
 #[test]
@@ -79,9 +56,7 @@ fn a_file_of_another_format_says_so() {
     let mut bytes = frozen(&sample()).file().as_slice().to_vec();
     for format in [FORMAT - 1, FORMAT + 1] {
         bytes[8..12].copy_from_slice(&format.to_le_bytes());
-        sign(&mut bytes);
-        std::fs::write(&file.0, &bytes).expect("written");
-        let found = Snapshot::open(&file.0).map(drop);
+        let found = file.open_signed(bytes.clone()).map(drop);
         assert!(matches!(found, Err(FormatError::Version(v)) if v == format), "{found:?}");
     }
 }
@@ -113,9 +88,7 @@ fn records_that_lie_do_no_harm() {
             let mut bytes = whole.to_vec();
             let value = [0, 1, 2, 7, u32::MAX, u32::MAX - 1, 1 << 31][random.below(7) as usize];
             bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
-            sign(&mut bytes);
-            std::fs::write(&file.0, &bytes).expect("written");
-            match Snapshot::open(&file.0) {
+            match file.open_signed(bytes) {
                 Err(error) => {
                     assert!(matches!(error, FormatError::Damaged(_)), "{tag:?}: {error:?}");
                     refused += 1;
@@ -153,20 +126,15 @@ fn records_that_lie_do_no_harm() {
 fn sections_that_are_missing_or_cut_are_refused() {
     let whole = frozen(&sample()).file().as_slice().to_vec();
     let file = File::new("cut");
-    let count = u32::from_le_bytes(whole[16..20].try_into().expect("four bytes")) as usize;
-    for entry in 0..count {
-        let at = 64 + entry * 24;
-        let tag = u32::from_le_bytes(whole[at..at + 4].try_into().expect("four bytes"));
-        let length = u64::from_le_bytes(whole[at + 16..at + 24].try_into().expect("eight bytes"));
+    for Section { tag, entry, content } in sections(&whole) {
+        let length = content.len() as u64;
         if tag == Tag::Metadata as u32 || length == 0 {
             continue;
         }
         for shorter in [0, length - 1, length - 4] {
             let mut bytes = whole.clone();
-            bytes[at + 16..at + 24].copy_from_slice(&shorter.to_le_bytes());
-            sign(&mut bytes);
-            std::fs::write(&file.0, &bytes).expect("written");
-            let found = Snapshot::open(&file.0).map(drop);
+            bytes[entry.start + 16..entry.end].copy_from_slice(&shorter.to_le_bytes());
+            let found = file.open_signed(bytes).map(drop);
             assert!(found.is_err(), "section {tag} cut from {length} to {shorter}");
         }
     }

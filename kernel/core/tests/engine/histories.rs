@@ -2,9 +2,9 @@
 //! in a map and matches label paths one query at a time.
 
 use crate::world::{Batch, Random, answers, frozen, label_paths, matches, pool, register};
-use pathcast_core::engine::interrupt::{Interrupted, watched};
+use pathcast_core::engine::interrupt::watched;
 use pathcast_core::language::query::{Namespaces, compile};
-use pathcast_core::registry::delivery::dissemination::Dissemination;
+use pathcast_core::registry::delivery::dissemination::{Dissemination, NotFrozen};
 use pathcast_core::registry::snapshot::{NamespaceMap, QueryRecord};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,7 +47,10 @@ fn histories_answer_like_a_map_of_queries() {
                         Ok(snapshot) => {
                             assert_eq!(snapshot.len(), model.len(), "seed {seed}")
                         }
-                        Err(Interrupted) => interruptions += 1,
+                        Err(error) => {
+                            assert_eq!(error, NotFrozen::Interrupted);
+                            interruptions += 1;
+                        }
                     }
                 }
                 _ => {

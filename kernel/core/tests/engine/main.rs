@@ -5,4 +5,5 @@ mod files;
 mod growing;
 mod histories;
 mod interruptions;
+mod snapshot_file;
 mod world;

@@ -10,7 +10,6 @@
 pub(crate) mod factory;
 pub(crate) mod found;
 pub(crate) mod frozen;
-mod frozen_templates;
 pub(crate) mod probe;
 pub(crate) mod reached;
 pub(crate) mod recognise;

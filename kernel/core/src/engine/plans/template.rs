@@ -172,11 +172,13 @@ pub(crate) struct Kind {
 impl Kind {
     /// That of a template.
     pub(crate) fn of(template: &Template) -> Kind {
-        Kind {
-            deliver: template.deliver,
-            may_be_empty: !template.is_constructor
-                && (template.frame.is_some() || template.deliver != Deliver::Fragment),
-        }
+        Kind::new(template.deliver, template.is_constructor, template.frame.is_some())
+    }
+
+    /// That of a template, by whether it is a constructor and has a frame.
+    pub(super) fn new(deliver: Deliver, is_constructor: bool, has_frame: bool) -> Kind {
+        let may_be_empty = !is_constructor && (has_frame || deliver != Deliver::Fragment);
+        Kind { deliver, may_be_empty }
     }
 }
 

@@ -18,6 +18,7 @@
 //! subscriptions that have left leave behind, is merged in the background ([`Dissemination::settle`]): new gates, or a
 //! new state, are built beside the old ones and take their place.
 
+pub use super::freezing::NotFrozen;
 use super::freezing::{CopiedState, Frozen};
 use super::gates::MergedGates;
 pub use super::plans::Explained;
@@ -148,11 +149,12 @@ impl Dissemination {
         self.merging.begin(move || {
             // Another merge may have ended since.
             let merge = subscriptions.state().merge_that_pays();
-            match merge {
+            let merged = match merge {
                 Some(Merge::All) => subscriptions.rebuild(),
-                Some(Merge::Gates(of)) => subscriptions.merge_gates_of(of),
+                Some(Merge::Gates(of)) => subscriptions.merge_gates_of(of).map_err(NotFrozen::from),
                 None => Ok(()),
-            }
+            };
+            merged != Err(NotFrozen::Damaged)
         });
     }
 
@@ -192,8 +194,8 @@ impl Dissemination {
     /// Cost and memory: as of [`Dissemination::rebuild`]; nothing if nothing has changed.
     ///
     /// # Errors
-    /// It was interrupted; the state is the same.
-    pub fn freeze(&self) -> Result<Arc<Snapshot>, Interrupted> {
+    /// It was interrupted, or the snapshot that they are of is damaged; the state is the same.
+    pub fn freeze(&self) -> Result<Arc<Snapshot>, NotFrozen> {
         let _alone = self.merging.alone();
         let unchanged = self.state().unchanged().cloned();
         let unchanged = unchanged.filter(|base| base.limits() == &*self.limits);
@@ -207,14 +209,14 @@ impl Dissemination {
     /// beside the old one, the gates as an automaton that grows, and the shared plans as they are when they change.
     ///
     /// # Errors
-    /// It was interrupted; the state is the same.
-    pub fn rebuild(&self) -> Result<(), Interrupted> {
+    /// As [`Dissemination::freeze`].
+    pub fn rebuild(&self) -> Result<(), NotFrozen> {
         let _alone = self.merging.alone();
         self.renew().map(drop)
     }
 
     /// [`Dissemination::rebuild`], of who is alone in it; gives the snapshot.
-    fn renew(&self) -> Result<Arc<Snapshot>, Interrupted> {
+    fn renew(&self) -> Result<Arc<Snapshot>, NotFrozen> {
         let state = self.state();
         let copied = state.plans.number_count();
         let copy = CopiedState::of(&state.catalogue, &state.plans, state.series.iter());

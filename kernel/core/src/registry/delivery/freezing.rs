@@ -23,6 +23,21 @@ const PLANS_A_LOOK: usize = 1 << 10;
 /// Stands for the number of a subscription that has left.
 const LEFT: SubscriptionNumber = SubscriptionNumber::MAX;
 
+/// Why subscriptions did not become a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotFrozen {
+    /// It was interrupted.
+    Interrupted,
+    /// The text of a subscription is not what the snapshot that it is of says of it.
+    Damaged,
+}
+
+impl From<Interrupted> for NotFrozen {
+    fn from(Interrupted: Interrupted) -> Self {
+        NotFrozen::Interrupted
+    }
+}
+
 /// Subscriptions of one moment.
 pub(super) struct CopiedState {
     catalogue: Catalogue,
@@ -101,8 +116,8 @@ impl CopiedState {
     /// Freezes them; see [`super::dissemination::Dissemination::rebuild`].
     ///
     /// # Errors
-    /// It was interrupted.
-    pub(super) fn freeze(self, limits: &str) -> Result<Frozen, Interrupted> {
+    /// It was interrupted, or the snapshot that they are of is damaged.
+    pub(super) fn freeze(self, limits: &str) -> Result<Frozen, NotFrozen> {
         let CopiedState { catalogue, plans, series } = self;
         let mut scopes = Scopes { catalogue: &catalogue, scopes: FxHashMap::default() };
         let mut parts = Vec::with_capacity(1 + series.len());
@@ -159,7 +174,7 @@ impl CopiedPlans {
         scopes: &mut Scopes<'_>,
         number: impl Fn(SubscriptionNumber) -> SubscriptionNumber,
         way: impl Fn(FrozenWay) -> FrozenWay,
-    ) -> Result<FrozenPlansOf, Interrupted> {
+    ) -> Result<FrozenPlansOf, NotFrozen> {
         let CopiedPlans { gates, ways } = self;
         let order = |a, b| scopes.catalogue.order(number(a), number(b));
         let (automaton, gates) = gates.freeze(order)?;
@@ -173,13 +188,11 @@ impl CopiedPlans {
         let mut plans = SharedPlans::default();
         for (at, &each) in shared.iter().enumerate() {
             if at % PLANS_A_LOOK == 0 && look() {
-                return Err(Interrupted);
+                return Err(NotFrozen::Interrupted);
             }
             let new = (old.len() + at) as SubscriptionNumber;
-            scopes.with(number(each), |asked, scope| {
-                let plan = shared_plan_of(asked, scope).expect("it is among the shared plans");
-                plans.enter(new, &plan);
-            });
+            let plan = scopes.with(number(each), shared_plan_of);
+            plans.enter(new, &plan.ok_or(NotFrozen::Damaged)?);
         }
         let plans = if shared.is_empty() { Vec::new() } else { frozen(&plans) };
         let mut arrays = PartArrays::of(automaton, plans);
@@ -203,14 +216,14 @@ struct Scopes<'c> {
 }
 
 impl Scopes<'_> {
-    fn with(&mut self, number: SubscriptionNumber, f: impl FnOnce(Asked<'_>, &Scope)) {
+    fn with<T>(&mut self, number: SubscriptionNumber, f: impl FnOnce(Asked<'_>, &Scope) -> T) -> T {
         let Scopes { catalogue, scopes } = self;
         catalogue.with(number, |entry| {
             let scope = scopes.entry(entry.namespaces).or_insert_with(|| {
                 Scope::new(catalogue.namespaces()[entry.namespaces as usize].clone())
             });
-            f(Asked::of(&entry), scope);
-        });
+            f(Asked::of(&entry), scope)
+        })
     }
 }
 

@@ -172,6 +172,9 @@ impl Ordered {
         if let Way::Unsubscribed | Way::Shared | Way::Stepped(..) = way {
             return Ok(Outcome::Unasked);
         }
+        if let Way::Damaged = way {
+            return Err(Verdict::Damaged);
+        }
         let deliver = with.allowance.deliver(way.deliver());
         if let Way::Filter(_) = way {
             return Ok(Outcome::Told(deliver));
@@ -189,7 +192,11 @@ impl Ordered {
                 Way::Program(program, _) => session.holds(program, bounds),
                 Way::Selection(expression) if is_full => session.selects(expression, bounds),
                 Way::Selection(expression) => session.select(expression, bounds, scratch),
-                Way::Unsubscribed | Way::Shared | Way::Filter(_) | Way::Stepped(..) => Ok(false),
+                Way::Unsubscribed
+                | Way::Shared
+                | Way::Filter(_)
+                | Way::Stepped(..)
+                | Way::Damaged => Ok(false),
             },
         )?;
         if !is_written {

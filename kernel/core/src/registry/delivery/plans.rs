@@ -54,6 +54,8 @@ pub(super) enum Way {
     Filter(Deliver),
     /// Where the gate holds, the steps of a series (by its number) are done, and then what this number is there.
     Stepped(u32, SubscriptionNumber),
+    /// Its text is not what the snapshot says of it.
+    Damaged,
 }
 
 impl Way {
@@ -61,9 +63,11 @@ impl Way {
     pub(super) fn deliver(&self) -> Deliver {
         match self {
             Way::Program(_, deliver) | Way::Filter(deliver) => *deliver,
-            Way::Unsubscribed | Way::Shared | Way::Selection(_) | Way::Stepped(..) => {
-                Deliver::Fragment
-            }
+            Way::Unsubscribed
+            | Way::Shared
+            | Way::Selection(_)
+            | Way::Stepped(..)
+            | Way::Damaged => Deliver::Fragment,
         }
     }
 
@@ -71,7 +75,9 @@ impl Way {
         match self {
             Way::Program(program, _) => program.needs_full_tree(),
             Way::Selection(expression) => expression.needs_full_tree(),
-            Way::Unsubscribed | Way::Shared | Way::Filter(_) | Way::Stepped(..) => false,
+            Way::Unsubscribed | Way::Shared | Way::Filter(_) | Way::Stepped(..) | Way::Damaged => {
+                false
+            }
         }
     }
 }
@@ -138,11 +144,20 @@ impl Base {
         let entry = self.snapshot.entry(self.number(number));
         let Entry { text, language, deliver, namespaces, .. } = entry;
         let scope = Scope::new(self.snapshot.namespaces()[namespaces as usize].clone());
-        match SubscriptionQuery::read(text, language, &scope, deliver) {
-            Ok(SubscriptionQuery::XQuery(program)) => Way::Program(program, deliver),
-            Ok(SubscriptionQuery::XPath(tree)) => Way::Selection(Arc::new(Expression::of(&tree))),
-            Err(Refused) => unreachable!("the snapshot has a subscription that is refused: {text}"),
-        }
+        let compiled = match (SubscriptionQuery::read(text, language, &scope, deliver), way) {
+            (Ok(SubscriptionQuery::XQuery(program)), FrozenWay::Program)
+                if undeliverable_part(&program, deliver != Deliver::Fragment).is_none() =>
+            {
+                Way::Program(program, deliver)
+            }
+            (Ok(SubscriptionQuery::XPath(tree)), FrozenWay::Selection) => {
+                Way::Selection(Arc::new(Expression::of(&tree)))
+            }
+            _ => Way::Damaged,
+        };
+        // Messages are parsed with no more than the snapshot says.
+        let fits = compiled.needs_full_tree() <= self.part().needs_full_tree(number);
+        if fits { compiled } else { Way::Damaged }
     }
 }
 
@@ -240,7 +255,7 @@ impl Plans {
             }
             (None, _) => WayKind::Unsubscribed,
             (Some(at), _) => WayKind::Active(match &self.later[at] {
-                Way::Unsubscribed => return WayKind::Unsubscribed,
+                Way::Unsubscribed | Way::Damaged => return WayKind::Unsubscribed,
                 Way::Shared => FrozenWay::Shared,
                 Way::Program(..) => FrozenWay::Program,
                 Way::Selection(_) => FrozenWay::Selection,

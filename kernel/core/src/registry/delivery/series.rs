@@ -79,7 +79,7 @@ impl SeriesSet {
         let mut set = SeriesSet::default();
         for (at, part) in snapshot.parts().iter().enumerate().skip(1) {
             let (steps, texts) = part.steps();
-            let number = set.enter(&steps.as_slice().into()).expect("it was entered before");
+            let number = set.enter(&steps.as_slice().into()).expect("checked when opened");
             let series = set.get_mut(number).expect("it has just been entered");
             series.plans = Plans::on(snapshot, at);
             series.subscriptions = part.members().to_vec();

@@ -646,6 +646,7 @@ fn serve_one(
     let outcome = match way {
         Way::Unsubscribed | Way::Shared | Way::Stepped(..) => Ok(false),
         Way::Filter(_) => Ok(true),
+        Way::Damaged => Err(Verdict::Damaged),
         Way::Program(program, Deliver::Fragment) if allowance.writes => {
             evaluate(&mut |session, bounds| session.run(program, bounds, fragments))
         }

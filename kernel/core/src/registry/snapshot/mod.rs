@@ -173,8 +173,7 @@ impl Snapshot {
     /// What is delivered, and in which language the text is.
     #[inline]
     pub(crate) fn mode(&self, number: QueryNumber) -> (Deliver, Option<Language>) {
-        let mode = self.file.bytes(Tag::Modes).get(number as usize).copied();
-        mode_of(mode.unwrap_or(QUERY_MODE))
+        mode_at(&self.file, number)
     }
 
     /// The id of a subscription.
@@ -227,6 +226,13 @@ pub(crate) fn mode(deliver: Deliver, language: Option<Language>) -> u8 {
         Some(Language::XQuery) => 2,
     };
     deliver as u8 | language << 2
+}
+
+/// What is delivered of a subscription of a file, and in which language its text is.
+#[inline]
+fn mode_at(file: &FilePart, number: QueryNumber) -> (Deliver, Option<Language>) {
+    let mode = file.bytes(Tag::Modes).get(number as usize).copied();
+    mode_of(mode.unwrap_or(QUERY_MODE))
 }
 
 #[inline]
@@ -287,9 +293,15 @@ fn check_queries(file: &FilePart) -> Option<&'static str> {
 fn check_order(file: &FilePart) -> Option<&'static str> {
     let queries = file.array::<u32>(Tag::NamespaceOf).len();
     let order = file.array::<u32>(Tag::IdOrder);
-    let is_order =
-        order.len() == queries && order.iter().all(|&number| (number as usize) < queries);
-    (!is_order).then_some("the order of the ids is not one of all queries")
+    let (offsets, ids) = (file.array::<u64>(Tag::IdOffsets), file.bytes(Tag::Ids));
+    let id = |number: u32| {
+        let at = number as usize;
+        &ids[offsets[at] as usize..offsets[at + 1] as usize]
+    };
+    let is_order = order.len() == queries
+        && order.iter().all(|&number| (number as usize) < queries)
+        && order.is_sorted_by(|&one, &next| id(one) < id(next));
+    (!is_order).then_some("the ids are not in order, or two are equal")
 }
 
 fn check_subscriptions(file: &FilePart) -> Option<&'static str> {

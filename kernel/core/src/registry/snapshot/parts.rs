@@ -5,8 +5,10 @@
 use super::automaton::FrozenAutomaton;
 use super::build::FrozenArrays;
 use super::format::{FileBuilder, FilePart, Tag};
+use super::mode_at;
 use crate::engine::ids::QueryNumber;
 use crate::engine::plans::frozen::FrozenPlans;
+use crate::engine::plans::template::Deliver;
 use crate::language::edits::{Edit, EditStep};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -67,7 +69,19 @@ impl FrozenPart {
         let ways = file.bytes(Tag::Ways);
         let gated = if ways.is_empty() && range.is_empty() { len } else { ways.len() };
         let are_ways = ways.iter().all(|&way| way < 2 * NEEDS_FULL_TREE);
-        if gated > len || gated < len && range.is_empty() || !are_ways {
+        let (first, members) = (file.part(0), file.array::<QueryNumber>(Tag::Members));
+        let deliver = |number: QueryNumber| {
+            let number = if part == 0 { Some(&number) } else { members.get(number as usize) };
+            number.map_or(Deliver::Ids, |&number| mode_at(&first, number).0)
+        };
+        // A filter delivers no nodes, a selection nothing else.
+        let fits = |number: usize| match ways.get(number).map_or(FILTER, |way| way & 3) {
+            FILTER => deliver(number as QueryNumber) != Deliver::Fragment,
+            SELECTION => deliver(number as QueryNumber) == Deliver::Fragment,
+            _ => true,
+        };
+        let are_sound = are_ways && gated <= len && (gated == len || !range.is_empty());
+        if !are_sound || !(0..gated).all(fits) {
             return Err("the ways of the subscriptions do not fit them");
         }
         let stepped = file.array::<[u32; 3]>(Tag::Stepped);
@@ -80,7 +94,9 @@ impl FrozenPart {
         let plans = if range.is_empty() {
             None
         } else {
-            Some(Arc::new(FrozenPlans::of(file.file().clone(), range, len)?))
+            let numbers = gated as QueryNumber..len as QueryNumber;
+            let plans = FrozenPlans::of(file.file().clone(), range, numbers, deliver)?;
+            Some(Arc::new(plans))
         };
         let automaton = Arc::new(FrozenAutomaton::of(file.clone(), gated)?);
         Ok(FrozenPart { file, automaton, plans, len, steps })
@@ -163,7 +179,9 @@ fn steps_of(file: &FilePart, len: usize) -> Result<StepsAndTexts, &'static str> 
         let edit = Edit::named(&edit).ok_or(fault)?;
         Ok::<_, &str>(EditStep { edit, path, name, namespaces })
     });
-    Ok((steps.collect::<Result<_, &str>>()?, texts))
+    let steps = steps.collect::<Result<Vec<_>, &str>>()?;
+    let are_sound = steps.iter().all(EditStep::selects_nodes);
+    if are_sound { Ok((steps, texts)) } else { Err(fault) }
 }
 
 /// What is wrong between the parts, if anything.
@@ -176,8 +194,11 @@ pub(super) fn check_steps(parts: &[FrozenPart]) -> Option<&'static str> {
     });
     let members: usize = series.iter().map(FrozenPart::len).sum();
     let is_flat = series.iter().all(|part| part.file.array::<[u32; 3]>(Tag::Stepped).is_empty());
-    let sound = are_there && members == stepped.len() && is_flat;
-    (!sound).then_some("a subscription has steps that are not there")
+    if !are_there || members != stepped.len() || !is_flat {
+        return Some("a subscription has steps that are not there");
+    }
+    let are_in_order = series.is_sorted_by(|one, next| one.steps.0 < next.steps.0);
+    (!are_in_order).then_some("the series of steps are not in order")
 }
 
 /// A part that is to be put into a file.

@@ -2,8 +2,8 @@
 //!
 //! A number is four bytes, little endian; text is its length and its bytes.
 
-use super::template::{Deliver, Form, Frame, Kind, Leaf, Part, Target, Template};
 use crate::engine::paths::PathId;
+use crate::engine::plans::template::{Deliver, Form, Frame, Kind, Leaf, Part, Target, Template};
 use crate::xml::serializer::Namespaces;
 
 /// No path: the BoundNode itself.
@@ -49,24 +49,72 @@ pub(super) fn encoded(template: &Template) -> Vec<u8> {
 
 /// The template of some bytes; none if they are not of one.
 pub(super) fn decoded(bytes: &[u8]) -> Option<Template> {
-    let mut rest = Reader(bytes);
-    let kind = kind(rest.byte()?);
-    let is_constructor = rest.byte()? == 1;
-    let frame = match rest.byte()? {
-        0 => None,
-        _ => Some(Frame { before: rest.bytes()?.into(), after: rest.bytes()?.into() }),
-    };
     let mut parts = Vec::new();
-    while let Some(tag) = rest.byte() {
-        parts.push(if tag == 0 { Part::Bytes(rest.bytes()?.into()) } else { rest.hole()? });
-    }
+    let Head { kind, is_constructor, frame } = read(bytes, |part| {
+        parts.push(match part {
+            EncodedPart::Text(text) => Part::Bytes(text.as_bytes().into()),
+            EncodedPart::Hole(hole) => hole,
+        });
+    })?;
+    let frame = frame.map(|texts| {
+        let [before, after] = texts.map(|text| text.as_bytes().into());
+        Frame { before, after }
+    });
     let parts = parts.into();
-    Some(Template { frame, parts, is_constructor, deliver: kind.deliver, uses: 0 })
+    Some(Template { frame, parts, is_constructor, deliver: self::kind(kind).deliver, uses: 0 })
+}
+
+/// Whether some bytes are a template of a kind, whose paths are among so many.
+pub(super) fn is_sound(bytes: &[u8], kind: u8, paths: PathId) -> bool {
+    let mut are_there = true;
+    let head = read(bytes, |part| {
+        if let EncodedPart::Hole(Part::Hole { target: Target { path: Some(path), .. }, .. }) = part
+        {
+            are_there &= path < paths;
+        }
+    });
+    head.is_some_and(|Head { kind: own, is_constructor, frame }| {
+        let deliver = self::kind(own).deliver;
+        let told = byte_of(Kind::new(deliver, is_constructor, frame.is_some()));
+        are_there && own == kind && own == told
+    })
+}
+
+/// What a template begins with.
+struct Head<'b> {
+    kind: u8,
+    is_constructor: bool,
+    /// What stands before the first group and after the last.
+    frame: Option<[&'b str; 2]>,
+}
+
+/// A part where it lies.
+enum EncodedPart<'b> {
+    Text(&'b str),
+    Hole(Part),
+}
+
+/// Reads a template, and gives each of its parts.
+fn read<'b>(bytes: &'b [u8], mut part: impl FnMut(EncodedPart<'b>)) -> Option<Head<'b>> {
+    let mut rest = Reader(bytes);
+    let (kind, is_constructor) = (rest.byte()?, rest.flag()?);
+    let frame = if rest.flag()? { Some([rest.text()?, rest.text()?]) } else { None };
+    while !rest.0.is_empty() {
+        part(if rest.flag()? {
+            EncodedPart::Hole(rest.hole()?)
+        } else {
+            EncodedPart::Text(rest.text()?)
+        });
+    }
+    Some(Head { kind, is_constructor, frame })
 }
 
 /// What has to be known of a template before anything is written, as a byte.
 pub(super) fn kind_byte(template: &Template) -> u8 {
-    let Kind { deliver, may_be_empty } = Kind::of(template);
+    byte_of(Kind::of(template))
+}
+
+fn byte_of(Kind { deliver, may_be_empty }: Kind) -> u8 {
     deliver as u8 | u8::from(may_be_empty) << 2
 }
 
@@ -92,6 +140,14 @@ impl<'b> Reader<'b> {
         Some(byte)
     }
 
+    fn flag(&mut self) -> Option<bool> {
+        match self.byte()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
     fn number(&mut self) -> Option<u32> {
         let (number, rest) = self.0.split_first_chunk::<4>()?;
         self.0 = rest;
@@ -115,7 +171,8 @@ impl<'b> Reader<'b> {
         let leaf = match self.byte()? {
             0 => Leaf::Element,
             1 => Leaf::Text,
-            _ => Leaf::Attribute { uri: self.text()?.into(), local: self.text()?.into() },
+            2 => Leaf::Attribute { uri: self.text()?.into(), local: self.text()?.into() },
+            _ => return None,
         };
         let mut outer = Namespaces::default();
         for _ in 0..self.number()? {

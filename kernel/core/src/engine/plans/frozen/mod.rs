@@ -5,19 +5,21 @@
 //! compared as its number. What a predicate reaches lies in one place, as [`super::reached`] puts it together. Paths and
 //! operands are few and become those of the plans that change; templates are decoded when they are written the first time.
 
-use super::frozen_templates;
-use super::probe::{PredicateId, TextId, key_of, number_key, values_of};
-use super::reached::{parts_of, put_words};
-use super::shared::{Operand, Row, SharedPlans};
-use super::template::{Kind, Leaf, Template, TemplateId};
+mod checks;
+mod templates;
+mod writing;
+
+pub(crate) use writing::frozen;
+
+use super::probe::{PredicateId, TextId, key_of};
+use super::reached::parts_of;
+use super::shared::{Row, SubscriptionNumber};
+use super::template::{Deliver, Kind, Leaf, Template, TemplateId};
 use crate::engine::ask::Ask;
 use crate::engine::paths::PathSet;
-use crate::engine::symbols::{FIRST_NAME, Symbol};
+use crate::engine::symbols::FIRST_NAME;
 use crate::language::comparison::Comparison;
-use crate::language::numbers::untyped_number;
-use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Debug;
-use std::hash::Hash;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use xxhash_rust::xxh3::xxh3_64;
@@ -98,16 +100,17 @@ pub(crate) struct FrozenPlans {
 }
 
 impl FrozenPlans {
-    /// The plans in a range of some bytes, of subscriptions whose numbers are below a bound.
+    /// The plans in a range of some bytes, of subscriptions of these numbers; `deliver` tells what each is delivered.
     ///
-    /// Cost: a pass over the arrays.
+    /// Cost: a pass over the arrays and the templates.
     ///
     /// # Errors
     /// What is wrong with them.
     pub(crate) fn of(
         bytes: Arc<dyn Bytes>,
         range: Range<usize>,
-        numbers: usize,
+        numbers: Range<SubscriptionNumber>,
+        deliver: impl Fn(SubscriptionNumber) -> Deliver,
     ) -> Result<FrozenPlans, &'static str> {
         let cut = Err("the parts of the plans do not fit");
         let all = &(*bytes).as_ref()[range.clone()];
@@ -124,7 +127,7 @@ impl FrozenPlans {
             start = end.next_multiple_of(8);
         }
         let plans = FrozenPlans { bytes, parts, decoded: OnceLock::new() };
-        plans.fault(numbers).map_or(Ok(plans), Err)
+        plans.fault(numbers, deliver).map_or(Ok(plans), Err)
     }
 
     fn bytes(&self, part: Part) -> &[u8] {
@@ -419,7 +422,7 @@ impl FrozenPlans {
     /// What has to be known of a template before anything is written.
     #[inline]
     pub(super) fn kind(&self, template: TemplateId) -> Kind {
-        frozen_templates::kind(self.bytes(Part::TemplateKinds)[template as usize])
+        templates::kind(self.bytes(Part::TemplateKinds)[template as usize])
     }
 
     /// A template, decoded the first time.
@@ -428,368 +431,19 @@ impl FrozenPlans {
             .decoded
             .get_or_init(|| (0..self.template_count()).map(|_| OnceLock::new()).collect());
         slots[template as usize].get_or_init(|| {
-            let decoded = frozen_templates::decoded(self.encoded(template));
-            Box::new(decoded.expect("a checksum has covered what was encoded"))
+            let decoded = templates::decoded(self.encoded(template));
+            Box::new(decoded.expect("checked when opened"))
         })
     }
 
     /// The number of a template that is equal. Cost: a look at each.
     pub(super) fn find_template(&self, template: &Template) -> Option<TemplateId> {
-        let encoded = frozen_templates::encoded(template);
+        let encoded = templates::encoded(template);
         (0..self.template_count() as TemplateId).find(|&each| self.encoded(each) == encoded)
     }
 
     fn encoded(&self, template: TemplateId) -> &[u8] {
         let ends = &self.array::<u64>(Part::TemplateEnds)[template as usize..][..2];
         &self.bytes(Part::Templates)[ends[0] as usize..ends[1] as usize]
-    }
-
-    /// What is wrong with the arrays, if anything: every number must be that of something.
-    fn fault(&self, numbers: usize) -> Option<&'static str> {
-        let sound =
-            self.has_sound_names() && self.has_sound_predicates() && self.has_sound_rows(numbers);
-        (!sound).then_some("a plan names what is not there")
-    }
-
-    fn has_sound_names(&self) -> bool {
-        let Ok(names) = str::from_utf8(self.bytes(Part::Names)) else { return false };
-        let ends = self.array::<u32>(Part::NameEnds);
-        let counts = self.array::<u32>(Part::PathCounts);
-        let paths: u64 = counts.iter().map(|&count| u64::from(count)).sum();
-        let (path_ends, labels) =
-            (self.array::<u32>(Part::PathEnds), self.array::<u32>(Part::Labels));
-        let labels_end = path_ends.last().copied().unwrap_or(0) as usize;
-        let is_name = |name: u32| (name as usize) < ends.len();
-        ends.is_sorted()
-            && ends.iter().all(|&end| names.is_char_boundary(end as usize))
-            && counts.len() == 3
-            && path_ends.len() as u64 == paths
-            && path_ends.is_sorted()
-            && labels_end == labels.len()
-            && labels.iter().all(|&label| label.checked_sub(FIRST_NAME).is_none_or(is_name))
-            && are_distinct((0..ends.len() as u32).map(|name| self.name(name)))
-            && self.has_distinct_paths(counts)
-            && self.array::<[u32; 4]>(Part::Operands).iter().all(|&[path, kind, uri, local]| {
-                path < counts[1] && kind <= 2 && (kind < 2 || is_name(uri) && is_name(local))
-            })
-    }
-
-    fn has_distinct_paths(&self, counts: &[u32]) -> bool {
-        let labels = self.array::<Symbol>(Part::Labels);
-        let mut start = 0;
-        let mut paths = self.array::<u32>(Part::PathEnds).iter().map(|&end| {
-            let end = end as usize;
-            &labels[std::mem::replace(&mut start, end)..end]
-        });
-        counts.iter().all(|&count| are_distinct(paths.by_ref().take(count as usize)))
-    }
-
-    fn has_sound_predicates(&self) -> bool {
-        let operands = self.array::<[u32; 4]>(Part::Operands).len();
-        let (keys, starts) =
-            (self.array::<u64>(Part::PredicateKeys), self.array::<u32>(Part::PredicateStarts));
-        let members = self.array::<u32>(Part::MemberPredicates);
-        let text_ends = self.array::<u64>(Part::TextEnds);
-        let slots = self.array::<u32>(Part::TextSlots);
-        let texts = self.text_count();
-        cuts(starts, operands * WAYS, keys.len())
-            && starts.chunks_exact(WAYS).all(|ways| {
-                let texts_of = ways[TEXT_WAYS] as usize..ways[CAST_WAYS] as usize;
-                keys[texts_of].iter().all(|&key| key < texts as u64)
-            })
-            && cuts(self.array(Part::MemberStarts), operands * 2, members.len())
-            && self.array::<u64>(Part::MemberKeys).len() == members.len()
-            && members.iter().all(|&predicate| (predicate as usize) < keys.len())
-            && text_ends.first() == Some(&0)
-            && text_ends.is_sorted()
-            && text_ends.last() == Some(&(self.bytes(Part::Texts).len() as u64))
-            && slots.len().is_power_of_two()
-            && slots.iter().all(|&text| text as usize <= texts)
-    }
-
-    fn has_sound_rows(&self, numbers: usize) -> bool {
-        let bindings = self.array::<u32>(Part::PathCounts)[0];
-        let (predicates, checked) = (self.predicate_count(), self.checked_count());
-        let templates = self.template_count();
-        let others = self.array::<u32>(Part::Others);
-        let is_row = |row: &Row| {
-            (row.subscription as usize) < numbers && (row.template as usize) < templates
-        };
-        let are_rows = |part: Part| self.array::<Row>(part).iter().all(is_row);
-        let count_of = |part: Part| self.array::<Row>(part).len();
-        let ends = self.array::<u64>(Part::TemplateEnds);
-        let is_word = |words: &[u32]| {
-            let Some((counts, rest)) = words.split_first_chunk::<2>() else { return false };
-            let [plain, several] = counts.map(|count| 2 * count as usize);
-            if plain + several > rest.len() {
-                return false;
-            }
-            let (plain, rows, checked_pairs) = parts_of(words);
-            let rows_of: usize = plain.iter().skip(1).step_by(2).map(|&rows| rows as usize).sum();
-            plain.iter().step_by(2).all(|&binding| binding < bindings)
-                && rows.len() == 2 * rows_of
-                && bytemuck::cast_slice(rows).iter().all(is_row)
-                && checked_pairs
-                    .chunks_exact(2)
-                    .all(|pair| pair[0] < bindings && (pair[1] as usize) < checked)
-        };
-        cuts(self.array(Part::WordStarts), predicates, self.array::<u32>(Part::Words).len())
-            && (0..predicates).all(|predicate| is_word(self.words(predicate as PredicateId)))
-            && cuts(self.array(Part::OtherStarts), checked, others.len())
-            && others.iter().all(|&other| (other as usize) < predicates)
-            && cuts(self.array(Part::CheckedStarts), checked, count_of(Part::CheckedRows))
-            && are_rows(Part::CheckedRows)
-            && cuts(self.array(Part::BindingStarts), bindings as usize, count_of(Part::BindingRows))
-            && are_rows(Part::BindingRows)
-            && ends.len() == templates + 1
-            && ends[0] == 0
-            && ends.is_sorted()
-            && ends[templates] == self.bytes(Part::Templates).len() as u64
-    }
-}
-
-fn are_distinct<T: Eq + Hash>(mut items: impl Iterator<Item = T>) -> bool {
-    let mut seen = FxHashSet::default();
-    items.all(|item| seen.insert(item))
-}
-
-/// Whether offsets cut so many things into so many pieces.
-fn cuts(starts: &[u32], pieces: usize, things: usize) -> bool {
-    starts.len() == pieces + 1
-        && starts[0] == 0
-        && starts.is_sorted()
-        && starts[pieces] as usize == things
-}
-
-/// The plans of subscriptions that have entered one by one, none of which has left, as words for [`FrozenPlans::of`].
-///
-/// Cost: a sort of the predicates and of the strings that they ask for.
-pub(crate) fn frozen(plans: &SharedPlans) -> Vec<u64> {
-    let mut parts = Parts::default();
-    parts.put_paths_and_operands(plans);
-    let new_number = parts.put_predicates(plans);
-    parts.put_rows(plans, &new_number);
-    let templates = plans.templates.iter();
-    let mut ends = vec![0u64];
-    let (mut encoded, mut kinds) = (Vec::new(), Vec::new());
-    for template in templates {
-        encoded.extend(frozen_templates::encoded(template));
-        ends.push(encoded.len() as u64);
-        kinds.push(frozen_templates::kind_byte(template));
-    }
-    parts.put(Part::TemplateEnds, &ends);
-    parts.put(Part::Templates, &encoded);
-    parts.put(Part::TemplateKinds, &kinds);
-    parts.together()
-}
-
-/// Parts that are put together.
-#[derive(Default)]
-struct Parts {
-    parts: [Vec<u8>; PARTS],
-}
-
-impl Parts {
-    fn put<T: bytemuck::Pod>(&mut self, part: Part, items: &[T]) {
-        self.parts[part as usize] = bytemuck::cast_slice(items).to_vec();
-    }
-
-    fn put_paths_and_operands(&mut self, plans: &SharedPlans) {
-        let mut names = Names::default();
-        let sets = [&plans.bindings, &plans.predicate_paths, &plans.return_paths];
-        let (mut ends, mut labels) = (Vec::<u32>::new(), Vec::<Symbol>::new());
-        for set in sets {
-            for path in 0..set.len() as u32 {
-                let symbols = set.symbols_to(path);
-                labels.extend(symbols.iter().map(|&symbol| match symbol {
-                    0..FIRST_NAME => symbol,
-                    _ => FIRST_NAME + names.number(set.notation(symbol)),
-                }));
-                ends.push(labels.len() as u32);
-            }
-        }
-        let operands: Vec<[u32; 4]> = plans
-            .operands
-            .iter()
-            .map(|Operand { path, leaf, .. }| match leaf {
-                Leaf::Element => [*path, 0, 0, 0],
-                Leaf::Text => [*path, 1, 0, 0],
-                Leaf::Attribute { uri, local } => {
-                    [*path, 2, names.number(uri), names.number(local)]
-                }
-            })
-            .collect();
-        self.put(Part::PathCounts, &sets.map(|set| set.len() as u32));
-        self.put(Part::PathEnds, &ends);
-        self.put(Part::Labels, &labels);
-        self.put(Part::Operands, &operands);
-        self.put(Part::NameEnds, &names.ends);
-        self.put(Part::Names, names.text.as_bytes());
-    }
-
-    /// Gives the new number of each predicate.
-    fn put_predicates(&mut self, plans: &SharedPlans) -> Vec<PredicateId> {
-        let asks = || plans.predicates.iter().map(|predicate| &predicate.ask);
-        let mut texts: Vec<&[u8]> = Vec::new();
-        for ask in asks() {
-            match ask {
-                Ask::Text(_, text) => texts.push(text),
-                Ask::OneOf(set) => texts.extend(values_of(set)),
-                _ => {}
-            }
-        }
-        texts.sort_unstable();
-        texts.dedup();
-        let number = |text: &[u8]| texts.binary_search(&text).ok().map(|at| at as TextId);
-        let mut order: Vec<(u32, usize, u64, PredicateId)> = plans
-            .predicates
-            .iter()
-            .enumerate()
-            .map(|(old, predicate)| {
-                let (way, key) = key_of(&predicate.ask, number).expect("its string is there");
-                (predicate.operand, way, key, old as PredicateId)
-            })
-            .collect();
-        order.sort_unstable();
-        let mut new_number = vec![0; order.len()];
-        let operands = plans.operands.len();
-        let mut starts = vec![0u32; operands * WAYS + 1];
-        let mut member_starts = vec![0u32; operands * 2 + 1];
-        let mut members: Vec<(u32, u64, PredicateId)> = Vec::new();
-        for (new, &(operand, way, _, old)) in order.iter().enumerate() {
-            new_number[old as usize] = new as PredicateId;
-            starts[operand as usize * WAYS + way + 1] += 1;
-            let (kind, set) = match &plans.predicates.get(old).ask {
-                Ask::OneOf(set) => (0, set),
-                Ask::NumberOf(_, set) => (1, set),
-                _ => continue,
-            };
-            for value in values_of(set) {
-                let key = match kind {
-                    0 => number(value).expect("it was put among the strings").into(),
-                    _ => number_key(untyped_number(value)),
-                };
-                members.push((operand * 2 + kind, key, new as PredicateId));
-                member_starts[(operand * 2 + kind) as usize + 1] += 1;
-            }
-        }
-        sum_up(&mut starts);
-        sum_up(&mut member_starts);
-        members.sort_unstable();
-        let mut ends = vec![0u64];
-        ends.extend(texts.iter().scan(0, |end, text| {
-            *end += text.len() as u64;
-            Some(*end)
-        }));
-        // At most half full.
-        let mut slots = vec![0u32; (2 * texts.len() + 1).next_power_of_two()];
-        let mask = slots.len() - 1;
-        for (at, text) in texts.iter().enumerate() {
-            let mut slot = xxh3_64(text) as usize & mask;
-            while slots[slot] != 0 {
-                slot = (slot + 1) & mask;
-            }
-            slots[slot] = at as u32 + 1;
-        }
-        let column = |of: fn(&(u32, u64, PredicateId)) -> u64| -> Vec<u64> {
-            members.iter().map(of).collect()
-        };
-        let keys: Vec<u64> = order.iter().map(|&(_, _, key, _)| key).collect();
-        let predicates: Vec<u32> = members.iter().map(|member| member.2).collect();
-        self.put(Part::PredicateStarts, &starts);
-        self.put(Part::PredicateKeys, &keys);
-        self.put(Part::MemberStarts, &member_starts);
-        self.put(Part::MemberKeys, &column(|member| member.1));
-        self.put(Part::MemberPredicates, &predicates);
-        self.put(Part::TextEnds, &ends);
-        self.put(Part::Texts, &texts.concat());
-        self.put(Part::TextSlots, &slots);
-        new_number
-    }
-
-    fn put_rows(&mut self, plans: &SharedPlans, new_number: &[PredicateId]) {
-        let mut old_number = vec![0; new_number.len()];
-        for (old, &new) in new_number.iter().enumerate() {
-            old_number[new as usize] = old as PredicateId;
-        }
-        let (mut starts, mut words) = (vec![0u32], Vec::<u32>::new());
-        let (mut other_starts, mut others) = (vec![0u32], Vec::<PredicateId>::new());
-        let (mut checked_starts, mut checked_rows) = (vec![0u32], Vec::<Row>::new());
-        for &old in &old_number {
-            let attached = &plans.predicates.get(old).selections;
-            put_words(plans, attached, &mut words, |selection| {
-                let selection = plans.selections.get(selection);
-                let number = checked_starts.len() as u32 - 1;
-                others.extend(selection.others().map(|other| new_number[other as usize]));
-                other_starts.push(others.len() as u32);
-                checked_rows.extend_from_slice(&selection.rows);
-                checked_starts.push(checked_rows.len() as u32);
-                number
-            });
-            starts.push(words.len() as u32);
-        }
-        let (mut binding_starts, mut binding_rows) = (vec![0u32], Vec::<Row>::new());
-        for binding in 0..plans.bindings.len() {
-            for attached in plans.unconditional.get(binding).into_iter().flatten() {
-                binding_rows.extend_from_slice(&plans.selections.get(attached.selection).rows);
-            }
-            binding_starts.push(binding_rows.len() as u32);
-        }
-        self.put(Part::WordStarts, &starts);
-        self.put(Part::Words, &words);
-        self.put(Part::OtherStarts, &other_starts);
-        self.put(Part::Others, &others);
-        self.put(Part::CheckedStarts, &checked_starts);
-        self.put(Part::CheckedRows, &checked_rows);
-        self.put(Part::BindingStarts, &binding_starts);
-        self.put(Part::BindingRows, &binding_rows);
-    }
-
-    fn together(self) -> Vec<u64> {
-        let mut at = PARTS * 8;
-        let places = self.parts.each_ref().map(|part| {
-            let place = at..at + part.len();
-            at = place.end.next_multiple_of(8);
-            place
-        });
-        let mut words = vec![0u64; at / 8];
-        for (word, place) in words.iter_mut().zip(&places) {
-            *word = place.end as u64;
-        }
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
-        for (part, place) in self.parts.iter().zip(places) {
-            bytes[place].copy_from_slice(part);
-        }
-        words
-    }
-}
-
-/// Numbers of things by place to where each begins.
-fn sum_up(starts: &mut [u32]) {
-    let mut sum = 0;
-    for start in starts {
-        sum += *start;
-        *start = sum;
-    }
-}
-
-/// Distinct names, numbered as they come.
-#[derive(Default)]
-struct Names {
-    ends: Vec<u32>,
-    text: String,
-    numbers: FxHashMap<Box<str>, u32>,
-}
-
-impl Names {
-    fn number(&mut self, name: &str) -> u32 {
-        if let Some(&number) = self.numbers.get(name) {
-            return number;
-        }
-        let number = self.ends.len() as u32;
-        self.text.push_str(name);
-        self.ends.push(self.text.len() as u32);
-        self.numbers.insert(name.into(), number);
-        number
     }
 }
