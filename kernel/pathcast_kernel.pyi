@@ -43,10 +43,10 @@ __all__ = [
     "read_head",
     "read_queries",
     "read_query",
+    "refusal_reasons",
     "tag_end",
     "without_comments",
     "xquery_program",
-    "xquery_reasons",
 ]
 
 __version__: str
