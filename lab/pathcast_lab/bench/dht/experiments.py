@@ -160,7 +160,7 @@ class DhtExperiment:
             yield storage(trace.table, Ring.of(peers, virtual), place)
         for name, virtual, replicas in (
             ("filtering, 1 virtual", 1, 0),
-            ("filtering, 3 virtual", 3, 0),
+            ("filtering", 3, 0),
             ("filtering, replicas", 3, 10),
         ):
             place = self._place(variant, name, peers, queries)

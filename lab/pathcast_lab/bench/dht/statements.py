@@ -223,7 +223,7 @@ STATEMENTS: Final[Mapping[str, tuple[Statement, ...]]] = MappingProxyType(
             Statement(
                 "without replicas 50 peers get almost 20 % of the requests (here: 15 to 25 %)",
                 "6.4",
-                _share("filtering, 1 virtual", "first 50, share", _within(15, 25)),
+                _share("filtering", "first 50, share", _within(15, 25)),
             ),
             Statement(
                 "with replicas no peer gets more than 0.3 %",
