@@ -106,6 +106,10 @@ def _no_metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
     return ()
 
 
+def _looks_short(messages: Sequence[object]) -> bool:
+    return False
+
+
 def _nothing_due(node: Node) -> None:
     return None
 
@@ -136,6 +140,7 @@ class NodeAdapter:
         ended: Tells a node that the process of a neighbour has ended; when not given nobody looks.
         refusals: Looks at what clients send before the node is given any of it, in a thread of its
             own: place -> answer, of messages that the node is not given.
+        looks_long: Whether that takes so long that it is done in a thread, however short they are.
         end: Why the process of a node is to end, if it is; it says what it has to say before.
         gap: What subscribers are told of deliveries that a full inbox did not take.
         fullness: Share of the room for messages that others have not had, which is taken.
@@ -159,6 +164,7 @@ class NodeAdapter:
     set_link: Callable[[Node, str, int, float], Sequence[Effect]] | None = None
     ended: Callable[[Node, str, float], Sequence[Effect]] | None = None
     refusals: Callable[[Sequence[object]], Mapping[int, object]] | None = None
+    looks_long: Callable[[Sequence[object]], bool] = _looks_short
     end: Callable[[Node], PathcastError | None] = _goes_on
     gap: Callable[[Gap], bytes] = _no_gap
     fullness: Callable[[Node], float] = _empty
