@@ -184,7 +184,7 @@ impl Chunk {
 fn why_of<'py>(py: Python<'py>, why: &NotTaken, text: &str) -> PyResult<Bound<'py, PyTuple>> {
     let (code, reason) = match why {
         NotTaken::NoQuery(refusal) => return refusal_of(py, refusal, &Places::new(text)),
-        NotTaken::NoGate => ("query.unsupported", "no-gate"),
+        NotTaken::NoGate => ("query.unsupported", "NoGate"),
         NotTaken::Duplicate => ("query.duplicate", ""),
         NotTaken::Refused | NotTaken::TooManySeries => unreachable!("a filter query"),
     };

@@ -16,7 +16,7 @@
 //! let query = compile_query(&tree)?;
 //! assert_eq!(query.alternatives[0].text, "//a/b[@x]");
 //! assert_eq!(query.cost(), CostClass::CandidateChecked);
-//! # Ok::<(), pathcast_core::language::reader::Refusal>(())
+//! # Ok::<(), Box<pathcast_core::language::refusal::Refusal>>(())
 //! ```
 
 mod alternatives;
@@ -43,11 +43,12 @@ pub use implication::{Facts, can_be_count, holds, is_any_count};
 
 use crate::language::query::arrange::depth;
 use crate::language::query::{DEPTH_MAX, NormalPath, Step, TEXT_BYTES_MAX, is_within_bytes};
-use crate::language::reader::{EXPRESSION_BYTES_MAX, Reason as Refused, Refusal, disjuncts};
+use crate::language::reader::{EXPRESSION_BYTES_MAX, disjuncts};
+use crate::language::refusal::{Parsed, Reason, Refusal};
 use crate::language::tree::{Expr, Offset};
 use crate::language::xpath::Expression;
 use alternatives::{alternatives_of, alternatives_of_paths, conjunction_of, in_order};
-use losses::{Loss, Reason};
+use losses::Loss;
 use moving::{Weakener, alternatives_max};
 use spine::Spine;
 use std::borrow::Cow;
@@ -103,7 +104,7 @@ impl Evaluated {
     ///
     /// # Errors
     /// It is over a limit.
-    pub fn of(resolved: &Expr) -> Result<Self, Refusal> {
+    pub fn of(resolved: &Expr) -> Parsed<Self> {
         let mut text = String::with_capacity(256);
         expression_text(resolved, &mut text);
         check_length(&text, EXPRESSION_BYTES_MAX)?;
@@ -166,7 +167,7 @@ impl<'t> CompiledQuery<'t> {
 ///
 /// # Errors
 /// It is over a limit.
-pub fn compile_query(resolved: &Expr) -> Result<CompiledQuery<'_>, Refusal> {
+pub fn compile_query(resolved: &Expr) -> Parsed<CompiledQuery<'_>> {
     let mut weakener = Weakener::new(disjuncts(resolved));
     let patterns = weakener.holds(resolved.into(), &Spine::document(), false);
     let (alternatives, is_all) = alternatives_of(&patterns, weakener.alternatives_max);
@@ -201,7 +202,7 @@ pub fn compile_gate(resolved: &Expr, is_condition: bool) -> CompiledQuery<'_> {
     } else {
         "the program decides and makes the result"
     };
-    let losses = vec![Loss { reason: Reason::Construct(decides), offset: 0 }];
+    let losses = vec![Loss { reason: losses::Reason::Construct(decides), offset: 0 }];
     CompiledQuery { alternatives, expression: None, losses, patterns }
 }
 
@@ -218,22 +219,22 @@ pub fn cost_of_evaluated(paths: &[Alternative<'_>]) -> CostClass {
 }
 
 /// Refuses a query one of whose paths is too long or nests too deep.
-fn check_path(path: &Alternative<'_>) -> Result<(), Refusal> {
+fn check_path(path: &Alternative<'_>) -> Parsed<()> {
     if !is_within_bytes(&path.text, &path.steps) {
         check_length(&path.text, TEXT_BYTES_MAX)?;
     }
     if depth(&path.steps) > DEPTH_MAX { Err(too_deep()) } else { Ok(()) }
 }
 
-fn check_length(text: &str, maximum: usize) -> Result<(), Refusal> {
+fn check_length(text: &str, maximum: usize) -> Parsed<()> {
     if text.len() <= maximum {
         return Ok(());
     }
-    Err(Refusal { reason: Refused::TooLong { given: text.len(), maximum }, offset: 0 })
+    Err(Refusal::new(0, Reason::TooLong, vec![text.len().into(), maximum.into()]))
 }
 
 /// Refuses a query whose expression nests too deep.
-fn check_nesting(expression: &str) -> Result<(), Refusal> {
+fn check_nesting(expression: &str) -> Parsed<()> {
     let mut deepest = 0usize;
     let bytes = expression.as_bytes();
     let mut at = 0;
@@ -259,8 +260,8 @@ fn check_nesting(expression: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn too_deep() -> Refusal {
-    Refusal { reason: Refused::TooDeep { maximum: DEPTH_MAX }, offset: 0 }
+fn too_deep() -> Box<Refusal> {
+    Refusal::new(0, Reason::TooDeep, vec![DEPTH_MAX.into()])
 }
 
 /// The paths; without predicates where the limits of a path leave no room for them.
