@@ -15,7 +15,7 @@
 //! let tree = read_query("//a[last()]/b[@x]", Namespaces::NONE)?;
 //! let query = compile_query(&tree)?;
 //! assert_eq!(query.alternatives[0].text, "//a/b[@x]");
-//! assert_eq!(query.cost, CostClass::CandidateChecked);
+//! assert_eq!(query.cost(), CostClass::CandidateChecked);
 //! # Ok::<(), Box<pathcast_core::language::refusal::Refusal>>(())
 //! ```
 
@@ -121,15 +121,36 @@ pub struct CompiledQuery<'t> {
     pub alternatives: Vec<Alternative<'t>>,
     /// What is evaluated; none where the alternatives say all of the query.
     pub expression: Option<Evaluated>,
-    /// What it costs a message.
-    pub cost: CostClass,
-    /// Why there is an expression; empty if there is none.
-    pub reasons: Vec<Why>,
+    /// What the alternatives do not say.
+    losses: Vec<Loss<'t>>,
     /// Of the whole message; if the query holds, one of them is there.
     patterns: Vec<Spine<'t>>,
 }
 
 impl<'t> CompiledQuery<'t> {
+    /// What it costs a message.
+    pub fn cost(&self) -> CostClass {
+        if self.losses.is_empty() {
+            return CostClass::Indexed;
+        }
+        cost_of_evaluated(&self.alternatives)
+    }
+
+    /// Why the alternatives are not all of it: each reason once, in the order in which they were found, and where
+    /// candidates come from; empty if they are all of it.
+    pub fn reasons(&self) -> Vec<Why> {
+        let mut first: Vec<Loss<'_>> = Vec::new();
+        for loss in &self.losses {
+            if !first.iter().any(|known| known.reason == loss.reason) {
+                first.push(*loss);
+            }
+        }
+        let told = first.iter();
+        let told = told.map(|loss| Why { text: loss.reason.to_string(), offset: loss.offset });
+        let source = (!first.is_empty()).then(|| source_of(&self.alternatives));
+        told.chain(source).collect()
+    }
+
     /// Paths that must all be in a message, one conjunction or more: if the query holds, one of the conjunctions does.
     ///
     /// They say what the alternatives say of one path each, without putting paths together at the root element; none
@@ -158,16 +179,13 @@ pub fn compile_query(resolved: &Expr) -> Parsed<CompiledQuery<'_>> {
     if !is_all {
         weakener.lose_construct("asks for several paths together, which are too many ways", 0);
     }
-    if weakener.losses.is_empty() {
+    let losses = weakener.losses;
+    if losses.is_empty() {
         alternatives.iter().try_for_each(check_path)?;
-        let (cost, reasons) = (CostClass::Indexed, Vec::new());
-        return Ok(CompiledQuery { alternatives, expression: None, cost, reasons, patterns });
+        return Ok(CompiledQuery { alternatives, expression: None, losses, patterns });
     }
-    let expression = Evaluated::of(resolved)?;
-    let alternatives = within_limits(alternatives);
-    let cost = cost_of_evaluated(&alternatives);
-    let reasons = reasons(&weakener.losses, &alternatives);
-    Ok(CompiledQuery { alternatives, expression: Some(expression), cost, reasons, patterns })
+    let expression = Some(Evaluated::of(resolved)?);
+    Ok(CompiledQuery { alternatives: within_limits(alternatives), expression, losses, patterns })
 }
 
 /// Compiles the condition of the document node that a program implies, of which the paths are kept alone: the program
@@ -179,11 +197,13 @@ pub fn compile_gate(resolved: &Expr, is_condition: bool) -> CompiledQuery<'_> {
     let patterns = weakener.holds(resolved.into(), &Spine::document(), false);
     let (alternatives, _) = alternatives_of(&patterns, weakener.alternatives_max);
     let alternatives = within_limits(alternatives);
-    let cost = cost_of_evaluated(&alternatives);
-    let makes = if is_condition { "" } else { " and makes the result" };
-    let decides = Why { text: format!("the program decides{makes}"), offset: 0 };
-    let reasons = vec![decides, source_of(&alternatives)];
-    CompiledQuery { alternatives, expression: None, cost, reasons, patterns }
+    let decides = if is_condition {
+        "the program decides"
+    } else {
+        "the program decides and makes the result"
+    };
+    let losses = vec![Loss { reason: losses::Reason::Construct(decides), offset: 0 }];
+    CompiledQuery { alternatives, expression: None, losses, patterns }
 }
 
 /// Alternatives of a message that has all of some paths. Where these have too many combinations at the root element,
@@ -259,21 +279,6 @@ fn without_predicates(mut steps: NormalPath<'_>) -> NormalPath<'_> {
     steps.iter_mut().for_each(|step| step.stages.clear());
     crate::language::query::arrange::arrange(&mut steps, true);
     steps
-}
-
-/// Each loss once, in the order in which they were noted, and where candidates come from.
-fn reasons(losses: &[Loss<'_>], paths: &[Alternative<'_>]) -> Vec<Why> {
-    let mut first: Vec<Loss<'_>> = Vec::new();
-    for loss in losses {
-        if !first.iter().any(|known| known.reason == loss.reason) {
-            first.push(*loss);
-        }
-    }
-    let first = first.into_iter();
-    let mut reasons: Vec<Why> =
-        first.map(|loss| Why { text: loss.reason.to_string(), offset: loss.offset }).collect();
-    reasons.push(source_of(paths));
-    reasons
 }
 
 /// A path as a reason shows it: without most of a long list.

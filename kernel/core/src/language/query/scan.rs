@@ -160,12 +160,11 @@ impl<'q> Scanner<'q> {
 
     /// Moves over a name that is exactly this word.
     pub(super) fn word(&mut self, word: &str) -> bool {
-        let start = self.at;
-        if self.ncname() == Some(word) {
-            return true;
-        }
-        self.at = start;
-        false
+        let rest = &self.text[self.at..];
+        // Most often something else begins here, of which no more is looked at than that.
+        let is_here = rest.starts_with(word) && ncname_length(rest) == word.len();
+        self.at += if is_here { word.len() } else { 0 };
+        is_here
     }
 
     /// Moves over `name()`, blanks allowed before and between the parentheses.
