@@ -80,7 +80,10 @@ def _compiled(subscription: Subscription) -> CompiledSubscription:
 
 
 class KernelDeliveries:
-    """A `pathcast.model.DeliveryAnswer` of the kernel."""
+    """A `pathcast.model.DeliveryAnswer` of the kernel.
+
+    Of refusals and verdicts there are few, and each reading makes them anew.
+    """
 
     def __init__(self, answer: native.DeliveryAnswer) -> None:
         self._answer = answer
@@ -109,12 +112,12 @@ class KernelDeliveries:
         with native_errors():
             return self._answer.fragments()
 
-    @cached_property
+    @property
     def refusals(self) -> list[tuple[int, PathcastError]]:
         """Position and error of each refusal (`DeliveryAnswer.refusals`)."""
         return [(row, error_for(code, params)) for row, code, params in self._answer.refusals()]
 
-    @cached_property
+    @property
     def verdicts(self) -> list[tuple[int, int, PathcastError]]:
         """The undecided pairs (`DeliveryAnswer.verdicts`)."""
         return verdicts_of(self._answer.verdicts(), self._answer.ids())
