@@ -33,7 +33,7 @@ KERNEL_SOURCES := Cargo.toml Cargo.lock $(shell find kernel -type f \( -name '*.
 # PyO3 asks this interpreter how to build, so that clippy and maturin agree.
 CARGO := PYO3_PYTHON=$(abspath $(PYTHON_VENV)) cargo
 
-.PHONY: help demo demo-dht demo-net test check bench figures nightly seeded-faults fmt build wheels clean kernel rust-tests
+.PHONY: help demo demo-dht demo-net demo-kafka test check bench figures nightly seeded-faults fmt build wheels clean kernel rust-tests
 
 help: ## list the targets
 	@echo "Pathcast: filter XML messages by hundreds of thousands of standing XPath queries."
@@ -51,6 +51,9 @@ demo-dht: $(STAMPS)/python kernel ## run twenty peers that hold one automaton, k
 demo-net: $(STAMPS)/python kernel ## run seven brokers, kill one; then five, and place profiles by content; compare deliveries with one process
 	@$(PYTHON_VENV) -m pathcast net demo $(DEMO)
 	@$(PYTHON_VENV) -m pathcast registry demo
+
+demo-kafka: $(STAMPS)/python kernel ## run a Kafka of its own, from a topic of messages to one of deliveries; compare them with one process
+	@$(PYTHON_VENV) -m pathcast_lab.demo_kafka
 
 test: $(STAMPS)/python kernel rust-tests ## run all tests but the long ones: kernel, Python, Spark, doc examples
 	@echo "==> pytest: tests and doc examples"

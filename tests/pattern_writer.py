@@ -18,6 +18,7 @@ TEXTS: Final = (
         "stra\u00dfe",
         "STRASSE",
         "\u0130stanbul",
+        "\u0131I",
         "e\u0301",
         "\u017f",
     ),
@@ -40,7 +41,7 @@ def pattern(draw: random.Random, depth: int = 2) -> str:
             case 3:
                 return draw.choice(("\\d", "\\s", "\\w", "\\S", "\\W", "\\p{L}", "\\P{Lu}", "\\c"))
             case 4:
-                return draw.choice(("\\.", "\\-", "\\n", "\\\\", "\u00e9", "\u00df"))
+                return draw.choice(("\\.", "\\-", "\\n", "\\\\", "\u00e9", "\u00df", "i", "\u0131"))
             case _:
                 return draw.choice("abcAB1 -")
 

@@ -5,6 +5,7 @@ If these fail, the figures speak of another network than the product's.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from random import Random
 
@@ -24,7 +25,6 @@ from pathcast.overlay.disjuncts import disjuncts_of
 from pathcast.overlay.generalisation import at_level
 from pathcast.overlay.generalisation import table_bytes as entries_bytes
 from pathcast.overlay.host_choice import ByContent, HostChoice, Nearest
-from pathcast.overlay.interest import Policy
 from pathcast.overlay.table import Table
 from pathcast.partition import PepPlacement, candidate_patterns
 from pathcast.query import conjunction_of
@@ -181,10 +181,10 @@ def test_tables_within_a_budget_are_those_of_interests() -> None:
     tables = NetworkTables(classes, tree, stream, own)
     place = Place("f", "", "", 0.0, 0)
 
-    def told(policy: Policy) -> float:
-        network = InterestNetwork(tree, policy)
+    def told(made: Callable[[str], str] = lambda entry: entry, *, covering: bool = False) -> float:
+        network = InterestNetwork(tree, covering=covering)
         for at in range(len(tree)):
-            network.change(at, names_of(classes, own[at]), [])
+            network.change(at, [made(each) for each in names_of(classes, own[at])], [])
         links = [(at, other) for at in range(len(tree)) for other in tree.neighbours[at]]
         return sum(entries_bytes(network.told_to(*link)) for link in links) / len(tree)
 
@@ -193,11 +193,9 @@ def test_tables_within_a_budget_are_those_of_interests() -> None:
         return size * (1 << 20)
 
     widened = partial(at_level, level="existence")
-    assert bytes_of(tables.exact(place)) == pytest.approx(told(Policy()))
-    assert bytes_of(tables.uncovered(place)) == pytest.approx(told(Policy(covering=True)))
-    assert bytes_of(tables.generalised(place, widened)) == pytest.approx(
-        told(Policy(generalise=widened))
-    )
+    assert bytes_of(tables.exact(place)) == pytest.approx(told())
+    assert bytes_of(tables.uncovered(place)) == pytest.approx(told(covering=True))
+    assert bytes_of(tables.generalised(place, widened)) == pytest.approx(told(widened))
     network = InterestNetwork(tree)
     for at in range(len(tree)):
         network.change(at, names_of(classes, own[at]), [])

@@ -23,10 +23,8 @@ from pathcast.cli.net import lag_notice, log_column
 from pathcast.errors import ConfigError, PublicationError, RegistrationError
 from pathcast.overlay.broker_node import NodeSettings
 from pathcast.overlay.broker_settings import ProtocolSettings
-from pathcast.overlay.content import DeliveryProfile
+from pathcast.overlay.content import Content, DeliveryProfile
 from pathcast.overlay.deliveries import InboxDelivery, InForce
-from pathcast.overlay.generalisation import Generalisation
-from pathcast.overlay.interest import EXACT, Policy
 from pathcast.overlay.messages import SourceEntry
 from pathcast.overlay.xml_content import xml_content
 from pathcast.settings import read_settings
@@ -46,22 +44,20 @@ from pathcast.transport.broker import (
 )
 from pathcast.transport.carrier import Carrier
 from pathcast.transport.disk import Disk
-from pathcast.transport.levels import levels_of, read_levels
 from pathcast.transport.process import running
 from pathcast.transport.service import described
 from pathcast.transport.settings import BrokerSettings as BrokerFile
-from pathcast.transport.settings import node_settings, policy_of
+from pathcast.transport.settings import node_settings
 from pathcast_lab.sim.memory_streams import MemoryNetwork
 from patience import PATIENCE_SECONDS, eventually
 
 LINE = {"a": "b", "b": "ac", "c": "b"}
 
 
-async def line(policy: Policy = EXACT, settings: NodeSettings = DEFAULT) -> MemoryNetwork:
+async def line(content: Content | None = None, settings: NodeSettings = DEFAULT) -> MemoryNetwork:
     """Brokers a - b - c, with a source at a."""
     network = MemoryNetwork()
     for name, peers in LINE.items():
-        content = xml_content(policy)
         members = [each for each in LINE if each != name]
         kind = broker_kind(name, peers, members=members, content=content, settings=settings)
         network.add(Carrier(name, kind, Disk(None), network.dial_from(name)))
@@ -200,22 +196,39 @@ def test_who_holds_a_log_is_listed() -> None:
     assert lag_notice(behind) == said
 
 
+def made_of(carrier: Carrier) -> tuple[int, int]:
+    """Entries that neighbours told a broker, and that its table holds for them."""
+    tables: Any = status(carrier, "budgeted_tables")
+    found = [(each["told"], each["held"]) for each in tables.values() if each["told"]]
+    assert len(found) == 1
+    return found[0]
+
+
 @pytest.mark.parametrize("trees", ["spanning", "broadcast"])
 def test_wider_tables_deliver_the_same(tmp_path: Path, trees: str) -> None:
-    """Entries at a level, without those that others cover: more is sent, the same is delivered."""
-    (tmp_path / "l.toml").write_text('[levels]\n"/order/no" = "existence"\n')
+    """A table within its budget: more is sent, the same is delivered."""
     (tmp_path / "b.toml").write_text(
-        '[broker]\nname = "b"\ndirectory = "d"\ncovering = true\nlevels = "l.toml"\n'
+        '[broker]\nname = "b"\ndirectory = "d"\ncovering = true\ntable_entries_max = 2\n'
         f'trees = "{trees}"\nlog_messages_max = 1_000\n'
     )
     settings = read_settings(BrokerFile, tmp_path / "b.toml")
 
     async def main() -> None:
-        network = await line(policy_of(settings.broker), node_settings(settings))
+        section = settings.broker
+        content = xml_content(
+            covering=section.covering, table_entries_max=section.table_entries_max
+        )
+        network = await line(content, node_settings(settings))
         a, c = network.carriers["a"], network.carriers["c"]
         await subscribe(c, {f"s{number}": f"/order[no = {number}]" for number in range(5)})
+        stream = [f"<order><no>{number}</no></order>".encode() for number in range(100, 140)]
+        stream += [b"<bill>%d, to be paid within a month</bill>" % number for number in range(40)]
+        await a.submit("shop", [PublishRequest("shop", body.decode(), body) for body in stream])
+        assert made_of(a) == (5, 5)
+        await a.improve()
+        assert made_of(a) == (5, 1)
         answer = await a.ask("op", Explain(b"<order><no>77</no></order>"), PATIENCE_SECONDS)
-        assert answer == Explained(("b",), (), {"b": ("/order/no",)})
+        assert answer == Explained(("b",), (), {"b": ("//no",)})
         bodies = [f"<order><no>{number}</no></order>".encode() for number in (3, 77, 4)]
         await a.submit("shop", [PublishRequest("shop", body.decode(), body) for body in bodies])
         await eventually(lambda: len(told(c, InboxDelivery)) == 2)
@@ -239,46 +252,6 @@ def test_a_host_takes_no_more_subscriptions_than_it_says() -> None:
         await network.stop()
 
     asyncio.run(main())
-
-
-LEVELS_REFUSED = [
-    ("levels = 3", "one table"),
-    ("[levels", "Expected"),
-    ('[levels]\n"/a" = "wide"', "is no level"),
-    ('[levels]\n"/a" = 3', "is no level"),
-    ('[levels]\n"/a[.=3]" = "existence"', "no shape"),
-    ('[levels]\n"a[" = "existence"', "no shape"),
-    ("[levels]\n[other]\n", "one table"),
-]
-
-
-@pytest.mark.parametrize(("text", "reason"), LEVELS_REFUSED)
-def test_a_file_of_levels_says_what_is_wrong_with_it(text: str, reason: str) -> None:
-    with pytest.raises(ConfigError, match=reason):
-        levels_of(text, "l.toml")
-
-
-def test_levels_are_chosen_by_command_within_their_budget(tmp_path: Path) -> None:
-    queries = [f"/order[no = {number}]" for number in range(40)]
-    (tmp_path / "q.txt").write_text("\n".join([*queries, "/order["]) + "\n")
-    (tmp_path / "m.xml").write_text("<order><no>3</no></order>")
-    arguments = [str(tmp_path / "q.txt"), "--sample", str(tmp_path), "--percent", "10"]
-    result = CliRunner().invoke(build_app(), ["broker", "levels", *arguments])
-    assert result.exit_code == 0, result.output
-    assert "41 is left out" in result.stderr
-    assert "1 entries of 40" in result.stderr
-    (tmp_path / "l.toml").write_text(result.stdout)
-    chosen = read_levels(tmp_path / "l.toml")
-    assert isinstance(chosen, Generalisation)
-    assert len({chosen(f"/order/no[.={number}]") for number in range(40)}) == 1
-    # A condition is delivered as the fact, which "fragment" would refuse.
-    (tmp_path / "q.txt").write_text("count(//order) > 2\n//order/no\n")
-    facts = CliRunner().invoke(build_app(), ["broker", "levels", *arguments])
-    assert facts.exit_code == 0, facts.output
-    assert "of 2" in facts.stderr
-    assert "left out" not in facts.stderr
-    nothing = CliRunner().invoke(build_app(), ["broker", "levels", *arguments[:2], str(queries)])
-    assert nothing.exit_code == 2
 
 
 def test_dead_letters_are_listed_posted_again_and_dropped_by_command(tmp_path: Path) -> None:

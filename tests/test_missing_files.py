@@ -70,12 +70,11 @@ def test_files_of_every_kind(face: str, tmp_path: Path) -> None:
         check_named(tmp_path / "folder", FACES[face])
 
 
-@pytest.mark.parametrize("name", ["topology", "levels", "broker", "peer", "registry", "context"])
+@pytest.mark.parametrize("name", ["topology", "broker", "peer", "registry", "context"])
 def test_files_of_a_network(name: str, tmp_path: Path) -> None:
     pytest.importorskip("msgspec", reason="the extra `net` is not installed")
     from pathcast.settings import FileSettings, read_settings
     from pathcast.transport.contexts import CallContext
-    from pathcast.transport.levels import read_levels
     from pathcast.transport.network import load_topology
     from pathcast.transport.peer_settings import PeerSettings
     from pathcast.transport.registry_settings import RegistrySettings
@@ -87,7 +86,7 @@ def test_files_of_a_network(name: str, tmp_path: Path) -> None:
         "registry": RegistrySettings,
         "context": CallContext,
     }
-    faces: dict[str, Callable[..., object]] = {"topology": load_topology, "levels": read_levels}
+    faces: dict[str, Callable[..., object]] = {"topology": load_topology}
     face = faces.get(name) or partial(read_settings, kinds[name])
     check_named(tmp_path / "gone", face)
     (tmp_path / "folder").mkdir()
@@ -110,7 +109,6 @@ def test_files_of_a_network(name: str, tmp_path: Path) -> None:
         "generate queries --dtd GONE",
         "net up GONE",
         "broker run GONE",
-        "broker levels GONE --sample MESSAGE",
         "registry run GONE",
         "peer run GONE",
     ],

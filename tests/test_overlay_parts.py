@@ -20,7 +20,6 @@ from pathcast.overlay.broker_node import NodeSettings
 from pathcast.overlay.broker_settings import ProtocolSettings
 from pathcast.overlay.content import LOCAL, Content
 from pathcast.overlay.disjuncts import disjuncts_of
-from pathcast.overlay.interest import Policy
 from pathcast.overlay.link import LinkSettings
 from pathcast.overlay.messages import (
     Forward,
@@ -133,7 +132,7 @@ def test_a_network_of_xml_is_one_process(seen: dict[str, int]) -> None:
             body=long_xml_body,
             seconds=8.0,
         )
-        content = xml_content(Policy(covering=seed % 2 == 0))
+        content = xml_content(covering=seed % 2 == 0)
         given = settings(8)
         BrokerWorld(scenario, seed, content, xml_results, settings=given).run()
     assert seen["cut through"] > 5

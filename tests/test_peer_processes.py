@@ -58,11 +58,11 @@ BASE = NAMES[:4]
 RING = Settings(tick_seconds=0.05, patience_seconds=0.4, attempts=4, current_seconds=0.2)
 PIECES = PieceSettings(queries_max=2, top_seconds=0.2)
 WAYS = {
-    "alone": FilteringSettings(PIECES, patience_seconds=2.0),
-    "together": FilteringSettings(PIECES, gather_seconds=0.02, patience_seconds=2.0),
+    "at once": FilteringSettings(PIECES, gather_seconds=0.0, patience_seconds=2.0),
+    "gathered": FilteringSettings(PIECES, gather_seconds=0.02, patience_seconds=2.0),
     "virtual nodes": FilteringSettings(PIECES, patience_seconds=2.0),
 }
-"""Settings of peers whose questions travel alone or together, and of several members a process."""
+"""Settings of peers whose questions wait for others or do not, and of several members a process."""
 QUERIES = {
     "q1": "/order/to",
     "q2": "//item[@sku = 'A7']",
@@ -84,7 +84,7 @@ def a_message(chance: random.Random) -> bytes:
 def begin(
     network: MemoryNetwork,
     name: str,
-    way: str = "alone",
+    way: str = "at once",
     ring: Settings = RING,
     ended: Collection[str] = (),
 ) -> Carrier:
@@ -100,7 +100,7 @@ def begin(
 
 @asynccontextmanager
 async def a_ring(
-    way: str = "alone", ring: Settings = RING, ended: Collection[str] = ()
+    way: str = "at once", ring: Settings = RING, ended: Collection[str] = ()
 ) -> AsyncIterator[MemoryNetwork]:
     network = MemoryNetwork()
     for name in NAMES:
@@ -200,7 +200,7 @@ def test_what_is_withdrawn_is_not_told_and_what_cannot_be_is_refused() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("way", ["alone", "virtual nodes"])
+@pytest.mark.parametrize("way", ["at once", "virtual nodes"])
 def test_a_peer_leaves_when_nobody_subscribes_there(way: str) -> None:
     async def main() -> None:
         async with a_ring(way) as network:
@@ -224,7 +224,7 @@ def test_a_peer_leaves_when_nobody_subscribes_there(way: str) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("way", ["alone", "virtual nodes"])
+@pytest.mark.parametrize("way", ["at once", "virtual nodes"])
 def test_nobody_waits_for_a_process_that_has_ended(way: str) -> None:
     """With such patience, a question that is lost, or put to one that is dead, ends nothing."""
     patient = replace(RING, patience_seconds=300.0)

@@ -14,7 +14,8 @@ from pathlib import Path
 import pathcast.query
 from pathcast.query import canonical_form
 
-LANGUAGE = Path(__file__).parent.parent / "docs" / "query-language.md"
+DOCS = Path(__file__).parent.parent / "docs"
+LANGUAGE = DOCS / "query-language.md"
 
 
 def test_docstrings() -> None:
@@ -30,6 +31,12 @@ def test_description() -> None:
     result = doctest.testfile(str(LANGUAGE), module_relative=False, encoding="utf-8")
     assert result.failed == 0
     assert result.attempted >= 2
+
+
+def test_cookbook() -> None:
+    result = doctest.testfile(str(DOCS / "cookbook.md"), module_relative=False, encoding="utf-8")
+    assert result.failed == 0
+    assert result.attempted >= 20
 
 
 def test_table_of_canonical_forms() -> None:

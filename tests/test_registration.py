@@ -116,6 +116,25 @@ def test_a_source_registers_and_changes() -> None:
     assert world.serving()[0].sources[made.source].catalog == 2
 
 
+def test_a_source_asks_for_validation_and_for_none() -> None:
+    pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast[workload]'")
+    world = new_world()
+    made = settled(world, msgspec.structs.replace(SOURCE, validated=True))
+    assert isinstance(made, SourceRegistered)
+
+    def asked() -> list[tuple[str, bool]]:
+        kept = world.store.state(CatalogRecord, source=made.source)[1]
+        return [(each.schema, each.validated) for each in kept]
+
+    first, second = "<!ELEMENT a ANY>", "<!ELEMENT b ANY>"
+    settled(world, UpdateSource("-", made.source, second))
+    settled(world, UpdateSource("-", made.source, message_bytes=9.0))
+    settled(world, UpdateSource("-", made.source, validated=False))
+    assert asked() == [(first, True), (second, True), (second, False)]
+    refused = msgspec.structs.replace(SOURCE, schema="", validated=True)
+    assert isinstance(settled(world, refused), RegistrationRefused)
+
+
 def test_a_profile_is_registered_changed_served_and_deleted() -> None:
     world = new_world()
     made = settled(world, INTEREST)

@@ -98,8 +98,16 @@ def test_sources_and_interests_by_command(processes: RegistrationProcesses, tmp_
     assert (code, "number 2" in text) == (0, True)
     told = row(("registry", "sources", store))
     assert (told["schema_version"], told["messages_a_second"]) == (2, 5.0)
+    assert not told["validated"]
     assert call("registry", "update-source", source, *of_shop)[0] == 2
     assert row(("registry", "locate", source, *of_shop))["broker"] == "a"
+
+    for begun, kind, rest in (("//order/t", "element", "o"), ("/", "element", "order")):
+        proposed = row(("registry", "complete", begun, *of_ann))
+        assert proposed == {"interest": begun + rest, "kind": kind}
+    assert call("registry", "complete", "//order/x", *of_ann) == (0, "")
+    code, text = call("registry", "complete", "//order/::/", *of_ann)
+    assert (code, "XPST0003" in text) == (1, True)
 
     interest = row(
         (

@@ -241,7 +241,7 @@ def task(snapshot: Path, monkeypatch: pytest.MonkeyPatch) -> RowTask:
     # Where a job's files are is told by Spark, in a worker.
     monkeypatch.setattr("pyspark.SparkFiles.get", lambda name: str(snapshot.parent / name))
     files = saved_files(snapshot, snapshot.parent)
-    queries = SentQueries(files.version, files.takers.name, None, snapshot.name)
+    queries = SentQueries(files.version, files.takers.name, snapshot.name, files.has_notices)
     return RowTask(queries, pa.schema([]), LIMITS, threads=1, cache_bytes_max=None)
 
 

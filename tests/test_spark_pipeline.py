@@ -24,6 +24,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pa
 
 from pathcast import Registry, Snapshot, Subscription
 from pathcast.errors import ConfigError
+from pathcast.spark.generations import QUERIES
 from pathcast.spark.journal import Journal
 from pathcast.spark.ledger import BatchLedger, Commit, committed_batches
 from pathcast.spark.outputs import files_of, follow, inbox, read_output
@@ -429,7 +430,7 @@ def test_json_lines_hold_the_same_rows(root: Path, matches: str) -> None:
         assert sum(len(row["query_numbers"]) for row in rows) == summary.matches
         version = rows[0]["snapshot_version"]
         snapshot = made_by(
-            "reference", Snapshot.open, root / "out" / "_snapshots" / version / "notices.snapshot"
+            "reference", Snapshot.open, root / "out" / "_snapshots" / version / QUERIES
         )
         named = Counter(
             (row["message_id"], tuple(snapshot.query_ids[n] for n in row["query_numbers"]))
@@ -661,7 +662,8 @@ def test_results_and_notices_go_the_same_way(root: Path) -> None:
     assert got == want
     assert summary.deliveries == want.total()
     matches = {row["message_id"]: row["query_ids"] for row in rows_of(root, "matches")}
-    assert matches == {f"{n}.xml": ["told"] if kind == "b" else [] for n, kind in kinds.items()}
+    told = {"a": ["flwr-told"], "b": ["told"]}
+    assert matches == {f"{n}.xml": told.get(kind, []) for n, kind in kinds.items()}
 
 
 def test_undecided_queries_are_counted_told_and_written(root: Path) -> None:

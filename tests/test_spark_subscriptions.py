@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +18,10 @@ from oracles.engines import EngineName, made_by
 from pathcast.cli.app import build_app
 from pathcast.errors import ConfigError
 from pathcast.kernel.registry import KernelRegistry
-from pathcast.model import Query, Subscription
-from pathcast.registry import Registry, Snapshot
+from pathcast.model import Subscription
+from pathcast.registry import Snapshot
 from pathcast.registry.subscription_rows import read_rows
+from pathcast.spark.answering import NO_FRAGMENT, Answerer
 from pathcast.spark.book import SubscriptionBook
 from pathcast.spark.generations import Generation
 from pathcast.spark.pipeline import run
@@ -52,8 +54,7 @@ def pairs(path: Path, generation: Generation) -> list[tuple[str, str]]:
 
 def notices(path: Path, generation: Generation, engine: EngineName = "reference") -> Snapshot:
     with generation.files(store(path)) as files:
-        assert files.notices is not None
-        return made_by(engine, Snapshot.open, files.notices)
+        return made_by(engine, Snapshot.open, files.queries)
 
 
 def test_a_query_of_several_subscribers_is_registered_once(tmp_path: Path) -> None:
@@ -66,25 +67,28 @@ def test_a_query_of_several_subscribers_is_registered_once(tmp_path: Path) -> No
     assert taken.rejected == ()
 
 
-@pytest.mark.parametrize("count", [1, 3])
-def test_filter_queries_and_others_are_files_of_their_own(tmp_path: Path, count: int) -> None:
-    # Two of one kind, fewer or more of the other: whichever are fewer are compiled anew.
+def test_queries_that_are_delivered_as_an_id_and_others_are_one_file(tmp_path: Path) -> None:
     path = tmp_path / "s.tsv"
-    rows = [f"ann\tq{number}\t//p:a\tids" for number in range(count)]
-    rows += [f"bob\tr{number}\t//p:b\tfragment" for number in range(2)]
+    rows = ["ann\tq0\t//p:a\tids", "ann\tq1\t/p:a\tids", "bob\tr0\t//p:b\tfragment"]
+    rows += ["bob\tr1\t//p:b\tmessage", "bob\tr2\tfor $b in //p:b return <r/>\tids"]
     path.write_text("\n".join(["subscriber\tquery_id\tquery\tdeliver", *rows]) + "\n")
     made = SubscriptionBook(FilePlace(path), store(path), namespaces={"p": "urn:p"})
-    with made.current().generation.files(store(path)) as files:
-        assert files.notices is not None
-        assert files.results is not None
-        found, results = Snapshot.open(files.notices), Registry.of(Snapshot.open(files.results))
     message = b"<a xmlns='urn:p'><b/></a>"
-    assert found.has_filters_only
-    assert sorted(found.match(message).query_ids) == [f"q{number}" for number in range(count)]
-    assert [(each.subscription_id, each.subscriber) for each in results.deliver(message)] == [
-        ("r0", "bob"),
-        ("r1", "bob"),
-    ]
+    batch = pa.record_batch({"message": [message, b"<p/>"], "message_id": ["m", "n"]})
+    with made.current().generation.files(store(path)) as files:
+        answerer = Answerer(files)
+        (answer,) = answerer.answer(batch, with_matches=True)
+        opened = Snapshot.open(files.queries)
+    ids = answerer.table.ids.take(pa.array(answer.ranks)).to_pylist()
+    assert answer.rows.tolist() == [0] * 5
+    assert sorted(ids) == ["q0", "q1", "r0", "r1", "r2"]
+    assert {ids[n] for n in np.flatnonzero(answer.fragments != NO_FRAGMENT)} == {"r0", "r1"}
+    assert answer.matches is not None
+    found = [[opened.query_ids[number] for number in row] for row in answer.matches.to_pylist()]
+    assert sorted(found[0]) == ["q0", "q1", "r2"]
+    assert answer.matches.to_pylist()[0] == sorted(answer.matches.to_pylist()[0])
+    assert found[1] == []
+    assert answer.satisfied == 5
 
 
 def test_takers_of_a_query_are_found_by_its_number(tmp_path: Path) -> None:
@@ -186,8 +190,7 @@ def test_generations_of_a_changing_file_are_those_of_a_new_book(
         found = []
         for place, taken in ((store(path), changed), (Storage(tmp_path / f"{number}"), fresh)):
             with taken.generation.files(place) as files:
-                assert files.notices is not None
-                opened = made_by(engine, Snapshot.open, files.notices)
+                opened = made_by(engine, Snapshot.open, files.queries)
             (result,) = opened.match([message])
             found.append(list(result.query_ids))
         assert found[0] == found[1]
@@ -197,15 +200,13 @@ def test_a_query_that_stays_is_not_compiled_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiled: list[str] = []
-    register = KernelRegistry.register
+    subscribe = KernelRegistry.subscribe
 
-    def counting(
-        registry: KernelRegistry, queries: Sequence[Query], namespaces: dict[str, str]
-    ) -> object:
-        compiled.extend(query.text for query in queries)
-        return register(registry, queries, namespaces)
+    def counting(registry: KernelRegistry, rows: Sequence[Subscription], *more: Any) -> object:
+        compiled.extend(row.query for row in rows)
+        return subscribe(registry, rows, *more)
 
-    monkeypatch.setattr(KernelRegistry, "register", counting)
+    monkeypatch.setattr(KernelRegistry, "subscribe", counting)
     path = write(tmp_path / "s.tsv", "ann\tq1\t//b[last()]", "bob\tq2\t//a[last()]")
     subscriptions = SubscriptionBook(FilePlace(path), store(path))
     subscriptions.current()
@@ -259,7 +260,7 @@ def test_a_pinned_generation_serves_another_engine(tmp_path: Path) -> None:
     # Killed on one engine and started on the other: what is done again must not fail.
     pytest.importorskip("pathcast_kernel", reason="the native kernel is not installed")
     path = write(tmp_path / "s.tsv", "ann\tq1\t//a")
-    first = book(path).current().generation
+    first = made_by("nfa", SubscriptionBook, FilePlace(path), store(path)).current().generation
     other = SubscriptionBook(FilePlace(path), store(path))
     pinned = other.pinned(first.version)
     assert pinned == first == other.current().generation
@@ -275,7 +276,7 @@ def test_a_file_and_a_folder_of_subscriptions_give_results(tmp_path: Path) -> No
     taken = made_by(
         "reference", SubscriptionBook, FilePlace(path), Storage(tmp_path / "store")
     ).current()
-    assert (taken.generation.has_notices, taken.generation.has_results) == (False, True)
+    assert not taken.generation.has_notices
     assert [each.row.id for each in taken.rejected] == ["ann/bad"]
 
 

@@ -208,6 +208,7 @@ def test_an_older_schema_is_brought_up_to_date_if_that_is_allowed(
     execute(store_url, "ALTER TABLE profiles DROP COLUMN handed")
     execute(store_url, "DROP TABLE placements")
     execute(store_url, "DROP TABLE samples")
+    execute(store_url, "ALTER TABLE catalogs DROP COLUMN validated")
     execute(store_url, "DROP INDEX ix_log_id")
     execute(store_url, "ALTER TABLE log DROP COLUMN at")
     execute(store_url, "UPDATE alembic_version SET version_num = '0001'")
@@ -218,10 +219,10 @@ def test_an_older_schema_is_brought_up_to_date_if_that_is_allowed(
     steps = tmp_path / "steps"
     steps.mkdir()
     migrations = Path(sys.modules["pathcast.store"].__file__ or "").parent / "migrations"
-    for name in ("first.py", "second.py", "third.py", "fourth.py", "fifth.py"):
-        (steps / name).write_text((migrations / name).read_text())
-    (steps / "sixth.py").write_text(
-        "import sqlalchemy as sa\nfrom alembic import op\nrevision='0006'\ndown_revision='0005'\n"
+    for name in ("first", "second", "third", "fourth", "fifth", "sixth"):
+        (steps / f"{name}.py").write_text((migrations / f"{name}.py").read_text())
+    (steps / "seventh.py").write_text(
+        "import sqlalchemy as sa\nfrom alembic import op\nrevision='0007'\ndown_revision='0006'\n"
         "def upgrade():\n    op.add_column('brokers', sa.Column('more', sa.String))\n"
     )
     monkeypatch.setattr("pathcast.store.migrating._MIGRATIONS", steps)

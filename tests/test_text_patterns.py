@@ -103,6 +103,15 @@ def test_random_patterns_do_what_the_papers_say(seed: int) -> None:
     assert matched > 200
 
 
+def test_letters_are_folded_one_by_one() -> None:
+    letters = "iI\u0130\u0131s\u017fk\u212a\u00df\u1e9e\u03c3\u03c2\u1f88\u1f80\u01c4\u01c5"
+    message = message_of(letters)
+    for letter in letters:
+        answers(called(letter, ", 'i'"), message)
+        answers(called(f"[{letter}-{chr(ord(letter) + 1)}]", ", 'i'"), message)
+    assert answers(called("\u0131", ", 'i'"), message).count(b"<m>true") == 3
+
+
 @needs_saxon
 @pytest.mark.parametrize("seed", range(2))
 def test_random_patterns_do_what_saxon_says(seed: int) -> None:
@@ -179,6 +188,31 @@ def test_hostile_patterns_are_refused_at_registration(written: str) -> None:
     with pytest.raises(QuerySyntaxError) as refused:
         compile_subscription(f"for $a in //a where matches($a, '{written}') return $a")
     assert refused.value.code == "query.unsupported"
+
+
+def test_the_patterns_of_a_subscription_are_bounded_together() -> None:
+    def call(place: int) -> str:
+        return f"matches($a, '[a-z]{{{place + 1},400}}')"
+
+    def registered(count: int) -> None:
+        compile_subscription(
+            f"for $a in //a where {' or '.join(map(call, range(count)))} return $a"
+        )
+
+    registered(10)
+    with pytest.raises(QuerySyntaxError, match="repetitions or classes"):
+        registered(200)
+
+
+def test_what_is_refused_is_shown_as_it_is_written() -> None:
+    for call, shown in (
+        ("matches(//a, '\\d\\z')", "FORX0002: '\\d\\z' is no"),
+        ("tokenize(//a, '')", "FORX0003: '' matches the empty text"),
+        ("contains(//a, 'b', 'x')", "html-ascii-case-insensitive"),
+    ):
+        with pytest.raises(QuerySyntaxError) as refused:
+            compile_subscription(f"for $a in //a where {call} = 'x' return $a")
+        assert shown in str(refused.value)
 
 
 @pytest.mark.parametrize("written", ["(a|aa)+$", "(a*)*b", "(.*a){30}y", "(x+x+)+y"])

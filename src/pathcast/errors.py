@@ -597,6 +597,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "delta.damaged": CatalogueEntry(
         "SourceError", "the log of the table {path} cannot be understood: {reason}; restore it"
     ),
+    "offsets.lost": CatalogueEntry(
+        "SourceError",
+        "messages are gone that were not read: {reason}; to go on without them, set "
+        "failOnDataLoss = false in source.options, for one run",
+    ),
     # The profile database.
     "inbox.ahead": CatalogueEntry(
         "SourceError",
@@ -793,6 +798,10 @@ CATALOGUE: dict[str, CatalogueEntry] = {
     "dht.sender": CatalogueEntry("PeerError", "{peer} speaks as {given!r}, which it is not"),
     "publication.source": CatalogueEntry(
         "PublicationError", "no source {source!r} is registered at this broker"
+    ),
+    "publication.invalid": CatalogueEntry(
+        "PublicationError",
+        "the message is not valid by schema {schema_version} of source {source!r}: {reason}",
     ),
     "publication.catalog": CatalogueEntry(
         "PublicationError",

@@ -340,7 +340,7 @@ AUTOMATON: Final[Mapping[str, tuple[Ablation, ...]]] = {
     "waits_for_pieces": (
         Ablation(
             _PEER + "piece_running",
-            "PieceRunning._read",
+            "PieceRunning._has_read",
             "if record is not None and record.is_there:",
             "if record is not None:",
         ),

@@ -1,10 +1,10 @@
 """Computes what a broker must have told each neighbour, by its origins' entries alone.
 
 It is the oracle of the deltas that `Interests` makes, and reads none of the state that it keeps
-between changes: only entries, neighbours and policy.
+between changes: only entries, neighbours, and whether there is covering.
 
 Example:
-    >>> interests = Interests(EXACT)
+    >>> interests = Interests()
     >>> _ = interests.set_neighbours(["east", "west"])
     >>> _ = interests.update("east", ["/a"], [])
     >>> {name: sorted(entries) for name, entries in from_scratch(interests).items()}
@@ -18,12 +18,12 @@ from collections.abc import Mapping
 from pathcast.overlay.content import InterestTables
 from pathcast.overlay.covered import RankedEntry
 from pathcast.overlay.cutting import ToldCuts
-from pathcast.overlay.interest import EXACT, Interests
+from pathcast.overlay.interest import Interests
 from pathcast.overlay.origins import LOCAL
 from pathcast.overlay.xml_content import XmlInterests
 from pathcast_lab.sim.toy_content import ToyInterests
 
-__all__ = ["EXACT", "from_scratch"]
+__all__ = ["from_scratch"]
 
 
 def from_scratch(
@@ -49,14 +49,13 @@ def from_scratch(
 
 
 def _of_paths(interests: Interests) -> dict[str, frozenset[str]]:
-    names, policy = interests._neighbours, interests._policy
+    names = interests._neighbours
     origins = {origin: interests.entries(origin) for origin in (LOCAL, *names)}
-    generalise = policy.generalise or (lambda entry: entry)
     told = {
-        name: {generalise(each) for origin in origins if origin != name for each in origins[origin]}
+        name: {each for origin in origins if origin != name for each in origins[origin]}
         for name in names
     }
-    if not policy.covering:
+    if interests._covered is None:
         return {name: frozenset(entries) for name, entries in told.items()}
     ranked = {entry: RankedEntry(entry) for entry in set[str]().union(*told.values())}
     return {

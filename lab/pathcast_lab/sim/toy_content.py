@@ -199,6 +199,10 @@ class ToyInterests:
         """As of the protocol."""
         return frozenset(self._wanted.get(origin, ()))
 
+    def held(self, neighbour: str) -> frozenset[str]:
+        """As of the protocol."""
+        return self.entries(neighbour)
+
     def from_scratch(self) -> Mapping[str, frozenset[str]]:
         """Aggregate anew for each neighbour."""
         return {name: self._aggregate(name) for name in self._told}

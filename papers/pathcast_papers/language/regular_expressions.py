@@ -19,6 +19,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Final, TypeAlias
 
 Groups: TypeAlias = tuple[tuple[int, int] | None, ...]
@@ -49,6 +50,8 @@ _NAME_START: Final = (
     "\U00010000\U000effff",
 )  # fmt: skip
 _NAME_OTHER: Final = ("--", "..", "09", "\xb7\xb7", "\u0300\u036f", "\u203f\u2040")
+_CASED_END: Final = 0x20000
+"""No character from here on has another case."""
 PATTERN_BYTES_MAX: Final = 1024
 """Bytes of a pattern."""
 
@@ -373,24 +376,29 @@ def _without_spaces(text: str) -> str:
 # Characters.
 
 
-def _variants(character: str) -> set[str]:
-    """A character, and those that differ from it in case alone."""
-    found, waiting = set(), {character}
-    while waiting:
-        one = waiting.pop()
-        found.add(one)
-        waiting |= {each for each in (one.lower(), one.upper()) if len(each) == 1} - found
-    return found
+@cache
+def _by_case() -> tuple[dict[str, str], dict[str, str]]:
+    """Characters by their lower case, and by their upper case."""
+    lower: dict[str, str] = {}
+    upper: dict[str, str] = {}
+    for one in map(chr, range(_CASED_END)):
+        lower[one.lower()] = lower.get(one.lower(), "") + one
+        upper[one.upper()] = upper.get(one.upper(), "") + one
+    return lower, upper
+
+
+def _variants(character: str) -> str:
+    """The characters of the same lower case or the same upper case."""
+    lower, upper = _by_case()
+    return lower.get(character.lower(), character) + upper.get(character.upper(), "")
 
 
 def _is_among(first: str, last: str, *, is_blind: bool) -> CharacterTest:
     if not is_blind:
         return lambda character: first <= character <= last
-    ends = _variants(first) if first == last else set()
 
     def test(character: str) -> bool:
-        variants = _variants(character)
-        return bool(variants & ends) or any(first <= each <= last for each in variants)
+        return any(first <= each <= last for each in _variants(character))
 
     return test
 

@@ -261,7 +261,7 @@ class _Part:
 
 
 def _parts(cut: CutFolder, file: SchemeFile, only: int | None) -> list[_Part]:
-    """What is evaluated of a message, the largest first."""
+    """Files of a message to evaluate, the largest first."""
     scheme = file.scheme
     if cut.fault:
         whole = [_Part((), scheme.whole, cut.message, cut.size)]

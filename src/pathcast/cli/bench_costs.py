@@ -36,7 +36,7 @@ import pyarrow as pa
 
 from pathcast.limits import Limits
 from pathcast.model import BatchStats, Query, Subscription
-from pathcast.query import CostClass, compile_query
+from pathcast.query import CostClass, compile_subscription
 from pathcast.registry import Registry
 from pathcast.registry.subscription_engines import SubscriptionEngines
 
@@ -104,26 +104,18 @@ def classified(engines: SubscriptionEngines) -> list[MeasuredQuery]:
     registering it.
     """
     registry = engines.registry
-    return [
-        _filter_query(registry.get(name))
-        if name in engines.notices
-        else _with_results(registry.get(name), registry)
-        for name in engines.queries
-    ]
+    return [MeasuredQuery(row, _class_of(row)) for row in map(registry.get, engines.queries)]
 
 
-def _with_results(row: Subscription, registry: Registry) -> MeasuredQuery:
+def _class_of(row: Subscription) -> QueryClass:
     if row.steps:
-        return MeasuredQuery(row, QueryClass.AFTER_STEPS)
-    return MeasuredQuery(row, _RESULTS[registry.explain(row.id).cost])
-
-
-def _filter_query(row: Subscription) -> MeasuredQuery:
-    plan = compile_query(row.query, row.namespaces)
+        return QueryClass.AFTER_STEPS
+    plan = compile_subscription(row.query, row.namespaces, row.deliver, row.language)
+    if row.deliver != "ids" or plan.way != "filtering":
+        return _RESULTS[plan.cost]
     if plan.cost is CostClass.INDEXED:
-        return MeasuredQuery(row, _class_of_paths(plan.texts))
-    is_scan = plan.cost is CostClass.SCAN
-    return MeasuredQuery(row, QueryClass.SCAN if is_scan else QueryClass.CHECKED)
+        return _class_of_paths(plan.alternatives)
+    return QueryClass.SCAN if plan.cost is CostClass.SCAN else QueryClass.CHECKED
 
 
 def _class_of_paths(texts: Iterable[str]) -> QueryClass:

@@ -10,16 +10,12 @@ from typing import Annotated
 import typer
 
 from pathcast.cli.columns import in_bytes
-from pathcast.cli.console import extra, guarded, say, say_warning
+from pathcast.cli.console import extra, guarded, say
 from pathcast.cli.dead_letters import dead_letters
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.log import LogFormat, LogFormatOption, LogLevel, LogLevelOption
-from pathcast.cli.messages import MESSAGES_HELP, check_standard_input, read_batches
 from pathcast.cli.node_command import Ready, RunOptions, run_node
 from pathcast.cli.options import DescribeOption, NewOption, OverrideOption, SettingsArgument
-from pathcast.cli.queries import read_queries
-from pathcast.errors import ConfigError, PathcastError
-from pathcast.limits import Limits
 
 
 def build_broker() -> typer.Typer:
@@ -31,7 +27,6 @@ def build_broker() -> typer.Typer:
     app.command("leave", epilog=EXIT_CODES_HELP)(guarded(leave))
     app.command("expel", epilog=EXIT_CODES_HELP)(guarded(expel))
     app.command("dead-letters", epilog=EXIT_CODES_HELP)(guarded(dead_letters))
-    app.command("levels", epilog=EXIT_CODES_HELP)(guarded(choose_levels))
     return app
 
 
@@ -61,7 +56,7 @@ def run_a_broker(
         from pathcast.transport.broker import broker_kind
         from pathcast.transport.hosted import run_hosted_broker
         from pathcast.transport.process import run_broker
-        from pathcast.transport.settings import BrokerSettings, node_settings, policy_of
+        from pathcast.transport.settings import BrokerSettings, node_settings
 
     async def run(
         settings: BrokerSettings, ready: Ready, reread: Callable[[], BrokerSettings]
@@ -72,8 +67,9 @@ def run_a_broker(
             [each.name for each in settings.neighbours],
             members=settings.broker.members,
             content=xml_content(
-                policy_of(settings.broker),
-                limits=limits,
+                limits,
+                covering=settings.broker.covering,
+                table_entries_max=settings.broker.table_entries_max,
                 projection=settings.broker.projection,
                 whole_links=[each.name for each in settings.neighbours if not each.projection],
             ),
@@ -178,58 +174,3 @@ async def _expel(directory: Path, name: str) -> None:
         from pathcast.transport.process import operator_of
     async with operator_of(directory, CODEC) as client:
         await client.ask(ExpelRequest(name))
-
-
-def choose_levels(
-    queries: Annotated[
-        Path, typer.Argument(help="What is subscribed to: a query file, a table or a folder.")
-    ],
-    sample: Annotated[
-        list[str], typer.Option("--sample", help="Messages of the stream: " + MESSAGES_HELP)
-    ],
-    percent: Annotated[
-        float, typer.Option(min=0.1, max=100.0, help="Budget: of the bytes of exact tables.")
-    ] = 50.0,
-) -> ExitCode:
-    """Choose how general tables are, within a budget, and print it as a file.
-
-    Of all ways to make entries wider those are taken that forward fewest
-    bytes of the sample in vain for each byte that they save. The file is the
-    same for all brokers of a network, which name it in their own:
-
-        pathcast broker levels queries.txt --sample messages/ > levels.toml
-        pathcast broker run broker.toml --set broker.levels=levels.toml
-    """
-    with extra("net", "pathcast broker levels"):
-        from pathcast.overlay.disjuncts import entries_of
-        from pathcast.overlay.generalisation import Optimiser, Sample, table_bytes
-        from pathcast.transport.levels import levels_text
-    check_standard_input(str(queries), *sample)
-    entries: set[str] = set()
-    for row in read_queries(queries).rows.rows:
-        try:
-            entries.update(entries_of(row))
-        except PathcastError as error:
-            say_warning(f"{row.id} is left out: {error}")
-    bodies = [
-        each.content
-        for batch in read_batches(sample, Limits())
-        for each in batch
-        if isinstance(each.content, bytes)
-    ]
-    if not entries or not bodies:
-        reason = "there is nothing to choose by: no query, or no message"
-        raise ConfigError("config.invalid", key="--sample", reason=reason)
-    exact, levels = table_bytes(entries), dict[str, str]()
-    for point in Optimiser([entries], Sample(bodies)).curve():
-        if point.shape:
-            levels[point.shape] = point.level
-        if point.table_bytes <= exact * percent / 100:
-            break
-    typer.echo(levels_text(levels), nl=False)
-    say(
-        f"{point.entries:,} entries of {len(entries):,}, {100 * point.table_bytes / exact:.1f} % "
-        f"of their bytes; {100 * point.wrong_bytes / sum(map(len, bodies)):.1f} % of the sample's "
-        "bytes are forwarded in vain"
-    )
-    return ExitCode.OK

@@ -172,8 +172,7 @@ def _show_before_and_after(written: DemoInput, output: Storage, row: dict[str, A
 
     out = answers()
     with Generation.read(output, row["snapshot_version"]).files(output) as files:
-        assert files.results is not None, "there are results"
-        registry = Registry.of(Snapshot.open(files.results), threads=1)
+        registry = Registry.of(Snapshot.open(files.queries), threads=1)
     plan = registry.explain(row["subscription_id"])
     out.print(f"\nWhat {plan.subscription.subscriber} has asked for ({plan.subscription.id}):")
     out.print(textwrap.indent(plan.subscription.query, "  "))

@@ -25,6 +25,12 @@ SchemaOption = Annotated[
     Path | None,
     typer.Option("--schema", metavar="FILE", help="Its schema: a DTD, or an XML Schema."),
 ]
+ValidateOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--validate/--no-validate", help="Whether its root takes only messages valid by the schema."
+    ),
+]
 
 
 def add_sources(app: typer.Typer) -> None:
@@ -39,8 +45,8 @@ def sources(reach: CallOptions) -> ExitCode:
     """List the sources of the network, a line of JSON for each.
 
     A line has the source's id, its root broker, where its messages are
-    published, and the number and length of its schema. The client needs the
-    role publish.
+    published, the number and length of its schema, and whether its messages
+    are validated. The client needs the role publish.
     """
     return asyncio.run(_sources(brokers_of(reach)))
 
@@ -56,6 +62,7 @@ async def _sources(brokers: Reached) -> ExitCode:
                     "root": row.root,
                     "schema_version": row.schema_version,
                     "schema_length": row.schema_size,
+                    "validated": row.validated,
                 }
             )
     return ExitCode.OK
@@ -102,15 +109,21 @@ async def _interests(brokers: Reached) -> ExitCode:
     return ExitCode.OK
 
 
-def register(source: SourceArgument, reach: CallOptions, schema: SchemaOption = None) -> ExitCode:
+def register(
+    source: SourceArgument,
+    reach: CallOptions,
+    schema: SchemaOption = None,
+    validate: ValidateOption = None,
+) -> ExitCode:
     """Register a source at a broker, its root, or give it another schema.
 
     Only the client that registers a source publishes for it. The schema is
-    announced to all brokers; no message is checked against it:
+    announced to all brokers. With --validate the root refuses each message
+    that is not valid by it (publication.invalid), and takes the others:
 
-        pathcast net register-source orders --schema orders.dtd --at basel
+        pathcast net register-source orders --schema orders.dtd --validate --at basel
     """
-    return asyncio.run(_register(brokers_of(reach), source, schema))
+    return asyncio.run(_register(brokers_of(reach), source, schema, bool(validate)))
 
 
 def read_schema(path: Path | None) -> str:
@@ -126,7 +139,9 @@ def read_schema(path: Path | None) -> str:
         raise ConfigError("config.invalid", key="--schema", reason=f"{path}: {error}") from error
 
 
-async def _register(brokers: Reached, source: str, schema: Path | None) -> ExitCode:
+async def _register(
+    brokers: Reached, source: str, schema: Path | None, validated: bool
+) -> ExitCode:
     from pathcast.overlay.messages import TEXT_MAX, SourceEntry
     from pathcast.overlay.schemas import check_schema
     from pathcast.transport.broker import FindSource, RegisterSourceRequest, SourceFound
@@ -135,13 +150,15 @@ async def _register(brokers: Reached, source: str, schema: Path | None) -> ExitC
     if len(text) > TEXT_MAX:
         reason = f"it has {len(text):,} characters; brokers tell each other {TEXT_MAX:,} at most"
         raise ConfigError("config.invalid", key="--schema", reason=reason)
-    check_schema(text)
+    check_schema(text, validated=validated)
     async with brokers.connect() as client:
         await root_of(client, source)
         found = await client.ask(FindSource(source))
         assert isinstance(found, SourceFound)
         number = found.entry.schema_version + 1
-        await client.ask(RegisterSourceRequest(source, SourceEntry(text, number)))
+        await client.ask(
+            RegisterSourceRequest(source, SourceEntry(text, number, validated=validated))
+        )
     say(f"{source} is registered; its schema has number {number}")
     return ExitCode.OK
 

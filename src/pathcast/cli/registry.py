@@ -184,12 +184,14 @@ def mark_as_gone(
 def list_sources(store: StoreArgument) -> ExitCode:
     """List the sources that have registered, a line of JSON for each.
 
-    A line has the number of the schema, what is expected of the source, and its
-    root broker; a pending one is not known to its root broker yet.
+    A line has the number of the schema, whether messages are validated by it,
+    what is expected of the source, and its root broker; a pending one is not
+    known to its root broker yet.
     """
     with extra("net", "pathcast registry sources"):
-        from pathcast.store import SourceRecord
+        from pathcast.store import CatalogRecord, SourceRecord
     with opened_store(store, "pathcast registry") as opened:
+        validated = {each.id for each in opened.state(CatalogRecord)[1] if each.validated}
         for source in sorted(opened.state(SourceRecord)[1], key=lambda each: each.id):
             write_json_line(
                 {
@@ -198,6 +200,7 @@ def list_sources(store: StoreArgument) -> ExitCode:
                     "location": source.location,
                     "root": source.root,
                     "schema_version": source.catalog,
+                    "validated": f"{source.id}@{source.catalog}" in validated,
                     "messages_a_second": source.messages_a_second,
                     "message_bytes": source.message_bytes,
                     "pending": source.pending,

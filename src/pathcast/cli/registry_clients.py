@@ -15,7 +15,7 @@ import typer
 from pathcast.cli.console import extra, guarded, say, write_json_line
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.net_client import DeliverOption
-from pathcast.cli.net_sources import SchemaOption, read_schema
+from pathcast.cli.net_sources import SchemaOption, ValidateOption, read_schema
 from pathcast.cli.options import LabelOption, LanguageOption, StepOption, read_labels
 from pathcast.cli.reach import CallOptions, with_reach
 from pathcast.cli.transform import QueryArgument, read_query
@@ -56,6 +56,7 @@ def add_clients(app: typer.Typer) -> None:
         "change-interest": change_interest,
         "delete-interest": delete_interest,
         "locate": locate,
+        "complete": complete_interest,
     }
     for name, command in commands.items():
         app.command(name, epilog=EXIT_CODES_HELP)(guarded(with_reach(command)))
@@ -91,15 +92,17 @@ def register_source(
     reach: CallOptions,
     location: Location = "",
     schema: SchemaOption = None,
+    validate: ValidateOption = None,
     rate: RateOption = None,
     size: BytesOption = None,
 ) -> ExitCode:
     """Register a source of messages, and print its id and its root broker as JSON.
 
     The service chooses the root broker by the location, and by the bytes a
-    second that are expected (rate x bytes). Messages are published there:
+    second that are expected (rate x bytes). Messages are published there; with
+    --validate each that is not valid by the schema is refused:
 
-        pathcast registry register-source --location eu/ch --schema orders.dtd --rate 50
+        pathcast registry register-source --location eu/ch --schema orders.dtd --validate
         pathcast net publish orders/ --source ID --broker HOST:PORT
     """
     text = read_schema(schema)
@@ -110,6 +113,7 @@ def register_source(
             text,
             messages_a_second=1.0 if rate is None else rate,
             message_bytes=4096.0 if size is None else size,
+            validated=bool(validate),
             seconds=ANSWER_SECONDS,
         )
         write_json_line({"source": made.source, "root": made.root, "address": made.address})
@@ -121,12 +125,13 @@ def update_source(
     source: SourceArgument,
     reach: CallOptions,
     schema: SchemaOption = None,
+    validate: ValidateOption = None,
     rate: RateOption = None,
     size: BytesOption = None,
 ) -> ExitCode:
     """Give a source another schema, or other expectations; what is not given stays."""
-    if schema is None and rate is None and size is None:
-        raise typer.BadParameter("give --schema, --rate or --bytes")
+    if schema is None and validate is None and rate is None and size is None:
+        raise typer.BadParameter("give --schema, --validate, --rate or --bytes")
     text = None if schema is None else read_schema(schema)
 
     async def ask(client: RegistrationClient) -> None:
@@ -135,6 +140,7 @@ def update_source(
             schema=text,
             messages_a_second=rate,
             message_bytes=size,
+            validated=validate,
             seconds=ANSWER_SECONDS,
         )
         say(f"{source} is updated; its schema has number {number}")
@@ -230,5 +236,32 @@ def locate(
     async def ask(client: RegistrationClient) -> None:
         found = await client.locate(id, ANSWER_SECONDS)
         write_json_line({"id": found.id, "broker": found.broker, "address": found.address})
+
+    return _call(reach, ask)
+
+
+def complete_interest(
+    interest: Annotated[
+        str, typer.Argument(metavar="XPATH", help="An interest, up to where it is written.")
+    ],
+    reach: CallOptions,
+) -> ExitCode:
+    """Propose the names and values that can come next in an interest.
+
+    They are those of the schemas of all sources, and of samples of their
+    messages. A line of JSON for each: the interest with the proposal, and
+    whether that is an element, an attribute or a value. Nothing is printed
+    where nothing fits:
+
+        pathcast registry complete '//order/'
+        pathcast registry complete '//order[item/@s'
+        pathcast registry complete "//order[@state = '"
+    """
+
+    async def ask(client: RegistrationClient) -> None:
+        found = await client.complete(interest, seconds=ANSWER_SECONDS)
+        for each in found.proposals:
+            text = interest[: found.offset] + each.text
+            write_json_line({"interest": text, "kind": each.kind})
 
     return _call(reach, ask)

@@ -171,7 +171,7 @@ def _of_records(file: Path) -> _Read:
 
 
 def _once(found: _Read, kept: Mapping[str, ProfileRecord]) -> _Read:
-    """Those whose id the database can have: once in the file, and of no profile that is hosted."""
+    """Rejects ids that the file has twice, and those of profiles that a broker hosts."""
     from msgspec.structs import replace
 
     checked = _Read([], [], list(found.rejected))

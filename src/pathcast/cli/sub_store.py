@@ -32,7 +32,7 @@ class Dear(StrEnum):
     REFUSE = "refuse"
 
 
-class State(StrEnum):
+class ProfileState(StrEnum):
     """Choices of `--state`."""
 
     ACTIVE = "active"
@@ -64,7 +64,8 @@ OwnerFilter = Annotated[
     str | None, typer.Option("--owner", metavar="NAME", help="Only those of one subscriber.")
 ]
 StateFilter = Annotated[
-    State | None, typer.Option("--state", help="Only those in this state.", show_default=False)
+    ProfileState | None,
+    typer.Option("--state", help="Only those in this state.", show_default=False),
 ]
 LabelFilter = Annotated[
     list[str] | None,
@@ -73,7 +74,7 @@ LabelFilter = Annotated[
 
 
 def found_in(
-    place: str, owner: str | None, state: State | None, label: list[str] | None
+    place: str, owner: str | None, state: ProfileState | None, label: list[str] | None
 ) -> list[ProfileRecord]:
     """The profiles of a database that have what the options ask for, by id."""
     fields = {"owner": owner, "state": None if state is None else state.value}
@@ -121,7 +122,7 @@ def unknown(id: str) -> ConfigError:
 
 
 class TakenProfiles(NamedTuple):
-    """What became of profiles that were checked.
+    """The outcome of checking profiles.
 
     Attributes:
         profiles: Those that can be subscribed to.

@@ -30,8 +30,7 @@ class Courier:
         asked: What it is asked by itself.
         retry_seconds: Before a key is looked up again.
         tries: How often it is.
-        gather_seconds: How long a question waits for others to the same peer, to travel with them;
-            None: each travels alone.
+        gather_seconds: How long a question waits for others to the same peer, to travel with them.
 
     Attributes:
         sent: Questions to others by the name of their type, not counting repetitions.
@@ -45,7 +44,7 @@ class Courier:
         asked: Asked,
         retry_seconds: float,
         tries: int,
-        gather_seconds: float | None = None,
+        gather_seconds: float,
     ) -> None:
         self.sent: Counter[str] = Counter()
         self.kept: Counter[str] = Counter()
@@ -58,8 +57,7 @@ class Courier:
         self._own: deque[tuple[PieceQuestion, Callable[[Reply], None]]] = deque()
         self._timers: dict[str, Callable[[], None]] = {}
         self._count = 0
-        self._gathers = gather_seconds is not None
-        self._gathering = Gathering(substrate.asking, self.after, gather_seconds or 0.0)
+        self._gathering = Gathering(substrate.asking, self.after, gather_seconds)
 
     def to_owner(
         self,
@@ -142,10 +140,11 @@ class Courier:
                 asked = question(its, 0 if is_own else max(hops))
                 if not is_own:
                     self.hops[type(asked).__name__] += sum(hops)
-                self.to_peer(owner, asked, partial(replied, its))
+                self.to_peer(owner, asked, partial(replied, owner, its))
 
-        def replied(its: Sequence[str], reply: Reply | None) -> None:
+        def replied(owner: Member, its: Sequence[str], reply: Reply | None) -> None:
             if reply is None or isinstance(reply, Later):
+                self._substrate.forget(owner)
                 self.after(self._retry_seconds, lambda: one_by_one(its))
 
         def has_found(key: str, location: Location | None) -> None:
@@ -197,7 +196,7 @@ class Courier:
             then()
 
     def _ask(self, to: Member | str, question: PieceQuestion, then: Then) -> None:
-        if self._gathers and isinstance(question, SingleQuestion):
+        if isinstance(question, SingleQuestion):
             self._gathering.add(to, question, then)
         else:
             self._substrate.asking.ask(to, question, then)

@@ -43,6 +43,8 @@ __all__ = ["ELEMENTS_MAX", "EventTree", "Events"]
 ELEMENTS_MAX = 1_000_000
 """Elements of a message that travels."""
 
+_NAMES_MAX = 1_000
+
 _Number = Annotated[int, Meta(ge=0, lt=2**40)]
 _Column = Annotated[tuple[_Number, ...], Meta(max_length=ELEMENTS_MAX)]
 _Name = Annotated[str, Meta(max_length=65_536)]
@@ -93,7 +95,6 @@ class EventTree:
     def __init__(self, events: Events) -> None:
         self.events = events
         self._parent: dict[int, int] = {}
-        self._read: dict[tuple[str, ...], tuple[bool, ...]] = {}
         self._place = {left: place for place, left in enumerate(events.left)}
         columns = (events.name, events.left, events.right, events.depth)
         lengths = {len(column) for column in columns}
@@ -141,20 +142,12 @@ class EventTree:
                 start = max(start, ends.get(reads, 0) - 1)
                 ends[reads] = max(ends.get(reads, 0), end)
             deepest = 1 << 62 if reads.levels is None else self.depth(element) + reads.levels
-            is_read = self._are_read(reads.labels)
+            read = _read_names(reads.labels)
+            is_read = [read[name] for name in events.names]
             for place in range(start + 1, end):
                 if is_read[events.name[place]] and events.depth[place] <= deepest:
                     self._keep(place, kept)
         return _part(events, sorted(kept))
-
-    def _are_read(self, labels: tuple[str, ...]) -> tuple[bool, ...]:
-        """Of each of the names, whether it can follow one of some labels."""
-        known = self._read.get(labels)
-        if known is None:
-            wanted = set(map(label_of, labels))
-            known = tuple(not wanted.isdisjoint(_symbols(name)) for name in self.events.names)
-            self._read[labels] = known
-        return known
 
     def _keep(self, place: int, kept: set[int]) -> None:
         """Add a place, and those that it is in."""
@@ -179,15 +172,11 @@ class EventTree:
 
     def is_reached(self, path: Path, element: int) -> bool:
         """Whether the labels of a state lead to an element, over those that it is in."""
-        above = [*self._above(element), self._place[element]] if element else []
-        return _leads(path, tuple(self.events.names[self.events.name[place]] for place in above))
-
-    def _above(self, element: int) -> list[int]:
-        """Places of the elements that one is in, the root element first."""
-        places: list[int] = []
-        while (element := self._parent[element]) != 0:
-            places.append(self._place[element])
-        return places[::-1]
+        events, names = self.events, []
+        while element:
+            names.append(events.names[events.name[self._place[element]]])
+            element = self._parent[element]
+        return _leads(path, tuple(reversed(names)))
 
 
 def _part(events: Events, places: Sequence[int]) -> Events:
@@ -199,6 +188,24 @@ def _part(events: Events, places: Sequence[int]) -> Events:
         tuple(events.right[place] for place in places),
         tuple(events.depth[place] for place in places),
     )
+
+
+class _ReadNames(dict[ExpandedName, bool]):
+    """Of names that were met, whether they can follow one of some labels."""
+
+    def __init__(self, labels: Iterable[str]) -> None:
+        self._labels = frozenset(map(label_of, labels))
+
+    def __missing__(self, name: ExpandedName) -> bool:
+        if len(self) >= _NAMES_MAX:
+            self.clear()
+        found = self[name] = not self._labels.isdisjoint(_symbols(name))
+        return found
+
+
+@lru_cache(maxsize=256)
+def _read_names(labels: tuple[str, ...]) -> _ReadNames:
+    return _ReadNames(labels)
 
 
 @lru_cache(maxsize=65_536)

@@ -75,8 +75,7 @@ class FilteringSettings:
         pieces: When pieces are cut, and how long a publisher uses the top.
         retry_seconds: Before a key is looked up again whose owner did not take a question.
         tries: How often it is.
-        gather_seconds: How long a question waits for others to the same peer, to travel with them;
-            None: each travels alone, as in the paper.
+        gather_seconds: How long a question waits for others to the same peer, to travel with them.
         patience_seconds: Before a publisher or a subscriber asks again for what nobody has said.
         patience_tries: How often, without news.
         acknowledge_seconds: The same for a subscriber, at least; None: `patience_seconds`.
@@ -86,7 +85,7 @@ class FilteringSettings:
     pieces: PieceSettings = field(default_factory=PieceSettings)
     retry_seconds: float = 0.25
     tries: int = 20
-    gather_seconds: float | None = None
+    gather_seconds: float = 0.005
     patience_seconds: float = 2.0
     patience_tries: int = 10
     acknowledge_seconds: float | None = None

@@ -1,13 +1,17 @@
 """Questions to one peer that leave together, and their answers.
 
-A peer that passes a thousand queries on, or tells of a thousand matches, sends most of it to the
-same few peers. What is asked of one within `gather_seconds`, and until the last such message
-is answered, is one message: `Together`. So the busier a peer is, the more it is asked at once.
-Each question is taken as if it had come alone, and has an answer of its own (`Replies`), so nothing
+A peer that publishes, passes on or is told of many messages, and has many queries on their way,
+asks the same peers again and again. What is asked of one within `gather_seconds`, and until the
+last such message is answered, is one message, `Together`, of a megabyte at most: publications that
+enter pieces, their credits, matches and queries. It has one answer, `Replies`. So the busier a peer
+is, the more it is asked at once, and whoever runs pieces runs each over many publications.
+Each question is taken as if it had come alone, and has a place of its own in the answer, so nothing
 that holds of a question depends on whether it has travelled alone.
 
 Only questions are gathered that are answered at once: nobody waits for an answer that another
 question of the same message keeps back.
+
+Differs: in 000 each visit of a publication is a message of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from itertools import chain, zip_longest
 from pathcast.dht.asking import Asking, Then
 from pathcast.dht.batches import in_batches
 from pathcast.dht.messages import Later, Member, Replies, Reply, SingleReply
-from pathcast.dht.piece_messages import IndexQuery, SingleQuestion, Together
+from pathcast.dht.piece_messages import IndexQuery, Ran, RunPieces, SingleQuestion, Together
 
 __all__ = ["Gathering", "answer_together"]
 
@@ -119,7 +123,12 @@ def answer_together(asked: Together, do: Do, answer: Callable[[Reply], None]) ->
 
 def _size(asked: _Asked) -> int:
     """Bytes on its way, about."""
-    question, _ = asked
-    if isinstance(question, IndexQuery):
-        return 200 + len(question.key) + len(question.entry.query)
-    return 200
+    match asked[0]:
+        case IndexQuery(key=key, entry=entry):
+            return 200 + len(key) + len(entry.query)
+        case RunPieces(events=events):
+            return 500 + 16 * len(events.name)
+        case Ran(done=done, handed=handed):
+            return 200 + 100 * (len(done) + len(handed))
+        case _:
+            return 200

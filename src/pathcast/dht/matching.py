@@ -108,7 +108,7 @@ class Matching:
             if isinstance(reply, Later) and left:
                 # It asks the publisher first.
                 again = partial(self._tell, publication, entry, left - 1)
-                self._courier.after(_AGAIN_SECONDS, again)
+                self._courier.after(_AGAIN_SECONDS * (1 << min(_TRIES - left, 5)), again)
                 return
             if isinstance(reply, RequestRefused):
                 self._clear_out(entry)

@@ -93,10 +93,12 @@ class Cutting:
         self._name = name
         self._taken: set[str] = set()
 
-    def ran(self, piece: str, record: PieceRecord, hits: Mapping[str, int]) -> None:
-        """A publication has been run: how often each key was found."""
+    def ran(
+        self, piece: str, record: PieceRecord, publications: int, hits: Mapping[str, int]
+    ) -> None:
+        """So many publications have been run: how often each key was found."""
         load = self._loads.setdefault(piece, _Load())
-        load.publications += 1
+        load.publications += publications
         load.hits.update(hits)
         self.look(piece, record)
 

@@ -11,22 +11,26 @@ Example:
     >>> finder = PieceFinder()
     >>> finder.follow(PieceRecord(links={"start/a/b": PieceLink("start/a/b", NOTHING)}))
     >>> message = EventTree(Events.of(parse(b"<a><b/><c/><b/></a>", Limits())))
-    >>> finder.find(message, {"start/a": [1]})
-    ([('start/a/b', 2), ('start/a/b', 6)], 3)
+    >>> finder.find([(message, {"start/a": [1]}), (message, {})])
+    [[('start/a/b', 2), ('start/a/b', 6)], []]
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 
 from pathcast.dht.events import EventTree
 from pathcast.dht.identifiers import state_path
 from pathcast.dht.piece_records import PieceRecord
 from pathcast.engine import PathFinder
+from pathcast.message import ExpandedName
 
 __all__ = ["PieceFinder"]
 
 _STALE_MIN = 1_000
+_DOCUMENT = ("", "")
+"""No element has this name."""
 
 
 class PieceFinder:
@@ -55,31 +59,44 @@ class PieceFinder:
             self._number(key)
 
     def find(
-        self, message: EventTree, entered: Mapping[str, Iterable[int]]
-    ) -> tuple[list[tuple[str, int]], int]:
-        """Run the piece.
+        self, entered: Sequence[tuple[EventTree, Mapping[str, Iterable[int]]]]
+    ) -> list[list[tuple[str, int]]]:
+        """Run the piece over parts of messages, all in one pass.
 
         Args:
-            message: A part of it.
-            entered: States and the elements at which they are active.
+            entered: A part each; states, and the elements at which they are active.
 
         Returns:
-            Keys that were looked for, and the elements at which their states are active; and at
-            how many elements something was.
+            For each, keys that were looked for, and the elements at which their states are active.
         """
-        entries = [
-            (self._number(key), message.place(element))
-            for key, elements in entered.items()
-            for element in elements
-        ]
-        events = message.events
-        found = self._finder.find(events.names, events.name, events.depth, entries)
-        ends = [
-            (key, events.left[place] if place >= 0 else 0)
-            for number, place in found.ends
-            if (key := self._keys[number]) in self._wanted
-        ]
-        return ends, found.steps
+        names: list[ExpandedName] = []
+        name: list[int] = []
+        depth: list[int] = []
+        entries: list[tuple[int, int]] = []
+        starts = []
+        for message, its in entered:
+            # The document of each is an element here, so that none lies in what another one is in.
+            start, known, events = len(name), len(names), message.events
+            starts.append(start)
+            names += (_DOCUMENT, *events.names)
+            name += (known, *(known + 1 + number for number in events.name))
+            depth += (1, *(1 + each for each in events.depth))
+            entries += [
+                (self._number(key), start + 1 + message.place(element))
+                for key, elements in its.items()
+                for element in elements
+            ]
+        found: list[list[tuple[str, int]]] = [[] for _ in entered]
+        at, following = -1, -1
+        for number, place in self._finder.find(names, name, depth, entries).ends:
+            if place > following:
+                at = bisect_right(starts, place) - 1
+                following = starts[at + 1] - 1 if at + 1 < len(starts) else len(name)
+            if (key := self._keys[number]) in self._wanted:
+                inside = place - starts[at]
+                element = entered[at][0].events.left[inside - 1] if inside else 0
+                found[at].append((key, element))
+        return found
 
     def _number(self, key: str) -> int:
         number = self._numbers.get(key)

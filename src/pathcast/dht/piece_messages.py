@@ -247,8 +247,10 @@ class Body(_Message, frozen=True):
     body: BodyBytes | None
 
 
-SingleQuestion = IndexQuery | RemoveQuery | Indexed | NotIndexed | Match
-"""What is answered at once, and may travel with others."""
+SingleQuestion = (
+    IndexQuery | RemoveQuery | Indexed | NotIndexed | Relink | RunPieces | Ran | Match | IsOpen
+)
+"""What is answered at once, and travels with others to the same peer."""
 
 
 class Together(_Message, frozen=True):
@@ -257,15 +259,4 @@ class Together(_Message, frozen=True):
     questions: Annotated[tuple[SingleQuestion, ...], Meta(max_length=256)]
 
 
-PieceQuestion = (
-    SingleQuestion
-    | FetchBody
-    | RunPieces
-    | Ran
-    | FetchTop
-    | TakePiece
-    | Relink
-    | Lost
-    | IsOpen
-    | Together
-)
+PieceQuestion = SingleQuestion | FetchBody | FetchTop | TakePiece | Lost | Together

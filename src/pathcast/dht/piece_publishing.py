@@ -116,7 +116,7 @@ class PieceWay:
         for visit in here:
             entered.setdefault(visit.key, []).append(visit.element)
         self._finder.follow(top)
-        found, _ = self._finder.find(execution.message, entered)
+        [found] = self._finder.find([(execution.message, entered)])
         visits: dict[Visit, None] = {}
         accepted: set[str] = set()
         for key, element in found:

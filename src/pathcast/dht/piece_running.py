@@ -1,9 +1,11 @@
 """Pieces at their peers: run over the part of a message that came, and what leaves them handed on.
 
-One message has all pieces of a peer that a publication enters at once. Each is run as one automaton
-(`piece_finder`); its accepting states are settled as everywhere (`matching`), and where it comes to
-a link, the piece that the link names is entered, with what is read there of the part that is at
-hand. What was done, and where others are entered, is told to the publisher.
+A question has all pieces of a peer that a publication enters at once, and a message has the
+questions of many publications (`gathering`). Each piece is read once for all that enter it then,
+and run over all of them in one pass (`piece_finder`). Its accepting states are settled as
+everywhere (`matching`), and where it comes to a link, the piece that the link names is entered,
+with what is read there of the part that is at hand. What was done, and where others are entered, is
+told to the publisher.
 
 Where a piece is entered in a state that it has given away, it passes that on: somebody had a link
 from before the cut. That is not told: it is the same credit.
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 from msgspec.structs import replace
@@ -99,6 +102,36 @@ def enter(
     courier.to_owners(list(entered.pieces), question, tries)
 
 
+@dataclass(slots=True, eq=False)
+class _Run:
+    """A publication at pieces that it enters here, until all of them were run.
+
+    Attributes:
+        asked: Its pieces are those of this peer that were not run before.
+        message: The part of it that came.
+        publication: What is remembered of it.
+        tries: How often a piece that is not there is looked for again.
+        left: Pieces that were not read yet.
+        own: Where pieces were run.
+        accepted: Queries at accepting states that were found.
+        handed: Where other pieces are entered.
+        passed: The same for states that were given away before it came.
+    """
+
+    asked: RunPieces
+    message: EventTree
+    publication: RememberedPublication
+    tries: int
+    left: int = field(init=False)
+    own: list[Mapping[str, Sequence[int]]] = field(default_factory=list)
+    accepted: dict[Entry, None] = field(default_factory=dict)
+    handed: Entered = field(default_factory=Entered)
+    passed: Entered = field(default_factory=Entered)
+
+    def __post_init__(self) -> None:
+        self.left = len(self.asked.pieces)
+
+
 class PieceRunning:
     """Runs publications through a peer's pieces.
 
@@ -137,6 +170,7 @@ class PieceRunning:
         self._retry_seconds = retry_seconds
         self._tries = tries
         self._finders: dict[str, PieceFinder] = {}
+        self._begun: list[_Run] = []
 
     def run(self, sender: str, asked: RunPieces, answer: Callable[[Reply], None]) -> None:
         """Run those of the pieces that this peer owns; the others are passed on.
@@ -163,7 +197,7 @@ class PieceRunning:
                 new[piece] = left
                 publication.runs.update(dict.fromkeys(_visits(left)))
         if new:
-            self._read(replace(asked, pieces=new), message, publication, self._tries)
+            self._begin(_Run(replace(asked, pieces=new), message, publication, self._tries))
             return
         if sender == asked.publisher:
             # The publisher asks again: it does not know.
@@ -172,97 +206,98 @@ class PieceRunning:
                 if report is not None:
                     self._courier.to_peer(publication.publisher, report)
 
-    def _read(
-        self, asked: RunPieces, message: EventTree, publication: RememberedPublication, left: int
-    ) -> None:
-        """Read the pieces, and go on with those that are there."""
-        records: dict[str, PieceRecord | None] = {}
+    def _begin(self, run: _Run) -> None:
+        """Run a publication when the event is over, with all others that came in it."""
+        if not self._begun:
+            self._courier.at_end(self._read)
+        self._begun.append(run)
 
-        def has_read(piece: str, record: PieceRecord | None) -> None:
-            records[piece] = record
-            if len(records) == len(asked.pieces):
-                go_on()
+    def _read(self) -> None:
+        """Read the pieces, each once for all publications that enter it."""
+        begun, self._begun = self._begun, []
+        entering: dict[str, list[_Run]] = {}
+        for run in begun:
+            for piece in run.asked.pieces:
+                entering.setdefault(piece, []).append(run)
+        for piece, runs in entering.items():
+            self._store.read(piece, partial(self._has_read, piece, runs))
 
-        def go_on() -> None:
-            there = {}
-            for piece, record in records.items():
-                alone = replace(asked, pieces={piece: asked.pieces[piece]})
-                if record is not None and record.is_there:
-                    there[piece] = record
-                elif record is not None and left:
-                    again = partial(self._read, alone, message, publication, left - 1)
-                    self._courier.after(self._retry_seconds, again)
-                else:
-                    for visit in _visits(asked.pieces[piece]):
-                        del publication.runs[visit]
-                    if record is None and not self._substrate.owns(piece):
-                        # It has become somebody else's.
-                        self._courier.to_owner(piece, alone)
-            if there:
-                self._run(asked, message, publication, there)
+    def _has_read(self, piece: str, runs: Sequence[_Run], record: PieceRecord | None) -> None:
+        if record is not None and record.is_there:
+            self._run(piece, record, runs)
+        else:
+            for run in runs:
+                self._miss(piece, run, is_read=record is not None)
+        for run in runs:
+            run.left -= 1
+            if not run.left:
+                self._report(run)
 
-        for piece in asked.pieces:
-            self._store.read(piece, partial(has_read, piece))
+    def _miss(self, piece: str, run: _Run, *, is_read: bool) -> None:
+        """A publication goes on without a piece that is not there."""
+        alone = replace(run.asked, pieces={piece: run.asked.pieces[piece]})
+        if is_read and run.tries:
+            again = _Run(alone, run.message, run.publication, run.tries - 1)
+            self._courier.after(self._retry_seconds, partial(self._begin, again))
+            return
+        for visit in _visits(run.asked.pieces[piece]):
+            del run.publication.runs[visit]
+        if not is_read and not self._substrate.owns(piece):
+            # It has become somebody else's.
+            self._courier.to_owner(piece, alone)
 
-    def _run(
-        self,
-        asked: RunPieces,
-        message: EventTree,
-        publication: RememberedPublication,
-        records: Mapping[str, PieceRecord],
-    ) -> None:
-        accepted: dict[Entry, None] = {}
-        own: list[Mapping[str, Sequence[int]]] = []
-        handed, passed = Entered(), Entered()
-        for piece, record in records.items():
-            entered = {}
-            for key, elements in asked.pieces[piece].items():
+    def _run(self, piece: str, record: PieceRecord, runs: Sequence[_Run]) -> None:
+        """Run a piece over the publications; the piece of the start state where it is entered."""
+        entered: list[tuple[EventTree, dict[str, Sequence[int]]]] = []
+        for run in runs:
+            here: dict[str, Sequence[int]] = {}
+            for key, elements in run.asked.pieces[piece].items():
                 covers = covering(key, record.links)
                 if covers is None:
-                    entered[key] = elements
+                    here[key] = elements
                 else:
                     link = record.links[covers]
-                    passed.add(link.piece, key, elements, link.reads)
-            own.append(entered)
-            for key, element in self._found(piece, record, entered, message):
+                    run.passed.add(link.piece, key, elements, link.reads)
+            entered.append((run.message, here))
+            run.own.append(here)
+            self.done += bool(here)
+        if piece == START_PIECE:
+            found = [[(v.key, v.element) for v in _visits(here)] for _, here in entered]
+        else:
+            finder = self._finder(piece)
+            finder.follow(record)
+            found = finder.find(entered)
+        for run, its in zip(runs, found, strict=True):
+            for key, element in its:
                 if key in record.entries:
-                    accepted.update(dict.fromkeys(record.entries[key].values()))
+                    run.accepted.update(dict.fromkeys(record.entries[key].values()))
                 elif key in record.links:
                     link = record.links[key]
-                    handed.add(link.piece, key, [element], link.reads)
-        for visit in _visits(passed.visits()):
+                    run.handed.add(link.piece, key, [element], link.reads)
+        self._cutting.ran(piece, record, len(runs), Counter(key for its in found for key, _ in its))
+
+    def _finder(self, piece: str) -> PieceFinder:
+        if len(self._finders) >= _FINDERS_MAX and piece not in self._finders:
+            del self._finders[next(iter(self._finders))]
+        return self._finders.setdefault(piece, PieceFinder())
+
+    def _report(self, run: _Run) -> None:
+        """All pieces were run: enter others, settle what is accepted, and tell the publisher."""
+        asked, publication = run.asked, run.publication
+        for visit in _visits(run.passed.visits()):
             del publication.runs[visit]
-        enter(self._courier, message, passed, asked)
-        enter(self._courier, message, handed, asked)
-        done = _frozen(*own)
+        enter(self._courier, run.message, run.passed, asked)
+        enter(self._courier, run.message, run.handed, asked)
+        done = _frozen(*run.own)
 
         def settled(problems: tuple[Problem, ...]) -> None:
-            report = Ran(publication.name, done, handed.visits(), asked.hops, asked.way, problems)
+            handed = run.handed.visits()
+            report = Ran(publication.name, done, handed, asked.hops, asked.way, problems)
             publication.runs.update(dict.fromkeys(_visits(done), report))
             self._courier.to_peer(publication.publisher, report)
 
         if done:
-            self._matching.settle(publication, accepted, settled)
-
-    def _found(
-        self,
-        piece: str,
-        record: PieceRecord,
-        entered: Mapping[str, Sequence[int]],
-        message: EventTree,
-    ) -> list[tuple[str, int]]:
-        """Run a piece on the elements; the piece of the start state from where it is entered."""
-        self.done += bool(entered)
-        if piece == START_PIECE:
-            found = [(visit.key, visit.element) for visit in _visits(entered)]
-        else:
-            if len(self._finders) >= _FINDERS_MAX and piece not in self._finders:
-                del self._finders[next(iter(self._finders))]
-            finder = self._finders.setdefault(piece, PieceFinder())
-            finder.follow(record)
-            found, _ = finder.find(message, entered)
-        self._cutting.ran(piece, record, Counter(key for key, _ in found))
-        return found
+            self._matching.settle(publication, run.accepted, settled)
 
 
 def checked_visits(message: EventTree, elements: Elements) -> list[Visit]:

@@ -106,7 +106,7 @@ class QueryNumbers(_RowView[int]):
 
     @property
     def array(self) -> pa.Array:
-        """The same as a `uint32` Arrow array."""
+        """Return them as a `uint32` Arrow array."""
         return _numbers_at(self._answer, self._row)
 
     def _read(self) -> list[int]:

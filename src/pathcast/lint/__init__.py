@@ -19,6 +19,7 @@ code.
 
 from __future__ import annotations
 
+from pathcast.lint.completion import Completion, Proposal, complete
 from pathcast.lint.findings import (
     CODES,
     SEVERITIES,
@@ -36,11 +37,14 @@ __all__ = [
     "COMPARISONS_MAX",
     "SEVERITIES",
     "Code",
+    "Completion",
     "Finding",
     "LintReport",
+    "Proposal",
     "Replacement",
     "Severity",
     "Structure",
+    "complete",
     "lint",
     "structure_of_dtd",
     "structure_of_sample",

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 
 import msgspec
 
@@ -364,6 +365,11 @@ class BrokerState:
         self._spread([self.announcements.say(source, entry)])
         self._is_stale = True
         self._review()
+
+    @property
+    def own_sources(self) -> Mapping[str, SourceEntry]:
+        """The sources that this broker is the root of; it changes with them."""
+        return MappingProxyType(self._root.sources)
 
     def _check_stays(self, asked: str) -> None:
         if self._root.is_leaving:

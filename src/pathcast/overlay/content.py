@@ -109,6 +109,10 @@ class InterestTables(Protocol):
         """Return the entries of an origin."""
         ...
 
+    def held(self, neighbour: str) -> frozenset[str]:
+        """The entries that messages are routed to a neighbour by, which may be wider."""
+        ...
+
     def route(self, bodies: Sequence[bytes]) -> Sequence[Set[str]]:
         """For each message the origins that may want it; never one too few."""
         ...

@@ -2,8 +2,8 @@
 
 A *level* is a function from an entry to one that covers it. Entries of one *shape*, which differ in
 their constants only, become fewer where a level takes the constants away that tell them apart.
-`Generalisation` says which level each shape is at, and is a function of one entry, so that it can
-be a `Policy` of `Interests`, whose deltas stay as small as the changes are.
+`Generalisation` says which level each shape is at. A level keeps a pattern whole, or takes its
+linear paths apart, as the paper does.
 
 `Optimiser` chooses the levels: from exact entries on it takes the step that has fewest bytes of a
 sample of messages wrongly forwarded for each byte of the table that it saves, again and again. What
@@ -18,6 +18,7 @@ Example:
 Source: Diao, Rizvi and Franklin, VLDB 2004, section 4.2.1 (content generalisation in Collect() and
 Aggregate(); methods by example). Differs: the paper says nothing of when to use which; its one
 method in full, the paths common to all disjuncts, is a point beside the curve and not made here.
+Levels of whole patterns are beyond the paper, whose entries are linear paths.
 """
 
 from __future__ import annotations
@@ -32,12 +33,17 @@ from typing import Final, TypeAlias
 
 from pathcast.boundary import native
 from pathcast.engine import gates_that_hold
+from pathcast.overlay.pattern_values import without_value
 from pathcast.query import conjunction_of
 
 ENTRY_BYTES: Final = 24
 """Bytes of an entry in a table besides its text: where it lies, and whom it leads to."""
 
 Level: TypeAlias = Callable[[native.Conjunction], native.Conjunction]
+
+
+def _whole(change: Callable[[native.NormalPath], native.NormalPath]) -> Level:
+    return lambda entry: native.Conjunction([change(path) for path in entry.paths])
 
 
 def _each(change: Callable[[native.NormalPath], native.NormalPath]) -> Level:
@@ -55,6 +61,12 @@ def _one_then(change: Callable[[native.NormalPath], native.NormalPath]) -> Level
 
 LEVELS: Final[Mapping[str, Level]] = MappingProxyType(
     {
+        "without value 1": lambda entry: without_value(entry, 0),
+        "without value 2": lambda entry: without_value(entry, 1),
+        "without value 3": lambda entry: without_value(entry, 2),
+        "whole, begins 4": _whole(lambda path: path.begun(4)),
+        "whole, begins 2": _whole(lambda path: path.begun(2)),
+        "whole, existence": _whole(lambda path: path.existing()),
         "linear": lambda entry: entry.linear(),
         "one path": _one,
         "powers": _each(lambda path: path.in_powers()),
@@ -87,7 +99,7 @@ def shape_of(entry: str) -> str:
     Raises:
         QuerySyntaxError: It is no entry.
     """
-    return LEVELS["existence"](conjunction_of(entry)).text
+    return LEVELS["whole, existence"](conjunction_of(entry)).text
 
 
 @functools.lru_cache(maxsize=1 << 18)

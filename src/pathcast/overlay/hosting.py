@@ -318,12 +318,14 @@ class Hosting:
             "message_bytes": message.message_bytes,
         }
         fields = {name: value for name, value in told.items() if value is not None}
-        if message.schema is None:
+        if message.schema is None and message.validated is None:
             return [msgspec.structs.replace(kept, **fields)]
-        number = kept.catalog + 1
-        catalog = CatalogRecord(f"{kept.id}@{number}", kept.id, number, message.schema)
+        number, present = kept.catalog + 1, self._catalog(kept)
+        schema = present.schema if message.schema is None else message.schema
+        validated = present.validated if message.validated is None else message.validated
+        catalog = CatalogRecord(f"{kept.id}@{number}", kept.id, number, schema, validated)
         check_record(catalog)
-        check_schema(catalog.schema)
+        check_schema(catalog.schema, validated=catalog.validated)
         # The catalog comes first in the log: a message never names one that is not there.
         return [catalog, msgspec.structs.replace(kept, catalog=number, **fields)]
 

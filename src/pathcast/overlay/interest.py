@@ -2,8 +2,8 @@
 
 Entries come from *origins*: the profiles of this broker, and its neighbours, which tell what stands
 behind them. Each neighbour is told the entries of all origins but itself (Aggregate: to the
-neighbour they are this broker's, whoever had them first), made more general by a `Policy` and
-without those that others cover. It is told in deltas. An entry that goes is missed only by those
+neighbour they are this broker's, whoever had them first), with `covering` without those that others
+cover. It is told in deltas. An entry that goes is missed only by those
 that nobody else asks for, and what it alone covered is told again; forgetting that is how broker
 networks lose routes.
 
@@ -12,7 +12,7 @@ change costs the same for two neighbours and for a thousand, and tables for all 
 memory of one.
 
 Example:
-    >>> interests = Interests(Policy(covering=True))
+    >>> interests = Interests(covering=True)
     >>> _ = interests.set_neighbours(["east", "west"])
     >>> interests.update(LOCAL, ["/a/b", "/a/c"], [])["west"]
     Delta(added=('/a/b', '/a/c'), removed=())
@@ -29,32 +29,14 @@ Differs: one table for each neighbour of a spanning tree in place of one for eac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from pathcast.overlay.covered import CoveredEntries, RankedEntry
 from pathcast.overlay.origins import LOCAL, EntriesByOrigin
 
-__all__ = ["EXACT", "LOCAL", "Delta", "Interests", "Policy"]
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """How entries are made fewer before neighbours are told.
-
-    Attributes:
-        generalise: Entry -> the entry that is told in its place, which covers it; the same one
-            whenever it is asked. None leaves all entries as they are.
-        covering: Whether entries that others cover are not told.
-    """
-
-    generalise: Callable[[str], str] | None = None
-    covering: bool = False
-
-
-EXACT: Final = Policy()
-"""Every distinct entry is told as it is; none is read."""
+__all__ = ["LOCAL", "Delta", "Interests"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +78,16 @@ class Interests:
     """The interests of a broker and what each neighbour is told of them.
 
     Args:
-        policy: How entries are made fewer.
+        covering: Whether entries that others cover are not told. Without it every distinct entry is
+            told, and none is read.
     """
 
-    def __init__(self, policy: Policy = EXACT) -> None:
-        self._policy = policy
+    def __init__(self, *, covering: bool = False) -> None:
         self._neighbours: tuple[str, ...] = ()
         self._entries = EntriesByOrigin()
-        self._general: dict[str, str] = {}
         self._asked: dict[str, _Origins] = {}
         self._audiences: dict[str, _Audience] = {}
-        self._covered = CoveredEntries() if policy.covering else None
+        self._covered = CoveredEntries() if covering else None
         self._covers: dict[str, tuple[str, ...]] = {}
         self._covering: dict[str, dict[str, None]] = {}
         self._ranked: dict[str, RankedEntry] = {}
@@ -125,12 +106,12 @@ class Interests:
 
         Raises:
             UnknownQueryError: A local entry is removed more often than it was added.
-            QuerySyntaxError: It is no entry, and the policy has to read it.
+            QuerySyntaxError: It is no entry, which only covering can tell.
 
             Nothing is changed then.
 
-        Cost: some microseconds an entry under `EXACT`. Otherwise an entry is read and made general,
-        about a millisecond, and compared with those that it may cover or be covered by.
+        Cost: some microseconds an entry. With covering an entry is read, about a millisecond, and
+        compared with those that it may cover or be covered by.
         """
         added, removed = list(added), list(removed)
         self._entries.check(origin, added, removed)
@@ -175,41 +156,25 @@ class Interests:
         return self._entries.of(origin)
 
     def __len__(self) -> int:
-        """Distinct entries, before they are made fewer."""
+        """Distinct entries, also those that others cover."""
         return len(self._entries)
 
     def _read(self, added: list[str]) -> None:
-        """Makes entries general, and reads them, as far as the policy asks for that."""
-        ranked: dict[str, RankedEntry] = {}
-        general_of: dict[str, str] = {}
-        if self._policy.generalise is not None:
-            for entry in added:
-                if entry not in self._entries:
-                    general_of[entry] = self._policy.generalise(entry)
+        """Reads entries that are new, if there is covering."""
         if self._covered is not None:
-            for entry in added:
-                general = general_of.get(entry) or self._general_of(entry)
-                if general not in self._asked and general not in ranked:
-                    ranked[general] = RankedEntry(general)
-        self._general.update(general_of)
-        self._ranked = ranked
+            new = [entry for entry in dict.fromkeys(added) if entry not in self._asked]
+            self._ranked = {entry: RankedEntry(entry) for entry in new}
 
     def _enter(self, origin: str, entry: str, touched: dict[str, None]) -> None:
         if self._entries.add(origin, entry):
-            self._change(self._general_of(entry), origin, 1, touched)
+            self._change(entry, origin, 1, touched)
 
     def _leave(self, origin: str, entry: str, touched: dict[str, None]) -> None:
         if self._entries.discard(origin, entry):
-            general = self._general_of(entry)
-            if entry not in self._entries:
-                self._general.pop(entry, None)
-            self._change(general, origin, -1, touched)
-
-    def _general_of(self, entry: str) -> str:
-        return entry if self._policy.generalise is None else self._general[entry]
+            self._change(entry, origin, -1, touched)
 
     def _change(self, entry: str, origin: str, by: int, touched: dict[str, None]) -> None:
-        """Counts who asks for an entry, as it is told."""
+        """Counts who asks for an entry."""
         before = self._seen(entry)
         origins = self._asked.setdefault(entry, {})
         origins[origin] = origins.get(origin, 0) + by

@@ -115,11 +115,13 @@ class SourceEntry(msgspec.Struct, frozen=True, tag="Source"):
         schema: Location or text of its schema.
         schema_version: Number of the schema; travels in the header of each message.
         withdrawn: The source is no more.
+        validated: Whether its root takes valid messages only.
     """
 
     schema: Text = ""
     schema_version: Number = msgspec.field(default=0, name="dictionary_version")
     withdrawn: bool = False
+    validated: bool = False
 
 
 class Expelled(msgspec.Struct, frozen=True, tag=True):

@@ -29,6 +29,7 @@ from typing import Final
 import msgspec
 
 from pathcast.errors import PathcastError, RegistrationError, StoreError, UnusableRowError
+from pathcast.overlay.completing import completion
 from pathcast.overlay.host_choice import ByContent, Chosen, HostChoice, Nearest, root_for
 from pathcast.overlay.leadership import Leadership, LeaseStore
 from pathcast.overlay.placing import (
@@ -46,6 +47,8 @@ from pathcast.overlay.placing import (
     written,
 )
 from pathcast.overlay.registration_messages import (
+    Complete,
+    Completed,
     HostKnows,
     InterestRegistered,
     Locate,
@@ -153,11 +156,13 @@ class RegistrationNode:
         )
 
     def _asked(
-        self, sender: str, message: RegisterSource | RegisterInterest | Locate
+        self, sender: str, message: RegisterSource | RegisterInterest | Locate | Complete
     ) -> Sequence[Effect]:
         self.view.follow(self._records)
         if isinstance(message, Locate):
             return [Send(sender, self._located(sender, message))]
+        if isinstance(message, Complete):
+            return [Send(sender, self._completed(message))]
         name = request_name(sender, message)
         made = self._records.done(name)
         if made is None:
@@ -410,9 +415,9 @@ class RegistrationNode:
             root.id,
             pending=True,
         )
-        catalog = CatalogRecord(f"{id}@1", id, 1, message.schema)
+        catalog = CatalogRecord(f"{id}@1", id, 1, message.schema, message.validated)
         check_record(catalog)
-        check_schema(catalog.schema)
+        check_schema(catalog.schema, validated=catalog.validated)
         return [source, catalog]
 
     def _new_profile(self, sender: str, name: str, message: RegisterInterest) -> list[Record]:
@@ -439,6 +444,17 @@ class RegistrationNode:
         population = population_of_one(profile.subscription())
         choice = self._current_choice()
         return choice.host(population, location, self.view.brokers, self.view.hosted)
+
+    def _completed(self, message: Complete) -> Completed:
+        """By the schemas that count now, and the samples that there are."""
+        current = {f"{each.id}@{each.catalog}" for each in self.view.sources.values()}
+        catalogs = self._records.state(CatalogRecord)[1]
+        schemas = [each.schema for each in catalogs if each.id in current]
+        samples = [
+            each for each in self._records.state(SampleRecord)[1] if each.id in self.view.sources
+        ]
+        found = completion(message.text, schemas, samples, message.namespaces)
+        return Completed(message.request, found.offset, found.proposals)
 
     def _located(self, sender: str, message: Locate) -> Located:
         kind = "source" if message.id.startswith("s-") else "profile"

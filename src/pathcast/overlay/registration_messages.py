@@ -8,6 +8,7 @@
                                                   InterestChanged    host   -> user
        UpdateSource       source -> root, for its schema and what it expects; SourceUpdated back
        Locate, Located    who serves a source or a profile now; NotLeading, Refused
+       Complete, Completed    what can come next in an interest, by what sources publish
 
 (4) is `Publish` of `pathcast.transport.broker`, to the root broker; (9) is a delivery that the host
 broker puts into the user's inbox.
@@ -21,7 +22,7 @@ answered by (3) or (7) all the same.
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
@@ -55,13 +56,17 @@ Amount = Annotated[float, Meta(ge=0, le=1e15)]
 
 
 class RegisterSource(msgspec.Struct, frozen=True, tag=True):
-    """(1) A data source wants to publish. Its address is that of the sender."""
+    """(1) A data source wants to publish. Its address is that of the sender.
+
+    Its root takes only messages that are valid by the schema if it asks for that (`validated`).
+    """
 
     request: Request
     location: Name
     schema: Schema
     messages_a_second: Amount
     message_bytes: Amount
+    validated: bool = False
 
 
 class TellRoot(msgspec.Struct, frozen=True, tag=True):
@@ -176,6 +181,7 @@ class UpdateSource(msgspec.Struct, frozen=True, tag=True):
     schema: Schema | None = None
     messages_a_second: Amount | None = None
     message_bytes: Amount | None = None
+    validated: bool | None = None
 
 
 class SourceUpdated(msgspec.Struct, frozen=True, tag=True):
@@ -199,6 +205,34 @@ class Locate(msgspec.Struct, frozen=True, tag=True):
     request: Request
     id: Name
     broker: Name = ""
+
+
+class Complete(msgspec.Struct, frozen=True, tag=True):
+    """What can come next in an interest that is not written to its end?
+
+    Attributes:
+        request: Its name.
+        text: XPath, up to where it is written.
+        namespaces: Bindings of the interest.
+    """
+
+    request: Request
+    text: Text
+    namespaces: Labels = msgspec.field(default_factory=dict)
+
+
+class Completed(msgspec.Struct, frozen=True, tag=True):
+    """Answers `Complete`.
+
+    Attributes:
+        request: As of `Complete`.
+        offset: Where the proposals are to be written.
+        proposals: Text and kind ("element", "attribute", "value") of each.
+    """
+
+    request: Request
+    offset: int
+    proposals: tuple[tuple[str, Literal["element", "attribute", "value"]], ...]
 
 
 class Located(msgspec.Struct, frozen=True, tag=True):
@@ -244,7 +278,7 @@ class RegistrationRefused(msgspec.Struct, frozen=True, tag="Refused"):
     retry: bool = False
 
 
-ToService: TypeAlias = RegisterSource | RootKnows | RegisterInterest | HostKnows | Locate
+ToService: TypeAlias = RegisterSource | RootKnows | RegisterInterest | HostKnows | Locate | Complete
 """Requests to the registration service."""
 
 ToBroker: TypeAlias = TellRoot | TellHost | ChangeInterest | DeleteInterest | UpdateSource
@@ -256,6 +290,7 @@ Answer: TypeAlias = (
     | InterestChanged
     | SourceUpdated
     | Located
+    | Completed
     | NotLeading
     | RegistrationRefused
 )

@@ -11,13 +11,19 @@ Source: 001, section 5: the catalog manager parses packets about sources.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
-from pathcast.schema import ElementGraph, PathOccurrences, parse_dtd, parse_xsd
+from pathcast.errors import SchemaError
+from pathcast.overlay.messages import TEXT_MAX
+from pathcast.schema import (
+    ElementGraph,
+    PathOccurrences,
+    is_xsd,
+    parse_dtd,
+    parse_xsd,
+    validator_of,
+)
 
 __all__ = ["check_schema", "occurrences_of", "read_schema"]
-
-_XSD: Final = "http://www.w3.org/2001/XMLSchema"
 
 
 def read_schema(text: str) -> tuple[ElementGraph, Mapping[str, str]]:
@@ -29,27 +35,32 @@ def read_schema(text: str) -> tuple[ElementGraph, Mapping[str, str]]:
 
     Cost: about 10 ms for NITF (83 KB).
     """
-    if _is_xsd(text):
+    if is_xsd(text):
         schema = parse_xsd(text, reads_files=False)
         return schema.graph, schema.namespaces
     return parse_dtd(text, name="the schema"), {}
 
 
-def check_schema(text: str) -> None:
+def check_schema(text: str, *, validated: bool = False) -> None:
     """Refuses what is neither a DTD nor an XML Schema; nothing is a schema too, that says nothing.
 
+    Args:
+        text: The schema.
+        validated: Whether messages are to be validated against it.
+
     Raises:
-        SchemaError: It cannot be read.
+        SchemaError: It cannot be read, or no message can be validated against it.
         MissingDependencyError: What reads it is not installed.
 
-    Cost: As `read_schema`.
+    Cost: As `read_schema`, and for a schema to validate by as `validator_of`.
     """
     if text:
         read_schema(text)
-
-
-def _is_xsd(text: str) -> bool:
-    return _XSD in text and not text.lstrip().startswith("<!")
+    if validated:
+        if not 0 < len(text) <= TEXT_MAX:
+            reason = f"messages are validated against schemas of 1 to {TEXT_MAX:,} characters"
+            raise SchemaError("schema.unusable", reason=reason)
+        validator_of(text)
 
 
 def occurrences_of(text: str) -> list[PathOccurrences]:

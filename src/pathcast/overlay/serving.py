@@ -255,4 +255,4 @@ def _entry(catalog: CatalogRecord) -> SourceEntry:
     The number of the catalog travels with each message.
     """
     schema = catalog.schema if len(catalog.schema) <= TEXT_MAX else f"catalog:{catalog.id}"
-    return SourceEntry(schema, catalog.number)
+    return SourceEntry(schema, catalog.number, validated=catalog.validated)

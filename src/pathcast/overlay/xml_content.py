@@ -22,9 +22,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from pathcast.limits import Limits
+from pathcast.overlay.budgeted_table import BudgetedTable
 from pathcast.overlay.content import LOCAL, Content, RoutingDecision, Sent
 from pathcast.overlay.cutting import LinkCuts, ToldCuts, is_cut_entry, needs_in
-from pathcast.overlay.interest import EXACT, Delta, Interests, Policy
+from pathcast.overlay.interest import Delta, Interests
 from pathcast.overlay.local_plan import XmlProfiles
 from pathcast.overlay.table import Table
 
@@ -32,23 +33,33 @@ __all__ = ["XmlInterests", "XmlProfiles", "limits_of", "xml_content"]
 
 
 def xml_content(
-    policy: Policy = EXACT,
     limits: Limits | None = None,
     *,
+    covering: bool = False,
+    table_entries_max: int | None = None,
     projection: bool = True,
     whole_links: Collection[str] = (),
 ) -> Content:
     """Content in XML, for brokers.
 
     Args:
-        policy: How what a neighbour is told is made less.
         limits: What one message may cost; the same at all brokers of a network.
+        covering: Whether neighbours are not told what something else that they are told covers.
+        table_entries_max: Entries of the table of a tree, before it is made wider; None: it is
+            exact.
         projection: Whether messages are restructured, and cut down to what is of use behind a link,
             where that pays. Without it nobody above does so for this broker's own profiles either.
         whole_links: Neighbours that are sent messages as they are all the same.
     """
     return Content(
-        partial(XmlInterests, policy, limits, projection, whole_links),
+        partial(
+            XmlInterests,
+            limits,
+            covering=covering,
+            table_entries_max=table_entries_max,
+            projection=projection,
+            whole_links=whole_links,
+        ),
         partial(XmlProfiles, limits, projection),
     )
 
@@ -68,21 +79,30 @@ class XmlInterests:
     """`pathcast.overlay.content.Interests`: what neighbours are told, and what they tell.
 
     Args:
-        policy: How what a neighbour is told is made less.
         limits: What one message may cost.
+        covering: As for `xml_content`.
+        table_entries_max: As for `xml_content`.
         projection: As for `xml_content`.
         whole_links: As for `xml_content`.
+
+    Attributes:
+        budgeted: The table, if it has a budget.
     """
 
     def __init__(
         self,
-        policy: Policy = EXACT,
         limits: Limits | None = None,
+        *,
+        covering: bool = False,
+        table_entries_max: int | None = None,
         projection: bool = True,
         whole_links: Collection[str] = (),
     ) -> None:
-        self._interests = Interests(policy)
-        self._table = Table(limits=limits)
+        self._interests = Interests(covering=covering)
+        self.budgeted: BudgetedTable | None = None
+        if table_entries_max is not None:
+            self.budgeted = BudgetedTable(table_entries_max, limits=limits)
+        self._table = Table(limits=limits) if self.budgeted is None else self.budgeted
         self._told_cuts = ToldCuts(whole_links)
         self._cuts = LinkCuts(whole_links, limits) if projection else None
         self._neighbours: tuple[str, ...] = ()
@@ -120,7 +140,7 @@ class XmlInterests:
         names = tuple(names)
         for name in self._neighbours:
             if name not in names:
-                self._table.set(name, [], sorted(self._table.entries(name)))
+                self._table.set(name, [], sorted(self._interests.entries(name)))
                 if self._cuts is not None:
                     self._cuts.forget(name)
         self._neighbours = names
@@ -133,6 +153,10 @@ class XmlInterests:
     def entries(self, origin: str) -> frozenset[str]:
         """Implement `Interests.entries`."""
         return self._interests.entries(origin) | self._told_cuts.entries(origin)
+
+    def held(self, neighbour: str) -> frozenset[str]:
+        """Implement `Interests.held`."""
+        return self._table.entries(neighbour)
 
     def route(self, bodies: Sequence[bytes]) -> list[frozenset[str]]:
         """Implement `Interests.route`."""

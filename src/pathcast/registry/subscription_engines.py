@@ -33,7 +33,7 @@ from typing import NamedTuple, TypeAlias
 from pathcast.engine.lazy_warnings import LazyWarnings
 from pathcast.errors import DuplicateQueryError, PathcastError
 from pathcast.limits import Limits
-from pathcast.model import Query, QueryWarning, Subscription
+from pathcast.model import QueryWarning, Subscription
 from pathcast.registry.delimited import TextPlace
 from pathcast.registry.registry import Registry
 from pathcast.registry.subscription_rows import (
@@ -72,7 +72,6 @@ class SubscriptionEngines:
 
     Attributes:
         registry: The queries. What is delivered as an id is nobody's there.
-        notices: Ids of those that are filter queries: XPath, delivered as an id, without steps.
     """
 
     def __init__(
@@ -81,7 +80,6 @@ class SubscriptionEngines:
         namespaces: Mapping[str, str],
         threads: int | None = 1,
     ) -> None:
-        self.notices: set[str] = set()
         self.registry = Registry(limits, namespaces, threads=threads)
         self._namespaces = dict(namespaces)
         # Query id -> what is compiled.
@@ -181,27 +179,20 @@ class SubscriptionEngines:
         """Makes the queries exactly these; gives those that are refused."""
         gone = [name for name, row in self._held.items() if not _is_same(row, wanted.get(name))]
         self.registry.remove(gone)
-        self.notices -= set(gone)
         for name in gone:
             del self._held[name]
             self._warnings.pop(name, None)
         new = [row for name, row in wanted.items() if name not in self._held]
-        notices = [
-            Query(row.id, row.query, row.namespaces, row.language)
-            for row in new
-            if row.deliver == "ids" and not row.steps and row.language != "xquery"
-        ]
-        declined = self.registry.add(notices).rejected
-        # What is no XPath may be XQuery.
-        self.notices |= {query.id for query in notices} - declined.keys()
-        others = [row for row in new if row.id not in self.notices]
-        refused = dict(self.registry.add(others).rejected)
+        asked = [row._replace(subscriber="") if row.deliver == "ids" else row for row in new]
+        refused = self.registry.add(asked).rejected
         self._held |= {row.id: row for row in new if row.id not in refused}
         return refused
 
 
 def _is_same(row: Subscription, other: Subscription | None) -> bool:
     """Whether two rows are one query, whoever takes it."""
+    if other is row:
+        return True
     if other is None or (row.namespaces or {}) != (other.namespaces or {}):
         return False
     asked = other._replace(subscriber=row.subscriber, namespaces=row.namespaces)

@@ -34,6 +34,7 @@ from pathcast.schema.graph import (
     particle_height,
 )
 from pathcast.schema.occurrences import MANY, PathOccurrences, SchemaStep
+from pathcast.schema.validation import MessageValidator, ValidationFault, is_xsd, validator_of
 from pathcast.schema.xsd import XsdSchema, parse_xsd, read_xsd
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "ExpandedName",
     "Expansion",
     "LabelPath",
+    "MessageValidator",
     "NameParticle",
     "Occurrence",
     "Particle",
@@ -60,9 +62,11 @@ __all__ = [
     "PathStep",
     "SchemaStep",
     "SequenceParticle",
+    "ValidationFault",
     "Way",
     "XsdSchema",
     "expand",
+    "is_xsd",
     "parse_dtd",
     "parse_xsd",
     "particle_height",
@@ -71,4 +75,5 @@ __all__ = [
     "read_document_schema",
     "read_dtd",
     "read_xsd",
+    "validator_of",
 ]

@@ -1,9 +1,9 @@
 """Turns a batch of messages into deliveries, which are columns of numbers.
 
-A filter query is a subscription that is delivered as an id. So there is one answer, whoever found
-it: the snapshot of the filter queries, the registry of the subscriptions that want results, or
-both. Nothing is text yet: a delivery is the row of a message, the place of a subscription in the
-table of the generation, which is sorted by subscriber, and the number of a result.
+Where all subscriptions are delivered as an id, the engine gives lists of queries; else results, and
+null for those that are delivered as an id. Nothing is text yet: a delivery is the row of a message,
+the place of a subscription in the table of the generation, which is sorted by subscriber, and the
+number of a result.
 
     Generation (files) -> Answerer, once a worker -> MicroBatchAnswer, once a batch -> `writing`
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -24,10 +25,11 @@ from pathcast.errors import UnreadableMessageError
 from pathcast.limits import Limits
 from pathcast.registry import Registry, Snapshot
 from pathcast.registry import message_id as digest_of
-from pathcast.spark.generations import GenerationFiles, Takers, ids_of
+from pathcast.spark.generations import GenerationFiles, ids_of
 from pathcast.spark.schemas import LETTERS
 
 if TYPE_CHECKING:
+    from pathcast.engine.results import BatchResult
     from pathcast.registry import DeliveryBatch
 
 NO_FRAGMENT = -1
@@ -49,7 +51,8 @@ class MicroBatchAnswer:
         result_numbers: For every delivery.
         fragments: For every delivery, its place in `values`, or `NO_FRAGMENT`.
         values: Distinct results, `binary` or `large_binary`.
-        matches: `list<uint32>` by row, the numbers of the filter queries; None for none.
+        matches: `list<uint32>` by row, the numbers of the queries that are delivered as an id; None
+            where there are none, or nobody wants the lists.
         letters: What was not done, `LETTERS`, and the row of the message of each.
         satisfied: Pairs of message and query.
     """
@@ -102,104 +105,116 @@ class Answerer:
         threads: int = 1,
         cache_bytes_max: int | None = None,
     ) -> None:
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = {"threads": threads}
         if cache_bytes_max is not None:
             options["cache_bytes_max"] = cache_bytes_max
         self.table = files.table()
-        self._snapshot: Snapshot | None = None
-        self._registry: Registry | None = None
-        self.query_ids = pa.array([], pa.string())
-        """Ids of the filter queries, by number."""
-        if files.notices is not None:
-            self._snapshot = Snapshot.open(files.notices, limits, threads=threads, **options)
-            self.query_ids = ids_of(self._snapshot)
-            self._notices = self.table.takers_of(self.query_ids)
-        if files.results is not None:
-            subscriptions = Snapshot.open(files.results)
-            self._registry = Registry.of(subscriptions, limits, threads=threads, **options)
-            ids = ids_of(subscriptions)
-            self._results = _ResultTakers(ids.to_pylist(), self.table.takers_of(ids))
+        opened = Snapshot.open(files.queries, limits, **options)
+        self.query_ids = ids_of(opened)
+        """Ids of the queries, by number."""
+        self._takers = self.table.takers_of(self.query_ids)
+        self._has_notices = files.has_notices
+        self._snapshot = opened if opened.has_filters_only else None
+        self._registry = Registry.of(opened, limits, **options)
+        self._numbers = (
+            {} if self._snapshot else dict(zip(self.query_ids.to_pylist(), count(), strict=False))
+        )
 
     def answer(self, batch: pa.RecordBatch, *, with_matches: bool) -> list[MicroBatchAnswer]:
         """Match the messages of a batch, schema `schemas.SOURCE`.
 
         Args:
             batch: Messages.
-            with_matches: Whether the lists of filter queries are wanted.
+            with_matches: Whether the lists of queries are wanted.
 
         Returns:
             One answer or, where there are many results, several, in the order of the messages.
         """
-        if self._registry is None:
-            return [self._answer(batch, None, with_matches)]
+        if self._snapshot is not None:
+            matched = self._snapshot.match(batch.column("message"))
+            return [self._answer(batch, self._notices(matched), with_matches)]
         answers, start, rows = [], 0, 64
         while start < len(batch):
             part = batch.slice(start, rows)
             start += len(part)
             found = self._registry.deliver(part.column("message"), part.column("message_id"))
-            answers.append(self._answer(part, found, with_matches))
+            answers.append(self._answer(part, self._results(found), with_matches))
             # As many messages at a time as give about so many results.
             rows = max(1, min(len(part) * RESULTS_AT_ONCE // max(len(found), 1), 4 * rows))
         return answers
 
-    def _answer(
-        self, batch: pa.RecordBatch, found: DeliveryBatch | None, with_matches: bool
-    ) -> MicroBatchAnswer:
-        messages = batch.column("message")
-        deliveries = _Deliveries()
+    def _notices(self, matched: BatchResult) -> _Found:
+        """Answers where all is delivered as an id, and the engine gives the lists."""
+        numbers, rows = _flat(matched.matches)
+        return _Found(
+            refusals_of(matched.errors),
+            rows,
+            numbers,
+            np.zeros(len(rows), dtype=np.int32),
+            np.full(len(rows), NO_FRAGMENT, dtype=np.int32),
+            pa.array([], pa.binary()),
+            matched.matches,
+            matched.verdicts,
+            matched.verdicts.column("query_number").to_numpy(),
+        )
+
+    def _results(self, found: DeliveryBatch) -> _Found:
+        columns = found.numbers
+        rows = columns.column("row").to_numpy()
+        names = self._numbers_of(found.subscription_ids)
+        numbers = names[columns.column("subscription").to_numpy()]
+        fragment = columns.column("fragment")
+        places = pc.fill_null(fragment.indices, NO_FRAGMENT).to_numpy()
+        noticed = places == NO_FRAGMENT
+        counts = np.bincount(rows[noticed], minlength=len(found.message_ids))
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        return _Found(
+            found.errors,
+            rows,
+            numbers,
+            columns.column("result_number").to_numpy(),
+            places,
+            fragment.dictionary,
+            pa.ListArray.from_arrays(pa.array(offsets), pa.array(numbers[noticed])),
+            found.verdicts,
+            self._numbers_of(found.verdicts.column("subscription_id").to_pylist()),
+        )
+
+    def _numbers_of(self, names: Sequence[str]) -> np.ndarray:
+        """Numbers of queries."""
+        return np.fromiter((self._numbers[name] for name in names), np.uint32, len(names))
+
+    def _answer(self, batch: pa.RecordBatch, found: _Found, with_matches: bool) -> MicroBatchAnswer:
         ids, sizes = message_ids_of(batch), sizes_of(batch)
         letters: list[_Letters] = []
-        matches = None
-        satisfied = 0
-        refusals: pa.Table | None = None
-        if self._snapshot is not None:
-            matched = self._snapshot.match(messages)
-            satisfied += matched.stats.matches
-            refusals = refusals_of(matched.errors)
-            numbers, rows = _flat(matched.matches)
-            deliveries.add_notices(rows, *self._notices.expand(numbers))
-            if len(matched.verdicts):
-                letters.append(self._undecided_notices(matched.verdicts, ids, sizes))
-            matches = matched.matches if with_matches else None
-        if found is not None:
-            refusals = found.errors if refusals is None else refusals
-            satisfied += self._results.add(found, deliveries)
-            if len(found.verdicts):
-                letters.append(self._undecided_results(found.verdicts, ids, sizes))
-        if refusals is None:
-            refusals = refusals_of(pa.nulls(len(batch), pa.struct([])))
-        refused, letter = refused_in(batch, ids, refusals)
+        if len(found.verdicts):
+            letters.append(self._undecided(found, ids, sizes))
+        refused, letter = refused_in(batch, ids, found.refusals)
         if len(letter):
             letters.append((np.flatnonzero(refused), letter))
+        taken, ranks = self._takers.expand(found.numbers)
+        columns = (found.rows, found.result_numbers, found.fragments)
+        if taken is not None:
+            columns = tuple(column[taken] for column in columns)
+        rows, results, fragments = columns
         return MicroBatchAnswer(
             message_ids=ids,
             sizes=sizes,
             is_refused=refused,
-            matches=matches,
+            rows=rows,
+            ranks=ranks,
+            result_numbers=results,
+            fragments=fragments,
+            values=found.values,
+            matches=found.matches if with_matches and self._has_notices else None,
             letters=letters,
-            satisfied=satisfied,
-            **deliveries.columns(),
+            satisfied=int(np.count_nonzero(found.result_numbers == 0)),
         )
 
-    def _undecided_notices(self, verdicts: pa.Table, ids: pa.Array, sizes: pa.Array) -> _Letters:
-        """Letters for pairs of message and filter query, one for everybody who takes it."""
-        numbers = verdicts.column("query_number").to_numpy()
-        return self._undecided(verdicts, ids, sizes, *self._notices.expand(numbers))
-
-    def _undecided_results(self, verdicts: pa.Table, ids: pa.Array, sizes: pa.Array) -> _Letters:
-        """Return the undecided rows of subscriptions that want results."""
-        numbers = self._results.numbers(verdicts.column("subscription_id").to_pylist())
-        return self._undecided(verdicts, ids, sizes, *self._results.takers.expand(numbers))
-
-    def _undecided(
-        self,
-        verdicts: pa.Table,
-        ids: pa.Array,
-        sizes: pa.Array,
-        taken: np.ndarray | None,
-        ranks: np.ndarray,
-    ) -> _Letters:
-        chosen = verdicts if taken is None else verdicts.take(pa.array(taken))
+    def _undecided(self, found: _Found, ids: pa.Array, sizes: pa.Array) -> _Letters:
+        """Letters for pairs of message and query, one for everybody who takes it."""
+        taken, ranks = self._takers.expand(found.undecided)
+        chosen = found.verdicts if taken is None else found.verdicts.take(pa.array(taken))
         rows = chosen.column("row").combine_chunks()
         columns = {
             "message_id": ids.take(rows),
@@ -212,66 +227,31 @@ class Answerer:
         return rows.to_numpy(), _letters(len(chosen), columns)
 
 
-class _Deliveries:
-    """Columns of deliveries, as they come together."""
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Results of an engine for a batch of messages, by numbers of queries.
 
-    def __init__(self) -> None:
-        self._parts: list[tuple[np.ndarray, ...]] = []
-        self._values: list[pa.Array] = []
+    Attributes:
+        refusals: Messages that were not answered, as `DeliveryBatch.errors` has them.
+        rows: For every result of a query, the row of its message.
+        numbers: Of its query.
+        result_numbers: For every result.
+        fragments: Its place in `values`, or `NO_FRAGMENT`.
+        values: Distinct results.
+        matches: By row, the numbers of the queries that are delivered as an id.
+        verdicts: Pairs of message and query that were not decided.
+        undecided: Numbers of their queries.
+    """
 
-    def add_notices(self, rows: np.ndarray, taken: np.ndarray | None, ranks: np.ndarray) -> None:
-        """Deliveries without a fragment; `taken` repeats rows where several take one query."""
-        rows = rows if taken is None else rows[taken]
-        zeros = np.zeros(len(rows), dtype=np.int32)
-        self._parts.append((rows, ranks, zeros, np.full(len(rows), NO_FRAGMENT, dtype=np.int32)))
-
-    def add_results(
-        self,
-        rows: np.ndarray,
-        ranks: np.ndarray,
-        numbers: np.ndarray,
-        fragments: np.ndarray,
-        values: pa.Array,
-    ) -> None:
-        """Deliveries with their places in `values`. At most once."""
-        self._parts.append((rows, ranks, numbers, fragments))
-        self._values.append(values)
-
-    def columns(self) -> dict[str, np.ndarray | pa.Array]:
-        """Return the columns that a `MicroBatchAnswer` is made of."""
-        names = ("rows", "ranks", "result_numbers", "fragments")
-        parts = self._parts or [tuple(np.zeros(0, dtype=np.int32) for _ in names)]
-        columns = (
-            parts[0] if len(parts) == 1 else [np.concatenate(c) for c in zip(*parts, strict=True)]
-        )
-        values = self._values[0] if self._values else pa.array([], pa.binary())
-        return {**dict(zip(names, columns, strict=True)), "values": values}
-
-
-class _ResultTakers:
-    """From the deliveries of a registry to places in the table of the generation."""
-
-    def __init__(self, ids: Sequence[str], takers: Takers) -> None:
-        self.takers = takers
-        self._numbers = {name: number for number, name in enumerate(ids)}
-
-    def numbers(self, names: Sequence[str]) -> np.ndarray:
-        """Numbers of subscriptions of the registry, as `takers` counts them."""
-        return np.fromiter((self._numbers[name] for name in names), np.uint32, len(names))
-
-    def add(self, found: DeliveryBatch, deliveries: _Deliveries) -> int:
-        """Adds the deliveries; gives the pairs of message and subscription."""
-        numbers = found.numbers
-        names = self.numbers(found.subscription_ids)
-        rows = numbers.column("row").to_numpy()
-        results = numbers.column("result_number").to_numpy()
-        fragment = numbers.column("fragment")
-        places = pc.fill_null(fragment.indices, NO_FRAGMENT).to_numpy()
-        taken, ranks = self.takers.expand(names[numbers.column("subscription").to_numpy()])
-        if taken is not None:
-            rows, results, places = rows[taken], results[taken], places[taken]
-        deliveries.add_results(rows, ranks, results, places, fragment.dictionary)
-        return int(np.count_nonzero(results == 0))
+    refusals: pa.Table
+    rows: np.ndarray
+    numbers: np.ndarray
+    result_numbers: np.ndarray
+    fragments: np.ndarray
+    values: pa.Array
+    matches: pa.ListArray
+    verdicts: pa.Table
+    undecided: np.ndarray
 
 
 def _flat(lists: pa.ListArray) -> tuple[np.ndarray, np.ndarray]:

@@ -17,15 +17,14 @@ import pyarrow as pa
 
 from pathcast.limits import Limits
 from pathcast.model import DeliverMode, Subscription
-from pathcast.registry.identity import SetVersion
 from pathcast.registry.subscription_engines import SubscriptionEngines
 from pathcast.registry.subscription_rows import RejectedSubscription, WarnedSubscription
-from pathcast.spark.generations import DESCRIPTION, TAKERS, Generation
+from pathcast.spark.generations import DESCRIPTION, QUERIES, TAKERS, Generation
 from pathcast.spark.last_valid import LastValidVersions
 from pathcast.spark.taking_up import (
+    TakerVersions,
     collector_paused,
-    takers_table,
-    write_engines,
+    save_into,
     write_ipc,
 )
 
@@ -77,6 +76,7 @@ class SubscriptionBook:
         self._state: Hashable = None
         self._current: TakenUp | None = None
         self._engines: SubscriptionEngines | None = None
+        self._versions = TakerVersions(self._message_limits(), namespaces)
 
     def current(self, earlier: Generation | None = None) -> TakenUp:
         """The generation of the subscriptions as they are now.
@@ -113,38 +113,38 @@ class SubscriptionBook:
         return LastValidVersions(self._output, earlier, self._namespaces)
 
     def _taken_up(self, last_valid: LastValidVersions | None) -> TakenUp:
-        limits = Limits(**self._limits)  # type: ignore[arg-type]
         rows = self.place.rows(self._deliver)
         # Whoever is interrupted from here on leaves engines that nobody knows the state of.
         engines, self._engines = self._engines, None
         if engines is None:
-            engines = SubscriptionEngines(limits, self._namespaces)
+            engines = SubscriptionEngines(self._message_limits(), self._namespaces)
         taken = engines.take_up(rows, last_valid)
         self._engines = engines
         written = self._write(engines, {key: row for key, (row, _) in taken.takers.items()})
         return TakenUp(written, tuple(taken.rejected), tuple(engines.warnings(taken)))
 
+    def _message_limits(self) -> Limits:
+        return Limits(**self._limits)  # type: ignore[arg-type]
+
     def _write(
         self, engines: SubscriptionEngines, takers: Mapping[tuple[str, str], Subscription]
     ) -> Generation:
         """The files of a generation; those of a version that is there are left as they are."""
-        limits = Limits(**self._limits)  # type: ignore[arg-type]
-        version = SetVersion(limits)
-        table = takers_table(takers, version, self._namespaces or None)
+        self._versions.become(takers)
+        version = self._versions.text
         generation = Generation(
-            version.text,
+            version,
             queries=len({name for _, name in takers}),
             subscriptions=len(takers),
-            has_notices=len(engines.notices) > 0,
-            has_results=len(engines.registry) > len(engines.notices),
+            has_notices=any(row.deliver == "ids" for row in takers.values()),
             written=uuid.uuid4().hex,
             limits=tuple(sorted(self._limits.items())),
         )
         output, folder = self._output, generation.folder
         if output.exists(f"{folder}/{DESCRIPTION}"):
-            return Generation.read(output, version.text)
-        write_ipc(output, f"{folder}/{TAKERS}", table)
-        write_engines(output, folder, engines, limits)
+            return Generation.read(output, version)
+        write_ipc(output, f"{folder}/{TAKERS}", self._versions.table())
+        save_into(output, f"{folder}/{QUERIES}", engines.registry.freeze().save)
         output.write(f"{folder}/{DESCRIPTION}", generation.to_json())
         return generation
 

@@ -84,11 +84,12 @@ class Delivery:
             `reason` and `bytes` of a frame are read as `deliver` does.
         columns: Columns that are passed through.
         time: Where a message says when it was made, as `source.time`.
+        tombstones: Whether a row whose message is null is none, as `source.tombstones`.
         progress: Who is told how it goes; the logger "pathcast.spark" when not given.
         sections: Keys of further sections: `engine`, `network`, `publish`.
 
     Attributes:
-        error: What ended the query of `stream`, if it was one of ours.
+        error: What a micro-batch of `stream` was ended by last; Spark hands on the text of it.
         done: Micro-batches that it has answered.
 
     Raises:
@@ -104,11 +105,18 @@ class Delivery:
         id: str | None = None,
         columns: Sequence[str] = (),
         time: str | None = None,
+        tombstones: bool = False,
         progress: ProgressReport | None = None,
         **sections: Mapping[str, Any],
     ) -> None:
-        source = {"kind": KIND, "message_column": message, "columns": tuple(columns), "time": time}
-        source |= {} if id is None else {"id_column": id}
+        source = {
+            "kind": KIND,
+            "message_column": message,
+            "columns": tuple(columns),
+            "time": time,
+            "tombstones": tombstones,
+            **({} if id is None else {"id_column": id}),
+        }
         values = {
             "source": source,
             "subscriptions": _keys(subscriptions),
@@ -135,7 +143,7 @@ class Delivery:
         self._settings = settings
         self._progress = progress
         self._stop = stop
-        self.error: PathcastError | None = None
+        self.error: Exception | None = None
         self.done = 0
         self._lock = threading.RLock()
         self._open: tuple[str, MicroBatches] | None = None
@@ -186,8 +194,7 @@ class Delivery:
             raise InterruptedError("the run is told to stop")
         try:
             self._micro_batch(df, batch_id, None, _offsets_of(checkpoint, batch_id))
-        except PathcastError as error:
-            # Spark ends the query and hands on the text of it.
+        except Exception as error:
             self.error = error
             raise
 
@@ -250,7 +257,9 @@ class Delivery:
         inputs = message_inputs(df, source.message_column, self._id_of(df))
         inputs += [F.col(field.name).cast(from_arrow_type(field.type)) for field in extra]
         prepare_workers(df.sparkSession, is_shipped=self._settings.spark.ship)
-        task = FrameTask(batches.task(generation, target, FrameReader(extra)))
+        task = FrameTask(
+            batches.task(generation, target, FrameReader(extra)), source.has_tombstones
+        )
         rows = df.select(*inputs).mapInArrow(task, "report binary").collect()
         reports = [pickle.loads(row.report) for row in rows]
         raise_errors(reports)
@@ -303,7 +312,8 @@ class Delivery:
                 return batches
             opening.enter_context(sole_writer(output))
             report = self._progress or LoggedProgress()
-            batches = MicroBatches(settings, CheckpointSource(KIND, query), report, self._stop)
+            source = CheckpointSource(KIND, query)
+            batches = MicroBatches(settings, source, report, self._stop, spark=df.sparkSession)
             opening.callback(batches.book.place.close)
             batches.learn_columns(partial(extra_of, df, settings.source.columns))
             batches.pinning.begin()

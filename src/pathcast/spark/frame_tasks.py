@@ -74,13 +74,38 @@ def _cast(batch: pa.RecordBatch, extra: pa.Schema) -> pa.RecordBatch:
 
 @dataclass(frozen=True, slots=True)
 class FrameTask:
-    """A task of delivery over a partition of a frame; its one row is its report, pickled."""
+    """A task of delivery over a partition of a frame; its one row is its report, pickled.
+
+    Attributes:
+        task: What is done.
+        has_tombstones: Whether a row whose message is null is none, unless a code says why it is.
+    """
 
     task: DeliveryTask[pa.RecordBatch]
+    has_tombstones: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the report."""
-        yield pa.record_batch({"report": [pickle.dumps(self.task.run(batches))]})
+        tombstones = 0
+
+        def messages() -> Iterator[pa.RecordBatch]:
+            nonlocal tombstones
+            for batch in batches:
+                kept = batch.filter(_messages(batch)) if self.has_tombstones else batch
+                tombstones += len(batch) - len(kept)
+                yield kept
+
+        report = self.task.run(messages())
+        report.tombstones = tombstones
+        yield pa.record_batch({"report": [pickle.dumps(report)]})
+
+
+def _messages(batch: pa.RecordBatch) -> pa.Array:
+    """Which rows have a message, or a code that says why it could not be read."""
+    is_message = pc.is_valid(batch.column("message"))
+    if "code" not in batch.schema.names:
+        return is_message
+    return pc.or_(is_message, pc.is_valid(batch.column("code")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +115,14 @@ class SentQueries:
     Attributes:
         version: Of the subscriptions.
         takers: Name of the file among those of the job.
-        notices: Name of the file; None for none.
-        results: Name of the file; None for none.
+        queries: Likewise.
+        has_notices: Whether some are delivered as an id.
     """
 
     version: str
     takers: str
-    notices: str | None
-    results: str | None
+    queries: str
+    has_notices: bool
 
     def files(self) -> GenerationFiles:
         """The files as they lie on this machine."""
@@ -106,8 +131,8 @@ class SentQueries:
         return GenerationFiles(
             self.version,
             Path(SparkFiles.get(self.takers)),
-            None if self.notices is None else Path(SparkFiles.get(self.notices)),
-            None if self.results is None else Path(SparkFiles.get(self.results)),
+            Path(SparkFiles.get(self.queries)),
+            self.has_notices,
         )
 
 

@@ -177,8 +177,8 @@ def _sent(spark: SparkSession, files: GenerationFiles) -> SentQueries:
     return SentQueries(
         files.version,
         sent(files.takers),
-        None if files.notices is None else sent(files.notices),
-        None if files.results is None else sent(files.results),
+        sent(files.queries),
+        files.has_notices,
     )
 
 

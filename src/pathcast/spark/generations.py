@@ -2,13 +2,11 @@
 
     _snapshots/VERSION/
         takers.arrow            who takes which query: subscriber, subscription id, own version
-        notices.snapshot        the filter queries, mapped into memory; absent if there are none
-        results.subscriptions   the queries whose results are delivered; absent if there are none
+        subscriptions.snapshot  the queries, mapped into memory
         generation.json         what it holds; written last
 
-A filter query is a subscription that is delivered as an id. Equal queries of several subscribers
-are one query; `takers.arrow` says who gets what it finds. Files of a version never change: a
-micro-batch that is done again finds what it was begun with.
+Equal queries of several subscribers are one query; `takers.arrow` says who gets what it finds.
+Files of a version never change: a micro-batch that is done again finds what it was begun with.
 
 It reads files and answers nothing.
 """
@@ -37,8 +35,7 @@ if TYPE_CHECKING:
 
 SNAPSHOTS: Final = "_snapshots"
 TAKERS: Final = "takers.arrow"
-NOTICES: Final = "notices.snapshot"
-RESULTS: Final = "results.subscriptions"
+QUERIES: Final = "subscriptions.snapshot"
 DESCRIPTION: Final = "generation.json"
 
 TAKERS_SCHEMA: Final = pa.schema(
@@ -59,8 +56,7 @@ class Generation:
         version: Digest of the subscriptions.
         queries: Distinct queries.
         subscriptions: Pairs of subscriber and query.
-        has_notices: Whether some are delivered as an id, found by the filter engine.
-        has_results: Whether some are answered with results.
+        has_notices: Whether some are delivered as an id.
         written: Names this writing of it, as nothing else: equal subscriptions have one version
             everywhere, but not the same files.
         limits: Names and values of limits on a message that are not the defaults.
@@ -70,7 +66,6 @@ class Generation:
     queries: int
     subscriptions: int
     has_notices: bool
-    has_results: bool
     written: str
     limits: tuple[tuple[str, int | str], ...] = ()
 
@@ -114,24 +109,19 @@ class Generation:
         Args:
             storage: The output that it belongs to.
         """
-        there = {TAKERS: True, NOTICES: self.has_notices, RESULTS: self.has_results}
-        names = [name for name, is_there in there.items() if is_there]
-        paths = [f"{self.folder}/{name}" for name in names]
-        with local_files(storage, paths, self.written) as here:
-            found = dict(zip(names, here, strict=True))
-            yield GenerationFiles(
-                self.version, found[TAKERS], found.get(NOTICES), found.get(RESULTS)
-            )
+        paths = [f"{self.folder}/{name}" for name in (TAKERS, QUERIES)]
+        with local_files(storage, paths, self.written) as (takers, queries):
+            yield GenerationFiles(self.version, takers, queries, self.has_notices)
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationFiles:
-    """Where the files of a generation lie on this machine; `notices`, `results` or both."""
+    """Where the files of a generation lie on this machine, and whether it delivers ids."""
 
     version: str
     takers: Path
-    notices: Path | None
-    results: Path | None
+    queries: Path
+    has_notices: bool
 
     def table(self) -> TakerTable:
         """Return the takers of all queries, mapped into memory."""

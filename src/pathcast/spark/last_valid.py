@@ -12,7 +12,7 @@ It compiles nothing and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -100,11 +100,7 @@ def subscriptions_of(storage: Storage, version: str, subscriber: str) -> dict[st
 
 def _texts_of(files: GenerationFiles, wanted: set[str]) -> dict[str, Subscription]:
     """The queries of some ids."""
-    return {row.id: row for row in _queries_in(files, wanted)} if wanted else {}
-
-
-def _queries_in(files: GenerationFiles, wanted: set[str]) -> Iterator[Subscription]:
-    for path in (files.notices, files.results):
-        if path is not None:
-            opened = Snapshot.open(path)
-            yield from map(opened.get, wanted & set(opened.query_ids))
+    if not wanted:
+        return {}
+    opened = Snapshot.open(files.queries)
+    return {name: opened.get(name) for name in wanted.intersection(opened.query_ids)}

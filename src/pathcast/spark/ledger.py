@@ -111,6 +111,7 @@ class Commit:
         refused: Error code -> number of messages.
         seconds: Wall-clock time of the batch.
         undecided: Pairs of message and subscription without an answer.
+        tombstones: Rows of the source that are no messages.
         stages: Stage -> seconds, of all tasks together.
         files: Output -> what was written.
         unread: Files of the source that could not be read; they are not processed.
@@ -127,6 +128,7 @@ class Commit:
     refused: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     undecided: int = 0
+    tombstones: int = 0
     stages: Mapping[str, float] = field(default_factory=dict)
     files: Files = field(default_factory=dict)
     unread: tuple[Unread, ...] = ()

@@ -1,6 +1,6 @@
 """Micro-batches of one output, wherever their messages come from.
 
-    number -> pin -> tasks -> commit -> Delta tables, network of brokers, compaction
+    number -> pin -> tasks -> commit -> network of brokers, topics, Delta tables, compaction
 
 A micro-batch is pinned to a generation of subscriptions, tasks write files that no reader knows of,
 and the commit names the files of the attempts that ended well. From then on they count; everything
@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -34,14 +34,17 @@ from pathcast.spark.message_times import MessageTimes
 from pathcast.spark.outputs import Layout, claim
 from pathcast.spark.pinning import Pinning
 from pathcast.spark.progress import ProgressReport
-from pathcast.spark.publishing import NetworkPublisher, PipelinePublication
+from pathcast.spark.publishing import CommitFollower, NetworkPublisher, PipelinePublication
 from pathcast.spark.sources import NO_COLUMNS, passed_columns
 from pathcast.spark.subscription_places import place_of
 from pathcast.spark.summary import TOP_SUBSCRIBERS, Summary
 from pathcast.spark.tasks import DeliveryTask, TaskReport, UnitT
+from pathcast.spark.topics import TopicPublisher
 from pathcast.spark.writing import LetterWriter, OutputTarget, WrittenFile
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from pathcast.spark.settings import PipelineSettings
 
 Answered: TypeAlias = Callable[
@@ -59,6 +62,7 @@ class MicroBatches:
         report: Who is told how it goes.
         stop: Set to end waiting for a network of brokers.
         last_entry: The last micro-batch that a file of the source was in.
+        spark: The session that writes topics; that of this process when not given.
 
     Attributes:
         extra: Columns that are passed through, as far as their types are known.
@@ -76,6 +80,7 @@ class MicroBatches:
         report: ProgressReport,
         stop: threading.Event,
         last_entry: Callable[[str], int | None] = lambda _: None,
+        spark: SparkSession | None = None,
     ) -> None:
         self._settings = settings
         self._report = report
@@ -104,7 +109,8 @@ class MicroBatches:
             limits=settings.engine.limits,
         )
         self._delta = DeltaTables(output, self.layout) if out.format == "delta" else None
-        self._publisher = self._publisher_of(settings)
+        self._followers = list(self._followers_of(settings, spark))
+        self._is_level = False
         self._compaction = BackgroundCompaction(
             output,
             out.format,
@@ -112,27 +118,24 @@ class MicroBatches:
             keep_seconds=out.keep_replaced_seconds,
             # A table of its own: the library keeps it for one thread.
             delta=DeltaTables(output, self.layout) if self._delta else None,
-            through=lambda: self._publisher.through if self._publisher else None,
+            through=lambda: min((each.through for each in self._followers), default=None),
         )
         self.pinning = Pinning(asked, self.book, self.ledger, output, self.layout, report.note)
         self._summary = Summary(output=str(output))
         # Generation -> deliveries by rank. Ranks become names once, at the end.
         self._received: dict[Generation, np.ndarray] = {}
 
-    def _publisher_of(self, settings: PipelineSettings) -> NetworkPublisher | None:
-        """Return the publisher into a network; None where no `[publish]` is set."""
-        if settings.publish is None:
-            return None
-        assert settings.network is not None
-        return NetworkPublisher(
-            PipelinePublication(settings.network, settings.publish, self._checkpoint),
-            self.output,
-            self.layout,
-            settings.checkpoint,
-            self.history.through,
-            self._report.note,
-            self._stop,
-        )
+    def _followers_of(
+        self, settings: PipelineSettings, spark: SparkSession | None
+    ) -> Iterator[CommitFollower]:
+        """Yield who publishes commits: `[publish]`, `[topics]`."""
+        told = (settings.checkpoint, self.history.through, self._report.note, self._stop)
+        if settings.publish is not None:
+            assert settings.network is not None
+            wanted = PipelinePublication(settings.network, settings.publish, self._checkpoint)
+            yield NetworkPublisher(wanted, self.output, self.layout, *told)
+        if settings.topics is not None:
+            yield TopicPublisher(settings.topics, self.output, self.layout, *told, spark)
 
     def complete(
         self, batch_id: int, files: Sequence[FoundFile], answered: Answered, offsets: str = ""
@@ -167,20 +170,30 @@ class MicroBatches:
 
     def publish(self, commit: Commit) -> None:
         """Hands a new commit to all that follows commits."""
-        if self._publisher is None or self._publisher.publish(commit):
+        if self._handed_on(commit):
             self._to_tables(commit)
             self._compaction.wrote(commit.files)
         self._report.batch(commit)
 
     def catch_up(self) -> None:
         """Hands on the commits that a kill has left behind."""
-        if self._publisher is not None:
-            for commit in self.ledger.commits(after=self._publisher.through):
-                if not self._publisher.publish(commit):
-                    break
-        if not self._stop.is_set():
+        for follower in self._followers:
+            follower.check()
+        if self._handed_on(None) and not self._stop.is_set():
             self._has_caught_up = False
             self._to_tables(None)
+
+    def _handed_on(self, commit: Commit | None) -> bool:
+        """Whether a commit was published, and those before it that were not; False if stopped."""
+        is_level, self._is_level = self._is_level, False
+        for follower in self._followers:
+            missing: Iterable[Commit] = self.ledger.commits(after=follower.through)
+            if commit is not None and is_level:
+                missing = (commit,)
+            if not all(map(follower.publish, missing)):
+                return False
+        self._is_level = True
+        return True
 
     def _to_tables(self, commit: Commit | None) -> None:
         """Adds a micro-batch to the Delta tables, and those before that are not in them.
@@ -214,7 +227,7 @@ class MicroBatches:
             top_subscribers=_top(self._by_subscriber()),
             subscriptions_kept=self.pinning.kept,
             was_stopped=self._stop.is_set(),
-            published=self._publisher.published if self._publisher else 0,
+            published=sum(follower.published for follower in self._followers),
         )
 
     @property
@@ -287,6 +300,7 @@ class MicroBatches:
             matches=sum(report.matches for report in reports),
             deliveries=sum(file.rows for file in written.get("inboxes", ())),
             undecided=sum(report.undecided for report in reports),
+            tombstones=sum(report.tombstones for report in reports),
             refused=dict(sorted(refused.items())),
             stages={name: round(seconds, 4) for name, seconds in stages.items()},
             files=written,

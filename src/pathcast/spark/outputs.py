@@ -22,6 +22,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -46,6 +47,9 @@ if TYPE_CHECKING:
 
 LAYOUT: Final = "_pathcast.json"
 LAYOUT_VERSION: Final = 3
+
+ROWS_AT_ONCE: Final = 1024
+"""Of a file of an output, where its rows are published: fragments are of up to megabytes."""
 
 KEPT: Final = "its row is not valid, the last valid version stays in force"
 """What is told of a subscription that is answered in place of a rejected row."""
@@ -180,6 +184,27 @@ def rows_of(
         subscriber: Likewise.
     """
     return _joined(output, layout, name, commit.files.get(name, ()), subscriber)
+
+
+def batches_of(
+    output: Storage, layout: Layout, name: OutputName, file: str
+) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of one file of an output, `ROWS_AT_ONCE` at most at a time.
+
+    Args:
+        output: Output of a pipeline.
+        layout: Of the output.
+        name: As for `read_output`.
+        file: One that a commit names.
+    """
+    with output.open(file) as handle:
+        if layout.format != "jsonl":
+            with pq.ParquetFile(handle) as opened:
+                yield from opened.iter_batches(ROWS_AT_ONCE)
+            return
+        for lines in iter(lambda: list(islice(handle, ROWS_AT_ONCE)), []):
+            rows = of_json_rows([json.loads(line) for line in lines], layout.schema(name))
+            yield from rows.combine_chunks().to_batches()
 
 
 def inbox(output: str | os.PathLike[str] | Storage, subscriber: str) -> pa.Table:

@@ -136,8 +136,9 @@ def describe(commit: Commit) -> str:
     refused = sum(commit.refused.values())
     rate = commit.bytes / 1e6 / commit.seconds if commit.seconds else 0.0
     undecided = f"{commit.undecided:,} undecided, " if commit.undecided else ""
+    tombstones = f"{commit.tombstones:,} tombstones, " if commit.tombstones else ""
     return (
         f"batch {commit.batch_id}: {commit.messages:,} messages, {commit.matches:,} matches, "
-        f"{refused:,} refused, {undecided}{commit.seconds:.2f} s, {rate:.1f} MB/s, "
+        f"{refused:,} refused, {undecided}{tombstones}{commit.seconds:.2f} s, {rate:.1f} MB/s, "
         f"snapshot {commit.snapshot_version[:12]}"
     )

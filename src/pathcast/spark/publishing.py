@@ -25,7 +25,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
@@ -77,6 +77,24 @@ class PipelinePublication:
     network: NetworkSettings
     wanted: PublishSettings
     publisher: str
+
+
+class CommitFollower(Protocol):
+    """Publishes what commits say, in their order.
+
+    Attributes:
+        through: The last micro-batch that was published.
+        published: Messages that this object has published.
+    """
+
+    through: int
+    published: int
+
+    def check(self) -> None:
+        """Raises what can be seen beforehand to keep it from publishing."""
+
+    def publish(self, commit: Commit) -> bool:
+        """Publishes a micro-batch; False if it was told to stop before the end."""
 
 
 class NetworkPublisher:
@@ -132,6 +150,9 @@ class NetworkPublisher:
                 f"{checkpoint}/{STATE} taken away, to begin with what comes from now on"
             )
             raise ConfigError("config.invalid", key="publish.subscriber", reason=reason)
+
+    def check(self) -> None:
+        """Return: a root that is away is waited for."""
 
     def publish(self, commit: Commit) -> bool:
         """Publishes a micro-batch; whether all of it is on the root's disk.

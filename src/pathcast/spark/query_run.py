@@ -20,9 +20,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from pathcast.errors import ConfigError, SparkLostError
+from pathcast.errors import ConfigError, PathcastError, SourceError, SparkLostError
+from pathcast.spark.connectors import fault_of, lost_offsets
 from pathcast.spark.delivery import Delivery
-from pathcast.spark.session import causes
 from pathcast.spark.workers import SparkWorkers
 
 if TYPE_CHECKING:
@@ -61,19 +61,22 @@ def run_query(
     Raises:
         ConfigError: Spark does not know the format or refuses an option, a column is missing, or
             the output belongs to another query.
+        SourceError: Offsets are gone that were not read.
         SparkLostError: The JVM has ended, or the query ends again and again.
     """
     workers = ready()
     assert isinstance(workers, SparkWorkers), "a query needs a session"
     spark = SparkSession(workers.context)
     df = _frame(spark, settings)
+    format = settings.source.format or ""
     started = time.monotonic()
     report.begin(f"{settings.mode.kind}: {settings.source.format}", None)
     failures = 0
     with Delivery.of(settings, report, stop) as delivery:
         while not stop.is_set():
             done = delivery.done
-            fault = _ended(_query(delivery, df, settings), delivery, workers, stop)
+            query = _query(delivery, df, settings)
+            fault = _ended(query, delivery, workers, stop, format)
             if fault is None:
                 break
             failures = 1 if delivery.done > done else failures + 1
@@ -93,13 +96,7 @@ def _frame(spark: SparkSession, settings: PipelineSettings) -> DataFrame:
             reader = reader.schema(source.row_schema)
         return reader.load(source.path or None).selectExpr(*source.select)
     except (PySparkException, Py4JJavaError) as error:
-        told = causes(error)[0] if isinstance(error, Py4JJavaError) else _first_line(error)
-        reason = f"{source.format}: {told}"
-        if "DATA_SOURCE_NOT_FOUND" in reason or "Failed to find data source" in reason:
-            reason += (
-                "; name the package that has it in spark.conf: "
-                '"spark.jars.packages" = "GROUP:ARTIFACT:VERSION"'
-            )
+        reason = fault_of(error, source.format or "")
         raise ConfigError("config.invalid", key="source.format", reason=reason) from error
 
 
@@ -118,9 +115,14 @@ def _query(delivery: Delivery, df: DataFrame, settings: PipelineSettings) -> Str
 
 
 def _ended(
-    query: StreamingQuery, delivery: Delivery, workers: SparkWorkers, stop: threading.Event
+    query: StreamingQuery,
+    delivery: Delivery,
+    workers: SparkWorkers,
+    stop: threading.Event,
+    format: str,
 ) -> str | None:
     """Waits for the end of a query; why it ended, None if it was to."""
+    delivery.error = None
     try:
         while query.isActive:
             # A micro-batch that has begun is ended; the next one does nothing (`Delivery`).
@@ -130,14 +132,17 @@ def _ended(
                 time.sleep(LOOK_SECONDS)
             else:
                 query.stop()
-        fault = query.exception()
+        fault = delivery.error or query.exception()
+        if isinstance(fault, PathcastError):
+            raise fault
+        if fault is None or stop.is_set():
+            return None
+        lost = lost_offsets(fault)
+        if lost is not None:
+            raise SourceError("offsets.lost", reason=lost) from fault
+        return fault_of(fault, format)
+    except PathcastError:
+        raise
     except Exception:
         workers.check()
         raise
-    if delivery.error is not None:
-        raise delivery.error
-    return None if fault is None or stop.is_set() else _first_line(fault)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]

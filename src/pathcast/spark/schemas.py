@@ -115,7 +115,7 @@ LETTERS: Final = pa.schema(list(DEAD_LETTERS)[: DEAD_LETTERS.get_field_index("fi
 def matches(form: MatchesForm) -> pa.Schema:
     """One row a message that was not refused; the list is empty when nothing matched.
 
-    Numbers are positions in the snapshot of filter queries that the row names, ascending; ids are
+    Numbers are positions in the snapshot that the row names, ascending; ids are
     sorted.
     """
     value = pa.int32() if form == "numbers" else pa.string()
@@ -135,9 +135,10 @@ FRAGMENT_BASE64: Final = "fragment_base64"
 RESERVED_COLUMNS: Final = frozenset(
     name.casefold()
     for name in (
-        *(name for schema in (SOURCE, INBOXES, DEAD_LETTERS) for name in schema.names),
+        *(name for schema in (SOURCE, INBOXES) for name in schema.names),
         *(name for form in ("numbers", "ids") for name in matches(form).names),
         FRAGMENT_BASE64,
     )
 )
-"""Names that no column that is passed through may have, without regard to case."""
+"""Names that no column that is passed through may have, without regard to case. Dead letters pass
+none, so that theirs (`offset`, `line`, `column`, `file`) are free."""

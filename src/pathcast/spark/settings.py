@@ -40,6 +40,7 @@ from pathcast.settings import (
     did_you_mean,
     read_settings,
 )
+from pathcast.spark.connectors import KAFKA
 from pathcast.spark.message_times import is_path
 from pathcast.spark.network import NetworkSettings, PublishSettings
 from pathcast.spark.schemas import RESERVED_COLUMNS, FragmentForm
@@ -104,6 +105,11 @@ class SourceSettings(BaseModel):
         default=("*",),
         description="Spark: SQL expressions that make of its rows the columns that other keys "
         'name, such as "value AS message".',
+    )
+    tombstones: bool | None = Field(
+        default=None,
+        description="Spark: whether a row whose message is null is no message: it is counted, and "
+        'nothing else; where not, it is a dead letter. True for format = "kafka" when not given.',
     )
     storage_options: dict[str, str] = Field(
         default_factory=dict,
@@ -258,6 +264,11 @@ class SourceSettings(BaseModel):
         return pattern
 
     @property
+    def has_tombstones(self) -> bool:
+        """Whether a row without a message is none."""
+        return self.format == KAFKA if self.tombstones is None else self.tombstones
+
+    @property
     def storage(self) -> Storage:
         """Where messages come from."""
         return Storage(self.path, self.storage_options, self.delta_options)
@@ -365,6 +376,35 @@ class ModeSettings(BaseModel):
     )
 
 
+class TopicSettings(BaseModel):
+    """Topics of Kafka that get what the output gets."""
+
+    model_config = FROZEN
+
+    options: dict[str, SparkValue] = Field(
+        description="Options of Spark's writer for Kafka, as they are: "
+        '"kafka.bootstrap.servers", and what the producer needs, each with "kafka." before it.',
+    )
+    deliveries: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Topic of the deliveries: the subscriber is the key, what it is delivered the "
+        "value (empty for a notice), and the delivery id the header pathcast-delivery-id.",
+    )
+    dead_letters: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Topic of the dead letters: the message id is the key, the row in JSON the "
+        "value.",
+    )
+
+    @model_validator(mode="after")
+    def _check_topics(self) -> TopicSettings:
+        if self.deliveries is None and self.dead_letters is None:
+            raise ValueError("deliveries or dead_letters is given, or both")
+        return self
+
+
 class OutputSettings(BaseModel):
     """Where results go, and what they look like."""
 
@@ -410,8 +450,9 @@ class OutputSettings(BaseModel):
     )
     matches: Literal["none", "numbers", "ids"] = Field(
         default="numbers",
-        description="Whether each message has a row with the filter queries that it satisfies, by "
-        "number in the snapshot of the row, or by id, which takes more time and space.",
+        description="Whether each message has a row with the queries delivered as an id that it "
+        "satisfies, by number in the snapshot of the row, or by id, which takes more time and "
+        "space.",
     )
 
     @property
@@ -523,6 +564,9 @@ class PipelineSettings(FileSettings):
     publish: PublishSettings | None = Field(
         default=None, description="What is published into the network."
     )
+    topics: TopicSettings | None = Field(
+        default=None, description="Topics of Kafka that get what the output gets."
+    )
     spark: SparkSettings = Field(
         default=SparkSettings(), description="The session that is started."
     )
@@ -533,6 +577,8 @@ class PipelineSettings(FileSettings):
             raise ValueError('network is needed for source.kind = "broker" and for publish')
         if self.publish is not None and not self.output.inboxes:
             raise ValueError("publish needs output.inboxes = true: an inbox is what is published")
+        if self.topics is not None and self.topics.deliveries and not self.output.inboxes:
+            raise ValueError("topics.deliveries needs output.inboxes = true: they are published")
         return self
 
     @property

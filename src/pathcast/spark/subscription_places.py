@@ -28,7 +28,7 @@ from pathcast.registry.subscription_files import files_of
 from pathcast.registry.subscription_rows import SubscriptionRows, read_rows
 
 if TYPE_CHECKING:
-    from pathcast.model import DeliverMode, QueryLanguage
+    from pathcast.model import DeliverMode, QueryLanguage, Subscription
     from pathcast.spark.settings import SubscriptionSettings
     from pathcast.store import ChangeRecord, ProfileRecord, Store
 
@@ -133,7 +133,8 @@ class StorePlace:
         self._labels = dict(labels or {})
         self._host = host
         self._store: Store | None = None
-        self._profiles: dict[str, ProfileRecord] | None = None
+        # Id -> subscription and version.
+        self._profiles: dict[str, tuple[Subscription, int]] | None = None
         self._changed = 0
         self.position = 0
 
@@ -163,9 +164,9 @@ class StorePlace:
             self.state()
         found = SubscriptionRows([], [], [])
         name = self.name
-        for profile in sorted((self._profiles or {}).values(), key=lambda each: each.id):
-            found.rows.append(profile.subscription())
-            found.places.append(TextPlace(name, profile.version, None))
+        for _, (row, version) in sorted((self._profiles or {}).items()):
+            found.rows.append(row)
+            found.places.append(TextPlace(name, version, None))
         return found
 
     def close(self) -> None:
@@ -199,18 +200,22 @@ class StorePlace:
         from pathcast.store import ProfileRecord
 
         self.position, found = store.state(ProfileRecord)
-        self._profiles = {each.id: each for each in found if self._is_wanted(each)}
+        self._profiles = {
+            each.id: (each.subscription(), each.version) for each in found if self._is_wanted(each)
+        }
         self._changed = self.position
 
     def _take_in(self, change: ChangeRecord) -> None:
+        from pathcast.store import ProfileRecord
+
         assert self._profiles is not None
         self.position = change.position
         if change.kind != "profile":
             return
         before = self._profiles.pop(change.id, None)
         profile = change.record
-        if profile is not None and self._is_wanted(profile):  # type: ignore[arg-type]
-            self._profiles[change.id] = profile  # type: ignore[assignment]
+        if isinstance(profile, ProfileRecord) and self._is_wanted(profile):
+            self._profiles[change.id] = profile.subscription(), profile.version
         if before is not None or change.id in self._profiles:
             self._changed = change.position
 

@@ -39,6 +39,7 @@ class Summary:
         deliveries: Rows of the inboxes.
         refused: Error code -> number of messages refused for it.
         undecided: Pairs of message and query that used up their steps, or the message's.
+        tombstones: Rows of the source that are no messages.
         queries: Standing queries at the end.
         subscriptions: Pairs of subscriber and query at the end.
         subscriptions_kept: Why the earlier subscriptions stayed, where they did to the end.
@@ -50,7 +51,7 @@ class Summary:
         unread: Files that could not be read and wait until they change or are asked for.
         unlisted: Folder that could not be listed at the end -> why. What lies there waits.
         earlier_messages: Messages that earlier runs with this output had done already.
-        published: Messages that were published into a network of brokers.
+        published: Messages that were published into a network of brokers, or topics.
         was_stopped: Whether the run ended because it was told to.
         stopped_by: The signal that told it, "SIGTERM" or "SIGINT"; empty where it was no signal.
     """
@@ -63,6 +64,7 @@ class Summary:
     deliveries: int = 0
     refused: Mapping[str, int] = field(default_factory=dict)
     undecided: int = 0
+    tombstones: int = 0
     queries: int = 0
     subscriptions: int = 0
     subscriptions_kept: str = ""
@@ -92,6 +94,7 @@ class Summary:
             deliveries=self.deliveries + commit.deliveries,
             refused=dict(sorted(refused.items())),
             undecided=self.undecided + commit.undecided,
+            tombstones=self.tombstones + commit.tombstones,
             unread=self.unread + len(commit.unread),
         )
 
@@ -174,6 +177,8 @@ class Summary:
             rows.append(("published", f"{self.published:,} messages"))
         if self.undecided:
             rows.append(("undecided", f"{self.undecided:,} pairs of message and query"))
+        if self.tombstones:
+            rows.append(("tombstones", f"{self.tombstones:,} rows without a message"))
         if self.unread:
             rows.append(("unread files", f"{self.unread:,}, not processed: pathcast dlq tells why"))
         for folder, reason in self.unlisted.items():

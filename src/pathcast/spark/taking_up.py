@@ -1,6 +1,6 @@
 """Subscriptions that engines have taken up, as the files of a generation.
 
-    SubscriptionEngines, rows -> takers.arrow, notices.snapshot, results.subscriptions
+    SubscriptionEngines, rows -> takers.arrow, subscriptions.snapshot
 
 It decides nothing.
 """
@@ -12,76 +12,68 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pathcast.limits import Limits
-from pathcast.model import Query, Subscription
-from pathcast.registry import Registry, Snapshot
+from pathcast.model import Subscription
+from pathcast.registry import Snapshot
 from pathcast.registry.identity import SetVersion
-from pathcast.spark.generations import NOTICES, RESULTS, TAKERS, TAKERS_SCHEMA, GenerationFiles
+from pathcast.registry.subscription_rows import SubscriptionKey
+from pathcast.spark.generations import TAKERS, TAKERS_SCHEMA, GenerationFiles
 from pathcast.spark.storage import Storage
 from pathcast.spark.unwritable import writing
 
-if TYPE_CHECKING:
-    from pathcast.registry.subscription_engines import SubscriptionEngines
 
-
-def takers_table(
-    rows: Mapping[tuple[str, str], Subscription],
-    version: SetVersion,
-    namespaces: Mapping[str, str] | None,
-) -> pa.Table:
-    """Return the takers of all queries, schema `TAKERS_SCHEMA`.
+class TakerVersions:
+    """The versions of subscriptions, and that of all of them together, while they come and go.
 
     Args:
-        rows: Subscriber and id of the query -> the subscription.
-        version: Takes each of them.
-        namespaces: Prefixes for all queries, those of a row over them.
-    """
-    ordered = [rows[key] for key in sorted(rows)]
-    bound = dict(namespaces or {})
-    every = [{**bound, **(row.namespaces or {})} or None for row in ordered]
-    versions = [
-        version.add(row._replace(namespaces=own)) for row, own in zip(ordered, every, strict=True)
-    ]
-    return pa.table(
-        [[row.subscriber or None for row in ordered], [row.id for row in ordered], versions],
-        schema=TAKERS_SCHEMA,
-    )
-
-
-def write_engines(
-    storage: Storage, folder: str, engines: SubscriptionEngines, limits: Limits
-) -> None:
-    """Writes what a registry holds: filter queries, and those whose results are delivered.
-
-    Args:
-        storage: The output.
-        folder: Of the generation.
-        engines: Have the registry.
         limits: What a message may cost.
-
-    Cost: that of freezing it; where there are both, 40 µs for each of the fewer ones as well.
+        namespaces: Prefixes for all queries; those of a row go over them.
     """
-    whole, notices = engines.registry, engines.notices
-    others = engines.queries.keys() - notices
-    parts = {name: whole for name, ids in ((NOTICES, notices), (RESULTS, others)) if ids}
-    if len(parts) == 2:
-        few, many, ids = NOTICES, RESULTS, notices
-        if len(others) < len(notices):
-            few, many, ids = RESULTS, NOTICES, others
-        rows = map(whole.get, sorted(ids))
-        parts = {few: Registry(limits), many: Registry.of(whole.freeze())}
-        parts[few].add(map(_filter_query_of, rows) if few == NOTICES else rows)
-        parts[many].remove(ids)
-    for name, part in parts.items():
-        save_into(storage, f"{folder}/{name}", part.freeze().save)
 
+    def __init__(self, limits: Limits, namespaces: Mapping[str, str] | None = None) -> None:
+        self._all = SetVersion(limits)
+        self._bound = dict(namespaces or {})
+        self._known: dict[SubscriptionKey, tuple[Subscription, bytes]] = {}
 
-def _filter_query_of(row: Subscription) -> Query:
-    return Query(row.id, row.query, row.namespaces)
+    def become(self, rows: Mapping[SubscriptionKey, Subscription]) -> None:
+        """Takes in what came, changed and has gone.
+
+        Args:
+            rows: Subscriber and id of the query -> the subscription; all that there are.
+
+        Cost: 5 µs for each that is new or another; for the others, a look-up.
+        """
+        known = self._known
+        for key in [key for key in known if key not in rows]:
+            self._all.remove(self._bound_row(known.pop(key)[0]))
+        for key, row in rows.items():
+            before = known.get(key)
+            if before is not None:
+                if before[0] is row or before[0] == row:
+                    continue
+                self._all.remove(self._bound_row(before[0]))
+            known[key] = row, self._all.add(self._bound_row(row))
+
+    @property
+    def text(self) -> str:
+        """The version of all."""
+        return self._all.text
+
+    def table(self) -> pa.Table:
+        """Return the takers of all queries, schema `TAKERS_SCHEMA`. Cost: a sort of them."""
+        keys = sorted(self._known)
+        columns = (
+            [subscriber or None for subscriber, _ in keys],
+            [name for _, name in keys],
+            [self._known[key][1] for key in keys],
+        )
+        return pa.table(list(columns), schema=TAKERS_SCHEMA)
+
+    def _bound_row(self, row: Subscription) -> Subscription:
+        return row._replace(namespaces={**self._bound, **(row.namespaces or {})} or None)
 
 
 def saved_files(path: Path, folder: Path) -> GenerationFiles:
@@ -98,9 +90,11 @@ def saved_files(path: Path, folder: Path) -> GenerationFiles:
     """
     opened = Snapshot.open(path)
     rows = {(row.subscriber, row.id): row for row in opened.subscriptions}
-    write_ipc(Storage(folder), TAKERS, takers_table(rows, SetVersion(opened.limits), None))
-    notices, results = (path, None) if opened.has_filters_only else (None, path)
-    return GenerationFiles(opened.version, folder / TAKERS, notices, results)
+    versions = TakerVersions(opened.limits)
+    versions.become(rows)
+    write_ipc(Storage(folder), TAKERS, versions.table())
+    has_notices = any(row.deliver == "ids" for row in rows.values())
+    return GenerationFiles(opened.version, folder / TAKERS, path, has_notices)
 
 
 def save_into(storage: Storage, name: str, save: Callable[[Path], None]) -> None:

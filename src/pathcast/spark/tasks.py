@@ -54,6 +54,7 @@ class TaskReport:
         bytes: Bytes of these.
         matches: Pairs of message and query.
         undecided: Pairs of message and subscription without an answer.
+        tombstones: Rows that are no messages, of a source that has such.
         refused: Error code -> number of messages.
         unread: File -> why it could not be read; nothing of it counts.
         files: What was written.
@@ -67,6 +68,7 @@ class TaskReport:
     bytes: int = 0
     matches: int = 0
     undecided: int = 0
+    tombstones: int = 0
     refused: dict[str, int] = field(default_factory=dict)
     unread: dict[str, PathcastError] = field(default_factory=dict)
     files: dict[OutputName, list[WrittenFile]] = field(default_factory=dict)

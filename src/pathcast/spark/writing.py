@@ -562,7 +562,7 @@ class _Joined:
 
 
 class MatchWriter(_Output):
-    """A row a message: the filter queries that it satisfies."""
+    """A row a message: the queries that it satisfies of those that are delivered as an id."""
 
     name: OutputName = "matches"
 

@@ -137,6 +137,7 @@ class CatalogRecord(msgspec.Struct, frozen=True, tag="catalog"):
         source: Id of the source.
         number: From 1.
         schema: A DTD or an XML Schema; empty where the source has none.
+        validated: Whether the root broker takes valid messages only.
         version: As for `ProfileRecord`.
     """
 
@@ -144,6 +145,7 @@ class CatalogRecord(msgspec.Struct, frozen=True, tag="catalog"):
     source: str
     number: int
     schema: str
+    validated: bool = False
     version: int = 0
 
 

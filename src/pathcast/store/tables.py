@@ -111,6 +111,7 @@ catalogs: Final = Table(
     Column("source", String, nullable=False, index=True),
     Column("number", BigInteger, nullable=False),
     Column("schema", Text, nullable=False),
+    Column("validated", Boolean, nullable=False),
     Column("version", BigInteger, nullable=False),
 )
 

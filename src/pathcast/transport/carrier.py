@@ -106,6 +106,14 @@ def _no_metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
     return ()
 
 
+def _looks_short(messages: Sequence[object]) -> bool:
+    return False
+
+
+def _nothing_due(node: Node) -> None:
+    return None
+
+
 def _is_ready(node: Node, connected: Collection[str]) -> Mapping[str, str]:
     return {}
 
@@ -132,12 +140,15 @@ class NodeAdapter:
         ended: Tells a node that the process of a neighbour has ended; when not given nobody looks.
         refusals: Looks at what clients send before the node is given any of it, in a thread of its
             own: place -> answer, of messages that the node is not given.
+        looks_long: Whether that takes so long that it is done in a thread, however short they are.
         end: Why the process of a node is to end, if it is; it says what it has to say before.
         gap: What subscribers are told of deliveries that a full inbox did not take.
         fullness: Share of the room for messages that others have not had, which is taken.
         metrics: What monitoring may ask for every few seconds, with these neighbours connected.
         unready: What is missing before a node can do all of its work, with these neighbours
             connected, and what of it.
+        improve: Work that takes long and that nothing waits for, if some is due: it is done in
+            another thread, and gives what is done in the node's own then.
         blocks: Whether events wait for a database: they go into the node in a thread of their own,
             one after another, and nothing else in this process waits for them.
     """
@@ -153,11 +164,13 @@ class NodeAdapter:
     set_link: Callable[[Node, str, int, float], Sequence[Effect]] | None = None
     ended: Callable[[Node, str, float], Sequence[Effect]] | None = None
     refusals: Callable[[Sequence[object]], Mapping[int, object]] | None = None
+    looks_long: Callable[[Sequence[object]], bool] = _looks_short
     end: Callable[[Node], PathcastError | None] = _goes_on
     gap: Callable[[Gap], bytes] = _no_gap
     fullness: Callable[[Node], float] = _empty
     metrics: Callable[[Node, Collection[str]], Iterable[Metric]] = _no_metrics
     unready: Callable[[Node, Collection[str]], Mapping[str, str]] = _is_ready
+    improve: Callable[[Node], Callable[[], Callable[[], None]] | None] = _nothing_due
     blocks: bool = False
 
 
@@ -310,6 +323,12 @@ class Carrier:
         """Tells the node of a neighbour that it did not know, or of another cost of the link."""
         if self.kind.set_link is not None:
             self.event(self.kind.set_link, self.node, peer, cost)
+
+    async def improve(self) -> None:
+        """Does what the node has due that takes long (`NodeAdapter.improve`), beside all else."""
+        due = self.kind.improve(self.node)
+        if due is not None:
+            (await asyncio.to_thread(due))()
 
     async def serve(self, peer: str, stream: ByteStream) -> None:
         """Runs a stream that a neighbour has made, whose name is certain."""

@@ -109,6 +109,11 @@ EVENTS: Final[Mapping[str, EventKind]] = {
     ),
     "contacts.unreadable": EventKind(logging.ERROR, "%(file)s cannot be read: %(reason)s"),
     "contact.silent": EventKind(logging.DEBUG, "%(name)s greets in vain: %(reason)s"),
+    "table.made": EventKind(
+        logging.INFO,
+        "%(name)s holds %(held)d entries for %(told)d that its neighbours told; of the bytes that "
+        "it forwards by them a share of %(in_vain).3f is in vain",
+    ),
     "lease.taken": EventKind(logging.INFO, "%(name)s is played at %(address)s"),
     "lease.lost": EventKind(logging.WARNING, "%(name)s is not played at %(address)s any more"),
     "lease.fenced": EventKind(logging.WARNING, "%(name)s is played elsewhere: %(reason)s"),

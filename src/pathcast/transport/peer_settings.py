@@ -123,7 +123,7 @@ class RingSection(BaseModel):
         default=60.0, ge=0, description="So long the owner of a range is not looked up again."
     )
     gather_seconds: float = Field(
-        default=0.05, ge=0, description="So long a question waits to travel with others."
+        default=0.005, ge=0, description="So long a question waits to travel with others."
     )
 
     @model_validator(mode="after")

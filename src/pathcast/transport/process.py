@@ -41,7 +41,7 @@ from pathcast.transport.security import Authenticator, KnownCaller
 from pathcast.transport.service import GuardedMethods, Service, listen
 from pathcast.transport.settings import BrokerSettings, secret_of
 from pathcast.transport.starting import Starting
-from pathcast.transport.watching import Watch, watching
+from pathcast.transport.watching import Watch, improving, watching
 
 CONTROL: Final = "control"
 STOP_SECONDS: Final = 2.0
@@ -218,6 +218,8 @@ async def running(
         _write_control(path, msgspec.structs.replace(control, is_starting=False))
         watch = Watch(name, lambda: live.certificates, lambda: kind.fullness(carrier.node))
         await stack.enter_async_context(watching(watch))
+        pause = settings.broker.table_review_seconds
+        await stack.enter_async_context(improving(carrier.improve, pause))
         if contacts is not None and discovery is not None:
             mine = discovery.address or control.listen
             await stack.enter_async_context(contacts.greeting(mine, discovery.known))

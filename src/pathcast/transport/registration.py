@@ -20,6 +20,7 @@ from typing import Final
 from pathcast.overlay.registration_messages import (
     Answer,
     ChangeInterest,
+    Complete,
     DeleteInterest,
     HostKnows,
     Locate,
@@ -46,6 +47,7 @@ SERVICE_ROLES: Final[Mapping[type, Role | None]] = {
     RegisterSource: "publish",
     RegisterInterest: "subscribe",
     Locate: None,
+    Complete: "subscribe",
 }
 """Requests that a node of the service takes."""
 

@@ -27,11 +27,14 @@ from typing import Final, Self, TypeVar
 import msgspec
 
 from pathcast.errors import PathcastError, RegistrationError, UnavailableError
+from pathcast.lint import Completion, Proposal
 from pathcast.model import DeliverMode, QueryLanguage
 from pathcast.overlay.content import asked_query
 from pathcast.overlay.deliveries import Dropped, InboxDelivery, Moved, Told, Undecided
 from pathcast.overlay.registration_messages import (
     ChangeInterest,
+    Complete,
+    Completed,
     DeleteInterest,
     InterestChanged,
     InterestRegistered,
@@ -51,7 +54,15 @@ from pathcast.transport.disk import Waiting
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.registration import Callers
 
-Asked = RegisterSource | RegisterInterest | ChangeInterest | DeleteInterest | UpdateSource | Locate
+Asked = (
+    RegisterSource
+    | RegisterInterest
+    | ChangeInterest
+    | DeleteInterest
+    | UpdateSource
+    | Locate
+    | Complete
+)
 _Answer = TypeVar("_Answer")
 
 REQUEST_SECONDS: Final = 60.0
@@ -120,6 +131,7 @@ class RegistrationClient:
         *,
         messages_a_second: float = 1.0,
         message_bytes: float = 4096.0,
+        validated: bool = False,
         seconds: float = REQUEST_SECONDS,
     ) -> SourceRegistered:
         """(1) to (3): when it returns, the root broker knows the source.
@@ -129,6 +141,7 @@ class RegistrationClient:
             schema: A DTD or an XML Schema; empty for none.
             messages_a_second: Expected.
             message_bytes: Expected.
+            validated: Whether the root takes only messages that are valid by the schema.
             seconds: How long it is asked for.
 
         Raises:
@@ -136,7 +149,7 @@ class RegistrationClient:
             PeerRefusedError: The caller is not admitted.
             UnavailableError: There was no answer; it may be registered all the same.
         """
-        asked = RegisterSource("-", location, schema, messages_a_second, message_bytes)
+        asked = RegisterSource("-", location, schema, messages_a_second, message_bytes, validated)
         made = await self._ask(asked, SourceRegistered, seconds)
         self._places[made.source] = made.root, made.address
         return made
@@ -231,16 +244,19 @@ class RegistrationClient:
         schema: str | None = None,
         messages_a_second: float | None = None,
         message_bytes: float | None = None,
+        validated: bool | None = None,
         seconds: float = REQUEST_SECONDS,
     ) -> int:
         """Another schema, or other expectations; the number of its catalog from now on.
+
+        What is not given stays, also whether messages are validated.
 
         Raises:
             RegistrationError: It is refused.
             PeerRefusedError: The caller is not admitted.
             UnavailableError: There was no answer; it may be changed all the same.
         """
-        asked = UpdateSource("-", source, schema, messages_a_second, message_bytes)
+        asked = UpdateSource("-", source, schema, messages_a_second, message_bytes, validated)
         return (await self._ask(asked, SourceUpdated, seconds)).catalog
 
     async def locate(self, id: str, seconds: float = REQUEST_SECONDS) -> Located:
@@ -256,6 +272,29 @@ class RegistrationClient:
             UnavailableError: There was no answer.
         """
         return await self._ask(Locate("-", id), Located, seconds)
+
+    async def complete(
+        self,
+        text: str,
+        namespaces: Mapping[str, str] | None = None,
+        seconds: float = REQUEST_SECONDS,
+    ) -> Completion:
+        """The names and values that can come next in an interest, by what sources publish.
+
+        Args:
+            text: XPath, up to where it is written.
+            namespaces: Bindings of the interest.
+            seconds: How long it is asked for.
+
+        Raises:
+            RegistrationError: What is complete of it cannot be read.
+            PeerRefusedError: The service does not admit the caller.
+            UnavailableError: There was no answer.
+        """
+        asked = Complete("-", text, dict(namespaces or {}))
+        found = await self._ask(asked, Completed, seconds)
+        proposals = (Proposal(*each) for each in found.proposals)
+        return Completion(found.offset, tuple(proposals))
 
     async def publish(
         self,
@@ -496,7 +535,7 @@ class RegistrationClient:
 
     async def _target(self, message: Asked, is_again: bool) -> str:
         """HOST:PORT of whoever takes a request: a node of the service, or a broker."""
-        if isinstance(message, RegisterSource | RegisterInterest | Locate):
+        if isinstance(message, RegisterSource | RegisterInterest | Locate | Complete):
             return list(self._service)[self._node % len(self._service)]
         id = message.source if isinstance(message, UpdateSource) else message.profile
         if is_again or id not in self._places:

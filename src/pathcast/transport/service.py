@@ -315,7 +315,8 @@ class AskMethods(GuardedMethods):
         look = self._carrier.kind.refusals
         if look is None:
             return {}
-        if size <= LOOKED_AT_ONCE_BYTES:
+        is_long = size > LOOKED_AT_ONCE_BYTES or self._carrier.kind.looks_long(messages)
+        if not is_long:
             return look(messages)
         return await asyncio.to_thread(look, messages)
 

@@ -19,7 +19,6 @@ from pathcast.overlay.broker_node import NodeSettings
 from pathcast.overlay.broker_settings import ProtocolSettings as ProtocolSettings
 from pathcast.overlay.broker_settings import Trees
 from pathcast.overlay.compression import check_format
-from pathcast.overlay.interest import Policy
 from pathcast.overlay.link_costs import COST_MAX
 from pathcast.overlay.messages import MESSAGE_BYTES_MAX
 from pathcast.settings import FROZEN, FileSettings, Place
@@ -33,7 +32,6 @@ from pathcast.transport.inbox_bounds import (
     DELIVERIES_MAX,
     InboxBounds,
 )
-from pathcast.transport.levels import read_levels
 from pathcast.transport.pieces import WHOLE_BYTES_MAX
 from pathcast.transport.security import Certificates, KnownCaller, Role, check_name
 from pathcast.transport.webhooks import Webhook
@@ -131,10 +129,19 @@ class BrokerSection(ProcessSection):
         description="Whether neighbours are not told what something else that they are told "
         "covers: smaller tables, and about a millisecond for each subscription that is new.",
     )
-    levels: Path | None = Field(
+    table_entries_max: int | None = Field(
         default=None,
-        description="File that says how general neighbours are told what is wanted here, as "
-        "pathcast broker levels writes it for a budget: smaller tables, and messages in vain.",
+        ge=1,
+        description="Entries of the table of a tree, before it is made wider: those entries are "
+        "chosen that send fewest bytes in vain, on the messages that pass here. Tables are exact "
+        "when not given.",
+    )
+    table_review_seconds: float = Field(
+        default=30.0,
+        gt=0,
+        le=86_400,
+        description="How often such a table is looked at, and made anew if it does not fit or its "
+        "messages have drifted.",
     )
     subscriptions_max: int = Field(
         default=1_000_000, ge=1, description="Subscriptions that clients may register here."
@@ -505,16 +512,6 @@ def node_settings(settings: BrokerSettings) -> NodeSettings:
         cut_through=section.cut_through,
     )
     return replace(DEFAULT, broker=broker, formats=settings.formats)
-
-
-def policy_of(section: BrokerSection) -> Policy:
-    """How what neighbours are told is made less.
-
-    Raises:
-        ConfigError: The file of levels cannot be read, or says what cannot be.
-    """
-    generalise = None if section.levels is None else read_levels(section.levels)
-    return Policy(generalise, section.covering)
 
 
 def database_of(place: str) -> str | Path:

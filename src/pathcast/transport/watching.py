@@ -1,13 +1,14 @@
 """Looks every few seconds for what operators must know before it stops something, and logs it.
 
-A log of messages that fills, and certificates that end, are told at thresholds, once for each.
+A log of messages that fills, and certificates that end, are told at thresholds, once for each. What
+a node improves beside its work is looked at as well.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -95,9 +96,29 @@ class Watch:
 @contextlib.asynccontextmanager
 async def watching(watch: Watch) -> AsyncIterator[None]:
     """Looks meanwhile."""
-    looking = asyncio.create_task(watch.run())
+    async with beside(watch.run()):
+        yield
+
+
+@contextlib.asynccontextmanager
+async def improving(improve: Callable[[], Awaitable[None]], seconds: float) -> AsyncIterator[None]:
+    """Improves something every so many seconds, meanwhile."""
+
+    async def run() -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            await improve()
+
+    async with beside(run()):
+        yield
+
+
+@contextlib.asynccontextmanager
+async def beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Does some work meanwhile."""
+    task = asyncio.create_task(work)
     try:
         yield
     finally:
-        looking.cancel()
-        await asyncio.gather(looking, return_exceptions=True)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

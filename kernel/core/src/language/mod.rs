@@ -2,21 +2,24 @@
 //!
 //! Reading order: [`comparison`] (how values compare), [`query`] (location paths to normal form), [`numbers`] (numbers
 //! in texts), [`number_text`] (numbers as text), [`strings`] (functions of strings), [`values`] (sets of values),
-//! [`types`] (of atomic values), [`moments`] (dates, times, durations), [`patterns`] (regular expressions), [`tree`]
-//! (an XPath as it was written), [`reader`] (text to that tree), [`compile`] (what the tree becomes), [`paths`] (paths
-//! as values: cover, widen, travel), [`xpath`] (XPath 1.0 as it is evaluated), [`xquery`] (subscriptions as syntax
-//! trees), [`choice`] (which language a text is in), [`gates`] (what must be there for a program to be delivered),
-//! [`edits`] (what is done to messages before subscriptions see them).
+//! [`types`] (of atomic values), [`moments`] (dates, times, durations), [`moment_text`] (these as text), [`patterns`]
+//! (regular expressions), [`pattern_text`] (their notation), [`tree`] (an XPath as it was written), [`reader`] (text to
+//! that tree), [`compile`] (what the tree becomes), [`paths`] (paths as values: cover, widen, travel), [`xpath`] (XPath
+//! 1.0 as it is evaluated), [`xquery`] (subscriptions as syntax trees), [`choice`] (which language a text is in),
+//! [`gates`] (what must be there for a program to be delivered), [`edits`] (what is done to messages before
+//! subscriptions see them).
 
 pub mod choice;
 pub mod comparison;
 pub mod compile;
 pub mod edits;
 pub mod gates;
+pub(crate) mod moment_text;
 pub(crate) mod moments;
 pub(crate) mod number_text;
 pub(crate) mod numbers;
 pub mod paths;
+pub(crate) mod pattern_text;
 pub(crate) mod patterns;
 pub mod query;
 pub mod reader;

@@ -1,6 +1,7 @@
 //! Numbers as XPath 1.0 writes them (3.7, 4.4) and as XQuery casts them, read from bytes as they lie.
 
-use super::moments::{Moment, TEXT_BYTES_MAX};
+use super::moment_text::TEXT_BYTES_MAX;
+use super::moments::Moment;
 use super::types::Type;
 
 /// XML white space.

@@ -89,8 +89,8 @@ pub enum Operator {
     CastToMoment(Type, Comparison),
     /// Some node is one of the strings that a literal holds ([`Values::text`](crate::language::values::Values)); of gates.
     OneOf,
-    /// The same with numbers, to one of which the value of some node is cast.
-    CastOneOf,
+    /// Some node, cast to `xs:double`, is one of the numbers that a literal holds; of gates.
+    NumberOf,
     /// `+`
     Plus,
     /// `-`
@@ -196,7 +196,7 @@ impl Operator {
             Operator::Compare(comparison)
             | Operator::Cast(comparison)
             | Operator::CastToMoment(_, comparison) => comparison.symbol(),
-            Operator::OneOf | Operator::CastOneOf => Comparison::Eq.symbol(),
+            Operator::OneOf | Operator::NumberOf => Comparison::Eq.symbol(),
             Operator::Plus => "+",
             Operator::Minus => "-",
             Operator::Multiply => "*",

@@ -1,71 +1,58 @@
 //! The types of atomic values that a text can name.
 
-/// A type of atomic values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Type {
+macro_rules! types {
+    ($($(#[$meta:meta])* $type:ident = $name:literal,)*) => {
+        /// A type of atomic values.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Type {
+            $($(#[$meta])* $type,)*
+        }
+
+        impl Type {
+            /// All of them, by name.
+            pub const ALL: &[Type] = &[$(Type::$type,)*];
+
+            /// Its name in the namespace of XML Schema.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Type::$type => $name,)*
+                }
+            }
+        }
+    };
+}
+
+types! {
     /// `xs:boolean`
-    Boolean,
+    Boolean = "boolean",
     /// `xs:date`
-    Date,
+    Date = "date",
     /// `xs:dateTime`
-    DateTime,
+    DateTime = "dateTime",
     /// `xs:dayTimeDuration`
-    DayTimeDuration,
+    DayTimeDuration = "dayTimeDuration",
     /// `xs:decimal`, with the precision of a double.
-    Decimal,
+    Decimal = "decimal",
     /// `xs:double`
-    Double,
+    Double = "double",
     /// `xs:integer`
-    Integer,
+    Integer = "integer",
     /// `xs:string`
-    String,
+    String = "string",
     /// `xs:time`
-    Time,
+    Time = "time",
     /// `xs:yearMonthDuration`
-    YearMonthDuration,
+    YearMonthDuration = "yearMonthDuration",
 }
 
 impl Type {
-    /// All of them, by name.
-    pub const ALL: [Type; 10] = {
-        use Type::*;
-        [
-            Boolean,
-            Date,
-            DateTime,
-            DayTimeDuration,
-            Decimal,
-            Double,
-            Integer,
-            String,
-            Time,
-            YearMonthDuration,
-        ]
-    };
-
     /// Those of dates, times and durations.
     pub(crate) const MOMENTS: [Type; 5] =
         [Type::Date, Type::DateTime, Type::Time, Type::DayTimeDuration, Type::YearMonthDuration];
 
-    /// Its name in the namespace of XML Schema.
-    pub fn name(self) -> &'static str {
-        match self {
-            Type::Boolean => "boolean",
-            Type::Date => "date",
-            Type::DateTime => "dateTime",
-            Type::DayTimeDuration => "dayTimeDuration",
-            Type::Decimal => "decimal",
-            Type::Double => "double",
-            Type::Integer => "integer",
-            Type::String => "string",
-            Type::Time => "time",
-            Type::YearMonthDuration => "yearMonthDuration",
-        }
-    }
-
     /// The type of a name.
     pub(crate) fn of_name(name: &str) -> Option<Type> {
-        Type::ALL.into_iter().find(|it| it.name() == name)
+        Type::ALL.iter().copied().find(|it| it.name() == name)
     }
 
     /// Whether its values are dates, times or durations.

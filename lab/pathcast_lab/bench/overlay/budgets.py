@@ -17,7 +17,7 @@ from pathcast.overlay.generalisation import (
     at_level,
     table_bytes,
 )
-from pathcast.overlay.interest import LOCAL, Interests, Policy
+from pathcast.overlay.interest import LOCAL, Interests
 from pathcast.query import conjunction_of
 from pathcast_lab.bench.figures.point import Place, Value
 from pathcast_lab.bench.overlay.common_paths import common_entry
@@ -94,7 +94,7 @@ def run_budgets(
 
 
 def _uncovered(entries: Sequence[str]) -> set[str]:
-    interests = Interests(Policy(covering=True))
+    interests = Interests(covering=True)
     interests.set_neighbours(["up"])
     interests.update(LOCAL, entries, [])
     return set(interests.told("up"))

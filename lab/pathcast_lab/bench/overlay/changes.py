@@ -22,7 +22,7 @@ import numpy as np
 from pathcast.overlay.broker_node import BrokerNode
 from pathcast.overlay.content import DeliveryProfile
 from pathcast.overlay.deliveries import InForce
-from pathcast.overlay.interest import EXACT, LOCAL, Delta, Interests, Policy
+from pathcast.overlay.interest import LOCAL, Delta, Interests
 from pathcast.overlay.table import Table
 from pathcast.protocol import Deliver, Effect, Node
 from pathcast_lab.bench.figures.point import Place, Value
@@ -76,17 +76,17 @@ class InterestNetwork:
 
     Args:
         tree: The brokers.
-        policy: How entries are made fewer.
+        covering: Whether entries that others cover are not told.
 
     Attributes:
         told: Deltas that went over links.
         seconds: That all `Interests` together took.
     """
 
-    def __init__(self, tree: Tree, policy: Policy = EXACT) -> None:
+    def __init__(self, tree: Tree, *, covering: bool = False) -> None:
         self.told = 0
         self.seconds = 0.0
-        self._brokers = [Interests(policy) for _ in range(len(tree))]
+        self._brokers = [Interests(covering=covering) for _ in range(len(tree))]
         for at, broker in enumerate(self._brokers):
             broker.set_neighbours(map(str, tree.neighbours[at]))
 

@@ -416,7 +416,11 @@ class Paths(NodeTests):
                 raise self.unsupported(construct, offset, "write its URI as a literal")
             if uri not in (CODEPOINT, CASE_BLIND):
                 reason = f"{_shown(uri)} is no collation that is known"
-                raise self.error("FOCH0002", offset, reason)
+                hint = (
+                    "the collations are codepoint and html-ascii-case-insensitive of "
+                    "http://www.w3.org/2005/xpath-functions/collation/"
+                )
+                raise self.error("FOCH0002", offset, reason, hint)
         is_pattern = function in ("matches", "replace") or (
             function == "tokenize" and len(arguments) > 1
         )
@@ -436,20 +440,19 @@ class Paths(NodeTests):
             "back reference": "a back reference in a regular expression",
             "block": "a block of Unicode in a regular expression",
             "too large": f"a regular expression of more than {PATTERN_BYTES_MAX} bytes, "
-            "or with many repetitions",
+            "or with many repetitions or classes",
         }
         if kind in unsupported:
             return self.unsupported(unsupported[kind], offset)
-        pattern, replacement, flags = _shown(texts[0]), _shown(texts[-1]), _shown(texts[-1])
-        if kind == "replacement":
-            replacement = _shown(texts[1])
+        about = {"flags": texts[-1:], "replacement": texts[1:2]}.get(kind, texts)
+        shown = _shown(about[0])
         code, reason, hint = {
-            "syntax": ("FORX0002", f"{pattern} is no regular expression of XPath", None),
-            "flags": ("FORX0001", f"{flags} are no flags", "the flags are s, m, i, x and q"),
-            "empty": ("FORX0003", f"{pattern} matches the empty text", None),
+            "syntax": ("FORX0002", f"{shown} is no regular expression of XPath", None),
+            "flags": ("FORX0001", f"{shown} are no flags", "the flags are s, m, i, x and q"),
+            "empty": ("FORX0003", f"{shown} matches the empty text", None),
             "replacement": (
                 "FORX0004",
-                f"{replacement} is no replacement",
+                f"{shown} is no replacement",
                 "write \\$ for a dollar sign, and \\\\ for a backslash",
             ),
         }[kind]
@@ -477,4 +480,5 @@ class Paths(NodeTests):
 
 
 def _shown(text: str) -> str:
-    return ascii(text)[1:-1][:40]
+    shown = ascii(text[:40])[1:-1].replace("\\\\", "\\")
+    return f"'{shown}'"

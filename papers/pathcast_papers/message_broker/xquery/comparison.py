@@ -120,8 +120,10 @@ def distinct(values: Iterable[Atomic]) -> list[Atomic]:
         if value.is_number:
             is_nan = math.isnan(value.number)
             key = ("number", "NaN" if is_nan else value.value)
-        elif isinstance(value.value, Moment | Duration):
-            key = (value.kind, value.value.instant)
+        elif value.is_moment:
+            # Durations of no length are equal, whatever their type.
+            is_no_length = value.kind in _DURATIONS and value.instant == 0
+            key = ("duration" if is_no_length else value.kind, value.instant)
         elif value.kind is Kind.BOOLEAN:
             key = ("boolean", key)
         first.setdefault(key, value)

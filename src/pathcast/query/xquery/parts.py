@@ -328,7 +328,7 @@ def _check_comparison(expr: xpath.BinaryExpr) -> None:
 
 
 def _satisfying(nodes: xpath.LocationPath, condition: xpath.Expr) -> xpath.Expr:
-    """Those of some nodes at which a condition, which is no position, holds."""
+    """Filters nodes by a condition that is no position."""
     if kind_of(condition) is Kind.NUMBER:
         condition = xpath.FunctionCall("boolean", (condition,), condition.offset)
     predicate = xpath.Predicate(condition, condition.offset)

@@ -278,10 +278,11 @@ def _not_castable(text: str, offset: int, details: _Details) -> Sentence:
 
 
 def _quoted(told: str, suggestion: str | None = None) -> Callable[[str, int, _Details], Sentence]:
-    """A sentence about a literal, which it begins with."""
+    """A sentence that begins with a literal in quotes, with single backslashes."""
 
     def tell(text: str, offset: int, details: _Details) -> Sentence:
-        return Sentence(f"{_escaped(_words(details)[0][:_SHOWN_MAX])} {told}", suggestion)
+        shown = _escaped(_words(details)[0][:_SHOWN_MAX]).replace("\\\\", "\\")
+        return Sentence(f"'{shown}' {told}", suggestion)
 
     return tell
 
@@ -398,13 +399,17 @@ SENTENCES: Final[Mapping[str, Sentence | Callable[[str, int, _Details], Sentence
             "BackReference": Sentence("a back reference in a regular expression"),
             "PatternBlock": Sentence("a block of Unicode in a regular expression"),
             "PatternTooLarge": Sentence(
-                "a regular expression of more than {1} bytes, or with many repetitions"
+                "a regular expression of more than {1} bytes, or with many repetitions or classes"
             ),
             "PatternMatchesEmpty": _quoted("matches the empty text"),
             "Replacement": _quoted(
                 "is no replacement", "write \\$ for a dollar sign, and \\\\ for a backslash"
             ),
-            "NoCollation": _quoted("is no collation that is known"),
+            "NoCollation": _quoted(
+                "is no collation that is known",
+                "the collations are codepoint and html-ascii-case-insensitive of "
+                "http://www.w3.org/2005/xpath-functions/collation/",
+            ),
             "ComputedCollation": Sentence(
                 "a computed collation in {0}()", "write its URI as a literal"
             ),

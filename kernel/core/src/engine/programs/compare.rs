@@ -418,7 +418,10 @@ impl Evaluator<'_, '_> {
                     None if number.is_nan() => Key::Double(f64::NAN.to_bits()),
                     None => Key::Double(number.value().to_bits()),
                 },
-                Item::Moment(moment) => Key::Moment(moment.kind(), moment.instant()),
+                Item::Moment(moment) => {
+                    let (kind, instant) = moment.identity();
+                    Key::Moment(kind, instant)
+                }
                 Item::Node(_) | Item::Built { .. } => continue,
             };
             if known.insert(key) {
@@ -436,13 +439,12 @@ fn holds_moments(operator: Comparison, left: Moment, right: Moment) -> bool {
     if left.kind() == right.kind() {
         return operator.holds_order(left.instant().cmp(&right.instant()));
     }
-    // Of durations of two types those of no length are equal, and none is less.
+    // Durations of two types have no order.
     let are_durations = left.kind().is_duration() && right.kind().is_duration();
-    let are_equal = left.instant() == right.instant() && left.instant() == (0, 0);
     are_durations
         && match operator {
-            Comparison::Eq => are_equal,
-            Comparison::Ne => !are_equal,
+            Comparison::Eq => left.identity() == right.identity(),
+            Comparison::Ne => left.identity() != right.identity(),
             _ => false,
         }
 }

@@ -100,7 +100,7 @@ fn run<'t>(operators: &[Operator], operands: &'t [Expr]) -> Option<Value<'t>> {
             | Operator::Cast(_)
             | Operator::CastToMoment(..)
             | Operator::OneOf
-            | Operator::CastOneOf => {
+            | Operator::NumberOf => {
                 return None;
             }
         })

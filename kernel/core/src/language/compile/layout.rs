@@ -130,7 +130,7 @@ impl Builder {
                 Operator::Cast(_)
                 | Operator::CastToMoment(..)
                 | Operator::OneOf
-                | Operator::CastOneOf => {
+                | Operator::NumberOf => {
                     unreachable!("gates are not evaluated")
                 }
             };

@@ -99,7 +99,7 @@ impl<'t> Weakener<'t> {
                 self.exists(nodes, spine, goal.as_ref())
             }
             View::Binary {
-                operators: &[operator @ (Operator::OneOf | Operator::CastOneOf)],
+                operators: &[operator @ (Operator::OneOf | Operator::NumberOf)],
                 operands,
                 ..
             } => {
@@ -230,7 +230,7 @@ impl<'t> Weakener<'t> {
                 return self.cast(operator.opposite(), operands, spine);
             }
             View::Binary {
-                operators: &[operator @ (Operator::OneOf | Operator::CastOneOf)],
+                operators: &[operator @ (Operator::OneOf | Operator::NumberOf)],
                 operands,
                 ..
             } if View::from(&operands[0]).is_here() => {

@@ -14,7 +14,7 @@ use super::necessary::{Item, Necessary, Scope, is_empty_if_empty, unbound};
 use super::steps::{binary, compared, context_node, literal, number};
 use crate::language::comparison::Comparison;
 use crate::language::moments::Moment;
-use crate::language::patterns::Required;
+use crate::language::pattern_text::Required;
 use crate::language::tree::{Expr as Condition, Operator};
 use crate::language::values::Values;
 use crate::language::xquery::{Clause, Expr, ExprId, Function, Number, Program, ValueSet};
@@ -340,7 +340,7 @@ fn among(variable: Variable, set: &ValueSet) -> Formula {
         Some(Formula::Atom { variable, condition, is_exact: true })
     };
     let strings = atom(Operator::OneOf, &set.strings);
-    let numbers = atom(Operator::CastOneOf, &set.numbers);
+    let numbers = atom(Operator::NumberOf, &set.numbers);
     Formula::any_of([strings, numbers].into_iter().flatten())
 }
 

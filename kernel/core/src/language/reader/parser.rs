@@ -447,7 +447,7 @@ fn level_of(operator: Operator) -> u8 {
         | Operator::Cast(_)
         | Operator::CastToMoment(..)
         | Operator::OneOf
-        | Operator::CastOneOf => 2,
+        | Operator::NumberOf => 2,
         Operator::And => 4,
         Operator::Or => 5,
     }

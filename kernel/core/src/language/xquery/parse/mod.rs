@@ -112,6 +112,8 @@ struct Parser<'t> {
     nodes: usize,
     /// Literals of sequences.
     values: usize,
+    /// Bytes of compiled patterns.
+    pattern_bytes: usize,
     depth: usize,
 }
 
@@ -200,6 +202,7 @@ impl<'t> Parser<'t> {
             loops: 0,
             nodes: 0,
             values: 0,
+            pattern_bytes: 0,
             depth: 0,
         }
     }

@@ -9,7 +9,8 @@ use super::names::{FUNCTIONS, SCHEMA};
 use super::paths::Written;
 use super::scan::{Parsed, number_length};
 use super::{Facts, Parser};
-use crate::language::patterns::{PATTERN_BYTES_MAX, Pattern, PatternFault};
+use crate::language::pattern_text::PatternFault;
+use crate::language::patterns::{COMPILED_BYTES_MAX, PATTERN_BYTES_MAX, Pattern};
 use crate::language::types::Type;
 use crate::language::xpath::{List, TextRange};
 use crate::xml::parser::is_ncname_start;
@@ -229,7 +230,10 @@ impl Parser<'_> {
         arguments: &mut Vec<ExprId>,
         offset: usize,
     ) -> Parsed<Option<Pattern>> {
-        use Function::*;
+        use Function::{
+            Compare, Contains, EndsWith, Matches, NormalizeSpace, Replace, StartsWith, StringJoin,
+            Tokenize,
+        };
         match (function, arguments.len()) {
             (Contains | StartsWith | EndsWith | Compare, 3) => {
                 let uri = self.literal_text(arguments[2]).map(str::to_owned);
@@ -260,36 +264,47 @@ impl Parser<'_> {
             }
             (Tokenize, 1) => {
                 arguments[0] = self.push_call(NormalizeSpace, &[arguments[0]], offset)?;
-                Ok(Pattern::read(" ", "", Some("")).ok())
+                self.pattern(" ", "", Some(""), offset).map(Some)
             }
             (Matches | Replace | Tokenize, _) => {
-                let texts: Option<Vec<&str>> =
-                    arguments[1..].iter().map(|&id| self.literal_text(id)).collect();
+                let literal = |&id: &ExprId| self.literal_text(id).map(str::to_owned);
+                let texts: Option<Vec<String>> = arguments[1..].iter().map(literal).collect();
                 let Some(texts) = texts else {
                     let details = vec![function.name().into()];
                     return Err(Refusal::new(offset, Reason::ComputedPattern, details));
                 };
                 let (replacement, rest) = match function {
-                    Replace => (Some(texts[1]), &texts[2..]),
+                    Replace => (Some(&*texts[1]), &texts[2..]),
                     Tokenize => (Some(""), &texts[1..]),
                     _ => (None, &texts[1..]),
                 };
-                let flags = rest.first().copied().unwrap_or_default();
-                let read = Pattern::read(texts[0], flags, replacement);
-                read.map(Some).map_err(|fault| {
-                    let details: Vec<Detail> = match fault {
-                        PatternFault::Flags => vec![flags.into()],
-                        PatternFault::Replacement => vec![texts[1].into()],
-                        PatternFault::TooLarge => {
-                            vec![texts[0].into(), PATTERN_BYTES_MAX.into()]
-                        }
-                        _ => vec![texts[0].into()],
-                    };
-                    Refusal::new(offset, reason_of(fault), details)
-                })
+                let flags = rest.first().map_or("", String::as_str);
+                self.pattern(&texts[0], flags, replacement, offset).map(Some)
             }
             _ => Ok(None),
         }
+    }
+
+    /// Compiles a pattern; together, those of a text have at most [`COMPILED_BYTES_MAX`] bytes.
+    fn pattern(
+        &mut self,
+        text: &str,
+        flags: &str,
+        replacement: Option<&str>,
+        offset: usize,
+    ) -> Parsed<Pattern> {
+        let bytes_max = COMPILED_BYTES_MAX - self.pattern_bytes;
+        let pattern = Pattern::read(text, flags, replacement, bytes_max).map_err(|fault| {
+            let details: Vec<Detail> = match fault {
+                PatternFault::Flags => vec![flags.into()],
+                PatternFault::Replacement => vec![replacement.unwrap_or_default().into()],
+                PatternFault::TooLarge => vec![text.into(), PATTERN_BYTES_MAX.into()],
+                _ => vec![text.into()],
+            };
+            Refusal::new(offset, reason_of(fault), details)
+        })?;
+        self.pattern_bytes += pattern.compiled_bytes();
+        Ok(pattern)
     }
 
     /// The characters of a literal string.
