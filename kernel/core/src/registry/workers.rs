@@ -19,7 +19,7 @@ const RUN: usize = 32;
 #[derive(Debug)]
 pub(crate) struct Workers<W> {
     threads: usize,
-    /// Boxed: a worker is tens of kilobytes, which to move would take longer than a short message.
+    /// Boxed: to move a worker takes longer than a short message does.
     idle: Mutex<Vec<Box<W>>>,
 }
 
