@@ -158,6 +158,18 @@ class TestBatch:
         made = [d._asdict() for row in range(5) for d in batch.deliveries(row)]
         assert made == table, "the objects and the columns differ"
 
+    def test_what_is_read_after_a_change_is_what_was_delivered(self, engine: EngineName) -> None:
+        registry = filled(engine)
+        ids = [f"m{row}" for row in range(len(MESSAGES))]
+        early = registry.deliver(MESSAGES, ids)
+        expected, version = early.table, early.snapshot_version
+        late, one = registry.deliver(MESSAGES, ids), registry.deliver("<a><b c='1'/></a>", "m3")
+        registry.update(Subscription("one", "eve", "//b"))
+        registry.remove(["two", "three"])
+        assert late.table.equals(expected)
+        assert late.snapshot_version == version != registry.version
+        assert one == early.deliveries(3)
+
     def test_slices_and_chunks_of_arrow(self, engine: EngineName) -> None:
         registry = filled(engine)
         array = pa.array(MESSAGES, pa.binary())

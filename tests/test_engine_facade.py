@@ -35,7 +35,8 @@ from pathcast.errors import (
     QuerySyntaxError,
     UnknownQueryError,
 )
-from pathcast.model import BatchStats, MessageBytes, StoredAnswer
+from pathcast.kernel.registry import KernelRegistry
+from pathcast.model import CACHE_BYTES_MAX, BatchStats, MessageBytes, StoredAnswer
 
 MESSAGES: list[bytes | None] = [b"<a><b/></a>", b"<a", None, b"<c/>", b"", b"<a><b/><c/></a>"]
 EXPECTED = [["q1", "q3"], [], [], ["q2"], [], ["q1", "q2", "q3"]]
@@ -162,11 +163,12 @@ def test_namespaces_of_index_and_query(engine: EngineName) -> None:
 
 
 def test_namespaces_stay_though_a_merge_comes_between() -> None:
-    index = Registry()
+    # The handler runs on the thread that changes the registry, which `Registry` would let wait.
+    registry = KernelRegistry(Limits(), 1, CACHE_BYTES_MAX)
     merged: set[int] = set()
 
     def merge(*_: object) -> None:
-        merged.add(len(index.freeze()))
+        merged.add(len(registry.freeze()))
         signal.setitimer(signal.ITIMER_REAL, 0.001)
 
     # A merge sorts the maps of namespaces, which come here in the opposite order.
@@ -175,12 +177,14 @@ def test_namespaces_stay_though_a_merge_comes_between() -> None:
     handler = signal.signal(signal.SIGALRM, merge)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.001)
-        assert not index.add(queries).rejected
+        assert not registry.register(queries, {}).rejected
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)
     assert merged & set(range(1, len(queries))), "no merge came between"
-    assert [index.get(query.id).query for query in queries] == [query.text for query in queries]
+    for query in queries:
+        found = registry.subscription(query.id)
+        assert (found.query, found.namespaces) == (query.text, query.namespaces)
 
 
 # Results.

@@ -67,19 +67,29 @@ def test_few_messages_are_delivered_as_many_are(engine: str) -> None:
         registry = made_by(engine, Registry, limits=SHORT)
         registry.add(rows)
         messages = messages_of(chosen)
-        few, many = registry.process_few(messages), registry.deliver(messages)
+        few = registry.deliver(messages)
+        many = registry.deliver(pa.array(messages, pa.binary()))
         names, numbers = many.subscription_ids, many.numbers.to_pylist()
-        assert few.deliveries == [
-            (row["row"], names[row["subscription"]], row["fragment"]) for row in numbers
+        assert few.results == many.results
+        assert few.results == [
+            (row["row"], names[row["subscription"]], row["result_number"], row["fragment"])
+            for row in numbers
         ]
-        assert [(row, error.to_dict()) for row, error in few.refusals] == [
-            (row, error.to_dict()) for row, error in many.refusals
+        assert few.table.equals(many.table)
+        one_by_one = [registry.deliver(message) for message in messages]
+        assert [len(each) for each in one_by_one] == [
+            len(few.deliveries(row)) for row in range(len(messages))
         ]
+        assert [each for own in one_by_one for each in own] == [
+            each for row in range(len(messages)) for each in many.deliveries(row)
+        ]
+        assert few.errors.equals(many.errors)
+        assert few.verdicts.equals(many.verdicts)
         verdicts = many.verdicts.to_pylist()
-        assert [(row, name, error.code) for row, name, error in few.verdicts] == [
+        assert [(row, name, error.code) for row, name, error in few.undecided] == [
             (each["row"], each["subscription_id"], each["code"]) for each in verdicts
         ]
-        found += len(few.deliveries)
+        found += len(few)
         undecided += len(verdicts)
     assert found > 20
     assert undecided > 5

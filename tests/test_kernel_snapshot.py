@@ -42,9 +42,10 @@ def opened(path: Path) -> Any:
 
 
 def delivered(registry: Any) -> list[tuple[int, str, bytes | None]]:
-    deliveries, refusals, verdicts, _ = registry.process_few([ORDER, CHEAP], [])
-    assert refusals == verdicts == []
-    return sorted(deliveries, key=lambda row: (row[0], row[1]))
+    answer = registry.process([ORDER, CHEAP])
+    assert answer.refusals() == answer.verdicts() == []
+    deliveries = answer.deliveries(0, len(answer))
+    return sorted((message, name, made) for message, name, _, made in deliveries)
 
 
 def delivered_from(path: Path, answers: Any) -> None:

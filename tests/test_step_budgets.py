@@ -39,13 +39,12 @@ def answered(registry: Registry, texts: list[bytes]) -> list[dict[str, str]]:
         deliveries = batch.deliveries(at)
         found[at] = {each.subscription_id: "" for each in deliveries}
         found[at] |= {name: error.code for name, error in deliveries.verdicts.items()}
-    few: list[dict[str, str]] = [{} for _ in texts]
-    answer = registry.process_few(texts)
-    for row, name, _ in answer.deliveries:
-        few[row][name] = ""
-    for row, name, error in answer.verdicts:
-        few[row][name] = error.code
-    assert few == found
+    told: list[dict[str, str]] = [{} for _ in texts]
+    for row, name, _, _ in batch.results:
+        told[row][name] = ""
+    for row, name, error in batch.undecided:
+        told[row][name] = error.code
+    assert told == found
     return found
 
 

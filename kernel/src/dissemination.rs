@@ -1,37 +1,34 @@
 //! Subscriptions and what they are delivered, over Arrow arrays.
 
+use crate::deliveries::DeliveryAnswer;
 use crate::door::{limit, limits_of, refusal_params};
 use crate::edits::{PyStep, steps_of};
 use crate::enter::{enter, enter_long, enter_whole};
 use crate::matcher::{
-    Answer as Matched, Bodies, Column, Matcher, Matching, PyRefusal, Source, counters_of,
-    refusals_of, to_pyarrow,
+    Answer as Matched, Column, Matcher, Matching, Source, Undelivered, counters_of, with_messages,
 };
 use crate::queries::{self, PyNotAdded, Scopes};
-use crate::snapshot::{self, IdTable as PyIds, Snapshot};
-use arrow_array::{Array, LargeBinaryArray, UInt32Array, make_array};
-use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use crate::snapshot::{self, Snapshot};
+use arrow_array::make_array;
 use arrow_data::ArrayData;
 use arrow_pyarrow::FromPyArrow;
 use pathcast_core::engine::interrupt::Interrupted;
 use pathcast_core::engine::plans::run::ENTRIES_MAX;
 use pathcast_core::engine::verdicts::{StepFault, Verdict};
 use pathcast_core::language::choice::Language;
-use pathcast_core::registry::batch::Messages;
 use pathcast_core::registry::catalogue::IdTable;
-use pathcast_core::registry::delivery::batch::{Answer, Pool};
+use pathcast_core::registry::delivery::batch::Pool;
 use pathcast_core::registry::delivery::dissemination as core;
 use pathcast_core::registry::delivery::dissemination::{
     Deliver, Entry, Explained, NotFrozen, NotTaken, Steps,
 };
 use pathcast_core::registry::delivery::query::Scope;
-use pathcast_core::registry::delivery::serving::{NO_FRAGMENT, Options};
+use pathcast_core::registry::delivery::serving::Options;
 use pathcast_core::registry::delivery::worker::Target;
 use pathcast_core::registry::snapshot::NamespaceMap;
 use pathcast_core::registry::snapshot::format::FormatError;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -60,17 +57,6 @@ type PySubscription<'py> = (
     Option<Bound<'py, PyString>>,
 );
 
-/// (messages, subscriptions, results, fragments), the bytes of the fragments, refusals, verdicts,
-/// counters and ids.
-type PyAnswer<'py> = (
-    [Bound<'py, PyAny>; 4],
-    Bound<'py, PyAny>,
-    Vec<PyRefusal<'py>>,
-    Vec<PyVerdict<'py>>,
-    Bound<'py, PyDict>,
-    PyIds,
-);
-
 /// Subscriber, text, what is delivered, namespaces, language, texts of steps.
 type PyEntry = (String, String, &'static str, NamespaceMap, Option<&'static str>, Vec<String>);
 
@@ -88,17 +74,6 @@ struct Row {
 
 /// Row of a subscription that was not taken, and the code of why; none if its text is refused.
 type PyNotTaken = (usize, Option<&'static str>);
-
-/// Message, subscription, code and parameters of a verdict.
-pub type PyVerdict<'py> = (usize, u32, &'static str, Bound<'py, PyDict>);
-
-/// (message, id of the subscription, fragment) of each delivery, refusals, verdicts and ids.
-type PyFew<'py> = (
-    Vec<(u32, Bound<'py, PyAny>, Option<Bound<'py, PyBytes>>)>,
-    Vec<PyRefusal<'py>>,
-    Vec<PyVerdict<'py>>,
-    PyIds,
-);
 
 #[pymethods]
 impl Dissemination {
@@ -307,18 +282,23 @@ impl Dissemination {
         Ok(Some(told))
     }
 
-    /// Serves a binary or large_binary array.
-    #[pyo3(signature = (messages, encoding = None))]
-    fn process<'py>(
+    /// Serves a binary, large_binary or binary_view array, or a list of bytes objects and None. So many steps were done
+    /// to each message before; none to any if that is empty.
+    #[pyo3(signature = (messages, encoding = None, done = Vec::new()))]
+    fn process(
         &self,
-        py: Python<'py>,
-        messages: &Bound<'py, PyAny>,
+        py: Python<'_>,
+        messages: &Bound<'_, PyAny>,
         encoding: Option<String>,
-    ) -> PyResult<PyAnswer<'py>> {
-        let array = make_array(ArrayData::from_pyarrow_bound(messages)?);
-        let batch = Column::new(&array, encoding)?;
-        let (answer, ids) = self.run(py, &batch)?;
-        self.to_python(py, answer, ids)
+        done: Vec<usize>,
+    ) -> PyResult<DeliveryAnswer> {
+        let (_, (answer, ids)) = with_messages(messages, encoding, done, |batch| {
+            enter_long(py, || {
+                changing(&self.subscriptions, |_| self.pool.run(&self.subscriptions, batch))
+            })
+        })?;
+        let verdicts = verdicts_of(py, &answer.verdicts, &self.options)?;
+        Ok(DeliveryAnswer::of(answer, verdicts, ids))
     }
 
     /// Which queries each message of a binary, large_binary or binary_view array, or of a list of bytes objects and None,
@@ -334,33 +314,6 @@ impl Dissemination {
         matching.batch(py, messages, encoding, |run| changing(&self.subscriptions, run))
     }
 
-    /// Serves bytes objects, of which there are so few that arrays would take longer than the messages. So many steps
-    /// were done to each before; none if that is left out.
-    #[pyo3(signature = (messages, done = Vec::new()))]
-    fn process_few<'py>(
-        &self,
-        py: Python<'py>,
-        messages: Vec<Option<PyBackedBytes>>,
-        done: Vec<usize>,
-    ) -> PyResult<PyFew<'py>> {
-        let (answer, ids) = self.run(py, &Bodies { bodies: messages, encoding: None, done })?;
-        let mut names = Vec::with_capacity(answer.messages.len());
-        ids.for_each(answer.subscriptions.iter().copied(), |id| {
-            names.push(PyString::new(py, id).into_any());
-        });
-        let fragment = |number: u32| {
-            let start = if number == 0 { 0 } else { answer.ends[number as usize - 1] as usize };
-            PyBytes::new(py, &answer.bytes[start..answer.ends[number as usize] as usize])
-        };
-        let deliveries = answer.messages.iter().zip(names).zip(&answer.fragments);
-        let deliveries = deliveries.map(|((&message, name), &number)| {
-            (message, name, (number != NO_FRAGMENT).then(|| fragment(number)))
-        });
-        let deliveries = deliveries.collect();
-        let refusals = refusals_of(py, &answer.refusals)?;
-        Ok((deliveries, refusals, verdicts_of(py, &answer.verdicts, &self.options)?, PyIds(ids)))
-    }
-
     /// Runs the shared plans over messages to groupSequence-listSequence, writes nothing, and counts:
     /// counters of the batch and subscriptions, groups, lists, nodes. With `visits`, every node id is
     /// read. For measurements.
@@ -371,7 +324,7 @@ impl Dissemination {
         visits: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
         let array = make_array(ArrayData::from_pyarrow_bound(messages)?);
-        let batch = Column::new(&array, None)?;
+        let batch = Column::new(&array, None, Vec::new())?;
         let (counts, stats) =
             enter(py, || self.pool.count_groups(&self.subscriptions, &batch, visits))?;
         let counters = counters_of(py, &stats)?;
@@ -414,45 +367,9 @@ impl Dissemination {
         })
     }
 
-    fn to_python<'py>(
-        &self,
-        py: Python<'py>,
-        answer: Answer,
-        ids: IdTable,
-    ) -> PyResult<PyAnswer<'py>> {
-        let stats = counters_of(py, &answer.stats)?;
-        let refusals = refusals_of(py, &answer.refusals)?;
-        let verdicts = verdicts_of(py, &answer.verdicts, &self.options)?;
-        let has_fragment: Vec<bool> =
-            answer.fragments.iter().map(|&fragment| fragment != NO_FRAGMENT).collect();
-        let nulls = NullBuffer::from(has_fragment);
-        let nulls = (nulls.null_count() > 0).then_some(nulls);
-        let column = |numbers: Vec<u32>, nulls| {
-            to_pyarrow(py, &UInt32Array::new(ScalarBuffer::from(numbers), nulls))
-        };
-        let columns = [
-            column(answer.messages, None)?,
-            column(answer.subscriptions, None)?,
-            column(answer.results, None)?,
-            column(answer.fragments, nulls)?,
-        ];
-        let ends = std::iter::once(0).chain(answer.ends);
-        let offsets = OffsetBuffer::new(ends.collect::<ScalarBuffer<i64>>());
-        let fragments = LargeBinaryArray::new(offsets, Buffer::from_vec(answer.bytes), None);
-        let fragments = to_pyarrow(py, &fragments as &dyn Array)?;
-        Ok((columns, fragments, refusals, verdicts, stats, PyIds(ids)))
-    }
-
     fn over(subscriptions: core::Dissemination, threads: usize, options: Options) -> Self {
         let pool = Pool::new(options.clone(), threads);
         Dissemination { subscriptions: Arc::new(subscriptions), pool, options }
-    }
-
-    /// Serves a batch.
-    fn run(&self, py: Python<'_>, batch: &impl Messages) -> PyResult<(Answer, IdTable)> {
-        enter_long(py, || {
-            changing(&self.subscriptions, |_| self.pool.run(&self.subscriptions, batch))
-        })
     }
 }
 
@@ -470,16 +387,16 @@ pub fn changing<T>(
 }
 
 /// Verdicts as Python has them.
-pub fn verdicts_of<'py>(
-    py: Python<'py>,
+pub fn verdicts_of(
+    py: Python<'_>,
     verdicts: &[(usize, u32, Verdict)],
     options: &Options,
-) -> PyResult<Vec<PyVerdict<'py>>> {
+) -> PyResult<Vec<Undelivered>> {
     let verdicts = verdicts.iter();
     verdicts
         .map(|(row, number, verdict)| {
             let (code, params) = verdict_of(py, verdict, options)?;
-            Ok((*row, *number, code, params))
+            Ok((*row, *number, code, params.unbind()))
         })
         .collect()
 }

@@ -7,6 +7,7 @@
 use pyo3::prelude::*;
 
 mod chunker;
+mod deliveries;
 mod delivery_ids;
 mod dissemination;
 mod door;
@@ -34,6 +35,8 @@ mod subscription;
 mod pathcast_kernel {
     #[pymodule_export]
     use super::chunker::Chunker;
+    #[pymodule_export]
+    use super::deliveries::DeliveryAnswer;
     #[pymodule_export]
     use super::delivery_ids::delivery_ids;
     #[pymodule_export]

@@ -110,24 +110,12 @@ impl Matching<'_> {
         ) -> Result<(core::Answer, IdTable), Interrupted>
         + Send,
     ) -> PyResult<Answer> {
-        let run = |batch: &dyn Messages| {
+        let (nulls, (found, ids)) = with_messages(messages, encoding, Vec::new(), |batch| {
             enter_long(py, || target(&|of| self.pool.match_batch(of, batch)))
-        };
-        let (nulls, found) = if messages.is_instance_of::<PyList>() {
-            let bodies: Vec<Option<PyBackedBytes>> = messages.extract()?;
-            let nulls = bodies.iter().any(Option::is_none);
-            let nulls = nulls.then(|| bodies.iter().map(Option::is_some).collect());
-            (nulls, run(&Bodies { bodies, encoding, done: Vec::new() })?)
-        } else {
-            let array = make_array(ArrayData::from_pyarrow_bound(messages)?);
-            (array.nulls().cloned(), run(&Column::new(&array, encoding)?)?)
-        };
-        let (found, ids) = found;
-        let verdicts = verdicts_of(py, &found.verdicts, self.options)?.into_iter();
-        let verdicts = verdicts.map(|(row, number, code, told)| (row, number, code, told.unbind()));
+        })?;
+        let verdicts = verdicts_of(py, &found.verdicts, self.options)?;
         let core::Answer { numbers, ends, refusals, undecided, stats, .. } = found;
         let numbers = Arc::new(Loan { numbers, buffers: Arc::clone(self.pool.buffers()) });
-        let verdicts = verdicts.collect();
         Ok(Answer { numbers, ends, nulls, refusals, undecided, verdicts, stats, ids })
     }
 }
@@ -140,6 +128,25 @@ pub fn options_of(limits: &Bound<'_, PyAny>, cache_bytes_max: usize) -> PyResult
     Ok(EngineOptions { limits, cache_bytes_max, steps_max, message_steps_max })
 }
 
+/// Calls `run` with the messages of a binary, large_binary or binary_view array, or of a list of bytes objects and None,
+/// where they lie, and gives as well which are missing, if any. So many steps were done to each before; none to any if
+/// `done` is empty.
+pub fn with_messages<T>(
+    messages: &Bound<'_, PyAny>,
+    encoding: Option<String>,
+    done: Vec<usize>,
+    run: impl FnOnce(&dyn Messages) -> PyResult<T>,
+) -> PyResult<(Option<NullBuffer>, T)> {
+    if messages.is_instance_of::<PyList>() {
+        let bodies: Vec<Option<PyBackedBytes>> = messages.extract()?;
+        let nulls = bodies.iter().any(Option::is_none);
+        let nulls = nulls.then(|| bodies.iter().map(Option::is_some).collect());
+        return Ok((nulls, run(&Bodies { bodies, encoding, done })?));
+    }
+    let array = make_array(ArrayData::from_pyarrow_bound(messages)?);
+    Ok((array.nulls().cloned(), run(&Column::new(&array, encoding, done)?)?))
+}
+
 /// The messages of an Arrow array, where they lie.
 enum Values<'a> {
     Small(&'a BinaryArray),
@@ -147,15 +154,16 @@ enum Values<'a> {
     View(&'a BinaryViewArray),
 }
 
-/// The messages of an Arrow array, and their encoding where the caller knows it.
+/// The messages of an Arrow array, their encoding where the caller knows it, and how many steps were done to each.
 pub struct Column<'a> {
     values: Values<'a>,
     encoding: Option<String>,
+    done: Vec<usize>,
 }
 
 impl<'a> Column<'a> {
     /// The messages of a binary, large_binary or binary_view array.
-    pub fn new(array: &'a ArrayRef, encoding: Option<String>) -> PyResult<Self> {
+    pub fn new(array: &'a ArrayRef, encoding: Option<String>, done: Vec<usize>) -> PyResult<Self> {
         let any = array.as_any();
         let values = if let Some(small) = any.downcast_ref() {
             Values::Small(small)
@@ -169,7 +177,7 @@ impl<'a> Column<'a> {
                 "messages must be a binary, large_binary or binary_view array, not {found}"
             )));
         };
-        Ok(Column { values, encoding })
+        Ok(Column { values, encoding, done })
     }
 }
 
@@ -202,16 +210,17 @@ impl Messages for Column<'_> {
     fn encoding(&self) -> Option<&str> {
         self.encoding.as_deref()
     }
+
+    fn done(&self, at: usize) -> usize {
+        self.done.get(at).copied().unwrap_or(0)
+    }
 }
 
 /// Messages that are bytes objects, where they lie; none in a gap.
-pub struct Bodies {
-    /// The messages.
-    pub bodies: Vec<Option<PyBackedBytes>>,
-    /// Encoding of all messages, where the caller knows it.
-    pub encoding: Option<String>,
-    /// Of each, how many of the steps of subscriptions were done to it before; none where that is 0 of all.
-    pub done: Vec<usize>,
+struct Bodies {
+    bodies: Vec<Option<PyBackedBytes>>,
+    encoding: Option<String>,
+    done: Vec<usize>,
 }
 
 impl Messages for Bodies {

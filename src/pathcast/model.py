@@ -403,42 +403,93 @@ class StoredAnswer:
         return self.matches[row].as_py() or []
 
 
-class FewDeliveries(NamedTuple):
-    """A dissemination engine's answer to few messages, without arrays.
+class DeliveryAnswer(Protocol):
+    """An engine's deliveries of one batch; nothing of it is made before it is asked for."""
 
-    Attributes:
-        deliveries: Position of the message, id of the subscription and result (None for
-            deliver="ids"), ascending by position; results of a subscription in their order.
-        refusals: Position and error, ascending by position.
-        verdicts: Position, id of the subscription and error; such a pair has no delivery.
-    """
+    def __len__(self) -> int:
+        """Number of deliveries."""
 
-    deliveries: list[tuple[int, str, bytes | None]]
-    refusals: list[tuple[int, PathcastError]]
-    verdicts: list[tuple[int, str, PathcastError]]
+    def places(self, message: int) -> range:
+        """Places of the deliveries of a message, by its place in the batch."""
+
+    def deliveries(self, places: range) -> Sequence[tuple[int, str, int, bytes | None]]:
+        """Deliveries by their places.
+
+        Each is the place of its message, the id of its subscription, its number among the results
+        of the subscription for the message, and the result: None for deliver="ids". Ascending by
+        message, then by number of subscription, then by result.
+
+        Args:
+            places: Consecutive.
+        """
+
+    def subscribed(self) -> Sequence[int]:
+        """The numbers of the subscriptions that got something, ascending."""
+
+    @property
+    def rows(self) -> pa.RecordBatch:
+        """One row a delivery, in their order, columns `uint32`.
+
+        They are `message` (place in the batch), `subscription` (number), `result` (from 0) and
+        `fragment` (place in `fragments`; null for deliver="ids").
+        """
+
+    @property
+    def fragments(self) -> pa.Array:
+        """`large_binary` array without nulls: the results, each distinct one once in a message.
+
+        For deliver="message" the message is one of them.
+        """
+
+    @property
+    def refusals(self) -> Sequence[tuple[int, PathcastError]]:
+        """Position in the batch and error, ascending by position."""
+
+    @property
+    def verdicts(self) -> Sequence[tuple[int, int, PathcastError]]:
+        """Position, number of the subscription and error, ascending; such a pair has no row."""
+
+    @property
+    def stats(self) -> BatchStats:
+        """Counters of the batch."""
+
+    @property
+    def subscription_ids(self) -> IdsByNumber:
+        """Number of a subscription -> its id. Does not change after it was handed out."""
 
 
 @dataclass(frozen=True, slots=True)
-class DeliveryAnswer:
-    """A dissemination engine's answer to one batch.
-
-    Attributes:
-        rows: One row a delivery, columns `uint32`: `message` (place in the batch), `subscription`
-            (number), `result` (from 0), `fragment` (place in `fragments`; null for deliver="ids").
-            Ascending by message, then subscription, then result.
-        fragments: `large_binary` array without nulls: the results, each distinct one once within
-            a message. For deliver="message" the message is one of them.
-        refusals: Position in the batch and error, ascending by position.
-        verdicts: Position in the batch, number of the subscription and error, ascending; such a
-            pair has no row.
-        stats: Counters of the batch.
-        subscription_ids: Number of a subscription -> its id. Does not change after it was handed
-            out.
-    """
+class StoredDeliveries:
+    """A `DeliveryAnswer` whose parts are there: it pickles, and needs no engine to be read."""
 
     rows: pa.RecordBatch
     fragments: pa.Array
     refusals: Sequence[tuple[int, PathcastError]]
     verdicts: Sequence[tuple[int, int, PathcastError]]
     stats: BatchStats
-    subscription_ids: Sequence[str]
+    subscription_ids: IdsByNumber
+
+    def __len__(self) -> int:
+        return int(self.rows.num_rows)
+
+    def places(self, message: int) -> range:
+        """Places of the deliveries of a message."""
+        of = self.rows.column("message").to_numpy()
+        return range(*of.searchsorted([message, message + 1]).tolist())
+
+    def deliveries(self, places: range) -> list[tuple[int, str, int, bytes | None]]:
+        """Deliveries by their places."""
+        rows = self.rows.slice(places.start, len(places)).to_pylist()
+        return [
+            (
+                row["message"],
+                self.subscription_ids[row["subscription"]],
+                row["result"],
+                None if row["fragment"] is None else self.fragments[row["fragment"]].as_py(),
+            )
+            for row in rows
+        ]
+
+    def subscribed(self) -> list[int]:
+        """The numbers of the subscriptions that got something, ascending."""
+        return sorted(set(self.rows.column("subscription").to_pylist()))

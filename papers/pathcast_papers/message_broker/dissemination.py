@@ -40,9 +40,8 @@ from pathcast.errors import (
 from pathcast.limits import Limits
 from pathcast.model import (
     BatchStats,
-    DeliveryAnswer,
-    FewDeliveries,
     RegisterReport,
+    StoredDeliveries,
     Subscription,
 )
 from pathcast_papers.language import compile_subscription
@@ -141,7 +140,7 @@ class ReferenceDissemination:
         except KeyError:
             raise UnknownQueryError("query.unknown", id=subscription_id) from None
 
-    def process(self, messages: pa.Array, *, encoding: str | None = None) -> DeliveryAnswer:
+    def process(self, messages: pa.Array, *, encoding: str | None = None) -> StoredDeliveries:
         """The results of every message of a batch."""
         answer, _ = self.spending(messages, encoding)
         return answer
@@ -151,7 +150,7 @@ class ReferenceDissemination:
         messages: pa.Array,
         encoding: str | None = None,
         budgets: list[tuple[int, int]] | None = None,
-    ) -> tuple[DeliveryAnswer, list[Spent]]:
+    ) -> tuple[StoredDeliveries, list[Spent]]:
         """The same within budgets, and what is taken of these.
 
         Args:
@@ -170,23 +169,6 @@ class ReferenceDissemination:
             if message is not None:
                 batch.add(place, message, None if budgets is None else budgets[place])
         return batch.answer(standing.ids), batch.spent
-
-    def process_few(self, messages: list[bytes]) -> FewDeliveries:
-        """As `process`."""
-        answer = self.process(pa.array(messages, pa.binary()))
-        ids, fragments = answer.subscription_ids, answer.fragments.to_pylist()
-        return FewDeliveries(
-            [
-                (
-                    row["message"],
-                    ids[row["subscription"]],
-                    None if row["fragment"] is None else fragments[row["fragment"]],
-                )
-                for row in answer.rows.to_pylist()
-            ],
-            list(answer.refusals),
-            [(row, ids[number], error) for row, number, error in answer.verdicts],
-        )
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -343,10 +325,10 @@ class _Batch:
             column.append(value)
         self._rows[3].append(at)
 
-    def answer(self, ids: Sequence[str]) -> DeliveryAnswer:
+    def answer(self, ids: Sequence[str]) -> StoredDeliveries:
         """What the batch gives."""
         columns = [pa.array(column, pa.uint32()) for column in self._rows]
-        return DeliveryAnswer(
+        return StoredDeliveries(
             rows=pa.RecordBatch.from_arrays(columns, schema=ROWS_SCHEMA),
             fragments=pa.array(self._fragments, pa.large_binary()),
             refusals=self._refusals,

@@ -15,7 +15,6 @@ from pathcast.errors import DuplicateQueryError, PathcastError, ResultLimitError
 from pathcast.limits import Limits
 from pathcast.model import (
     DeliveryAnswer,
-    FewDeliveries,
     MatcherOptions,
     OverBudget,
     Query,
@@ -100,12 +99,11 @@ class ReferenceRegistry:
         found = matcher.match(messages, encoding=encoding)
         if not self._others():
             return found
-        array = pa.array(messages, pa.binary()) if isinstance(messages, list) else messages
-        delivered = self._subscriptions.process(array, encoding=encoding)
+        delivered = self._subscriptions.process(messages, encoding=encoding)
         known = cast("Sequence[str]", found.query_ids)
         first = len(known)
         rows = found.matches.to_pylist()
-        ids = [*known, *delivered.subscription_ids]
+        ids = [*known, *cast("Sequence[str]", delivered.subscription_ids)]
         columns = (delivered.rows[name].to_pylist() for name in ("message", "subscription"))
         satisfied = set(zip(*columns, strict=True))
         over: list[tuple[int, int, bool]] = []
@@ -138,13 +136,15 @@ class ReferenceRegistry:
         matches = pa.array(rows, found.matches.type)
         return StoredAnswer(matches, found.refusals, over_budget, stats, ids, others)
 
-    def process(self, messages: pa.Array, *, encoding: str | None = None) -> DeliveryAnswer:
-        """The results of every message of a batch."""
-        return self._delivering().process(messages, encoding=encoding)
-
-    def process_few(self, messages: list[bytes], done: Sequence[int] = ()) -> FewDeliveries:
-        """As `process`, of messages to which so many steps were done before."""
-        return self._delivering().process_few(messages, done)
+    def process(
+        self,
+        messages: pa.Array | list[bytes | None],
+        *,
+        encoding: str | None = None,
+        done: Sequence[int] = (),
+    ) -> DeliveryAnswer:
+        """The results of every message of a batch, to which so many steps were done before."""
+        return self._delivering().process(messages, encoding=encoding, done=done)
 
     def filters(self) -> list[str]:
         """The ids of the filter queries."""

@@ -27,10 +27,9 @@ from pathcast.errors import (
 from pathcast.limits import STEP_SERIES_MAX, Limits
 from pathcast.model import (
     BatchStats,
-    DeliveryAnswer,
-    FewDeliveries,
     RegisterReport,
     StepData,
+    StoredDeliveries,
     Subscription,
 )
 from pathcast.registry.before_steps import conjunctions_before
@@ -151,9 +150,16 @@ class SteppedReference:
         """The ids of all."""
         return list(self._order)
 
-    def process(self, messages: pa.Array, *, encoding: str | None = None) -> DeliveryAnswer:
-        """The results of every message of a batch."""
-        served = self._served([value.as_py() for value in messages], (), encoding)
+    def process(
+        self,
+        messages: pa.Array | list[bytes | None],
+        *,
+        encoding: str | None = None,
+        done: Sequence[int] = (),
+    ) -> StoredDeliveries:
+        """The results of every message of a batch, to which so many steps were done before."""
+        bodies = messages if isinstance(messages, list) else messages.to_pylist()
+        served = self._served(bodies, done, encoding)
         ids = list(self._order)
         numbers = {name: number for number, name in enumerate(ids)}
         fragments: dict[tuple[int, bytes], int] = {}
@@ -169,26 +175,13 @@ class SteppedReference:
             pa.array(places, pa.uint32()),
         ]
         verdicts = [(row, numbers[name], error) for row, name, error in served.verdicts]
-        return DeliveryAnswer(
+        return StoredDeliveries(
             rows=pa.RecordBatch.from_arrays(columns, schema=ROWS_SCHEMA),
             fragments=pa.array([made for _, made in fragments], pa.large_binary()),
             refusals=served.refusals,
             verdicts=sorted(verdicts, key=lambda each: each[:2]),
             stats=served.stats,
             subscription_ids=ids,
-        )
-
-    def process_few(self, messages: list[bytes], done: Sequence[int] = ()) -> FewDeliveries:
-        """As `process`, of messages to which so many steps were done before."""
-        served = self._served(messages, done, None)
-        numbers = {name: number for number, name in enumerate(self._order)}
-        deliveries = sorted(
-            served.deliveries, key=lambda each: (each[0], numbers[each[1]], each[2])
-        )
-        return FewDeliveries(
-            [(row, name, made) for row, name, _, made in deliveries],
-            served.refusals,
-            sorted(served.verdicts, key=lambda each: (each[0], numbers[each[1]])),
         )
 
     def _served(

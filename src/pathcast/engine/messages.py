@@ -65,6 +65,11 @@ class MessageColumn(NamedTuple):
         """The chunks as arrays."""
         return [_array(chunk) if isinstance(chunk, list) else chunk for chunk in self.chunks]
 
+    @property
+    def whole(self) -> pa.Array | list[bytes | None]:
+        """All messages in one array or list."""
+        return self.chunks[0] if len(self.chunks) == 1 else joined(self.arrays)
+
 
 def message_column(messages: Messages) -> MessageColumn:
     """The messages as arrays of bytes, and their encoding where it is known.
@@ -131,10 +136,14 @@ def joined(chunks: Sequence[pa.Array]) -> pa.Array:
     return pa.concat_arrays([chunk.cast(pa.large_binary()) for chunk in chunks])
 
 
-def without_messages(messages: pa.Array, places: Collection[int]) -> pa.Array:
-    """The same messages with no bytes in some places; the same array where there are none."""
+def without_messages(
+    messages: pa.Array | list[bytes | None], places: Collection[int]
+) -> pa.Array | list[bytes | None]:
+    """The same messages with no bytes in some places; the same object where there are none."""
     if not places:
         return messages
+    if isinstance(messages, list):
+        return [b"" if at in places else message for at, message in enumerate(messages)]
     if messages.type == pa.binary_view():
         messages = messages.cast(pa.large_binary())
     mask = pa.array([place in places for place in range(len(messages))], pa.bool_())

@@ -40,7 +40,10 @@ class KernelMatcher:
 
 
 class KernelAnswer:
-    """A `pathcast.model.BatchAnswer` of the kernel."""
+    """A `pathcast.model.BatchAnswer` of the kernel.
+
+    Of refusals there are few, and each reading makes them anew.
+    """
 
     def __init__(self, answer: native.Answer) -> None:
         self._answer = answer
@@ -56,7 +59,7 @@ class KernelAnswer:
         with native_errors():
             return self._answer.matches()
 
-    @cached_property
+    @property
     def refusals(self) -> list[tuple[int, PathcastError]]:
         """Position and error of each refusal (`BatchAnswer.refusals`)."""
         return [(row, error_for(code, params)) for row, code, params in self._answer.refusals()]
@@ -89,6 +92,8 @@ def verdicts_of(
     verdicts: Sequence[tuple[int, int, str, dict[str, Any]]], ids: native.IdTable
 ) -> list[tuple[int, int, PathcastError]]:
     """Message, number and error of what the kernel could not decide."""
+    if not verdicts:
+        return []
     names = ids.take([number for _, number, _, _ in verdicts])
     found = []
     for (row, number, code, params), name in zip(verdicts, names, strict=True):

@@ -19,6 +19,7 @@ It decides nothing about subscriptions or messages.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
@@ -37,8 +38,6 @@ from pathcast.limits import STEP_SERIES_MAX, Limits
 from pathcast.model import (
     BatchStats,
     DeliverMode,
-    DeliveryAnswer,
-    FewDeliveries,
     MatcherOptions,
     Query,
     QueryLanguage,
@@ -78,6 +77,60 @@ def error_of_query(query: Query, namespaces: Mapping[str, str], refusal: Refusal
 def _compiled(subscription: Subscription) -> CompiledSubscription:
     _, _, query, deliver, namespaces, _, language = subscription
     return compile_subscription(query, namespaces, deliver, language)
+
+
+class KernelDeliveries:
+    """A `pathcast.model.DeliveryAnswer` of the kernel.
+
+    Of refusals and verdicts there are few, and each reading makes them anew.
+    """
+
+    def __init__(self, answer: native.DeliveryAnswer) -> None:
+        self._answer = answer
+        self.subscribed = answer.subscribed
+
+    def __len__(self) -> int:
+        return len(self._answer)
+
+    def places(self, message: int) -> range:
+        """Places of the deliveries of a message."""
+        return range(*self._answer.places(message))
+
+    def deliveries(self, places: range) -> list[tuple[int, str, int, bytes | None]]:
+        """Deliveries by their places."""
+        return self._answer.deliveries(places.start, places.stop)
+
+    @cached_property
+    def rows(self) -> pa.RecordBatch:
+        """The deliveries as numbers (`DeliveryAnswer.rows`)."""
+        with native_errors():
+            return pa.RecordBatch.from_arrays(self._answer.rows(), schema=_ROWS)
+
+    @cached_property
+    def fragments(self) -> pa.Array:
+        """The distinct results (`DeliveryAnswer.fragments`)."""
+        with native_errors():
+            return self._answer.fragments()
+
+    @property
+    def refusals(self) -> list[tuple[int, PathcastError]]:
+        """Position and error of each refusal (`DeliveryAnswer.refusals`)."""
+        return [(row, error_for(code, params)) for row, code, params in self._answer.refusals()]
+
+    @property
+    def verdicts(self) -> list[tuple[int, int, PathcastError]]:
+        """The undecided pairs (`DeliveryAnswer.verdicts`)."""
+        return verdicts_of(self._answer.verdicts(), self._answer.ids())
+
+    @cached_property
+    def stats(self) -> BatchStats:
+        """The counters of the batch (`DeliveryAnswer.stats`)."""
+        return BatchStats(**self._answer.stats())
+
+    @cached_property
+    def subscription_ids(self) -> KernelIds:
+        """The ids by number (`DeliveryAnswer.subscription_ids`)."""
+        return KernelIds(self._answer.ids())
 
 
 class KernelRegistry:
@@ -205,22 +258,20 @@ class KernelRegistry:
 
     def process(
         self,
-        messages: pa.Array,
+        messages: pa.Array | list[bytes | None],
         *,
         encoding: str | None = None,
-    ) -> DeliveryAnswer:
-        """The results of every message of a batch, read where it lies."""
+        done: Sequence[int] = (),
+    ) -> KernelDeliveries:
+        """The results of every message of a batch, read where it lies.
+
+        Args:
+            messages: `binary`, `large_binary` or `binary_view` array, or a list.
+            encoding: Of all messages, where it is known.
+            done: How many steps were done to each before; none to any when empty.
+        """
         with native_errors():
-            answer = self._native.process(messages, encoding)
-        columns, fragments, refusals, verdicts, stats, ids = answer
-        return DeliveryAnswer(
-            rows=pa.RecordBatch.from_arrays(list(columns), schema=_ROWS),
-            fragments=fragments,
-            refusals=[(row, error_for(code, params)) for row, code, params in refusals],
-            verdicts=verdicts_of(verdicts, ids),
-            stats=BatchStats(**stats),
-            subscription_ids=KernelIds(ids),
-        )
+            return KernelDeliveries(self._native.process(messages, encoding, done))
 
     def match(
         self, messages: pa.Array | list[bytes | None], *, encoding: str | None = None
@@ -231,24 +282,6 @@ class KernelRegistry:
         """
         with native_errors():
             return KernelAnswer(self._native.match(messages, encoding))
-
-    def process_few(self, messages: list[bytes], done: Sequence[int] = ()) -> FewDeliveries:
-        """The results of every message, read where it lies.
-
-        Args:
-            messages: The messages.
-            done: How many steps were done to each before; none to any when empty.
-        """
-        with native_errors():
-            answer = self._native.process_few(messages, done)
-        deliveries, refusals, verdicts, ids = answer
-        undecided = verdicts_of(verdicts, ids) if verdicts else []
-        names = ids.take([number for _, number, _ in undecided])
-        return FewDeliveries(
-            deliveries,
-            [(row, error_for(code, params)) for row, code, params in refusals],
-            [(row, name, error) for (row, _, error), name in zip(undecided, names, strict=True)],
-        )
 
     def ids(self) -> list[str]:
         """The ids of all."""

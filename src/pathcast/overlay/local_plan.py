@@ -72,18 +72,18 @@ class XmlProfiles:
 
         A message that is refused here, whatever its root has let in, is undecided for all.
         """
-        answer = self._registry.process_few(bodies, done)
+        batch = self._registry.deliver(bodies, done=done)
         results: dict[tuple[int, str], list[bytes]] = {}
-        for row, name, result in answer.deliveries:
+        for row, name, _, result in batch.results:
             given = results.setdefault((row, name), [])
             if result is not None:
                 given.append(result)
         found: list[Answers] = [{} for _ in bodies]
         for (row, name), given in results.items():
             found[row][name] = tuple(given)
-        for row, name, error in answer.verdicts:
+        for row, name, error in batch.undecided:
             found[row][name] = Verdict(error.code, error.message)
-        for row, error in answer.refusals:
+        for row, error in batch.refusals:
             found[row] = dict.fromkeys(self._names, Verdict(error.code, error.message))
         return [dict(sorted(one.items())) for one in found]
 

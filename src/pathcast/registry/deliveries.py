@@ -19,16 +19,17 @@ It builds no results.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, Protocol, overload
 
 import numpy as np
 import pyarrow as pa
 
 from pathcast.engine import html_table
+from pathcast.engine.messages import refused_rows
 from pathcast.engine.results import take_ids
-from pathcast.model import BatchStats, Delivery, DeliveryAnswer
+from pathcast.model import BatchStats, Delivery, DeliveryAnswer, StoredDeliveries
 from pathcast.registry.identity import delivery_id, delivery_id_array, hexadecimal
 
 if TYPE_CHECKING:
@@ -93,68 +94,90 @@ class Recipient(NamedTuple):
     version: bytes
 
 
+class BatchRecipients(Protocol):
+    """Whom the deliveries of a batch go to, as it was when the batch was answered."""
+
+    @property
+    def by_id(self) -> Mapping[str, Recipient]:
+        """Id of each subscription of a delivery or verdict -> its recipient."""
+
+    @property
+    def version(self) -> str:
+        """Version of the subscriptions."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRecipients:
+    """`BatchRecipients` that were read."""
+
+    by_id: Mapping[str, Recipient]
+    version: str
+
+
 class DeliveryBatch:
     """The deliveries of a batch of messages.
 
-    Attributes:
-        stats: Counters of the batch.
-        snapshot_version: Version of the subscriptions that answered.
-
     Cost:
-        The ids of deliveries are made when `table` or a delivery is first read: 0.3 µs each by the
-        kernel, 0.9 µs in Python. All else is columns that the engine has made already, and one pass
-        over the results. Pickled, it has the distinct results and the ids of all messages, without
-        the messages; 1 µs a KB of those whose ids are digests.
+        Everything is made when it is first read. The ids of deliveries take 0.3 µs each by the
+        kernel, 0.9 µs in Python; columns of numbers are those that the engine has. Pickled, it has
+        the distinct results and the ids of all messages, without the messages; 1 µs a KB of those
+        whose ids are digests.
     """
 
     def __init__(
         self,
         answer: DeliveryAnswer,
         messages: MessageIds,
-        recipient_of: Callable[[str], Recipient],
-        version: str,
+        recipients: BatchRecipients,
+        errors: Mapping[int, PathcastError] | None = None,
         make_ids: Callable[..., pa.FixedSizeBinaryArray] = delivery_id_array,
     ) -> None:
         self._answer = answer
-        self._make_ids = make_ids
         self._messages = messages
-        self._rows = {
-            name: answer.rows.column(name).to_numpy(zero_copy_only=False)
-            for name in ("message", "subscription", "result")
-        }
-        # Who is who is looked up now: subscriptions may have gone when somebody reads the batch.
-        self._numbers, self._places = _distinct(
-            self._rows["subscription"], len(answer.subscription_ids)
-        )
-        self._names = take_ids(answer.subscription_ids, self._numbers.tolist())
-        self._recipients = [recipient_of(name) for name in self._names]
-        numbers = sorted({number for _, number, _ in answer.verdicts})
-        names = take_ids(answer.subscription_ids, numbers)
-        self._with_verdicts = {
-            number: (name, recipient_of(name).subscriber)
-            for number, name in zip(numbers, names, strict=True)
-        }
-        self.snapshot_version = version
-        self.stats: BatchStats = answer.stats
+        self._recipients = recipients
+        # Place -> what has to be said in the place of the refusal of the engine.
+        self._errors = errors or {}
+        self._make_ids = make_ids
 
     def __len__(self) -> int:
         """Number of deliveries."""
-        return len(self._places)
+        return len(self._answer)
 
     @property
+    def stats(self) -> BatchStats:
+        """Counters of the batch."""
+        return self._answer.stats
+
+    @property
+    def snapshot_version(self) -> str:
+        """Version of the subscriptions that answered."""
+        return self._recipients.version
+
+    @cached_property
     def refusals(self) -> Sequence[tuple[int, PathcastError]]:
         """Place in the batch and error of each message that was refused, ascending."""
-        return self._answer.refusals
+        return refused_rows(self._answer.refusals, self._errors)
 
     @property
     def message_ids(self) -> MessageIds:
         """Ids of the messages, by their places."""
         return self._messages
 
-    @property
+    @cached_property
     def subscription_ids(self) -> Sequence[str]:
         """Ids of the subscriptions that got something, by the places that `numbers` speaks of."""
-        return self._names
+        return take_ids(self._answer.subscription_ids, list(self._answer.subscribed()))
+
+    @property
+    def results(self) -> Sequence[tuple[int, str, int, bytes | None]]:
+        """The deliveries without ids, subscribers and versions.
+
+        Each is the place of its message, the id of its subscription, the number of the result and
+        the result, None for deliver="ids".
+
+        Cost: 0.2 µs each; the cheapest way to read few.
+        """
+        return self._answer.deliveries(range(len(self)))
 
     @property
     def numbers(self) -> pa.RecordBatch:
@@ -163,7 +186,7 @@ class DeliveryBatch:
         Columns: `row` (place of the message in the batch), `subscription` (place in
         `subscription_ids`), `result_number` and `fragment` (a dictionary).
 
-        Cost: nothing that was not there before; no ids are made.
+        Cost: a pass over the deliveries; no ids are made.
         """
         columns = {
             "row": pa.array(self._rows["message"].astype(np.int32)),
@@ -189,22 +212,24 @@ class DeliveryBatch:
         rows, message_places = _distinct(self._rows["message"], len(self._messages))
         message_ids = self._messages.take(rows.tolist())
         results = self._rows["result"]
+        by_id = self._recipients.by_id
+        recipients = [by_id[name] for name in self.subscription_ids]
         ids = self._make_ids(
-            [recipient.version for recipient in self._recipients],
+            [recipient.version for recipient in recipients],
             pa.array(self._places.astype(np.uint32)),
             message_ids,
             pa.array(message_places.astype(np.uint32)),
             pa.array(results.astype(np.uint32)),
         )
         distinct_messages, message_numbers = _numbered(message_ids)
-        subscribers, subscriber_places = _numbered([each.subscriber for each in self._recipients])
-        versions = [recipient.version.hex() for recipient in self._recipients]
+        subscribers, subscriber_places = _numbered([each.subscriber for each in recipients])
+        versions = [recipient.version.hex() for recipient in recipients]
         zeros = np.zeros(len(self), dtype=np.int32)
         return pa.record_batch(
             [
                 hexadecimal(ids),
                 _dictionary(message_numbers[message_places], distinct_messages),
-                _dictionary(self._places, self._names),
+                _dictionary(self._places, self.subscription_ids),
                 _dictionary(subscriber_places[self._places], subscribers),
                 _dictionary(self._places, versions),
                 _dictionary(zeros, [self.snapshot_version]),
@@ -219,7 +244,7 @@ class DeliveryBatch:
         """The messages that were refused, as rows of `ERRORS_SCHEMA`."""
         rows = [
             {"row": row, "message_id": self._messages[row], **error.to_dict()}
-            for row, error in self._answer.refusals
+            for row, error in self.refusals
         ]
         return pa.Table.from_pylist(rows, ERRORS_SCHEMA)
 
@@ -227,14 +252,13 @@ class DeliveryBatch:
     def verdicts(self) -> pa.Table:
         """The pairs of message and subscription without an answer, as rows of `VERDICTS_SCHEMA`."""
         rows = []
-        for row, number, error in self._answer.verdicts:
-            name, subscriber = self._with_verdicts[number]
+        for row, name, error in self.undecided:
             rows.append(
                 {
                     "row": row,
                     "message_id": self._messages[row],
                     "subscription_id": name,
-                    "subscriber": subscriber,
+                    "subscriber": self._recipients.by_id[name].subscriber,
                     "code": error.code,
                     "message": str(error),
                 }
@@ -249,14 +273,32 @@ class DeliveryBatch:
         """
         if not 0 <= row < len(self._messages):
             raise IndexError(f"no message {row} in a batch of {len(self._messages)}")
-        start, stop = np.searchsorted(self._rows["message"], [row, row + 1]).tolist()
-        error = next((error for place, error in self._answer.refusals if place == row), None)
-        verdicts = {
-            self._with_verdicts[number][0]: error
-            for place, number, error in self._answer.verdicts
-            if place == row
+        error = next((error for place, error in self.refusals if place == row), None)
+        verdicts = {name: error for place, name, error in self.undecided if place == row}
+        return Deliveries(self._answer.places(row), self._delivery, error, verdicts)
+
+    @cached_property
+    def undecided(self) -> Sequence[tuple[int, str, PathcastError]]:
+        """Place of the message, id of the subscription and error of each verdict."""
+        verdicts = self._answer.verdicts
+        if not verdicts:
+            return ()
+        names = take_ids(self._answer.subscription_ids, [number for _, number, _ in verdicts])
+        return [(row, name, error) for (row, _, error), name in zip(verdicts, names, strict=True)]
+
+    @cached_property
+    def _rows(self) -> dict[str, np.ndarray]:
+        """Columns of the deliveries."""
+        return {
+            name: self._answer.rows.column(name).to_numpy(zero_copy_only=False)
+            for name in ("message", "subscription", "result")
         }
-        return Deliveries(range(start, stop), self._delivery, error, verdicts)
+
+    @cached_property
+    def _places(self) -> np.ndarray:
+        """Of each delivery the place of its subscription in `subscription_ids`."""
+        numbers = self._rows["subscription"]
+        return _distinct(numbers, int(numbers.max(initial=0)) + 1)[1]
 
     @cached_property
     def _fragments(self) -> pa.DictionaryArray:
@@ -266,31 +308,35 @@ class DeliveryBatch:
 
     def _delivery(self, place: int) -> Delivery:
         """One delivery as an object."""
-        message = self._messages[int(self._rows["message"][place])]
-        number = int(self._places[place])
-        recipient, result = self._recipients[number], int(self._rows["result"][place])
+        [(row, name, result, fragment)] = self._answer.deliveries(range(place, place + 1))
+        message, recipient = self._messages[row], self._recipients.by_id[name]
         version = recipient.version.hex()
         return Delivery(
             delivery_id=delivery_id(version, message, result),
             message_id=message,
-            subscription_id=self._names[number],
+            subscription_id=name,
             subscriber=recipient.subscriber,
             subscription_version=version,
             snapshot_version=self.snapshot_version,
             result_number=result,
-            fragment=self._fragments[place].as_py(),
+            fragment=fragment,
         )
 
-    def __getstate__(self) -> dict[str, object]:
+    def __reduce__(self) -> tuple[object, ...]:
         # Tables are made again where they are read, and ids in Python: no kernel is needed there.
-        kept = {name: value for name, value in vars(self).items() if name not in _MADE_AGAIN}
-        answer = replace(self._answer, subscription_ids=())
-        return {**kept, "_answer": answer, "_make_ids": delivery_id_array}
+        answer, known = self._answer, self._recipients
+        numbers = [*answer.subscribed(), *(number for _, number, _ in answer.verdicts)]
+        names = dict(zip(numbers, take_ids(answer.subscription_ids, numbers), strict=True))
+        stored = StoredDeliveries(
+            answer.rows, answer.fragments, self.refusals, answer.verdicts, answer.stats, names
+        )
+        recipients = KnownRecipients(dict(known.by_id), known.version)
+        return DeliveryBatch, (stored, self._messages, recipients)
 
     def __repr__(self) -> str:
         return (
             f"DeliveryBatch({len(self._messages)} messages, {len(self)} deliveries, "
-            f"{len(self._answer.refusals)} refused, {len(self._answer.verdicts)} verdicts)"
+            f"{len(self.refusals)} refused, {len(self._answer.verdicts)} verdicts)"
         )
 
     def _repr_html_(self) -> str:
@@ -356,12 +402,6 @@ class Deliveries(Sequence[Delivery]):
             return f"Deliveries(error={self.error!r})"
         undecided = f", {len(self.verdicts)} verdicts" if self.verdicts else ""
         return f"Deliveries({len(self)}{undecided})"
-
-
-_MADE_AGAIN = tuple(
-    name for name, value in vars(DeliveryBatch).items() if isinstance(value, cached_property)
-)
-"""Attributes of a batch that follow from the others."""
 
 
 def _made_deliveries(

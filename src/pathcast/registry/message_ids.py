@@ -26,7 +26,7 @@ class MessageIds:
     """Place of a message in its batch -> its id.
 
     Args:
-        messages: `binary` or `large_binary` array.
+        messages: Bytes, None for a missing message: a list, or an array of binary of any layout.
         given: Ids by place, None where there is none; None for no ids at all.
 
     Attributes:
@@ -44,7 +44,7 @@ class MessageIds:
 
     def __init__(
         self,
-        messages: pa.Array,
+        messages: pa.Array | Sequence[bytes | None],
         given: ManyIds | None = None,
     ) -> None:
         self._messages = messages
@@ -69,9 +69,10 @@ class MessageIds:
         if given is not None:
             return given
         if row not in self._digests:
-            content = self._messages[row].as_buffer()
-            arrived = b"" if content is None else memoryview(content)
-            self._digests[row] = message_id(arrived)
+            content = self._messages[row]
+            if isinstance(content, pa.Scalar):
+                content = content.as_buffer()
+            self._digests[row] = message_id(b"" if content is None else memoryview(content))
         return self._digests[row]
 
     def take(self, rows: Sequence[int]) -> list[str]:
@@ -81,7 +82,7 @@ class MessageIds:
 
 def _known_ids(ids: list[str], errors: Mapping[int, PathcastError]) -> MessageIds:
     """Ids that are all made."""
-    known = MessageIds(pa.nulls(len(ids), pa.binary()), ids)
+    known = MessageIds([None] * len(ids), ids)
     known.errors = errors
     return known
 

@@ -1,12 +1,13 @@
 """Whom the results of subscriptions go to, and the version of the set that they are.
 
-Most subscriptions of a large registry get nothing of most messages: one is read when something is
-delivered to it, and what has come is counted when the version is asked for.
+Most subscriptions of a large registry get nothing of most messages, and not every batch is asked
+whom it goes to: a subscription is read when somebody asks that of a delivery to it, or before the
+next change, and what has come is counted when the version is asked for.
 
 Example:
     >>> from pathcast.model import Query
     >>> registry = KernelRegistry(Limits(), threads=1, cache_bytes_max=1 << 20)
-    >>> recipients = Recipients(registry, Limits())
+    >>> recipients = Recipients(registry, Limits(), Turns())
     >>> report = registry.register([Query("q1", "//a")], {})
     >>> recipients.of("q1").version.hex() == subscription_version(registry.subscription("q1"))
     True
@@ -17,13 +18,16 @@ It registers nothing.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from weakref import WeakSet
 
+from pathcast.engine.results import take_ids
 from pathcast.kernel.registry import KernelRegistry
 from pathcast.limits import Limits
-from pathcast.model import Subscription
-from pathcast.registry.deliveries import Recipient
+from pathcast.model import DeliveryAnswer, Subscription
+from pathcast.registry.deliveries import KnownRecipients, Recipient
 from pathcast.registry.identity import SetVersion, subscription_version
+from pathcast.registry.turns import Turns
 
 
 class Recipients:
@@ -32,14 +36,21 @@ class Recipients:
     Args:
         registry: The registry.
         limits: What one message may cost, and what its results may.
+        turns: The lock under which the registry changes.
         version: Version of the subscriptions that are in it; None where it has to be counted.
     """
 
     def __init__(
-        self, registry: KernelRegistry, limits: Limits, version: SetVersion | None = None
+        self,
+        registry: KernelRegistry,
+        limits: Limits,
+        turns: Turns,
+        version: SetVersion | None = None,
     ) -> None:
         self._registry = registry
         self._limits = limits
+        self._turns = turns
+        self._unread: WeakSet[RecipientsOfBatch] = WeakSet()
         self._known: dict[str, Recipient] = {}
         self._version = version
         self._lock = threading.Lock()
@@ -65,6 +76,34 @@ class Recipients:
             self._version, self._uncounted = version, {}
             if version is None:
                 self._known = {}
+
+    def of_batch(self, answer: DeliveryAnswer) -> RecipientsOfBatch:
+        """Whom the deliveries of a batch go to; the caller shares the registry's turn."""
+        made = RecipientsOfBatch(self, answer)
+        self._unread.add(made)
+        return made
+
+    def read(self, batch: RecipientsOfBatch) -> KnownRecipients:
+        """The recipients of a batch that nobody has read before."""
+        with self._turns.shared():
+            # A change may have read them.
+            return batch.known or self._read(batch)
+
+    def settle(self) -> None:
+        """Reads whom the batches go to that somebody still has; the registry changes next.
+
+        The caller is alone.
+        """
+        for batch in list(self._unread):
+            self._read(batch)
+
+    def _read(self, batch: RecipientsOfBatch) -> KnownRecipients:
+        answer = batch.answer
+        numbers = {*answer.subscribed(), *(number for _, number, _ in answer.verdicts)}
+        names = take_ids(answer.subscription_ids, list(numbers))
+        batch.known = KnownRecipients({name: self.of(name) for name in names}, self.version)
+        self._unread.discard(batch)
+        return batch.known
 
     def of(self, subscription_id: str) -> Recipient:
         """Whom the results of a subscription go to.
@@ -93,3 +132,27 @@ class Recipients:
                 self._version.add_all(self._registry.sum_of(ids), len(ids))
                 self._uncounted = {}
             return self._version.text
+
+
+class RecipientsOfBatch:
+    """`BatchRecipients`: read when they are asked for, at the latest before the registry changes.
+
+    Attributes:
+        answer: The deliveries.
+        known: What was read.
+    """
+
+    def __init__(self, registry: Recipients, answer: DeliveryAnswer) -> None:
+        self._registry = registry
+        self.answer = answer
+        self.known: KnownRecipients | None = None
+
+    @property
+    def by_id(self) -> Mapping[str, Recipient]:
+        """Implement `BatchRecipients.by_id`."""
+        return (self.known or self._registry.read(self)).by_id
+
+    @property
+    def version(self) -> str:
+        """Implement `BatchRecipients.version`."""
+        return (self.known or self._registry.read(self)).version

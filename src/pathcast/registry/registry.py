@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from typing import NoReturn, cast, overload
@@ -36,9 +35,7 @@ from pathcast.engine.explanation import Explanation
 from pathcast.engine.matcher import matched, matcher_options
 from pathcast.engine.messages import (
     Messages,
-    joined,
     message_column,
-    refused_rows,
     without_messages,
 )
 from pathcast.engine.results import BatchResult, MatchResult
@@ -60,7 +57,6 @@ from pathcast.kernel.registry import KernelRegistry
 from pathcast.limits import Limits
 from pathcast.model import (
     CACHE_BYTES_MAX,
-    FewDeliveries,
     MessageBytes,
     Query,
     QueryLanguage,
@@ -115,8 +111,8 @@ class Registry:
         self._language = usable_language(language)
         self._options = matcher_options(limits or Limits(), threads, cache_bytes_max)
         self._backend = KernelRegistry(self._options.limits, self._options.threads, cache_bytes_max)
-        self._recipients = Recipients(self._backend, self._options.limits)
         self._turns = Turns()
+        self._recipients = Recipients(self._backend, self._options.limits, self._turns)
 
     @classmethod
     def of(
@@ -155,7 +151,7 @@ class Registry:
         registry._backend = snapshot.begin(registry._options)
         chosen = registry._options.limits
         version = SetVersion(chosen, snapshot.sum, len(snapshot))
-        registry._recipients = Recipients(registry._backend, chosen, version)
+        registry._recipients = Recipients(registry._backend, chosen, registry._turns, version)
         return registry
 
     @property
@@ -315,14 +311,28 @@ expected
 
     @overload
     def deliver(  # type: ignore[overload-overlap]  # str is an iterable of str
-        self, messages: MessageBytes | str, message_ids: str | None = None
+        self,
+        messages: MessageBytes | str,
+        message_ids: str | None = None,
+        *,
+        done: Sequence[int] = (),
     ) -> Deliveries: ...
 
     @overload
-    def deliver(self, messages: Messages, message_ids: ManyIds | None = None) -> DeliveryBatch: ...
+    def deliver(
+        self,
+        messages: Messages,
+        message_ids: ManyIds | None = None,
+        *,
+        done: Sequence[int] = (),
+    ) -> DeliveryBatch: ...
 
     def deliver(
-        self, messages: MessageBytes | str | Messages, message_ids: str | ManyIds | None = None
+        self,
+        messages: MessageBytes | str | Messages,
+        message_ids: str | ManyIds | None = None,
+        *,
+        done: Sequence[int] = (),
     ) -> Deliveries | DeliveryBatch:
         """Sends one message or many to all subscriptions, all of them to the same state.
 
@@ -335,10 +345,12 @@ expected
                 bytes shall serve, so that the same message gives the same deliveries. A message
                 whose id is no text is refused in its own place, since its deliveries could not be
                 told apart.
+            done: Of each message, how many steps were done to it on its way, which the steps of all
+                subscriptions that are meant begin with; none to any when empty.
 
         Returns:
-            Of one message its deliveries, of many a batch, which is columns too. Objects are made
-            as they are read.
+            Of one message its deliveries, of many a batch, which is columns too. All is made as it
+            is read.
 
         Raises:
             TypeError: `messages` or `message_ids` is nothing of this kind, or bytes and str are
@@ -347,22 +359,8 @@ expected
         """
         if isinstance(messages, bytes | str | bytearray | memoryview):
             ids = None if message_ids is None else [message_ids]
-            return self._deliver([messages], ids).deliveries(0)
-        return self._deliver(messages, message_ids)
-
-    def process_few(self, messages: Sequence[bytes], done: Sequence[int] = ()) -> FewDeliveries:
-        """Sends a few messages to all subscriptions, all of them to the same state.
-
-        Args:
-            messages: So few that arrays would take longer than they do: some hundreds, of a KB.
-            done: How many steps were done to each on its way, which the steps of all subscriptions
-                that are meant begin with; none to any when empty.
-
-        Returns:
-            Lists, without ids of deliveries and without counters.
-        """
-        with self._turns.shared():
-            return self._backend.process_few(list(messages), done)
+            return self._deliver([messages], ids, done).deliveries(0)
+        return self._deliver(messages, message_ids, done)
 
     def find(
         self,
@@ -490,18 +488,18 @@ expected
             if is_asked:
                 yield found
 
-    def _deliver(self, messages: Messages, message_ids: object) -> DeliveryBatch:
+    def _deliver(
+        self, messages: Messages, message_ids: object, done: Sequence[int]
+    ) -> DeliveryBatch:
         column = message_column(messages)
-        array = joined(column.arrays)
-        ids = MessageIds(array, message_ids)
-        refusals = {**ids.errors, **column.refusals}
-        array = without_messages(array, ids.errors)
+        whole = column.whole
+        ids = MessageIds(whole, message_ids)
+        errors = {**ids.errors, **column.refusals}
+        whole = without_messages(whole, ids.errors)
         with self._turns.shared():
-            answer = self._backend.process(array, encoding=column.encoding)
-            if refusals:
-                answer = replace(answer, refusals=refused_rows(answer.refusals, refusals))
-            recipients = self._recipients
-            return DeliveryBatch(answer, ids, recipients.of, recipients.version, delivery_ids)
+            answer = self._backend.process(whole, encoding=column.encoding, done=done)
+            recipients = self._recipients.of_batch(answer)
+        return DeliveryBatch(answer, ids, recipients, errors, delivery_ids)
 
     def _add(self, rows: list[object], *, is_one: bool, is_update: bool = False) -> RegisterReport:
         rows = with_language(rows, self._language)
@@ -581,6 +579,7 @@ expected
     def _changing(self) -> Iterator[None]:
         """Waits for the batches that run; a change that is interrupted leaves the books right."""
         with self._turns.alone():
+            self._recipients.settle()
             try:
                 yield
             except PathcastError:

@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pathcast.engine.matcher import matcher_options
-from pathcast.engine.messages import Messages, joined, message_column
+from pathcast.engine.messages import Messages, message_column
 from pathcast.errors import PathcastError, UnsupportedQueryError
 from pathcast.kernel.registry import KernelRegistry
 from pathcast.limits import Limits
@@ -153,7 +153,7 @@ class Selector:
             TypeError: `messages` is nothing of this kind.
         """
         column = message_column(messages)
-        answer = self._native.process(joined(column.arrays), encoding=encoding or column.encoding)
+        answer = self._native.process(column.whole, encoding=encoding or column.encoding)
         unknown: dict[int, PathcastError | None] = dict(answer.refusals)
         unknown |= column.refusals
         for row, _, verdict in answer.verdicts:

@@ -19,7 +19,8 @@ const RUN: usize = 32;
 #[derive(Debug)]
 pub(crate) struct Workers<W> {
     threads: usize,
-    idle: Mutex<Vec<W>>,
+    /// Boxed: to move a worker takes longer than a short message does.
+    idle: Mutex<Vec<Box<W>>>,
 }
 
 impl<W: Send> Workers<W> {
@@ -36,7 +37,7 @@ impl<W: Send> Workers<W> {
     /// Calls `f` with a worker, an idle one or a new one.
     pub(crate) fn with<T>(&self, make: impl FnOnce() -> W, f: impl FnOnce(&mut W) -> T) -> T {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut worker = idle.unwrap_or_else(make);
+        let mut worker = idle.unwrap_or_else(|| Box::new(make()));
         let answer = f(&mut worker);
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < self.threads {

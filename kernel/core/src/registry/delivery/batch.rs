@@ -117,7 +117,7 @@ impl Pool {
     pub fn run(
         &self,
         target: &Dissemination,
-        messages: &impl Messages,
+        messages: &(impl Messages + ?Sized),
     ) -> Result<Answer, Interrupted> {
         let make = || Worker::new(self.options.clone());
         let is_small = self.workers.is_one() && messages.bytes() <= INLINE_BYTES_MAX;
@@ -200,7 +200,7 @@ fn make_room<T>(list: &mut Vec<T>, messages: usize) {
 fn serve_run(
     worker: &mut Worker,
     target: &Dissemination,
-    messages: &impl Messages,
+    messages: &(impl Messages + ?Sized),
     range: Range<usize>,
 ) -> Answer {
     let mut answer = Answer::default();

@@ -1,0 +1,150 @@
+//! What came of a batch of messages for the subscriptions.
+
+use crate::matcher::{PyRefusal, Undelivered, counters_of, refusals_of, to_pyarrow};
+use crate::snapshot::IdTable as PyIds;
+use arrow_array::{Array, LargeBinaryArray, UInt32Array};
+use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use pathcast_core::engine::counters::Stats;
+use pathcast_core::registry::catalogue::IdTable;
+use pathcast_core::registry::delivery::batch::Answer;
+use pathcast_core::registry::delivery::serving::NO_FRAGMENT;
+use pathcast_core::xml::parser::Refusal;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString};
+
+/// Message, id of the subscription, number of the result and fragment of a delivery.
+type PyDelivery<'py> = (u32, Bound<'py, PyString>, u32, Option<Bound<'py, PyBytes>>);
+
+/// The deliveries of a batch. Nothing of it becomes a Python object or an array before it is asked for.
+#[pyclass(frozen)]
+pub struct DeliveryAnswer {
+    messages: ScalarBuffer<u32>,
+    subscriptions: ScalarBuffer<u32>,
+    results: ScalarBuffer<u32>,
+    fragments: ScalarBuffer<u32>,
+    bytes: Buffer,
+    ends: Vec<i64>,
+    refusals: Vec<(usize, Refusal)>,
+    verdicts: Vec<Undelivered>,
+    stats: Stats,
+    ids: IdTable,
+}
+
+#[pymethods]
+impl DeliveryAnswer {
+    /// Number of deliveries.
+    fn __len__(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// Where the deliveries of a message begin and end.
+    fn places(&self, message: usize) -> (usize, usize) {
+        let before = |end: usize| self.messages.partition_point(|&at| (at as usize) < end);
+        (before(message), before(message + 1))
+    }
+
+    /// Message, id of the subscription, number of the result and fragment of each delivery from a place on to another.
+    fn deliveries<'py>(&self, py: Python<'py>, start: usize, end: usize) -> Vec<PyDelivery<'py>> {
+        let end = end.min(self.messages.len());
+        let start = start.min(end);
+        let mut deliveries = Vec::with_capacity(end - start);
+        let mut at = start;
+        self.ids.for_each(self.subscriptions[start..end].iter().copied(), |id| {
+            let fragment = self.fragment(py, self.fragments[at]);
+            deliveries.push((self.messages[at], PyString::new(py, id), self.results[at], fragment));
+            at += 1;
+        });
+        deliveries
+    }
+
+    /// The numbers of the subscriptions that got something, ascending.
+    fn subscribed(&self) -> Vec<u32> {
+        let mut numbers = self.subscriptions.to_vec();
+        let numbers_end = numbers.iter().max().map_or(0, |&number| number as usize + 1);
+        if numbers.len() < numbers_end / 64 {
+            numbers.sort_unstable();
+            numbers.dedup();
+            return numbers;
+        }
+        let mut occurs = vec![false; numbers_end];
+        numbers.iter().for_each(|&number| occurs[number as usize] = true);
+        (0..numbers_end as u32).filter(|&number| occurs[number as usize]).collect()
+    }
+
+    /// Messages, subscriptions, results and fragments of all deliveries, as uint32 arrays; null for no fragment.
+    fn rows<'py>(&self, py: Python<'py>) -> PyResult<[Bound<'py, PyAny>; 4]> {
+        let column = |numbers: &ScalarBuffer<u32>, nulls| {
+            to_pyarrow(py, &UInt32Array::new(numbers.clone(), nulls))
+        };
+        let has_fragment = self.fragments.iter().map(|&fragment| fragment != NO_FRAGMENT);
+        let nulls = NullBuffer::from_iter(has_fragment);
+        let nulls = (nulls.null_count() > 0).then_some(nulls);
+        Ok([
+            column(&self.messages, None)?,
+            column(&self.subscriptions, None)?,
+            column(&self.results, None)?,
+            column(&self.fragments, nulls)?,
+        ])
+    }
+
+    /// The fragments as a large_binary array.
+    fn fragments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let ends = std::iter::once(0).chain(self.ends.iter().copied());
+        let offsets = OffsetBuffer::new(ends.collect::<ScalarBuffer<i64>>());
+        let fragments = LargeBinaryArray::new(offsets, self.bytes.clone(), None);
+        to_pyarrow(py, &fragments as &dyn Array)
+    }
+
+    /// Row, code and parameters of each refusal.
+    fn refusals<'py>(&self, py: Python<'py>) -> PyResult<Vec<PyRefusal<'py>>> {
+        refusals_of(py, &self.refusals)
+    }
+
+    /// Row, number of the subscription, code and parameters of each pair that has no delivery and might have had one.
+    fn verdicts<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> Vec<(usize, u32, &'static str, Bound<'py, PyDict>)> {
+        let verdicts = self.verdicts.iter();
+        verdicts
+            .map(|(row, number, code, params)| (*row, *number, *code, params.bind(py).clone()))
+            .collect()
+    }
+
+    /// Counters by name.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        counters_of(py, &self.stats)
+    }
+
+    /// The ids behind the numbers.
+    fn ids(&self) -> PyIds {
+        PyIds(self.ids.clone())
+    }
+}
+
+impl DeliveryAnswer {
+    /// Of an answer whose verdicts are made.
+    pub fn of(answer: Answer, verdicts: Vec<Undelivered>, ids: IdTable) -> DeliveryAnswer {
+        DeliveryAnswer {
+            messages: answer.messages.into(),
+            subscriptions: answer.subscriptions.into(),
+            results: answer.results.into(),
+            fragments: answer.fragments.into(),
+            bytes: Buffer::from_vec(answer.bytes),
+            ends: answer.ends,
+            refusals: answer.refusals,
+            verdicts,
+            stats: answer.stats,
+            ids,
+        }
+    }
+
+    fn fragment<'py>(&self, py: Python<'py>, number: u32) -> Option<Bound<'py, PyBytes>> {
+        if number == NO_FRAGMENT {
+            return None;
+        }
+        let number = number as usize;
+        let start = if number == 0 { 0 } else { self.ends[number - 1] as usize };
+        Some(PyBytes::new(py, &self.bytes[start..self.ends[number] as usize]))
+    }
+}
