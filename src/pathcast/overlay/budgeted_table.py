@@ -39,8 +39,8 @@ from typing import Final
 from pathcast.limits import Limits
 from pathcast.overlay.arriving_routes import MessageDecisions
 from pathcast.overlay.generalisation import EXACTLY, Optimiser, Sample, at_level, shape_of
-from pathcast.overlay.sampling import StreamSample
 from pathcast.overlay.schema_forms import SchemaForms
+from pathcast.overlay.stream_sample import StreamSample
 from pathcast.overlay.table import LOCAL, Table
 
 __all__ = ["BudgetedTable", "HeldEntries", "TableReview"]
