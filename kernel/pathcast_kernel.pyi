@@ -43,10 +43,10 @@ __all__ = [
     "read_head",
     "read_queries",
     "read_query",
+    "refusal_reasons",
     "tag_end",
     "without_comments",
     "xquery_program",
-    "xquery_reasons",
 ]
 
 __version__: str
@@ -69,7 +69,7 @@ def read_queries(
     path: str | PathLike[str],
 ) -> tuple[str, list[tuple[str, str, dict[str, str]]]]: ...
 def is_xquery(text: str) -> bool: ...
-def xquery_reasons() -> list[str]: ...
+def refusal_reasons() -> list[str]: ...
 def without_comments(text: str) -> str: ...
 def xquery_program(
     text: str, namespaces: list[tuple[str, str]], deliver: str | None = None

@@ -207,6 +207,20 @@ def test_every_aim_speaks_of_a_figure(bench: Bench, tmp_path: Path) -> None:
         assert aims <= {measure["name"] for measure in benchmark["measures"]}
 
 
+def test_a_hop_and_its_parsing_are_measured(bench: Bench, tmp_path: Path) -> None:
+    pytest.importorskip("grpc", reason="grpcio is not installed: pip install 'pathcast[net]'")
+    result = bench("hop")
+    assert result.exit_code == 0, result.output
+    [benchmark] = only_record(tmp_path)["benchmarks"]
+    cases = benchmark["results"]
+    assert [each["case"] for each in cases] == ["1,000 bytes", "18,000 bytes"]
+    for each in cases:
+        assert min(each["hop_us"]) > 0
+        assert min(each["parsing_us"]) > 0
+    names = {one["name"] for one in benchmark["measures"]}
+    assert names == {"hop", "routing alone", "parsing alone", "parsing"}
+
+
 def test_one_broker_is_measured_after_its_deliveries_were_compared(
     bench: Bench, tmp_path: Path
 ) -> None:

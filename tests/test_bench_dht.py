@@ -438,6 +438,8 @@ def test_loads_are_of_the_states_that_peers_own(seed: int) -> None:
     )
     assert alone["total"] == pytest.approx(shared["total"])
     assert shared["most, share"] < alone["most, share"]
+    # Peers with large parts of the circle get no more of the replicas than others.
+    assert shared["last 200, share"] > alone["last 200, share"]
     assert shared["notices"] == shared["states with replicas"] * 299 > 0
     for length in (0, 1, 2):
         paths = [path_of(text) for text in dict.fromkeys(case.queries)]

@@ -33,6 +33,7 @@ from pathcast_lab.bench.definitions import (
     ThreadsDefinition,
     read_definition,
 )
+from pathcast_lab.bench.hop import HopDefinition
 from pathcast_lab.bench.inputs import inputs_digest, open_source, standing_queries
 from pathcast_lab.bench.measures import Measure, with_aims
 from pathcast_lab.bench.pipeline.definition import PipelineDefinition
@@ -162,6 +163,7 @@ def test_shipped_definitions_say_all_three_sets() -> None:
             | CustomiseDefinition
             | PipelineDefinition
             | BrokerNodeDefinition
+            | HopDefinition
         ],
     ]
     kinds = {
@@ -177,6 +179,7 @@ def test_shipped_definitions_say_all_three_sets() -> None:
         "customise": CustomiseDefinition,
         "pipeline": PipelineDefinition,
         "broker-node": BrokerNodeDefinition,
+        "hop": HopDefinition,
     }
     # The figures have definitions of their own kind, and tests of their own.
     papers = ("", "broker-", "placement-", "chunking-", "overlay-", "wire-", "dht-")

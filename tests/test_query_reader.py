@@ -33,25 +33,25 @@ NAMESPACES: Mapping[str, str] = {
 }
 
 REFUSED = """
-no-operator: a b
-no-local-name: a:
-open-braces: Q{u
-open-string: a = "b
-no-variable-name: $
-no-token: a ; b
-unexpected: a[
-no-axis: decendant::a
-no-function: ends-with(a)
-argument-count: not()
-too-long: LONG
-too-large: LARGE
-too-deep: DEEP
-too-many-predicates: MANY
-no-node-set: count(1)
-no-variable: $x
-no-prefix: m:a
-computed-document: doc(a)
-bad-uri: a:a
+NoOperator: a b
+NoLocalName: a:
+OpenBraces: Q{u
+OpenString: a = "b
+NoVariableName: $
+NoToken: a ; b
+Unexpected: a[
+NoAxis: decendant::a
+NoFunction: ends-with(a)
+ArgumentCount: not()
+TooLong: LONG
+TooLarge: LARGE
+TooDeep: DEEP
+TooManyPredicates: MANY
+NoNodeSet: count(1)
+NoVariable: $x
+NoPrefix: m:a
+ComputedDocument: doc(a)
+BadUri: a:a
 """.strip().splitlines()
 
 OVER_LIMITS = {

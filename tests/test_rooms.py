@@ -31,7 +31,7 @@ lint query: atoms canonical condition_issues implication language_issues
 lint query: names near_names normal notation static syntax values
 lint query: xquery.language xquery.subscription xquery.syntax
 lint registry: steps
-overlay query: names syntax xquery xquery.syntax
+overlay query: names notation syntax xquery xquery.syntax
 overlay registry: before_steps restructuring selector steps
 partition engine: messages
 partition query: normal values

@@ -422,3 +422,24 @@ def test_killed_processes_deliver_everything_once(
     assert started().wait(SPARK_SECONDS) == 0, (tmp_path / "log").read_text()
     assert committed_batches(Storage(out)) == list(range(1, 9))
     assert found(out) == expected(range(40))
+
+
+def test_a_row_without_a_message_is_a_tombstone_unless_a_code_says_why(
+    spark: SparkSession, subscriptions: Path, tmp_path: Path
+) -> None:
+    rows = [
+        ("m1", message(1), "t", None, None, 0),
+        ("gone", None, "t", None, None, 0),
+        ("unread", None, "t", "file.unreadable", "no such file", 7),
+    ]
+    told = spark.createDataFrame(rows, f"{COLUMNS}, code string, reason string, bytes bigint")
+    for name, tombstones, letters in (
+        ("counted", True, {"unread"}),
+        ("letters", False, {"gone", "unread"}),
+    ):
+        out = tmp_path / name
+        with delivery_of(subscriptions, out, tombstones=tombstones) as delivery:
+            commit = delivery.batch(told)
+            assert delivery.end().tombstones == commit.tombstones == int(tombstones)
+        assert commit.messages == 3 - commit.tombstones
+        assert refused(out) == letters

@@ -11,8 +11,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +20,14 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
 
+import pyspark
+
 import leftovers
 from kafka_topics import Kafka, kafka_of
 from pathcast import Registry, Subscription
 from pathcast.errors import ConfigError
 from pathcast.spark import Summary, load_settings, read_output, run
+from pathcast.spark.connectors import connector_for
 from pathcast.spark.topics import TopicPublisher
 from patience import SPARK_SECONDS, wait_until
 from silent_progress import Silent
@@ -215,92 +218,176 @@ def test_offsets_that_are_gone_are_told(kafka: Kafka, root: Path) -> None:
     assert offsets == {0, 1, 2, 7, 8}
 
 
-def test_killed_pipelines_and_a_killed_kafka_deliver_everything(kafka: Kafka, root: Path) -> None:
-    kill_and_compare(kafka, root, "kills", [("pipeline", 1, 0.0), ("kafka", 1, 0.0)])
+def test_a_killed_pipeline_and_a_killed_kafka_deliver_everything(kafka: Kafka, root: Path) -> None:
+    world = World(kafka, root, "kills")
+    with world.run("pipeline"):
+        for who in ("pipeline", "kafka"):
+            world.produce()
+            world.wait_for(lambda: commits_of(root) > 0)
+            world.kill(who)
+        world.produce()
+        world.wait_for(world.has_delivered)
+        world.stop_pipeline()
+    world.compare()
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(10))
-def test_kills_at_random(kafka: Kafka, root: Path, seed: int) -> None:
+def test_processes_that_are_killed_at_random(kafka: Kafka, root: Path, seed: int) -> None:
+    """Producer, Kafka, pipeline and consumer, each a process of its own."""
     draw = random.Random(seed)
-    kills = [
-        (draw.choice(["pipeline", "kafka", "both"]), draw.randint(0, 3), draw.random())
-        for _ in range(4)
-    ]
-    kill_and_compare(kafka, root, f"random-{seed}", kills)
+    world = World(kafka, root, f"random-{seed}")
+    with world.run("producer", "pipeline", "consumer"):
+        world.wait_for(lambda: commits_of(root) > 0)
+        for _ in range(6):
+            time.sleep(5 * draw.random())
+            world.kill(draw.choice(["producer", "kafka", "pipeline", "consumer"]))
+        begun = commits_of(root)
+        world.wait_for(lambda: commits_of(root) > begun)
+        world.end("producer")
+        world.wait_for(world.has_delivered)
+        world.stop_pipeline()
+        # Those that arrive twice arrive at it twice: it takes each record once.
+        found = delivered(kafka, world.deliveries)
+        world.wait_for(lambda: world.consumed() == found)
+    world.compare()
 
 
-def kill_and_compare(
-    kafka: Kafka, root: Path, prefix: str, kills: Sequence[tuple[str, int, float]]
-) -> None:
-    """Kills the pipeline, Kafka or both, so many commits and seconds after messages were produced.
+DRIVERS = {
+    "producer": """
+import itertools, sys
+from pathcast.spark import local_session
+address, topic, package = sys.argv[1:]
+spark = local_session("local[1]", conf={"spark.jars.packages": package})
+for start in itertools.count(step=5):
+    text = "'<bib><book><price>' || id || '</price></book></bib>' AS value"
+    rows = spark.range(start, start + 5, 1, 1).selectExpr(text).write.format("kafka")
+    rows.options(**{"kafka.bootstrap.servers": address, "topic": topic}).save()
+""",
+    "consumer": """
+import sys
+from pathcast.spark import local_session
+address, topic, package = sys.argv[1:]
+spark = local_session("local[1]", conf={"spark.jars.packages": package})
+options = {"subscribe": topic, "startingOffsets": "earliest", "includeHeaders": "true"}
+options["kafka.bootstrap.servers"] = address
+records = spark.readStream.format("kafka").options(**options).load()
+id = "filter(headers, h -> h.key = 'pathcast-delivery-id')[0].value"
+rows = records.selectExpr("string(key) AS key", "value", f"string({id}) AS id")
+rows.writeStream.option("checkpointLocation", "seen").start("consumed").awaitTermination()
+""",
+}
+"""Processes beside the pipeline."""
 
-    At the end each delivery is in the inboxes once and in the topic at least once, with one id.
-    """
-    source, text = f"{prefix}-orders", pipeline_of(kafka.server.address, prefix)
-    text += '[mode]\nkind = "stream"\nseconds_between_batches = 0.1\n[spark]\nmaster = "local[2]"\n'
-    (root / "pipeline.toml").write_text(text)
-    kafka.make_topic(source)
-    process, count = start(root), 0
 
-    def produced() -> None:
-        nonlocal count
-        kafka.produce(source, [(None, message(n), "x") for n in range(count, count + 5)])
-        count += 5
+class World:
+    """A topic, its pipeline, and who produces and consumes; each may be killed."""
 
-    try:
-        for who, commits, seconds in kills:
-            enough = partial(has_commits, root, commits_of(root) + commits)
-            produced()
-            wait_for(process, root, enough)
-            time.sleep(seconds)
-            if who != "kafka":
-                process.kill()
-                process.wait()
-            if who != "pipeline":
-                kafka.server.kill()
-                kafka.server.start()
-                leftovers.keep(kafka.server.process)
-            if who != "kafka":
-                process = start(root)
-        produced()
-        wanted = expected(ids_of(kafka, source))
-        assert len(ids_of(kafka, source)) == count
-        topic = f"{prefix}-deliveries"
-        wait_for(process, root, lambda: delivered(kafka, topic).keys() >= wanted.keys())
+    def __init__(self, kafka: Kafka, root: Path, prefix: str) -> None:
+        self.kafka = kafka
+        self.root = root
+        self.source, self.deliveries = f"{prefix}-orders", f"{prefix}-deliveries"
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._count = 0
+        text = pipeline_of(kafka.server.address, prefix)
+        text += '[mode]\nkind = "stream"\nseconds_between_batches = 0.1\n'
+        (root / "pipeline.toml").write_text(text + '[spark]\nmaster = "local[2]"\n')
+        for topic in (self.source, self.deliveries):
+            kafka.make_topic(topic)
+
+    @contextmanager
+    def run(self, *names: str) -> Iterator[None]:
+        try:
+            for name in names:
+                self._start(name)
+            yield
+        finally:
+            for name in names:
+                self.end(name)
+
+    def _start(self, name: str) -> None:
+        if name == "pipeline":
+            self._processes[name] = start(self.root)
+            return
+        topic = self.source if name == "producer" else self.deliveries
+        package = connector_for(pyspark.__version__)
+        self._processes[name] = started(
+            self.root, "-c", DRIVERS[name], self.kafka.server.address, topic, package
+        )
+
+    def end(self, name: str) -> None:
+        if name in self._processes:
+            process = self._processes.pop(name)
+            process.kill()
+            process.wait()
+
+    def kill(self, name: str) -> None:
+        """SIGKILL; it is started again at once."""
+        if name == "kafka":
+            self.kafka.server.kill()
+            self.kafka.server.start()
+            leftovers.keep(self.kafka.server.process)
+        else:
+            self.end(name)
+            self._start(name)
+
+    def produce(self) -> None:
+        rows = [(None, message(n), "x") for n in range(self._count, self._count + 5)]
+        self.kafka.produce(self.source, rows)
+        self._count += 5
+
+    def wait_for(self, holds: Callable[[], bool]) -> None:
+        def found() -> bool:
+            ended = [
+                name for name, process in self._processes.items() if process.poll() is not None
+            ]
+            assert not ended, (ended, (self.root / "log").read_text())
+            return holds()
+
+        wait_until(found, SPARK_SECONDS)
+
+    def wanted(self) -> Counter[Any]:
+        return expected(ids_of(self.kafka, self.source))
+
+    def has_delivered(self) -> bool:
+        return delivered(self.kafka, self.deliveries).keys() >= self.wanted().keys()
+
+    def consumed(self) -> Counter[Any]:
+        rows = self.kafka.spark.read.parquet(str(self.root / "consumed")).collect()
+        return Counter((row.key, bytes(row.value), row.id) for row in rows)
+
+    def stop_pipeline(self) -> None:
+        process = self._processes.pop("pipeline")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(SPARK_SECONDS) == 0, (root / "log").read_text()
-    finally:
-        process.kill()
-        process.wait()
-    assert delivered(kafka, topic).keys() == wanted.keys()
-    rows = read_output(root / "out", "inboxes").to_pylist()
-    assert Counter(row["delivery_id"].hex() for row in rows) == Counter(id for _, _, id in wanted)
+        assert process.wait(SPARK_SECONDS) == 0, (self.root / "log").read_text()
+
+    def compare(self) -> None:
+        """Each delivery is in the inboxes once, and in the topic with no other id."""
+        wanted = self.wanted()
+        assert len(wanted) >= 4 * self._count
+        assert delivered(self.kafka, self.deliveries).keys() == wanted.keys()
+        rows = read_output(self.root / "out", "inboxes").to_pylist()
+        ids = Counter(row["delivery_id"].hex() for row in rows)
+        assert ids == Counter(id for _, _, id in wanted)
 
 
 def commits_of(root: Path) -> int:
     return len(list((root / "out" / "_commits").glob("[0-9]*")))
 
 
-def has_commits(root: Path, count: int) -> bool:
-    return commits_of(root) >= count
-
-
-def wait_for(process: subprocess.Popen[bytes], root: Path, holds: Callable[[], bool]) -> None:
-    def found() -> bool:
-        assert process.poll() is None, (root / "log").read_text()
-        return holds()
-
-    wait_until(found, SPARK_SECONDS)
-
-
 def start(root: Path) -> subprocess.Popen[bytes]:
     """`pathcast run` of the folder's pipeline, in a Spark that fetches the connector."""
+    return started(root, "-m", "pathcast", "run", str(root / "pipeline.toml"))
+
+
+def started(root: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    """A Python of its own, in the folder."""
     with (root / "log").open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "pathcast", "run", str(root / "pipeline.toml")],
+            [sys.executable, *arguments],
             stdout=log,
             stderr=log,
+            cwd=root,
             start_new_session=True,
             env={**os.environ, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"},
         )

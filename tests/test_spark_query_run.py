@@ -13,6 +13,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pa
 
 from pathcast.errors import ConfigError, SparkLostError
 from pathcast.spark import Delivery, Summary, load_settings, query_run, read_output, run
+from pathcast.spark.connectors import lost_offsets
 from silent_progress import Silent
 
 if TYPE_CHECKING:
@@ -183,3 +184,15 @@ def test_formats_and_settings_that_cannot_be_are_refused(spark: SparkSession, ro
         go(root, TEXT.replace("value AS", "valeu AS"))
     with pytest.raises(ConfigError, match=r'format is given for kind = "spark"'):
         go(root, TEXT, "source.kind=parquet")
+
+
+def test_lost_offsets_are_found_in_what_the_connector_says() -> None:
+    said = (
+        "Some data may have been lost because they are not available in Kafka any more;\n"
+        "If you don't want your streaming query to fail on such cases, set the source option "
+        "failOnDataLoss to false.\nReason: Could not read records in offset [3, 9) for topic "
+        "partition orders-0\nwith consumer group g.\n\tat org.apache.spark"
+    )
+    found = lost_offsets(RuntimeError(said))
+    assert found == "Could not read records in offset [3, 9) for topic partition orders-0"
+    assert lost_offsets(RuntimeError("the broker is away")) is None

@@ -155,3 +155,14 @@ def test_what_a_table_is_read_with(pipeline: Path) -> None:
         assert "source.starting_version" in refusal(pipeline, kind, wrong)
     assert "source.changes" in refusal(pipeline, kind, "source.changes=ignore")
     assert "which files it has" in refusal(pipeline, kind, "source.pattern=*.parquet")
+
+
+def test_topics_have_names_and_something_to_say(pipeline: Path) -> None:
+    options = "topics.options={ 'kafka.bootstrap.servers' = 'a:1' }"
+    topics = load_settings(pipeline, [options, "topics.deliveries=d"]).topics
+    assert topics is not None
+    assert topics.options == {"kafka.bootstrap.servers": "a:1"}
+    assert "deliveries or dead_letters" in refusal(pipeline, options)
+    without = "output.inboxes=false"
+    assert "topics.deliveries" in refusal(pipeline, options, "topics.deliveries=d", without)
+    assert load_settings(pipeline, [options, "topics.dead_letters=d", without]).topics is not None

@@ -18,6 +18,7 @@ import pytest
 from generators import VOCABULARIES, random_flwr
 from pathcast.boundary import native
 from pathcast.errors import QuerySyntaxError
+from pathcast.query import refusals as xpath
 from pathcast.query.xquery import is_xquery, parse, refusals, without_comments
 from pathcast_papers.language import xquery as papers
 from pathcast_papers.language.xquery.comments import without_comments as blanked
@@ -126,7 +127,7 @@ def test_many_changed_texts(seed: int) -> None:
 
 
 def test_every_reason_has_a_sentence() -> None:
-    reasons = native.xquery_reasons()
+    reasons = native.refusal_reasons()
     assert len(reasons) > 90
-    # Of the length, programs read how long the text is and may be.
-    assert set(reasons) - {"TooLong"} == {*refusals.EXPECTED, *refusals.SENTENCES}
+    of_xpath = {*xpath.LIMITS, *xpath.SENTENCES}
+    assert set(reasons) == {*refusals.EXPECTED, *refusals.SENTENCES, *of_xpath}

@@ -57,7 +57,7 @@ mod pathcast_kernel {
     #[pymodule_export]
     use super::population::population_of;
     #[pymodule_export]
-    use super::program::{is_xquery, without_comments, xquery_program, xquery_reasons};
+    use super::program::{is_xquery, refusal_reasons, without_comments, xquery_program};
     #[pymodule_export]
     use super::push::PushParser;
     #[pymodule_export]

@@ -1,10 +1,11 @@
 //! Syntax trees and refusals of XQuery, as Python sees them.
 
+use crate::reader::{Places, detail_of};
 use pathcast_core::language::choice::{self, Language};
+use pathcast_core::language::refusal::{Reason, Refusal};
 use pathcast_core::language::xpath::{List, TextRange};
 use pathcast_core::language::xquery::{
-    Clause, Delivered, Detail, Expr, ExprId, Name, NodeTest, Number, Origins, Part, Program,
-    Reason, Refusal, Start, Step,
+    Clause, Delivered, Expr, ExprId, Name, NodeTest, Number, Origins, Part, Program, Start, Step,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -23,9 +24,9 @@ pub fn without_comments(text: &str) -> Cow<'_, str> {
     choice::without_comments(text)
 }
 
-/// The reasons for which an XQuery is refused.
+/// The reasons for which a text is refused.
 #[pyfunction]
-pub fn xquery_reasons() -> Vec<&'static str> {
+pub fn refusal_reasons() -> Vec<&'static str> {
     Reason::ALL.iter().map(|reason| reason.name()).collect()
 }
 
@@ -48,7 +49,7 @@ pub fn xquery_program<'py>(
         Some("message" | "ids") => Some(Delivered::Condition),
         Some(other) => return Err(PyValueError::new_err(other.to_owned())),
     };
-    let places = Places::of(text);
+    let places = Places::new(text);
     match Program::parse_with_origins(text, &namespaces, delivered) {
         Ok((program, origins)) => {
             let writer = Writer { py, program: &program, origins: &origins, places };
@@ -63,43 +64,15 @@ fn refusal_of<'py>(
     refusal: &Refusal,
     places: &Places,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    let details: Vec<Bound<'py, PyAny>> = refusal
-        .details
-        .iter()
-        .map(|detail| match detail {
-            Detail::Text(text) => Ok(PyString::new(py, text).into_any()),
-            Detail::Number(number) => Ok(number.into_pyobject(py)?.into_any()),
-        })
-        .collect::<PyResult<_>>()?;
+    let details = refusal.details.iter().map(|detail| detail_of(py, detail));
     (
         refusal.reason.name(),
         refusal.reason.code(),
-        places.character(refusal.offset),
-        places.character(refusal.end),
-        PyTuple::new(py, details)?,
+        places.characters(refusal.offset),
+        places.characters(refusal.end),
+        PyTuple::new(py, details.collect::<PyResult<Vec<_>>>()?)?,
     )
         .into_pyobject(py)
-}
-
-/// Characters of a text by byte; none where every byte is one.
-struct Places(Vec<u32>);
-
-impl Places {
-    fn of(text: &str) -> Self {
-        if text.is_ascii() {
-            return Places(Vec::new());
-        }
-        let mut places = Vec::with_capacity(text.len() + 1);
-        for (number, character) in text.chars().enumerate() {
-            places.extend(std::iter::repeat_n(number as u32, character.len_utf8()));
-        }
-        places.push(places.last().map_or(0, |last| last + 1));
-        Places(places)
-    }
-
-    fn character(&self, byte: usize) -> usize {
-        self.0.get(byte).map_or(byte, |&character| character as usize)
-    }
 }
 
 struct Writer<'a, 'py> {
@@ -120,7 +93,7 @@ impl<'py> Writer<'_, 'py> {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let mut items = vec![self.string(kind)];
         items.extend(fields);
-        items.push(self.places.character(byte).into_pyobject(self.py)?.into_any());
+        items.push(self.places.characters(byte).into_pyobject(self.py)?.into_any());
         PyTuple::new(self.py, items)
     }
 

@@ -157,7 +157,7 @@ impl Chunk {
     ) -> (usize, Vec<NotTakenRow>) {
         let mut not_added = Vec::new();
         // A merge between two locks numbers the maps anew.
-        let mut number_of: HashMap<usize, u32> = HashMap::new();
+        let mut number_of: Vec<Option<u32>> = vec![None; scopes.len()];
         let mut compiler = Compiler::default();
         let mut work = 0;
         for row in first..self.rows.len() {
@@ -166,7 +166,7 @@ impl Chunk {
             }
             let ((id, text), scope) = (self.id_and_text(row), self.rows[row].2);
             let number = || state.namespace_number(&scopes[scope].map);
-            let namespaces = *number_of.entry(scope).or_insert_with(number);
+            let namespaces = *number_of[scope].get_or_insert_with(number);
             let record = QueryRecord { id, text, namespaces };
             work += match state.add(record, scopes[scope].resolver(), &mut compiler) {
                 Ok(true) => 1,
@@ -184,7 +184,7 @@ impl Chunk {
 fn why_of<'py>(py: Python<'py>, why: &NotTaken, text: &str) -> PyResult<Bound<'py, PyTuple>> {
     let (code, reason) = match why {
         NotTaken::NoQuery(refusal) => return refusal_of(py, refusal, &Places::new(text)),
-        NotTaken::NoGate => ("query.unsupported", "no-gate"),
+        NotTaken::NoGate => ("query.unsupported", "NoGate"),
         NotTaken::Duplicate => ("query.duplicate", ""),
         NotTaken::Refused | NotTaken::TooManySeries => unreachable!("a filter query"),
     };

@@ -40,11 +40,11 @@ pub fn compile_query<'py>(
     let places = Places::new(&text);
     let tree = read_query(&text, &namespaces).map_err(|refusal| refused(py, &refusal, &places))?;
     let query = compiled(&tree).map_err(|refusal| refused(py, &refusal, &places))?;
-    let reason = |why: &Why| (why.text.clone(), places.characters(why.offset));
-    let reasons: Vec<(String, u32)> = query.reasons.iter().map(reason).collect();
+    let reason = |why: &Why| (why.text.clone(), places.characters(why.offset as usize));
+    let reasons: Vec<(String, usize)> = query.reasons().iter().map(reason).collect();
     let (alternatives, conjunctions) = paths_of(&query);
     let expression = query.expression.as_ref().map(|expression| &expression.text);
-    (alternatives, conjunctions, expression, query.cost.name(), reasons).into_pyobject(py)
+    (alternatives, conjunctions, expression, query.cost().name(), reasons).into_pyobject(py)
 }
 
 /// The alternatives and the conjunctions of a query.

@@ -1,7 +1,8 @@
 //! The reader of queries, as Python sees it: a syntax tree as a list of nodes, or a refusal as data.
 
 use pathcast_core::language::query::Namespaces;
-use pathcast_core::language::reader::{Param, Refusal, read, read_query as read_resolved};
+use pathcast_core::language::reader::{read, read_query as read_resolved};
+use pathcast_core::language::refusal::{Detail, Refusal};
 use pathcast_core::language::tree::{Expr, NodeTest, NodeType, Offset, Predicate, Step};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -70,22 +71,25 @@ pub(crate) fn refusal_of<'py>(
     refusal: &Refusal,
     places: &Places,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    let reason = &refusal.reason;
     let params = PyDict::new(py);
-    for (name, value) in reason.params() {
-        match value {
-            Param::Text(text) => params.set_item(name, text)?,
-            Param::Number(number) => params.set_item(name, number)?,
-        }
+    for (name, detail) in refusal.params() {
+        params.set_item(name, detail_of(py, detail)?)?;
     }
     let offset = places.characters(refusal.offset);
-    (reason.code(), reason.name(), offset, params).into_pyobject(py)
+    (refusal.reason.code(), refusal.reason.name(), offset, params).into_pyobject(py)
+}
+
+pub(crate) fn detail_of<'py>(py: Python<'py>, detail: &Detail) -> PyResult<Bound<'py, PyAny>> {
+    match detail {
+        Detail::Text(text) => text.into_bound_py_any(py),
+        Detail::Number(number) => number.into_bound_py_any(py),
+    }
 }
 
 /// Places of a text in characters, by bytes.
 pub(crate) struct Places {
     /// Empty for ASCII.
-    characters: Vec<Offset>,
+    characters: Vec<usize>,
 }
 
 impl Places {
@@ -93,16 +97,16 @@ impl Places {
         if text.is_ascii() {
             return Places { characters: Vec::new() };
         }
-        let mut characters = vec![0; text.len() + 1];
-        let ends = text.char_indices().map(|(at, _)| at).skip(1).chain([text.len()]);
-        for (character, at) in ends.enumerate() {
-            characters[at] = character as Offset + 1;
+        let mut characters = Vec::with_capacity(text.len() + 1);
+        for (number, character) in text.chars().enumerate() {
+            characters.extend(std::iter::repeat_n(number, character.len_utf8()));
         }
+        characters.push(characters.last().map_or(0, |last| last + 1));
         Places { characters }
     }
 
-    pub(crate) fn characters(&self, bytes: Offset) -> Offset {
-        self.characters.get(bytes as usize).copied().unwrap_or(bytes)
+    pub(crate) fn characters(&self, bytes: usize) -> usize {
+        self.characters.get(bytes).copied().unwrap_or(bytes)
     }
 }
 
@@ -114,8 +118,8 @@ struct Nodes<'py> {
 }
 
 impl<'py> Nodes<'py> {
-    fn at(&self, offset: Offset) -> Offset {
-        self.places.characters(offset)
+    fn at(&self, offset: Offset) -> usize {
+        self.places.characters(offset as usize)
     }
 
     fn append(&self, node: impl IntoPyObject<'py>) -> PyResult<usize> {

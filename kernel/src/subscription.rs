@@ -53,9 +53,9 @@ pub fn compile_subscription<'py>(
     let cost = if is_evaluated { cost_of_evaluated(paths) } else { CostClass::Indexed };
     let (alternatives, conjunctions) = paths_of(&compiled);
     let plain = without_comments(text);
-    let reasons = compiled.reasons.iter().map(|why| {
+    let reasons = compiled.reasons().into_iter().map(|why| {
         let before = plain.get(..why.offset as usize).unwrap_or_default();
-        (&why.text, before.chars().count())
+        (why.text, before.chars().count())
     });
     let reasons: Vec<_> = reasons.collect();
     let expression = compiled.expression.as_ref().map(|expression| &expression.text);

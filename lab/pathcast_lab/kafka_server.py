@@ -96,7 +96,8 @@ def server_jars(coordinates: tuple[str, str, str] = SERVER) -> str:
         jars = found.read().strip()
     if done.returncode or not jars:
         lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        reason = lines[-1].strip() if lines else f"Ivy ended with {done.returncode}"
+        told_why = [line for line in lines if "unresolved" in line.lower()] or lines
+        reason = told_why[-1].strip(": \t") if told_why else f"Ivy ended with {done.returncode}"
         raise UnavailableError("peer.unreachable", name=f"Maven ({told})", reason=reason)
     known.parent.mkdir(parents=True, exist_ok=True)
     known.write_text(jars)

@@ -112,9 +112,9 @@ async def _measured(
             rounds.append(await run.throughput(chosen.messages, process, (here, onward)))
             say(f"{chosen.messages / rounds[-1].wall_s:,.0f} messages a second")
         paced = range(run.published, run.published + int(chosen.rate * chosen.seconds))
-        before = _processor_seconds(process)
+        before = processor_seconds(process)
         sent_at = await run.paced(len(paced), chosen.rate, (here, onward))
-        paced_s = (_processor_seconds(process) - before) / len(paced)
+        paced_s = (processor_seconds(process) - before) / len(paced)
         status = await here.client.status()
         for task in following:
             task.cancel()
@@ -190,7 +190,7 @@ class _Run:
     async def throughput(self, count: int, process: int, inboxes: Sequence[Inbox]) -> RoundTimes:
         """As fast as the broker takes them."""
         before = sum(len(inbox.came) for inbox in inboxes)
-        processor, began = _processor_seconds(process), time.monotonic()
+        processor, began = processor_seconds(process), time.monotonic()
         sizes = iter([min(self._batch, count - n) for n in range(0, count, self._batch)])
 
         async def publish(name: str) -> None:
@@ -204,7 +204,7 @@ class _Run:
             count,
             sum(len(inbox.came) for inbox in inboxes) - before,
             max(ended, time.monotonic() - 0.01) - began,
-            _processor_seconds(process) - processor,
+            processor_seconds(process) - processor,
         )
 
     async def paced(self, count: int, rate: int, inboxes: Sequence[Inbox]) -> list[float]:
@@ -426,7 +426,7 @@ def _pinned(*, first: bool) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def _processor_seconds(process: int) -> float:
+def processor_seconds(process: int) -> float:
     """Time of a process and its threads; of this one where the system does not tell."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text("ascii").rpartition(")")[2].split()

@@ -38,6 +38,7 @@ from pathcast_lab.bench.definitions import (
 )
 from pathcast_lab.bench.door import DoorResult, run_door
 from pathcast_lab.bench.filtering import FilterResult, run_filter
+from pathcast_lab.bench.hop import HopDefinition, HopResult, run_hop
 from pathcast_lab.bench.inputs import Source
 from pathcast_lab.bench.measures import Measure, with_aims
 from pathcast_lab.bench.mixed import run_mixed
@@ -64,6 +65,7 @@ BenchmarkName: TypeAlias = Literal[
     "adversarial",
     "customise",
     "pipeline",
+    "hop",
     "broker-node",
 ]
 
@@ -80,6 +82,7 @@ Result: TypeAlias = (
     | CaseResult
     | CustomiseResult
     | PipelineResult
+    | HopResult
     | BrokerNodeResult
 )
 
@@ -174,6 +177,7 @@ def _started(
         | ThreadsDefinition
         | CustomiseDefinition
         | PipelineDefinition
+        | HopDefinition
         | BrokerNodeDefinition
     )
     results: Iterable[Result]
@@ -211,6 +215,9 @@ def _started(
         case "pipeline":
             definition = read_definition(directory, name, PipelineDefinition)
             results = run_pipeline(definition, definition.sets[chosen], tell)
+        case "hop":
+            definition = read_definition(directory, name, HopDefinition)
+            results = run_hop(definition, definition.sets[chosen], tell)
         case "broker-node":
             definition = read_definition(directory, name, BrokerNodeDefinition)
             results = run_broker_node(definition, definition.sets[chosen], tell)

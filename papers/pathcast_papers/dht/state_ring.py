@@ -424,9 +424,10 @@ class StateRing:
         if documents < settings.documents_min or len(reached) <= settings.share * documents:
             return
         owner = self._look_ups.owner(key).name
-        keys = (f"{key} {number}" for number in range(settings.replicas))
-        holders = {self._look_ups.owner(each).name for each in keys} - {owner}
-        self._replicas[key] = tuple(sorted(holders))
+        others = [name for name in self._names if name != owner]
+        count = min(settings.replicas, len(others))
+        # Not by keys: whoever has a large part of the circle has enough to do.
+        self._replicas[key] = tuple(random.Random(key).sample(others, count))
         self.notices += len(self._names) - 1
 
     # At accepting peers.

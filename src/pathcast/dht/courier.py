@@ -15,7 +15,7 @@ from pathcast.dht.gathering import Gathering
 from pathcast.dht.messages import Later, Member, Reply
 from pathcast.dht.piece_messages import PieceQuestion, SingleQuestion
 from pathcast.dht.substrate import Asked, Location, Substrate
-from pathcast.protocol import Wake
+from pathcast.protocol import Cancel, Wake
 
 __all__ = ["Courier"]
 
@@ -182,12 +182,18 @@ class Courier:
 
         tell(self._tries)
 
-    def after(self, seconds: float, then: Callable[[], None]) -> None:
-        """Do something later."""
+    def after(self, seconds: float, then: Callable[[], None]) -> str:
+        """Do something later; returns what `cancel` takes."""
         self._count += 1
         timer = f"{_TIMER}{self._count}"
         self._timers[timer] = then
         self._substrate.out.append(Wake(timer, seconds))
+        return timer
+
+    def cancel(self, timer: str) -> None:
+        """Do not do it, if it is not done."""
+        if self._timers.pop(timer, None) is not None:
+            self._substrate.out.append(Cancel(timer))
 
     def wake(self, timer: str) -> None:
         """A timer went off; nothing if it is none of these."""

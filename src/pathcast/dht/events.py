@@ -208,7 +208,7 @@ def _read_names(labels: tuple[str, ...]) -> _ReadNames:
     return _ReadNames(labels)
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=8_192)
 def _leads(path: Path, names: tuple[ExpandedName, ...]) -> bool:
     """Whether the labels of a state lead over elements of these names to the last of them."""
     # Places in the path at which the elements so far can be; epsilon loops.
@@ -225,6 +225,6 @@ def _over_epsilon(path: Path, places: set[int]) -> set[int]:
     return places | {at + 1 for at in places if at < len(path) and path[at] is EPSILON}
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=8_192)
 def _symbols(name: ExpandedName) -> Sequence[Symbol]:
     return matching_symbols(*name)

@@ -151,6 +151,7 @@ class FilteringPeer:
             self.substrate.settle_seconds + top_seconds * CLOCK_RATES,
             settings.retry_seconds,
             settings.tries,
+            lambda: self._now,
         )
         patience, tries = settings.patience_seconds, settings.patience_tries
         self._publishing = Publishing(

@@ -42,7 +42,7 @@ class Gathering:
     def __init__(
         self,
         asking: Asking,
-        after: Callable[[float, Callable[[], None]], None],
+        after: Callable[[float, Callable[[], None]], object],
         seconds: float,
     ) -> None:
         self._asking = asking

@@ -52,7 +52,7 @@ _LABEL = re.compile(r"(?:\{(\*|[^{}$*]*)\})?(\*|[^{}$*]*)")
 _DECODED = re.compile("|".join(_ENCODED.values()))
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=8_192)
 def identifier(text: str) -> int:
     """The place of a text on the circle: its SHA-1. Takes any str, lone surrogates too."""
     return int.from_bytes(hashlib.sha1(text.encode("utf-8", "surrogatepass")).digest())
@@ -96,7 +96,7 @@ def state_path(key: str) -> tuple[Symbol, ...]:
     return path
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=8_192)
 def label_text(label: Symbol) -> str:
     """A label as it stands in a key, without the `/`."""
     if label is None:
@@ -110,7 +110,7 @@ def label_text(label: Symbol) -> str:
     return name
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=8_192)
 def label_of(text: str) -> Symbol:
     """The label of a text that `label_text` wrote; some label of any other."""
     found = _LABEL.fullmatch(text)

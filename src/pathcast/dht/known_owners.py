@@ -25,6 +25,8 @@ from pathcast.dht.ring import Found
 
 __all__ = ["KnownOwners"]
 
+_OWNERS_MAX = 4096
+
 
 class KnownOwners:
     """Ranges that were found.
@@ -57,6 +59,8 @@ class KnownOwners:
                 if owner == me:
                     continue
                 place = owner.identifier
+                if len(self._places) >= _OWNERS_MAX:
+                    self._forget_old(now)
                 if place not in self._ranges:
                     insort(self._places, place)
                 self._ranges[place] = before.identifier, owner, now + self._seconds
@@ -71,6 +75,13 @@ class KnownOwners:
             self.forget(member)
             return None
         return member if is_in_range(low, place, high) else None
+
+    def _forget_old(self, now: float) -> None:
+        """Forget those that are not believed any more; all, if all are."""
+        self._ranges = {place: its for place, its in self._ranges.items() if now < its[2]}
+        if len(self._ranges) >= _OWNERS_MAX:
+            self._ranges.clear()
+        self._places = sorted(self._ranges)
 
     def forget(self, member: Member) -> None:
         """A member is not what it was taken for."""

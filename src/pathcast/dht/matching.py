@@ -132,7 +132,11 @@ class Matching:
         if reason is not None:
             problem = Problem(entry.subscriber, entry.subscription, reason[:4096])
         publication.settled[entry.registration] = problem
-        for then in publication.settling.pop(entry.registration, []):
+        waiting = publication.settling.pop(entry.registration, [])
+        if not publication.settling:
+            # Whoever comes to something else that has to be decided fetches it again.
+            publication.body = None
+        for then in waiting:
             then(problem)
 
     def _with_body(

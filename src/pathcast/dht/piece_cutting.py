@@ -35,6 +35,9 @@ __all__ = ["Cutting", "PieceSettings", "part_of"]
 _TOP_PART: Final = 1 / 8
 """What costs more than this part of the start state's piece is not cut off as a whole."""
 
+_LOADS_MAX: Final = 1_000
+_STALE_MIN: Final = 100
+
 _LEAST: Final = 0.1
 """Less than this part of a piece is not worth a cut."""
 
@@ -97,9 +100,13 @@ class Cutting:
         self, piece: str, record: PieceRecord, publications: int, hits: Mapping[str, int]
     ) -> None:
         """So many publications have been run: how often each key was found."""
-        load = self._loads.setdefault(piece, _Load())
+        load = self._load(piece)
         load.publications += publications
         load.hits.update(hits)
+        if len(load.hits) > 2 * (len(record.entries) + len(record.links)) + _STALE_MIN:
+            # Of states that it has no more.
+            there = record.entries.keys() | record.links.keys()
+            load.hits = Counter({key: its for key, its in load.hits.items() if key in there})
         self.look(piece, record)
 
     def look(self, piece: str, record: PieceRecord) -> None:
@@ -110,7 +117,7 @@ class Cutting:
             self._busy.add(piece)
             self._hand_over(piece, record)
             return
-        load = self._loads.setdefault(piece, _Load())
+        load = self._load(piece)
         settings = self._settings
         queries = sum(map(len, record.entries.values()))
         is_large = queries > settings.queries_max
@@ -122,9 +129,15 @@ class Cutting:
         if (is_large or is_costly) and not load.vain_at <= queries <= 1.1 * load.vain_at:
             self._cut(piece, record, queries)
 
+    def _load(self, piece: str) -> _Load:
+        if len(self._loads) >= _LOADS_MAX and piece not in self._loads:
+            # Perhaps of one that is somebody else's by now.
+            del self._loads[next(iter(self._loads))]
+        return self._loads.setdefault(piece, _Load())
+
     def _cut(self, piece: str, before: PieceRecord, queries: int) -> None:
         self._busy.add(piece)
-        hits = self._loads[piece].hits
+        hits = self._load(piece).hits
 
         def change(record: PieceRecord) -> PieceRecord:
             roots = [] if record.leaving else part_of(record, piece, hits)
@@ -136,7 +149,7 @@ class Cutting:
             if record is None or not record.leaving:
                 self._busy.discard(piece)
                 if record is not None:
-                    self._loads[piece].vain_at = queries
+                    self._load(piece).vain_at = queries
                 return
             self.cuts += 1
             self._hand_over(piece, record)
@@ -144,7 +157,7 @@ class Cutting:
         free = [root for root in part_of(before, piece, hits) if root not in self._taken]
         if not free:
             self._busy.discard(piece)
-            self._loads[piece].vain_at = queries
+            self._load(piece).vain_at = queries
             return
         into = free[0]
 

@@ -28,7 +28,7 @@ from pathcast.message import ExpandedName
 
 __all__ = ["PieceFinder"]
 
-_STALE_MIN = 1_000
+_STALE_MIN = 100
 _DOCUMENT = ("", "")
 """No element has this name."""
 

@@ -39,13 +39,16 @@ from pathcast.dht.piece_records import (
     without_entry,
 )
 from pathcast.dht.piece_store import PieceStore
-from pathcast.dht.repetitions import Repetitions
+from pathcast.dht.recent import Recent
 from pathcast.dht.substrate import Substrate
 
 __all__ = ["PieceIndexing"]
 
 Answer = Callable[[Reply], None]
 _LOST_MAX = 64
+_TAKEN_MAX = 20_000
+_TAKEN_SECONDS = 120.0
+"""Later than that nobody puts the same question again."""
 
 
 class PieceIndexing:
@@ -59,6 +62,7 @@ class PieceIndexing:
         settle_seconds: After it was stored, so long until every peer sees a change.
         retry_seconds: Before it looks again whether a piece is there.
         tries: How often.
+        now: The time.
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class PieceIndexing:
         settle_seconds: float,
         retry_seconds: float,
         tries: int,
+        now: Callable[[], float],
     ) -> None:
         self._substrate = substrate
         self._courier = courier
@@ -78,7 +83,7 @@ class PieceIndexing:
         self._acknowledging = Acknowledging(courier, settle_seconds)
         self._retry_seconds = retry_seconds
         self._tries = tries
-        self._repetitions = Repetitions()
+        self._taken = Recent[tuple[object, ...], None](_TAKEN_SECONDS, _TAKEN_MAX, now)
         self._made: dict[tuple[bytes, bytes, int], dict[str, bool]] = {}
 
     def change(self, asked: IndexQuery | RemoveQuery, answer: Answer) -> None:
@@ -96,7 +101,10 @@ class PieceIndexing:
             question = "index", asked.entry.registration
         else:
             question = "remove", asked.registration
-        if not self._repetitions.is_one(*question, asked.key, asked.piece, asked.attempt):
+        # One that is put again on each of its ways would be done so many times their number.
+        taken = (*question, asked.key, asked.piece, asked.attempt)
+        if taken not in self._taken:
+            self._taken.put(taken, None)
             self._change(asked, self._tries)
 
     def _change(self, asked: IndexQuery | RemoveQuery, left: int) -> None:

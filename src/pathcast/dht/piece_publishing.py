@@ -45,6 +45,7 @@ class Execution:
         top: The top that was run last; None: it has not begun.
         is_moving: Whether a credit has come back since something was asked for last.
         tries: How often something was asked for since.
+        timer: After which what is missing is asked for again.
     """
 
     publication: str
@@ -58,6 +59,7 @@ class Execution:
     top: PieceRecord | None = None
     is_moving: bool = False
     tries: int = 0
+    timer: str = ""
 
 
 class PieceWay:

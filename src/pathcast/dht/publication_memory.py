@@ -16,11 +16,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pathcast.dht.piece_messages import Problem, Ran, Visit
+from pathcast.dht.recent import Recent
 
-__all__ = ["PublicationMemory", "RememberedPublication"]
+__all__ = ["AGE_SECONDS", "PublicationMemory", "RememberedPublication"]
 
 _PUBLICATIONS_MAX = 4096
-_AGE_SECONDS = 600.0
+AGE_SECONDS = 600.0
 """No visit of a publication is asked for so long after its first."""
 
 Settled = Callable[[Problem | None], None]
@@ -33,9 +34,8 @@ class RememberedPublication:
     Attributes:
         name: Of the publication.
         publisher: The peer it comes from.
-        began: When it was first seen, in seconds.
         runs: Where pieces were entered here, and what came of it; None until that is known.
-        body: The message, once it was needed.
+        body: The message, while something is decided or told.
         waiting_for_body: Who needs it.
         settled: By registration, what was decided and told: None, or why not.
         settling: The same, where that is under way: who waits for it.
@@ -43,7 +43,6 @@ class RememberedPublication:
 
     name: str
     publisher: str
-    began: float
     runs: dict[Visit, Ran | None] = field(default_factory=dict)
     body: bytes | None = None
     waiting_for_body: list[Callable[[bytes | None], None]] = field(default_factory=list)
@@ -59,8 +58,9 @@ class PublicationMemory:
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
-        self._publications: dict[tuple[str, str], RememberedPublication] = {}
+        self._publications = Recent[tuple[str, str], RememberedPublication](
+            AGE_SECONDS, _PUBLICATIONS_MAX, now
+        )
 
     def __len__(self) -> int:
         return len(self._publications)
@@ -69,17 +69,6 @@ class PublicationMemory:
         """A publication, new or remembered."""
         found = self._publications.get((name, publisher))
         if found is None:
-            self._forget_old()
-            found = RememberedPublication(name, publisher, self._now())
-            self._publications[name, publisher] = found
+            found = RememberedPublication(name, publisher)
+            self._publications.put((name, publisher), found)
         return found
-
-    def _forget_old(self) -> None:
-        """Make room for one more; the oldest come first."""
-        since = self._now() - _AGE_SECONDS
-        while self._publications:
-            first = next(iter(self._publications))
-            is_old = self._publications[first].began < since
-            if not is_old and len(self._publications) < _PUBLICATIONS_MAX:
-                return
-            del self._publications[first]

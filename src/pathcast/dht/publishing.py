@@ -9,6 +9,7 @@ Source: 000, section 5.2. Differs: the paper's publisher does not know the end (
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import msgspec
 
@@ -149,7 +150,9 @@ class Publishing:
             self._end(name)
             return
         self._way.ask(execution, lambda: self._check_end(name))
-        self._courier.after(self._patience_seconds, lambda: self._ask_for_missing(name))
+        if name in self._open:
+            again = partial(self._ask_for_missing, name)
+            execution.timer = self._courier.after(self._patience_seconds, again)
 
     @property
     def under_way(self) -> int:
@@ -163,6 +166,7 @@ class Publishing:
 
     def _end(self, name: str) -> None:
         execution = self._open.pop(name)
+        self._courier.cancel(execution.timer)
         del self.bodies[name]
         self._out.append(
             Deliver(

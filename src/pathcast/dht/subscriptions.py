@@ -35,6 +35,8 @@ from pathcast.dht.piece_messages import (
     RemoveQuery,
 )
 from pathcast.dht.piece_records import START_PIECE, Entry
+from pathcast.dht.publication_memory import AGE_SECONDS
+from pathcast.dht.recent import Recent
 from pathcast.errors import ConfigError, DuplicateQueryError, UnknownQueryError
 from pathcast.protocol import Deliver, Effect, Forget, Save
 from pathcast.query import compile_query
@@ -103,7 +105,8 @@ class _Standing:
     waiting: set[str] = field(default_factory=set)
     """Registrations that are not acknowledged."""
     tries: int = 0
-    round: int = 0
+    timer: str = ""
+    """After which it goes on."""
     asked: float = 0.0
     sent: dict[int, float] = field(default_factory=dict)
     """When each attempt was sent."""
@@ -157,10 +160,10 @@ class PeerSubscriptions:
         self._attempts = 0
         self._standing: dict[str, _Standing] = {}
         self._of: dict[str, str] = {}
-        self._matched: dict[tuple[str, str], None] = {}
+        self._matched = Recent[tuple[str, str], None](2 * AGE_SECONDS, _MATCHES_MAX, now)
         self._to_ask: dict[str, dict[str, Match]] = {}
-        self._over: dict[str, float] = {}
-        self._open_at: dict[str, float] = {}
+        self._over = Recent[str, None](2 * AGE_SECONDS, _PUBLICATIONS_MAX, now)
+        self._open_at = Recent[str, float](_YOUNG_SECONDS, _PUBLICATIONS_MAX, now)
         self._lost: dict[tuple[bytes, bytes, int], set[str]] = {}
         for key, value in disk.items():
             if key.startswith(_KEY):
@@ -242,7 +245,7 @@ class PeerSubscriptions:
         standing.waiting.discard(asked.registration)
         if standing.waiting:
             return
-        standing.round += 1
+        self._courier.cancel(standing.timer)
         self._last = self._now()
         # Of the attempt that has come through: what was lost before says nothing of how long one
         # takes.
@@ -317,8 +320,9 @@ class PeerSubscriptions:
 
     def _may_be_late(self, standing: _Standing, asked: Match) -> bool:
         """Whether the publication may have been over when the subscription was asked for."""
-        was_open = self._open_at.get(asked.publication, standing.asked - 1)
-        return was_open < standing.asked and self._now() < standing.asked + _YOUNG_SECONDS
+        was_open = self._open_at.get(asked.publication)
+        is_known = was_open is not None and was_open >= standing.asked
+        return not is_known and self._now() < standing.asked + _YOUNG_SECONDS
 
     def _ask_publisher(self, asked: Match) -> None:
         """Whether a publication is not over yet, so that a query that is new may meet it."""
@@ -331,9 +335,9 @@ class PeerSubscriptions:
         def answered(reply: Reply | None) -> None:
             matches = self._to_ask.pop(asked.publication)
             if isinstance(reply, RequestRefused):
-                _remember(self._over, asked.publication, began)
+                self._over.put(asked.publication, None)
             elif isinstance(reply, Done):
-                _remember(self._open_at, asked.publication, began)
+                self._open_at.put(asked.publication, began)
             for match in matches.values():
                 found = self._matched_by(match)
                 if found is None:
@@ -347,9 +351,7 @@ class PeerSubscriptions:
         self._courier.to_peer(asked.publisher, IsOpen(asked.publication), answered)
 
     def _tell(self, standing: _Standing, told: tuple[str, str]) -> None:
-        if len(self._matched) >= _MATCHES_MAX:
-            del self._matched[next(iter(self._matched))]
-        self._matched[told] = None
+        self._matched.put(told, None)
         self._deliver(standing, Matched(*told))
 
     def _stand(self, subscription: str, saved: _Saved) -> None:
@@ -362,7 +364,7 @@ class PeerSubscriptions:
 
     def _begin(self, subscription: str) -> None:
         standing = self._standing[subscription]
-        standing.round += 1
+        self._courier.cancel(standing.timer)
         standing.since = self._attempt + 1
         standing.sent.clear()
         standing.waiting = {entry.registration for _, entry in standing.saved.indexed}
@@ -376,8 +378,7 @@ class PeerSubscriptions:
             subscription = next(iter(self._queue))
             del self._queue[subscription]
             self._under_way.add(subscription)
-            standing = self._standing[subscription]
-            self._go_on(subscription, standing, standing.round)
+            self._go_on(subscription, self._standing[subscription])
 
     @property
     def _attempt(self) -> int:
@@ -391,10 +392,8 @@ class PeerSubscriptions:
         self._under_way.discard(subscription)
         self._begin_some()
 
-    def _go_on(self, subscription: str, standing: _Standing, round_: int) -> None:
+    def _go_on(self, subscription: str, standing: _Standing) -> None:
         """Send what is not acknowledged, and again later."""
-        if standing.round != round_:
-            return
         standing.tries += 1
         self.repeated += standing.tries > 1
         self._attempts += 1
@@ -411,7 +410,7 @@ class PeerSubscriptions:
                     asked = IndexQuery(key, entry, attempt)
                 sent = partial(self._sent, subscription, attempt)
                 self._courier.to_owner(START_PIECE, asked, sent)
-        self._wait(subscription, standing, round_, self._now(), 1)
+        self._wait(subscription, standing, self._now(), 1)
         if standing.tries == self._tries + 1:
             self._deliver(standing, NotAcknowledged(subscription))
             self._end(subscription)
@@ -419,39 +418,36 @@ class PeerSubscriptions:
     def _sent(self, subscription: str, attempt: int, reply: Reply | None) -> None:
         """A query is on its way, or not even that."""
         standing = self._standing.get(subscription)
-        if reply is None and standing is not None and attempt == max(standing.sent, default=-1):
+        if reply is not None or standing is None or not standing.waiting:
+            return
+        if attempt == max(standing.sent, default=-1):
             self._again(subscription, standing)
 
     def _again(self, subscription: str, standing: _Standing) -> None:
         """Send what got lost again soon: nobody else does."""
-        standing.round += 1
-        round_ = standing.round
         pause = self._pause(self._retry_seconds / _PAUSES, standing)
-        self._courier.after(pause, lambda: self._go_on(subscription, standing, round_))
+        self._later(standing, pause, partial(self._go_on, subscription, standing))
 
     def _pause(self, seconds: float, standing: _Standing) -> float:
         """A pause that doubles with the tries, three times at most."""
         return seconds * (1 << min(max(standing.tries - 1, 0), 3))
 
-    def _wait(
-        self, subscription: str, standing: _Standing, round_: int, since: float, times: int
-    ) -> None:
+    def _wait(self, subscription: str, standing: _Standing, since: float, times: int) -> None:
         """Send it again later, but not while others are acknowledged: then it is in a queue."""
 
         def waited() -> None:
-            if standing.round == round_ and self._last > since and times < _TIMES:
-                self._wait(subscription, standing, round_, self._now(), times + 1)
+            if self._last > since and times < _TIMES:
+                self._wait(subscription, standing, self._now(), times + 1)
             else:
-                self._go_on(subscription, standing, round_)
+                self._go_on(subscription, standing)
 
         patience = max(self._retry_seconds, min(_TIMES * self._usual_seconds, _PATIENCE_MAX))
-        self._courier.after(self._pause(patience, standing), waited)
+        self._later(standing, self._pause(patience, standing), waited)
+
+    def _later(self, standing: _Standing, seconds: float, then: Callable[[], None]) -> None:
+        """Do one thing for a subscription later, and nothing else that was to be done for it."""
+        self._courier.cancel(standing.timer)
+        standing.timer = self._courier.after(seconds, then)
 
     def _deliver(self, standing: _Standing, what: object) -> None:
         self._out.append(Deliver(standing.saved.to, what))
-
-
-def _remember(times: dict[str, float], publication: str, time: float) -> None:
-    if len(times) >= _PUBLICATIONS_MAX:
-        del times[next(iter(times))]
-    times[publication] = time

@@ -66,7 +66,7 @@ def error_of_query(query: Query, namespaces: Mapping[str, str], refusal: Refusal
     """The error of a filter query that the kernel refuses."""
     if refusal.code == "query.duplicate":
         return DuplicateQueryError("query.duplicate", id=query.id)
-    if refusal.reason == "no-gate":
+    if refusal.reason == "NoGate":
         more = "a gate that asks for more than paths"
         return UnsupportedQueryError(
             refusal.code, query=query.text, offset=0, construct=more, reason=f"{more} is refused"

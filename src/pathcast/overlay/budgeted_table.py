@@ -54,6 +54,9 @@ REVIEW_MESSAGES: Final = 64
 DRIFT_MAX: Final = 0.05
 """A choice that fits is made anew if another one forwards so much less of its bytes in vain."""
 
+ENTRY_BYTES: Final = 1 << 20
+"""An entry besides its text, where levels are chosen: entries count, and texts hardly do."""
+
 ENTRIES_TRIED: Final = 1024
 """Entries that levels are chosen by; of each shape as many as its share, one at least."""
 
@@ -114,8 +117,7 @@ class TableReview:
     def choose(self) -> HeldEntries | None:
         """The table to adopt; None if the present one is as good.
 
-        Cost: about 0.3 ms for each entry told, 2 ms with schemas, and some seconds for
-        `ENTRIES_TRIED` at every level.
+        Cost: about 0.2 ms for each entry told, 0.5 ms with schemas.
         """
         entries = sorted(set().union(*self.told.values()))
         exact = self._held({})
@@ -155,7 +157,8 @@ class TableReview:
         levels: dict[str, str] = {}
         made: dict[str, set[str]] = {shape: set(own) for shape, own in shapes.items()}
         uses = Counter(entry for own in made.values() for entry in own)
-        for point in Optimiser(links, Sample(self.messages)).curve():
+        sample = Sample(self.messages)
+        for point in Optimiser(links, sample, entry_bytes=ENTRY_BYTES).curve():
             if point.shape:
                 levels[point.shape] = point.level
                 uses.subtract(made[point.shape])

@@ -150,11 +150,7 @@ class Point:
 
 def table_bytes(entries: Iterable[str]) -> int:
     """Bytes of the distinct entries of a table."""
-    return sum(map(_bytes_of, set(entries)))
-
-
-def _bytes_of(entry: str) -> int:
-    return ENTRY_BYTES + len(entry.encode())
+    return sum(ENTRY_BYTES + len(entry.encode()) for entry in set(entries))
 
 
 class Sample:
@@ -208,6 +204,8 @@ class Optimiser:
         links: For each link the entries behind it.
         sample: Messages of the stream.
         levels: The levels that may be chosen.
+        entry_bytes: Bytes of an entry besides its text: with many, steps that make entries fewer
+            are worth more than those that make them shorter.
 
     Cost: every entry at every level, some microseconds each, and one pass of the sample over all
     of them.
@@ -218,8 +216,10 @@ class Optimiser:
         links: Sequence[Iterable[str]],
         sample: Sample,
         levels: Sequence[str] = tuple(LEVELS),
+        entry_bytes: int = ENTRY_BYTES,
     ) -> None:
         self._sample = sample
+        self._entry_bytes = entry_bytes
         behind = [set(entries) for entries in links]
         self._options: dict[str, dict[str, _Tables]] = {}
         for shape, own in _by_shape(behind).items():
@@ -243,7 +243,7 @@ class Optimiser:
             Counter(entry for found in self._options.values() for entry in found[EXACTLY][link])
             for link in range(len(self._wanted))
         ]
-        size = sum(map(table_bytes, uses))
+        size = sum(sum(map(self._bytes_of, used)) for used in uses)
         forwarded = self._wanted
         yield Point(size, 0, sum(map(len, uses)))
         is_smaller = True
@@ -258,7 +258,7 @@ class Optimiser:
             while steps:
                 _, _, shape, level = heapq.heappop(steps)
                 before, after = (self._options[shape][at] for at in (chosen[shape], level))
-                saved = sum(map(_saved, uses, before, after))
+                saved = sum(map(self._saved, uses, before, after))
                 if saved <= 0:
                     continue
                 reached = [
@@ -295,6 +295,14 @@ class Optimiser:
                 break
         return [found.get(budget, Generalisation(levels)) for budget in budgets_bytes]
 
+    def _bytes_of(self, entry: str) -> int:
+        return self._entry_bytes + len(entry.encode())
+
+    def _saved(self, uses: Counter[str], before: frozenset[str], after: frozenset[str]) -> int:
+        """Bytes that a table gets smaller by if a shape has other entries."""
+        gone = sum(self._bytes_of(entry) for entry in before - after if uses[entry] == 1)
+        return gone - sum(self._bytes_of(entry) for entry in after - before if not uses[entry])
+
     def _size_beyond(self, rows: Sequence[int], known: Sequence[int]) -> int:
         """Bytes of messages on all links that are in the former and not in the latter."""
         pairs = zip(rows, known, strict=True)
@@ -307,12 +315,6 @@ def _by_shape(links: Sequence[set[str]]) -> dict[str, _Tables]:
     for entry in sorted(set().union(*links)):
         found[shape_of(entry)].add(entry)
     return {shape: [frozenset(own & each) for each in links] for shape, own in found.items()}
-
-
-def _saved(uses: Counter[str], before: frozenset[str], after: frozenset[str]) -> int:
-    """Bytes that a table gets smaller by if a shape has other entries."""
-    gone = sum(_bytes_of(entry) for entry in before - after if uses[entry] == 1)
-    return gone - sum(_bytes_of(entry) for entry in after - before if not uses[entry])
 
 
 def _swap(uses: Counter[str], before: frozenset[str], after: frozenset[str]) -> None:

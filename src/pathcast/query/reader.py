@@ -131,7 +131,7 @@ def check_length(text: str, query: str, bytes_max: int = TEXT_BYTES_MAX) -> None
         raise no_character(text, error.start) from None
     if given > bytes_max:
         params = {"given": given, "maximum": bytes_max}
-        raise error_of(Refusal("query.too_long", "too-long", 0, params), query, {})
+        raise error_of(Refusal("query.too_long", "TooLong", 0, params), query, {})
 
 
 def _read(text: str, namespaces: Namespaces | None) -> Expr:

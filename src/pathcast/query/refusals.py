@@ -4,7 +4,7 @@ The kernel hands over data: a code, the name of a reason, its parameters, a plac
 catalogue has a sentence for every reason.
 
 Example:
-    >>> refusal = Refusal("XPST0003", "open-string", 3, {"character": '"'})
+    >>> refusal = Refusal("XPST0003", "OpenString", 3, {"character": '"'})
     >>> error = error_of(refusal, '/a["b]', {})
     >>> error.params["reason"], error.params["suggestion"]
     ('the string that begins here does not end', 'close it with "')
@@ -72,7 +72,7 @@ def error_of(refusal: Refusal, text: str, namespaces: Namespaces) -> QuerySyntax
     params = refusal.params
     if "maximum" in params:
         sentence = LIMITS[refusal.reason]
-        place = {} if refusal.reason == "too-long" else {"offset": refusal.offset}
+        place = {} if refusal.reason == "TooLong" else {"offset": refusal.offset}
         return QuerySyntaxError(refusal.code, query=text, **place, **params, reason=sentence)
     sentence, hint = SENTENCES[refusal.reason](_Fault(refusal.offset, params, text, namespaces))
     told: dict[str, Any] = {
@@ -103,15 +103,15 @@ def no_character(text: str, offset: int) -> QuerySyntaxError:
 
 LIMITS: Final = MappingProxyType(
     {
-        "too-long": "too long",
-        "too-large": "has too many syntax nodes",
-        "too-deep": "nests too deep",
-        "too-many-predicates": "has too many predicates on a step",
+        "TooLong": "too long",
+        "TooLarge": "has too many syntax nodes",
+        "TooDeep": "nests too deep",
+        "TooManyPredicates": "has too many predicates on a step",
     }
 )
 """Reason -> its sentence, of limits."""
 
-_NAMING: Final = MappingProxyType({"no-variable": "name", "no-prefix": "prefix"})
+_NAMING: Final = MappingProxyType({"NoVariable": "name", "NoPrefix": "prefix"})
 """Reason -> the parameter that the error has, too."""
 
 
@@ -253,21 +253,21 @@ def _bad_uri(fault: _Fault) -> _Sentence:
 
 SENTENCES: Final[Mapping[str, Callable[[_Fault], _Sentence]]] = MappingProxyType(
     {
-        "no-operator": _no_operator,
-        "no-local-name": _no_local_name,
-        "open-braces": _open_braces,
-        "open-string": _open_string,
-        "no-variable-name": _no_variable_name,
-        "no-token": _no_token,
-        "unexpected": _unexpected,
-        "no-axis": _no_axis,
-        "no-function": _no_function,
-        "argument-count": _argument_count,
-        "no-node-set": _no_node_set,
-        "no-variable": _no_variable,
-        "no-prefix": _no_prefix,
-        "computed-document": _computed_document,
-        "bad-uri": _bad_uri,
+        "NoOperator": _no_operator,
+        "NoLocalName": _no_local_name,
+        "OpenBraces": _open_braces,
+        "OpenString": _open_string,
+        "NoVariableName": _no_variable_name,
+        "NoToken": _no_token,
+        "Unexpected": _unexpected,
+        "NoAxis": _no_axis,
+        "NoFunction": _no_function,
+        "ArgumentCount": _argument_count,
+        "NoNodeSet": _no_node_set,
+        "NoVariable": _no_variable,
+        "NoPrefix": _no_prefix,
+        "ComputedDocument": _computed_document,
+        "BadUri": _bad_uri,
     }
 )
 """Reason -> what gives its sentence and a suggestion, of everything but limits."""

@@ -25,8 +25,9 @@ It evaluates nothing; the kernel does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import groupby
 from typing import NoReturn, cast, overload
 
@@ -511,9 +512,8 @@ expected
         alone = {name for name, found in there.items() if found.steps}
         failed: dict[int, PathcastError] = {}
         start = 0
-        for _, run in groupby(
-            usable, lambda row: (_is_filter_query(row), row.id if row.id in alone else None)
-        ):
+        kind: Callable[[Row], object] = partial(_kind, alone) if alone else _is_filter_query
+        for _, run in groupby(usable, kind):
             part = list(run)
             refused = self._replace(part, there)
             failed |= {start + place: error for place, error in refused.items()}
@@ -614,6 +614,11 @@ expected
 def _is_filter_query(row: Row) -> bool:
     """Whether it is read as XPath 1.0, by itself."""
     return isinstance(row, Query) and row.language != "xquery"
+
+
+def _kind(alone: Collection[str], row: Row) -> tuple[bool, str | None]:
+    """Whether it is a filter query, and its id if it is replaced by itself."""
+    return _is_filter_query(row), row.id if row.id in alone else None
 
 
 def _with_steps(

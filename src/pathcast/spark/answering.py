@@ -29,7 +29,7 @@ from pathcast.spark.generations import GenerationFiles, ids_of
 from pathcast.spark.schemas import LETTERS
 
 if TYPE_CHECKING:
-    from pathcast.engine.results import BatchResult
+    from pathcast.engine import BatchResult
     from pathcast.registry import DeliveryBatch
 
 NO_FRAGMENT = -1

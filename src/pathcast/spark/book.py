@@ -141,7 +141,7 @@ class SubscriptionBook:
             limits=tuple(sorted(self._limits.items())),
         )
         output, folder = self._output, generation.folder
-        if output.exists(f"{folder}/{DESCRIPTION}"):
+        if all(output.exists(f"{folder}/{name}") for name in (QUERIES, DESCRIPTION)):
             return Generation.read(output, version)
         write_ipc(output, f"{folder}/{TAKERS}", self._versions.table())
         save_into(output, f"{folder}/{QUERIES}", engines.registry.freeze().save)

@@ -108,7 +108,14 @@ class Generation:
 
         Args:
             storage: The output that it belongs to.
+
+        Raises:
+            SnapshotFormatError: An earlier version of Pathcast wrote them.
         """
+        there = f"{self.folder}/{QUERIES}"
+        if not storage.exists(there):
+            reason = "it is not there; an earlier version of Pathcast wrote others"
+            raise SnapshotFormatError("snapshot.damaged", path=storage.url(there), reason=reason)
         paths = [f"{self.folder}/{name}" for name in (TAKERS, QUERIES)]
         with local_files(storage, paths, self.written) as (takers, queries):
             yield GenerationFiles(self.version, takers, queries, self.has_notices)

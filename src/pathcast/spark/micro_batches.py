@@ -34,7 +34,12 @@ from pathcast.spark.message_times import MessageTimes
 from pathcast.spark.outputs import Layout, claim
 from pathcast.spark.pinning import Pinning
 from pathcast.spark.progress import ProgressReport
-from pathcast.spark.publishing import CommitFollower, NetworkPublisher, PipelinePublication
+from pathcast.spark.publishing import (
+    CommitFollower,
+    NetworkPublisher,
+    PipelinePublication,
+    PublishedOutput,
+)
 from pathcast.spark.sources import NO_COLUMNS, passed_columns
 from pathcast.spark.subscription_places import place_of
 from pathcast.spark.summary import TOP_SUBSCRIBERS, Summary
@@ -129,13 +134,20 @@ class MicroBatches:
         self, settings: PipelineSettings, spark: SparkSession | None
     ) -> Iterator[CommitFollower]:
         """Yield who publishes commits: `[publish]`, `[topics]`."""
-        told = (settings.checkpoint, self.history.through, self._report.note, self._stop)
+        output = PublishedOutput(
+            self.output,
+            self.layout,
+            settings.checkpoint,
+            self.history.through,
+            self._report.note,
+            self._stop,
+        )
         if settings.publish is not None:
             assert settings.network is not None
             wanted = PipelinePublication(settings.network, settings.publish, self._checkpoint)
-            yield NetworkPublisher(wanted, self.output, self.layout, *told)
+            yield NetworkPublisher(wanted, output)
         if settings.topics is not None:
-            yield TopicPublisher(settings.topics, self.output, self.layout, *told, spark)
+            yield TopicPublisher(settings.topics, output, spark)
 
     def complete(
         self, batch_id: int, files: Sequence[FoundFile], answered: Answered, offsets: str = ""

@@ -79,6 +79,27 @@ class PipelinePublication:
     publisher: str
 
 
+@dataclass(frozen=True)
+class PublishedOutput:
+    """An output whose commits are published.
+
+    Attributes:
+        storage: Where it lies.
+        layout: What it looks like.
+        checkpoint: Where it is remembered what was published.
+        last: The last micro-batch that is complete; a publisher that is new begins after it.
+        note: Who is told why one waits.
+        stop: Ends waiting.
+    """
+
+    storage: Storage
+    layout: Layout
+    checkpoint: Storage
+    last: int
+    note: Callable[[str], None]
+    stop: threading.Event
+
+
 class CommitFollower(Protocol):
     """Publishes what commits say, in their order.
 
@@ -102,13 +123,7 @@ class NetworkPublisher:
 
     Args:
         publication: What is published.
-        output: Output of the pipeline.
-        layout: Of the output.
-        checkpoint: Where it is remembered what was published.
-        last: The last micro-batch that is complete; a pipeline that is told to publish begins
-            after it.
-        note: Who is told why it waits.
-        stop: Ends waiting.
+        output: Whose commits.
 
     Attributes:
         through: The last micro-batch that the root has all of.
@@ -118,36 +133,23 @@ class NetworkPublisher:
         ConfigError: Deliveries of another subscriber were published so far.
     """
 
-    def __init__(
-        self,
-        publication: PipelinePublication,
-        output: Storage,
-        layout: Layout,
-        checkpoint: Storage,
-        last: int,
-        note: Callable[[str], None],
-        stop: threading.Event,
-    ) -> None:
+    def __init__(self, publication: PipelinePublication, output: PublishedOutput) -> None:
         self._publication = publication
         self._output = output
-        self._layout = layout
-        self._checkpoint = checkpoint
-        self._note = note
-        self._stop = stop
         self.published = 0
         try:
-            through, before = checkpoint.read_json(
+            through, before = output.checkpoint.read_json(
                 STATE, lambda row: (int(row["through"]), str(row["subscriber"]))
             )
         except FileNotFoundError:
-            self._done(last)
+            self._done(output.last)
             return
         self.through = through
         subscriber = publication.wanted.subscriber
         if before != subscriber:
             reason = (
                 f"it was {before} so far: {subscriber} needs an output of its own, or "
-                f"{checkpoint}/{STATE} taken away, to begin with what comes from now on"
+                f"{output.checkpoint}/{STATE} taken away, to begin with what comes from now on"
             )
             raise ConfigError("config.invalid", key="publish.subscriber", reason=reason)
 
@@ -166,7 +168,7 @@ class NetworkPublisher:
             takes.
         """
         subscriber = self._publication.wanted.subscriber
-        table = rows_of(self._output, self._layout, commit, "inboxes", subscriber)
+        table = rows_of(self._output.storage, self._output.layout, commit, "inboxes", subscriber)
         if len(table) and not wait_for(self._send(commit.batch_id, table)):
             return False
         self._done(commit.batch_id)
@@ -196,16 +198,17 @@ class NetworkPublisher:
                     raise
                 if told != error.code:
                     told = error.code
-                    self._note(f"micro-batch {batch_id} waits to be published: {error.message}")
-                if await asyncio.to_thread(self._stop.wait, pause):
+                    waits = f"micro-batch {batch_id} waits to be published"
+                    self._output.note(f"{waits}: {error.message}")
+                if await asyncio.to_thread(self._output.stop.wait, pause):
                     return False
                 pause = min(PAUSES[1], 2 * pause)
         if left_out:
             lines = "".join(json.dumps(row) + "\n" for row in left_out)
-            self._output.write(f"{UNPUBLISHED}/{batch_id}.jsonl", lines.encode())
-            self._note(
+            self._output.storage.write(f"{UNPUBLISHED}/{batch_id}.jsonl", lines.encode())
+            self._output.note(
                 f"{len(left_out):,} deliveries of micro-batch {batch_id} cannot be published: see "
-                f"{self._output.url(UNPUBLISHED)}/{batch_id}.jsonl"
+                f"{self._output.storage.url(UNPUBLISHED)}/{batch_id}.jsonl"
             )
         return True
 
@@ -213,7 +216,7 @@ class NetworkPublisher:
         """The root has all of the micro-batches up to this one."""
         self.through = batch_id
         state = {"through": batch_id, "subscriber": self._publication.wanted.subscriber}
-        self._checkpoint.write(STATE, json.dumps(state).encode())
+        self._output.checkpoint.write(STATE, json.dumps(state).encode())
 
 
 def _groups(

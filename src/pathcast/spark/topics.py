@@ -15,8 +15,7 @@ of its own: options, security and retries are those of Spark's connector.
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pathcast.spark.ledger import Commit
+    from pathcast.spark.publishing import PublishedOutput
     from pathcast.spark.settings import TopicSettings
 
 STATE: Final = "_topics.json"
@@ -72,12 +72,7 @@ class TopicPublisher:
 
     Args:
         topics: Which, and where.
-        output: Output of the pipeline.
-        layout: Of the output.
-        checkpoint: Where it is remembered what was written.
-        last: The last micro-batch that is complete; topics that are new begin after it.
-        note: Who is told why it waits.
-        stop: Ends waiting.
+        output: Whose commits.
         spark: The session that writes; that of this process when not given.
 
     Attributes:
@@ -86,15 +81,7 @@ class TopicPublisher:
     """
 
     def __init__(
-        self,
-        topics: TopicSettings,
-        output: Storage,
-        layout: Layout,
-        checkpoint: Storage,
-        last: int,
-        note: Callable[[str], None],
-        stop: threading.Event,
-        spark: SparkSession | None,
+        self, topics: TopicSettings, output: PublishedOutput, spark: SparkSession | None
     ) -> None:
         self._options = topics.options
         self._topics: dict[OutputName, str] = {}
@@ -102,16 +89,13 @@ class TopicPublisher:
             self._topics["inboxes"] = topics.deliveries
         if topics.dead_letters is not None:
             self._topics["dead_letters"] = topics.dead_letters
-        self._task = RecordTask(output, layout)
-        self._checkpoint = checkpoint
-        self._note = note
-        self._stop = stop
+        self._output = output
         self._spark = spark
         self.published = 0
         try:
-            self.through = checkpoint.read_json(STATE, lambda row: int(row["through"]))
+            self.through = output.checkpoint.read_json(STATE, lambda row: int(row["through"]))
         except FileNotFoundError:
-            self._done(last)
+            self._done(output.last)
 
     def check(self) -> None:
         """Returns if there is a session, and it has the connector.
@@ -160,8 +144,8 @@ class TopicPublisher:
             if not any(word in reason for word in _PASSING):
                 raise ConfigError("config.invalid", key="topics", reason=reason)
             told = f"micro-batch {batch_id} waits to be written to topics: {reason}"
-            self._note(f"{told} ({attempt} of {ATTEMPTS_MAX})")
-            if self._stop.wait(PAUSE_SECONDS * 2 ** (attempt - 1)):
+            self._output.note(f"{told} ({attempt} of {ATTEMPTS_MAX})")
+            if self._output.stop.wait(PAUSE_SECONDS * 2 ** (attempt - 1)):
                 return False
         raise UnavailableError("peer.unreachable", name="[topics]", reason=reason)
 
@@ -174,7 +158,8 @@ class TopicPublisher:
         columns = [pa.array(column) for column in zip(*files, strict=True)]
         names = pa.table(columns, names=["topic", "output", "file"])
         rows = self._session().createDataFrame(names)
-        records = rows.mapInArrow(self._task, from_arrow_schema(RECORDS))
+        task = RecordTask(self._output.storage, self._output.layout)
+        records = rows.mapInArrow(task, from_arrow_schema(RECORDS))
         try:
             records.write.format(KAFKA).options(**self._options).save()
         except (PySparkException, Py4JJavaError) as error:
@@ -198,7 +183,7 @@ class TopicPublisher:
     def _done(self, batch_id: int) -> None:
         """The topics have all of the micro-batches up to this one."""
         self.through = batch_id
-        self._checkpoint.write(STATE, json.dumps({"through": batch_id}).encode())
+        self._output.checkpoint.write(STATE, json.dumps({"through": batch_id}).encode())
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ from pathcast.limits import Limits
 from pathcast.overlay.broker import BrokerState
 from pathcast.overlay.broker_node import BrokerNode, NodeSettings
 from pathcast.overlay.broker_settings import ProtocolSettings
-from pathcast.overlay.budgeted_table import BudgetedTable
+from pathcast.overlay.budgeted_table import BudgetedTable, HeldEntries, TableReview
 from pathcast.overlay.content import LOCAL, Content, DeliveryProfile
 from pathcast.overlay.deliveries import (
     Dropped,
@@ -82,7 +82,7 @@ from pathcast.registry import Registry
 from pathcast.schema import validator_of
 from pathcast.transport.broker_metrics import broker_metrics, missing_links
 from pathcast.transport.carrier import NodeAdapter
-from pathcast.transport.events import RareEvents, log_event
+from pathcast.transport.events import RareEvents, log_event, reason_of
 from pathcast.transport.frames import FRAME_BYTES, Codec, EntryDecoder, Flow
 from pathcast.transport.ids import check_id, shown
 from pathcast.transport.security import own_id
@@ -761,7 +761,7 @@ def _tables_anew(node: Node) -> Callable[[], Callable[[], None]] | None:
         return None
 
     def choose() -> Callable[[], None]:
-        made = [(table, review.choose()) for table, review in due]
+        made = [(table, _chosen(node.broker.name, review)) for table, review in due]
 
         def adopt() -> None:
             for table, held in made:
@@ -772,6 +772,14 @@ def _tables_anew(node: Node) -> Callable[[], Callable[[], None]] | None:
         return adopt
 
     return choose
+
+
+def _chosen(name: str, review: TableReview) -> HeldEntries | None:
+    try:
+        return review.choose()
+    except PathcastError as error:
+        log_event("table.kept", name=name, **reason_of(error))
+        return None
 
 
 def _log_table(name: str, table: BudgetedTable) -> None:

@@ -114,6 +114,7 @@ EVENTS: Final[Mapping[str, EventKind]] = {
         "%(name)s holds %(held)d entries for %(told)d that its neighbours told; of the bytes that "
         "it forwards by them a share of %(in_vain).3f is in vain",
     ),
+    "table.kept": EventKind(logging.ERROR, "%(name)s keeps the table that it has: %(reason)s"),
     "lease.taken": EventKind(logging.INFO, "%(name)s is played at %(address)s"),
     "lease.lost": EventKind(logging.WARNING, "%(name)s is not played at %(address)s any more"),
     "lease.fenced": EventKind(logging.WARNING, "%(name)s is played elsewhere: %(reason)s"),

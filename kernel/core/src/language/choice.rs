@@ -4,9 +4,10 @@
 //! comments left out; XQuery otherwise. Of a text that neither takes the rule says which of the two it is nearer to, so
 //! that the refusal is of the language that was meant.
 
+use super::arithmetic::Arithmetic;
 use super::reader::read;
 use super::tree;
-use super::xquery::{Arithmetic, Expr, Program, comment_end};
+use super::xquery::{Expr, Program, comment_end};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -85,7 +86,7 @@ impl Reading {
         match read(&plain) {
             Ok(tree) => Reading::XPath(tree),
             Err(refusal) => {
-                let place = plain[..refusal.offset as usize].chars().count();
+                let place = plain[..refusal.offset].chars().count();
                 xquery_reading(text, refusal.reason.code(), place)
                     .unwrap_or(Reading::Unread(Language::XPath))
             }

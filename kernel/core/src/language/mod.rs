@@ -1,18 +1,20 @@
 //! Texts of queries: read, and what they say as data.
 //!
-//! Reading order: [`comparison`] (how values compare), [`query`] (location paths to normal form), [`numbers`] (numbers
+//! Reading order: [`comparison`] (how values compare), [`arithmetic`] (of numbers), [`query`] (location paths to normal form), [`numbers`] (numbers
 //! in texts), [`number_text`] (numbers as text), [`strings`] (functions of strings), [`values`] (sets of values),
 //! [`types`] (of atomic values), [`moments`] (dates, times, durations), [`moment_text`] (these as text), [`patterns`]
-//! (regular expressions), [`pattern_text`] (their notation), [`tree`] (an XPath as it was written), [`reader`] (text to
-//! that tree), [`compile`] (what the tree becomes), [`paths`] (paths as values: cover, widen, travel), [`xpath`] (XPath
-//! 1.0 as it is evaluated), [`xquery`] (subscriptions as syntax trees), [`choice`] (which language a text is in),
-//! [`gates`] (what must be there for a program to be delivered), [`edits`] (what is done to messages before
-//! subscriptions see them).
+//! (regular expressions), [`pattern_text`] (their notation), [`functions`] (of both languages), [`tree`] (an XPath as it
+//! was written), [`refusal`] (why a text is no query), [`reader`] (text to that tree), [`compile`] (what the tree
+//! becomes), [`paths`] (paths as values: cover, widen, travel), [`xpath`] (XPath 1.0 as it is evaluated), [`xquery`]
+//! (subscriptions as syntax trees), [`choice`] (which language a text is in), [`gates`] (what must be there for a program
+//! to be delivered), [`edits`] (what is done to messages before subscriptions see them).
 
+pub mod arithmetic;
 pub mod choice;
 pub mod comparison;
 pub mod compile;
 pub mod edits;
+pub(crate) mod functions;
 pub mod gates;
 pub(crate) mod moment_text;
 pub(crate) mod moments;
@@ -23,6 +25,7 @@ pub(crate) mod pattern_text;
 pub(crate) mod patterns;
 pub mod query;
 pub mod reader;
+pub mod refusal;
 pub(crate) mod strings;
 pub mod tree;
 pub mod types;

@@ -6,6 +6,7 @@
 //!
 //! Source: XML Path Language (XPath) 1.0, sections 2 and 3.
 
+use crate::language::arithmetic::Arithmetic;
 use crate::language::comparison::Comparison;
 use crate::language::types::Type;
 use crate::language::xpath::Axis;
@@ -91,16 +92,8 @@ pub enum Operator {
     OneOf,
     /// Some node, cast to `xs:double`, is one of the numbers that a literal holds; of gates.
     NumberOf,
-    /// `+`
-    Plus,
-    /// `-`
-    Minus,
-    /// `*`
-    Multiply,
-    /// `div`
-    Div,
-    /// `mod`
-    Mod,
+    /// An operator on numbers.
+    Calculate(Arithmetic),
     /// `|`
     Union,
 }
@@ -138,7 +131,7 @@ pub enum Expr {
     /// A call of a function of the core library, or of `doc` and `document`.
     Call {
         /// Name of the function.
-        name: String,
+        name: &'static str,
         /// Its arguments.
         arguments: Vec<Expr>,
         /// Where the name stands.
@@ -197,11 +190,7 @@ impl Operator {
             | Operator::Cast(comparison)
             | Operator::CastToMoment(_, comparison) => comparison.symbol(),
             Operator::OneOf | Operator::NumberOf => Comparison::Eq.symbol(),
-            Operator::Plus => "+",
-            Operator::Minus => "-",
-            Operator::Multiply => "*",
-            Operator::Div => "div",
-            Operator::Mod => "mod",
+            Operator::Calculate(arithmetic) => arithmetic.symbol(),
             Operator::Union => "|",
         }
     }

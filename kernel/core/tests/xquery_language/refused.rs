@@ -2,9 +2,10 @@
 //! what is wrong with a text, and a text that only one of the two parsers took would be lost between
 //! them.
 
-use pathcast_core::language::xquery::{Expr, Program, Refusal};
+use pathcast_core::language::refusal::Parsed;
+use pathcast_core::language::xquery::{Expr, Program};
 
-fn parse(text: &str) -> Result<Program, Refusal> {
+fn parse(text: &str) -> Parsed<Program> {
     let namespaces = [("p", "urn:p"), ("q", "urn:q&x"), ("b", "urn:{}")];
     let namespaces = namespaces.map(|(prefix, uri)| (prefix.to_owned(), uri.to_owned()));
     Program::parse(text, &namespaces)

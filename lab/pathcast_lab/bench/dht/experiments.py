@@ -158,10 +158,13 @@ class DhtExperiment:
         for virtual in (1, 3):
             place = self._place(variant, f"storage, {virtual} virtual", peers, queries)
             yield storage(trace.table, Ring.of(peers, virtual), place)
-        ring = Ring.of(peers, 3)
-        for replicas in (0, 10):
-            name = "filtering, replicas" if replicas else "filtering"
+        for name, virtual, replicas in (
+            ("filtering, 1 virtual", 1, 0),
+            ("filtering", 3, 0),
+            ("filtering, replicas", 3, 10),
+        ):
             place = self._place(variant, name, peers, queries)
+            ring = Ring.of(peers, virtual)
             yield filtering(trace, ring, place, replicas, self.inputs.definition.seed)
 
     def _lengths(self, workload: str, kind: QueryKind) -> Iterator[list[Value]]:

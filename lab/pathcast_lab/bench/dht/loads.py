@@ -10,7 +10,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pathcast.dht.identifiers import identifier
 from pathcast_lab.bench.dht.documents import totals
 from pathcast_lab.bench.dht.replay import Floats
 from pathcast_lab.bench.dht.ring import Ring
@@ -46,8 +45,10 @@ def filtering(trace: Trace, ring: Ring, place: Place, replicas: int, seed: int) 
         trace: At l = 0.
         ring: The peers.
         place: Where values belong.
-        replicas: Of each state that is visited by too many documents.
-        seed: Of the choice among replicas.
+        replicas: Of each state that is visited by too many documents: so many other peers, drawn
+            uniformly. Peers of keys that are made of the state's would be drawn by their parts of
+            the circle, so those that have much already would get more.
+        seed: Of the choice of replicas, and among them.
     """
     documents = len(trace.documents)
     load, hit = load_and_hits(trace, range(documents))
@@ -57,12 +58,11 @@ def filtering(trace: Trace, ring: Ring, place: Place, replicas: int, seed: int) 
     alone = np.setdiff1d(visited, crowded)
     np.add.at(by_peer, ring.owners(trace.table.places(alone)), load[alone])
     random = np.random.default_rng(seed)
-    for state in crowded.tolist():
-        key = trace.table.key(state)
-        names = [key, *(f"{key} {number}" for number in range(replicas))]
-        places = np.array([identifier(name) >> 96 for name in names], np.uint64)
-        shares = random.multinomial(int(load[state]), np.full(len(names), 1 / len(names)))
-        np.add.at(by_peer, ring.owners(places), shares)
+    owner = ring.owners(trace.table.places(crowded))[:, np.newaxis]
+    others = _different(random, len(crowded), replicas, ring.peers - 1)
+    holders = np.hstack((owner, others + (others >= owner)))
+    equal = np.full(replicas + 1, 1 / (replicas + 1))
+    np.add.at(by_peer, holders, random.multinomial(load[crowded].astype(np.int64), equal))
     values = _by_rank(place, by_peer / documents, (50,))
     return [
         *values,
@@ -70,6 +70,16 @@ def filtering(trace: Trace, ring: Ring, place: Place, replicas: int, seed: int) 
         # Every peer is told of every state.
         place.value("notices", "1", float(len(crowded) * (ring.peers - 1)) if replicas else 0.0),
     ]
+
+
+def _different(
+    random: np.random.Generator, rows: int, count: int, below: int
+) -> NDArray[np.integer]:
+    """Rows of different numbers, each set of them as likely as any other."""
+    drawn = random.integers(below, size=(rows, count))
+    while len(again := np.flatnonzero((np.diff(np.sort(drawn)) == 0).any(axis=1))):
+        drawn[again] = random.integers(below, size=(len(again), count))
+    return drawn
 
 
 def _by_rank(place: Place, load: Floats, first: tuple[int, ...]) -> list[Value]:

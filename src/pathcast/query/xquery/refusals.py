@@ -323,7 +323,7 @@ def _atoms(why: str) -> Callable[[str, int, _Details], Sentence]:
 SENTENCES: Final[Mapping[str, Sentence | Callable[[str, int, _Details], Sentence]]] = (
     MappingProxyType(
         {
-            "TooManyNodes": _maximum("has too many syntax nodes"),
+            "TooLarge": _maximum("has too many syntax nodes"),
             "TooManyValues": _maximum("has too many values in its lists"),
             "TooDeep": _maximum("nests too deep"),
             "TooManyPredicates": _maximum("has too many predicates on a step"),
@@ -333,7 +333,7 @@ SENTENCES: Final[Mapping[str, Sentence | Callable[[str, int, _Details], Sentence
             "OpenComment": Sentence(
                 "the comment that begins here does not end", "close it with :)"
             ),
-            "NameAfterDollar": Sentence("a name is expected after $"),
+            "NoVariableName": Sentence("a name is expected after $"),
             "NumberIntoName": Sentence("a number runs into a name", "put a blank between them"),
             "NoReference": Sentence("this & begins no reference", "write &amp;"),
             "NoReferredCharacter": _no_referred_character,
@@ -389,7 +389,7 @@ SENTENCES: Final[Mapping[str, Sentence | Callable[[str, int, _Details], Sentence
             "NoFunction": _no_function,
             "Arguments": _refused_arguments,
             "ArgumentCount": _argument_count,
-            "OtherDocument": Sentence(
+            "ComputedDocument": Sentence(
                 "{0}() of anything but one string literal",
                 "the one document is the message: begin the path with /",
             ),

@@ -10,7 +10,7 @@ use super::memo::{Place, Store};
 use super::path_machine::{Context, PathState};
 use crate::language::number_text::number_text;
 use crate::language::numbers::number;
-use crate::language::xpath::ast::{Arena, Arithmetic, Expr, ExprId, Kind, Memo};
+use crate::language::xpath::ast::{Arena, Expr, ExprId, Kind, Memo};
 use std::borrow::Cow;
 
 /// A string; most lie in the message or the expression.
@@ -115,14 +115,7 @@ impl<'a> Evaluator<'a> {
             Expr::Calculate(operator, left, right) => {
                 let left = self.number(left, context)?;
                 let right = self.number(right, context)?;
-                Ok(match operator {
-                    Arithmetic::Add => left + right,
-                    Arithmetic::Subtract => left - right,
-                    Arithmetic::Multiply => left * right,
-                    Arithmetic::Divide => left / right,
-                    // Truncating, with the sign of the dividend, as in XPath 1.0, 3.5.
-                    Arithmetic::Modulo => left % right,
-                })
+                Ok(operator.of(left, right))
             }
             Expr::Or(_) | Expr::And(_) | Expr::Compare(..) => {
                 Ok(f64::from(u8::from(self.computed_boolean(id, context)?)))

@@ -46,8 +46,8 @@ pub(crate) mod set_walk;
 
 pub(crate) use budget::OverBudget;
 
+use crate::language::functions::Function;
 use crate::language::xpath::ast::Kind;
-use crate::language::xpath::functions::Function;
 use crate::language::xpath::{ExprId, Expression};
 use crate::xml::names::NameTable;
 use crate::xml::tree::{MarkupKind, Message, NodeRef};

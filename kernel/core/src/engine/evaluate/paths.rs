@@ -7,9 +7,9 @@ use super::budget::{Budget, OverBudget, Within};
 use super::document::{Document, Node};
 use super::evaluator::Evaluator;
 use super::path_machine::{Context, PathMachine, PathState, put_in_order};
+use crate::language::functions::Function;
 use crate::language::xpath::Axis;
 use crate::language::xpath::ast::{Expr, ExprId, List, NodeTest, Start, Step};
-use crate::language::xpath::functions::Function;
 
 /// Asked of each node of a set; true ends the search.
 type Ask<'f, 'a> = super::path_machine::Ask<'f, Evaluator<'a>, OverBudget>;

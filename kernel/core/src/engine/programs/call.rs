@@ -15,10 +15,11 @@ use crate::engine::evaluate::call::{
 };
 use crate::engine::evaluate::document::Node;
 use crate::engine::evaluate::path_machine::{PathMachine, put_in_order};
+use crate::language::arithmetic::Arithmetic;
+use crate::language::functions::Function;
 use crate::language::strings;
-use crate::language::xpath::{List, functions as named};
-use crate::language::xquery::functions::Function;
-use crate::language::xquery::syntax::{Arithmetic, ExprId, Number};
+use crate::language::xpath::List;
+use crate::language::xquery::syntax::{ExprId, Number};
 use memchr::memmem;
 use std::borrow::Cow;
 
@@ -263,11 +264,6 @@ impl<'r> Evaluator<'r, '_> {
     }
 
     fn name_of(&mut self, function: Function, node: Node) -> Run<Text> {
-        let function = match function {
-            Function::Name => named::Function::Name,
-            Function::LocalName => named::Function::LocalName,
-            _ => named::Function::NamespaceUri,
-        };
         let name = name_of(&self.document, function, node);
         self.keep(&name)
     }

@@ -8,9 +8,10 @@ use super::truth::effective_boolean;
 use super::value::{Item, Slot, Text};
 use crate::engine::evaluate::document::{Main, Node, Sort};
 use crate::engine::evaluate::path_machine::PathMachine;
+use crate::language::arithmetic::Arithmetic;
 use crate::language::numbers::untyped_number;
 use crate::language::xpath::List;
-use crate::language::xquery::syntax::{Arithmetic, Clause, Expr, ExprId, Number};
+use crate::language::xquery::syntax::{Clause, Expr, ExprId, Number};
 
 /// Asked for each tuple of a FLWOR expression; true ends it.
 pub(super) type Each<'f, 'r, 'w> = &'f mut dyn FnMut(&mut Evaluator<'r, 'w>) -> Run<bool>;

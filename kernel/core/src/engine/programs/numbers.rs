@@ -5,10 +5,11 @@
 //! zero is an infinity or NaN, `mod` and `idiv` by zero are NaN, an integer that has no room in 64
 //! bits is a double.
 
+use crate::language::arithmetic::Arithmetic;
 use crate::language::number_text::round;
 use crate::language::numbers::untyped_number;
 use crate::language::types::Type;
-use crate::language::xquery::syntax::{Arithmetic, Number};
+use crate::language::xquery::syntax::Number;
 use std::io::Write;
 
 impl Number {
@@ -42,15 +43,7 @@ impl Number {
                 _ => Number::whole(left % right),
             };
         }
-        let (one, other) = (left.value(), right.value());
-        let result = match operator {
-            Arithmetic::Add => one + other,
-            Arithmetic::Subtract => one - other,
-            Arithmetic::Multiply => one * other,
-            Arithmetic::Divide | Arithmetic::DivideWhole => one / other,
-            // Truncating, with the sign of the dividend.
-            Arithmetic::Modulo => one % other,
-        };
+        let result = operator.of(left.value(), right.value());
         match (left, right) {
             (Number::Double(_), _) | (_, Number::Double(_)) => Number::Double(result),
             _ => Number::decimal(result),

@@ -6,8 +6,8 @@
 
 use super::run::{Evaluator, Keeps, Run};
 use super::value::Item;
+use crate::language::functions::Function;
 use crate::language::xpath::List;
-use crate::language::xquery::functions::Function;
 use crate::language::xquery::syntax::{Expr, ExprId, Part};
 
 /// The atomic values that have been met so far, none of which has decided.

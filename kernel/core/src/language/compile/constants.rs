@@ -85,17 +85,13 @@ fn run<'t>(operators: &[Operator], operands: &'t [Expr]) -> Option<Value<'t>> {
     let mut values = values.into_iter();
     let first = values.next()?;
     operators.iter().zip(values).try_fold(first, |left, (&operator, right)| {
-        let (a, b) = (left.number(), right.number());
         Some(match operator {
             Operator::Compare(comparison) => Value::Boolean(compare(comparison, &left, &right)),
             Operator::Or => Value::Boolean(left.boolean() || right.boolean()),
             Operator::And => Value::Boolean(left.boolean() && right.boolean()),
-            Operator::Plus => Value::Number(a + b),
-            Operator::Minus => Value::Number(a - b),
-            Operator::Multiply => Value::Number(a * b),
-            Operator::Div => Value::Number(a / b),
-            // Truncating, with the sign of the dividend.
-            Operator::Mod => Value::Number(a % b),
+            Operator::Calculate(arithmetic) => {
+                Value::Number(arithmetic.of(left.number(), right.number()))
+            }
             Operator::Union
             | Operator::Cast(_)
             | Operator::CastToMoment(..)

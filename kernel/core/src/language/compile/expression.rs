@@ -8,7 +8,8 @@
 use super::layout::build;
 use crate::language::number_text::number_text;
 use crate::language::query::push_string;
-use crate::language::reader::{Refusal, read_canonical};
+use crate::language::reader::read_canonical;
+use crate::language::refusal::Parsed;
 use crate::language::tree::{Expr, NameTest, NodeTest, NodeType, Predicate, Step};
 use crate::language::xpath::Expression;
 
@@ -22,7 +23,7 @@ impl Expression {
     ///
     /// # Errors
     /// It is no expression, or over a limit.
-    pub fn parse(text: &str) -> Result<Expression, Refusal> {
+    pub fn parse(text: &str) -> Parsed<Expression> {
         read_canonical(text).map(|resolved| Expression::of(&resolved))
     }
 
@@ -30,7 +31,7 @@ impl Expression {
     ///
     /// # Errors
     /// It is no expression, or over a limit.
-    pub fn parse_for_contexts(text: &str) -> Result<Expression, Refusal> {
+    pub fn parse_for_contexts(text: &str) -> Parsed<Expression> {
         read_canonical(text).map(|resolved| Expression::laid_out(build(&resolved, true)))
     }
 }

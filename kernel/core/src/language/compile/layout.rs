@@ -3,12 +3,12 @@
 //! The tree is resolved: functions, argument counts and types are right, and it nests no deeper than a query may.
 
 use crate::language::comparison::Comparison;
+use crate::language::functions::{Function, find_in_xpath};
 use crate::language::tree::{self, NodeType, Operator, Predicate};
 use crate::language::xpath::analyse;
 use crate::language::xpath::ast::{
-    Arena, Arithmetic, Expr, ExprId, Kind, List, NodeTest, Start, Step, TextRange,
+    Arena, Expr, ExprId, Kind, List, NodeTest, Start, Step, TextRange,
 };
-use crate::language::xpath::functions::{self, Function};
 use crate::language::xpath::simplify::simplify_steps;
 use crate::xml::names::hash_name;
 
@@ -58,7 +58,7 @@ impl Builder {
             // Resolved, the one variable is the document node.
             tree::Expr::Variable { .. } => return self.path(Start::Root, &[]),
             tree::Expr::Call { name, arguments, .. } => {
-                let Some(signature) = functions::find(name) else {
+                let Some(signature) = find_in_xpath(name) else {
                     unreachable!("no other function is left in a resolved tree")
                 };
                 let arguments: Vec<ExprId> =
@@ -114,16 +114,9 @@ impl Builder {
         let mut left = self.expression(&operands[0]);
         for (&operator, operand) in operators.iter().zip(&operands[1..]) {
             let right = self.expression(operand);
-            let arithmetic = match operator {
-                Operator::Plus => Arithmetic::Add,
-                Operator::Minus => Arithmetic::Subtract,
-                Operator::Multiply => Arithmetic::Multiply,
-                Operator::Div => Arithmetic::Divide,
-                Operator::Mod => Arithmetic::Modulo,
-                Operator::Compare(comparison) => {
-                    left = self.push(Expr::Compare(comparison, left, right));
-                    continue;
-                }
+            left = self.push(match operator {
+                Operator::Calculate(arithmetic) => Expr::Calculate(arithmetic, left, right),
+                Operator::Compare(comparison) => Expr::Compare(comparison, left, right),
                 Operator::Or | Operator::And | Operator::Union => {
                     unreachable!("operators of one level stand in a run")
                 }
@@ -133,8 +126,7 @@ impl Builder {
                 | Operator::NumberOf => {
                     unreachable!("gates are not evaluated")
                 }
-            };
-            left = self.push(Expr::Calculate(arithmetic, left, right));
+            });
         }
         left
     }

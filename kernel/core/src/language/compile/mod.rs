@@ -15,8 +15,8 @@
 //! let tree = read_query("//a[last()]/b[@x]", Namespaces::NONE)?;
 //! let query = compile_query(&tree)?;
 //! assert_eq!(query.alternatives[0].text, "//a/b[@x]");
-//! assert_eq!(query.cost, CostClass::CandidateChecked);
-//! # Ok::<(), pathcast_core::language::reader::Refusal>(())
+//! assert_eq!(query.cost(), CostClass::CandidateChecked);
+//! # Ok::<(), Box<pathcast_core::language::refusal::Refusal>>(())
 //! ```
 
 mod alternatives;
@@ -43,7 +43,8 @@ pub use implication::{Facts, can_be_count, holds, is_any_count};
 
 use crate::language::query::arrange::depth;
 use crate::language::query::{DEPTH_MAX, NormalPath, Step, TEXT_BYTES_MAX, is_within_bytes};
-use crate::language::reader::{EXPRESSION_BYTES_MAX, Reason as Refused, Refusal, disjuncts};
+use crate::language::reader::{EXPRESSION_BYTES_MAX, disjuncts};
+use crate::language::refusal::{Parsed, Reason, Refusal};
 use crate::language::tree::{Expr, Offset};
 use crate::language::xpath::Expression;
 use alternatives::{alternatives_of, alternatives_of_paths, conjunction_of, in_order};
@@ -103,7 +104,7 @@ impl Evaluated {
     ///
     /// # Errors
     /// It is over a limit.
-    pub fn of(resolved: &Expr) -> Result<Self, Refusal> {
+    pub fn of(resolved: &Expr) -> Parsed<Self> {
         let mut text = String::with_capacity(256);
         expression_text(resolved, &mut text);
         check_length(&text, EXPRESSION_BYTES_MAX)?;
@@ -120,15 +121,36 @@ pub struct CompiledQuery<'t> {
     pub alternatives: Vec<Alternative<'t>>,
     /// What is evaluated; none where the alternatives say all of the query.
     pub expression: Option<Evaluated>,
-    /// What it costs a message.
-    pub cost: CostClass,
-    /// Why there is an expression; empty if there is none.
-    pub reasons: Vec<Why>,
+    /// What the alternatives do not say.
+    losses: Vec<Loss<'t>>,
     /// Of the whole message; if the query holds, one of them is there.
     patterns: Vec<Spine<'t>>,
 }
 
 impl<'t> CompiledQuery<'t> {
+    /// What it costs a message.
+    pub fn cost(&self) -> CostClass {
+        if self.losses.is_empty() {
+            return CostClass::Indexed;
+        }
+        cost_of_evaluated(&self.alternatives)
+    }
+
+    /// Why the alternatives are not all of it: each reason once, in the order in which they were found, and where
+    /// candidates come from; empty if they are all of it.
+    pub fn reasons(&self) -> Vec<Why> {
+        let mut first: Vec<Loss<'_>> = Vec::new();
+        for loss in &self.losses {
+            if !first.iter().any(|known| known.reason == loss.reason) {
+                first.push(*loss);
+            }
+        }
+        let told = first.iter();
+        let told = told.map(|loss| Why { text: loss.reason.to_string(), offset: loss.offset });
+        let source = (!first.is_empty()).then(|| source_of(&self.alternatives));
+        told.chain(source).collect()
+    }
+
     /// Paths that must all be in a message, one conjunction or more: if the query holds, one of the conjunctions does.
     ///
     /// They say what the alternatives say of one path each, without putting paths together at the root element; none
@@ -145,7 +167,7 @@ impl<'t> CompiledQuery<'t> {
 ///
 /// # Errors
 /// It is over a limit.
-pub fn compile_query(resolved: &Expr) -> Result<CompiledQuery<'_>, Refusal> {
+pub fn compile_query(resolved: &Expr) -> Parsed<CompiledQuery<'_>> {
     let mut weakener = Weakener::new(disjuncts(resolved));
     let patterns = weakener.holds(resolved.into(), &Spine::document(), false);
     let (alternatives, is_all) = alternatives_of(&patterns, weakener.alternatives_max);
@@ -157,16 +179,13 @@ pub fn compile_query(resolved: &Expr) -> Result<CompiledQuery<'_>, Refusal> {
     if !is_all {
         weakener.lose_construct("asks for several paths together, which are too many ways", 0);
     }
-    if weakener.losses.is_empty() {
+    let losses = weakener.losses;
+    if losses.is_empty() {
         alternatives.iter().try_for_each(check_path)?;
-        let (cost, reasons) = (CostClass::Indexed, Vec::new());
-        return Ok(CompiledQuery { alternatives, expression: None, cost, reasons, patterns });
+        return Ok(CompiledQuery { alternatives, expression: None, losses, patterns });
     }
-    let expression = Evaluated::of(resolved)?;
-    let alternatives = within_limits(alternatives);
-    let cost = cost_of_evaluated(&alternatives);
-    let reasons = reasons(&weakener.losses, &alternatives);
-    Ok(CompiledQuery { alternatives, expression: Some(expression), cost, reasons, patterns })
+    let expression = Some(Evaluated::of(resolved)?);
+    Ok(CompiledQuery { alternatives: within_limits(alternatives), expression, losses, patterns })
 }
 
 /// Compiles the condition of the document node that a program implies, of which the paths are kept alone: the program
@@ -178,11 +197,13 @@ pub fn compile_gate(resolved: &Expr, is_condition: bool) -> CompiledQuery<'_> {
     let patterns = weakener.holds(resolved.into(), &Spine::document(), false);
     let (alternatives, _) = alternatives_of(&patterns, weakener.alternatives_max);
     let alternatives = within_limits(alternatives);
-    let cost = cost_of_evaluated(&alternatives);
-    let makes = if is_condition { "" } else { " and makes the result" };
-    let decides = Why { text: format!("the program decides{makes}"), offset: 0 };
-    let reasons = vec![decides, source_of(&alternatives)];
-    CompiledQuery { alternatives, expression: None, cost, reasons, patterns }
+    let decides = if is_condition {
+        "the program decides"
+    } else {
+        "the program decides and makes the result"
+    };
+    let losses = vec![Loss { reason: losses::Reason::Construct(decides), offset: 0 }];
+    CompiledQuery { alternatives, expression: None, losses, patterns }
 }
 
 /// Alternatives of a message that has all of some paths. Where these have too many combinations at the root element,
@@ -198,22 +219,22 @@ pub fn cost_of_evaluated(paths: &[Alternative<'_>]) -> CostClass {
 }
 
 /// Refuses a query one of whose paths is too long or nests too deep.
-fn check_path(path: &Alternative<'_>) -> Result<(), Refusal> {
+fn check_path(path: &Alternative<'_>) -> Parsed<()> {
     if !is_within_bytes(&path.text, &path.steps) {
         check_length(&path.text, TEXT_BYTES_MAX)?;
     }
     if depth(&path.steps) > DEPTH_MAX { Err(too_deep()) } else { Ok(()) }
 }
 
-fn check_length(text: &str, maximum: usize) -> Result<(), Refusal> {
+fn check_length(text: &str, maximum: usize) -> Parsed<()> {
     if text.len() <= maximum {
         return Ok(());
     }
-    Err(Refusal { reason: Refused::TooLong { given: text.len(), maximum }, offset: 0 })
+    Err(Refusal::new(0, Reason::TooLong, vec![text.len().into(), maximum.into()]))
 }
 
 /// Refuses a query whose expression nests too deep.
-fn check_nesting(expression: &str) -> Result<(), Refusal> {
+fn check_nesting(expression: &str) -> Parsed<()> {
     let mut deepest = 0usize;
     let bytes = expression.as_bytes();
     let mut at = 0;
@@ -239,8 +260,8 @@ fn check_nesting(expression: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn too_deep() -> Refusal {
-    Refusal { reason: Refused::TooDeep { maximum: DEPTH_MAX }, offset: 0 }
+fn too_deep() -> Box<Refusal> {
+    Refusal::new(0, Reason::TooDeep, vec![DEPTH_MAX.into()])
 }
 
 /// The paths; without predicates where the limits of a path leave no room for them.
@@ -258,21 +279,6 @@ fn without_predicates(mut steps: NormalPath<'_>) -> NormalPath<'_> {
     steps.iter_mut().for_each(|step| step.stages.clear());
     crate::language::query::arrange::arrange(&mut steps, true);
     steps
-}
-
-/// Each loss once, in the order in which they were noted, and where candidates come from.
-fn reasons(losses: &[Loss<'_>], paths: &[Alternative<'_>]) -> Vec<Why> {
-    let mut first: Vec<Loss<'_>> = Vec::new();
-    for loss in losses {
-        if !first.iter().any(|known| known.reason == loss.reason) {
-            first.push(*loss);
-        }
-    }
-    let first = first.into_iter();
-    let mut reasons: Vec<Why> =
-        first.map(|loss| Why { text: loss.reason.to_string(), offset: loss.offset }).collect();
-    reasons.push(source_of(paths));
-    reasons
 }
 
 /// A path as a reason shows it: without most of a long list.

@@ -385,7 +385,7 @@ fn without_first(mut expr: View<'_>) -> View<'_> {
     while let View::Filter { primary, predicates, offset } = expr {
         let Some((last, others)) = predicates.split_last() else { break };
         let is_one = match &last.expr {
-            Expr::Call { name, .. } => name == "last",
+            Expr::Call { name, .. } => *name == "last",
             Expr::Number { value, .. } => *value == 1.0,
             _ => false,
         };

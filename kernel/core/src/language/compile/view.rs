@@ -2,11 +2,11 @@
 //! operators, a filter without its last predicate or an argument that is left out is one, too, without a tree of its
 //! own.
 
+use crate::language::functions::find_in_xpath;
 use crate::language::reader::kind_of_run;
 use crate::language::tree::{Expr, NodeTest, NodeType, Offset, Operator, Predicate, Step};
 use crate::language::xpath::Axis;
 use crate::language::xpath::ast::Kind;
-use crate::language::xpath::functions;
 
 /// A node of a resolved tree, or what would be one.
 #[derive(Clone, Copy, Debug)]
@@ -33,9 +33,7 @@ impl<'t> From<&'t Expr> for View<'t> {
             Expr::Filter { ref primary, ref predicates, offset } => {
                 View::Filter { primary, predicates, offset }
             }
-            Expr::Call { ref name, ref arguments, offset } => {
-                View::Call { name, arguments, offset }
-            }
+            Expr::Call { name, ref arguments, offset } => View::Call { name, arguments, offset },
             // Resolved, the one variable is the document node.
             Expr::Variable { offset, .. } => View::Path { is_absolute: true, steps: &[], offset },
             Expr::Literal { ref value, offset } => View::Literal { value, offset },
@@ -84,7 +82,7 @@ impl<'t> View<'t> {
     pub(super) fn kind(self) -> Kind {
         match self {
             View::Path { .. } | View::PathFrom { .. } | View::Filter { .. } => Kind::Nodes,
-            View::Call { name, .. } => functions::find(name).map_or(Kind::Nodes, |it| it.kind),
+            View::Call { name, .. } => find_in_xpath(name).map_or(Kind::Nodes, |it| it.kind),
             View::Literal { .. } => Kind::String,
             View::Number { .. } | View::Unary { .. } => Kind::Number,
             View::Binary { operators, .. } => kind_of_run(operators),

@@ -255,7 +255,7 @@ pub(super) fn exact(formula: &Formula, context: Variable) -> Option<Expr> {
             if !is_exact || (*base != context && *base != ROOT) {
                 return None;
             }
-            let is_true = matches!(&condition, Expr::Call { name, .. } if name == "true");
+            let is_true = matches!(&condition, Expr::Call { name: "true", .. });
             Some(path_to(*base, steps, (!is_true).then_some(condition)))
         }
     }
@@ -301,6 +301,6 @@ fn joined(mut operands: Vec<Expr>, operator: Operator) -> Option<Expr> {
 }
 
 /// A call.
-pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
-    Expr::Call { name: name.to_owned(), arguments, offset: 0 }
+pub(super) fn call(name: &'static str, arguments: Vec<Expr>) -> Expr {
+    Expr::Call { name, arguments, offset: 0 }
 }

@@ -31,7 +31,7 @@ const NODES_MAX: usize = 8192;
 /// let text = "<r>{for $a in //a, $b in $a/b where $a/@x = 'y' and $b/c return $b/d}</r>";
 /// let condition = condition_of(&Program::parse(text, &[])?, false);
 /// assert_eq!(compile_gate(&condition, false).alternatives[0].text, "//a[@x='y']/b[d]/c");
-/// # Ok::<(), pathcast_core::language::xquery::Refusal>(())
+/// # Ok::<(), Box<pathcast_core::language::refusal::Refusal>>(())
 /// ```
 ///
 /// Cost: linear in the program for usual ones; bounded for all.

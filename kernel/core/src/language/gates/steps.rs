@@ -6,6 +6,7 @@
 
 use super::formula::{Formula, Variable, call, exact, implied};
 use super::necessary::{Item, Necessary, Scope};
+use crate::language::arithmetic::Arithmetic;
 use crate::language::comparison::Comparison;
 use crate::language::tree::{self, Expr as Condition, NameTest, NodeType, Operator, Predicate};
 use crate::language::xquery::{Axis, Expr, ExprId, Function, List, NodeTest, Program, Step};
@@ -169,7 +170,9 @@ pub(super) fn binary(operator: Operator, operands: Vec<Condition>) -> Condition 
 pub(super) fn number(value: f64) -> Condition {
     let number = |value| Condition::Number { value, offset: 0 };
     let size = match value.abs() {
-        size if size.is_infinite() => binary(Operator::Div, vec![number(1.0), number(0.0)]),
+        size if size.is_infinite() => {
+            binary(Operator::Calculate(Arithmetic::Divide), vec![number(1.0), number(0.0)])
+        }
         size => number(size),
     };
     if value < 0.0 {

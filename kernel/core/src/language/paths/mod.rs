@@ -21,7 +21,8 @@ use crate::language::query::arrange::arrange;
 use crate::language::query::{
     Axis, Declined, NameTest, Namespaces, NormalPath, Step, compile_canonical, text_of,
 };
-use crate::language::reader::{Refusal, read_query};
+use crate::language::reader::read_query;
+use crate::language::refusal::Parsed;
 use crate::language::tree::{Expr, Operator};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -130,7 +131,7 @@ impl Conjunction {
     ///
     /// # Errors
     /// The text is no query.
-    pub fn read(text: &str) -> Result<Option<Conjunction>, Refusal> {
+    pub fn read(text: &str) -> Parsed<Option<Conjunction>> {
         let canonical: Result<Vec<Path>, Declined> = parts_of(text).map(Path::read).collect();
         if let Ok(paths) = canonical {
             return Ok(Some(Conjunction::of(paths)));

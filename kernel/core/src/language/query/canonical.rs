@@ -228,9 +228,11 @@ fn push_literal(quote: char, text: &str, out: &mut String) {
 
 /// The text up to a quote of another kind than the first in it, and the quote to put it in.
 fn first_piece(text: &str) -> (char, &str) {
-    let first = memchr::memchr2(b'\'', b'"', text.as_bytes()).map(|at| text.as_bytes()[at]);
-    let quote = if first == Some(b'\'') { '"' } else { '\'' };
-    (quote, &text[..text.find(quote).unwrap_or(text.len())])
+    let Some(at) = memchr::memchr2(b'\'', b'"', text.as_bytes()) else { return ('\'', text) };
+    let quote = if text.as_bytes()[at] == b'\'' { b'"' } else { b'\'' };
+    let end =
+        memchr::memchr(quote, &text.as_bytes()[at..]).map_or(text.len(), |length| at + length);
+    (char::from(quote), &text[..end])
 }
 
 /// Whether a string can stand in quotes: XPath 1.0 has no escapes.

@@ -56,6 +56,47 @@ fn length_beyond_ascii(text: &str) -> usize {
     text.find(|c| !is_ncname_char(c)).unwrap_or(text.len())
 }
 
+/// A name as written, from one that may have a prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Written<'t> {
+    Plain(&'t str),
+    Prefixed(&'t str, &'t str),
+    /// `prefix:*`
+    AnyIn(&'t str),
+    /// `Q{uri}local`; no local name is `Q{uri}*`.
+    Braced(&'t str, Option<&'t str>),
+}
+
+/// The name that a text begins with, and its length. Without a local name after it, a prefix or `Q` is a plain name.
+pub(crate) fn written_name(text: &str) -> Option<(Written<'_>, usize)> {
+    let length = ncname_length(text);
+    let (first, rest) = text.split_at(length);
+    // The local name that begins so many bytes after the first.
+    let local = |distance: usize| {
+        let rest = &rest[distance..];
+        match ncname_length(rest) {
+            0 => rest.starts_with('*').then_some((None, length + distance + 1)),
+            local => Some((Some(&rest[..local]), length + distance + local)),
+        }
+    };
+    let longer = match rest.as_bytes() {
+        [b'{', ..] if first == "Q" => {
+            let end = rest[1..].find(['{', '}']).map(|end| end + 1);
+            let end = end.filter(|&end| rest.as_bytes()[end] == b'}');
+            end.and_then(|end| {
+                local(end + 1)
+                    .map(|(local, length)| (Written::Braced(&rest[1..end], local), length))
+            })
+        }
+        [b':', ..] if length > 0 => local(1).map(|(local, length)| match local {
+            Some(local) => (Written::Prefixed(first, local), length),
+            None => (Written::AnyIn(first), length),
+        }),
+        _ => None,
+    };
+    longer.or_else(|| (length > 0).then_some((Written::Plain(first), length)))
+}
+
 /// A place in a query.
 #[derive(Clone)]
 pub(crate) struct Scanner<'q> {
@@ -119,12 +160,11 @@ impl<'q> Scanner<'q> {
 
     /// Moves over a name that is exactly this word.
     pub(super) fn word(&mut self, word: &str) -> bool {
-        let start = self.at;
-        if self.ncname() == Some(word) {
-            return true;
-        }
-        self.at = start;
-        false
+        let rest = &self.text[self.at..];
+        // Most often something else begins here, of which no more is looked at than that.
+        let is_here = rest.starts_with(word) && ncname_length(rest) == word.len();
+        self.at += if is_here { word.len() } else { 0 };
+        is_here
     }
 
     /// Moves over `name()`, blanks allowed before and between the parentheses.

@@ -7,14 +7,16 @@
 //! A fault becomes a token too, which the parser refuses when it gets there: so the first fault from the left is the
 //! one that is reported.
 
-use super::refusal::Reason;
+use crate::language::arithmetic::Arithmetic;
 use crate::language::comparison::Comparison;
-use crate::language::query::collapsed;
-use crate::language::query::scan::Scanner;
+use crate::language::query::scan::{Scanner, Written, written_name};
+use crate::language::refusal::Reason;
 use crate::language::tree::Operator;
 
+pub(super) const MINUS: Operator = Operator::Calculate(Arithmetic::Subtract);
+
 /// A token; texts are as written.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Token<'q> {
     OpenRound,
     CloseRound,
@@ -29,11 +31,9 @@ pub(super) enum Token<'q> {
     Slash,
     Slashes,
     Operator(Operator),
-    Name {
-        prefix: Option<&'q str>,
-        local: &'q str,
-        uri: Option<String>,
-    },
+    Name(Written<'q>),
+    /// `*`, or `*:name`.
+    Star(Option<&'q str>),
     /// A name and `::`.
     Axis(&'q str),
     /// The name of a node type, before `(`.
@@ -43,7 +43,8 @@ pub(super) enum Token<'q> {
     Variable(&'q str),
     Literal(&'q str),
     Number(&'q str),
-    Fault(Reason),
+    /// No token, and the words of the text that say why.
+    Fault(Reason, &'q str),
     End,
 }
 
@@ -89,21 +90,21 @@ impl<'q> Lexer<'q> {
         let token = token.or_else(|| self.anywhere()).unwrap_or_else(|| self.no_token(start));
         self.is_after_operand = token.ends_operand();
         // The local name is missing after the colon, not before the prefix.
-        let is_behind = matches!(token, Token::Fault(Reason::NoLocalName { .. }));
+        let is_behind = matches!(token, Token::Fault(Reason::NoLocalName, _));
         (token, if is_behind { self.scanner.mark() } else { start })
     }
 
     /// An operator that is a word, or `*`.
     fn after_operand(&mut self) -> Option<Token<'q>> {
         if self.scanner.take(b'*') {
-            return Some(Token::Operator(Operator::Multiply));
+            return Some(Token::Operator(Operator::Calculate(Arithmetic::Multiply)));
         }
         Some(match self.scanner.ncname()? {
             "and" => Token::Operator(Operator::And),
             "or" => Token::Operator(Operator::Or),
-            "mod" => Token::Operator(Operator::Mod),
-            "div" => Token::Operator(Operator::Div),
-            word => Token::Fault(Reason::NoOperator { word: word.to_owned() }),
+            "mod" => Token::Operator(Operator::Calculate(Arithmetic::Modulo)),
+            "div" => Token::Operator(Operator::Calculate(Arithmetic::Divide)),
+            word => Token::Fault(Reason::NoOperator, word),
         })
     }
 
@@ -111,29 +112,25 @@ impl<'q> Lexer<'q> {
     fn operand(&mut self, start: usize) -> Option<Token<'q>> {
         if self.scanner.take(b'*') {
             if !self.takes_colon() {
-                return Some(Token::Name { prefix: None, local: "*", uri: None });
+                return Some(Token::Star(None));
             }
-            return Some(match self.scanner.ncname() {
-                Some(local) => Token::Name { prefix: Some("*"), local, uri: None },
-                None => self.no_local_name(start),
-            });
+            let local = self.scanner.ncname();
+            return Some(
+                local.map_or_else(|| self.no_local_name(start), |local| Token::Star(Some(local))),
+            );
         }
-        if self.scanner.peek() == b'Q' && self.scanner.peek_at(1) == b'{' {
-            return Some(self.braced(start));
-        }
-        let name = self.scanner.ncname()?;
-        if !self.takes_colon() {
-            return Some(self.name(name));
-        }
-        if self.scanner.take(b'*') {
-            return Some(Token::Name { prefix: Some(name), local: "*", uri: None });
-        }
-        Some(match self.scanner.ncname() {
-            None => self.no_local_name(start),
-            Some(_) if self.is_before_parenthesis() => {
+        let (written, length) = written_name(&self.text[start..])?;
+        self.scanner.skip(length);
+        Some(match written {
+            Written::Plain("Q") if self.scanner.peek() == b'{' => {
+                Token::Fault(Reason::OpenBraces, "")
+            }
+            Written::Plain(_) if self.takes_colon() => self.no_local_name(start),
+            Written::Plain(name) => self.name(name),
+            Written::Prefixed(..) if self.is_before_parenthesis() => {
                 Token::Function(&self.text[start..self.scanner.mark()])
             }
-            Some(local) => Token::Name { prefix: Some(name), local, uri: None },
+            written => Token::Name(written),
         })
     }
 
@@ -148,7 +145,7 @@ impl<'q> Lexer<'q> {
         let is_call = self.scanner.peek() == b'(';
         self.scanner.reset(end);
         match name {
-            _ if !is_call => Token::Name { prefix: None, local: name, uri: None },
+            _ if !is_call => Token::Name(Written::Plain(name)),
             "comment" | "node" | "processing-instruction" | "text" => Token::NodeType(name),
             _ => Token::Function(name),
         }
@@ -165,23 +162,6 @@ impl<'q> Lexer<'q> {
         let is_before = self.scanner.peek() == b'(';
         self.scanner.reset(mark);
         is_before
-    }
-
-    /// `Q{uri}name`, `Q{uri}*`
-    fn braced(&mut self, start: usize) -> Token<'q> {
-        let Some(uri) = self.scanner.braced_uri() else {
-            return Token::Fault(Reason::OpenBraces);
-        };
-        let local = if self.scanner.take(b'*') { Some("*") } else { self.scanner.ncname() };
-        match local {
-            Some(local) => {
-                Token::Name { prefix: None, local, uri: Some(collapsed(uri).into_owned()) }
-            }
-            None => {
-                self.scanner.reset(start);
-                Token::Fault(Reason::OpenBraces)
-            }
-        }
     }
 
     /// A token that is the same before an operand and after one.
@@ -215,8 +195,8 @@ impl<'q> Lexer<'q> {
             (b'>', _) => (Token::Operator(Operator::Compare(Comparison::Gt)), 1),
             (b'=', _) => (Token::Operator(Operator::Compare(Comparison::Eq)), 1),
             (b'|', _) => (Token::Operator(Operator::Union), 1),
-            (b'+', _) => (Token::Operator(Operator::Plus), 1),
-            (b'-', _) => (Token::Operator(Operator::Minus), 1),
+            (b'+', _) => (Token::Operator(Operator::Calculate(Arithmetic::Add)), 1),
+            (b'-', _) => (Token::Operator(MINUS), 1),
             _ => return None,
         };
         self.scanner.skip(length);
@@ -238,17 +218,17 @@ impl<'q> Lexer<'q> {
     }
 
     fn no_local_name(&self, start: usize) -> Token<'q> {
-        Token::Fault(Reason::NoLocalName {
-            after: self.text[start..self.scanner.mark()].to_owned(),
-        })
+        Token::Fault(Reason::NoLocalName, &self.text[start..self.scanner.mark()])
     }
 
     /// The fault of a place where no token begins.
     fn no_token(&self, start: usize) -> Token<'q> {
-        Token::Fault(match self.text[start..].chars().next() {
-            Some(quote @ ('\'' | '"')) => Reason::OpenString { quote },
-            Some('$') => Reason::NoVariableName,
-            character => Reason::NoToken { character: character.unwrap_or_default() },
-        })
+        let length = self.text[start..].chars().next().map_or(0, char::len_utf8);
+        let character = &self.text[start..start + length];
+        match character {
+            "'" | "\"" => Token::Fault(Reason::OpenString, character),
+            "$" => Token::Fault(Reason::NoVariableName, ""),
+            _ => Token::Fault(Reason::NoToken, character),
+        }
     }
 }

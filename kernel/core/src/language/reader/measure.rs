@@ -1,14 +1,15 @@
 //! What is asked of a syntax tree: its type, how deep it nests, how many ways it has to hold.
 
-use super::refusal::{Reason, Refusal};
+use crate::language::functions::find_in_xpath;
 use crate::language::query::DEPTH_MAX;
+use crate::language::refusal::{Parsed, Reason, Refusal};
 use crate::language::tree::{Expr, Operator, Predicate, Step};
-use crate::language::xpath::{Kind, functions};
+use crate::language::xpath::Kind;
 
 /// The type of an expression; known before evaluation, for there are no variables.
 pub fn kind_of(expr: &Expr) -> Kind {
     match expr {
-        Expr::Call { name, .. } => functions::find(name).map_or(Kind::Nodes, |found| found.kind),
+        Expr::Call { name, .. } => find_in_xpath(name).map_or(Kind::Nodes, |found| found.kind),
         Expr::Literal { .. } => Kind::String,
         Expr::Number { .. } | Expr::Unary { .. } => Kind::Number,
         Expr::Binary { operators, .. } => kind_of_run(operators),
@@ -20,9 +21,7 @@ pub fn kind_of(expr: &Expr) -> Kind {
 pub(crate) fn kind_of_run(operators: &[Operator]) -> Kind {
     match operators[0] {
         Operator::Union => Kind::Nodes,
-        Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Div | Operator::Mod => {
-            Kind::Number
-        }
+        Operator::Calculate(_) => Kind::Number,
         _ => Kind::Boolean,
     }
 }
@@ -40,9 +39,9 @@ pub fn nesting(expr: &Expr) -> usize {
 
 /// Refuses a tree that nests deeper than a query may: operators of many levels within one another would exhaust the
 /// stack of what walks it.
-pub fn check_nesting(expr: &Expr) -> Result<(), Refusal> {
+pub fn check_nesting(expr: &Expr) -> Parsed<()> {
     if nesting(expr) > 2 * DEPTH_MAX {
-        return Err(Refusal::new(Reason::TooDeep { maximum: DEPTH_MAX }, 0));
+        return Err(Refusal::new(0, Reason::TooDeep, vec![DEPTH_MAX.into()]));
     }
     Ok(())
 }

@@ -7,28 +7,31 @@
 //! The parser knows functions and their argument counts, not namespaces or variables.
 
 use super::EXPRESSION_BYTES_MAX;
-use super::lexer::{Lexer, Token};
-use super::refusal::{Bracket, Expected, Reason, Refusal};
+use super::lexer::{Lexer, MINUS, Token};
+use crate::language::arithmetic::Arithmetic;
 use crate::language::comparison::Comparison;
-use crate::language::query::{DEPTH_MAX, NODES_MAX, PREDICATES_MAX, TEXT_BYTES_MAX};
+use crate::language::functions::find_in_xpath;
+use crate::language::query::scan::Written;
+use crate::language::query::{DEPTH_MAX, NODES_MAX, PREDICATES_MAX, TEXT_BYTES_MAX, collapsed};
+use crate::language::refusal::{Detail, Parsed, Reason, Refusal};
 use crate::language::tree::{
     Expr, NameTest, NodeTest, NodeType, Offset, Operator, Predicate, Step,
 };
-use crate::language::xpath::{Axis, functions};
+use crate::language::xpath::Axis;
 
 /// The syntax tree of a query as it was written.
 ///
 /// It has at most [`TEXT_BYTES_MAX`] bytes and [`NODES_MAX`] syntax nodes: steps (`//` stands for one), predicates,
 /// literals, numbers, variables, calls, binary operators and minuses.
-pub fn read(text: &str) -> Result<Expr, Refusal> {
+pub fn read(text: &str) -> Parsed<Expr> {
     read_within(text, &Limits::QUERY)
 }
 
 /// The syntax tree of a text within limits.
-pub(super) fn read_within(text: &str, limits: &'static Limits) -> Result<Expr, Refusal> {
+pub(super) fn read_within(text: &str, limits: &'static Limits) -> Parsed<Expr> {
     if text.len() > limits.text_bytes {
-        let reason = Reason::TooLong { given: text.len(), maximum: limits.text_bytes };
-        return Err(Refusal::new(reason, 0));
+        let details = vec![text.len().into(), limits.text_bytes.into()];
+        return Err(Refusal::new(0, Reason::TooLong, details));
     }
     let mut lexer = Lexer::new(text);
     let (token, offset) = lexer.next();
@@ -58,8 +61,6 @@ impl Limits {
 /// White space between tokens.
 const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
 
-type Parsed<T> = Result<T, Refusal>;
-
 /// The descent.
 ///
 /// `token` is the token to look at next. A fault matches nothing that is expected, so it surfaces where the parser says
@@ -70,36 +71,40 @@ struct Parser<'q> {
     lexer: Lexer<'q>,
     token: Token<'q>,
     offset: usize,
-    brackets: Vec<Bracket>,
+    /// Those that are open.
+    brackets: Vec<&'static str>,
     nodes: usize,
 }
 
 impl<'q> Parser<'q> {
     fn advance(&mut self) -> Token<'q> {
-        let (token, offset) = self.lexer.next();
-        self.offset = offset;
-        std::mem::replace(&mut self.token, token)
+        let taken = self.token;
+        (self.token, self.offset) = self.lexer.next();
+        taken
     }
 
-    fn take(&mut self, token: &Token<'_>) -> bool {
-        let is_next = self.token == *token;
+    fn take(&mut self, token: Token<'_>) -> bool {
+        let is_next = self.token == token;
         if is_next {
             self.advance();
         }
         is_next
     }
 
-    fn unexpected(&self, expected: Expected) -> Refusal {
-        let reason = match &self.token {
-            Token::Fault(reason) => reason.clone(),
+    /// The refusal of the token that is here, by the name of what is expected.
+    fn unexpected(&self, expected: &str) -> Box<Refusal> {
+        let (reason, details) = match self.token {
+            Token::Fault(reason, "") => (reason, Vec::new()),
+            Token::Fault(reason, words) => (reason, vec![words.into()]),
             token => {
-                let is_end = *token == Token::End;
+                let is_end = token == Token::End;
                 let end = if is_end { self.offset } else { self.lexer.clone().next().1 };
-                let found = self.text[self.offset..end].trim_end_matches(BLANKS).to_owned();
-                Reason::Unexpected { expected, found, bracket: self.brackets.last().copied() }
+                let found = self.text[self.offset..end].trim_end_matches(BLANKS);
+                let bracket = self.brackets.last().copied().unwrap_or_default();
+                (Reason::Unexpected, [expected, found, bracket].map(Detail::from).to_vec())
             }
         };
-        Refusal::new(reason, self.offset)
+        Refusal::new(self.offset, reason, details)
     }
 
     /// Counts the syntax node that begins here.
@@ -107,20 +112,20 @@ impl<'q> Parser<'q> {
         self.nodes += 1;
         let maximum = self.limits.nodes;
         if self.nodes > maximum {
-            return Err(Refusal::new(Reason::TooLarge { maximum }, self.offset));
+            return Err(Refusal::new(self.offset, Reason::TooLarge, vec![maximum.into()]));
         }
         Ok(())
     }
 
-    fn open(&mut self, bracket: Bracket, offset: usize) -> Parsed<()> {
+    fn open(&mut self, bracket: &'static str, offset: usize) -> Parsed<()> {
         if self.brackets.len() == DEPTH_MAX {
-            return Err(Refusal::new(Reason::TooDeep { maximum: DEPTH_MAX }, offset));
+            return Err(Refusal::new(offset, Reason::TooDeep, vec![DEPTH_MAX.into()]));
         }
         self.brackets.push(bracket);
         Ok(())
     }
 
-    fn close(&mut self, closing: &Token<'_>, expected: Expected) -> Parsed<()> {
+    fn close(&mut self, closing: Token<'_>, expected: &str) -> Parsed<()> {
         if !self.take(closing) {
             return Err(self.unexpected(expected));
         }
@@ -133,7 +138,7 @@ impl<'q> Parser<'q> {
     fn query(mut self) -> Parsed<Expr> {
         let expr = self.expression()?;
         if self.token != Token::End {
-            return Err(self.unexpected(Expected::OperatorOrEnd));
+            return Err(self.unexpected("operator-or-end"));
         }
         Ok(expr)
     }
@@ -175,7 +180,7 @@ impl<'q> Parser<'q> {
     fn unary(&mut self) -> Parsed<Expr> {
         let offset = self.offset as Offset;
         let mut minuses = 0;
-        while self.token == Token::Operator(Operator::Minus) {
+        while self.token == Token::Operator(MINUS) {
             self.count()?;
             self.advance();
             minuses += 1;
@@ -234,10 +239,10 @@ impl<'q> Parser<'q> {
     /// A primary expression (production 15).
     fn primary(&mut self) -> Parsed<Expr> {
         if self.token == Token::OpenRound {
-            self.open(Bracket::Round, self.offset)?;
+            self.open("(", self.offset)?;
             self.advance();
             let expr = self.expression()?;
-            self.close(&Token::CloseRound, Expected::OperatorOrClosing)?;
+            self.close(Token::CloseRound, "operator-or-closing")?;
             return Ok(expr);
         }
         self.count()?;
@@ -249,7 +254,7 @@ impl<'q> Parser<'q> {
                 Expr::Number { value: written.parse().unwrap_or(f64::NAN), offset }
             }
             Token::Function(name) => return self.function_call(name),
-            _ => return Err(self.unexpected(Expected::Expression)),
+            _ => return Err(self.unexpected("expression")),
         };
         self.advance();
         Ok(expr)
@@ -261,17 +266,17 @@ impl<'q> Parser<'q> {
         let bracket = self.offset;
         self.advance();
         let mut arguments = Vec::new();
-        if !self.take(&Token::CloseRound) {
+        if !self.take(Token::CloseRound) {
             // A call without arguments nests nothing: `[position()=1]` may stand where `[1]` may.
-            self.open(Bracket::Round, bracket)?;
+            self.open("(", bracket)?;
             arguments.push(self.expression()?);
-            while self.take(&Token::Comma) {
+            while self.take(Token::Comma) {
                 arguments.push(self.expression()?);
             }
-            self.close(&Token::CloseRound, Expected::OperatorOrComma)?;
+            self.close(Token::CloseRound, "operator-or-comma")?;
         }
-        check_function(name, arguments.len()).map_err(|reason| Refusal::new(reason, offset))?;
-        Ok(Expr::Call { name: name.to_owned(), arguments, offset: offset as Offset })
+        let name = check_function(name, arguments.len(), offset)?;
+        Ok(Expr::Call { name, arguments, offset: offset as Offset })
     }
 
     // Location paths.
@@ -284,7 +289,8 @@ impl<'q> Parser<'q> {
                 | Token::At
                 | Token::Axis(_)
                 | Token::NodeType(_)
-                | Token::Name { .. }
+                | Token::Name(_)
+                | Token::Star(_)
         )
     }
 
@@ -352,8 +358,7 @@ impl<'q> Parser<'q> {
             }
             Token::Axis(name) => {
                 let Some(axis) = Axis::of_name(name) else {
-                    let reason = Reason::NoAxis { name: name.to_owned() };
-                    return Err(Refusal::new(reason, self.offset));
+                    return Err(Refusal::new(self.offset, Reason::NoAxis, vec![name.into()]));
                 };
                 self.advance();
                 (axis, self.node_test()?)
@@ -365,36 +370,51 @@ impl<'q> Parser<'q> {
         Ok(Step { axis, test, predicates, offset })
     }
 
-    fn unexpected_step(&self) -> Refusal {
+    fn unexpected_step(&self) -> Box<Refusal> {
         let is_call = matches!(self.token, Token::Function(_));
-        self.unexpected(if is_call { Expected::StepNotFunction } else { Expected::Step })
+        self.unexpected(if is_call { "step-not-function" } else { "step" })
     }
 
     fn node_test(&mut self) -> Parsed<NodeTest> {
         let offset = self.offset as Offset;
-        if !matches!(self.token, Token::Name { .. } | Token::NodeType(_)) {
-            return Err(self.unexpected(Expected::NodeTest));
-        }
-        let mut node_type = match self.advance() {
-            Token::Name { prefix, local, uri } => {
-                let (prefix, local) = (prefix.map(str::to_owned), local.to_owned());
-                return Ok(NodeTest::Name(NameTest { prefix, local, uri, offset }));
-            }
-            Token::NodeType("comment") => NodeType::Comment,
-            Token::NodeType("text") => NodeType::Text,
-            Token::NodeType("processing-instruction") => NodeType::Instruction(None),
+        let (prefix, local, uri) = match self.token {
+            Token::Name(Written::Plain(local)) => (None, local, None),
+            Token::Name(Written::Prefixed(prefix, local)) => (Some(prefix), local, None),
+            Token::Name(Written::AnyIn(prefix)) => (Some(prefix), "*", None),
+            Token::Name(Written::Braced(uri, local)) => (None, local.unwrap_or("*"), Some(uri)),
+            Token::Star(local) => (local.map(|_| "*"), local.unwrap_or("*"), None),
+            Token::NodeType(name) => return self.type_test(name, offset),
+            _ => return Err(self.unexpected("node-test")),
+        };
+        self.advance();
+        let (prefix, local) = (prefix.map(str::to_owned), local.to_owned());
+        let uri = uri.map(|uri| collapsed(uri).into_owned());
+        Ok(NodeTest::Name(NameTest { prefix, local, uri, offset }))
+    }
+
+    fn type_test(&mut self, name: &str, offset: Offset) -> Parsed<NodeTest> {
+        let mut node_type = match name {
+            "comment" => NodeType::Comment,
+            "text" => NodeType::Text,
+            "processing-instruction" => NodeType::Instruction(None),
             _ => NodeType::Node,
         };
+        self.advance();
         // The parenthesis, without which it is no node type.
         self.advance();
         if let (NodeType::Instruction(target), Token::Literal(written)) =
-            (&mut node_type, &self.token)
+            (&mut node_type, self.token)
         {
-            *target = Some((*written).to_owned());
+            *target = Some(written.to_owned());
             self.advance();
         }
-        if !self.take(&Token::CloseRound) {
-            return Err(self.unexpected(Expected::end_of(&node_type)));
+        if !self.take(Token::CloseRound) {
+            return Err(self.unexpected(match node_type {
+                NodeType::Comment => "comment-end",
+                NodeType::Node => "node-end",
+                NodeType::Instruction(_) => "processing-instruction-end",
+                NodeType::Text => "text-end",
+            }));
         }
         Ok(NodeTest::Type(node_type, offset))
     }
@@ -405,14 +425,13 @@ impl<'q> Parser<'q> {
             self.count()?;
             let maximum = self.limits.predicates;
             if predicates.len() == maximum {
-                let reason = Reason::TooManyPredicates { maximum };
-                return Err(Refusal::new(reason, offset));
+                return Err(Refusal::new(offset, Reason::TooManyPredicates, vec![maximum.into()]));
             }
-            self.open(Bracket::Square, offset)?;
+            self.open("[", offset)?;
             self.advance();
             let expr = self.expression()?;
             predicates.push(Predicate { expr, offset: offset as Offset });
-            self.close(&Token::CloseSquare, Expected::OperatorOrClosing)?;
+            self.close(Token::CloseSquare, "operator-or-closing")?;
         }
         Ok(())
     }
@@ -440,8 +459,9 @@ impl Chain {
 fn level_of(operator: Operator) -> u8 {
     match operator {
         // A union is an operand here.
-        Operator::Union | Operator::Multiply | Operator::Div | Operator::Mod => 0,
-        Operator::Plus | Operator::Minus => 1,
+        Operator::Union => 0,
+        Operator::Calculate(Arithmetic::Add | Arithmetic::Subtract) => 1,
+        Operator::Calculate(_) => 0,
         Operator::Compare(Comparison::Eq | Comparison::Ne) => 3,
         Operator::Compare(_)
         | Operator::Cast(_)
@@ -453,15 +473,18 @@ fn level_of(operator: Operator) -> u8 {
     }
 }
 
-/// Refuses a function that there is not, and a call with too few or too many arguments.
-fn check_function(name: &str, given: usize) -> Result<(), Reason> {
+/// The name of a function; refuses one that there is not, and a call with too few or too many arguments.
+fn check_function(name: &str, given: usize, offset: usize) -> Parsed<&'static str> {
     let (name, counts) = match name {
         "doc" => ("doc", 1..=1),
         "document" => ("document", 1..=1),
-        _ => match functions::find(name) {
-            Some(found) => (found.name, found.arguments_min..=found.arguments_max),
-            None => return Err(Reason::NoFunction { name: name.to_owned() }),
+        _ => match find_in_xpath(name) {
+            Some(it) => (it.name, it.arguments_min..=it.function.arguments_max_in_xpath()),
+            None => return Err(Refusal::new(offset, Reason::NoFunction, vec![name.into()])),
         },
     };
-    if counts.contains(&given) { Ok(()) } else { Err(Reason::ArgumentCount { name, given }) }
+    if counts.contains(&given) {
+        return Ok(name);
+    }
+    Err(Refusal::new(offset, Reason::ArgumentCount, vec![name.into(), given.into()]))
 }

@@ -7,10 +7,12 @@
 //! Source: XPath 1.0, sections 1 (types), 2.3 (expanded names), 3.2, 3.3, 4.1 (node-sets required).
 
 use super::kind_of;
-use super::refusal::{NodeSetUse, Reason, Refusal, UriFault};
+use crate::language::arithmetic::Arithmetic;
+use crate::language::functions::find_in_xpath;
 use crate::language::query::{Namespaces, UriBinding, is_collapsed};
+use crate::language::refusal::{Detail, Parsed, Reason, Refusal};
 use crate::language::tree::{Expr, NameTest, NodeTest, Operator, Predicate, Step};
-use crate::language::xpath::{Axis, Kind, functions};
+use crate::language::xpath::{Axis, Kind};
 
 /// The one variable there is: the message, as papers write it.
 const MESSAGE_VARIABLE: &str = "msg";
@@ -19,12 +21,12 @@ const MESSAGE_VARIABLE: &str = "msg";
 ///
 /// Its name tests have URIs and no prefixes (but for `*:name`); variables and `doc()` are gone. Linear in the tree; it
 /// recurses as deep as the tree nests.
-pub fn resolve(mut expr: Expr, namespaces: &Namespaces) -> Result<Expr, Refusal> {
+pub fn resolve(mut expr: Expr, namespaces: &Namespaces) -> Parsed<Expr> {
     Resolver { namespaces }.expression(&mut expr)?;
     Ok(expr)
 }
 
-type Resolved = Result<(), Refusal>;
+type Resolved = Parsed<()>;
 
 struct Resolver<'n> {
     namespaces: &'n Namespaces,
@@ -35,20 +37,20 @@ impl Resolver<'_> {
         match expr {
             Expr::Path { steps, .. } => self.steps(steps),
             Expr::PathFrom { start, steps, .. } => {
-                self.node_set(start, NodeSetUse::Path)?;
+                self.node_set(start, "path", "")?;
                 self.steps(steps)?;
                 join(expr);
                 Ok(())
             }
             Expr::Filter { primary, predicates, .. } => {
-                self.node_set(primary, NodeSetUse::Filter)?;
+                self.node_set(primary, "filter", "")?;
                 self.predicates(predicates)
             }
             Expr::Call { .. } => self.call(expr),
             Expr::Variable { name, offset } => {
                 if name != MESSAGE_VARIABLE {
-                    let name = std::mem::take(name);
-                    return Err(Refusal { reason: Reason::NoVariable { name }, offset: *offset });
+                    let details = vec![std::mem::take(name).into()];
+                    return Err(Refusal::new(*offset as usize, Reason::NoVariable, details));
                 }
                 *expr = Expr::Path { is_absolute: true, steps: Vec::new(), offset: *offset };
                 Ok(())
@@ -57,7 +59,7 @@ impl Resolver<'_> {
                 // Too many digits for a double; infinity has no literal.
                 let offset = *offset;
                 *expr = Expr::Binary {
-                    operators: vec![Operator::Div],
+                    operators: vec![Operator::Calculate(Arithmetic::Divide)],
                     operands: [1.0, 0.0].map(|value| Expr::Number { value, offset }).into(),
                     offset,
                     operator_offset: offset,
@@ -68,7 +70,7 @@ impl Resolver<'_> {
             Expr::Binary { operators, operands, .. } => {
                 let is_union = operators[0] == Operator::Union;
                 operands.iter_mut().try_for_each(|operand| match is_union {
-                    true => self.node_set(operand, NodeSetUse::Union),
+                    true => self.node_set(operand, "union", ""),
                     false => self.expression(operand),
                 })
             }
@@ -76,29 +78,34 @@ impl Resolver<'_> {
         }
     }
 
-    fn node_set(&self, expr: &mut Expr, needed_by: NodeSetUse) -> Resolved {
-        let offset = expr.offset();
+    /// An expression that something needs to be a node-set, perhaps a function.
+    fn node_set(&self, expr: &mut Expr, needed_by: &str, function: &str) -> Resolved {
+        let offset = expr.offset() as usize;
         self.expression(expr)?;
-        match kind_of(expr) {
-            Kind::Nodes => Ok(()),
-            found => Err(Refusal { reason: Reason::NoNodeSet { needed_by, found }, offset }),
-        }
+        let found = match kind_of(expr) {
+            Kind::Nodes => return Ok(()),
+            Kind::Boolean => "boolean",
+            Kind::Number => "number",
+            Kind::String => "string",
+        };
+        let details = [needed_by, function, found].map(Detail::from).to_vec();
+        Err(Refusal::new(offset, Reason::NoNodeSet, details))
     }
 
     fn call(&self, expr: &mut Expr) -> Resolved {
         let Expr::Call { name, arguments, offset } = expr else { return Ok(()) };
-        match functions::find(name) {
-            Some(function) if function.takes_nodes => arguments
+        match find_in_xpath(name) {
+            Some(found) if found.function.takes_nodes() => arguments
                 .iter_mut()
-                .try_for_each(|each| self.node_set(each, NodeSetUse::Function(function.name))),
+                .try_for_each(|each| self.node_set(each, "function", found.name)),
             Some(_) => arguments.iter_mut().try_for_each(|each| self.expression(each)),
             None if matches!(arguments[..], [Expr::Literal { .. }, ..]) => {
                 *expr = Expr::Path { is_absolute: true, steps: Vec::new(), offset: *offset };
                 Ok(())
             }
             None => {
-                let name = std::mem::take(name);
-                Err(Refusal { reason: Reason::ComputedDocument { name }, offset: *offset })
+                let details = vec![(*name).into()];
+                Err(Refusal::new(*offset as usize, Reason::ComputedDocument, details))
             }
         }
     }
@@ -124,22 +131,17 @@ impl Resolver<'_> {
         if is_any || test.prefix.as_deref() == Some("*") {
             return Ok(());
         }
-        let reason = match self.uri(test, axis) {
-            Ok(uri) => match fault_of(&uri) {
-                None => {
-                    test.prefix = None;
-                    test.uri = Some(uri);
-                    return Ok(());
-                }
-                Some(fault) => Reason::BadUri { fault },
-            },
-            Err(reason) => reason,
-        };
-        Err(Refusal { reason, offset: test.offset })
+        let uri = self.uri(test, axis)?;
+        if let Some(fault) = fault_of(&uri) {
+            return Err(bad_uri(test, fault));
+        }
+        test.prefix = None;
+        test.uri = Some(uri);
+        Ok(())
     }
 
     /// The namespace URI of a name test.
-    fn uri(&self, test: &mut NameTest, axis: Axis) -> Result<String, Reason> {
+    fn uri(&self, test: &mut NameTest, axis: Axis) -> Parsed<String> {
         if let Some(uri) = test.uri.take() {
             return Ok(uri);
         }
@@ -150,21 +152,27 @@ impl Resolver<'_> {
         };
         match binding {
             UriBinding::Uri(uri) => Ok(uri.to_owned()),
-            UriBinding::Unwritable => Err(Reason::BadUri { fault: UriFault::Unwritable }),
-            UriBinding::None => Err(Reason::NoPrefix {
-                prefix: test.prefix.clone().unwrap_or_default(),
-                local: test.local.clone(),
-            }),
+            UriBinding::Unwritable => Err(bad_uri(test, "unwritable")),
+            UriBinding::None => {
+                let prefix = test.prefix.as_deref().unwrap_or_default();
+                let details = [prefix, &test.local].map(Detail::from).to_vec();
+                Err(Refusal::new(test.offset as usize, Reason::NoPrefix, details))
+            }
         }
     }
 }
 
+/// The refusal of the URI of a name test.
+fn bad_uri(test: &NameTest, fault: &str) -> Box<Refusal> {
+    Refusal::new(test.offset as usize, Reason::BadUri, vec![fault.into()])
+}
+
 /// What is wrong with a URI, for a name test.
-fn fault_of(uri: &str) -> Option<UriFault> {
+fn fault_of(uri: &str) -> Option<&'static str> {
     if !is_collapsed(uri) {
-        return Some(UriFault::Blanks);
+        return Some("blanks");
     }
-    uri.contains(['{', '}']).then_some(UriFault::Braces)
+    uri.contains(['{', '}']).then_some("braces")
 }
 
 /// Makes a path that begins at a path one path.

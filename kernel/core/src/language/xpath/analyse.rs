@@ -10,8 +10,8 @@
 use super::ast::{
     Arena, Axis, Expr, ExprId, Facts, Kind, List, Memo, NodeTest, Start, Step, depends,
 };
-use super::functions::Function;
 use crate::language::comparison::Comparison;
+use crate::language::functions::Function;
 
 /// Adds a sub-expression whose parts are in the arena.
 pub(crate) fn push(arena: &mut Arena, expr: Expr) -> ExprId {
@@ -47,9 +47,13 @@ fn dependence(arena: &Arena, expr: Expr) -> u8 {
             Start::Filter { set, .. } => arena.depends(set),
         },
         Expr::Call(function, list) => {
-            let signature = function.signature();
-            let is_default = list.is_empty() && signature.has_context_default;
-            let own = if is_default { depends::NODE } else { signature.reads };
+            let is_default = list.is_empty() && function.has_context_default();
+            let own = match function {
+                Function::Position => depends::POSITION,
+                Function::Last => depends::SIZE,
+                _ if is_default || function == Function::Lang => depends::NODE,
+                _ => 0,
+            };
             own | of_list(list)
         }
     }

@@ -4,8 +4,11 @@
 //! vector. Abbreviations and predicates that are numbers are gone: a predicate `[n]` is
 //! `[position() = n]` here, so that every predicate is asked for its truth.
 
-use super::functions::Function;
+use crate::language::arithmetic::Arithmetic;
 use crate::language::comparison::Comparison;
+use crate::language::functions::Function;
+
+pub use crate::language::functions::Kind;
 
 /// Number of a sub-expression.
 pub type ExprId = u32;
@@ -43,21 +46,6 @@ pub struct TextRange {
     pub(crate) start: u32,
     /// One past the last.
     pub(crate) end: u32,
-}
-
-/// Operator on two numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arithmetic {
-    /// `+`
-    Add,
-    /// `-`
-    Subtract,
-    /// `*`
-    Multiply,
-    /// `div`
-    Divide,
-    /// `mod`
-    Modulo,
 }
 
 /// The thirteen axes (XPath 1.0, 2.2).
@@ -226,19 +214,6 @@ pub(crate) enum Expr {
         steps: List,
     },
     Call(Function, List),
-}
-
-/// Type of a sub-expression; known before evaluation, as there are no variables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A boolean.
-    Boolean,
-    /// A number.
-    Number,
-    /// A string.
-    String,
-    /// A node-set.
-    Nodes,
 }
 
 /// Which parts of the context a sub-expression depends on.

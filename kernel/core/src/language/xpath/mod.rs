@@ -7,7 +7,6 @@
 
 pub(crate) mod analyse;
 pub(crate) mod ast;
-pub(crate) mod functions;
 pub(crate) mod simplify;
 
 pub use ast::{Axis, ExprId, Kind, List, NodeTest, Step, TextRange};

@@ -3,28 +3,24 @@
 //! The language is the subset of XQuery 1.0 that `docs/subscriptions.md` describes. [`crate::engine::programs`] runs
 //! programs.
 //!
-//! What is wrong with a text it says as data ([`Refusal`]); the sentences for subscribers are made elsewhere.
-
 #![forbid(unsafe_code)]
 
 pub(crate) mod casts;
-pub(crate) mod functions;
 mod origins;
 mod parse;
-mod refusal;
 mod results;
 pub(crate) mod syntax;
 
+pub use super::functions::Function;
+use super::refusal::Parsed;
 pub use super::xpath::{List, Step, TextRange};
-pub use functions::Function;
 pub use origins::Origins;
 pub(crate) use parse::comment_end;
-pub use refusal::{Detail, Reason, Refusal};
 pub(crate) use results::deciding_parts;
 pub use results::undeliverable_part;
 pub use syntax::{
-    Arithmetic, Attribute, Axis, Clause, Declaration, Element, Expr, ExprId, Name, NodeTest,
-    Number, OrderKey, Part, Program, Start, ValueSet,
+    Attribute, Axis, Clause, Declaration, Element, Expr, ExprId, Name, NodeTest, Number, OrderKey,
+    Part, Program, Start, ValueSet,
 };
 
 /// What a result is, for the static rules that depend on it.
@@ -40,13 +36,10 @@ impl Program {
     /// Reads a text; unprefixed names of elements are in the namespace that `namespaces` binds "" to.
     ///
     /// Cost: linear in the text; a few microseconds for what subscribers write.
-    pub fn parse(text: &str, namespaces: &[(String, String)]) -> Result<Program, Refusal> {
+    pub fn parse(text: &str, namespaces: &[(String, String)]) -> Parsed<Program> {
         parse::parse(text, namespaces, parse::Language::XQuery).map_err(|refusal| {
             // Only a text that is refused is read a second time, with an eye on every token.
-            match parse::parse_with_origins(text, namespaces, None) {
-                Err(first) => *first,
-                Ok(_) => *refusal,
-            }
+            parse::parse_with_origins(text, namespaces, None).err().unwrap_or(refusal)
         })
     }
 
@@ -58,8 +51,8 @@ impl Program {
         text: &str,
         namespaces: &[(String, String)],
         delivered: Option<Delivered>,
-    ) -> Result<(Program, Origins), Refusal> {
-        parse::parse_with_origins(text, namespaces, delivered).map_err(|refusal| *refusal)
+    ) -> Parsed<(Program, Origins)> {
+        parse::parse_with_origins(text, namespaces, delivered)
     }
 
     /// Reads a bare path, which means what it does in XPath 1.0: no prefix is predeclared. There is none where a

@@ -3,7 +3,8 @@
 //! A result of its own is no boolean: whoever writes a condition means to hear of the messages that fulfil it, and not
 //! `false` of the others. Where no result is wanted, two values that every message gives are neither true nor false.
 
-use super::{Clause, Expr, ExprId, Function, Part, Program, Reason};
+use super::{Clause, Expr, ExprId, Function, Part, Program};
+use crate::language::refusal::Reason;
 use crate::language::types::Type;
 
 /// The part for which a program can be no subscription, one that is delivered its results or one that is told whether

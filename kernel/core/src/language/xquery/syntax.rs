@@ -5,8 +5,9 @@
 //! vectors. Names are resolved to (namespace URI, local name), variables to slots, abbreviations to
 //! steps. It says nothing about values; those are in [`crate::engine::programs`].
 
-use super::functions::Function;
+use crate::language::arithmetic::Arithmetic;
 use crate::language::comparison::Comparison;
+use crate::language::functions::Function;
 use crate::language::patterns::Pattern;
 use crate::language::types::Type;
 use crate::language::values::Values;
@@ -22,7 +23,7 @@ pub use crate::language::xpath::{Axis, ExprId, NodeTest};
 /// let text = "<r>{for $b in //book where $b/price < 10 return $b/title}</r>";
 /// let program = Program::parse(text, &[])?;
 /// assert!(matches!(program.expr(program.body()), Expr::Element(_)));
-/// # Ok::<(), pathcast_core::language::xquery::Refusal>(())
+/// # Ok::<(), Box<pathcast_core::language::refusal::Refusal>>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Program {
@@ -174,37 +175,6 @@ pub enum Start {
     Context,
     /// The nodes of an expression.
     Expr(ExprId),
-}
-
-/// Operator on two numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arithmetic {
-    /// `+`
-    Add,
-    /// `-`
-    Subtract,
-    /// `*`
-    Multiply,
-    /// `div`
-    Divide,
-    /// `idiv`
-    DivideWhole,
-    /// `mod`
-    Modulo,
-}
-
-impl Arithmetic {
-    /// As it is written.
-    pub fn symbol(self) -> &'static str {
-        match self {
-            Arithmetic::Add => "+",
-            Arithmetic::Subtract => "-",
-            Arithmetic::Multiply => "*",
-            Arithmetic::Divide => "div",
-            Arithmetic::DivideWhole => "idiv",
-            Arithmetic::Modulo => "mod",
-        }
-    }
 }
 
 /// A number.

@@ -33,7 +33,8 @@ use crate::language::compile::{Evaluated, alternatives_of_conjunction, compile_q
 use crate::language::paths::{Conjunction, Path};
 use crate::language::query::ast::Step;
 use crate::language::query::{Compiler, Namespaces};
-use crate::language::reader::{Refusal, read_query};
+use crate::language::reader::read_query;
+use crate::language::refusal::Refusal;
 use crate::language::xpath::Expression;
 use crate::registry::catalogue::{Catalogue, IdTable};
 pub use crate::registry::catalogue::{Deliver, Entry};
@@ -52,7 +53,7 @@ pub enum NotTaken {
     /// The text is no query, is over a limit, or cannot be delivered so.
     Refused,
     /// The text is no filter query.
-    NoQuery(Refusal),
+    NoQuery(Box<Refusal>),
     /// The text asks for more than the paths that a gate may have.
     NoGate,
     /// There are [`SERIES_MAX`] other series of steps.

@@ -1,13 +1,12 @@
 //! Direct element constructors (XQuery 1.0, 3.7.1).
 
 use super::super::syntax::{Attribute, Declaration, Element, Expr, ExprId, Name, Part};
-use super::super::{Reason, Refusal};
 use super::facts::items;
 use super::names::{Binding, XML};
-use super::scan::Parsed;
 use super::{Facts, Parser};
 use crate::language::numbers::is_blank;
 use crate::language::query::collapsed;
+use crate::language::refusal::{Parsed, Reason, Refusal};
 use crate::language::xpath::{List, TextRange};
 use std::borrow::Cow;
 

@@ -1,7 +1,8 @@
 //! What can be said about an expression before any message: which kinds of items it gives, what of
 //! its surroundings it reads, how deep it is.
 
-use super::super::functions::Function;
+use crate::language::functions::Function;
+use crate::language::xpath::Kind;
 
 /// Kinds of items, as bits; an upper bound.
 pub(super) mod items {
@@ -87,14 +88,8 @@ impl Facts {
 
 /// Kinds of items that a function gives, and whether that may be a number.
 pub(super) fn result_of(function: Function) -> (u8, bool) {
-    use Function::*;
-    match function {
-        Id => (items::NODES, false),
-        Boolean | Contains | Empty | EndsWith | Exists | False | Lang | Matches | Not
-        | StartsWith | True | Concat | LocalName | LowerCase | Name | NamespaceUri
-        | NormalizeSpace | Replace | String | StringJoin | Substring | SubstringAfter
-        | SubstringBefore | Tokenize | Translate | UpperCase => (items::ATOMS, false),
-        Abs | Avg | Ceiling | Compare | Count | Data | DistinctValues | Floor | Last | Max
-        | Min | Number | Position | Round | StringLength | Sum => (items::ATOMS, true),
+    match function.signature().kind {
+        Kind::Nodes => (items::NODES, false),
+        kind => (items::ATOMS, kind == Kind::Number),
     }
 }

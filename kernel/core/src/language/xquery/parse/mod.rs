@@ -14,17 +14,18 @@ mod primaries;
 mod scan;
 mod static_rules;
 
-use super::functions::Function;
 use super::origins::Origins;
 use super::syntax::{Clause, Expr, ExprId, OrderKey, Part, Program};
-use super::{Delivered, Reason, Refusal, undeliverable_part};
+use super::{Delivered, undeliverable_part};
+use crate::language::functions::Function;
+use crate::language::refusal::{Parsed, Reason, Refusal};
 use crate::language::values::{VALUE_BYTES_MAX, VALUES_MAX};
 use crate::language::xpath::analyse::needs_markup;
 use crate::language::xpath::{List, TextRange};
 use facts::{Facts, items, reads};
 use names::{Binding, Variable};
 pub(crate) use scan::comment_end;
-use scan::{Parsed, Scanner, no_character};
+use scan::{Scanner, no_character};
 
 /// Bytes of a text.
 const TEXT_BYTES_MAX: usize = 32 * 1024;
@@ -279,7 +280,7 @@ impl<'t> Parser<'t> {
     fn count(&mut self, offset: usize) -> Parsed<()> {
         self.nodes += 1;
         if self.nodes > NODES_MAX {
-            return Err(Refusal::new(offset, Reason::TooManyNodes, vec![NODES_MAX.into()]));
+            return Err(Refusal::new(offset, Reason::TooLarge, vec![NODES_MAX.into()]));
         }
         Ok(())
     }

@@ -1,11 +1,11 @@
 //! Names: prolog, prefixes, variables (XQuery 1.0, 4).
 
 use super::super::syntax::Start;
-use super::super::{Detail, Reason, Refusal};
 use super::facts::items;
-use super::scan::{Parsed, name_length};
+use super::scan::name_length;
 use super::{Expr, ExprId, Facts, Language, Parser, reads};
 use crate::language::query::collapsed;
+use crate::language::refusal::{Detail, Parsed, Reason, Refusal};
 use crate::language::xpath::{List, TextRange};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -250,7 +250,7 @@ impl<'t> Parser<'t> {
         self.scanner.at += 1;
         self.scanner.blanks();
         let Some(first) = self.scanner.ncname_here() else {
-            return Err(Refusal::new(offset, Reason::NameAfterDollar, Vec::new()));
+            return Err(Refusal::new(offset, Reason::NoVariableName, Vec::new()));
         };
         let mut name = (TextRange::default(), first);
         if self.scanner.byte() == b':' {

@@ -1,13 +1,13 @@
 //! Operators (XQuery 1.0, 3.3 to 3.6), read by climbing their precedence.
 
-use super::super::syntax::{Arithmetic, Expr, ExprId};
-use super::super::{Reason, Refusal};
+use super::super::syntax::{Expr, ExprId};
 use super::facts::items;
 use super::names::SCHEMA;
-use super::scan::Parsed;
 use super::{Facts, Parser};
+use crate::language::arithmetic::Arithmetic;
 use crate::language::comparison::Comparison;
 use crate::language::moments::Moment;
+use crate::language::refusal::{Parsed, Reason, Refusal};
 use crate::language::types::Type;
 use crate::language::xpath::List;
 

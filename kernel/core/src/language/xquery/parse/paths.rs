@@ -1,24 +1,14 @@
 //! Paths, steps, node tests (XQuery 1.0, 3.2).
 
 use super::super::syntax::{Axis, Expr, ExprId, NodeTest, Start};
-use super::super::{Detail, Reason, Refusal};
 use super::facts::{items, reads};
-use super::scan::Parsed;
 use super::{Facts, Parser};
+use crate::language::query::scan::{Written, written_name};
+use crate::language::refusal::{Detail, Parsed, Reason, Refusal};
 use crate::language::xpath::simplify::simplify_steps;
 use crate::language::xpath::{List, Step, TextRange};
 use crate::xml::names::hash_name;
 use crate::xml::parser::is_ncname_start;
-
-/// A name as written, from one that may have a prefix.
-#[derive(Clone, Copy)]
-pub(super) enum Written<'t> {
-    Plain(&'t str),
-    Prefixed(&'t str, &'t str),
-    AnyIn(&'t str),
-    /// `Q{uri}local`; no local name is `Q{uri}*`.
-    Braced(&'t str, Option<&'t str>),
-}
 
 /// Steps of a path while it is read, and what their predicates read.
 #[derive(Default)]
@@ -371,46 +361,10 @@ impl<'t> Parser<'t> {
     /// `name`, `prefix:name`, `prefix:*`, `Q{uri}name`, `Q{uri}*` after blanks, if one is there. The token that follows
     /// has not been looked at yet.
     pub(super) fn written_name(&mut self) -> Option<Written<'t>> {
-        let first = self.scanner.ncname()?;
-        match self.scanner.byte() {
-            b'{' if first == "Q" => {
-                let rest = &self.scanner.rest()[1..];
-                // Without its end it is a name before a brace.
-                let Some(len) = rest.find(['{', '}']).filter(|&at| rest.as_bytes()[at] == b'}')
-                else {
-                    return Some(Written::Plain(first));
-                };
-                let mark = self.scanner.at;
-                self.scanner.at += len + 2;
-                if self.scanner.byte() == b'*' {
-                    self.scanner.at += 1;
-                    return Some(Written::Braced(&rest[..len], None));
-                }
-                match self.scanner.ncname_here() {
-                    Some(local) => Some(Written::Braced(&rest[..len], Some(local))),
-                    None => {
-                        self.scanner.at = mark;
-                        Some(Written::Plain(first))
-                    }
-                }
-            }
-            b':' if self.scanner.byte_after(1) == b'*' => {
-                self.scanner.at += 2;
-                Some(Written::AnyIn(first))
-            }
-            b':' if self.scanner.byte_after(1) != b':' => {
-                let mark = self.scanner.at;
-                self.scanner.at += 1;
-                match self.scanner.ncname_here() {
-                    Some(local) => Some(Written::Prefixed(first, local)),
-                    None => {
-                        self.scanner.at = mark;
-                        Some(Written::Plain(first))
-                    }
-                }
-            }
-            _ => Some(Written::Plain(first)),
-        }
+        let start = self.scanner.place();
+        let (written, length) = written_name(self.scanner.text_at(start))?;
+        self.scanner.at += length;
+        Some(written)
     }
 
     /// The test of a name that has just been read.

@@ -1,16 +1,16 @@
 //! Primaries, predicates, calls (XQuery 1.0, 3.1 and 3.2.2).
 
 use super::super::casts;
-use super::super::functions::{self, Function};
 use super::super::syntax::{Expr, ExprId, Number};
-use super::super::{Detail, Reason, Refusal};
 use super::facts::{self as kinds, items, reads};
 use super::names::{FUNCTIONS, SCHEMA};
-use super::paths::Written;
-use super::scan::{Parsed, number_length};
+use super::scan::number_length;
 use super::{Facts, Parser};
+use crate::language::functions::{self, Function};
 use crate::language::pattern_text::PatternFault;
 use crate::language::patterns::{COMPILED_BYTES_MAX, PATTERN_BYTES_MAX, Pattern};
+use crate::language::query::scan::Written;
+use crate::language::refusal::{Detail, Parsed, Reason, Refusal};
 use crate::language::types::Type;
 use crate::language::xpath::{List, TextRange};
 use crate::xml::parser::is_ncname_start;
@@ -200,20 +200,21 @@ impl Parser<'_> {
         let mut arguments = self.arguments()?;
         let given = arguments.len();
         let wrong = |reason| Refusal::new(offset, reason, vec![name.into(), given.into()]);
-        let Some(&(_, function, min, max)) = signature else {
+        let Some(signature) = signature else {
             if given != 1 {
                 return Err(wrong(Reason::ArgumentCount));
             }
             if !matches!(self.program.expr(arguments[0]), Expr::String(_)) {
-                return Err(Refusal::new(offset, Reason::OtherDocument, vec![name.into()]));
+                return Err(Refusal::new(offset, Reason::ComputedDocument, vec![name.into()]));
             }
             return Ok(self.message(offset));
         };
-        if !(min..=max).contains(&given) {
+        let function = signature.function;
+        if !(signature.arguments_min..=signature.arguments_max).contains(&given) {
             let is_refused = functions::is_refused_with(function, given);
             return Err(wrong(if is_refused { Reason::Arguments } else { Reason::ArgumentCount }));
         }
-        if arguments.is_empty() && reads_context_by_default(function) {
+        if arguments.is_empty() && function.has_context_default() {
             arguments.push(self.context_item(offset));
         }
         let pattern = self.text_arguments(function, &mut arguments, offset)?;
@@ -500,13 +501,4 @@ fn no_function(written: &str, name: &str, is_standard: bool, offset: usize) -> B
         _ => vec![name.into()],
     };
     Refusal::new(offset, reason, details)
-}
-
-/// Functions that are given the context item where they are given nothing.
-fn reads_context_by_default(function: Function) -> bool {
-    use Function::*;
-    matches!(
-        function,
-        String | StringLength | NormalizeSpace | Number | Name | LocalName | NamespaceUri
-    )
 }

@@ -3,14 +3,11 @@
 //! The parser reads characters. A refusal speaks of tokens, and the first one from the left is the one that counts; so
 //! where refusals are explained, the token that comes next is looked at whenever one has been read.
 
-use super::super::{Detail, Reason, Refusal};
 use super::names::{is_xml_character, referred};
-use crate::language::query::scan::ncname_length;
+use crate::language::query::scan::{ncname_length, written_name};
+use crate::language::refusal::{Detail, Parsed, Reason, Refusal};
 use crate::xml::parser::is_ncname_start;
 use std::borrow::Cow;
-
-/// Result of reading.
-pub(super) type Parsed<T> = Result<T, Box<Refusal>>;
 
 /// Kinds of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +94,7 @@ impl<'t> Scanner<'t> {
                 let name = rest[1..].trim_start_matches(is_blank);
                 let skipped = rest.len() - name.len();
                 match qname_length(name) {
-                    0 => refused(start, Reason::NameAfterDollar),
+                    0 => refused(start, Reason::NoVariableName),
                     length => Ok((Token::Variable, start + skipped + length)),
                 }
             }
@@ -459,18 +456,7 @@ pub(super) fn qname_length(rest: &str) -> usize {
 
 /// Length of a name, a name test or a braced name; 0 if none is here.
 pub(super) fn name_length(rest: &str) -> usize {
-    if let Some(braced) = rest.strip_prefix("Q{")
-        && let Some(length) = braced.find(['{', '}'])
-        && braced.as_bytes()[length] == b'}'
-    {
-        let after = &braced[length + 1..];
-        let local = if after.starts_with('*') { 1 } else { ncname_length(after) };
-        if local > 0 {
-            return 2 + length + 1 + local;
-        }
-    }
-    let first = ncname_length(rest);
-    if first > 0 && rest[first..].starts_with(":*") { first + 2 } else { qname_length(rest) }
+    written_name(rest).map_or(0, |(_, length)| length)
 }
 
 /// Length of a number.

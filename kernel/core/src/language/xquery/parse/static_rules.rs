@@ -3,12 +3,12 @@
 //! The parser knows while it reads whether any is; this names it. Three kinds of items are told apart: nodes of
 //! the message, atomic values, and elements that are built.
 
-use super::super::functions::Function;
+use super::super::Origins;
 use super::super::syntax::{Clause, Expr, ExprId, Part, Start};
-use super::super::{Detail, Origins, Reason, Refusal};
 use super::facts::items::{ATOMS, BUILT, NODES, NONE};
-use super::scan::Parsed;
 use super::{Parser, TREE_DEPTH_MAX};
+use crate::language::functions::Function;
+use crate::language::refusal::{Detail, Parsed, Reason, Refusal};
 use crate::language::xpath::List;
 
 /// Looks at the body of a program, whose expressions `contents` depend on the message.

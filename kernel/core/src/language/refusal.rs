@@ -1,4 +1,4 @@
-//! Why a text is no program, as data: a reason, a place, and the words of the text that a sentence about it needs.
+//! Why a text is no query, as data: a reason, a place, and the words of the text that a sentence about it needs.
 
 use std::fmt;
 
@@ -29,10 +29,13 @@ impl From<usize> for Detail {
     }
 }
 
-/// The text is not a program of the subset that is read.
+/// Result of reading a query.
+pub type Parsed<T> = Result<T, Box<Refusal>>;
+
+/// The text is no query of the language that it is read in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Byte at which it was noticed.
+    /// Byte at which it was noticed; 0 where it is the whole text.
     pub offset: usize,
     /// One past the token that was found where another is expected; `offset` at the end of the text, and for all other
     /// reasons.
@@ -47,6 +50,11 @@ impl Refusal {
     pub(crate) fn new(offset: usize, reason: Reason, details: Vec<Detail>) -> Box<Refusal> {
         Box::new(Refusal { offset, end: offset, reason, details })
     }
+
+    /// Details that have a name of their own, by it.
+    pub fn params(&self) -> impl Iterator<Item = (&'static str, &Detail)> {
+        self.reason.params().iter().copied().zip(&self.details)
+    }
 }
 
 impl fmt::Display for Refusal {
@@ -58,7 +66,7 @@ impl fmt::Display for Refusal {
 impl std::error::Error for Refusal {}
 
 macro_rules! reasons {
-    ($($(#[$meta:meta])* $name:ident = $code:literal,)*) => {
+    ($($(#[$meta:meta])* $name:ident $(($($param:ident),*))? = $code:literal,)*) => {
         /// Reasons for which a text is refused.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Reason {
@@ -69,7 +77,7 @@ macro_rules! reasons {
             /// All of them.
             pub const ALL: &[Reason] = &[$(Reason::$name,)*];
 
-            /// Its name, which the catalogue of sentences knows.
+            /// Its name, by which catalogues of sentences know it.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Reason::$name => stringify!($name),)*
@@ -82,6 +90,13 @@ macro_rules! reasons {
                     $(Reason::$name => $code,)*
                 }
             }
+
+            /// The names of its details, those that XPath has.
+            fn params(self) -> &'static [&'static str] {
+                match self {
+                    $(Reason::$name => &[$($(stringify!($param)),*)?],)*
+                }
+            }
         }
     };
 }
@@ -89,27 +104,33 @@ macro_rules! reasons {
 reasons! {
     // Limits.
     /// Given and most bytes.
-    TooLong = "query.too_long",
+    TooLong(given, maximum) = "query.too_long",
     /// The most.
-    TooManyNodes = "query.too_large",
+    TooLarge(maximum) = "query.too_large",
     /// The most.
     TooManyValues = "query.too_many_values",
     /// The most.
-    TooDeep = "query.too_deep",
+    TooDeep(maximum) = "query.too_deep",
     /// The most.
-    TooManyPredicates = "query.too_many_predicates",
+    TooManyPredicates(maximum) = "query.too_many_predicates",
 
     // Tokens.
     /// A character that XML does not have.
     NoCharacter = "XPST0003",
-    /// A character that begins no token.
-    NoToken = "XPST0003",
-    /// A string that does not end.
-    OpenString = "XPST0003",
+    /// A character that begins no token; the character, in XPath.
+    NoToken(character) = "XPST0003",
+    /// A string that does not end; its quote, in XPath.
+    OpenString(character) = "XPST0003",
     /// A comment that does not end.
     OpenComment = "XPST0003",
     /// `$` without a name.
-    NameAfterDollar = "XPST0003",
+    NoVariableName = "XPST0003",
+    /// The word that stands where an operator must.
+    NoOperator(word) = "XPST0003",
+    /// What has no local name after it: the prefix and the colon.
+    NoLocalName(after) = "XPST0003",
+    /// `Q{` without `}` and a name.
+    OpenBraces = "XPST0003",
     /// A number with a name directly after it.
     NumberIntoName = "XPST0003",
     /// `&` that begins no reference.
@@ -118,6 +139,9 @@ reasons! {
     NoReferredCharacter = "XQST0090",
 
     // A token where another is expected.
+    /// What may stand there, the token as written, "" at the end of the text, and the innermost bracket that is open
+    /// there; in XPath.
+    Unexpected(expected, found, bracket) = "XPST0003",
     /// An expression.
     ExpectedExpression = "XPST0003",
     /// An operator or the end.
@@ -192,6 +216,10 @@ reasons! {
     PrefixTakenBack = "XQST0085",
     /// The prefix, and those that are bound.
     PrefixNotBound = "XPST0081",
+    /// The prefix, and the local name after it, or `*`; in XPath.
+    NoPrefix(prefix, local) = "XPST0081",
+    /// What is wrong with the URI that a prefix is bound to; in XPath.
+    BadUri(fault) = "query.unsupported",
     /// A namespace URI with white space that would be collapsed.
     UriWithSpace = "query.unsupported",
     /// A namespace URI with braces.
@@ -229,13 +257,13 @@ reasons! {
     /// `(#`
     Pragma = "query.unsupported",
     /// The variable, and those that are bound.
-    NoVariable = "XPST0008",
+    NoVariable(name) = "XPST0008",
     /// The most digits.
     IntegerDigits = "query.unsupported",
     /// An expression that is no step, after a slash.
     ExpressionAsStep = "query.unsupported",
     /// The axis.
-    NoAxis = "XPST0003",
+    NoAxis(name) = "XPST0003",
     /// The namespace axis.
     NamespaceAxis = "query.unsupported",
     /// `*:` without a name.
@@ -258,14 +286,14 @@ reasons! {
     Function = "query.unsupported",
     /// The word before a parenthesis.
     FunctionWord = "query.unsupported",
-    /// The name as written, and the local name.
-    NoFunction = "XPST0017",
+    /// The name as written, and in XQuery the local name.
+    NoFunction(name) = "XPST0017",
     /// The function, and how many arguments it is given.
     Arguments = "query.unsupported",
     /// The function, and how many arguments it is given.
-    ArgumentCount = "XPST0017",
+    ArgumentCount(name, given) = "XPST0017",
     /// The function.
-    OtherDocument = "query.unsupported",
+    ComputedDocument(name) = "query.unsupported",
     /// The function.
     ComputedPattern = "query.unsupported",
     /// The pattern.
@@ -326,6 +354,8 @@ reasons! {
     BooleanResult = "subscription.fragment",
     /// Several values as a condition.
     SeveralValues = "FORG0006",
+    /// What needs a node-set, the function if it is one, and the type that there is; in XPath.
+    NoNodeSet(needed_by, function, found) = "XPTY0004",
 }
 
 impl Reason {
