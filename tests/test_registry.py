@@ -4,6 +4,7 @@ is nobody else's."""
 from __future__ import annotations
 
 import itertools
+import signal
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -366,6 +367,55 @@ def test_batches_and_changes_from_several_threads(engine: EngineName) -> None:
     for thread in threads:
         thread.join(PATIENCE_SECONDS)
     assert not problems
+
+
+def test_a_thread_that_has_a_turn_does_not_wait_for_itself() -> None:
+    turns = Turns()
+    refused = pytest.raises(RuntimeError, match="on the same thread")
+    with turns.shared(), turns.shared(), refused, turns.alone():
+        pass
+    for inner in (turns.shared, turns.alone):
+        with turns.alone(), refused, inner():
+            pass
+    # A second share of one thread goes past a change that waits for the first.
+    changed = threading.Event()
+
+    def change() -> None:
+        with turns.alone():
+            changed.set()
+
+    thread = threading.Thread(target=change)
+    with turns.shared():
+        thread.start()
+        while not turns._waiting:
+            threading.Event().wait(0.001)
+        with turns.shared():
+            assert not changed.is_set()
+        assert not changed.is_set()
+    thread.join(PATIENCE_SECONDS)
+    assert changed.is_set()
+
+
+def test_the_handler_of_a_signal_is_refused_what_would_wait_for_its_own_thread() -> None:
+    registry = Registry(threads=1)
+    told: list[str] = []
+
+    def add(*_: object) -> None:
+        try:
+            registry.freeze()
+        except RuntimeError as error:
+            told.append(str(error))
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+
+    handler = signal.signal(signal.SIGALRM, add)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+        while not told:
+            registry.update([Query(str(number), f"/a/b{number}") for number in range(2_000)])
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+    assert "on the same thread" in told[0]
 
 
 def test_whoever_wants_to_be_alone_is_not_kept_waiting_for_ever() -> None:

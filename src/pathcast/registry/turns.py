@@ -19,21 +19,30 @@ import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
+from typing import Final
+
+INSIDE: Final = (
+    "the registry is used inside a call of it on the same thread, as by the handler of a signal, "
+    "and one of the two changes it; do it after that call, or on another thread"
+)
 
 
 class Turns:
     """A lock that many may hold together, or one alone.
 
     One who wants it alone goes before those who come later, so that a stream of batches cannot keep
-    a change waiting for ever. It is not reentrant.
+    a change waiting for ever.
+
+    A thread that shares may share again, as the handler of a signal does that matches inside a
+    batch. Anything else inside a turn of the same thread is refused: it would wait for itself.
     """
 
     def __init__(self) -> None:
         # Its lock is reentrant: the handler of a signal may match where this thread is in here.
         self._condition = threading.Condition()
-        self._sharing = 0
+        self._sharing: dict[int, int] = {}
         self._waiting = 0
-        self._is_alone = False
+        self._alone: int | None = None
         self._shared = _SharedTurn(self)
 
     def shared(self) -> AbstractContextManager[None]:
@@ -41,27 +50,42 @@ class Turns:
         return self._shared
 
     def _enter(self) -> None:
+        thread = threading.get_ident()
         with self._condition:
-            while self._is_alone or self._waiting:
-                self._condition.wait()
-            self._sharing += 1
+            if thread not in self._sharing:
+                if self._alone == thread:
+                    raise RuntimeError(INSIDE)
+                while self._alone is not None or self._waiting:
+                    self._condition.wait()
+            self._sharing[thread] = self._sharing.get(thread, 0) + 1
 
     def _leave(self) -> None:
+        thread = threading.get_ident()
         with self._condition:
-            self._sharing -= 1
-            # Only those who want it alone wait for one that shares.
-            if self._waiting and not self._sharing:
-                self._condition.notify_all()
+            if self._sharing[thread] > 1:
+                self._sharing[thread] -= 1
+            else:
+                del self._sharing[thread]
+                # Only those who want it alone wait for one that shares.
+                if self._waiting and not self._sharing:
+                    self._condition.notify_all()
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Runs when nobody else does."""
+        """Runs when nobody else does.
+
+        Raises:
+            RuntimeError: This thread has a turn.
+        """
+        thread = threading.get_ident()
         with self._condition:
+            if self._alone == thread or thread in self._sharing:
+                raise RuntimeError(INSIDE)
             self._waiting += 1
             try:
-                while self._is_alone or self._sharing:
+                while self._alone is not None or self._sharing:
                     self._condition.wait()
-                self._is_alone = True
+                self._alone = thread
             finally:
                 self._waiting -= 1
                 # If the wait was interrupted, those behind must not wait for this one.
@@ -70,7 +94,7 @@ class Turns:
             yield
         finally:
             with self._condition:
-                self._is_alone = False
+                self._alone = None
                 self._condition.notify_all()
 
 
