@@ -8,6 +8,7 @@ __all__ = [
     "Answer",
     "Chunker",
     "Conjunction",
+    "DeliveryAnswer",
     "Dissemination",
     "IdTable",
     "Matcher",
