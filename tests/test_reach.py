@@ -86,7 +86,13 @@ def test_a_client_subscribes_publishes_and_reads_by_context(
     assert "number 2" in call(*registered)[1]
     wait_until(lambda: rows(call("net", "sources", "--at", "b")[1]))
     assert rows(call("net", "sources", "--at", "b")[1]) == [
-        {"source": "orders", "root": "a", "schema_version": 2, "schema_length": len(DTD)}
+        {
+            "source": "orders",
+            "root": "a",
+            "schema_version": 2,
+            "schema_length": len(DTD),
+            "validated": False,
+        }
     ]
     assert "orders is a source of a" in call("net", "withdraw-source", "orders", "--at", "b")[1]
 

@@ -109,7 +109,7 @@ def test_a_run_that_cannot_write_says_why_and_the_next_goes_on(pipeline: Path, f
     if format == "delta":
         pytest.importorskip("deltalake", reason="needs: pip install 'pathcast[delta]'")
     options = ("--set", f"output.format={format}")
-    for largest in (10, 600, 3000):
+    for largest in (10, 600, 2000, 3000):
         code, _, err = bounded(pipeline, largest, *options)
         check_fault(code, err, "File too large")
         left = [path for path in (pipeline.parent / "out").rglob("*") if path.suffix == ".tmp"]

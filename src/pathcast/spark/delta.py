@@ -27,7 +27,7 @@ from pathcast.spark.delta_log import LOG
 from pathcast.spark.ledger import Commit
 from pathcast.spark.schemas import OUTPUTS, OutputName
 from pathcast.spark.storage import Storage
-from pathcast.spark.unwritable import writing
+from pathcast.spark.unwritable import unwritable_in, writing
 from pathcast.spark.writing import WrittenFile
 
 if TYPE_CHECKING:
@@ -205,10 +205,12 @@ class DeltaTables:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Report a table that the library cannot open as a setting that is wrong."""
+        """Report why a table cannot be opened: a full disk, or a setting that is wrong."""
         try:
             yield
         except (self._library.exceptions.DeltaError, OSError, ValueError) as error:
+            if full := unwritable_in(str(error), str(self._output)):
+                raise full from error
             raise ConfigError(
                 "config.invalid",
                 key="output.path",

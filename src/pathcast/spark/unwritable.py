@@ -34,6 +34,7 @@ _FIXES: Final = {
     errno.EFBIG: "raise the limit of the size of files (ulimit -f)",
 }
 _OTHERWISE: Final = "mend the place, or choose another one"
+_OF_SPARK: Final = "a directory of Spark (spark.local.dir, TMPDIR)"
 _OF_DISKS: Final = re.compile("|".join(re.escape(os.strerror(number)) for number in _FIXES))
 
 
@@ -49,19 +50,19 @@ def unwritable(path: str, error: OSError) -> DiskError:
     return DiskError("disk.unwritable", path=path, reason=reason, fix=fix)
 
 
-def unwritable_in(text: str) -> DiskError | None:
-    """Returns the error of a full disk or the like that another process tells in words.
+def unwritable_in(text: str, path: str = _OF_SPARK) -> DiskError | None:
+    """Returns the error of a full disk or the like that a library or a process tells in words.
 
     Args:
         text: What it says, such as a Java exception with its causes. None where it says nothing
             of a disk.
+        path: What names the place.
     """
     found = _OF_DISKS.search(text)
     if found is None:
         return None
     fix = next(fix for number, fix in _FIXES.items() if os.strerror(number) == found[0])
-    place = "a directory of Spark (spark.local.dir, TMPDIR)"
-    return DiskError("disk.unwritable", path=place, reason=found[0], fix=fix)
+    return DiskError("disk.unwritable", path=path, reason=found[0], fix=fix)
 
 
 @contextmanager

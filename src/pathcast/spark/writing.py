@@ -145,7 +145,12 @@ class ParquetSink:
 
     def close(self) -> None:
         """Write the rest and the file's footer."""
-        self._writer.close()
+        try:
+            self._writer.close()
+        except BaseException:
+            # Else it is closed again when it is taken apart, which complains on standard error.
+            self._writer.is_open = False
+            raise
 
     def statistics(self) -> tuple[Bounds, Nulls]:
         """Return bounds and nulls; where one column has values and no bounds, none has bounds.

@@ -8,7 +8,7 @@ some of each are measured, alone.
 Example:
     >>> from pathcast import Query, Registry
     >>> index = Registry()
-    >>> report = index.register([Query("often", "//a"), Query("never", "/b[@x = 1]")])
+    >>> report = index.add([Query("often", "//a"), Query("never", "/b[@x = 1]")])
     >>> snapshot = index.freeze()
     >>> costs = measured_costs(snapshot, [b"<a/>", b"<a><a/></a>"])
     >>> by_id = dict(zip(snapshot.query_ids, costs.tolist()))

@@ -4,7 +4,7 @@ Example:
     >>> from pathcast import Query, Registry
     >>> index = Registry()
     >>> texts = ["/m/a/b[c = 1]", "/m/a", "/m/d//e", "//f"]
-    >>> report = index.register(Query(f"q{n}", text) for n, text in enumerate(texts))
+    >>> report = index.add(Query(f"q{n}", text) for n, text in enumerate(texts))
     >>> placement = PrefixPlacement.of(index.population(), 3, steps=2)
     >>> placement.place(index.population()).tolist()
     [0, 0, 2, 1]
