@@ -23,10 +23,11 @@ from __future__ import annotations
 import contextlib
 import secrets
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -37,6 +38,7 @@ from pathcast.errors import (
     PeerRefusedError,
     PublicationError,
     SchemaError,
+    SnapshotFormatError,
     UnusableRowError,
 )
 from pathcast.limits import Limits
@@ -76,12 +78,13 @@ from pathcast.overlay.messages import Name as LinkName
 from pathcast.overlay.publishers import Numbered, PublishedMessage
 from pathcast.overlay.reasons import entries_that_hold
 from pathcast.overlay.schemas import check_schema
+from pathcast.overlay.subscription_snapshots import SnapshotReview
 from pathcast.overlay.xml_content import XmlInterests, xml_content
 from pathcast.protocol import Effect, Node, Send
 from pathcast.registry import Registry
 from pathcast.schema import validator_of
 from pathcast.transport.broker_metrics import broker_metrics, missing_links
-from pathcast.transport.carrier import NodeAdapter
+from pathcast.transport.carrier import Improvement, NodeAdapter
 from pathcast.transport.events import RareEvents, log_event, reason_of
 from pathcast.transport.frames import FRAME_BYTES, Codec, EntryDecoder, Flow
 from pathcast.transport.ids import check_id, shown
@@ -411,7 +414,8 @@ def broker_kind(
         metrics=broker_metrics,
         unready=missing_links,
         end=_end,
-        improve=_tables_anew,
+        improve=_improvement,
+        reads_later=True,
     )
 
 
@@ -748,30 +752,63 @@ def _delivery(events: RareEvents, what: object) -> tuple[str, bytes]:
     return f"notice\t{secrets.token_hex(12)}", body
 
 
-def _tables_anew(node: Node) -> Callable[[], Callable[[], None]] | None:
-    """Makes tables with a budget anew (`NodeAdapter.improve`)."""
+def _improvement(node: Node, is_last: bool) -> Improvement | None:
+    """Makes tables with a budget anew, and the snapshot of profiles (`NodeAdapter.improve`)."""
     assert isinstance(node, BrokerNode)
-    schemas = [entry.schema for _, entry in node.broker.announcements.sources().values()]
-    due = [
+    broker = node.broker
+    snapshot = broker.snapshots.review(is_last=is_last)
+    schemas = [entry.schema for _, entry in broker.announcements.sources().values()]
+    tables = [
         (table, review)
-        for table in _budgeted(node.broker).values()
+        for table in (() if is_last else _budgeted(broker).values())
         if (review := table.review(filter(None, schemas))) is not None
     ]
-    if not due:
+    if not tables and snapshot is None:
         return None
 
-    def choose() -> Callable[[], None]:
-        made = [(table, _chosen(node.broker.name, review)) for table, review in due]
+    def work() -> Callable[[float], Sequence[Effect]]:
+        made = [(table, _chosen(broker.name, review)) for table, review in tables]
+        kept = None if snapshot is None else _kept(broker.name, snapshot)
 
-        def adopt() -> None:
+        def adopt(now: float) -> Sequence[Effect]:
             for table, held in made:
                 table.adopt(held)
                 if held is not None:
-                    _log_table(node.broker.name, table)
+                    _log_table(broker.name, table)
+            if kept is not None:
+                broker.snapshots.adopt(kept.made, is_base_lost=kept.is_base_lost)
+            return node.done(now)
 
         return adopt
 
-    return choose
+    return work
+
+
+class _KeptSnapshot(NamedTuple):
+    """What a review of the snapshot gave: as of `SubscriptionSnapshots.adopt`."""
+
+    made: tuple[str, bytes] | None
+    is_base_lost: bool = False
+
+
+def _kept(name: str, review: SnapshotReview) -> _KeptSnapshot:
+    """Make a snapshot; what fails is logged, and changes go on to be counted."""
+    began = time.monotonic()
+    try:
+        made = review.make()
+    except Exception as error:
+        log_event("profiles.unkept", name=name, **_reason_of(error))
+        return _KeptSnapshot(None, isinstance(error, SnapshotFormatError | FileNotFoundError))
+    seconds = round(time.monotonic() - began, 1)
+    log_event("profiles.kept", name=name, changed=len(review.changed), seconds=seconds)
+    return _KeptSnapshot(made)
+
+
+def _reason_of(error: Exception) -> Mapping[str, Any]:
+    """Code and words of any error, for the log."""
+    if isinstance(error, PathcastError):
+        return reason_of(error)
+    return {"code": type(error).__name__, "reason": str(error)}
 
 
 def _chosen(name: str, review: TableReview) -> HeldEntries | None:

@@ -62,6 +62,9 @@ END_SECONDS: Final = 3.0
 BACKLOG_MAX: Final = 100_000
 """Messages that neighbours have not taken yet, of all of them, before publishers have to wait."""
 
+Improvement = Callable[[], Callable[[float], Sequence[Effect]]]
+"""Work for another thread, which gives an event of the node."""
+
 MakeNode = Callable[[Mapping[str, bytes], int], Node]
 """Makes a node from what it saved, and a number that no other life of it has (53 bits)."""
 
@@ -110,7 +113,7 @@ def _looks_short(messages: Sequence[object]) -> bool:
     return False
 
 
-def _nothing_due(node: Node) -> None:
+def _nothing_due(node: Node, is_last: bool) -> None:
     return None
 
 
@@ -148,7 +151,10 @@ class NodeAdapter:
         unready: What is missing before a node can do all of its work, with these neighbours
             connected, and what of it.
         improve: Work that takes long and that nothing waits for, if some is due: it is done in
-            another thread, and gives what is done in the node's own then.
+            another thread, and gives the event with which the node takes what was made. Called with
+            whether the process ends; no work raises anything.
+        reads_later: Whether the node reads some of what it saved when it needs it, and all in its
+            own order; it asks then for no record that has changed meanwhile.
         blocks: Whether events wait for a database: they go into the node in a thread of their own,
             one after another, and nothing else in this process waits for them.
     """
@@ -170,7 +176,8 @@ class NodeAdapter:
     fullness: Callable[[Node], float] = _empty
     metrics: Callable[[Node, Collection[str]], Iterable[Metric]] = _no_metrics
     unready: Callable[[Node, Collection[str]], Mapping[str, str]] = _is_ready
-    improve: Callable[[Node], Callable[[], Callable[[], None]] | None] = _nothing_due
+    improve: Callable[[Node, bool], Improvement | None] = _nothing_due
+    reads_later: bool = False
     blocks: bool = False
 
 
@@ -259,7 +266,7 @@ class Carrier:
         self.disk = disk
         self.codec = kind.codec
         with disk.decoding():
-            self.node = kind.make(counted(disk.saved()), disk.life)
+            self.node = kind.make(counted(disk.saved(read_later=kind.reads_later)), disk.life)
         self.neighbours = Neighbours(
             name, kind.codec, self._take, self._changed, self._has_room_from, dial
         )
@@ -317,18 +324,19 @@ class Carrier:
             PathcastError: Why the node is to end (`NodeAdapter.end`).
         """
         assert self.failure is not None, "start first"
-        await self.failure
+        # Who does not wait any more has not failed: events go on until `stop`.
+        await asyncio.shield(self.failure)
 
     def set_link(self, peer: str, cost: int) -> None:
         """Tells the node of a neighbour that it did not know, or of another cost of the link."""
         if self.kind.set_link is not None:
             self.event(self.kind.set_link, self.node, peer, cost)
 
-    async def improve(self) -> None:
+    async def improve(self, *, is_last: bool = False) -> None:
         """Does what the node has due that takes long (`NodeAdapter.improve`), beside all else."""
-        due = self.kind.improve(self.node)
+        due = None if self._has_failed else self.kind.improve(self.node, is_last)
         if due is not None:
-            (await asyncio.to_thread(due))()
+            self.event(await asyncio.to_thread(due))
 
     async def serve(self, peer: str, stream: ByteStream) -> None:
         """Runs a stream that a neighbour has made, whose name is certain."""
