@@ -6,8 +6,8 @@ frames), `sources`, `files` and `listing` with `directory`, `parquet`, `archives
 and `delta_log`, and `journal` (what belongs to it), `book`, `last_valid`, `generations` and
 `copies` (who wants what), `tasks`, `answering`, `message_times` and `writing` (what a worker does),
 `ledger`, `outputs`, `delta`, `compacting`, `storage` and `unwritable` (what counts, and where),
-`workers`, `starting`, `session`, `class_archive`, `java`, `jvm_stderr`, `lost_connections` and
-`shipping` (who runs it), `settings`, `summary` and `progress` (what people say and see).
+`workers`, `starting`, `session`, `java`, `jvm_stderr`, `lost_connections` and `shipping`
+(who runs it), `settings`, `summary` and `progress` (what people say and see).
 
 Example:
     >>> from pathcast.spark import load_settings, run

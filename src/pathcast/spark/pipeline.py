@@ -354,7 +354,7 @@ def _workers_of(
         return
     # Whoever brings workers needs no PySpark.
     from pathcast.spark.session import is_submitted, running_context
-    from pathcast.spark.starting import spark_workers, workers_in
+    from pathcast.spark.starting import spark_workers
 
     chosen = settings.spark
     ignored = ", ".join(f"spark.{key}" for key in ("master", "conf") if key in chosen.given)
@@ -362,12 +362,11 @@ def _workers_of(
         report.note(f"the Spark session of this process is used as it is, without {ignored}")
     elif ignored and is_submitted():
         report.note(f"the settings that spark-submit was given go over {ignored}")
-    if spark is not None:
-        given = workers_in(spark.sparkContext, is_shipped=chosen.ship)
-        yield lambda: given
-    else:
-        with spark_workers(chosen.master, chosen.conf, is_shipped=chosen.ship) as starting:
-            yield starting.result
+    context = None if spark is None else spark.sparkContext
+    with spark_workers(
+        chosen.master, chosen.conf, is_shipped=chosen.ship, context=context
+    ) as starting:
+        yield starting.result
 
 
 def _check_paths(settings: PipelineSettings) -> None:
