@@ -13,8 +13,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from pathcast.limits import Limits
 from pathcast.model import DeliverMode, Subscription
 from pathcast.registry.subscription_engines import SubscriptionEngines
@@ -49,15 +47,7 @@ class TakenUp:
 
 
 class SubscriptionBook:
-    """The subscriptions of a pipeline.
-
-    Args:
-        place: Where they are kept.
-        output: Where generations are kept.
-        deliver: What is delivered where a row does not say.
-        namespaces: Prefixes for all queries.
-        limits: What a message may cost, by name; the defaults for the others.
-    """
+    """The subscriptions of a pipeline."""
 
     def __init__(
         self,
@@ -150,13 +140,7 @@ class SubscriptionBook:
 
 
 def too_few(earlier: int, found: TakenUp, shrink_max: float) -> str | None:
-    """Why a state of the subscriptions is not believed: more of them have gone than may at once.
-
-    Args:
-        earlier: Number of subscriptions before.
-        found: The state that was found.
-        shrink_max: Share that may go.
-    """
+    """Why a state of the subscriptions is not believed: more of them have gone than may at once."""
     count = found.generation.subscriptions
     if count >= earlier * (1 - shrink_max):
         return None
@@ -165,18 +149,3 @@ def too_few(earlier: int, found: TakenUp, shrink_max: float) -> str | None:
         f"there are {count:,}{rejected}, and were {earlier:,}: more than {shrink_max:.0%} have "
         "gone; if that is meant, run with subscriptions.shrink_max=1"
     )
-
-
-def rejected_table(rejected: Sequence[RejectedSubscription], snapshot_version: str) -> pa.Table:
-    """Rejected subscriptions as rows, with the version that they are missing from."""
-    columns = {
-        "subscriber": [each.row.subscriber for each in rejected],
-        "query_id": [each.row.id for each in rejected],
-        "query": [each.row.query for each in rejected],
-        "code": [each.code for each in rejected],
-        "reason": [each.reason for each in rejected],
-        "place": [str(each.place) for each in rejected],
-        "in_force": [each.in_force and each.in_force.query for each in rejected],
-        "snapshot_version": [snapshot_version] * len(rejected),
-    }
-    return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})

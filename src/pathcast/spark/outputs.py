@@ -32,6 +32,7 @@ import pyarrow.parquet as pq
 from pathcast.errors import ConfigError
 from pathcast.spark import schemas
 from pathcast.spark.delta import DeltaTables
+from pathcast.spark.json_lines import of_json_rows
 from pathcast.spark.ledger import (
     Commit,
     committed_batches,
@@ -40,7 +41,7 @@ from pathcast.spark.ledger import (
 )
 from pathcast.spark.schemas import FragmentForm, MatchesForm, OutputName
 from pathcast.spark.storage import Storage, as_storage
-from pathcast.spark.writing import FileFormat, WrittenFile, of_json_rows
+from pathcast.spark.writing import FileFormat, WrittenFile
 
 if TYPE_CHECKING:
     from pathcast.registry.subscription_rows import RejectedSubscription
@@ -175,13 +176,6 @@ def rows_of(
     """Rows of one micro-batch for one subscriber, in the order in which they were written.
 
     The files are those that the commit names: they are there until they have been compacted.
-
-    Args:
-        output: Output of a pipeline.
-        layout: Of the output.
-        commit: Of the micro-batch.
-        name: As for `read_output`.
-        subscriber: Likewise.
     """
     return _joined(output, layout, name, commit.files.get(name, ()), subscriber)
 
@@ -189,14 +183,7 @@ def rows_of(
 def batches_of(
     output: Storage, layout: Layout, name: OutputName, file: str
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of one file of an output, `ROWS_AT_ONCE` at most at a time.
-
-    Args:
-        output: Output of a pipeline.
-        layout: Of the output.
-        name: As for `read_output`.
-        file: One that a commit names.
-    """
+    """Yields the rows of one file of an output, `ROWS_AT_ONCE` at most at a time."""
     with output.open(file) as handle:
         if layout.format != "jsonl":
             with pq.ParquetFile(handle) as opened:
@@ -299,11 +286,7 @@ def _of_batch(rows: pa.Table, batch_id: int) -> Iterator[tuple[int, pa.Table]]:
 
 
 def write_rejected(
-    output: Storage,
-    layout: Layout,
-    rejected: Sequence[RejectedSubscription],
-    version: str,
-    table: pa.Table,
+    output: Storage, layout: Layout, rejected: Sequence[RejectedSubscription], version: str
 ) -> str | None:
     """Write the subscriptions that were rejected; where, or None when there are none.
 
@@ -313,12 +296,26 @@ def write_rejected(
     if not rejected:
         output.delete([name])
         return None
+    rows = [
+        {
+            "subscriber": each.row.subscriber,
+            "query_id": each.row.id,
+            "query": each.row.query,
+            "code": each.code,
+            "reason": each.reason,
+            "place": str(each.place),
+            "in_force": each.in_force and each.in_force.query,
+            "snapshot_version": version,
+        }
+        for each in rejected
+    ]
     if layout.format == "jsonl":
-        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in table.to_pylist())
+        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         output.write(name, "".join(lines).encode())
     else:
         sink = pa.BufferOutputStream()
-        pq.write_table(table, sink, compression="zstd")
+        schema = pa.schema([(column, pa.string()) for column in rows[0]])
+        pq.write_table(pa.Table.from_pylist(rows, schema), sink, compression="zstd")
         output.write(name, sink.getvalue().to_pybytes())
     return output.url(name)
 
@@ -350,14 +347,7 @@ class RejectedRow:
 def rejected_of(
     output: Storage, layout: Layout, version: str, subscriber: str
 ) -> list[RejectedRow]:
-    """Returns the rows of a subscriber that were rejected when a generation was taken up.
-
-    Args:
-        output: Output of a pipeline.
-        layout: Of the output.
-        version: Of the generation.
-        subscriber: Whose rows.
-    """
+    """Returns the rows of a subscriber that were rejected when a generation was taken up."""
     try:
         content = output.read(_rejected_name(layout, version))
     except FileNotFoundError:

@@ -25,10 +25,10 @@ import pyarrow.compute as pc
 
 from pathcast.errors import ConfigError, UnavailableError
 from pathcast.spark.connectors import KAFKA, fault_of
+from pathcast.spark.json_lines import as_json_rows
 from pathcast.spark.outputs import Layout, batches_of
 from pathcast.spark.schemas import OutputName
 from pathcast.spark.storage import Storage
-from pathcast.spark.writing import as_json_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,11 +69,6 @@ _PASSING: Final = ("TimeoutException", "RetriableException", "NetworkException",
 
 class TopicPublisher:
     """Writes micro-batches to topics, one after the other.
-
-    Args:
-        topics: Which, and where.
-        output: Whose commits.
-        spark: The session that writes; that of this process when not given.
 
     Attributes:
         through: The last micro-batch of which the topics have all.
