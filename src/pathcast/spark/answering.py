@@ -123,10 +123,6 @@ class Answerer:
     def answer(self, batch: pa.RecordBatch, *, with_matches: bool) -> list[MicroBatchAnswer]:
         """Match the messages of a batch, schema `schemas.SOURCE`.
 
-        Args:
-            batch: Messages.
-            with_matches: Whether the lists of queries are wanted.
-
         Returns:
             One answer or, where there are many results, several, in the order of the messages.
         """

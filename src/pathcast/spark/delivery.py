@@ -36,7 +36,7 @@ from pathcast.spark.frames import check_columns_of, extra_of, message_inputs, pr
 from pathcast.spark.generations import Generation
 from pathcast.spark.ledger import CheckpointSource, Commit, not_its_own, sole_writer
 from pathcast.spark.micro_batches import MicroBatches
-from pathcast.spark.progress import LoggedProgress
+from pathcast.spark.progress import logged_progress
 from pathcast.spark.settings import PipelineSettings
 from pathcast.spark.storage import is_url
 from pathcast.spark.summary import Summary
@@ -311,7 +311,7 @@ class Delivery:
                     raise not_its_own(f"{output} is written by {known}, not by {query}")
                 return batches
             opening.enter_context(sole_writer(output))
-            report = self._progress or LoggedProgress()
+            report = self._progress or logged_progress()
             source = CheckpointSource(KIND, query)
             batches = MicroBatches(settings, source, report, self._stop, spark=df.sparkSession)
             opening.callback(batches.book.place.close)

@@ -106,9 +106,6 @@ class Generation:
     def files(self, storage: Storage) -> Iterator[GenerationFiles]:
         """Its files on this machine, to be opened inside; copied, once, where they lie elsewhere.
 
-        Args:
-            storage: The output that it belongs to.
-
         Raises:
             SnapshotFormatError: An earlier version of Pathcast wrote them.
         """
@@ -186,9 +183,6 @@ class TakerTable:
 
     def takers_of(self, query_ids: pa.Array | pa.ChunkedArray) -> Takers:
         """Return the takers of each of some queries.
-
-        Args:
-            query_ids: Ids by number.
 
         Cost: a hash of the ids and a sort of integers: 20 ms for 100,000.
         """

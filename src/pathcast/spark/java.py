@@ -103,9 +103,6 @@ def quiet_home(install: JavaInstall) -> Path:
 
     A Java that has the module warns of it on standard error each time it starts. Where the wrapper
     cannot be written, it is the home of the install, and the warning stays.
-
-    Args:
-        install: From `find_java`.
     """
     folder = user_cache(os.environ)
     if folder in install.home.parents:

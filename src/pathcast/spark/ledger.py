@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from pathcast.errors import ConfigError
-from pathcast.spark.files import ColumnValues, FoundFile, column_values
+from pathcast.spark.files import ColumnValues, FoundFile
 from pathcast.spark.schemas import OUTPUTS, OutputName
 from pathcast.spark.storage import Storage
 from pathcast.spark.unwritable import writing
@@ -42,6 +42,9 @@ SOURCE: Final = "_source.json"
 
 SUM_COMMITS: Final = 256
 """Commits after which what all came to is written down."""
+
+COUNTED: Final = ("messages", "bytes", "matches", "undecided", "tombstones")
+"""Counters of tasks, commits and summaries."""
 
 Files = Mapping[OutputName, list[WrittenFile]]
 
@@ -72,11 +75,6 @@ class Unread:
     def file(self) -> FoundFile:
         """Return the file, with its size and time when the source found it."""
         return FoundFile(self.name, self.size, self.modified_ns, self.changed_ns, self.values)
-
-    @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Unread:
-        """Return the entry of a row of JSON."""
-        return cls(**{**row, "values": column_values(row.get("values", ()))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,15 +140,7 @@ class Commit:
             FileNotFoundError: It is not complete.
             DiskError: Its commit cannot be read.
         """
-        return output.read_json(f"{COMMITS}/{batch_id}.json", cls._of_row)
-
-    @classmethod
-    def _of_row(cls, row: Mapping[str, Any]) -> Commit:
-        made = {
-            "files": _files(row["files"]),
-            "unread": tuple(Unread.from_row(entry) for entry in row["unread"]),
-        }
-        return cls(**{**row, **made})
+        return output.read_as(f"{COMMITS}/{batch_id}.json", cls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,13 +182,6 @@ class History:
         }
         return replace(self, unread=left)
 
-    @classmethod
-    def of_row(cls, row: Mapping[str, Any]) -> History:
-        """Return the history of a decoded JSON object."""
-        rows = row["unread"].items()
-        unread = {name: (batch_id, Unread.from_row(entry)) for name, (batch_id, entry) in rows}
-        return cls(**{**row, "unread": unread})
-
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSource:
@@ -221,7 +204,7 @@ def source_of(checkpoint: Storage) -> CheckpointSource:
         DiskError: What it says of its source cannot be read.
     """
     try:
-        return checkpoint.read_json(SOURCE, lambda row: CheckpointSource(**row))
+        return checkpoint.read_as(SOURCE, CheckpointSource)
     except FileNotFoundError as error:
         reason = f"{checkpoint} is not the checkpoint of a pipeline"
         raise ConfigError("config.invalid", key="mode.checkpoint", reason=reason) from error
@@ -242,7 +225,7 @@ class BatchLedger:
     def pin(self, batch_id: int) -> Pin | None:
         """Return the pin of a micro-batch; None where it was never begun."""
         with suppress(FileNotFoundError):
-            return self._checkpoint.read_json(f"{PINS}/{batch_id}.json", lambda row: Pin(**row))
+            return self._checkpoint.read_as(f"{PINS}/{batch_id}.json", Pin)
         return None
 
     def write_pin(self, pin: Pin) -> None:
@@ -255,11 +238,7 @@ class BatchLedger:
         return self.pin(numbers[-1]) if numbers else None
 
     def write_in_force(self, version: str) -> None:
-        """Remember the subscriptions that were taken up, whether or not a message comes.
-
-        Args:
-            version: Of their generation.
-        """
+        """Remember the subscriptions that were taken up, whether or not a message comes."""
         self._checkpoint.write(IN_FORCE, _dump({"snapshot_version": version}))
 
     def in_force(self) -> str | None:
@@ -271,10 +250,9 @@ class BatchLedger:
 
     def commit(self, batch_id: int) -> Commit | None:
         """Return the commit of a micro-batch; None where it is not complete."""
-        try:
+        with suppress(FileNotFoundError):
             return Commit.read(self._output, batch_id)
-        except FileNotFoundError:
-            return None
+        return None
 
     def write_commit(self, commit: Commit) -> None:
         """Declare a micro-batch complete; to be called after everything else of it."""
@@ -296,7 +274,7 @@ class BatchLedger:
         for number in reversed(_numbers(self._checkpoint, SUMS)):
             # Another process may have written a newer one and taken this one out.
             with suppress(FileNotFoundError):
-                history = self._checkpoint.read_json(f"{SUMS}/{number}.json", History.of_row)
+                history = self._checkpoint.read_as(f"{SUMS}/{number}.json", History)
                 break
         for commit in self.commits(after=history.through):
             history = history.with_commit(commit)
@@ -383,11 +361,7 @@ class Compaction:
             FileNotFoundError: There is none of this number.
             DiskError: It cannot be read.
         """
-        return output.read_json(f"{COMPACTIONS}/{number}.json", cls._of_row)
-
-    @classmethod
-    def _of_row(cls, row: Mapping[str, Any]) -> Compaction:
-        return cls(row["through"], _files(row["files"]), tuple(row["replaced"]), row["written_at"])
+        return output.read_as(f"{COMPACTIONS}/{number}.json", cls)
 
 
 def committed_batches(output: Storage) -> list[int]:
@@ -422,10 +396,6 @@ def write_compaction(output: Storage, compaction: Compaction) -> None:
 def live_files(output: Storage, name: OutputName) -> list[WrittenFile]:
     """The files of an output that count, each micro-batch once, oldest first.
 
-    Args:
-        output: The output.
-        name: Which of its outputs.
-
     Cost:
         A small file read for each micro-batch since the last compaction.
     """
@@ -439,12 +409,7 @@ def live_files(output: Storage, name: OutputName) -> list[WrittenFile]:
 def uncompacted(
     output: Storage, *, through: int | None = None
 ) -> tuple[Compaction | None, list[Commit]]:
-    """The last compaction of an output, and the commits after it.
-
-    Args:
-        output: The output.
-        through: Only micro-batches up to this one.
-    """
+    """The last compaction of an output, and the commits after it."""
     compaction = last_compaction(output)
     after = -1 if compaction is None else compaction.through
     numbers = [
@@ -525,10 +490,6 @@ def sole_writer(output: Storage) -> Iterator[None]:
 def _numbers(storage: Storage, folder: str) -> list[int]:
     stems = (name.removesuffix(".json") for name in storage.names(folder) if ".json" in name)
     return sorted(int(stem) for stem in stems if stem.isdecimal())
-
-
-def _files(found: Mapping[OutputName, list[dict[str, Any]]]) -> Files:
-    return {name: [WrittenFile(**row) for row in rows] for name, rows in found.items()}
 
 
 def _dump(value: Mapping[str, Any]) -> bytes:

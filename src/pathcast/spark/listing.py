@@ -123,10 +123,6 @@ class Listing:
 class ObjectListing:
     """The files of a place that is no directory, looked at again and again.
 
-    Args:
-        storage: The place.
-        patterns: As for `Listing`.
-
     Cost:
         Object stores have no folders that change: a look lists all names, those that were handed on
         included. Take these away from time to time.

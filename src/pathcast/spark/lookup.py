@@ -38,13 +38,7 @@ def batch_of(settings: PipelineSettings, message_id: str) -> int | None:
 def batches_of(
     reader: FileReader, file: FoundFile, unread: dict[str, PathcastError]
 ) -> Iterator[pa.RecordBatch]:
-    """The messages of a file of a source, read in this process.
-
-    Args:
-        reader: Of the source.
-        file: The file.
-        unread: Gets the file, if it cannot be read, or not to its end.
-    """
+    """The messages of a file of a source, read in this process."""
     units = units_of(reader, [file], InProcess(), unread)
     for batch, _ in reader.read(units, unread):
         yield batch

@@ -48,11 +48,6 @@ def is_path(time: str) -> bool:
 class MessageTimes:
     """Finds the times of messages; pickled, and compiled by each worker once.
 
-    Args:
-        time: `source.time`.
-        namespaces: Prefixes for the path.
-        limits: What a message may cost.
-
     Cost: of a path, reading each message that is delivered once more; of a column, nothing.
     """
 

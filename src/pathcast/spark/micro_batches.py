@@ -29,7 +29,14 @@ from pathcast.spark.compacting import BackgroundCompaction
 from pathcast.spark.delta import DeltaTables
 from pathcast.spark.files import BatchReader, FoundFile, shown
 from pathcast.spark.generations import Generation
-from pathcast.spark.ledger import BatchLedger, CheckpointSource, Commit, Unread, remove_strays
+from pathcast.spark.ledger import (
+    COUNTED,
+    BatchLedger,
+    CheckpointSource,
+    Commit,
+    Unread,
+    remove_strays,
+)
 from pathcast.spark.message_times import MessageTimes
 from pathcast.spark.outputs import Layout, claim
 from pathcast.spark.pinning import Pinning
@@ -248,11 +255,7 @@ class MicroBatches:
         return len(self.extra) == len(self._settings.source.columns)
 
     def learn_columns(self, there: Callable[[], pa.Schema]) -> None:
-        """Finds the types of the columns that are passed through, as far as the source tells them.
-
-        Args:
-            there: See `passed_columns`.
-        """
+        """Finds the types of columns that are passed through, as far as the source tells them."""
         if not self.knows_columns:
             self.extra = passed_columns(
                 self._settings.source.columns,
@@ -307,12 +310,8 @@ class MicroBatches:
             batch_id=target.batch_id,
             checkpoint=self._checkpoint,
             snapshot_version=target.version,
-            messages=sum(report.messages for report in reports),
-            bytes=sum(report.bytes for report in reports),
-            matches=sum(report.matches for report in reports),
+            **{name: sum(getattr(report, name) for report in reports) for name in COUNTED},
             deliveries=sum(file.rows for file in written.get("inboxes", ())),
-            undecided=sum(report.undecided for report in reports),
-            tombstones=sum(report.tombstones for report in reports),
             refused=dict(sorted(refused.items())),
             stages={name: round(seconds, 4) for name, seconds in stages.items()},
             files=written,

@@ -28,7 +28,7 @@ from pathcast.limits import Limits
 from pathcast.records import Splitter, record_path
 from pathcast.spark.archives import ArchiveReader
 from pathcast.spark.arrivals import PATTERN as ARRIVALS
-from pathcast.spark.arrivals import ArchivedProfile, InboxListing
+from pathcast.spark.arrivals import InboxListing
 from pathcast.spark.delta_source import DeltaListing, columns_of_table
 from pathcast.spark.directory import DirectoryReader
 from pathcast.spark.files import FILE, FileReader, FoundFile, SourceListing, Unit, as_unread
@@ -84,18 +84,16 @@ def listing_of(
         return files
     wanted = None
     if source.profile is not None:
-        wanted = ArchivedProfile(source.profile, source.profile_deliver, source.profile_namespaces)
+        wanted = {
+            "query": source.profile,
+            "deliver": source.profile_deliver,
+            "namespaces": source.profile_namespaces,
+        }
     return InboxListing(files, storage, checkpoint, network, wanted)
 
 
 def reader_of(source: SourceSettings, limits: Limits, columns: pa.Schema) -> FileReader:
-    """Return the reader of a source's files.
-
-    Args:
-        source: The settings of the source.
-        limits: Bounds on a message.
-        columns: Columns that are passed through, of a source that has any.
-    """
+    """Return the reader of a source's files."""
     if source.kind == "directory":
         return DirectoryReader(source.storage, limits.message_bytes_max)
     if source.kind == "archive":
@@ -183,12 +181,7 @@ def passed_columns(
 
 
 def columns_there(source: SourceSettings, files: Sequence[FoundFile]) -> pa.Schema:
-    """The columns of a table that are passed through, or those of the first file that has each.
-
-    Args:
-        source: The settings of the source.
-        files: Some of its files.
-    """
+    """The columns of a table that are passed through, or those of the first file that has each."""
     if source.kind == "delta":
         return columns_of_table(source.storage, source.columns)
     return columns_of(source.storage, files, source.columns)

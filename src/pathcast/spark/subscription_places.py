@@ -69,12 +69,7 @@ class SubscriptionPlace(Protocol):
 
 
 class FilePlace:
-    """A table, a `.xq` file, or a folder of them.
-
-    Args:
-        path: The file or folder.
-        language: Of subscriptions that choose none.
-    """
+    """A table, a `.xq` file, or a folder of them."""
 
     position = 0
 

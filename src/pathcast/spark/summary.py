@@ -14,9 +14,12 @@ Example:
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+from pathcast.spark.ledger import COUNTED
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -82,20 +85,15 @@ class Summary:
 
     def with_commit(self, commit: Commit) -> Summary:
         """This and one more micro-batch."""
-        refused = dict(self.refused)
-        for code, count in commit.refused.items():
-            refused[code] = refused.get(code, 0) + count
+        sums = {
+            name: getattr(self, name) + getattr(commit, name) for name in (*COUNTED, "deliveries")
+        }
         return replace(
             self,
             batches=self.batches + 1,
-            messages=self.messages + commit.messages,
-            bytes=self.bytes + commit.bytes,
-            matches=self.matches + commit.matches,
-            deliveries=self.deliveries + commit.deliveries,
-            refused=dict(sorted(refused.items())),
-            undecided=self.undecided + commit.undecided,
-            tombstones=self.tombstones + commit.tombstones,
+            refused=dict(sorted((Counter(self.refused) + Counter(commit.refused)).items())),
             unread=self.unread + len(commit.unread),
+            **sums,
         )
 
     @property
