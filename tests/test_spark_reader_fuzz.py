@@ -34,8 +34,7 @@ from pathcast.limits import Limits
 from pathcast.records import Splitter, record_path
 from pathcast.spark import schemas
 from pathcast.spark.archives import ArchiveReader
-from pathcast.spark.directory import DirectoryReader
-from pathcast.spark.files import FileReader, FoundFile
+from pathcast.spark.files import DirectoryReader, FileReader, FoundFile
 from pathcast.spark.outputs import read_output
 from pathcast.spark.parquet import ParquetReader, columns_of
 from pathcast.spark.records import RecordReader

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pathcast.errors import ConfigError, SourceError
+from pathcast.errors import SourceError, invalid_setting
 from pathcast.limits import MIB
 from pathcast.spark.files import FoundFile
 from pathcast.spark.network import NetworkSettings, call
@@ -212,7 +212,7 @@ class InboxListing:
         answer = await client.ask(Subscribe(((ARCHIVE, profile),)))
         assert isinstance(answer, RequestAccepted)
         for _, _, reason in answer.refused:
-            raise ConfigError("config.invalid", key="source.profile", reason=reason)
+            raise invalid_setting("source.profile", reason)
         self._state.profile = wanted
         self._write_state()
 

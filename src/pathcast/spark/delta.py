@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.errors import ConfigError, MissingDependencyError
+from pathcast.errors import MissingDependencyError, invalid_setting
 from pathcast.spark.delta_log import LOG
 from pathcast.spark.ledger import Commit
 from pathcast.spark.schemas import OUTPUTS, OutputName
@@ -62,28 +62,24 @@ class DeltaTables:
         self._library = deltalake
         self._output = output
         self._layout = layout
+        self._names = [name for name in OUTPUTS if layout.writes(name)]
         self._options = output.delta_options or None
         self._tables: dict[OutputName, DeltaTable] = {}
 
     def through(self, checkpoint: str, extra: pa.Schema) -> int:
         """The last micro-batch that all tables have; 0 for none."""
         return min(
-            self._table(name, extra).transaction_version(checkpoint) or 0
-            for name in OUTPUTS
-            if self._layout.writes(name)
+            self._table(name, extra).transaction_version(checkpoint) or 0 for name in self._names
         )
 
     def create(self, extra: pa.Schema) -> None:
         """Makes the tables that are not there, so that an empty output has its columns."""
-        for name in OUTPUTS:
-            if self._layout.writes(name):
-                self._table(name, extra)
+        for name in self._names:
+            self._table(name, extra)
 
     def publish(self, commit: Commit, extra: pa.Schema | None = None) -> None:
         """Adds the files of a micro-batch to the tables that have not had them."""
-        for name in OUTPUTS:
-            if not self._layout.writes(name):
-                continue
+        for name in self._names:
             table = self._table(name, extra or pa.schema([]))
             done = table.transaction_version(commit.checkpoint)
             if done is not None and done >= commit.batch_id:
@@ -116,8 +112,8 @@ class DeltaTables:
     def small_files(self, bytes_max: int) -> int:
         """Files below a size in all tables, but one of each: that has nothing to merge with."""
         count = 0
-        for name in OUTPUTS:
-            table = self._opened(name) if self._layout.writes(name) else None
+        for name in self._names:
+            table = self._opened(name)
             if table is not None:
                 sizes = pa.table(table.get_add_actions(flatten=True)).column("size_bytes")
                 count += max(0, sum(size < bytes_max for size in sizes.to_pylist()) - 1)
@@ -125,8 +121,8 @@ class DeltaTables:
 
     def compact(self, keep_hours: float) -> None:
         """Merges small files, and takes out those that were merged longer ago."""
-        for name in OUTPUTS:
-            table = self._opened(name) if self._layout.writes(name) else None
+        for name in self._names:
+            table = self._opened(name)
             if table is not None:
                 table.optimize.compact()
                 table.vacuum(math.ceil(keep_hours), dry_run=False, enforce_retention_duration=False)
@@ -199,10 +195,9 @@ class DeltaTables:
         except (self._library.exceptions.DeltaError, OSError, ValueError) as error:
             if full := unwritable_in(str(error), str(self._output)):
                 raise full from error
-            raise ConfigError(
-                "config.invalid",
-                key="output.path",
-                reason=f"deltalake cannot open {self._output} (output.delta_options): {error}",
+            raise invalid_setting(
+                "output.path",
+                f"deltalake cannot open {self._output} (output.delta_options): {error}",
             ) from error
 
 

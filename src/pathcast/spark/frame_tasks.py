@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -109,46 +109,18 @@ def _messages(batch: pa.RecordBatch) -> pa.Array:
 
 
 @dataclass(frozen=True, slots=True)
-class SentQueries:
-    """Files of subscriptions that were sent with the job (`SparkContext.addFile`).
-
-    Attributes:
-        version: Of the subscriptions.
-        takers: Name of the file among those of the job.
-        queries: Likewise.
-        has_notices: Whether some are delivered as an id.
-    """
-
-    version: str
-    takers: str
-    queries: str
-    has_notices: bool
-
-    def files(self) -> GenerationFiles:
-        """The files as they lie on this machine."""
-        from pyspark import SparkFiles
-
-        return GenerationFiles(
-            self.version,
-            Path(SparkFiles.get(self.takers)),
-            Path(SparkFiles.get(self.queries)),
-            self.has_notices,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class RowTask:
     """A function from batches of messages to batches of rows, small enough to be pickled.
 
     Attributes:
-        queries: The subscriptions.
+        queries: The subscriptions; their files are known by name among those of the job.
         extra: Columns that are passed through.
         limits: Bounds on a message and its results; those of the subscriptions where None.
         threads: Threads in one task. Spark gives a task one core, so one is right as a rule.
         cache_bytes_max: Memory for compiled label paths; None for the engine's default.
     """
 
-    queries: SentQueries
+    queries: GenerationFiles
     extra: pa.Schema
     limits: Limits | None
     threads: int
@@ -209,9 +181,11 @@ class RowTask:
 
 @lru_cache(maxsize=GENERATIONS_OPEN_MAX)
 def _opened(
-    queries: SentQueries, limits: Limits | None, threads: int, cache_bytes_max: int | None
+    queries: GenerationFiles, limits: Limits | None, threads: int, cache_bytes_max: int | None
 ) -> Answerer:
     """The engines of subscriptions, opened once per worker process."""
-    return Answerer(
-        queries.files(), limits=limits, threads=threads, cache_bytes_max=cache_bytes_max
-    )
+    from pyspark import SparkFiles
+
+    takers, saved = (Path(SparkFiles.get(path.name)) for path in (queries.takers, queries.queries))
+    here = replace(queries, takers=takers, queries=saved)
+    return Answerer(here, limits=limits, threads=threads, cache_bytes_max=cache_bytes_max)

@@ -76,7 +76,7 @@ class JoinedAnswers:
             Subscriber, subscription id, message id, result number, fragment and delivery id.
         """
         ranks = self.ranks[order]
-        is_new = is_first(ranks)
+        is_new = np.concatenate([[True], ranks[1:] != ranks[:-1]])
         places = (np.cumsum(is_new) - 1).astype(np.int32)
         takers = table.rows(ranks[is_new])
         subscribers = takers.subscribers.dictionary_encode()
@@ -100,11 +100,6 @@ class JoinedAnswers:
             self._fragments_of(order),
             ids,
         ]
-
-
-def is_first(ascending: np.ndarray) -> np.ndarray:
-    """Where a value stands that is not the one before it."""
-    return np.concatenate([[True], ascending[1:] != ascending[:-1]])
 
 
 def _distinct(numbers: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
-from pathcast.errors import ConfigError
+from pathcast.errors import ConfigError, invalid_setting
 from pathcast.spark.files import ColumnValues, FoundFile
 from pathcast.spark.schemas import OUTPUTS, OutputName
 from pathcast.spark.storage import Storage
@@ -207,7 +207,7 @@ def source_of(checkpoint: Storage) -> CheckpointSource:
         return checkpoint.read_as(SOURCE, CheckpointSource)
     except FileNotFoundError as error:
         reason = f"{checkpoint} is not the checkpoint of a pipeline"
-        raise ConfigError("config.invalid", key="mode.checkpoint", reason=reason) from error
+        raise invalid_setting("mode.checkpoint", reason) from error
 
 
 class BatchLedger:
@@ -311,10 +311,9 @@ class BatchLedger:
         numbers = committed_batches(self._output)
         first = self.commit(numbers[0]) if numbers else None
         if first is not None and first.checkpoint != found:
-            raise ConfigError(
-                "config.invalid",
-                key="mode.checkpoint",
-                reason=f"batch {first.batch_id} in {self._output} was written with another "
+            raise invalid_setting(
+                "mode.checkpoint",
+                f"batch {first.batch_id} in {self._output} was written with another "
                 "checkpoint; restore that one, or choose a new output directory",
             )
         if not found:
@@ -334,7 +333,7 @@ class BatchLedger:
 def not_its_own(reason: str) -> ConfigError:
     """Returns the error of a checkpoint and an output that do not belong together."""
     fix = "restore the checkpoint that belongs to the output, or choose a new output directory"
-    return ConfigError("config.invalid", key="mode.checkpoint", reason=f"{reason}; {fix}")
+    return invalid_setting("mode.checkpoint", f"{reason}; {fix}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,10 +478,8 @@ def sole_writer(output: Storage) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise ConfigError(
-                "config.invalid",
-                key="output.path",
-                reason=f"another pipeline is writing to {output}",
+            raise invalid_setting(
+                "output.path", f"another pipeline is writing to {output}"
             ) from error
         yield
 

@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 
 from pathcast.errors import PathcastError
@@ -49,7 +48,7 @@ from pathcast.spark.publishing import (
 )
 from pathcast.spark.sources import NO_COLUMNS, passed_columns
 from pathcast.spark.subscription_places import place_of
-from pathcast.spark.summary import TOP_SUBSCRIBERS, Summary
+from pathcast.spark.summary import Summary
 from pathcast.spark.tasks import DeliveryTask, TaskReport, UnitT
 from pathcast.spark.topics import TopicPublisher
 from pathcast.spark.writing import LetterWriter, OutputTarget, WrittenFile
@@ -134,8 +133,6 @@ class MicroBatches:
         )
         self.pinning = Pinning(asked, self.book, self.ledger, output, self.layout, report.note)
         self._summary = Summary(output=str(output))
-        # Generation -> deliveries by rank. Ranks become names once, at the end.
-        self._received: dict[Generation, np.ndarray] = {}
 
     def _followers_of(
         self, settings: PipelineSettings, spark: SparkSession | None
@@ -183,7 +180,6 @@ class MicroBatches:
                 f"{untimed:,} messages of micro-batch {batch_id} have no time at "
                 f"{self._settings.source.time} (source.time): message_time is null"
             )
-        self._count(generation, reports)
         self._summary = self._summary.with_commit(commit)
         return commit
 
@@ -243,7 +239,6 @@ class MicroBatches:
             subscriptions=generation.subscriptions,
             rejected_queries=dict(sorted(Counter(row.code for row in rejected).items())),
             last_valid=sum(row.in_force is not None for row in rejected),
-            top_subscribers=_top(self._by_subscriber()),
             subscriptions_kept=self.pinning.kept,
             was_stopped=self._stop.is_set(),
             published=sum(follower.published for follower in self._followers),
@@ -321,29 +316,6 @@ class MicroBatches:
             ),
         )
 
-    def _count(self, generation: Generation, reports: Sequence[TaskReport]) -> None:
-        """Deliveries by subscription, for the summary."""
-        counts = self._received.setdefault(
-            generation, np.zeros(generation.subscriptions, dtype=np.int64)
-        )
-        for report in reports:
-            if report.received is not None:
-                ranks, found = report.received
-                counts[ranks] += found
-
-    def _by_subscriber(self) -> Counter[str]:
-        """Deliveries of this run."""
-        received: Counter[str] = Counter()
-        for generation, counts in self._received.items():
-            ranks = np.flatnonzero(counts)
-            if len(ranks):
-                with generation.files(self.output) as here:
-                    names = here.table().rows(ranks).subscribers.dictionary_encode()
-                totals = np.bincount(names.indices.to_numpy(), weights=counts[ranks])
-                pairs = zip(names.dictionary.to_pylist(), totals.tolist(), strict=True)
-                received.update({name: int(total) for name, total in pairs})
-        return received
-
 
 def _letters_of(target: OutputTarget, unread: Mapping[str, PathcastError]) -> list[WrittenFile]:
     """A dead letter for each file that could not be read."""
@@ -354,7 +326,3 @@ def _letters_of(target: OutputTarget, unread: Mapping[str, PathcastError]) -> li
         writer.add(pa.table(row, schema=schemas.LETTERS), shown(name))
     writer.finish()
     return writer.files
-
-
-def _top(received: Counter[str]) -> list[tuple[str, int]]:
-    return sorted(received.items(), key=lambda item: (-item[1], item[0]))[:TOP_SUBSCRIBERS]

@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pathcast.errors import ConfigError
+from pathcast.errors import invalid_setting
 from pathcast.spark import schemas
 from pathcast.spark.delta import DeltaTables
 from pathcast.spark.json_lines import of_json_rows
@@ -97,10 +97,9 @@ def claim(output: Storage, layout: Layout) -> None:
     if found is None:
         output.write(LAYOUT, json.dumps(asdict(layout)).encode())
     elif found != asdict(layout):
-        raise ConfigError(
-            "config.invalid",
-            key="output",
-            reason=f"{output} was written with {_told(found)}, not {_told(asdict(layout))}; choose "
+        raise invalid_setting(
+            "output",
+            f"{output} was written with {_told(found)}, not {_told(asdict(layout))}; choose "
             "a new directory",
         )
 
@@ -114,13 +113,13 @@ def layout_of(output: str | os.PathLike[str] | Storage) -> Layout:
     found = _layout(as_storage(output))
     if found is None:
         reason = f"{output} is not the output of a pipeline"
-        raise ConfigError("config.invalid", key="output", reason=reason)
+        raise invalid_setting("output", reason)
     if found.get("version") != LAYOUT_VERSION:
         reason = (
             f"{output} was written by another version of Pathcast, with {_told(found)}; read it "
             "with that version"
         )
-        raise ConfigError("config.invalid", key="output", reason=reason)
+        raise invalid_setting("output", reason)
     return Layout(**found)
 
 
@@ -391,7 +390,7 @@ def _live(storage: Storage, name: OutputName, subscriber: str | None) -> list[Wr
 def _check_written(layout: Layout, name: OutputName) -> None:
     if not layout.writes(name):
         reason = f"this pipeline writes no {name}"
-        raise ConfigError("config.invalid", key="output", reason=reason)
+        raise invalid_setting("output", reason)
 
 
 def _may_hold(file: WrittenFile, subscriber: str | None) -> bool:

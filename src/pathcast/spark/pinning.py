@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from pathcast.errors import ConfigError
+from pathcast.errors import ConfigError, invalid_setting
 from pathcast.registry.subscription_rows import RejectedSubscription
 from pathcast.spark.book import SubscriptionBook, TakenUp, too_few
 from pathcast.spark.generations import Generation
@@ -125,10 +125,9 @@ class Pinning:
         kept = sum(each.in_force is not None for each in taken.rejected)
         if bad > allowed * (bad - kept + taken.generation.subscriptions):
             first = taken.rejected[0]
-            raise ConfigError(
-                "config.invalid",
-                key="subscriptions.rejected_max",
-                reason=f"{bad:,} rows are rejected, more than {allowed:.0%}; the first is "
+            raise invalid_setting(
+                "subscriptions.rejected_max",
+                f"{bad:,} rows are rejected, more than {allowed:.0%}; the first is "
                 f"{first.place}: {first.reason}; pathcast check lists all",
             )
 

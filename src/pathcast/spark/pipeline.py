@@ -24,7 +24,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from pathcast.errors import ConfigError, PathcastError
+from pathcast.errors import PathcastError, invalid_setting
 from pathcast.spark.files import FoundFile, Unit
 from pathcast.spark.generations import Generation
 from pathcast.spark.journal import Journal, first_of
@@ -374,7 +374,7 @@ def _check_paths(settings: PipelineSettings) -> None:
     _check_source(settings)
     path = settings.subscriptions.path
     if path is not None and not path.exists():
-        raise _invalid("subscriptions.path", f"{path}: {os.strerror(errno.ENOENT)}")
+        raise invalid_setting("subscriptions.path", f"{path}: {os.strerror(errno.ENOENT)}")
 
 
 def _check_source(settings: PipelineSettings) -> None:
@@ -383,16 +383,12 @@ def _check_source(settings: PipelineSettings) -> None:
         return
     if not source.storage.is_local:
         if f"{output}/".startswith(f"{source.storage}/"):
-            raise _invalid("output.path", INSIDE)
+            raise invalid_setting("output.path", INSIDE)
         return
     folder = source.storage.folder
     if source.kind == "broker":
         folder.mkdir(parents=True, exist_ok=True)
     if not folder.is_dir():
-        raise _invalid("source.path", f"{folder} is not a directory")
+        raise invalid_setting("source.path", f"{folder} is not a directory")
     if output.is_local and folder in (output.folder, *output.folder.parents):
-        raise _invalid("output.path", INSIDE)
-
-
-def _invalid(key: str, reason: str) -> PathcastError:
-    return ConfigError("config.invalid", key=key, reason=reason)
+        raise invalid_setting("output.path", INSIDE)

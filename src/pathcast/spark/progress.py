@@ -70,10 +70,12 @@ class LineProgress:
         """Write nothing: a log needs no end."""
 
 
-def logged_progress() -> LineProgress:
-    """Progress on the logger "pathcast.spark"."""
-    logger = logging.getLogger("pathcast.spark")
-    return LineProgress(logger.info, logger.warning)
+class LoggedProgress(LineProgress):
+    """Hands what a run says to the logger "pathcast.spark"."""
+
+    def __init__(self) -> None:
+        logger = logging.getLogger("pathcast.spark")
+        super().__init__(logger.info, logger.warning)
 
 
 class BarProgress:

@@ -33,7 +33,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
-from pathcast.errors import ConfigError, JavaMissingError, SparkLostError
+from pathcast.errors import ConfigError, JavaMissingError, SparkLostError, invalid_setting
 from pathcast.spark.java import JAVA_VERSION_MIN, JavaInstall, find_java, quiet_home
 from pathcast.spark.jvm_stderr import HeldStderr, reason
 from pathcast.spark.shipping import ship
@@ -125,7 +125,6 @@ _JVM_STDERR: list[HeldStderr] = []
 def local_session(
     master: str = "local[*]",
     *,
-    app_name: str = "pathcast",
     conf: Mapping[str, str] | None = None,
     jvm_options: tuple[str, ...] = JVM_OPTIONS,
     is_shipped: bool = True,
@@ -134,7 +133,6 @@ def local_session(
 
     Args:
         master: Spark's master URL, such as "local[2]" or "spark://host:7077".
-        app_name: Shown by Spark.
         conf: Settings that go over `SETTINGS`.
         jvm_options: Options of the JVM.
         is_shipped: Whether workers of a cluster are sent Pathcast's own files (`shipping`).
@@ -159,7 +157,6 @@ def local_session(
         return SparkSession(running)
     context = local_context(
         master,
-        app_name=app_name,
         conf=conf,
         jvm_options=jvm_options,
         is_shipped=is_shipped,
@@ -185,7 +182,6 @@ def is_submitted() -> bool:
 def local_context(
     master: str = "local[*]",
     *,
-    app_name: str = "pathcast",
     conf: Mapping[str, str] | None = None,
     jvm_options: tuple[str, ...] = JVM_OPTIONS,
     is_shipped: bool = True,
@@ -199,7 +195,7 @@ def local_context(
         return running
     wanted = dict(conf or {})
     if is_submitted():
-        context = _submitted({"spark.master": master, "spark.app.name": app_name} | wanted)
+        context = _submitted({"spark.master": master, "spark.app.name": "pathcast"} | wanted)
         if is_shipped:
             ship(context)
         return context
@@ -211,7 +207,7 @@ def local_context(
         os.environ["PYSPARK_PYTHON"] = wanted[PYTHON]
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    settings = {**SETTINGS, "spark.master": master, "spark.app.name": app_name}
+    settings = {**SETTINGS, "spark.master": master, "spark.app.name": "pathcast"}
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings |= SETTINGS_HERE
@@ -264,14 +260,14 @@ def check_reachable(master: str) -> None:
     for address in master.removeprefix(STANDALONE).split(","):
         host, _, port = address.rpartition(":")
         if not host or not port.isdigit():
-            raise _bad_master(f"{master}: {address} is not HOST:PORT")
+            raise invalid_setting("spark.master", f"{master}: {address} is not HOST:PORT")
         try:
             with socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS_MAX):
                 return
         except (OSError, OverflowError) as error:
             told = error.strerror if isinstance(error, OSError) else None
             reasons.append(f"{address}: {told or error}")
-    raise _bad_master(f"{master} cannot be reached ({'; '.join(reasons)})")
+    raise invalid_setting("spark.master", f"{master} cannot be reached ({'; '.join(reasons)})")
 
 
 def _started(settings: Mapping[str, str], java: JavaInstall) -> SparkContext:
@@ -376,14 +372,12 @@ def refused_start(master: str, told: Sequence[str]) -> ConfigError:
     said = [line for line in told if line not in _SAYS_NOTHING] or ["Spark does not say why"]
     if _UNREACHABLE.search(" ".join(said)):
         fix = "check that the address is right and that this machine can reach it"
-        return _bad_master(f"{master} cannot be used: {': '.join(said[:2])}; {fix}")
+        return invalid_setting(
+            "spark.master", f"{master} cannot be used: {': '.join(said[:2])}; {fix}"
+        )
     if "master" in said[0].lower():
-        return _bad_master(said[0])
-    return ConfigError("config.invalid", key="spark.conf", reason=": ".join(said[:2]))
-
-
-def _bad_master(reason: str) -> ConfigError:
-    return ConfigError("config.invalid", key="spark.master", reason=reason)
+        return invalid_setting("spark.master", said[0])
+    return invalid_setting("spark.conf", ": ".join(said[:2]))
 
 
 def _hand_on() -> None:

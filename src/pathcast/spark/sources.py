@@ -23,15 +23,22 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import pyarrow as pa
 
-from pathcast.errors import ConfigError, PathcastError
+from pathcast.errors import PathcastError, invalid_setting
 from pathcast.limits import Limits
 from pathcast.records import Splitter, record_path
 from pathcast.spark.archives import ArchiveReader
 from pathcast.spark.arrivals import PATTERN as ARRIVALS
 from pathcast.spark.arrivals import InboxListing
 from pathcast.spark.delta_source import DeltaListing, columns_of_table
-from pathcast.spark.directory import DirectoryReader
-from pathcast.spark.files import FILE, FileReader, FoundFile, SourceListing, Unit, as_unread
+from pathcast.spark.files import (
+    FILE,
+    DirectoryReader,
+    FileReader,
+    FoundFile,
+    SourceListing,
+    Unit,
+    as_unread,
+)
 from pathcast.spark.listing import Listing, ObjectListing
 from pathcast.spark.parquet import ParquetReader, columns_of
 from pathcast.spark.passed_types import passed_type
@@ -191,10 +198,9 @@ def _passed(field: pa.Field, format: FileFormat) -> pa.Field:
     try:
         return pa.field(field.name, passed_type(field.type, format))
     except ValueError as error:
-        raise ConfigError(
-            "config.invalid",
-            key="source.columns",
-            reason=f"column {field.name!r} cannot be passed through: {error}; leave it out, or "
+        raise invalid_setting(
+            "source.columns",
+            f"column {field.name!r} cannot be passed through: {error}; leave it out, or "
             "store it as text or a number in the source",
         ) from error
 

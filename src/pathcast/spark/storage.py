@@ -28,7 +28,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import TypeAdapter
 
-from pathcast.errors import ConfigError, DiskError, MissingDependencyError
+from pathcast.errors import DiskError, MissingDependencyError, invalid_setting
 from pathcast.spark.unwritable import OutputFile, writing
 
 if TYPE_CHECKING:
@@ -248,9 +248,7 @@ class Storage:
         try:
             fs, root = url_to_fs(self.place, **self._options)
         except (ImportError, ValueError) as error:
-            raise ConfigError(
-                "config.invalid", key="path", reason=f"{self.place}: {error}"
-            ) from error
+            raise invalid_setting("path", f"{self.place}: {error}") from error
         return fs, root.rstrip("/")
 
     def __getstate__(self) -> tuple[str, dict[str, Any], dict[str, str]]:

@@ -25,9 +25,8 @@ import pyarrow.parquet as pq
 from pathcast.limits import MIB
 from pathcast.spark import schemas
 from pathcast.spark.answering import MicroBatchAnswer
-from pathcast.spark.joined_answers import JoinedAnswers, is_first
+from pathcast.spark.joined_answers import JoinedAnswers
 from pathcast.spark.json_lines import JsonLinesSink, text_or_bytes
-from pathcast.spark.message_times import missing_in
 
 if TYPE_CHECKING:
     from pathcast.spark.generations import TakerTable
@@ -232,7 +231,6 @@ class InboxWriter(_Output):
         self.untimed = 0
         self._held: list[tuple[MicroBatchAnswer, pa.RecordBatch]] = []
         self._rows = self._bytes = 0
-        self._received: list[tuple[np.ndarray, np.ndarray]] = []
 
     def add(self, answer: MicroBatchAnswer, batch: pa.RecordBatch) -> None:
         """Takes the deliveries of an answer to a batch."""
@@ -254,7 +252,7 @@ class InboxWriter(_Output):
             return pa.nulls(len(batch), schemas.TIME)
         rows = np.unique(answer.rows)
         found = self._times.of(batch.take(pa.array(rows)))
-        self.untimed += missing_in(found)
+        self.untimed += found.null_count
         places = np.zeros(len(batch), dtype=np.int64)
         places[rows] = np.arange(len(rows))
         return found.take(pa.array(places))
@@ -267,21 +265,11 @@ class InboxWriter(_Output):
         schema = self._extra.append(_TIME_FIELD)
         extra = pa.Table.from_batches([batch for _, batch in self._held], schema)
         order = batch.by_rank()
-        ranks = batch.ranks[order]
-        starts = np.flatnonzero(is_first(ranks))
-        self._received.append((ranks[starts], np.diff(starts, append=len(ranks))))
         for start in range(0, len(order), ROWS_A_GROUP):
             self._append(self._group(batch, order[start : start + ROWS_A_GROUP], extra))
         ends = self._table.rows(batch.ranks[order[[0, -1]]]).subscribers
         self._end(ends[0].as_py(), ends[1].as_py())
         self._held, self._rows, self._bytes = [], 0, 0
-
-    def received(self) -> tuple[np.ndarray, np.ndarray]:
-        """Ranks, ascending, and how many deliveries each got."""
-        ranks = np.concatenate([np.zeros(0, np.uint32), *(found for found, _ in self._received)])
-        counts = np.concatenate([np.zeros(0, np.int64), *(count for _, count in self._received)])
-        distinct, at = np.unique(ranks, return_inverse=True)
-        return distinct.astype(np.uint32), np.bincount(at, counts, len(distinct)).astype(np.int64)
 
     def _group(self, batch: JoinedAnswers, order: np.ndarray, extra: pa.Table) -> pa.Table:
         """A row group, each column with a dictionary of its own."""
