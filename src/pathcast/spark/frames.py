@@ -20,7 +20,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark import SparkFiles
@@ -30,7 +30,7 @@ from pyspark.sql.types import BinaryType, StringType
 
 from pathcast.errors import invalid_setting
 from pathcast.limits import Limits
-from pathcast.registry import Registry
+from pathcast.registry import Registry, Snapshot
 from pathcast.spark import schemas
 from pathcast.spark.book import SubscriptionBook, saved_files
 from pathcast.spark.frame_tasks import DELIVERED, RowTask
@@ -48,17 +48,9 @@ SUBSCRIPTION_FILES = (".tsv", ".csv", ".parquet", ".xq")
 """Files of rows; others are what `save` has written."""
 
 
-@runtime_checkable
-class SavedSubscriptions(Protocol):
-    """Subscriptions that are frozen."""
-
-    def save(self, path: Path) -> None:
-        """Write a file that workers can open."""
-
-
 def deliver(
     df: DataFrame,
-    subscriptions: str | os.PathLike[str] | Registry | SavedSubscriptions,
+    subscriptions: str | os.PathLike[str] | Registry | Snapshot,
     message: str = "message",
     *,
     id: str | None = None,
@@ -121,7 +113,7 @@ def deliver(
 
 
 def _files_of(
-    subscriptions: str | os.PathLike[str] | Registry | SavedSubscriptions,
+    subscriptions: str | os.PathLike[str] | Registry | Snapshot,
     folder: Path,
     deliver: DeliverMode,
     namespaces: Mapping[str, str] | None,
@@ -130,7 +122,7 @@ def _files_of(
     """Subscriptions as files; a folder takes those that are made for it."""
     if isinstance(subscriptions, Registry):
         subscriptions = subscriptions.freeze()
-    if isinstance(subscriptions, SavedSubscriptions):
+    if isinstance(subscriptions, Snapshot):
         path = folder / "saved"
         subscriptions.save(path)
         return saved_files(path, folder)

@@ -22,17 +22,9 @@ if TYPE_CHECKING:
 
 
 def batch_of(settings: PipelineSettings, message_id: str) -> int | None:
-    """The last micro-batch of a file whose name is the id of its message; None for other sources.
-
-    Cost: reads the journal from its end.
-    """
-    if settings.source.kind != "directory":
-        return None
-    journal = Journal(settings.checkpoint)
-    for number in range(journal.last, 0, -1):
-        if any(file.name == message_id for file in journal.entry(number)):
-            return number
-    return None
+    """The last micro-batch of a file that is named as its message; None for other sources."""
+    is_named = settings.source.kind == "directory"
+    return Journal(settings.checkpoint).last_entry(message_id) if is_named else None
 
 
 def batches_of(

@@ -20,7 +20,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -96,10 +97,10 @@ def claim(output: Storage, layout: Layout) -> None:
     found = _layout(output)
     if found is None:
         output.write(LAYOUT, json.dumps(asdict(layout)).encode())
-    elif found != asdict(layout):
+    elif found != layout:
         raise invalid_setting(
             "output",
-            f"{output} was written with {_told(found)}, not {_told(asdict(layout))}; choose "
+            f"{output} was written with {_told(found)}, not {_told(layout)}; choose "
             "a new directory",
         )
 
@@ -114,13 +115,13 @@ def layout_of(output: str | os.PathLike[str] | Storage) -> Layout:
     if found is None:
         reason = f"{output} is not the output of a pipeline"
         raise invalid_setting("output", reason)
-    if found.get("version") != LAYOUT_VERSION:
+    if found.version != LAYOUT_VERSION:
         reason = (
             f"{output} was written by another version of Pathcast, with {_told(found)}; read it "
             "with that version"
         )
         raise invalid_setting("output", reason)
-    return Layout(**found)
+    return found
 
 
 def files_of(
@@ -455,19 +456,11 @@ def _parquet_rows(handle: Any, subscriber: str | None) -> pa.Table:
     return rows.set_column(names.index("fragment"), "fragment", plain)
 
 
-def _layout(output: Storage) -> dict[str, Any] | None:
-    try:
-        return output.read_json(LAYOUT, _checked_layout)
-    except FileNotFoundError:
-        return None
+def _layout(output: Storage) -> Layout | None:
+    with suppress(FileNotFoundError):
+        return output.read_as(LAYOUT, Layout)
+    return None
 
 
-def _checked_layout(row: dict[str, Any]) -> dict[str, Any]:
-    """Check the content of a layout file, whose keys are known if its version is."""
-    if row["version"] == LAYOUT_VERSION:
-        Layout(**row)
-    return row
-
-
-def _told(layout: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key} {value!r}" for key, value in layout.items())
+def _told(layout: Layout) -> str:
+    return ", ".join(f"{key} {value!r}" for key, value in asdict(layout).items())
