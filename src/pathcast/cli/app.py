@@ -68,6 +68,12 @@ COMMANDS: Final = {
     "dlq": _Place(
         "dlq", "dlq", "List the dead letters of a pipeline, and have them taken up again."
     ),
+    "replay": _Place(
+        "replay",
+        "replay",
+        "Answer micro-batches again into another output, or publish them again.",
+        "REPLAY_EPILOG",
+    ),
     "demo": _Place(
         "demo",
         "demo",
