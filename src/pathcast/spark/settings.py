@@ -299,6 +299,9 @@ class SubscriptionSettings(BaseModel):
     host: str | None = Field(
         default=None, description="Store: only profiles that have this host broker."
     )
+    only: tuple[str, ...] = Field(
+        default=(), description="Ids of the subscriptions that count; all when not given."
+    )
     deliver: Literal["ids", "message", "fragment"] = Field(
         default="ids",
         description='What a row of a table gets that does not say it in a column deliver: "ids" a '
