@@ -607,6 +607,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "messages are gone that were not read: {reason}; to go on without them, set "
         "failOnDataLoss = false in source.options, for one run",
     ),
+    "replay.gone": CatalogueEntry(
+        "SourceError",
+        "{what} cannot be read again: {names}; put them back as they were, choose another range, "
+        "or leave files out with --skip-missing",
+    ),
     # The profile database.
     "inbox.ahead": CatalogueEntry(
         "SourceError",

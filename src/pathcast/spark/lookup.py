@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pathcast.errors import PathcastError
-from pathcast.spark.files import FileReader, FoundFile, shown
+from pathcast.spark.files import FileReader, FoundFile, Unit, shown
 from pathcast.spark.journal import Journal
 from pathcast.spark.sources import NO_COLUMNS, listing_of, reader_of, units_of
 from pathcast.spark.workers import InProcess
@@ -31,9 +31,13 @@ def batches_of(
     reader: FileReader, file: FoundFile, unread: dict[str, PathcastError]
 ) -> Iterator[pa.RecordBatch]:
     """The messages of a file of a source, read in this process."""
-    units = units_of(reader, [file], InProcess(), unread)
-    for batch, _ in reader.read(units, unread):
+    for batch, _ in reader.read(parts_of(reader, file, unread), unread):
         yield batch
+
+
+def parts_of(reader: FileReader, file: FoundFile, unread: dict[str, PathcastError]) -> list[Unit]:
+    """A file in the parts that tasks read, in their order; see `batches_of`."""
+    return units_of(reader, [file], InProcess(), unread)
 
 
 def message_of(settings: PipelineSettings, message_id: str) -> bytes | None:

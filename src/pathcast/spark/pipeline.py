@@ -25,7 +25,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pathcast.errors import PathcastError, invalid_setting
-from pathcast.spark.files import FoundFile, Unit
+from pathcast.spark.files import FoundFile, SourceListing, Unit
 from pathcast.spark.generations import Generation
 from pathcast.spark.journal import Journal, first_of
 from pathcast.spark.ledger import CheckpointSource, Commit, committed_batches, sole_writer
@@ -56,6 +56,7 @@ def run(
     spark: SparkSession | None = None,
     workers: Workers | None = None,
     stop: threading.Event | None = None,
+    listing: SourceListing | None = None,
 ) -> Summary:
     """Run a pipeline to its end, or until it is stopped.
 
@@ -66,6 +67,7 @@ def run(
             given. If there is none, one is started, and stopped in the end.
         workers: Who runs the tasks, in place of a session.
         stop: Set it to stop after the current micro-batch, as SIGTERM and Ctrl-C do.
+        listing: Lists the files of the source, in place of a look at it.
 
     Returns:
         What this run did.
@@ -89,7 +91,7 @@ def run(
         if settings.source.kind == "spark":
             summary = _run_query(settings, spark, report, stop)
         else:
-            summary = _run_files(settings, spark, workers, report, stop)
+            summary = _run_files(settings, spark, workers, report, stop, listing)
     seconds = time.monotonic() - started - summary.seconds
     stopped_by = received[0].name if received else ""
     return replace(summary, start_seconds=seconds, stopped_by=stopped_by)
@@ -103,7 +105,7 @@ def _run_query(
 ) -> Summary:
     from pathcast.spark.query_run import run_query
 
-    with _workers_of(settings, spark, None, report) as ready:
+    with workers_of(settings, spark, None, report) as ready:
         try:
             return run_query(settings, ready, report, stop)
         finally:
@@ -116,10 +118,11 @@ def _run_files(
     workers: Workers | None,
     report: ProgressReport,
     stop: threading.Event,
+    listing: SourceListing | None,
 ) -> Summary:
     with sole_writer(settings.output.storage):
-        pipeline = Pipeline(settings, report, stop)
-        with _workers_of(settings, spark, workers, report) as ready:
+        pipeline = Pipeline(settings, report, stop, listing)
+        with workers_of(settings, spark, workers, report) as ready:
             try:
                 pipeline.begin()
                 return pipeline.run(ready())
@@ -132,7 +135,11 @@ class Pipeline:
     """One run."""
 
     def __init__(
-        self, settings: PipelineSettings, report: ProgressReport, stop: threading.Event
+        self,
+        settings: PipelineSettings,
+        report: ProgressReport,
+        stop: threading.Event,
+        listing: SourceListing | None = None,
     ) -> None:
         self._settings = settings
         self._report = report
@@ -146,7 +153,7 @@ class Pipeline:
             stop,
             self._journal.last_entry,
         )
-        self._listing = listing_of(source, settings.checkpoint, settings.network)
+        self._listing = listing or listing_of(source, settings.checkpoint, settings.network)
         self._batches.learn_columns(partial(columns_there, source, ()))
         self._unlisted: dict[str, str] = {}
         self._said: set[str] = set()
@@ -339,7 +346,7 @@ def _reason(error: OSError) -> str:
 
 
 @contextmanager
-def _workers_of(
+def workers_of(
     settings: PipelineSettings,
     spark: SparkSession | None,
     workers: Workers | None,

@@ -229,6 +229,8 @@ class SubscriptionSettings(BaseModel):
     """Store: only profiles that have all of these labels."""
     host: str | None = None
     """Store: only profiles that have this host broker."""
+    only: tuple[str, ...] = ()
+    """Ids of the subscriptions that count; all when not given."""
     deliver: Literal["ids", "message", "fragment"] = "ids"
     """What a row of a table gets that does not say it in a column deliver: "ids" a notice,
     "message" the message, "fragment" the results of the query."""

@@ -15,7 +15,7 @@ of its own: options, security and retries are those of Spark's connector.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -76,7 +76,12 @@ class TopicPublisher:
     """
 
     def __init__(
-        self, topics: TopicSettings, output: PublishedOutput, spark: SparkSession | None
+        self,
+        topics: TopicSettings,
+        output: PublishedOutput,
+        spark: SparkSession | None,
+        *,
+        only: Sequence[str] = (),
     ) -> None:
         self._options = topics.options
         self._topics: dict[OutputName, str] = {}
@@ -86,6 +91,7 @@ class TopicPublisher:
             self._topics["dead_letters"] = topics.dead_letters
         self._output = output
         self._spark = spark
+        self._only = tuple(only)
         self.published = 0
         try:
             self.through = output.checkpoint.read_json(STATE, lambda row: int(row["through"]))
@@ -131,7 +137,7 @@ class TopicPublisher:
 
     def _is_written(self, batch_id: int, files: list[tuple[str, OutputName, str]]) -> bool:
         for attempt in range(1, ATTEMPTS_MAX + 1):
-            reason = self._fault(files)
+            reason = self._fault(batch_id, files)
             if reason is None:
                 return True
             if not any(word in reason for word in _PASSING):
@@ -142,7 +148,7 @@ class TopicPublisher:
                 return False
         raise UnavailableError("peer.unreachable", name="[topics]", reason=reason)
 
-    def _fault(self, files: list[tuple[str, OutputName, str]]) -> str | None:
+    def _fault(self, batch_id: int, files: list[tuple[str, OutputName, str]]) -> str | None:
         """Writes the rows of files, in one job; why it failed, None if it did not."""
         from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
@@ -151,7 +157,7 @@ class TopicPublisher:
         columns = [pa.array(column) for column in zip(*files, strict=True)]
         names = pa.table(columns, names=["topic", "output", "file"])
         rows = self._session().createDataFrame(names)
-        task = RecordTask(self._output.storage, self._output.layout)
+        task = RecordTask(self._output.storage, self._output.layout, batch_id, self._only)
         records = rows.mapInArrow(task, from_arrow_schema(RECORDS))
         try:
             records.write.format(KAFKA).options(**self._options).save()
@@ -181,10 +187,19 @@ class TopicPublisher:
 
 @dataclass(frozen=True, slots=True)
 class RecordTask:
-    """A function from names of files to the records that their rows are."""
+    """A function from names of files to the records that their rows are.
+
+    Attributes:
+        output: Where the files lie.
+        layout: Of the output.
+        batch_id: The micro-batch whose rows count: files may hold those of others as well.
+        only: As for `TopicPublisher`.
+    """
 
     output: Storage
     layout: Layout
+    batch_id: int
+    only: tuple[str, ...] = ()
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield batches of `RECORDS`."""
@@ -192,12 +207,21 @@ class RecordTask:
             for named in batch.to_pylist():
                 topic, name = named["topic"], named["output"]
                 make = _deliveries if name == "inboxes" else _letters
-                for rows in batches_of(self.output, self.layout, name, named["file"]):
+                for rows in map(
+                    self._chosen, batches_of(self.output, self.layout, name, named["file"])
+                ):
                     columns = [pa.array([topic] * len(rows)), *make(rows)]
                     yield pa.record_batch(
                         [c.cast(f.type) for c, f in zip(columns, RECORDS, strict=True)],
                         schema=RECORDS,
                     )
+
+    def _chosen(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        wanted = pc.equal(rows.column("batch_id"), self.batch_id)
+        if self.only:
+            asked = pc.is_in(rows.column("subscription_id"), pa.array(self.only, pa.string()))
+            wanted = pc.and_(wanted, asked)
+        return rows.filter(wanted)
 
 
 def _deliveries(rows: pa.RecordBatch) -> list[pa.Array]:
