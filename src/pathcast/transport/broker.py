@@ -393,7 +393,7 @@ def broker_kind(
         gap=lambda gap: msgspec.msgpack.encode(Dropped(*gap)),
         backlog=lambda node: {},
         request=_request,
-        prepare={Subscribe: _find_entries, RegisterSourceRequest: _compile_schema},
+        prepare={Subscribe: _find_entries, RegisterSourceRequest: _look_at_schema},
         roles={
             Subscribe: "subscribe",
             Unsubscribe: "subscribe",
@@ -558,22 +558,28 @@ def _publication(client: str, message: PublishRequest) -> PublishedMessage:
     )
 
 
-def _compile_schema(node: Node, message: object) -> None:
-    """Compiles the schema of a source that asks for validation, which takes some milliseconds."""
+def _look_at_schema(node: Node, message: object) -> None:
+    """Reads the schema of a source, which takes some milliseconds; `_check_entry` finds it read."""
     assert isinstance(message, RegisterSourceRequest)
     with contextlib.suppress(PathcastError):
-        _check_validated(message.entry)
+        _check_entry(message.entry)
 
 
-def _check_validated(entry: SourceEntry) -> None:
-    """Refuses a source whose messages cannot be validated as it asks.
+def _check_entry(entry: SourceEntry) -> None:
+    """Refuses a source whose schema cannot be used.
 
     Raises:
-        SchemaError: They cannot be.
+        SchemaError: It cannot be read, or its messages cannot be validated as it asks.
         MissingDependencyError: What validates them is not installed.
     """
-    if entry.validated and not entry.withdrawn:
-        check_schema(entry.schema, validated=True)
+    if entry.withdrawn:
+        return
+    try:
+        check_schema(entry.schema, validated=entry.validated)
+    except MissingDependencyError:
+        # Without it schemas are announced, and nothing here reads them.
+        if entry.validated:
+            raise
 
 
 def _find_entries(node: Node, message: object) -> None:
@@ -605,7 +611,7 @@ def _answer(node: BrokerNode, client: str, message: object) -> object:
     broker = node.broker
     match message:
         case RegisterSourceRequest(source, entry):
-            _check_validated(entry)
+            _check_entry(entry)
             broker.register_source(source, entry, client)
             return RequestAccepted()
         case Subscribe(profiles):
