@@ -26,6 +26,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
@@ -778,9 +779,7 @@ def _improvement(node: Node, is_last: bool) -> Improvement | None:
 
         def adopt(now: float) -> Sequence[Effect]:
             for table, held in made:
-                table.adopt(held)
-                if held is not None:
-                    _log_table(broker.name, table)
+                _adopt(broker.name, table, held)
             if kept is not None:
                 broker.snapshots.adopt(kept.made, is_base_lost=kept.is_base_lost)
             return node.done(now)
@@ -817,12 +816,31 @@ def _reason_of(error: Exception) -> Mapping[str, Any]:
     return {"code": type(error).__name__, "reason": str(error)}
 
 
-def _chosen(name: str, review: TableReview) -> HeldEntries | None:
+def _chosen(name: str, review: TableReview) -> HeldEntries | Exception | None:
+    """The table to adopt, made without the schemas if these are what goes wrong."""
+    without = [replace(review, schemas=())] if review.schemas else []
+    for tried in (review, *without):
+        try:
+            return tried.choose()
+        except Exception as error:
+            failure = error
+            log_event("table.kept", name=name, **_reason_of(error))
+    return failure
+
+
+def _adopt(name: str, table: BudgetedTable, made: HeldEntries | Exception | None) -> None:
+    """End the review of a table; whatever goes wrong, the table stays whole."""
+    if isinstance(made, Exception):
+        table.fail()
+        return
     try:
-        return review.choose()
-    except PathcastError as error:
-        log_event("table.kept", name=name, **reason_of(error))
-        return None
+        table.adopt(made)
+    except Exception as error:
+        log_event("table.kept", name=name, **_reason_of(error))
+        table.fail()
+        return
+    if made is not None:
+        _log_table(name, table)
 
 
 def _log_table(name: str, table: BudgetedTable) -> None:
@@ -878,7 +896,12 @@ def _described(node: Node) -> Mapping[str, object]:
         },
         "tables": tables,
         "budgeted_tables": {
-            tree: {"told": table.told, "held": len(table), "in_vain": table.in_vain}
+            tree: {
+                "told": table.told,
+                "held": len(table),
+                "in_vain": table.in_vain,
+                "failures": table.failures,
+            }
             for tree, table in _budgeted(broker).items()
         },
         "taken_bytes": broker.taken_bytes,
