@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Final, NamedTuple, TypeVar
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 
@@ -88,7 +88,7 @@ from pathcast.transport.broker_metrics import broker_metrics, missing_links
 from pathcast.transport.carrier import Improvement, NodeAdapter
 from pathcast.transport.events import RareEvents, log_event, reason_of
 from pathcast.transport.frames import FRAME_BYTES, Codec, EntryDecoder, Flow
-from pathcast.transport.ids import check_id, shown
+from pathcast.transport.ids import check_id, each_alone, shown
 from pathcast.transport.security import own_id
 
 DEFAULT: Final = NodeSettings(link=LinkSettings(resend_seconds=3.0, resend_seconds_max=10.0))
@@ -103,8 +103,6 @@ SUBSCRIPTION_CHARACTERS_MAX: Final = 256
 
 REASONS_MAX: Final = 20
 """Entries that are told of a neighbour, of those that hold of a message."""
-
-Asked = TypeVar("Asked")
 
 
 class Subscribe(msgspec.Struct, frozen=True, tag=True):
@@ -623,12 +621,13 @@ def _answer(node: BrokerNode, client: str, message: object) -> object:
                 name = _name_of(broker, client, id)
                 versions[id] = broker.subscribe(name, client, _profile_of(asked))
 
-            return msgspec.structs.replace(_each(profiles, register), versions=versions)
+            return RequestAccepted(each_alone(profiles, register), versions)
         case Unsubscribe(ids):
-            return _each(
-                [(id, None) for id in ids],
-                lambda id, _: broker.unsubscribe(_name_of(broker, client, id)),
-            )
+
+            def take_out(id: str, _: object) -> None:
+                broker.unsubscribe(_name_of(broker, client, id))
+
+            return RequestAccepted(each_alone([(id, None) for id in ids], take_out))
         case ListSubscriptions(after):
             return _subscriptions(broker, client, after)
         case FindSource(source):
@@ -680,16 +679,6 @@ def _name_of(broker: BrokerState, client: str, id: str) -> str:
     name, earlier = own_id(client, id), f"{client}/{id}"
     held = broker.subscriptions.get(earlier)
     return earlier if held is not None and held.subscriber == client else name
-
-
-def _each(rows: Sequence[tuple[str, Asked]], do: Callable[[str, Asked], None]) -> RequestAccepted:
-    refused: list[tuple[str, str, str]] = []
-    for id, asked in rows:
-        try:
-            do(id, asked)
-        except PathcastError as error:
-            refused.append((shown(id), error.code, error.message))
-    return RequestAccepted(tuple(refused))
 
 
 def _explained(node: BrokerNode, body: bytes) -> Explained:

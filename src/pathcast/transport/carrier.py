@@ -85,42 +85,6 @@ def _no_gap(gap: Gap) -> bytes:
     raise TypeError(f"this kind of node has no words for {gap}")
 
 
-def _empty(node: Node) -> float:
-    return 0.0
-
-
-def _goes_on(node: Node) -> PathcastError | None:
-    return None
-
-
-def _always_may() -> None:
-    """Of a carrier that acts as long as it runs."""
-
-
-def _as_it_is(saved: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    return saved
-
-
-def _nothing_known(node: Node) -> Mapping[str, object]:
-    return {}
-
-
-def _no_metrics(node: Node, connected: Collection[str]) -> Iterable[Metric]:
-    return ()
-
-
-def _looks_short(messages: Sequence[object]) -> bool:
-    return False
-
-
-def _nothing_due(node: Node, is_last: bool) -> None:
-    return None
-
-
-def _is_ready(node: Node, connected: Collection[str]) -> Mapping[str, str]:
-    return {}
-
-
 @dataclass(frozen=True)
 class NodeAdapter:
     """A carrier's interface to one kind of node.
@@ -166,17 +130,17 @@ class NodeAdapter:
     request: Callable[[Node, str, Sequence[object], float], Sequence[Effect]] | None = None
     prepare: Mapping[type, Callable[[Node, object], None]] = field(default_factory=dict)
     roles: Mapping[type, Role | None] = field(default_factory=dict)
-    describe: Callable[[Node], Mapping[str, object]] = _nothing_known
+    describe: Callable[[Node], Mapping[str, object]] = lambda node: {}
     set_link: Callable[[Node, str, int, float], Sequence[Effect]] | None = None
     ended: Callable[[Node, str, float], Sequence[Effect]] | None = None
     refusals: Callable[[Sequence[object]], Mapping[int, object]] | None = None
-    looks_long: Callable[[Sequence[object]], bool] = _looks_short
-    end: Callable[[Node], PathcastError | None] = _goes_on
+    looks_long: Callable[[Sequence[object]], bool] = lambda messages: False
+    end: Callable[[Node], PathcastError | None] = lambda node: None
     gap: Callable[[Gap], bytes] = _no_gap
-    fullness: Callable[[Node], float] = _empty
-    metrics: Callable[[Node, Collection[str]], Iterable[Metric]] = _no_metrics
-    unready: Callable[[Node, Collection[str]], Mapping[str, str]] = _is_ready
-    improve: Callable[[Node, bool], Improvement | None] = _nothing_due
+    fullness: Callable[[Node], float] = lambda node: 0.0
+    metrics: Callable[[Node, Collection[str]], Iterable[Metric]] = lambda node, connected: ()
+    unready: Callable[[Node, Collection[str]], Mapping[str, str]] = lambda node, connected: {}
+    improve: Callable[[Node, bool], Improvement | None] = lambda node, is_last: None
     reads_later: bool = False
     blocks: bool = False
 
@@ -256,8 +220,8 @@ class Carrier:
         *,
         backlog_max: int = BACKLOG_MAX,
         has_ended: Callable[[str], Awaitable[bool]] = _cannot_tell,
-        counted: Callable[[Mapping[str, bytes]], Mapping[str, bytes]] = _as_it_is,
-        check: Callable[[], None] = _always_may,
+        counted: Callable[[Mapping[str, bytes]], Mapping[str, bytes]] = lambda saved: saved,
+        check: Callable[[], None] = lambda: None,
         requests: Requests | None = None,
         deliver: Callable[[str, object], None] | None = None,
     ) -> None:
