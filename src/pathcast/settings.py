@@ -34,7 +34,14 @@ from typing import (
     get_origin,
 )
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, SecretStr, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    SecretStr,
+    ValidationError,
+)
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
@@ -48,6 +55,18 @@ from pathcast.errors import ConfigError
 ENVIRONMENT_PREFIX = "PATHCAST__"
 
 FROZEN = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+
+
+def checked_address(address: str) -> str:
+    """HOST:PORT, or a ValueError."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > 65_535:
+        raise ValueError(f"{address!r} is not HOST:PORT")
+    return address
+
+
+HostPort: TypeAlias = Annotated[str, AfterValidator(checked_address)]
+"""HOST:PORT in a file."""
 """Of the model of a section."""
 
 

@@ -34,6 +34,7 @@ from pathcast.records import record_path
 from pathcast.settings import (
     FROZEN,
     FileSettings,
+    HostPort,
     Place,
     SettingDescription,
     described,
@@ -376,6 +377,11 @@ class ModeSettings(BaseModel):
     )
     seconds_between_batches: float = Field(
         default=1.0, ge=0, description="Stream: how often the source is looked at, at most."
+    )
+    metrics: HostPort | None = Field(
+        default=None,
+        description="HOST:PORT of /metrics of a run, for Prometheus and pathcast top; nothing "
+        "listens when not given. It has no token: keep it on loopback.",
     )
 
 
