@@ -123,13 +123,25 @@ def test_what_cannot_be_read_or_decided_is_told_and_costs_the_others_nothing(
     (tmp_path / "bad.parquet").write_bytes(b"PAR1")
     found = previewed("//order", tmp_path, tmp_path / "nowhere", code=ExitCode.REFUSED)
     assert found["matched"] == 2
-    assert found["refused"] == {"xml.end": 1, "message.unreadable": 2}
+    assert (found["messages"], found["refused"], found["unread"]) == (3, {"xml.end": 1}, 2)
     text = run_command("preview", "//order", tmp_path)
-    assert "2 of the last 4 messages (there are no 1,000) match, 50.0%" in text.stdout
+    assert "2 of the last 3 messages (there are no 1,000) match, 66.7%" in text.stdout
+    assert "not read: 1" in text.stdout
     assert "broken.xml: line 1, column 15" in text.stderr
     limited = ["--limit", "evaluation_steps_max=1"]
     slow = previewed("count(//*) > 1", tmp_path / "1.xml", *limited, code=ExitCode.REFUSED)
     assert (slow["undecided"], slow["cost"]) == (1, "scan")
+
+
+def test_where_none_matches_the_newest_says_why(tmp_path: Path) -> None:
+    write("directory", tmp_path, "", [1, 2])
+    age(tmp_path, [tmp_path / "2.xml", tmp_path / "1.xml"])
+    text = run_command("preview", "//order[total > 5]", tmp_path).stdout
+    assert "0 of the last 2 messages" in text
+    assert "1.xml: query: no match" in text
+    assert "the query wants more than 5" in text
+    typo = run_command("preview", "for $o in //order/totel return $o", tmp_path)
+    assert "did you mean total?" in typo.stdout
 
 
 def test_a_query_that_never_holds_is_warned_of_and_a_fault_is_told(tmp_path: Path) -> None:
