@@ -129,15 +129,12 @@ def _status(place: str, status: PipelineStatus) -> Table:
         which, since = status.running
         done += f"; {which:,} was begun {_ago(status.at, since)}"
     rows.append(("micro-batch", done))
-    if status.generation is not None and status.generation_at is not None:
-        held, version = status.generation, status.generation.version[:VERSION_SHOWN]
-        rows.append(
-            (
-                "subscriptions",
-                f"{held.subscriptions:,} with {held.queries:,} queries, snapshot {version}, taken "
-                f"up {_ago(status.at, status.generation_at)}",
-            )
-        )
+    if status.generation is not None:
+        held, taken_up_at = status.generation, status.generation_at
+        told = f"{held.subscriptions:,} with {held.queries:,} queries, snapshot "
+        told += held.version[:VERSION_SHOWN]
+        told += "" if taken_up_at is None else f", taken up {_ago(status.at, taken_up_at)}"
+        rows.append(("subscriptions", told))
     if status.lag_seconds is not None:
         rows.append(("lag", f"{_seconds(status.lag_seconds)} for the oldest file of the last"))
     rows += [("",), (window, "a second", "all")]

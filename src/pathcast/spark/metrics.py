@@ -84,7 +84,8 @@ class MeteredProgress:
         self._queries = gauge("queries", "Distinct queries in these.")
         done = committed_batches(self._output)
         if done:
-            self._show(Commit.read(self._output, done[-1]), committed_at(self._output, done[-1]))
+            at = committed_at(self._output, self._checkpoint, done[-1])
+            self._show(Commit.read(self._output, done[-1]), at)
 
     def begin(self, text: str, messages: int | None) -> None:
         """Hand on what runs."""
@@ -124,8 +125,9 @@ class MeteredProgress:
         self._version = commit.snapshot_version
         self._snapshot.info({"version": self._version})
         generation, taken_up_at = generation_of(self._output, commit)
-        if generation is not None and taken_up_at is not None:
+        if taken_up_at is not None:
             self._taken_up.set(taken_up_at)
+        if generation is not None:
             self._subscriptions.set(generation.subscriptions)
             self._queries.set(generation.queries)
 

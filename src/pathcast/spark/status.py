@@ -147,7 +147,7 @@ class OutputWatch:
         for number in reversed(committed_batches(self._output)):
             if number <= seen or len(fresh) == BATCHES_MAX:
                 break
-            at = committed_at(self._output, number)
+            at = committed_at(self._output, self._checkpoint, number)
             fresh.append((at, Commit.read(self._output, number)))
             if at < time.time() - self._window_seconds:
                 break
@@ -160,10 +160,13 @@ class OutputWatch:
         return pin.batch_id, pin.begun_us / 1e6
 
 
-def committed_at(output: Storage, number: int) -> float:
-    """When a commit was written, in seconds since 1970; 0 where there is none."""
+def committed_at(output: Storage, checkpoint: Storage, number: int) -> float:
+    """When a commit was written, in seconds since 1970; when it was begun, if nobody tells that."""
     file = file_at(output, f"{COMMITS}/{number}.json")
-    return 0.0 if file is None else file.modified_ns / 1e9
+    if file is not None and file.modified_ns:
+        return file.modified_ns / 1e9
+    pin = BatchLedger(output, checkpoint).pin(number)
+    return 0.0 if pin is None else pin.begun_us / 1e6
 
 
 def lag_of(checkpoint: Storage, commit: Commit, at: float) -> float | None:
@@ -192,6 +195,6 @@ def generation_of(output: Storage, commit: Commit) -> tuple[Generation | None, f
     version = commit.snapshot_version
     with suppress(OSError, SnapshotFormatError):
         file = file_at(output, f"{SNAPSHOTS}/{version}/{DESCRIPTION}")
-        if file is not None:
-            return Generation.read(output, version), file.modified_ns / 1e9
+        found = Generation.read(output, version)
+        return found, None if file is None else file.modified_ns / 1e9 or None
     return None, None
