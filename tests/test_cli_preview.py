@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import object_store  # noqa: F401 - makes objects:// known
 from command_line import run_command
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.message_sources import newest_messages
@@ -80,7 +81,7 @@ def test_the_newest_messages_are_those_written_last(
     )
 
 
-@pytest.mark.parametrize("kind", ["parquet", "zip", "directory", "delta"])
+@pytest.mark.parametrize("kind", ["parquet", "zip", "directory", "delta", "url"])
 def test_what_would_have_matched_is_counted(kind: str, tmp_path: Path) -> None:
     folder = tmp_path / "archive"
     if kind == "delta":
@@ -93,8 +94,9 @@ def test_what_would_have_matched_is_counted(kind: str, tmp_path: Path) -> None:
             # What was overwritten is no message any more.
             deltalake.write_deltalake(str(folder), pa.table(rows), mode="overwrite")
     else:
-        write(kind, folder, "day", list(range(20)))
-    found = previewed("//order[total >= 15]", folder)
+        write("parquet" if kind == "url" else kind, folder, "day", list(range(20)))
+    place = f"objects://{folder}" if kind == "url" else str(folder)
+    found = previewed("//order[total >= 15]", place)
     assert (found["messages"], found["matched"], found["share"]) == (20, 5, 0.25)
     assert found["cost"] == "candidate-checked"
     examples = found["examples"]
@@ -102,7 +104,7 @@ def test_what_would_have_matched_is_counted(kind: str, tmp_path: Path) -> None:
     for each in examples:
         assert each["place"] == "/order[1]"
         assert int(each["first"].partition("<total>")[2].partition("<")[0]) >= 15
-        assert str(folder) in each["message"]
+        assert each["message"].startswith(place)
 
 
 def test_results_notices_and_messages_are_previewed(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import time
 from collections.abc import Callable
@@ -154,6 +155,29 @@ def test_a_run_shows_metrics_that_top_reads(settings: PipelineSettings, port: in
     refused = run_command("top", url, "--once")
     assert refused.exit_code == 2
     assert "mode.metrics" in refused.stderr
+
+
+def test_the_page_of_operations_has_every_metric(settings: PipelineSettings, port: int) -> None:
+    page = Path(__file__).resolve().parent.parent / "docs" / "operations.md"
+    if not page.is_file():
+        pytest.skip("not in a clone: there is no docs/operations.md")
+    table = page.read_text(encoding="utf-8").partition("| metric, after `pathcast_` |")[2]
+    rows = table.partition("\n\n")[0].splitlines()[2:]
+    listed = {
+        name.partition("{")[0].removesuffix("_total")
+        for row in rows
+        for name in re.findall(r"`([\w{}]+)`", row.split("|")[1])
+    }
+    shown: set[str] = set()
+
+    def look(commit: Commit) -> None:
+        text = httpx.get(f"http://127.0.0.1:{port}/metrics").text
+        shown.update(re.findall(r"^# TYPE pathcast_(\w+?)(?:_total|_created)? ", text, re.M))
+
+    go(listening_at(port, settings), look)
+    assert listed == shown
+    alerts = re.findall(r"pathcast_(\w+?)(?:_total)?\b", page.read_text(encoding="utf-8"))
+    assert {each for each in alerts if each != "lab"} <= {*shown, ""}
 
 
 def test_the_next_run_shows_the_last_commit_from_its_beginning(
