@@ -227,6 +227,11 @@ class ConfigError(PathcastError, ValueError):
     family = "ConfigError"
 
 
+def invalid_setting(key: str, reason: str) -> ConfigError:
+    """The error of a setting that cannot be used."""
+    return ConfigError("config.invalid", key=key, reason=reason)
+
+
 class SourceError(PathcastError, RuntimeError):
     """A source of messages cannot be read on, and trying again does not help. `params["path"]`.
 

@@ -2,12 +2,12 @@
 
 Read in this order: `micro_batches` (what is pinned, answered, committed, published), `pipeline` (of
 files), `replaying` (what is done, again), `query_run` (of a source that Spark reads), `delivery`,
-`frames` and `frame_tasks` (of frames), `sources`, `files` and `listing` with `directory`,
-`parquet`, `archives`, `delta_source` and `delta_log`, and `journal` (what belongs to it), `book`,
-`last_valid`, `generations` and `copies` (who wants what), `tasks`, `answering`, `message_times` and
-`writing` (what a worker does), `ledger`, `outputs`, `delta`, `compacting`, `storage` and
-`unwritable` (what counts, and where), `workers`, `starting`, `session`, `class_archive`, `java`,
-`jvm_stderr`, `lost_connections` and `shipping` (who runs it), `settings`, `summary`, `progress`,
+`frames` and `frame_tasks` (of frames), `sources`, `files` and `listing` with `parquet`, `archives`,
+`records`, `delta_source` and `delta_log`, and `journal` (what belongs to it), `book`, `last_valid`,
+`generations` and `copies` (who wants what), `tasks`, `answering`, `joined_answers`, `message_times`
+and `writing` (what a worker does), `ledger`, `outputs`, `delta`, `compacting`, `storage` and
+`unwritable` (what counts, and where), `workers`, `starting`, `session`, `java`, `jvm_stderr`,
+`lost_connections` and `shipping` (who runs it), `settings`, `summary`, `progress`,
 `status` and `metrics` (what people say and see).
 
 Example:

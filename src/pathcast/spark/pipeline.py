@@ -24,7 +24,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from pathcast.errors import ConfigError, PathcastError
+from pathcast.errors import PathcastError, invalid_setting
 from pathcast.spark.files import FoundFile, SourceListing, Unit
 from pathcast.spark.generations import Generation
 from pathcast.spark.journal import Journal, first_of
@@ -362,7 +362,7 @@ def workers_of(
         return
     # Whoever brings workers needs no PySpark.
     from pathcast.spark.session import is_submitted, running_context
-    from pathcast.spark.starting import spark_workers, workers_in
+    from pathcast.spark.starting import spark_workers
 
     chosen = settings.spark
     ignored = ", ".join(f"spark.{key}" for key in ("master", "conf") if key in chosen.given)
@@ -370,12 +370,11 @@ def workers_of(
         report.note(f"the Spark session of this process is used as it is, without {ignored}")
     elif ignored and is_submitted():
         report.note(f"the settings that spark-submit was given go over {ignored}")
-    if spark is not None:
-        given = workers_in(spark.sparkContext, is_shipped=chosen.ship)
-        yield lambda: given
-    else:
-        with spark_workers(chosen.master, chosen.conf, is_shipped=chosen.ship) as starting:
-            yield starting.result
+    context = None if spark is None else spark.sparkContext
+    with spark_workers(
+        chosen.master, chosen.conf, is_shipped=chosen.ship, context=context
+    ) as starting:
+        yield starting.result
 
 
 def _check_paths(settings: PipelineSettings) -> None:
@@ -383,7 +382,7 @@ def _check_paths(settings: PipelineSettings) -> None:
     _check_source(settings)
     path = settings.subscriptions.path
     if path is not None and not path.exists():
-        raise _invalid("subscriptions.path", f"{path}: {os.strerror(errno.ENOENT)}")
+        raise invalid_setting("subscriptions.path", f"{path}: {os.strerror(errno.ENOENT)}")
 
 
 def _check_source(settings: PipelineSettings) -> None:
@@ -392,16 +391,12 @@ def _check_source(settings: PipelineSettings) -> None:
         return
     if not source.storage.is_local:
         if f"{output}/".startswith(f"{source.storage}/"):
-            raise _invalid("output.path", INSIDE)
+            raise invalid_setting("output.path", INSIDE)
         return
     folder = source.storage.folder
     if source.kind == "broker":
         folder.mkdir(parents=True, exist_ok=True)
     if not folder.is_dir():
-        raise _invalid("source.path", f"{folder} is not a directory")
+        raise invalid_setting("source.path", f"{folder} is not a directory")
     if output.is_local and folder in (output.folder, *output.folder.parents):
-        raise _invalid("output.path", INSIDE)
-
-
-def _invalid(key: str, reason: str) -> PathcastError:
-    return ConfigError("config.invalid", key=key, reason=reason)
+        raise invalid_setting("output.path", INSIDE)

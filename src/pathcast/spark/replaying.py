@@ -33,7 +33,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pathcast.errors import ConfigError, SourceError
+from pathcast.errors import SourceError, invalid_setting
 from pathcast.spark.connectors import KAFKA, fault_of, lost_offsets
 from pathcast.spark.files import FoundFile, shown
 from pathcast.spark.journal import Journal
@@ -114,7 +114,7 @@ def batches_between(
     if start >= end:
         there = f"{numbers[0]} to {numbers[-1]}" if numbers else "none"
         reason = f"no complete micro-batch of {output} is between them; complete are {there}"
-        raise ConfigError("config.invalid", key="--from, --to", reason=reason)
+        raise invalid_setting("--from, --to", reason)
     return numbers[start:end]
 
 
@@ -214,7 +214,7 @@ def redeliver(
             "a redelivery writes to them, and there are none; the root of a network takes no "
             "message twice, and readers of an output read its rows again: pathcast inbox --after"
         )
-        raise ConfigError("config.invalid", key="topics", reason=reason)
+        raise invalid_setting("topics", reason)
     report, stop = progress or LoggedProgress(), threading.Event()
     storage = settings.output.storage
     commits = [_readable(storage, Commit.read(storage, number)) for number in batches]
@@ -263,7 +263,7 @@ def _target(settings: PipelineSettings, output: str, only: Sequence[str]) -> Pip
     place = output if "://" in output else str(Path(output).absolute())
     if Storage(place) == Storage(settings.output.storage.place):
         reason = f"{place} is the output of the pipeline itself; name a new one"
-        raise ConfigError("config.invalid", key="--output", reason=reason)
+        raise invalid_setting("--output", reason)
     chosen = {"only": tuple(only)} if only else {}
     return settings.model_copy(
         update={
@@ -285,7 +285,7 @@ def _check_ids(settings: PipelineSettings) -> None:
         missing = sorted({*wanted.only} - {row.id for row in place.rows(wanted.deliver).rows})
         if missing:
             reason = f"no subscription of {place.name} has the id {', '.join(missing)}"
-            raise ConfigError("config.invalid", key="--subscription", reason=reason)
+            raise invalid_setting("--subscription", reason)
 
 
 def _plan(output: Storage, checkpoint: Storage) -> dict[str, Any] | None:
@@ -299,7 +299,7 @@ def _plan(output: Storage, checkpoint: Storage) -> dict[str, Any] | None:
     except FileNotFoundError:
         if output.exists(LAYOUT):
             reason = f"{output} is the output of a pipeline; name a new one"
-            raise ConfigError("config.invalid", key="--output", reason=reason) from None
+            raise invalid_setting("--output", reason) from None
         return None
 
 
@@ -403,7 +403,7 @@ class _FramesAgain:
         self._batches = batches
         if self._source.format != KAFKA:
             reason = f"{self._source.format} cannot be read by offsets again; {KAFKA} can"
-            raise ConfigError("config.invalid", key="source.format", reason=reason)
+            raise invalid_setting("source.format", reason)
 
     def check(self) -> None:
         """Refuses micro-batches whose offsets nobody knows.
@@ -496,6 +496,6 @@ def _bound(option: str, text: str) -> tuple[int | None, int]:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
         reason = f"{text!r} is no number of a micro-batch and no time such as 2026-03-01T12:00"
-        raise ConfigError("config.invalid", key=option, reason=reason) from error
+        raise invalid_setting(option, reason) from error
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return None, int(moment.timestamp() * 1_000_000)

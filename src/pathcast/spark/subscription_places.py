@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from pathcast.errors import ConfigError, StoreError
+from pathcast.errors import ConfigError, StoreError, invalid_setting
 from pathcast.registry.delimited import TextPlace
 from pathcast.registry.subscription_files import files_of
 from pathcast.registry.subscription_rows import SubscriptionRows, read_rows
@@ -263,4 +263,4 @@ def place_of(wanted: SubscriptionSettings) -> SubscriptionPlace:
 
 
 def _unusable(key: str, reason: str) -> ConfigError:
-    return ConfigError("config.invalid", key=f"subscriptions.{key}", reason=reason)
+    return invalid_setting(f"subscriptions.{key}", reason)

@@ -23,12 +23,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.errors import ConfigError, UnavailableError
+from pathcast.errors import UnavailableError, invalid_setting
 from pathcast.spark.connectors import KAFKA, fault_of
+from pathcast.spark.json_lines import as_json_rows
 from pathcast.spark.outputs import Layout, batches_of
 from pathcast.spark.schemas import OutputName
 from pathcast.spark.storage import Storage
-from pathcast.spark.writing import as_json_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,12 +70,6 @@ _PASSING: Final = ("TimeoutException", "RetriableException", "NetworkException",
 class TopicPublisher:
     """Writes micro-batches to topics, one after the other.
 
-    Args:
-        topics: Which, and where.
-        output: Whose commits.
-        spark: The session that writes; that of this process when not given.
-        only: Ids of the subscriptions whose deliveries and dead letters are written; empty for all.
-
     Attributes:
         through: The last micro-batch of which the topics have all.
         published: Records that this object has written.
@@ -116,9 +110,7 @@ class TopicPublisher:
         try:
             self._session().read.format(KAFKA).options(**options).load()
         except PySparkException as error:
-            raise ConfigError(
-                "config.invalid", key="topics.options", reason=fault_of(error, KAFKA)
-            ) from error
+            raise invalid_setting("topics.options", fault_of(error, KAFKA)) from error
 
     def publish(self, commit: Commit) -> bool:
         """Writes a micro-batch; whether all of it is on the brokers' disks.
@@ -149,7 +141,7 @@ class TopicPublisher:
             if reason is None:
                 return True
             if not any(word in reason for word in _PASSING):
-                raise ConfigError("config.invalid", key="topics", reason=reason)
+                raise invalid_setting("topics", reason)
             told = f"micro-batch {batch_id} waits to be written to topics: {reason}"
             self._output.note(f"{told} ({attempt} of {ATTEMPTS_MAX})")
             if self._output.stop.wait(PAUSE_SECONDS * 2 ** (attempt - 1)):
@@ -183,7 +175,7 @@ class TopicPublisher:
             context = running_context()
             if context is None:
                 reason = "a Spark session writes them, and there is none"
-                raise ConfigError("config.invalid", key="topics", reason=reason)
+                raise invalid_setting("topics", reason)
             self._spark = SparkSession(context)
         return self._spark
 
