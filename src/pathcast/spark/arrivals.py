@@ -34,11 +34,10 @@ import pyarrow.parquet as pq
 
 from pathcast.errors import SourceError, invalid_setting
 from pathcast.limits import MIB
-from pathcast.spark.files import FoundFile
+from pathcast.spark.files import FoundFile, SourceListing
 
 if TYPE_CHECKING:
     from pathcast.overlay.deliveries import InboxDelivery
-    from pathcast.spark.files import SourceListing
     from pathcast.spark.network import NetworkSettings
     from pathcast.spark.storage import Storage
     from pathcast.transport.client import BrokerClient
@@ -90,7 +89,7 @@ class _State:
     profile: Mapping[str, Any] | None = None
 
 
-class InboxListing:
+class InboxListing(SourceListing):
     """Files of deliveries, fetched as they are asked for.
 
     Args:
