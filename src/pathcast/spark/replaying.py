@@ -26,7 +26,7 @@ import tempfile
 import threading
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pathcast.errors import SourceError, invalid_setting
 from pathcast.spark.connectors import KAFKA, fault_of, lost_offsets
-from pathcast.spark.files import FoundFile, shown
+from pathcast.spark.files import FoundFile, SourceListing, shown, some_of
 from pathcast.spark.journal import Journal
 from pathcast.spark.ledger import (
     BatchLedger,
@@ -67,9 +67,6 @@ if TYPE_CHECKING:
     from pathcast.spark.workers import Workers
 
 PLAN: Final = "_replay.json"
-
-NAMES_SHOWN: Final = 10
-"""Of what cannot be answered again."""
 
 EARLIEST: Final = -2
 """Offset of a partition that was not there before, as the connector writes it."""
@@ -234,12 +231,8 @@ def redeliver(
         return len(commits)
 
 
-class NothingNew:
-    """A source that has no file but those of the journal.
-
-    Args:
-        path: Where they lie.
-    """
+class NothingNew(SourceListing):
+    """A source that has no file but those of the journal."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -249,13 +242,6 @@ class NothingNew:
     ) -> tuple[list[FoundFile], dict[str, OSError]]:
         """Return nothing."""
         return [], {}
-
-    def notes(self) -> list[tuple[str, str]]:
-        """Return no oddity."""
-        return []
-
-    def committed(self, names: Iterable[str]) -> None:
-        """Do nothing: the files are those of another pipeline."""
 
 
 def _target(settings: PipelineSettings, output: str, only: Sequence[str]) -> PipelineSettings:
@@ -350,17 +336,11 @@ def _entries(
         entries[number] = kept
     if gone:
         if not skip_missing:
-            raise SourceError("replay.gone", what=f"{len(gone):,} files", names=_named(gone))
-        report.note(f"left out, since they are gone or have changed: {_named(gone)}")
+            raise SourceError("replay.gone", what=f"{len(gone):,} files", names=some_of(gone))
+        report.note(f"left out, since they are gone or have changed: {some_of(gone)}")
     if later:
-        report.note(f"left to the later micro-batch that took them up again: {_named(later)}")
+        report.note(f"left to the later micro-batch that took them up again: {some_of(later)}")
     return list(entries.values())
-
-
-def _named(names: Sequence[str]) -> str:
-    """The first of some names, and how many more there are."""
-    more = f" and {len(names) - NAMES_SHOWN:,} more" if len(names) > NAMES_SHOWN else ""
-    return f"{', '.join(names[:NAMES_SHOWN])}{more}"
 
 
 def _is_same(file: FoundFile, there: FoundFile | None) -> bool:
@@ -381,7 +361,7 @@ def _readable(output: Storage, commit: Commit) -> Commit:
     compaction = last_compaction(output)
     if compaction is None or compaction.through < commit.batch_id:
         what = f"{len(lost):,} files of the output that micro-batch {commit.batch_id} has written"
-        raise SourceError("replay.gone", what=what, names=_named(lost))
+        raise SourceError("replay.gone", what=what, names=some_of(lost))
     return replace(commit, files=compaction.files)
 
 
@@ -413,7 +393,7 @@ class _FramesAgain:
         """
         unknown = [str(n) for n in self._batches if not Commit.read(self._output, n).offsets]
         if unknown or not self._begin(self._batches[0]):
-            names = _named(unknown or [f"where {self._batches[0]} begins"])
+            names = some_of(unknown or [f"where {self._batches[0]} begins"])
             raise SourceError("replay.gone", what="offsets of micro-batches", names=names)
 
     def deliver(
