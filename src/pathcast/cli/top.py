@@ -8,8 +8,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from http.client import HTTPException
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, TypeAlias
+from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import typer
 from rich.live import Live
@@ -20,6 +23,7 @@ from pathcast.cli.console import answers, extra
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
 from pathcast.cli.outputs import find_output
 from pathcast.errors import ConfigError
+from pathcast.limits import MIB
 
 if TYPE_CHECKING:
     from pathcast.spark import PipelineStatus
@@ -31,6 +35,9 @@ TOP_EPILOG: Final = (
 
 ANSWER_SECONDS: Final = 5.0
 """How long a page of metrics may take."""
+
+PAGE_BYTES_MAX: Final = 16 * MIB
+"""Bytes of a page of metrics that are read."""
 
 VERSION_SHOWN: Final = 12
 """Characters of the version of a snapshot that are shown."""
@@ -179,16 +186,15 @@ def _read_page(url: str) -> dict[str, MetricSample]:
         ConfigError: Nobody answers there, or with something else.
     """
     with extra("net", "pathcast top of a URL"):
-        import httpx
         from prometheus_client.parser import text_string_to_metric_families
-    if httpx.URL(url).path in ("", "/"):
-        url = url.rstrip("/") + "/metrics"
     try:
-        answer = httpx.get(url, timeout=ANSWER_SECONDS, headers={"Accept": "text/plain"})
-        answer.raise_for_status()
-        families = list(text_string_to_metric_families(answer.text))
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        told = str(error).partition("\n")[0] or type(error).__name__
+        if urlsplit(url).path in ("", "/"):
+            url = url.rstrip("/") + "/metrics"
+        with urlopen(url, timeout=ANSWER_SECONDS) as answer:
+            text = answer.read(PAGE_BYTES_MAX).decode()
+        families = list(text_string_to_metric_families(text))
+    except (OSError, HTTPException, ValueError) as error:
+        told = str(getattr(error, "reason", error)).partition("\n")[0] or type(error).__name__
         reason = f"{told}; a run shows metrics where mode.metrics says, a broker or peer where "
         reason += "`metrics` in its section says"
         raise ConfigError("config.invalid", key=url, reason=reason) from error
