@@ -95,7 +95,7 @@ class KernelSnapshot:
     @property
     def query_ids(self) -> Sequence[str]:
         """Number of a query -> its id, read from the file when asked for."""
-        return KernelIds(self._snapshot.ids)
+        return KernelIds(self._snapshot.entries)
 
     @property
     def limits(self) -> Limits:

@@ -212,7 +212,7 @@ def _columns(answer: MicroBatchAnswer, part: slice, table: TakerTable) -> dict[s
     taken = pa.array(answer.ranks[part])
     chosen = pa.array(fragments, mask=fragments == NO_FRAGMENT)
     ids = delivery_ids(
-        table.rows(ranks).versions.to_pylist(),
+        table.rows(ranks).versions,
         pa.array(places.astype(np.uint32)),
         pc.fill_null(answer.message_ids, "").to_pylist(),
         pa.array(rows.astype(np.uint32)),

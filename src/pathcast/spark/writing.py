@@ -481,7 +481,7 @@ class InboxWriter(_Output):
         message_ids = batch.message_ids.take(pa.array(rows))
         numbers = batch.result_numbers[order]
         ids = delivery_ids(
-            takers.versions.to_pylist(),
+            takers.versions,
             pa.array(places.astype(np.uint32)),
             message_ids.to_pylist(),
             pa.array(messages.astype(np.uint32)),

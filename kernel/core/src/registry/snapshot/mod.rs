@@ -170,6 +170,14 @@ impl Snapshot {
         }
     }
 
+    /// The texts of the steps of a subscription.
+    pub(crate) fn step_texts(&self, number: QueryNumber) -> &[Box<str>] {
+        match self.parts[0].way(number) {
+            FrozenWay::Stepped(series, place) => self.parts[series as usize + 1].texts_of(place),
+            _ => &[],
+        }
+    }
+
     /// What is delivered, and in which language the text is.
     #[inline]
     pub(crate) fn mode(&self, number: QueryNumber) -> (Deliver, Option<Language>) {
