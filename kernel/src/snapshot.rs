@@ -8,10 +8,7 @@ use arrow_array::builder::LargeStringBuilder;
 use arrow_buffer::Buffer;
 use pathcast_core::registry::delivery::dissemination::Dissemination;
 use pathcast_core::registry::delivery_ids::ID_BYTES;
-use pathcast_core::registry::snapshot::format::{
-    FORMAT, FilePart, FormatError, KIND_QUERIES, SnapshotFile, Tag,
-};
-use pathcast_core::registry::snapshot::{NamespaceMap, queries_of};
+use pathcast_core::registry::snapshot::format::{FORMAT, FormatError, SnapshotFile, Tag};
 use pathcast_core::registry::{catalogue, snapshot};
 use pyo3::exceptions::{PyIndexError, PyOSError};
 use pyo3::prelude::*;
@@ -32,18 +29,11 @@ pub struct Snapshot(pub Arc<snapshot::Snapshot>);
 
 #[pymethods]
 impl Snapshot {
-    /// Opens a file that holds an automaton; None if it holds queries only.
+    /// Opens a file.
     #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Option<Self>> {
-        let opened = enter(py, || {
-            let file = SnapshotFile::open(&path)?;
-            if file.kind() == KIND_QUERIES {
-                return Ok(None);
-            }
-            snapshot::Snapshot::from_file(file).map(Some)
-        });
-        let opened = opened?.map_err(to_python)?;
-        Ok(opened.map(|snapshot| Snapshot(Arc::new(snapshot))))
+    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let opened = enter(py, || snapshot::Snapshot::from_file(SnapshotFile::open(&path)?))?;
+        opened.map(|snapshot| Snapshot(Arc::new(snapshot))).map_err(to_python)
     }
 
     /// Writes the file beside its place and renames it.
@@ -106,25 +96,6 @@ impl Snapshot {
         };
         Matcher::new(source, limits, threads, cache_bytes_max)
     }
-}
-
-/// Id, text, namespaces.
-type PyQuery = (String, String, NamespaceMap);
-
-/// The limits of any snapshot file, and its queries in the order of the file.
-#[pyfunction]
-pub fn read_queries(py: Python<'_>, path: PathBuf) -> PyResult<(String, Vec<PyQuery>)> {
-    let read = enter(py, || {
-        let file = FilePart::first(SnapshotFile::open(&path)?);
-        let (queries, namespaces) = queries_of(&file)?;
-        let limits = String::from_utf8_lossy(file.bytes(Tag::Limits)).into_owned();
-        let owned = queries.iter().map(|query| {
-            let namespaces = namespaces[query.namespaces as usize].clone();
-            (query.id.to_owned(), query.text.to_owned(), namespaces)
-        });
-        Ok((limits, owned.collect()))
-    });
-    read?.map_err(to_python)
 }
 
 /// The exception of a file that was refused.
