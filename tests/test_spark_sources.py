@@ -14,8 +14,7 @@ import pytest
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.spark import journal as journals
 from pathcast.spark import ledger as ledgers
-from pathcast.spark.directory import DirectoryReader
-from pathcast.spark.files import FoundFile, Unit
+from pathcast.spark.files import DirectoryReader, FoundFile, Unit
 from pathcast.spark.journal import Journal, first_of
 from pathcast.spark.ledger import (
     BatchLedger,

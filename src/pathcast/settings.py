@@ -47,8 +47,10 @@ from pathcast.errors import ConfigError
 
 ENVIRONMENT_PREFIX = "PATHCAST__"
 
-FROZEN = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
-"""Of the model of a section."""
+FROZEN = ConfigDict(
+    extra="forbid", frozen=True, coerce_numbers_to_str=True, use_attribute_docstrings=True
+)
+"""Of the model of a section, whose fields are described by the text below each."""
 
 
 def _as_text(value: object) -> object:
@@ -69,6 +71,7 @@ class FileSettings(BaseSettings):
         frozen=True,
         env_prefix=ENVIRONMENT_PREFIX,
         env_nested_delimiter="__",
+        use_attribute_docstrings=True,
     )
 
     @classmethod
@@ -117,7 +120,7 @@ def described(settings: type[FileSettings]) -> list[SettingDescription]:
                     f"{section}.{name}",
                     _PLACE if _is_place(field) else _type_name(field.annotation),
                     default,
-                    field.description or "",
+                    " ".join((field.description or "").split()),
                 )
             )
     return found

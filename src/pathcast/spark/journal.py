@@ -42,9 +42,6 @@ there are sizes."""
 class Journal:
     """The entries of a checkpoint, read once and then kept up to date.
 
-    Args:
-        checkpoint: Where they lie.
-
     Attributes:
         last: Number of the last entry; 0 for none.
     """

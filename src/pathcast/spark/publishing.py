@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
-from pathcast.errors import ConfigError, PublicationError, UnavailableError
+from pathcast.errors import PublicationError, UnavailableError, invalid_setting
 from pathcast.limits import KIB
 from pathcast.spark.network import connect, wait_for
 from pathcast.spark.outputs import rows_of
@@ -151,7 +151,7 @@ class NetworkPublisher:
                 f"it was {before} so far: {subscriber} needs an output of its own, or "
                 f"{output.checkpoint}/{STATE} taken away, to begin with what comes from now on"
             )
-            raise ConfigError("config.invalid", key="publish.subscriber", reason=reason)
+            raise invalid_setting("publish.subscriber", reason)
 
     def check(self) -> None:
         """Return: a root that is away is waited for."""

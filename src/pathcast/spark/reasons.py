@@ -232,9 +232,6 @@ def _explained(row: Subscription, content: bytes, limits: Limits | None) -> str 
 def subscribers_of(output: str | os.PathLike[str] | Storage) -> list[str] | None:
     """Return the subscribers of the last micro-batch, sorted; None where there was no micro-batch.
 
-    Args:
-        output: Output of a pipeline.
-
     Raises:
         ConfigError: The place is no output.
 

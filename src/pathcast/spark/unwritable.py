@@ -39,12 +39,7 @@ _OF_DISKS: Final = re.compile("|".join(re.escape(os.strerror(number)) for number
 
 
 def unwritable(path: str, error: OSError) -> DiskError:
-    """Returns the error of a place that cannot be written.
-
-    Args:
-        path: The file, or what names the place.
-        error: What the system says.
-    """
+    """Returns the error of a place that cannot be written."""
     reason = error.strerror or str(error)
     fix = _FIXES.get(error.errno or 0, _OTHERWISE)
     return DiskError("disk.unwritable", path=path, reason=reason, fix=fix)
@@ -69,9 +64,6 @@ def unwritable_in(text: str, path: str = _OF_SPARK) -> DiskError | None:
 def writing(path: str) -> Iterator[None]:
     """Turns what the system says of writing into a `DiskError`.
 
-    Args:
-        path: What is written.
-
     Raises:
         DiskError: It cannot be.
     """
@@ -86,11 +78,6 @@ class OutputFile:
 
     After a fault all that comes goes nowhere: libraries that write an end to the file when they are
     taken apart find nothing to complain of.
-
-    Args:
-        handle: The file.
-        path: What names it for a person.
-        remove: Takes it out; called after a fault.
     """
 
     def __init__(self, handle: IO[bytes], path: str, remove: Callable[[], None]) -> None:
