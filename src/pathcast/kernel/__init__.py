@@ -25,7 +25,7 @@ from pathcast.kernel.streams import StreamSummary as StreamSummary
 from pathcast.kernel.streams import check_stream as check_stream
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, TreeDetails
-from pathcast.model import MatcherOptions, Subscription
+from pathcast.model import CACHE_BYTES_MAX, MatcherOptions, Subscription
 from pathcast.query import Population, population_of_columns
 
 
