@@ -383,7 +383,7 @@ pub fn changing<T>(
 ) -> Result<(T, EntryTable), Interrupted> {
     subscriptions.settle();
     let _numbers = subscriptions.pin_numbers();
-    Ok((batch((&**subscriptions).into())?, subscriptions.state().entries().clone()))
+    Ok((batch((&**subscriptions).into())?, subscriptions.state().entries()))
 }
 
 /// Verdicts as Python has them.

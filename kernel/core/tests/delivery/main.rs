@@ -63,7 +63,7 @@ fn served(
     worker.serve(target, message.as_bytes(), None, 0, &mut out).expect("a good message");
     assert_eq!(out.verdicts, [], "{message}");
     assert!(out.deliveries.is_sorted_by_key(|d| (d.subscription, d.result)));
-    let ids = target.state().entries().clone();
+    let ids = target.state().entries();
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for delivery in &out.deliveries {
         let mut id = String::new();

@@ -379,8 +379,8 @@ impl State {
     }
 
     /// The entries of the numbers of now and of those to come.
-    pub fn entries(&self) -> &EntryTable {
-        self.catalogue.entries()
+    pub fn entries(&self) -> EntryTable {
+        self.catalogue.entries().clone()
     }
 
     /// The number of an id.
