@@ -16,8 +16,7 @@ from typing import Any, Final
 
 import pytest
 
-from broker_engines import broker_engines, missing
-from oracles import ENGINES
+from broker_engines import broker_engines
 from oracles.engines import EngineName, made_by, running
 from pathcast import Query, Registry, Snapshot, Subscription
 from pathcast.errors import SnapshotFormatError
