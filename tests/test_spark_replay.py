@@ -15,10 +15,19 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
 
+import object_store  # noqa: F401 - makes objects:// known
 from command_line import run_command
 from kafka_topics import Kafka, kafka_of
 from pathcast.errors import ConfigError, SourceError
-from pathcast.spark import backfill, batches_between, load_settings, read_output, redeliver, run
+from pathcast.spark import (
+    OutputWatch,
+    backfill,
+    batches_between,
+    load_settings,
+    read_output,
+    redeliver,
+    run,
+)
 from pathcast.spark.ledger import BatchLedger, Commit
 from pathcast.spark.pipeline import Pipeline
 from pathcast.spark.settings import PipelineSettings
@@ -199,6 +208,11 @@ def test_a_killed_replay_goes_on_where_it_was(root: Path, monkeypatch: pytest.Mo
     assert again(chosen, [1, 2, 3], root / "again").batches == 2
     assert rows(root / "again") == rows(root / "out")
     assert again(chosen, [1, 2, 3], root / "again").batches == 0
+    # The pipeline ran on, and the range that has no end is longer.
+    put(root, 12)
+    go(chosen)
+    assert again(chosen, batches_between(chosen), root / "again").messages == 1
+    assert rows(root / "again") == rows(root / "out")
 
 
 @pytest.mark.parametrize("written", range(4))
@@ -234,6 +248,23 @@ def test_another_output_is_not_written_over(root: Path) -> None:
     go(settings(root, "", "output.path=other"))
     with pytest.raises(ConfigError, match="is the output of a pipeline"):
         again(chosen, [1], root / "other")
+
+
+def test_source_and_outputs_may_be_urls(root: Path) -> None:
+    place = f"objects://{root}"
+    chosen = settings(root, "", f"source.path={place}/in", f"output.path={place}/far")
+    go(chosen)
+    summary = backfill(chosen, batches_between(chosen, "2"), f"{place}/again", workers=InProcess())
+    assert summary.messages == 6
+    found = {row[2] for row in rows(root / "again")}
+    assert len(found) == 5
+    assert rows(root / "again") == {row for row in rows(root / "out") if row[2] in found}
+    status = OutputWatch(chosen.output.storage, chosen.checkpoint).look()
+    assert (status.batch_id, status.messages) == (3, 9)
+    assert status.lag_seconds is not None
+    (root / "in" / "7.xml").unlink()
+    with pytest.raises(SourceError, match=r"7\.xml"):
+        backfill(chosen, [1, 2, 3], f"{place}/more", workers=InProcess())
 
 
 def test_columns_have_the_types_that_they_had(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from pathcast.spark.files import FoundFile, SourceListing, Unit, some_of
 from pathcast.spark.generations import Generation
 from pathcast.spark.journal import Journal, first_of
 from pathcast.spark.ledger import CheckpointSource, Commit, committed_batches, sole_writer
+from pathcast.spark.metrics import metered
 from pathcast.spark.micro_batches import MicroBatches
 from pathcast.spark.progress import ProgressReport, progress_on
 from pathcast.spark.sources import columns_there, listing_of, reader_of, shares_of, units_of
@@ -83,7 +84,7 @@ def run(
     started = time.monotonic()
     report = progress or progress_on()
     stop = stop or threading.Event()
-    with stopped_by_signals(stop) as received:
+    with stopped_by_signals(stop) as received, metered(report, settings) as report:
         _check_paths(settings)
         if settings.source.kind == "spark":
             summary = _run_query(settings, spark, report, stop)

@@ -43,6 +43,7 @@ from pathcast.spark.ledger import (
     committed_batches,
     last_compaction,
     not_its_own,
+    sole_writer,
     source_of,
 )
 from pathcast.spark.listing import files_at
@@ -128,7 +129,7 @@ def backfill(
 ) -> Summary:
     """Answers the messages of micro-batches with the subscriptions of today, into another output.
 
-    Killed or stopped, the same call goes on where it was.
+    Killed or stopped, the same call goes on where it was, also with a range that has become longer.
 
     Args:
         settings: Of the pipeline.
@@ -156,20 +157,24 @@ def backfill(
         "skip_missing": skip_missing,
     }
     known = _plan(target.output.storage, target.checkpoint)
-    if known not in (None, plan):
+    if known is not None and known != {**plan, "batches": list(batches[: len(known["batches"])])}:
         raise not_its_own(f"{output} is of another replay, {json.dumps(known)}")
     if settings.source.kind == "spark":
         frames = _FramesAgain(settings, batches)
         frames.check()
         target.checkpoint.write(PLAN, json.dumps(plan).encode())
         return frames.deliver(target, spark, report, stop or threading.Event())
-    journal = Journal(target.checkpoint)
-    entries = _entries(settings, batches[journal.last :], skip_missing, report)
-    if known is None:
-        _copy_columns(settings.checkpoint, target.checkpoint)
+    last = Journal(target.checkpoint).last
+    entries = _entries(settings, batches[last:], skip_missing, report)
+    with sole_writer(target.output.storage):
+        journal = Journal(target.checkpoint)
+        if journal.last != last:
+            raise not_its_own(f"another replay has written to {output} meanwhile")
+        if known is None:
+            _copy_columns(settings.checkpoint, target.checkpoint)
         target.checkpoint.write(PLAN, json.dumps(plan).encode())
-    for files in entries:
-        journal.append(files)
+        for files in entries:
+            journal.append(files)
     nothing_new = NothingNew(str(settings.source.path))
     return run(
         target, progress=report, spark=spark, workers=workers, stop=stop, listing=nothing_new
@@ -306,31 +311,36 @@ def _entries(
 
     Raises:
         SourceError: Some are gone, or other files now.
+
+    Cost: a `stat` a file; elsewhere than in a directory one listing of the place.
     """
     storage, journal = settings.source.storage, Journal(settings.checkpoint)
     source = source_of(settings.checkpoint)
     if source.kind != settings.source.kind:
         raise not_its_own(f"it is that of a source of kind {source.kind}")
-    entries, gone, later = list[list[FoundFile]](), list[str](), list[str]()
+    entries, later = dict[int, list[FoundFile]](), list[str]()
     for number in numbers:
         unread = {entry.name for entry in Commit.read(settings.output.storage, number).unread}
-        files = []
+        found = entries[number] = []
         for file in journal.entry(number):
             if journal.last_entry(file.name) != number:
                 later.append(f"{shown(file.name)} (micro-batch {number})")
             elif file.name not in unread:
-                files.append(file)
-        there = files_at(storage, [file.name for file in files])
-        lost = {file.name for file in files if not _is_same(file, there.get(file.name))}
+                found.append(file)
+    there = files_at(storage, [file.name for found in entries.values() for file in found])
+    gone = []
+    for number, found in entries.items():
+        kept = [file for file in found if _is_same(file, there.get(file.name))]
+        lost = {file.name for file in found} - {file.name for file in kept}
         gone += [f"{shown(name)} (micro-batch {number})" for name in sorted(lost)]
-        entries.append([file for file in files if file.name not in lost])
+        entries[number] = kept
     if gone:
         if not skip_missing:
             raise SourceError("replay.gone", what=f"{len(gone):,} files", names=some_of(gone))
         report.note(f"left out, since they are gone or have changed: {some_of(gone)}")
     if later:
         report.note(f"left to the later micro-batch that took them up again: {some_of(later)}")
-    return entries
+    return list(entries.values())
 
 
 def _is_same(file: FoundFile, there: FoundFile | None) -> bool:
