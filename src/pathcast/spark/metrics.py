@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from pathcast.errors import ConfigError, MissingDependencyError
+from pathcast.errors import MissingDependencyError, invalid_setting
 from pathcast.spark.ledger import Commit, committed_batches
 from pathcast.spark.status import committed_at, generation_of, lag_of
 
@@ -164,7 +164,7 @@ def metered(report: ProgressReport, settings: PipelineSettings) -> Iterator[Prog
         server, serving = start_http_server(int(port), host.strip("[]"), registry)
     except OSError as error:
         reason = f"nothing can listen at {address}: {error.strerror or error}"
-        raise ConfigError("config.invalid", key="mode.metrics", reason=reason) from error
+        raise invalid_setting("mode.metrics", reason) from error
     try:
         yield MeteredProgress(report, settings, registry)
     finally:
