@@ -28,9 +28,11 @@ from pathcast.spark import (
     redeliver,
     run,
 )
-from pathcast.spark.ledger import BatchLedger, Commit
+from pathcast.spark.ledger import BatchLedger, Commit, last_compaction
+from pathcast.spark.outputs import layout_of
 from pathcast.spark.pipeline import Pipeline
 from pathcast.spark.settings import PipelineSettings
+from pathcast.spark.topics import RECORDS, RecordTask
 from pathcast.spark.workers import InProcess
 from silent_progress import Silent
 
@@ -304,6 +306,44 @@ def test_the_command_says_what_it_did(root: Path, monkeypatch: pytest.MonkeyPatc
         refused = run_command(*place, *arguments)
         assert refused.exit_code == 2
         assert told in refused.stderr
+
+
+def test_rows_of_other_micro_batches_and_subscriptions_are_no_records(root: Path) -> None:
+    """Files that were merged hold rows of many."""
+    go(settings(root, "", "output.compact_files=2"))
+    put(root, 10)
+    go(settings(root, "", "output.compact_files=2"))
+    chosen = settings(root)
+    compaction = last_compaction(chosen.output.storage)
+    assert compaction is not None
+    names = [file.name for file in compaction.files["inboxes"]]
+    columns = {"topic": ["t"] * len(names), "output": ["inboxes"] * len(names), "file": names}
+    [asked] = pa.table(columns).to_batches()
+
+    def ids(*given: Any) -> list[str]:
+        task = RecordTask(chosen.output.storage, layout_of(chosen.output.storage), *given)
+        found = pa.Table.from_batches(task([asked]), RECORDS).column("headers").to_pylist()
+        return sorted(
+            header["value"].decode()
+            for headers in found
+            for header in headers
+            if header["key"] == "pathcast-message-id"
+        )
+
+    assert ids(2) == ["4.xml", "4.xml", "5.xml", "6.xml", "6.xml"]
+    assert ids(2, ("even",)) == ["4.xml", "6.xml"]
+    assert ids(2, ("nobody",)) == []
+
+
+def test_a_redelivery_without_its_files_is_refused_by_name(root: Path) -> None:
+    text = (root / "pipeline.toml").read_text()
+    topics = '[topics]\noptions = { "kafka.bootstrap.servers" = "127.0.0.1:9" }\ndeliveries = "x"\n'
+    (root / "pipeline.toml").write_text(text + topics)
+    chosen = load_settings(root / "pipeline.toml")
+    file = Commit.read(chosen.output.storage, 2).files["inboxes"][0]
+    (root / "out" / file.name).unlink()
+    with pytest.raises(SourceError, match=f"micro-batch 2 has written .* {file.name}"):
+        redeliver(chosen, [1, 2], progress=Silent())
 
 
 @pytest.fixture(scope="session")
