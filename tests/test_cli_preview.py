@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import object_store  # noqa: F401 - makes objects:// known
 from command_line import run_command
 from pathcast.cli.exits import ExitCode
 from pathcast.cli.message_sources import newest_messages
@@ -80,7 +81,7 @@ def test_the_newest_messages_are_those_written_last(
     )
 
 
-@pytest.mark.parametrize("kind", ["parquet", "zip", "directory", "delta"])
+@pytest.mark.parametrize("kind", ["parquet", "zip", "directory", "delta", "url"])
 def test_what_would_have_matched_is_counted(kind: str, tmp_path: Path) -> None:
     folder = tmp_path / "archive"
     if kind == "delta":
@@ -93,8 +94,9 @@ def test_what_would_have_matched_is_counted(kind: str, tmp_path: Path) -> None:
             # What was overwritten is no message any more.
             deltalake.write_deltalake(str(folder), pa.table(rows), mode="overwrite")
     else:
-        write(kind, folder, "day", list(range(20)))
-    found = previewed("//order[total >= 15]", folder)
+        write("parquet" if kind == "url" else kind, folder, "day", list(range(20)))
+    place = f"objects://{folder}" if kind == "url" else str(folder)
+    found = previewed("//order[total >= 15]", place)
     assert (found["messages"], found["matched"], found["share"]) == (20, 5, 0.25)
     assert found["cost"] == "candidate-checked"
     examples = found["examples"]
@@ -102,7 +104,7 @@ def test_what_would_have_matched_is_counted(kind: str, tmp_path: Path) -> None:
     for each in examples:
         assert each["place"] == "/order[1]"
         assert int(each["first"].partition("<total>")[2].partition("<")[0]) >= 15
-        assert str(folder) in each["message"]
+        assert each["message"].startswith(place)
 
 
 def test_results_notices_and_messages_are_previewed(tmp_path: Path) -> None:
@@ -123,13 +125,25 @@ def test_what_cannot_be_read_or_decided_is_told_and_costs_the_others_nothing(
     (tmp_path / "bad.parquet").write_bytes(b"PAR1")
     found = previewed("//order", tmp_path, tmp_path / "nowhere", code=ExitCode.REFUSED)
     assert found["matched"] == 2
-    assert found["refused"] == {"xml.end": 1, "message.unreadable": 2}
+    assert (found["messages"], found["refused"], found["unread"]) == (3, {"xml.end": 1}, 2)
     text = run_command("preview", "//order", tmp_path)
-    assert "2 of the last 4 messages (there are no 1,000) match, 50.0%" in text.stdout
+    assert "2 of the last 3 messages (there are no 1,000) match, 66.7%" in text.stdout
+    assert "not read: 1" in text.stdout
     assert "broken.xml: line 1, column 15" in text.stderr
     limited = ["--limit", "evaluation_steps_max=1"]
     slow = previewed("count(//*) > 1", tmp_path / "1.xml", *limited, code=ExitCode.REFUSED)
     assert (slow["undecided"], slow["cost"]) == (1, "scan")
+
+
+def test_where_none_matches_the_newest_says_why(tmp_path: Path) -> None:
+    write("directory", tmp_path, "", [1, 2])
+    age(tmp_path, [tmp_path / "2.xml", tmp_path / "1.xml"])
+    text = run_command("preview", "//order[total > 5]", tmp_path).stdout
+    assert "0 of the last 2 messages" in text
+    assert "1.xml: query: no match" in text
+    assert "the query wants more than 5" in text
+    typo = run_command("preview", "for $o in //order/totel return $o", tmp_path)
+    assert "did you mean total?" in typo.stdout
 
 
 def test_a_query_that_never_holds_is_warned_of_and_a_fault_is_told(tmp_path: Path) -> None:

@@ -15,13 +15,24 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pathcast[spark]'")
 
+import object_store  # noqa: F401 - makes objects:// known
 from command_line import run_command
 from kafka_topics import Kafka, kafka_of
 from pathcast.errors import ConfigError, SourceError
-from pathcast.spark import backfill, batches_between, load_settings, read_output, redeliver, run
-from pathcast.spark.ledger import BatchLedger, Commit
+from pathcast.spark import (
+    OutputWatch,
+    backfill,
+    batches_between,
+    load_settings,
+    read_output,
+    redeliver,
+    run,
+)
+from pathcast.spark.ledger import BatchLedger, Commit, last_compaction
+from pathcast.spark.outputs import layout_of
 from pathcast.spark.pipeline import Pipeline
 from pathcast.spark.settings import PipelineSettings
+from pathcast.spark.topics import RECORDS, RecordTask
 from pathcast.spark.workers import InProcess
 from silent_progress import Silent
 
@@ -199,6 +210,11 @@ def test_a_killed_replay_goes_on_where_it_was(root: Path, monkeypatch: pytest.Mo
     assert again(chosen, [1, 2, 3], root / "again").batches == 2
     assert rows(root / "again") == rows(root / "out")
     assert again(chosen, [1, 2, 3], root / "again").batches == 0
+    # The pipeline ran on, and the range that has no end is longer.
+    put(root, 12)
+    go(chosen)
+    assert again(chosen, batches_between(chosen), root / "again").messages == 1
+    assert rows(root / "again") == rows(root / "out")
 
 
 @pytest.mark.parametrize("written", range(4))
@@ -234,6 +250,23 @@ def test_another_output_is_not_written_over(root: Path) -> None:
     go(settings(root, "", "output.path=other"))
     with pytest.raises(ConfigError, match="is the output of a pipeline"):
         again(chosen, [1], root / "other")
+
+
+def test_source_and_outputs_may_be_urls(root: Path) -> None:
+    place = f"objects://{root}"
+    chosen = settings(root, "", f"source.path={place}/in", f"output.path={place}/far")
+    go(chosen)
+    summary = backfill(chosen, batches_between(chosen, "2"), f"{place}/again", workers=InProcess())
+    assert summary.messages == 6
+    found = {row[2] for row in rows(root / "again")}
+    assert len(found) == 5
+    assert rows(root / "again") == {row for row in rows(root / "out") if row[2] in found}
+    status = OutputWatch(chosen.output.storage, chosen.checkpoint).look()
+    assert (status.batch_id, status.messages) == (3, 9)
+    assert status.lag_seconds is not None
+    (root / "in" / "7.xml").unlink()
+    with pytest.raises(SourceError, match=r"7\.xml"):
+        backfill(chosen, [1, 2, 3], f"{place}/more", workers=InProcess())
 
 
 def test_columns_have_the_types_that_they_had(tmp_path: Path) -> None:
@@ -273,6 +306,44 @@ def test_the_command_says_what_it_did(root: Path, monkeypatch: pytest.MonkeyPatc
         refused = run_command(*place, *arguments)
         assert refused.exit_code == 2
         assert told in refused.stderr
+
+
+def test_rows_of_other_micro_batches_and_subscriptions_are_no_records(root: Path) -> None:
+    """Files that were merged hold rows of many."""
+    go(settings(root, "", "output.compact_files=2"))
+    put(root, 10)
+    go(settings(root, "", "output.compact_files=2"))
+    chosen = settings(root)
+    compaction = last_compaction(chosen.output.storage)
+    assert compaction is not None
+    names = [file.name for file in compaction.files["inboxes"]]
+    columns = {"topic": ["t"] * len(names), "output": ["inboxes"] * len(names), "file": names}
+    [asked] = pa.table(columns).to_batches()
+
+    def ids(*given: Any) -> list[str]:
+        task = RecordTask(chosen.output.storage, layout_of(chosen.output.storage), *given)
+        found = pa.Table.from_batches(task([asked]), RECORDS).column("headers").to_pylist()
+        return sorted(
+            header["value"].decode()
+            for headers in found
+            for header in headers
+            if header["key"] == "pathcast-message-id"
+        )
+
+    assert ids(2) == ["4.xml", "4.xml", "5.xml", "6.xml", "6.xml"]
+    assert ids(2, ("even",)) == ["4.xml", "6.xml"]
+    assert ids(2, ("nobody",)) == []
+
+
+def test_a_redelivery_without_its_files_is_refused_by_name(root: Path) -> None:
+    text = (root / "pipeline.toml").read_text()
+    topics = '[topics]\noptions = { "kafka.bootstrap.servers" = "127.0.0.1:9" }\ndeliveries = "x"\n'
+    (root / "pipeline.toml").write_text(text + topics)
+    chosen = load_settings(root / "pipeline.toml")
+    file = Commit.read(chosen.output.storage, 2).files["inboxes"][0]
+    (root / "out" / file.name).unlink()
+    with pytest.raises(SourceError, match=f"micro-batch 2 has written .* {file.name}"):
+        redeliver(chosen, [1, 2], progress=Silent())
 
 
 @pytest.fixture(scope="session")

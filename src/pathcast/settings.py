@@ -34,7 +34,14 @@ from typing import (
     get_origin,
 )
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, SecretStr, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    SecretStr,
+    ValidationError,
+)
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
@@ -51,6 +58,18 @@ FROZEN = ConfigDict(
     extra="forbid", frozen=True, coerce_numbers_to_str=True, use_attribute_docstrings=True
 )
 """Of the model of a section, whose fields are described by the text below each."""
+
+
+def checked_address(address: str) -> str:
+    """HOST:PORT, or a ValueError."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > 65_535:
+        raise ValueError(f"{address!r} is not HOST:PORT")
+    return address
+
+
+HostPort: TypeAlias = Annotated[str, AfterValidator(checked_address)]
+"""HOST:PORT in a file."""
 
 
 def _as_text(value: object) -> object:

@@ -68,6 +68,9 @@ COMMANDS: Final = {
     "dlq": _Place(
         "dlq", "dlq", "List the dead letters of a pipeline, and have them taken up again."
     ),
+    "top": _Place(
+        "top", "top", "Show how a pipeline, broker or peer is doing, again and again.", "TOP_EPILOG"
+    ),
     "replay": _Place(
         "replay",
         "replay",

@@ -13,7 +13,7 @@ import typer
 
 from pathcast.cli.console import answers, extra, say_error, say_warning, write_json_line
 from pathcast.cli.exits import EXIT_CODES_HELP, ExitCode
-from pathcast.cli.messages import in_batches
+from pathcast.cli.messages import InputMessage, in_batches
 from pathcast.cli.net_client import DeliverOption
 from pathcast.cli.options import (
     Format,
@@ -38,6 +38,9 @@ EXAMPLES: Final = 3
 
 TOLD_OF_A_CODE: Final = 3
 """Errors of one code that are told one by one."""
+
+UNREAD: Final = "message.unreadable"
+"""Code of the error in the place of a file that could not be read."""
 
 RESULT_WIDTH: Final = 200
 """Characters of a result that are printed."""
@@ -88,8 +91,10 @@ class Preview:
         matched: Of which something would have been delivered.
         deliveries: Results, messages and notices together.
         undecided: Without an answer within the limits.
-        refused: Code of an error -> messages and places that have it.
+        refused: Code of an error -> messages that have it.
+        unread: Files and places that could not be read; they are not among the messages.
         examples: The first that matched.
+        nearest: Where none matched, why the newest message does not; None where nothing is told.
     """
 
     messages: int = 0
@@ -97,7 +102,19 @@ class Preview:
     deliveries: int = 0
     undecided: int = 0
     refused: dict[str, int] = field(default_factory=dict)
+    unread: int = 0
     examples: list[PreviewExample] = field(default_factory=list)
+    nearest: str | None = None
+
+    def count_error(self, error: PathcastError) -> int:
+        """Counts what is not answered; how many of its code there were before."""
+        if error.code == UNREAD:
+            self.unread += 1
+            return self.unread - 1
+        known = self.refused.get(error.code, 0)
+        self.messages += 1
+        self.refused[error.code] = known + 1
+        return known
 
     @property
     def share(self) -> float:
@@ -121,9 +138,10 @@ def preview(
 
     Prints how many of the last N messages it would have been delivered
     something of, three examples with the place or the first result, and its
-    cost class with the reason; conditions that never or always hold, and
-    messages that are refused, are told on standard error. Without --deliver,
-    a query that gives no nodes is previewed as a notice. Nothing is written.
+    cost class with the reason; where none matched, why the newest does not.
+    Conditions that never or always hold, and messages that are refused, are
+    told on standard error. Without --deliver, a query that gives no nodes is
+    previewed as a notice. Nothing is written.
 
         pathcast preview '//order[total > 100]' archive/2026-03/
         pathcast preview @cheap.xq --last 100000 s3://bucket/messages
@@ -175,15 +193,16 @@ def preview_of(
     bound = {**namespaces, **(asked.namespaces or {})}
     compiled = compile_subscription(asked.query, bound, asked.deliver, asked.language)
     found = Preview()
+    newest: InputMessage | None = None
     for batch in in_batches(newest_messages(sources, limits, last)):
         for message, answer in delivered(registry, batch):
-            found.messages += 1
             if isinstance(answer, PathcastError):
-                known = found.refused.get(answer.code, 0)
-                found.refused[answer.code] = known + 1
+                known = found.count_error(answer)
                 if known < TOLD_OF_A_CODE:
                     say_error(f"{message.name}: {answer}")
                 continue
+            found.messages += 1
+            newest = newest or message
             for undone in answer.verdicts.values():
                 found.undecided += 1
                 if found.undecided <= TOLD_OF_A_CODE:
@@ -193,13 +212,18 @@ def preview_of(
             if answer and len(found.examples) < EXAMPLES:
                 assert isinstance(message.content, bytes)
                 found.examples.append(_example(registry, message.name, message.content, answer))
+    if newest is not None and not found.matched and not found.undecided:
+        explanation = registry.explain(asked.id, newest.content)  # type: ignore[arg-type]
+        told = str(explanation) if explanation.is_told else ""
+        found.nearest = f"{shown(newest.name)}: {told}" if told else None
     if format_ is Format.JSON:
         reasons = [str(reason) for reason in compiled.reasons]
-        told = {**asdict(found), "share": found.share, "deliver": asked.deliver}
-        write_json_line({**told, "cost": compiled.cost.value, "reasons": reasons})
+        facts = {**asdict(found), "share": found.share, "deliver": asked.deliver}
+        write_json_line({**facts, "cost": compiled.cost.value, "reasons": reasons})
     else:
         _print(found, compiled, last)
-    return ExitCode.REFUSED if found.refused or found.undecided else ExitCode.OK
+    is_whole = not (found.refused or found.undecided or found.unread)
+    return ExitCode.OK if is_whole else ExitCode.REFUSED
 
 
 def _example(registry: Registry, name: str, content: bytes, answer: Deliveries) -> PreviewExample:
@@ -223,12 +247,16 @@ def _print(found: Preview, compiled: CompiledSubscription, last: int) -> None:
     if found.refused:
         codes = ", ".join(f"{code} {count:,}" for code, count in sorted(found.refused.items()))
         out.print(f"refused: {codes}")
+    if found.unread:
+        out.print(f"not read: {found.unread:,}")
     if found.undecided:
         out.print(f"undecided: {found.undecided:,}")
     reasons = "; ".join(map(str, compiled.reasons))
     out.print(f"cost class: {compiled.cost.value}" + (f" ({reasons})" if reasons else ""))
     if compiled.cost is CostClass.SCAN:
         out.print("it is evaluated for every message; pathcast bench measures what that costs")
+    if found.nearest is not None:
+        out.print(found.nearest)
     for example in found.examples:
         more = f"  {example.results:,} results" if example.results > 1 else ""
         place = f"  {example.place}" if example.place else ""

@@ -7,8 +7,8 @@ files), `replaying` (what is done, again), `query_run` (of a source that Spark r
 `generations` and `copies` (who wants what), `tasks`, `answering`, `joined_answers`, `message_times`
 and `writing` (what a worker does), `ledger`, `outputs`, `delta`, `compacting`, `storage` and
 `unwritable` (what counts, and where), `workers`, `starting`, `session`, `java`, `jvm_stderr`,
-`lost_connections` and `shipping` (who runs it), `settings`, `summary` and `progress` (what people
-say and see).
+`lost_connections` and `shipping` (who runs it), `settings`, `summary`, `progress`,
+`status` and `metrics` (what people say and see).
 
 Example:
     >>> from pathcast.spark import load_settings, run
@@ -32,12 +32,15 @@ if TYPE_CHECKING:
     from pathcast.spark.replaying import backfill, batches_between, redeliver
     from pathcast.spark.session import local_session
     from pathcast.spark.settings import PipelineSettings, load_settings
+    from pathcast.spark.status import OutputWatch, PipelineStatus
     from pathcast.spark.storage import Storage
     from pathcast.spark.summary import Summary
 
 __all__ = [
     "Delivery",
+    "OutputWatch",
     "PipelineSettings",
+    "PipelineStatus",
     "Storage",
     "Summary",
     "backfill",
@@ -57,7 +60,9 @@ __all__ = [
 
 _HOME = {
     "Delivery": "delivery",
+    "OutputWatch": "status",
     "PipelineSettings": "settings",
+    "PipelineStatus": "status",
     "Storage": "storage",
     "Summary": "summary",
     "backfill": "replaying",

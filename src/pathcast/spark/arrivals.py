@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Coroutine, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
@@ -34,12 +34,11 @@ import pyarrow.parquet as pq
 
 from pathcast.errors import SourceError, invalid_setting
 from pathcast.limits import MIB
-from pathcast.spark.files import FoundFile
-from pathcast.spark.network import NetworkSettings, call
+from pathcast.spark.files import FoundFile, SourceListing
 
 if TYPE_CHECKING:
     from pathcast.overlay.deliveries import InboxDelivery
-    from pathcast.spark.files import SourceListing
+    from pathcast.spark.network import NetworkSettings
     from pathcast.spark.storage import Storage
     from pathcast.transport.client import BrokerClient
     from pathcast.transport.disk import InboxCursor, Waiting
@@ -90,7 +89,7 @@ class _State:
     profile: Mapping[str, Any] | None = None
 
 
-class InboxListing:
+class InboxListing(SourceListing):
     """Files of deliveries, fetched as they are asked for.
 
     Args:
@@ -148,7 +147,7 @@ class InboxListing:
         self._storage.delete(names)
         # Whoever is away now is told at the next look.
         with contextlib.suppress(OSError):
-            call(self._network, self._settle)
+            self._call(self._settle)
 
     def _names(self) -> list[str]:
         return [name for name in self._storage.names("") if fnmatchcase(name, PATTERN)]
@@ -170,7 +169,13 @@ class InboxListing:
                 await self._register(client)
                 await self._fetch(client)
 
-        call(self._network, exchange)
+        self._call(exchange)
+
+    def _call(self, ask: Callable[[BrokerClient], Coroutine[Any, Any, None]]) -> None:
+        # Workers, which fetch nothing, need neither settings nor a network.
+        from pathcast.spark.network import call
+
+        call(self._network, ask)
 
     async def _settle(self, client: BrokerClient) -> None:
         """Tells the broker what lies in commits."""

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -39,7 +39,7 @@ from pathcast.spark.delta_log import (
     relative,
     versions_there,
 )
-from pathcast.spark.files import FoundFile
+from pathcast.spark.files import FoundFile, SourceListing
 from pathcast.spark.listing import files_at
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ StartingVersion: TypeAlias = int | Literal["latest"] | None
 Changes: TypeAlias = Literal["error", "skip", "deliver"]
 
 
-class DeltaListing:
+class DeltaListing(SourceListing):
     """The files of a table that hold news, looked at again and again.
 
     Args:
@@ -141,9 +141,6 @@ class DeltaListing:
         if self._is_empty:
             notes.append(("empty", f"the table {self.path} has no file"))
         return notes
-
-    def committed(self, names: Iterable[str]) -> None:
-        """Do nothing: files stay where they are."""
 
     def _begin(self) -> int:
         """The version that was read last, or that there is nothing to read before."""

@@ -7,10 +7,10 @@ are in `parquet`, `archives` and `records`.
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar
 
 import pyarrow as pa
@@ -94,15 +94,18 @@ class Unit:
     values: ColumnValues = ()
 
 
-class SourceListing(Protocol):
-    """Which files a source has, looked at again and again."""
+class SourceListing(ABC):
+    """Which files a source has, looked at again and again.
 
-    @property
-    def path(self) -> str | Path:
-        """Where they lie."""
+    Attributes:
+        path: Where they lie.
+    """
 
+    path: str
+
+    @abstractmethod
     def look(
-        self, done: Container[str], again: Mapping[str, FoundFile] = ...
+        self, done: Container[str], again: Mapping[str, FoundFile] | None = None
     ) -> tuple[list[FoundFile], dict[str, OSError]]:
         """The files that are not done, and the folders that could not be listed.
 
@@ -118,8 +121,9 @@ class SourceListing(Protocol):
 
     def notes(self) -> list[tuple[str, str]]:
         """Return the oddities of the last look, a key and a sentence each, once a key."""
+        return []
 
-    def committed(self, names: Iterable[str]) -> None:
+    def committed(self, names: Iterable[str]) -> None:  # noqa: B027
         """These files were read, and what came of them is in a commit."""
 
 
@@ -207,6 +211,12 @@ def shown(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
+def some_of(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    more = f" and {len(names) - NAMES_SHOWN:,} more" if len(names) > NAMES_SHOWN else ""
+    return f"{', '.join(names[:NAMES_SHOWN])}{more}"
+
+
 def unreadable(name: str, error: Exception, code: str = FILE) -> UnreadableMessageError:
     """The error of a file that cannot be read; its code is `MESSAGE` for one that is a message."""
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
@@ -239,6 +249,9 @@ def as_unread(name: str, unread: dict[str, PathcastError], code: str = FILE) -> 
     except Exception as error:
         unread[name] = unreadable(name, error, code)
 
+
+NAMES_SHOWN: Final = 10
+"""Names of files in one sentence."""
 
 REASON_CHARACTERS_MAX: Final = 1000
 """Longer reasons are cut: a dead letter is read by people."""

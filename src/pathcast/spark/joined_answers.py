@@ -84,7 +84,7 @@ class JoinedAnswers:
         message_ids = self.message_ids.take(pa.array(rows))
         numbers = self.result_numbers[order]
         ids = delivery_ids(
-            takers.versions.to_pylist(),
+            takers.versions,
             pa.array(places.astype(np.uint32)),
             pc.fill_null(message_ids, "").to_pylist(),
             pa.array(messages.astype(np.uint32)),

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import stat
 import zlib
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
 from itertools import filterfalse
 from pathlib import Path
 from typing import Any, Final
 
-from pathcast.spark.files import FoundFile
+from pathcast.spark.files import FoundFile, SourceListing
 from pathcast.spark.storage import Storage
 
 
-class PatternListing:
+class PatternListing(SourceListing):
     """Counts of files whose names match a pattern, or do not, at the last look.
 
     Attributes:
@@ -28,7 +28,7 @@ class PatternListing:
     """
 
     def __init__(self, path: str | Path, patterns: Sequence[str]) -> None:
-        self.path = path
+        self.path = str(path)
         self.patterns = tuple(patterns)
         self.passed_over = self.matching = 0
 
@@ -48,9 +48,6 @@ class PatternListing:
             f"{' or '.join(self.patterns)}, the others are left alone"
         )
         return [("pattern", left_alone)]
-
-    def committed(self, names: Iterable[str]) -> None:
-        """Do nothing: files stay where they are."""
 
 
 class Listing(PatternListing):

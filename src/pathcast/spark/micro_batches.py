@@ -43,7 +43,6 @@ from pathcast.spark.progress import ProgressReport
 from pathcast.spark.publishing import (
     CommitFollower,
     NetworkPublisher,
-    PipelinePublication,
     PublishedOutput,
 )
 from pathcast.spark.sources import NO_COLUMNS, passed_columns
@@ -148,8 +147,7 @@ class MicroBatches:
         )
         if settings.publish is not None:
             assert settings.network is not None
-            wanted = PipelinePublication(settings.network, settings.publish, self._checkpoint)
-            yield NetworkPublisher(wanted, output)
+            yield NetworkPublisher(settings.network, settings.publish, self._checkpoint, output)
         if settings.topics is not None:
             yield TopicPublisher(settings.topics, output, spark)
 

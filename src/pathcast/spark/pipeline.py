@@ -25,10 +25,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pathcast.errors import PathcastError, invalid_setting
-from pathcast.spark.files import FoundFile, SourceListing, Unit
+from pathcast.spark.files import FoundFile, SourceListing, Unit, some_of
 from pathcast.spark.generations import Generation
 from pathcast.spark.journal import Journal, first_of
 from pathcast.spark.ledger import CheckpointSource, Commit, committed_batches, sole_writer
+from pathcast.spark.metrics import metered
 from pathcast.spark.micro_batches import MicroBatches
 from pathcast.spark.progress import ProgressReport, progress_on
 from pathcast.spark.sources import columns_there, listing_of, reader_of, shares_of, units_of
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pathcast.spark.settings import PipelineSettings
-
-NAMES_SHOWN: Final = 10
-"""Names of files in one note."""
 
 INSIDE: Final = "it lies inside source.path, and would be read as messages"
 
@@ -86,7 +84,7 @@ def run(
     started = time.monotonic()
     report = progress or progress_on()
     stop = stop or threading.Event()
-    with stopped_by_signals(stop) as received:
+    with stopped_by_signals(stop) as received, metered(report, settings) as report:
         _check_paths(settings)
         if settings.source.kind == "spark":
             summary = _run_query(settings, spark, report, stop)
@@ -328,10 +326,7 @@ class Pipeline:
                 self._said.add(about)
                 lacking.setdefault(unit.lacks, []).append(unit.name)
         for columns, names in lacking.items():
-            shown = ", ".join(names[:NAMES_SHOWN])
-            more = len(names) - NAMES_SHOWN
-            others = f" and {more:,} more" if more > 0 else ""
-            self._report.note(f"no column {', '.join(columns)} (null there): {shown}{others}")
+            self._report.note(f"no column {', '.join(columns)} (null there): {some_of(names)}")
 
     def _describe(self) -> str:
         source = self._settings.source

@@ -26,7 +26,7 @@ import tempfile
 import threading
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pathcast.errors import SourceError, invalid_setting
 from pathcast.spark.connectors import KAFKA, fault_of, lost_offsets
-from pathcast.spark.files import FoundFile, shown
+from pathcast.spark.files import FoundFile, SourceListing, shown, some_of
 from pathcast.spark.journal import Journal
 from pathcast.spark.ledger import (
     BatchLedger,
@@ -43,6 +43,7 @@ from pathcast.spark.ledger import (
     committed_batches,
     last_compaction,
     not_its_own,
+    sole_writer,
     source_of,
 )
 from pathcast.spark.listing import files_at
@@ -66,9 +67,6 @@ if TYPE_CHECKING:
     from pathcast.spark.workers import Workers
 
 PLAN: Final = "_replay.json"
-
-NAMES_SHOWN: Final = 10
-"""Of what cannot be answered again."""
 
 EARLIEST: Final = -2
 """Offset of a partition that was not there before, as the connector writes it."""
@@ -131,7 +129,7 @@ def backfill(
 ) -> Summary:
     """Answers the messages of micro-batches with the subscriptions of today, into another output.
 
-    Killed or stopped, the same call goes on where it was.
+    Killed or stopped, the same call goes on where it was, also with a range that has become longer.
 
     Args:
         settings: Of the pipeline.
@@ -159,20 +157,24 @@ def backfill(
         "skip_missing": skip_missing,
     }
     known = _plan(target.output.storage, target.checkpoint)
-    if known not in (None, plan):
+    if known is not None and known != {**plan, "batches": list(batches[: len(known["batches"])])}:
         raise not_its_own(f"{output} is of another replay, {json.dumps(known)}")
     if settings.source.kind == "spark":
         frames = _FramesAgain(settings, batches)
         frames.check()
         target.checkpoint.write(PLAN, json.dumps(plan).encode())
         return frames.deliver(target, spark, report, stop or threading.Event())
-    journal = Journal(target.checkpoint)
-    entries = _entries(settings, batches[journal.last :], skip_missing, report)
-    if known is None:
-        _copy_columns(settings.checkpoint, target.checkpoint)
+    last = Journal(target.checkpoint).last
+    entries = _entries(settings, batches[last:], skip_missing, report)
+    with sole_writer(target.output.storage):
+        journal = Journal(target.checkpoint)
+        if journal.last != last:
+            raise not_its_own(f"another replay has written to {output} meanwhile")
+        if known is None:
+            _copy_columns(settings.checkpoint, target.checkpoint)
         target.checkpoint.write(PLAN, json.dumps(plan).encode())
-    for files in entries:
-        journal.append(files)
+        for files in entries:
+            journal.append(files)
     nothing_new = NothingNew(str(settings.source.path))
     return run(
         target, progress=report, spark=spark, workers=workers, stop=stop, listing=nothing_new
@@ -229,12 +231,8 @@ def redeliver(
         return len(commits)
 
 
-class NothingNew:
-    """A source that has no file but those of the journal.
-
-    Args:
-        path: Where they lie.
-    """
+class NothingNew(SourceListing):
+    """A source that has no file but those of the journal."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -244,13 +242,6 @@ class NothingNew:
     ) -> tuple[list[FoundFile], dict[str, OSError]]:
         """Return nothing."""
         return [], {}
-
-    def notes(self) -> list[tuple[str, str]]:
-        """Return no oddity."""
-        return []
-
-    def committed(self, names: Iterable[str]) -> None:
-        """Do nothing: the files are those of another pipeline."""
 
 
 def _target(settings: PipelineSettings, output: str, only: Sequence[str]) -> PipelineSettings:
@@ -320,37 +311,36 @@ def _entries(
 
     Raises:
         SourceError: Some are gone, or other files now.
+
+    Cost: a `stat` a file; elsewhere than in a directory one listing of the place.
     """
     storage, journal = settings.source.storage, Journal(settings.checkpoint)
     source = source_of(settings.checkpoint)
     if source.kind != settings.source.kind:
         raise not_its_own(f"it is that of a source of kind {source.kind}")
-    entries, gone, later = list[list[FoundFile]](), list[str](), list[str]()
+    entries, later = dict[int, list[FoundFile]](), list[str]()
     for number in numbers:
         unread = {entry.name for entry in Commit.read(settings.output.storage, number).unread}
-        files = []
+        found = entries[number] = []
         for file in journal.entry(number):
             if journal.last_entry(file.name) != number:
                 later.append(f"{shown(file.name)} (micro-batch {number})")
             elif file.name not in unread:
-                files.append(file)
-        there = files_at(storage, [file.name for file in files])
-        lost = {file.name for file in files if not _is_same(file, there.get(file.name))}
+                found.append(file)
+    there = files_at(storage, [file.name for found in entries.values() for file in found])
+    gone = []
+    for number, found in entries.items():
+        kept = [file for file in found if _is_same(file, there.get(file.name))]
+        lost = {file.name for file in found} - {file.name for file in kept}
         gone += [f"{shown(name)} (micro-batch {number})" for name in sorted(lost)]
-        entries.append([file for file in files if file.name not in lost])
+        entries[number] = kept
     if gone:
         if not skip_missing:
-            raise SourceError("replay.gone", what=f"{len(gone):,} files", names=_named(gone))
-        report.note(f"left out, since they are gone or have changed: {_named(gone)}")
+            raise SourceError("replay.gone", what=f"{len(gone):,} files", names=some_of(gone))
+        report.note(f"left out, since they are gone or have changed: {some_of(gone)}")
     if later:
-        report.note(f"left to the later micro-batch that took them up again: {_named(later)}")
-    return entries
-
-
-def _named(names: Sequence[str]) -> str:
-    """The first of some names, and how many more there are."""
-    more = f" and {len(names) - NAMES_SHOWN:,} more" if len(names) > NAMES_SHOWN else ""
-    return f"{', '.join(names[:NAMES_SHOWN])}{more}"
+        report.note(f"left to the later micro-batch that took them up again: {some_of(later)}")
+    return list(entries.values())
 
 
 def _is_same(file: FoundFile, there: FoundFile | None) -> bool:
@@ -371,7 +361,7 @@ def _readable(output: Storage, commit: Commit) -> Commit:
     compaction = last_compaction(output)
     if compaction is None or compaction.through < commit.batch_id:
         what = f"{len(lost):,} files of the output that micro-batch {commit.batch_id} has written"
-        raise SourceError("replay.gone", what=what, names=_named(lost))
+        raise SourceError("replay.gone", what=what, names=some_of(lost))
     return replace(commit, files=compaction.files)
 
 
@@ -403,7 +393,7 @@ class _FramesAgain:
         """
         unknown = [str(n) for n in self._batches if not Commit.read(self._output, n).offsets]
         if unknown or not self._begin(self._batches[0]):
-            names = _named(unknown or [f"where {self._batches[0]} begins"])
+            names = some_of(unknown or [f"where {self._batches[0]} begins"])
             raise SourceError("replay.gone", what="offsets of micro-batches", names=names)
 
     def deliver(

@@ -34,6 +34,7 @@ from pathcast.records import record_path
 from pathcast.settings import (
     FROZEN,
     FileSettings,
+    HostPort,
     Place,
     SettingDescription,
     described,
@@ -280,6 +281,9 @@ class ModeSettings(BaseModel):
     """Bytes of messages in one micro-batch of a directory, a single larger file excepted."""
     seconds_between_batches: float = Field(default=1.0, ge=0)
     """Stream: how often the source is looked at, at most."""
+    metrics: HostPort | None = None
+    """HOST:PORT of /metrics of a run, for Prometheus and pathcast top; nothing listens when not
+    given. It has no token: keep it on loopback."""
 
 
 class TopicSettings(BaseModel):

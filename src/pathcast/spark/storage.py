@@ -26,13 +26,12 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
-from pydantic import TypeAdapter
-
 from pathcast.errors import DiskError, MissingDependencyError, invalid_setting
 from pathcast.spark.unwritable import OutputFile, writing
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
+    from pydantic import TypeAdapter
 
 T = TypeVar("T")
 
@@ -273,6 +272,9 @@ class Storage:
 
 @cache
 def _adapter(kind: Any) -> TypeAdapter[Any]:
+    # Workers, which read no state, need not have it.
+    from pydantic import TypeAdapter
+
     return TypeAdapter(kind)
 
 

@@ -21,6 +21,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import IO, Any, Final
 
 from pathcast.errors import DiskError
@@ -85,23 +86,9 @@ class OutputFile:
         self._path = path
         self._remove = remove
 
-    def write(self, content: Any) -> int:
-        """Writes bytes; how many."""
-        with self._writing():
-            return self._handle.write(content)
-
-    def flush(self) -> None:
-        """Hands what is buffered to the system."""
-        with self._writing():
-            self._handle.flush()
-
-    def close(self) -> None:
-        """Ends the file."""
-        with self._writing():
-            self._handle.close()
-
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._handle, name)
+        found = getattr(self._handle, name)
+        return partial(self._guarded, found) if name in ("write", "flush", "close") else found
 
     def __enter__(self) -> OutputFile:
         return self
@@ -109,10 +96,9 @@ class OutputFile:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _guarded(self, call: Callable[..., Any], *given: Any) -> Any:
         try:
-            yield
+            return call(*given)
         except OSError as error:
             self._give_up()
             raise unwritable(self._path, error) from error

@@ -29,10 +29,10 @@ from typing import Literal
 from pydantic import BaseModel, Field, SecretStr
 
 from pathcast.errors import ConfigError
-from pathcast.settings import FROZEN, FileSettings, read_settings
+from pathcast.settings import FROZEN, FileSettings, HostPort, read_settings
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.security import Certificates
-from pathcast.transport.settings import HostPort, secret_of
+from pathcast.transport.settings import secret_of
 
 NodeList = Literal["brokers", "peers", "registry"]
 """Which nodes of a context are meant."""

@@ -14,14 +14,13 @@ from pydantic import BaseModel, Field, SecretStr, field_validator, model_validat
 from pathcast.dht.filtering import FilteringSettings
 from pathcast.dht.peer import Settings
 from pathcast.dht.piece_cutting import PieceSettings
-from pathcast.settings import FROZEN, FileSettings
+from pathcast.settings import FROZEN, FileSettings, HostPort
 from pathcast.transport.process import Discovery
 from pathcast.transport.security import is_local
 from pathcast.transport.settings import (
     BrokerSection,
     BrokerSettings,
     ClientSection,
-    HostPort,
     NeighbourSection,
     ProcessSection,
     TlsSection,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final
 
 from pydantic import AfterValidator, BaseModel, Field, SecretStr, field_validator, model_validator
 
@@ -21,7 +21,7 @@ from pathcast.overlay.broker_settings import Trees
 from pathcast.overlay.compression import check_format
 from pathcast.overlay.link_costs import COST_MAX
 from pathcast.overlay.messages import MESSAGE_BYTES_MAX
-from pathcast.settings import FROZEN, FileSettings, Place
+from pathcast.settings import FROZEN, FileSettings, HostPort, Place
 from pathcast.transport.broker import DEFAULT
 from pathcast.transport.carrier import BACKLOG_MAX
 from pathcast.transport.connection_guard import ConnectionBounds
@@ -37,23 +37,11 @@ from pathcast.transport.security import Certificates, KnownCaller, Role, check_n
 from pathcast.transport.webhooks import Webhook
 
 
-def checked_address(address: str) -> str:
-    """HOST:PORT, or a ValueError."""
-    host, colon, port = address.rpartition(":")
-    if not colon or not host or not port.isdecimal() or int(port) > 65_535:
-        raise ValueError(f"{address!r} is not HOST:PORT")
-    return address
-
-
 def check_different(names: Sequence[str]) -> None:
     """Refuses two callers or neighbours of one name; raises ValueError."""
     doubled = sorted({name for name in names if names.count(name) > 1})
     if doubled:
         raise ValueError(f"{', '.join(doubled)}: two have this name")
-
-
-HostPort: TypeAlias = Annotated[str, AfterValidator(checked_address)]
-"""HOST:PORT in a file."""
 
 
 class ProcessSection(BaseModel):
