@@ -79,13 +79,13 @@ impl Evaluator<'_, '_> {
         for index in mark..self.state.stack.len() {
             self.budget.charge(1)?;
             let item = self.atomised(self.state.stack[index])?;
-            let is_alike = match (item, wanted) {
+            let is_alike = matches!(
+                (item, wanted),
                 (Item::String(_) | Item::Untyped(_), Item::String(_) | Item::Untyped(_))
-                | (Item::Number(_), Item::Number(_))
-                | (Item::Boolean(_), Item::Boolean(_))
-                | (Item::Moment(_), Item::Moment(_)) => true,
-                _ => false,
-            };
+                    | (Item::Number(_), Item::Number(_))
+                    | (Item::Boolean(_), Item::Boolean(_))
+                    | (Item::Moment(_), Item::Moment(_))
+            );
             if is_alike && self.pair(Comparison::Eq, item, wanted)? {
                 places.push(Item::integer(index - mark + 1));
             }
