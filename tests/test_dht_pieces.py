@@ -25,7 +25,7 @@ from pathcast.dht.messages import Ask
 from pathcast.dht.piece_cutting import PieceSettings, part_of
 from pathcast.dht.piece_messages import (
     Elements,
-    FetchTop,
+    FetchPiece,
     IndexQuery,
     Match,
     PieceQuestion,
@@ -249,7 +249,7 @@ def test_queries_are_taken_out_of_a_piece_that_is_full(monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     "asked",
     [
-        FetchTop(0),
+        FetchPiece("start", 0),
         IndexQuery("start/a/b", msgspec.structs.replace(ENTRY, registration="r2"), 1),
         entered("start", "start/a/b", 2),
     ],

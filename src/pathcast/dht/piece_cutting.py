@@ -44,21 +44,24 @@ _LEAST: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class PieceSettings:
-    """When a piece is cut, and how long a publisher uses what it has read of the top.
+    """When a piece is cut or shared, and how long a copy of it is used.
 
     Attributes:
         queries_max: Queries of a piece.
         found_max: States that a publication finds in it on average: accepting ones and links, each
             at every element.
         publications_min: Before so many publications the latter is not known.
-        top_seconds: How long the states and links of the start state's piece are used before they
-            are asked for again. Acknowledgements wait for it.
+        copy_seconds: How long a copy of a piece, as every publisher has of the start state's, is
+            used before it is asked for again. Acknowledgements wait for it.
+        work_max: States that publications find in a piece in a second, and ten for each of them,
+            before other peers share it.
     """
 
     queries_max: int = 1_000
     found_max: float = 100_000.0
     publications_min: int = 10
-    top_seconds: float = 1.0
+    copy_seconds: float = 1.0
+    work_max: float = 5_000.0
 
 
 @dataclass(slots=True)
