@@ -176,6 +176,19 @@ def test_what_is_lost_is_missed_silently_where_it_is_taken_for_empty() -> None:
         assert any(is_lost(seed) for seed in (67, 35, 0, 1, 2))
 
 
+def test_a_peer_that_was_idle_publishes_by_what_is_there_now() -> None:
+    """Its clock is not told with a request: what it has read long ago is not taken for new."""
+    world = FilteringWorld.on_static_ring(1, 8)
+    for name in ("a", "b"):
+        world.subscribe("p1", name, f"/{name}")
+        world.run(10.0)
+        for seconds in (0.3, 20.0):
+            for peer in world.names:
+                world.publish(peer, f"<{name}/>".encode())
+            world.run(seconds)
+    assert world.check() == 32
+
+
 @pytest.mark.parametrize("is_on", [True, False])
 def test_a_query_that_is_new_meets_no_publication_that_is_over(is_on: bool) -> None:
     """A visit that is done late finds the query, and cannot know that it was asked since."""
