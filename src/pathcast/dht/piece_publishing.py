@@ -112,7 +112,7 @@ class PieceWay:
         accepted: set[str] = set()
         for key, element in found:
             # Of a state that accepts, one element is enough.
-            if key in top.links or key not in accepted:
+            if key not in top.entries or key not in accepted:
                 accepted.add(key)
                 visits[Visit(key, element)] = None
         ledger.give_out(visits)

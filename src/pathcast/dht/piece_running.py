@@ -345,8 +345,8 @@ class PieceRunning:
             for key, element in its:
                 if key in record.entries:
                     run.accepted.update(dict.fromkeys(record.entries[key].values()))
-                elif key in record.links:
-                    link = record.links[key]
+                elif (covers := covering(key, record.links)) is not None:
+                    link = record.links[covers]
                     run.handed.add(link.piece, key, [element], link.reads)
         hits = Counter(key for its in found for key, _ in its)
         reached = sum(len(record.entries.get(key, ())) for key in hits)
