@@ -49,7 +49,7 @@ _STALE_MIN: Final = 100
 _LEAST: Final = 0.1
 """Less than this part of a piece is not worth a cut."""
 
-_LABELS_MAX: Final = 128
+_LABELS_MAX: Final = 512
 """Where more labels part in a piece, they are not cut off one by one, but a bin at a time."""
 
 _ALL: Final = 0.999
