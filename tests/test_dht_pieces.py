@@ -425,12 +425,18 @@ def links_of(world: FilteringWorld) -> list[str]:
 
 
 def test_a_bin_is_entered_in_the_states_that_names_of_elements_lead_to() -> None:
+    """That of c is in another bin."""
     finder = PieceFinder()
-    [largest] = [key for key in prefixes("start/a/b") if key.startswith("start/a/#")][:1]
+    largest = next(key for key in prefixes("start/a/b") if key.startswith("start/a/#"))
     finder.follow(PieceRecord(links={largest: PieceLink("start/a/b", NOTHING)}))
     tree = EventTree(Events.of(parse_message(b"<a><b/><c/><b><b/></b></a>")))
-    assert finder.find([(tree, {"start": [0]})]) == [[]]
-    assert finder.find([(tree, {"start/a": [1]})]) == [[("start/a/b", 2), ("start/a/b", 6)]]
+    for entered, found in (
+        ({"start/a": [1]}, [("start/a/b", 2), ("start/a/b", 6)]),
+        ({"start": [0]}, [("start/a/b", 2), ("start/a/b", 6)]),
+        ({"start/a": [6]}, [("start/a/b", 7)]),
+        ({"start/b": [1]}, []),
+    ):
+        assert finder.find([(tree, entered)]) == [found]
 
 
 def test_a_bin_is_no_state() -> None:
