@@ -44,7 +44,7 @@ class Load:
         """The queries that message `number` of a run satisfies."""
         return self.answers[number % len(self.answers)]
 
-    def check(self, case: str, found: Counter[tuple[str, int]], numbers: range) -> None:
+    def check(self, case: str, found: Counter[tuple[str, int]], numbers: Sequence[int]) -> None:
         """Compares pairs of query and message with those of one process.
 
         Raises:
