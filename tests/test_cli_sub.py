@@ -188,3 +188,68 @@ def test_what_is_exported_is_imported_elsewhere(sub: Call, url: str, tmp_path: P
         lines(sub("ls", "--label", "tier=gold", "--format", "json", place=other))[0]["id"] == "q1"
     )
     assert sub("ls", "--state", "active", place=other).stdout.count("\n") == 2
+
+
+UNUSABLE = {
+    "owner": ("", "the owner has to be not empty"),
+    "query": ("//a[. = '\0']", "the query has the character U+0000 at character 9"),
+    "id": ("x" * 513, "the id has 513 bytes, at most 512"),
+    "labels": ({"tier": "\ud800"}, "no line of JSON as pathcast sub export writes it"),
+}
+"""Field of a profile -> a value that no database keeps, and what is told of it."""
+
+
+@pytest.mark.parametrize("field", UNUSABLE)
+def test_what_cannot_be_kept_is_refused_with_its_place(
+    field: str, sub: Call, url: str, tmp_path: Path
+) -> None:
+    value, reason = UNUSABLE[field]
+    lines = [{"type": "profile", "id": id, "owner": "ann", "query": "//a"} for id in "pqr"]
+    lines[1][field] = value  # type: ignore[assignment]
+    file = tmp_path / "all.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    told = sub("import", str(file), "--new", code=ExitCode.REFUSED).stderr
+    assert f"{file}:2: " in told
+    assert reason in told
+    assert read(url) == []
+    sub("import", str(file), "--skip-rejected", code=ExitCode.REFUSED)
+    assert [row[0] for row in read(url)] == ["p", "r"]
+
+
+def test_a_row_of_a_table_that_cannot_be_kept_is_refused_with_its_place(
+    sub: Call, url: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "s.tsv"
+    rows = ["subscriber\tquery_id\tquery", "ann\tp\t//a", f"ann\t{'q' * 513}\t//a", "ann\tr\t//a"]
+    file.write_text("\n".join(rows))
+    told = sub("import", str(file), "--new", "--skip-rejected", code=ExitCode.REFUSED).stderr
+    assert f"{file}:3: " in told
+    assert "513 bytes, at most 512" in told
+    assert [row[0] for row in read(url)] == ["p", "r"]
+
+
+def test_a_version_that_cannot_be_kept_changes_nothing(sub: Call, url: str) -> None:
+    for arguments in (
+        ("--owner", "", "--id", "q"),
+        ("--owner", "ann", "--id", "q" * 513),
+        ("--owner", "ann", "--id", "q", "--label", "tier=\udcff"),
+    ):
+        result = CliRunner().invoke(build_app(), ["sub", "add", "//a", *arguments, "--store", url])
+        assert result.exit_code == ExitCode.REFUSED, result.output
+        assert not Path(url.removeprefix("sqlite:///")).exists()
+    sub("add", "//a", "--owner", "ann", "--id", "q", "--new")
+    sub("edit", "q", "//a[. = '\0']", code=ExitCode.REFUSED)
+    sub("edit", "q", "--label", "tier=" + "x" * 513, code=ExitCode.REFUSED)
+    assert read(url) == [("q", "ann", "//a", "fragment")]
+
+
+def test_an_export_with_separators_of_lines_is_taken_in(
+    sub: Call, url: str, tmp_path: Path
+) -> None:
+    query = "//a[. = 'x\u2028y\u0085z']"
+    sub("add", query, "--owner", "ann", "--id", "q", "--new")
+    file = tmp_path / "all.jsonl"
+    file.write_text(sub("export").stdout)
+    sub("rm", "q")
+    sub("import", str(file))
+    assert [row[2] for row in read(url)] == [query]

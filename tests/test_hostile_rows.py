@@ -498,7 +498,7 @@ class TestSubscribing:
         rows = [Subscription(f"s{n}", "desk", f"//a[@n = {n}]") for n in range(4)]
         if change != "add":
             registry.add(rows)
-        books, calls = registry._recipients, 0
+        books, calls = registry._set_version, 0
         assert registry.version
 
         def interrupted(said: Any) -> None:

@@ -1,6 +1,6 @@
 """Every figure of the README's tables is its record's: the median of the measure named here.
 
-So are those of docs/pipeline.md.
+So are those of docs/pipeline.md and, by a million messages, of docs/operations.md.
 
 If these fail, the README quotes a time that nobody measured, or that another call took.
 """
@@ -232,3 +232,22 @@ def test_pipeline() -> None:
         found = re.search(words, text)
         assert found, words
         assert is_rounded(found[1], known["pipeline", case, measure])
+
+
+def test_a_million_messages() -> None:
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    known = medians("pipeline")
+    rows = rows_below("a million messages", text)
+    cases = [f"{case}, 2 cores" for case in ("matches", "results", "numbers")]
+    stages = ("read", "answer", "write")
+    expected = {
+        # µs a message are seconds a million.
+        "core-hours of workers: reading, answering and writing": [
+            sum(known["pipeline", case, stage] for stage in stages) / 3600 for case in cases
+        ],
+        "written, GB": [known["pipeline", case, "written"] / 1e3 for case in cases],
+    }
+    assert list(rows) == list(expected)
+    for label, values in expected.items():
+        for printed, value in zip(rows[label], values, strict=True):
+            assert is_rounded(printed, value), (label, printed, value)

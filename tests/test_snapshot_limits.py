@@ -16,8 +16,7 @@ from typing import Any, Final
 
 import pytest
 
-from broker_engines import broker_engines, missing
-from oracles import ENGINES
+from broker_engines import broker_engines
 from oracles.engines import EngineName, made_by, running
 from pathcast import Query, Registry, Snapshot, Subscription
 from pathcast.errors import SnapshotFormatError
@@ -204,17 +203,19 @@ def test_another_process_answers_alike(engine: EngineName, tmp_path: Path) -> No
 
 
 @broker_engines
-def test_limits_travel_between_engines(engine: EngineName, tmp_path: Path) -> None:
+def test_limits_travel_with_a_file(engine: EngineName, tmp_path: Path) -> None:
     limits = Limits(depth_max=300, result_ratio_max=50)
-    for writer in ENGINES:
-        if missing(writer) is not None:
-            continue
-        index = made_by(writer, Registry, limits=limits)
-        index.add(QUERIES)
+    for queries in ([], QUERIES):
+        index = made_by(engine, Registry, limits=limits)
+        index.add(queries)
         index.freeze().save(tmp_path / "q")
         assert made_by(engine, Snapshot.open, tmp_path / "q").limits == limits
-        made_by(writer, Registry, limits).freeze().save(tmp_path / "s")
-        assert made_by(engine, Snapshot.open, tmp_path / "s").limits == limits
+
+
+def test_the_product_refuses_a_file_of_the_papers(tmp_path: Path) -> None:
+    made_by("reference", Registry).freeze().save(tmp_path / "q")
+    with pytest.raises(SnapshotFormatError, match="another kind"):
+        Snapshot.open(tmp_path / "q")
 
 
 @broker_engines

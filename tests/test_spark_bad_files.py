@@ -216,8 +216,8 @@ def tar_of_names() -> bytes:
 
 
 BAD_ARCHIVES: Mapping[str, tuple[str, Callable[[], bytes]]] = {
-    "a damaged member, LZMA": ("zip", lambda: damaged_member(zipfile.ZIP_LZMA)),
-    "a damaged member, bzip2": ("zip", lambda: damaged_member(zipfile.ZIP_BZIP2)),
+    "a member packed with LZMA": ("zip", lambda: zip_of({"x": GOOD}, zipfile.ZIP_LZMA)),
+    "a member packed with bzip2": ("zip", lambda: zip_of({"x": GOOD}, zipfile.ZIP_BZIP2)),
     "a damaged member, deflate": ("zip", lambda: damaged_member(zipfile.ZIP_DEFLATED)),
     "a damaged member, not packed": ("zip", lambda: damaged_member(zipfile.ZIP_STORED)),
     "a member without a name": ("zip", nameless_zip),
@@ -242,10 +242,8 @@ def test_an_archive_that_cannot_be_used_costs_no_other(tmp_path: Path, case: str
         assert set(letters) == {(f"a.{ending}", "file.unreadable")}
 
 
-@pytest.mark.parametrize(
-    "method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
-)
-def test_members_packed_in_any_way_are_messages(tmp_path: Path, method: int) -> None:
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_members_packed_and_not_packed_are_messages(tmp_path: Path, method: int) -> None:
     (tmp_path / "in").mkdir()
     long = b"<m><a>" + os.urandom(150_000).hex().encode() + b"</a></m>"
     members = {"1.xml": GOOD, "2.xml": long, "3.xml": b""}

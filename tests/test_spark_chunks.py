@@ -19,11 +19,11 @@ pytest.importorskip("lxml", reason="lxml is not installed: pip install 'pathcast
 from generators.chunking_cases import Case
 from oracles.engines import ENGINES, missing_reason
 from pathcast import Query, Registry
-from pathcast.chunking import Chunking
+from pathcast.chunking import ChunkAnswer, Chunking, Cut, FilteringScheme, tasks_of
 from pathcast.errors import PathcastError
 from pathcast.limits import Limits
-from pathcast.spark.chunks import evaluate_chunks
-from pathcast.spark.workers import InProcess, SparkWorkers
+from pathcast.spark.chunks import evaluate_tasks
+from pathcast.spark.workers import InProcess, SparkWorkers, Workers
 from pathcast_papers.chunking.plain import cut_plainly
 
 if TYPE_CHECKING:
@@ -31,6 +31,17 @@ if TYPE_CHECKING:
 
 UnitT = TypeVar("UnitT")
 ReportT = TypeVar("ReportT")
+
+
+def evaluate_chunks(
+    workers: Workers,
+    scheme: FilteringScheme,
+    message: bytes,
+    cut: Cut,
+    *,
+    limits: Limits | None = None,
+) -> ChunkAnswer:
+    return evaluate_tasks(workers, tasks_of(scheme, message, cut), limits=limits)
 
 
 class Pickling:

@@ -420,8 +420,11 @@ def test_killed_processes_deliver_everything_once(
         process.wait()
     assert len(committed_batches(Storage(out))) < 8
     assert started().wait(SPARK_SECONDS) == 0, (tmp_path / "log").read_text()
-    assert committed_batches(Storage(out)) == list(range(1, 9))
     assert found(out) == expected(range(40))
+    # A file that Spark had noted, and not planned when it was killed, joins the next micro-batch.
+    batches = list(committed_batches(Storage(out)))
+    assert batches == list(range(1, len(batches) + 1))
+    assert len(batches) in range(6, 9)
 
 
 def test_a_row_without_a_message_is_a_tombstone_unless_a_code_says_why(

@@ -20,8 +20,8 @@ from pathcast.errors import ConfigError
 from pathcast.limits import Limits
 from pathcast.message.canonical import canonical
 from pathcast.spark import deliver, frame_tasks
-from pathcast.spark.frame_tasks import DELIVERED, RowTask, SentQueries
-from pathcast.spark.taking_up import saved_files
+from pathcast.spark.book import saved_files
+from pathcast.spark.frame_tasks import DELIVERED, RowTask
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -241,8 +241,7 @@ def task(snapshot: Path, monkeypatch: pytest.MonkeyPatch) -> RowTask:
     # Where a job's files are is told by Spark, in a worker.
     monkeypatch.setattr("pyspark.SparkFiles.get", lambda name: str(snapshot.parent / name))
     files = saved_files(snapshot, snapshot.parent)
-    queries = SentQueries(files.version, files.takers.name, snapshot.name, files.has_notices)
-    return RowTask(queries, pa.schema([]), LIMITS, threads=1, cache_bytes_max=None)
+    return RowTask(files, pa.schema([]), LIMITS, threads=1, cache_bytes_max=None)
 
 
 def batch_of(messages: dict[str, bytes | None]) -> pa.RecordBatch:

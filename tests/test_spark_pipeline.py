@@ -169,8 +169,6 @@ def test_batch_mode_gives_every_message_its_verdict_and_every_subscriber_its_row
     assert [commit.messages for commit in report.commits] == [12, 8]
     assert (summary.messages, summary.batches) == (20, 2)
     assert summary.deliveries == want["inboxes"].total()
-    per_subscriber = Counter(row[0] for row in want["inboxes"].elements())
-    assert list(summary.top_subscribers) == per_subscriber.most_common()
     assert sum(summary.refused.values()) == 2
     assert summary.bytes == sum(path.stat().st_size for path in (root / "in").iterdir())
     assert json.loads(summary.to_json())["messages"] == 20

@@ -34,8 +34,7 @@ from pathcast.limits import Limits
 from pathcast.records import Splitter, record_path
 from pathcast.spark import schemas
 from pathcast.spark.archives import ArchiveReader
-from pathcast.spark.directory import DirectoryReader
-from pathcast.spark.files import FileReader, FoundFile
+from pathcast.spark.files import DirectoryReader, FileReader, FoundFile
 from pathcast.spark.outputs import read_output
 from pathcast.spark.parquet import ParquetReader, columns_of
 from pathcast.spark.records import RecordReader
@@ -106,17 +105,12 @@ def zstandard(content: bytes) -> bytes:
     return bytes(codec.compress(content, asbytes=True))
 
 
-METHODS: Final = (
-    zipfile.ZIP_STORED,
-    zipfile.ZIP_DEFLATED,
-    zipfile.ZIP_BZIP2,
-    zipfile.ZIP_LZMA,
-)
+METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 FILES: Final[Mapping[str, Callable[[int], bytes]]] = {
     "a.xml": lambda seed: next(iter(members(seed).values())),
     "a.parquet": parquet,
-    "a.zip": lambda seed: zip_of(members(seed), METHODS[seed % 4]),
+    "a.zip": lambda seed: zip_of(members(seed), METHODS[seed % 2]),
     "a.tar": lambda seed: tar_of(seed, "w"),
     "a.tgz": lambda seed: tar_of(seed, "w:gz"),
     "a.gz": lambda seed: gzip.compress(next(iter(members(seed).values()))),

@@ -21,7 +21,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pa
 from pathcast.cli.exits import ExitCode
 from pathcast.errors import ConfigError
 from pathcast.spark.jvm_stderr import HeldStderr, reason
-from pathcast.spark.session import SETTINGS, check_reachable
+from pathcast.spark.session import SETTINGS, SETTINGS_HERE, check_reachable
 from pathcast.spark.settings import load_settings
 from patience import PATIENCE_SECONDS, SPARK_SECONDS
 from test_spark_java import fake_java
@@ -94,8 +94,8 @@ def test_a_master_that_is_not_there_is_known_at_once() -> None:
 
 def test_addresses_of_this_machine_are_for_this_machine() -> None:
     # An executor elsewhere would look for the driver on its own machine.
-    here = {setting.key for setting in SETTINGS if setting.is_for_here}
-    assert here == {"spark.driver.host", "spark.driver.bindAddress"}
+    assert set(SETTINGS_HERE) == {"spark.driver.host", "spark.driver.bindAddress"}
+    assert not SETTINGS_HERE.keys() & SETTINGS.keys()
 
 
 def test_a_java_that_does_not_start_spark_is_a_sentence(pipeline: Path, tmp_path: Path) -> None:

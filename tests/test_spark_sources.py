@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import stat
@@ -14,8 +15,7 @@ import pytest
 from pathcast.errors import ConfigError, PathcastError
 from pathcast.spark import journal as journals
 from pathcast.spark import ledger as ledgers
-from pathcast.spark.directory import DirectoryReader
-from pathcast.spark.files import FoundFile, Unit
+from pathcast.spark.files import DirectoryReader, FoundFile, Unit
 from pathcast.spark.journal import Journal, first_of
 from pathcast.spark.ledger import (
     BatchLedger,
@@ -328,12 +328,19 @@ def test_pins_and_commits_are_found_again(tmp_path: Path) -> None:
         messages=2,
         refused={"dtd.refused": 1},
         files={"inboxes": [WrittenFile("inboxes/a.parquet", 1, 2, "ann", "bob")]},
-        unread=(Unread("x.parquet", 1, 2, 3, "file.unreadable", "cut"),),
+        # A name that is not UTF-8.
+        unread=(Unread("\udcff.parquet", 1, 2, 3, "file.unreadable", "cut", (("day", None),)),),
     )
     ledger.write_pin(pin)
     ledger.write_commit(commit)
     again = ledger_of(tmp_path)
     assert (again.pin(1), again.commit(1)) == (pin, commit)
+    # Earlier versions wrote more of a file.
+    path = tmp_path / "out/_commits/1.json"
+    row = json.loads(path.read_text())
+    row["files"]["inboxes"][0] |= {"bounds": {"batch_id": [1, 1]}, "nulls": None}
+    path.write_text(json.dumps(row))
+    assert again.commit(1) == commit
 
 
 def test_batches_are_listed_by_number_and_half_written_files_are_none(tmp_path: Path) -> None:

@@ -180,6 +180,7 @@ HOSTILE = [
     (ProfileRecord("p", "ann", "//a", steps=("drop //b",) * 65), "row.field"),
     (ProfileRecord("p", "ann", "//a", steps=("b" * 5_000,)), "row.length"),
     (ProfileRecord("p", None, "//a"), "row.field"),  # type: ignore[arg-type]
+    (ProfileRecord("p", "", "//a"), "row.field"),
     (SourceRecord("s", "", "", 1, float("nan"), 1.0, ""), "row.field"),
     (SourceRecord("s", "", "", 1, float("inf"), 1.0, ""), "row.field"),
     (SourceRecord("s", "", "", -1, 1.0, 1.0, ""), "row.field"),
@@ -238,7 +239,7 @@ TEXTS = st.text(
 PROFILES = st.builds(
     ProfileRecord,
     id=NAMES,
-    owner=TEXTS,
+    owner=TEXTS.filter(bool),
     query=TEXTS,
     deliver=st.sampled_from(["fragment", "ids", "message"]),
     namespaces=st.dictionaries(TEXTS, TEXTS, max_size=2),

@@ -78,6 +78,15 @@ GATES = (
     ("for $a in //a where contains($a/@t, 'x') return $a", ["//a[contains(@t,'x')]"]),
     ("for $a in //a where $a/b + 1 = 2 return $a", ["//a/b"]),
     ("<r>{let $h := //a[b] return $h[position() <= 3]}</r>", ["//a/b"]),
+    # Operators.
+    ("//a[@x = '1'] ! b[c], ()", ["//a[@x='1']/b/c"]),
+    ("/a/b intersect /a/c, ()", ["/a[c]/b"]),
+    ("//a except //b, ()", ["//a"]),
+    ("for $a in //a where $a/b || '' = 'x' return $a", ["//a"]),
+    ("for $a in //a where $a/@n = 1 to 3 return $a", ["//a[@n]"]),
+    ("for $a in //a where $a/b instance of element()+ return $a", ["//a/b"]),
+    ("for $a in //a where $a/b instance of element()* return $a", ["//a"]),
+    ("for $a in //a where $a/b treat as element() = 'x' return $a", ["//a[b]/b[.='x']"]),
     # Strings that XPath has no literal for.
     (
         'for $a in //a where $a/@k = "\'""" and contains($a/t, \'"]\') return $a',

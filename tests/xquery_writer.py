@@ -8,7 +8,7 @@ are computed. The alphabet is small, so that much is found.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 NAMES = ("a", "b", "c", "*")
 ATTRIBUTES = ("x", "y")
@@ -95,7 +95,15 @@ class Writer:
     def items(self, depth: int) -> str:
         if depth == 0:
             return self.nodes(0)
-        match self.random.randrange(9):
+        match self.random.randrange(11):
+            case 9:
+                first, last = self.nodes(0), self.one("3", self.nodes(0))
+                # The context item is a number here, at which no path begins.
+                mapped = self.one(". + last()", "<e>{.}</e>", self.nodes(0))
+                return self.one(f"({first} to {last})", f"((-1 to {first}) ! ({mapped}))")
+            case 10:
+                inner = self.mapped(self.items, "position()", "<e>{.}{last()}</e>", "(@x, b)")
+                return f"{self.nodes(depth - 1)} ! {inner}"
             case 0 | 1 | 2:
                 return self.flwor(depth)
             case 3:
@@ -113,6 +121,22 @@ class Writer:
                 return f"({left} {self.one('+', '*', 'eq', 'lt', 'div')} {right})"
             case _:
                 return self.nodes(depth)
+
+    def mapped(self, write: Callable[[int], str], *others: str) -> str:
+        """What is found for each item, which is its context item."""
+        bound = self.nodes_bound
+        self.nodes_bound = [*bound, ".", "."]
+        found = self.one(f"({write(0)})", ".", *others)
+        self.nodes_bound = bound
+        return found
+
+    def item_type(self) -> str:
+        item = self.one(
+            "item()", "node()", "element()", "element(a)", "element(*)", "attribute()", "text()",
+            "attribute(x)", "document-node()", "comment()", "xs:string", "xs:double", "xs:integer",
+            "xs:decimal", "xs:anyAtomicType", "xs:untypedAtomic", "xs:boolean", "xs:date",
+        )  # fmt: skip
+        return self.one(item + self.one("", "?", "*", "+"), item + "*", "empty-sequence()")
 
     def bind(self, bound: list[str]) -> str:
         self.count += 1
@@ -154,6 +178,9 @@ class Writer:
                 f"({one}, {other})",
                 f"({one})[{self.predicate(0)}]",
                 f"(if ({self.condition(0)}) then {one} else {other})",
+                f"({one} {self.one('intersect', 'except')} {other})",
+                f"({one} ! {self.mapped(self.nodes, '@x', '(b, ..)')})",
+                f"({one} treat as {self.item_type()})",
             )
         start = self.one("/", "//", "/a/", *(f"{name}/" for name in self.nodes_bound * 2))
         if start.startswith("$") and self.chance(4):
@@ -188,7 +215,17 @@ class Writer:
 
     def value(self, depth: int) -> str:
         """An expression whose value is compared."""
-        match self.random.randrange(9):
+        match self.random.randrange(11):
+            case 9:
+                left, right = self.one(*CONSTANTS), self.nodes(0)
+                return self.one(
+                    f"({left} || {right})",
+                    f"({left} to {right})",
+                    f"({left} to 3)",
+                    f"({right} => {self.one('string', 'count', 'data', 'max')}())",
+                )
+            case 10:
+                return f"({self.nodes(0)} ! {self.mapped(self.value, 'position()', 'name()')})"
             case 0 | 1 | 2:
                 return self.one(*CONSTANTS)
             case 3:
@@ -224,7 +261,9 @@ class Writer:
                 f"(every {name} in {nodes} satisfies {inner})",
                 f"boolean({one})",
             )
-        match self.random.randrange(7):
+        match self.random.randrange(8):
+            case 7:
+                return f"{self.value(depth)} instance of {self.item_type()}"
             case 0:
                 return self.nodes(depth)
             case 1:

@@ -1,11 +1,11 @@
 //! What came of a batch of messages for the subscriptions.
 
 use crate::matcher::{PyRefusal, Undelivered, counters_of, refusals_of, to_pyarrow};
-use crate::snapshot::IdTable as PyIds;
+use crate::snapshot::EntryTable as PyEntries;
 use arrow_array::{Array, LargeBinaryArray, UInt32Array};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use pathcast_core::engine::counters::Stats;
-use pathcast_core::registry::catalogue::IdTable;
+use pathcast_core::registry::catalogue::EntryTable;
 use pathcast_core::registry::delivery::batch::Answer;
 use pathcast_core::registry::delivery::serving::NO_FRAGMENT;
 use pathcast_core::xml::parser::Refusal;
@@ -27,7 +27,7 @@ pub struct DeliveryAnswer {
     refusals: Vec<(usize, Refusal)>,
     verdicts: Vec<Undelivered>,
     stats: Stats,
-    ids: IdTable,
+    entries: EntryTable,
 }
 
 #[pymethods]
@@ -49,7 +49,7 @@ impl DeliveryAnswer {
         let start = start.min(end);
         let mut deliveries = Vec::with_capacity(end - start);
         let mut at = start;
-        self.ids.for_each(self.subscriptions[start..end].iter().copied(), |id| {
+        self.entries.for_each(self.subscriptions[start..end].iter().copied(), |id| {
             let fragment = self.fragment(py, self.fragments[at]);
             deliveries.push((self.messages[at], PyString::new(py, id), self.results[at], fragment));
             at += 1;
@@ -57,18 +57,30 @@ impl DeliveryAnswer {
         deliveries
     }
 
-    /// The numbers of the subscriptions that got something, ascending.
-    fn subscribed(&self) -> Vec<u32> {
-        let mut numbers = self.subscriptions.to_vec();
-        let numbers_end = numbers.iter().max().map_or(0, |&number| number as usize + 1);
-        if numbers.len() < numbers_end / 64 {
-            numbers.sort_unstable();
-            numbers.dedup();
-            return numbers;
+    /// The numbers of the subscriptions that got something, ascending, and of each delivery the place of its subscription
+    /// among them, as uint32 arrays.
+    fn subscribed<'py>(&self, py: Python<'py>) -> PyResult<[Bound<'py, PyAny>; 2]> {
+        let numbers_end = self.subscriptions.iter().max().map_or(0, |&number| number as usize + 1);
+        let (distinct, places): (Vec<u32>, Vec<u32>);
+        if self.subscriptions.len() < numbers_end / 64 {
+            let mut sorted = self.subscriptions.to_vec();
+            sorted.sort_unstable();
+            sorted.dedup();
+            let place = |number| sorted.partition_point(|at| at < number) as u32;
+            places = self.subscriptions.iter().map(place).collect();
+            distinct = sorted;
+        } else {
+            let mut occurs = vec![false; numbers_end];
+            self.subscriptions.iter().for_each(|&number| occurs[number as usize] = true);
+            distinct = (0..numbers_end as u32).filter(|&number| occurs[number as usize]).collect();
+            let mut place_of = vec![0; numbers_end];
+            for (place, &number) in distinct.iter().enumerate() {
+                place_of[number as usize] = place as u32;
+            }
+            places = self.subscriptions.iter().map(|&number| place_of[number as usize]).collect();
         }
-        let mut occurs = vec![false; numbers_end];
-        numbers.iter().for_each(|&number| occurs[number as usize] = true);
-        (0..numbers_end as u32).filter(|&number| occurs[number as usize]).collect()
+        let column = |numbers: Vec<u32>| to_pyarrow(py, &UInt32Array::new(numbers.into(), None));
+        Ok([column(distinct)?, column(places)?])
     }
 
     /// Messages, subscriptions, results and fragments of all deliveries, as uint32 arrays; null for no fragment.
@@ -116,15 +128,15 @@ impl DeliveryAnswer {
         counters_of(py, &self.stats)
     }
 
-    /// The ids behind the numbers.
-    fn ids(&self) -> PyIds {
-        PyIds(self.ids.clone())
+    /// The subscriptions behind the numbers.
+    fn entries(&self) -> PyEntries {
+        PyEntries(self.entries.clone())
     }
 }
 
 impl DeliveryAnswer {
     /// Of an answer whose verdicts are made.
-    pub fn of(answer: Answer, verdicts: Vec<Undelivered>, ids: IdTable) -> DeliveryAnswer {
+    pub fn of(answer: Answer, verdicts: Vec<Undelivered>, entries: EntryTable) -> DeliveryAnswer {
         DeliveryAnswer {
             messages: answer.messages.into(),
             subscriptions: answer.subscriptions.into(),
@@ -135,7 +147,7 @@ impl DeliveryAnswer {
             refusals: answer.refusals,
             verdicts,
             stats: answer.stats,
-            ids,
+            entries,
         }
     }
 

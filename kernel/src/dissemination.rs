@@ -16,7 +16,7 @@ use pathcast_core::engine::interrupt::Interrupted;
 use pathcast_core::engine::plans::run::ENTRIES_MAX;
 use pathcast_core::engine::verdicts::{StepFault, Verdict};
 use pathcast_core::language::choice::Language;
-use pathcast_core::registry::catalogue::IdTable;
+use pathcast_core::registry::catalogue::EntryTable;
 use pathcast_core::registry::delivery::batch::Pool;
 use pathcast_core::registry::delivery::dissemination as core;
 use pathcast_core::registry::delivery::dissemination::{
@@ -292,13 +292,13 @@ impl Dissemination {
         encoding: Option<String>,
         done: Vec<usize>,
     ) -> PyResult<DeliveryAnswer> {
-        let (_, (answer, ids)) = with_messages(messages, encoding, done, |batch| {
+        let (_, (answer, entries)) = with_messages(messages, encoding, done, |batch| {
             enter_long(py, || {
                 changing(&self.subscriptions, |_| self.pool.run(&self.subscriptions, batch))
             })
         })?;
         let verdicts = verdicts_of(py, &answer.verdicts, &self.options)?;
-        Ok(DeliveryAnswer::of(answer, verdicts, ids))
+        Ok(DeliveryAnswer::of(answer, verdicts, entries))
     }
 
     /// Which queries each message of a binary, large_binary or binary_view array, or of a list of bytes objects and None,
@@ -380,10 +380,10 @@ impl Dissemination {
 pub fn changing<T>(
     subscriptions: &Arc<core::Dissemination>,
     batch: impl FnOnce(Target<'_>) -> Result<T, Interrupted>,
-) -> Result<(T, IdTable), Interrupted> {
+) -> Result<(T, EntryTable), Interrupted> {
     subscriptions.settle();
     let _numbers = subscriptions.pin_numbers();
-    Ok((batch((&**subscriptions).into())?, subscriptions.state().ids()))
+    Ok((batch((&**subscriptions).into())?, subscriptions.state().entries()))
 }
 
 /// Verdicts as Python has them.

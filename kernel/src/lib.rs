@@ -71,7 +71,7 @@ mod pathcast_kernel {
     #[pymodule_export]
     use super::routing::{RoutingStream, RoutingTable};
     #[pymodule_export]
-    use super::snapshot::{IdTable, Snapshot, SnapshotError, read_queries};
+    use super::snapshot::{EntryTable, Snapshot, SnapshotError};
     #[pymodule_export]
     use super::subscription::compile_subscription;
 

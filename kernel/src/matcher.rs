@@ -17,7 +17,7 @@ use pathcast_core::engine::options::Options as EngineOptions;
 use pathcast_core::engine::routing::RoutingTable;
 use pathcast_core::engine::verdicts::UsedUp;
 use pathcast_core::registry::batch::{self as core, Buffers, Messages};
-use pathcast_core::registry::catalogue::IdTable;
+use pathcast_core::registry::catalogue::EntryTable;
 use pathcast_core::registry::delivery::batch::Pool;
 use pathcast_core::registry::delivery::dissemination::Dissemination;
 use pathcast_core::registry::delivery::serving::Options;
@@ -65,12 +65,12 @@ impl Matcher {
         let matching = Matching { pool: &self.pool, options: &self.options };
         matching.batch(py, messages, encoding, |run| match &self.source {
             Source::Snapshot(snapshot) => {
-                let ids = IdTable::of_snapshot(Arc::clone(snapshot));
-                Ok((run((&**snapshot).into())?, ids))
+                let entries = EntryTable::of_snapshot(Arc::clone(snapshot));
+                Ok((run((&**snapshot).into())?, entries))
             }
             Source::Registry(registry) => changing(registry, run),
-            // Targets have no ids.
-            Source::Routes(table) => Ok((run((&**table).into())?, IdTable::default())),
+            // Targets have no entries.
+            Source::Routes(table) => Ok((run((&**table).into())?, EntryTable::default())),
         })
     }
 }
@@ -99,7 +99,7 @@ pub struct Matching<'m> {
 
 impl Matching<'_> {
     /// Matches a binary, large_binary or binary_view array, or a list of bytes objects and None, where they lie;
-    /// `target` says against what, and gives the ids as well.
+    /// `target` says against what, and gives the entries as well.
     pub fn batch(
         &self,
         py: Python<'_>,
@@ -107,16 +107,16 @@ impl Matching<'_> {
         encoding: Option<String>,
         target: impl FnOnce(
             &dyn Fn(Target<'_>) -> Result<core::Answer, Interrupted>,
-        ) -> Result<(core::Answer, IdTable), Interrupted>
+        ) -> Result<(core::Answer, EntryTable), Interrupted>
         + Send,
     ) -> PyResult<Answer> {
-        let (nulls, (found, ids)) = with_messages(messages, encoding, Vec::new(), |batch| {
+        let (nulls, (found, entries)) = with_messages(messages, encoding, Vec::new(), |batch| {
             enter_long(py, || target(&|of| self.pool.match_batch(of, batch)))
         })?;
         let verdicts = verdicts_of(py, &found.verdicts, self.options)?;
         let core::Answer { numbers, ends, refusals, undecided, stats, .. } = found;
         let numbers = Arc::new(Loan { numbers, buffers: Arc::clone(self.pool.buffers()) });
-        Ok(Answer { numbers, ends, nulls, refusals, undecided, verdicts, stats, ids })
+        Ok(Answer { numbers, ends, nulls, refusals, undecided, verdicts, stats, entries })
     }
 }
 
@@ -266,7 +266,7 @@ pub struct Answer {
     undecided: Vec<(usize, u32, UsedUp)>,
     verdicts: Vec<Undelivered>,
     stats: Stats,
-    ids: IdTable,
+    entries: EntryTable,
 }
 
 /// Row, number of the subscription, code and parameters of a verdict.
@@ -344,9 +344,9 @@ impl Answer {
         counters_of(py, &self.stats)
     }
 
-    /// The ids behind the numbers.
-    fn ids(&self) -> crate::snapshot::IdTable {
-        crate::snapshot::IdTable(self.ids.clone())
+    /// The subscriptions behind the numbers.
+    fn entries(&self) -> crate::snapshot::EntryTable {
+        crate::snapshot::EntryTable(self.entries.clone())
     }
 }
 

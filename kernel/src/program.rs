@@ -5,7 +5,8 @@ use pathcast_core::language::choice::{self, Language};
 use pathcast_core::language::refusal::{Reason, Refusal};
 use pathcast_core::language::xpath::{List, TextRange};
 use pathcast_core::language::xquery::{
-    Clause, Delivered, Expr, ExprId, Name, NodeTest, Number, Origins, Part, Program, Start, Step,
+    Clause, Delivered, Expr, ExprId, ItemTest, Name, NodeTest, Number, Occurrence, Origins, Part,
+    Program, Start, Step,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -166,7 +167,27 @@ impl<'py> Writer<'_, 'py> {
                 let fields = vec![self.string(to.name()), self.flag(is_optional)];
                 ("Castable", [fields, vec![self.id(operand)?]].concat())
             }
+            Expr::InstanceOf { item, occurrence, operand } => {
+                let item = match item {
+                    _ if occurrence == Occurrence::Nothing => self.string("empty-sequence()"),
+                    ItemTest::Item => self.string("item()"),
+                    ItemTest::Document => self.string("document-node()"),
+                    ItemTest::Node(step) => self.step(self.program.node_step(step))?.into_any(),
+                    ItemTest::AnyAtomic => self.string("xs:anyAtomicType"),
+                    ItemTest::Untyped => self.string("xs:untypedAtomic"),
+                    ItemTest::Atomic(to) => self.string(&format!("xs:{}", to.name())),
+                };
+                let fields = vec![self.id(operand)?, item, self.string(occurrence.symbol())];
+                ("InstanceOf", fields)
+            }
+            Expr::Range { first, last } => ("Range", vec![self.id(first)?, self.id(last)?]),
+            Expr::SimpleMap { source, body } => {
+                ("SimpleMap", vec![self.id(source)?, self.id(body)?])
+            }
             Expr::Union(list) => ("Union", vec![self.list(list)?]),
+            Expr::Intersection { is_except, left, right } => {
+                ("Intersection", vec![self.flag(is_except), self.id(left)?, self.id(right)?])
+            }
             Expr::Path { start, steps } => {
                 let start = match start {
                     Start::Root => self.string("root"),

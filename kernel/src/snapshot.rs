@@ -1,12 +1,14 @@
 //! Snapshots, and the ids behind query numbers.
 
+use crate::delivery_ids::uint32_column;
 use crate::enter::enter;
-use crate::matcher::{Matcher, Source};
+use crate::matcher::{Matcher, Source, to_pyarrow};
+use arrow_array::FixedSizeBinaryArray;
+use arrow_array::builder::LargeStringBuilder;
+use arrow_buffer::Buffer;
 use pathcast_core::registry::delivery::dissemination::Dissemination;
-use pathcast_core::registry::snapshot::format::{
-    FORMAT, FilePart, FormatError, KIND_QUERIES, SnapshotFile, Tag,
-};
-use pathcast_core::registry::snapshot::{NamespaceMap, queries_of};
+use pathcast_core::registry::delivery_ids::ID_BYTES;
+use pathcast_core::registry::snapshot::format::{FORMAT, FormatError, SnapshotFile, Tag};
 use pathcast_core::registry::{catalogue, snapshot};
 use pyo3::exceptions::{PyIndexError, PyOSError};
 use pyo3::prelude::*;
@@ -27,18 +29,11 @@ pub struct Snapshot(pub Arc<snapshot::Snapshot>);
 
 #[pymethods]
 impl Snapshot {
-    /// Opens a file that holds an automaton; None if it holds queries only.
+    /// Opens a file.
     #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Option<Self>> {
-        let opened = enter(py, || {
-            let file = SnapshotFile::open(&path)?;
-            if file.kind() == KIND_QUERIES {
-                return Ok(None);
-            }
-            snapshot::Snapshot::from_file(file).map(Some)
-        });
-        let opened = opened?.map_err(to_python)?;
-        Ok(opened.map(|snapshot| Snapshot(Arc::new(snapshot))))
+    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let opened = enter(py, || snapshot::Snapshot::from_file(SnapshotFile::open(&path)?))?;
+        opened.map(|snapshot| Snapshot(Arc::new(snapshot))).map_err(to_python)
     }
 
     /// Writes the file beside its place and renames it.
@@ -50,10 +45,10 @@ impl Snapshot {
         self.0.len()
     }
 
-    /// The ids by number.
+    /// The subscriptions by number.
     #[getter]
-    fn ids(&self) -> IdTable {
-        IdTable(catalogue::IdTable::of_snapshot(Arc::clone(&self.0)))
+    fn entries(&self) -> EntryTable {
+        EntryTable(catalogue::EntryTable::of_snapshot(Arc::clone(&self.0)))
     }
 
     /// JSON object: what a message may cost, as agreed where it was frozen.
@@ -103,25 +98,6 @@ impl Snapshot {
     }
 }
 
-/// Id, text, namespaces.
-type PyQuery = (String, String, NamespaceMap);
-
-/// The limits of any snapshot file, and its queries in the order of the file.
-#[pyfunction]
-pub fn read_queries(py: Python<'_>, path: PathBuf) -> PyResult<(String, Vec<PyQuery>)> {
-    let read = enter(py, || {
-        let file = FilePart::first(SnapshotFile::open(&path)?);
-        let (queries, namespaces) = queries_of(&file)?;
-        let limits = String::from_utf8_lossy(file.bytes(Tag::Limits)).into_owned();
-        let owned = queries.iter().map(|query| {
-            let namespaces = namespaces[query.namespaces as usize].clone();
-            (query.id.to_owned(), query.text.to_owned(), namespaces)
-        });
-        Ok((limits, owned.collect()))
-    });
-    read?.map_err(to_python)
-}
-
 /// The exception of a file that was refused.
 pub fn to_python(error: FormatError) -> PyErr {
     match error {
@@ -135,22 +111,19 @@ pub fn to_python(error: FormatError) -> PyErr {
     }
 }
 
-/// The ids behind query numbers.
+/// The subscriptions behind numbers.
 #[pyclass(frozen)]
-pub struct IdTable(pub catalogue::IdTable);
+pub struct EntryTable(pub catalogue::EntryTable);
 
 #[pymethods]
-impl IdTable {
+impl EntryTable {
     fn __len__(&self) -> usize {
         self.0.len()
     }
 
     /// The ids of these numbers.
     fn take<'py>(&self, py: Python<'py>, numbers: Vec<u32>) -> PyResult<Bound<'py, PyList>> {
-        let count = self.0.len();
-        if let Some(number) = numbers.iter().find(|&&n| n as usize >= count) {
-            return Err(PyIndexError::new_err(format!("nothing has the number {number}")));
-        }
+        self.check(&numbers)?;
         let ids = PyList::empty(py);
         let mut appended = Ok(());
         self.0.for_each(numbers.into_iter(), |id| {
@@ -161,10 +134,42 @@ impl IdTable {
         appended.map(|()| ids)
     }
 
+    /// Ids (large_string), subscribers (large_string) and versions (fixed_size_binary) of the numbers of a uint32 array.
+    fn recipients<'py>(
+        &self,
+        py: Python<'py>,
+        numbers: &Bound<'py, PyAny>,
+    ) -> PyResult<[Bound<'py, PyAny>; 3]> {
+        let numbers = uint32_column(numbers)?;
+        self.check(numbers.values())?;
+        let (ids, subscribers, versions) = enter(py, || {
+            let (mut ids, mut subscribers) = <(LargeStringBuilder, LargeStringBuilder)>::default();
+            let mut versions = Vec::with_capacity(numbers.len() * ID_BYTES);
+            self.0.for_each_version(numbers.values().iter().copied(), |entry, version| {
+                ids.append_value(entry.id);
+                subscribers.append_value(entry.subscriber);
+                versions.extend_from_slice(version);
+            });
+            (ids.finish(), subscribers.finish(), versions)
+        })?;
+        let versions = FixedSizeBinaryArray::new(ID_BYTES as i32, Buffer::from_vec(versions), None);
+        Ok([to_pyarrow(py, &ids)?, to_pyarrow(py, &subscribers)?, to_pyarrow(py, &versions)?])
+    }
+
     /// All ids as a large_string array.
     fn to_arrow<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let mut builder = arrow_array::builder::LargeStringBuilder::new();
+        let mut builder = LargeStringBuilder::new();
         self.0.for_each(0..self.0.len() as u32, |id| builder.append_value(id));
-        crate::matcher::to_pyarrow(py, &builder.finish())
+        to_pyarrow(py, &builder.finish())
+    }
+}
+
+impl EntryTable {
+    fn check(&self, numbers: &[u32]) -> PyResult<()> {
+        let count = self.0.len();
+        match numbers.iter().find(|&&number| number as usize >= count) {
+            Some(number) => Err(PyIndexError::new_err(format!("nothing has the number {number}"))),
+            None => Ok(()),
+        }
     }
 }

@@ -227,6 +227,11 @@ class ConfigError(PathcastError, ValueError):
     family = "ConfigError"
 
 
+def invalid_setting(key: str, reason: str) -> ConfigError:
+    """The error of a setting that cannot be used."""
+    return ConfigError("config.invalid", key=key, reason=reason)
+
+
 class SourceError(PathcastError, RuntimeError):
     """A source of messages cannot be read on, and trying again does not help. `params["path"]`.
 
@@ -601,6 +606,11 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         "SourceError",
         "messages are gone that were not read: {reason}; to go on without them, set "
         "failOnDataLoss = false in source.options, for one run",
+    ),
+    "replay.gone": CatalogueEntry(
+        "SourceError",
+        "{what} cannot be read again: {names}; put them back as they were, choose another range, "
+        "or leave files out with --skip-missing",
     ),
     # The profile database.
     "inbox.ahead": CatalogueEntry(

@@ -423,8 +423,21 @@ class DeliveryAnswer(Protocol):
             places: Consecutive.
         """
 
-    def subscribed(self) -> Sequence[int]:
-        """The numbers of the subscriptions that got something, ascending."""
+    def subscribed(self) -> tuple[pa.Array, pa.Array]:
+        """The numbers of the subscriptions that got something, ascending, as a `uint32` array.
+
+        And of each delivery the place of its subscription among them, likewise.
+        """
+
+    def recipients(self, numbers: pa.Array) -> pa.RecordBatch:
+        """Whom the results of subscriptions go to.
+
+        Columns are `subscription_id`, `subscriber` (both `string`) and `version` (16 bytes), as
+        they were when the batch was answered, whatever has changed since.
+
+        Args:
+            numbers: Of the subscriptions, a `uint32` array.
+        """
 
     @property
     def rows(self) -> pa.RecordBatch:
@@ -458,6 +471,18 @@ class DeliveryAnswer(Protocol):
         """Number of a subscription -> its id. Does not change after it was handed out."""
 
 
+class Recipient(NamedTuple):
+    """Whom the results of a subscription go to.
+
+    Attributes:
+        subscriber: As in the subscription.
+        version: Of the subscription, 16 bytes.
+    """
+
+    subscriber: str
+    version: bytes
+
+
 @dataclass(frozen=True, slots=True)
 class StoredDeliveries:
     """A `DeliveryAnswer` whose parts are there: it pickles, and needs no engine to be read."""
@@ -468,6 +493,7 @@ class StoredDeliveries:
     verdicts: Sequence[tuple[int, int, PathcastError]]
     stats: BatchStats
     subscription_ids: IdsByNumber
+    known_recipients: Mapping[int, Recipient]
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)
@@ -490,6 +516,25 @@ class StoredDeliveries:
             for row in rows
         ]
 
-    def subscribed(self) -> list[int]:
-        """The numbers of the subscriptions that got something, ascending."""
-        return sorted(set(self.rows.column("subscription").to_pylist()))
+    def subscribed(self) -> tuple[pa.Array, pa.Array]:
+        """The numbers of the subscriptions that got something, and the place of each delivery."""
+        import pyarrow as pa  # which most that read the model do without
+
+        numbers = self.rows.column("subscription").to_pylist()
+        distinct = sorted(set(numbers))
+        place = {number: place for place, number in enumerate(distinct)}
+        places = [place[number] for number in numbers]
+        return pa.array(distinct, pa.uint32()), pa.array(places, pa.uint32())
+
+    def recipients(self, numbers: pa.Array) -> pa.RecordBatch:
+        """Whom the results of subscriptions go to."""
+        import pyarrow as pa
+
+        wanted = numbers.to_pylist()
+        found = [self.known_recipients[number] for number in wanted]
+        columns = [
+            pa.array([self.subscription_ids[number] for number in wanted], pa.string()),
+            pa.array([each.subscriber for each in found], pa.string()),
+            pa.array([each.version for each in found], pa.binary(16)),
+        ]
+        return pa.RecordBatch.from_arrays(columns, ["subscription_id", "subscriber", "version"])

@@ -34,7 +34,14 @@ from typing import (
     get_origin,
 )
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, SecretStr, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    SecretStr,
+    ValidationError,
+)
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
@@ -47,8 +54,22 @@ from pathcast.errors import ConfigError
 
 ENVIRONMENT_PREFIX = "PATHCAST__"
 
-FROZEN = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
-"""Of the model of a section."""
+FROZEN = ConfigDict(
+    extra="forbid", frozen=True, coerce_numbers_to_str=True, use_attribute_docstrings=True
+)
+"""Of the model of a section, whose fields are described by the text below each."""
+
+
+def checked_address(address: str) -> str:
+    """HOST:PORT, or a ValueError."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > 65_535:
+        raise ValueError(f"{address!r} is not HOST:PORT")
+    return address
+
+
+HostPort: TypeAlias = Annotated[str, AfterValidator(checked_address)]
+"""HOST:PORT in a file."""
 
 
 def _as_text(value: object) -> object:
@@ -69,6 +90,7 @@ class FileSettings(BaseSettings):
         frozen=True,
         env_prefix=ENVIRONMENT_PREFIX,
         env_nested_delimiter="__",
+        use_attribute_docstrings=True,
     )
 
     @classmethod
@@ -117,7 +139,7 @@ def described(settings: type[FileSettings]) -> list[SettingDescription]:
                     f"{section}.{name}",
                     _PLACE if _is_place(field) else _type_name(field.annotation),
                     default,
-                    field.description or "",
+                    " ".join((field.description or "").split()),
                 )
             )
     return found

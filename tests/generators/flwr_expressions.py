@@ -27,6 +27,11 @@ __all__ = ["Binding", "ExpressionWriter", "FlwrWidth"]
 
 _FACTORS: Final = ("1", "2", "4", "0.5", "-1", "8")
 _NAMES: Final = ("s", "s", "x", "y", "for", "return", "a-b", "x.1", "\u00e9", "_", "msg2")
+_ITEM_TYPES: Final = (
+    *("node()*", "element()", "element()+", "attribute()?", "text()*", "item()", "item()+"),
+    *("xs:string", "xs:double?", "xs:integer", "xs:anyAtomicType*", "xs:untypedAtomic"),
+    *("document-node()", "empty-sequence()"),
+)
 _VALUE_OPERATORS: Final = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
@@ -98,7 +103,7 @@ class ExpressionWriter(PathWriter):
             match random.randrange(14):
                 case 0:
                     left, right = self.nodes(depth - 1), self.nodes(depth - 1)
-                    word = random.choice(("|", "union"))
+                    word = random.choice(("|", "union", "intersect", "except"))
                     return Selected(f"({left.text} {word} {right.text})", "", False)
                 case 1:
                     inner = self.nodes(depth - 1)
@@ -250,6 +255,8 @@ class ExpressionWriter(PathWriter):
                 return f"string({self.node(depth - 1).text})"
             case 3:
                 parts = [self.atomic(depth - 1) for _ in range(random.randrange(2, 4))]
+                if self.one_in(2):
+                    return f"({' || '.join(parts)})"
                 return f"concat({', '.join(parts)})"
             case 4:
                 ends = random.choice(("1", "2", "2, 2", "0, 3", "1.5, 2.6", "-1, 4"))
@@ -261,6 +268,8 @@ class ExpressionWriter(PathWriter):
                 return f"normalize-space({self.any_string(depth - 1)})"
             case 7:
                 function = random.choice(("upper-case", "lower-case"))
+                if self.one_in(2):
+                    return f"({self.any_string(depth - 1)} => {function}())"
                 return f"{function}({self.any_string(depth - 1)})"
             case 8:
                 pairs = random.choice(("'Xe', 'xE'", "'abc', ''", "' ', '_'", "'\u00e9', 'e'"))
@@ -310,7 +319,13 @@ class ExpressionWriter(PathWriter):
         random = self.random
         if depth <= 0:
             return random.choice((f"({self.number()}, {self.number()})", f"({self.string()})"))
-        match random.randrange(8):
+        match random.randrange(10):
+            case 8:
+                first, last = random.choice(("1", "3", "-1", "()")), self.nodes(depth - 1)
+                return f"({first} to count({last.text}))"
+            case 9:
+                inner = random.choice(("name()", "string(.)", "position()", "(last(), count(@*))"))
+                return f"({self.nodes(depth - 1).text} ! {inner})"
             case 0 | 1:
                 return f"distinct-values({self.nodes(depth - 1).text})"
             case 5:
@@ -368,6 +383,8 @@ class ExpressionWriter(PathWriter):
                 return random.choice(("true()", "false()", language))
             case 13:
                 return self.nodes(depth - 1).text
+            case 14:
+                return f"({self.anything(depth - 1)} instance of {random.choice(_ITEM_TYPES)})"
             case _:
                 return f"({self.compared(self.nodes(depth - 1))})"
 

@@ -135,7 +135,6 @@ def hostile_subscription(random: Random, subscription: Subscription) -> object:
         lambda: row._replace(steps=_any(random.choice([None, 5, "drop //a"]))),
         lambda: row._replace(steps=_any((random.choice([None, 5, text, "move //a"]),))),
         lambda: tuple(row),
-        lambda: Query(row.id, row.query),
         lambda: not_text(random),
     ]
     return random.choice(changes)()

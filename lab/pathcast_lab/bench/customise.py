@@ -142,7 +142,8 @@ class CustomiseResult:
         memory_bytes: Growth of a process that restores the registry and answers; None if unknown.
         groups: Passes that stop at groups of node ids; none if the engine does not offer it.
         serialised: Passes with serialised results.
-        rows: Wall times, in ns, of passes through the registry with rows and delivery ids.
+        rows: Wall times, in ns, of passes through the registry with rows and delivery ids, and of
+            passes without.
         changes: Subscriptions that entered and left.
         entering: Wall time and processor time, in ns, of their entering.
         leaving: The same of their leaving.
@@ -156,7 +157,7 @@ class CustomiseResult:
     memory_bytes: int | None
     groups: CustomisingRounds
     serialised: CustomisingRounds
-    rows: tuple[int, ...]
+    rows: tuple[tuple[int, int], ...]
     changes: int
     entering: Clocks
     leaving: Clocks
@@ -198,8 +199,10 @@ class CustomiseResult:
         yield figure("output rate, processor", "MB/s", busy)
         written = [one.distinct_bytes / one.total_ns * 1e3 for one in self.serialised]
         yield figure("distinct output rate", "MB/s", Spread.of(written))
-        rows = Spread.of([ns / first.messages / 1e3 for ns in self.rows])
+        rows = Spread.of([ns / first.messages / 1e3 for ns, _ in self.rows])
         yield figure("with delivery rows", "us", rows)
+        ratios = Spread.of([with_rows / alone for with_rows, alone in self.rows])
+        yield figure("rows by results alone", "x", ratios)
         for name, times in (("entering", self.entering), ("leaving", self.leaving)):
             for clock, label in enumerate((name, f"{name}, processor")):
                 rates = [self.changes / both[clock] * 1e9 for both in times]
@@ -388,9 +391,9 @@ class CustomiseCase:
                 rounds.append(one)
         return tuple(rounds)
 
-    def _rows(self, registry: Registry, results: int) -> tuple[int, ...]:
-        """Passes that make everything a subscriber is sent: rows with ids beside the results."""
-        times: list[int] = []
+    def _rows(self, registry: Registry, results: int) -> tuple[tuple[int, int], ...]:
+        """Passes that make everything a subscriber is sent, and of results alone, in turn."""
+        times: list[tuple[int, int]] = []
         with undisturbed():
             for _ in range(self._chosen.change_rounds):
                 found: list[int] = []
@@ -398,8 +401,12 @@ class CustomiseCase:
                 def publish(found: list[int] = found) -> None:
                     found.append(registry.deliver(self._array).rows.num_rows)
 
-                times.append(elapsed_ns(publish))
-                self._confirm(found[0], results)
+                def answer(found: list[int] = found) -> None:
+                    found.append(len(registry.deliver(self._array)))
+
+                times.append((elapsed_ns(publish), elapsed_ns(answer)))
+                for count in found:
+                    self._confirm(count, results)
         return tuple(times)
 
     def _changes(self, registry: Registry, results: int) -> tuple[Clocks, Clocks]:

@@ -335,4 +335,5 @@ class _Batch:
             verdicts=self._verdicts,
             stats=self._stats,
             subscription_ids=ids,
+            known_recipients={},
         )

@@ -27,6 +27,7 @@ from pathcast.errors import (
 from pathcast.limits import STEP_SERIES_MAX, Limits
 from pathcast.model import (
     BatchStats,
+    Recipient,
     RegisterReport,
     StepData,
     StoredDeliveries,
@@ -42,6 +43,7 @@ from pathcast_papers.message_broker.restructuring import (
     MessageRestructuring,
     Steps,
 )
+from pathcast_papers.message_broker.set_version import sum_of_digests
 
 
 class _Stepped(NamedTuple):
@@ -182,7 +184,12 @@ class SteppedReference:
             verdicts=sorted(verdicts, key=lambda each: each[:2]),
             stats=served.stats,
             subscription_ids=ids,
+            known_recipients=dict(enumerate(map(self._recipient, ids))),
         )
+
+    def _recipient(self, name: str) -> Recipient:
+        subscription = self.subscription(name)
+        return Recipient(subscription.subscriber, sum_of_digests([subscription])[:16])
 
     def _served(
         self, messages: Sequence[bytes | None], done: Sequence[int], encoding: str | None

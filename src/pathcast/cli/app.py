@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Final, NamedTuple
 
 import typer
+from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
 from pathcast.cli.console import guarded
@@ -67,6 +68,15 @@ COMMANDS: Final = {
     "dlq": _Place(
         "dlq", "dlq", "List the dead letters of a pipeline, and have them taken up again."
     ),
+    "top": _Place(
+        "top", "top", "Show how a pipeline, broker or peer is doing, again and again.", "TOP_EPILOG"
+    ),
+    "replay": _Place(
+        "replay",
+        "replay",
+        "Answer micro-batches again into another output, or publish them again.",
+        "REPLAY_EPILOG",
+    ),
     "demo": _Place(
         "demo",
         "demo",
@@ -80,6 +90,12 @@ COMMANDS: Final = {
         "transform",
         "Print what a subscriber with this query would get of each message.",
         "TRANSFORM_EPILOG",
+    ),
+    "preview": _Place(
+        "preview",
+        "preview",
+        "Say what a subscription would have delivered of the newest archived messages.",
+        "PREVIEW_EPILOG",
     ),
     "bench": _Place(
         "bench", "bench", "Measure what queries cost on messages, and name the dearest."
@@ -165,7 +181,7 @@ def _made(name: str) -> Any:
         made: Any = typer.main.get_group(found())
     else:
         app = typer.Typer(add_completion=False)
-        epilog = EXIT_CODES_HELP if place.epilog is None else getattr(module, place.epilog)
+        epilog = EXIT_CODES_HELP if place.epilog is None else escape(getattr(module, place.epilog))
         app.command(name, cls=_Command, epilog=epilog)(guarded(found))
         made = typer.main.get_command(app)
     made.name = name

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.text import Text
 
 from pathcast.cli.exits import ExitCode, exit_code_for
@@ -127,6 +128,9 @@ def guarded(command: Callable[P, ExitCode]) -> Callable[P, Any]:
             code = ExitCode.REFUSED
         raise typer.Exit(int(code))
 
+    if command.__doc__ is not None:
+        # Predicates of a query in an example are no markup.
+        run.__doc__ = escape(command.__doc__)
     return run
 
 

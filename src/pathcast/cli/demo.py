@@ -104,8 +104,7 @@ def demo(
         _show_summary(summary)
     finally:
         spark.stop()
-    _show_delivery(written, settings, summary)
-    _show_what_next(out, pipeline, summary)
+    _show_what_next(out, pipeline, _show_delivery(written, settings))
     say(f"{time.monotonic() - started:.0f} s in all")
     return ExitCode.OK
 
@@ -122,29 +121,28 @@ def _clear(out: Path) -> None:
 
 
 def _show_summary(summary: Summary) -> None:
-    out = answers()
-    out.print()
-    out.print(summary if out.is_terminal else summary.to_text())
+    answers().print(f"\n{summary.to_text()}")
 
 
-def _show_delivery(written: DemoInput, settings: PipelineSettings, summary: Summary) -> None:
-    """The inbox of the subscriber with the most deliveries, one message before and after."""
-    out = answers()
-    if not summary.top_subscribers:
-        out.print("\nNothing was delivered.")
-        return
-    output = settings.output.storage
-    subscriber, count, found = _first_with_results(output, summary)
-    if not found:
-        out.print("\nThe subscribers with the most deliveries get notices only.")
-        return
+def _show_delivery(written: DemoInput, settings: PipelineSettings) -> str:
+    """The inbox of the subscriber with the most results, one message before and after; whose."""
+    from pathcast.spark import read_output
+
+    out, output = answers(), settings.output.storage
+    rows = read_output(output, "inboxes")
+    rows = rows.filter(pc.is_valid(rows.column("fragment")))
+    if not len(rows):
+        out.print("\nNo result was delivered.")
+        return "SUBSCRIBER"
+    counts = pc.value_counts(rows.column("subscriber")).to_pylist()
+    subscriber: str = max(counts, key=lambda each: (each["counts"], each["values"]))["values"]
+    mine = rows.filter(pc.equal(rows.column("subscriber"), subscriber))
+    keys = ("message_id", "subscription_id", "result_number")
+    found = mine.sort_by([(key, "ascending") for key in keys]).to_pylist()
     # One delivery a subscription: one that takes everything would fill the place with itself.
     firsts = {row["subscription_id"]: row for row in reversed(found)}
     shown = sorted(firsts.values(), key=lambda row: (row["message_id"], row["subscription_id"]))
-    out.print(
-        f"\nInbox of {subscriber}: {count:,} deliveries, {len(found):,} of them results of "
-        f"{len(firsts):,} subscriptions:"
-    )
+    out.print(f"\nInbox of {subscriber}: {len(found):,} results of {len(firsts):,} subscriptions:")
     for row in shown[:INBOX_ROWS_SHOWN]:
         told = f"{row['message_id']}  because of {row['subscription_id']}"
         out.print(f"  {told}  {len(row['fragment'].encode()):,} bytes")
@@ -152,19 +150,7 @@ def _show_delivery(written: DemoInput, settings: PipelineSettings, summary: Summ
     fitting = [row for row in shown if len(row["fragment"].splitlines()) <= LINES_SHOWN]
     chosen = max(fitting or shown, key=lambda row: len(row["fragment"]))
     _show_before_and_after(written, output, chosen)
-
-
-def _first_with_results(output: Storage, summary: Summary) -> tuple[str, int, list[dict[str, Any]]]:
-    """The first of the top subscribers who gets results, with all deliveries and those."""
-    from pathcast.spark import inbox
-
-    for subscriber, count in summary.top_subscribers:
-        rows = inbox(output, subscriber)
-        rows = rows.filter(pc.is_valid(rows.column("fragment")))
-        keys = ("message_id", "subscription_id", "result_number")
-        if len(rows):
-            return subscriber, count, rows.sort_by([(key, "ascending") for key in keys]).to_pylist()
-    return "", 0, []
+    return subscriber
 
 
 def _show_before_and_after(written: DemoInput, output: Storage, row: dict[str, Any]) -> None:
@@ -198,9 +184,8 @@ def _excerpt(text: str) -> str:
     return textwrap.indent("\n".join(shown), "  ")
 
 
-def _show_what_next(out: Path, pipeline: Path, summary: Summary) -> None:
+def _show_what_next(out: Path, pipeline: Path, who: str) -> None:
     messages, output = out / "messages", out / "output"
-    who = summary.top_subscribers[0][0] if summary.top_subscribers else "SUBSCRIBER"
     answers().print(f"""
 What lies where:
   {messages}              the messages, one file each

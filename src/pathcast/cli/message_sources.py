@@ -10,12 +10,15 @@ names of the columns of Parquet files.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
 from pathcast.cli.console import say
-from pathcast.cli.messages import PACKED_SUFFIXES, InputMessage
+from pathcast.cli.messages import PACKED_SUFFIXES, TABLE_LOG, InputMessage
 from pathcast.errors import (
     KernelMissingError,
     MissingDependencyError,
@@ -24,9 +27,9 @@ from pathcast.errors import (
 )
 from pathcast.limits import Limits
 from pathcast.registry import message_id
-from pathcast.spark.files import FILE, FoundFile, shown, unreadable
+from pathcast.spark.files import FILE, FileReader, FoundFile, shown, unreadable
 from pathcast.spark.listing import file_at
-from pathcast.spark.lookup import batches_of
+from pathcast.spark.lookup import batches_of, parts_of
 from pathcast.spark.settings import SourceKind, SourceSettings, load_settings
 from pathcast.spark.sources import NO_COLUMNS, listing_of, reader_of
 from pathcast.spark.storage import Storage, is_url
@@ -34,7 +37,7 @@ from pathcast.spark.storage import Storage, is_url
 Naming = Callable[[FoundFile, str | None], str]
 """Name of a message by its file and its id; None for a file of one message, or that is not read."""
 
-_KINDS: Sequence[SourceKind] = ("directory", "parquet", "archive")
+_KINDS: Final[Sequence[SourceKind]] = ("directory", "parquet", "archive")
 """Kinds of files that a place may hold side by side."""
 
 
@@ -45,6 +48,20 @@ class RefusedBySourceError(UnreadableMessageError):
     def message(self) -> str:
         """The sentence of the source."""
         return str(self.params["reason"])
+
+
+class _Place(NamedTuple):
+    """Files of one kind that lie at one place.
+
+    Attributes:
+        source: How they are read.
+        files: Oldest first.
+        name_of: What their messages are called.
+    """
+
+    source: SourceSettings
+    files: Sequence[FoundFile]
+    name_of: Naming
 
 
 def messages_at(given: str, limits: Limits) -> Iterator[InputMessage]:
@@ -61,43 +78,117 @@ def messages_at(given: str, limits: Limits) -> Iterator[InputMessage]:
         MissingDependencyError: A library that opens the place is not installed.
         KernelMissingError: Records are to be cut, and the kernel is not installed.
     """
+    with _told(given) as untold:
+        for place in _places_at(given):
+            yield from [place] if isinstance(place, InputMessage) else _read(place, limits)
+    yield from untold
+
+
+def newest_messages(given: Sequence[str], limits: Limits, count: int) -> Iterator[InputMessage]:
+    """The last messages of all places together: of the files that were written last.
+
+    Args:
+        given: Files, directories, URLs, or TOML files of pipelines.
+        limits: Bounds on a message.
+        count: How many. An error in the place of a message counts as one.
+
+    Yields:
+        First an error for each place that cannot be read, then messages: those of the newest file
+        come first, those of one part of a file (row group, range) in their order.
+
+    Raises:
+        MissingDependencyError: A library that opens a place is not installed.
+        KernelMissingError: Records are to be cut, and the kernel is not installed.
+
+    Cost: lists all places. A part of a file that holds many messages is read twice, other files and
+        parts not at all.
+    """
+    found: list[tuple[FoundFile, FileReader, Naming]] = []
+    for name in given:
+        with _told(name) as untold:
+            for place in _places_at(name.removeprefix("file://")):
+                if isinstance(place, InputMessage):
+                    yield place
+                    continue
+                reader = reader_of(place.source, limits, NO_COLUMNS)
+                found += [(file, reader, place.name_of) for file in place.files]
+        yield from untold
+    found.sort(key=lambda each: (each[0].modified_ns, each[0].name), reverse=True)
+    left = count
+    for file, reader, name_of in found:
+        if not left:
+            return
+        unread: dict[str, PathcastError] = {}
+        read = 0
+        for unit in reversed(parts_of(reader, file, unread)):
+            held = 1 if reader.is_whole else sum(len(batch) for batch, _ in reader.read([unit], {}))
+            rows = (
+                row
+                for batch, _ in reader.read([unit], unread)
+                for row in _rows(batch, file, name_of)
+            )
+            yield from islice(rows, max(0, held - left), None)
+            taken = min(held, left)
+            read, left = read + taken, left - taken
+            if not left:
+                break
+        for error in unread.values():
+            yield _unread(error, name_of(file, None), read)
+
+
+@contextmanager
+def _told(given: str) -> Iterator[list[InputMessage]]:
+    """Keeps what ends the reading of a place, as an error in the place of its messages.
+
+    Yields:
+        What gets it.
+    """
+    untold: list[InputMessage] = []
     try:
-        if given.endswith(".toml") and not is_url(given):
-            yield from _of_pipeline(given, limits)
-        else:
-            yield from _of_place(given, limits)
+        yield untold
     except (MissingDependencyError, KernelMissingError):
         raise
     except PathcastError as error:
-        yield InputMessage(given, error)
+        untold.append(InputMessage(given, error))
     except Exception as error:
         # A file system behind a URL raises what its library likes: it is an input like any other.
         is_elsewhere = is_url(given) or given.endswith(".toml")
         if not is_elsewhere and not isinstance(error, OSError):
             raise
-        yield InputMessage(given, unreadable(given, error))
+        untold.append(InputMessage(given, unreadable(given, error)))
 
 
-def _of_pipeline(given: str, limits: Limits) -> Iterator[InputMessage]:
+def _places_at(given: str) -> Iterator[_Place | InputMessage]:
+    """The files that a name stands for, and errors in the places of what cannot be listed."""
+    if given.endswith(".toml") and not is_url(given):
+        return _places_of_pipeline(given)
+    return _places_of(given)
+
+
+def _places_of_pipeline(given: str) -> Iterator[_Place | InputMessage]:
     source = load_settings(given).source
+    if source.kind == "spark":
+        reason = "Spark alone reads its source (source.format); name files of messages instead"
+        yield _unreadable(given, reason)
+        return
     listing = listing_of(source)
     files, faults = listing.look(())
     for _, note in listing.notes():
         say(note)
     for folder, fault in faults.items():
         yield InputMessage(folder, unreadable(folder, fault))
-    yield from _read(source, files, limits, lambda file, name: name or shown(file.name))
+    yield _Place(source, files, lambda file, name: name or shown(file.name))
 
 
-def _of_place(given: str, limits: Limits) -> Iterator[InputMessage]:
+def _places_of(given: str) -> Iterator[_Place | InputMessage]:
     parent, slash, name = given.rpartition("/")
-    is_whole = is_url(given) and (parent.endswith(":/") or not name)
-    if not is_whole:
+    is_folder = not is_url(given) and Path(given).is_dir()
+    if not is_folder and not (is_url(given) and (parent.endswith(":/") or not name)):
         place = parent or slash or "."
         file = _file_at(Storage(place), name)
         if file is not None:
             source = SourceSettings(kind=_kind_of(name), path=place)
-            yield from _read(source, [file], limits, _naming(source, parent + slash))
+            yield _Place(source, [file], _naming(source, parent + slash))
             return
         if not is_url(given):
             # Parquet and archives are looked at from their ends, which a pipe does not have.
@@ -105,12 +196,15 @@ def _of_place(given: str, limits: Limits) -> Iterator[InputMessage]:
             yield _unreadable(given, reason)
             return
     is_empty = True
-    for kind in _KINDS:
+    for kind in ("delta",) if Storage(given).exists(TABLE_LOG) else _KINDS:
         source = SourceSettings(kind=kind, path=given)
-        files, _ = listing_of(source).look(())
+        files, faults = listing_of(source).look(())
+        if kind == _KINDS[0]:
+            for folder, fault in faults.items():
+                yield InputMessage(folder, unreadable(folder, fault))
         files.sort(key=lambda file: file.name)
         is_empty = is_empty and not files
-        yield from _read(source, files, limits, _naming(source, given.rstrip("/") + "/"))
+        yield _Place(source, files, _naming(source, given.rstrip("/") + "/"))
     if is_empty:
         yield _unreadable(given, "there is no such file, and no file of messages below it")
 
@@ -136,18 +230,16 @@ def _naming(source: SourceSettings, prefix: str) -> Naming:
     """Names of messages of files below a prefix: ids of archives begin with that of the file."""
 
     def named(file: FoundFile, id: str | None) -> str:
-        if source.kind == "parquet" and id is not None:
+        if source.kind in ("parquet", "delta") and id is not None:
             return f"{prefix}{file.name}!{id}"
         return prefix + (file.name if id is None or source.kind == "directory" else id)
 
     return named
 
 
-def _read(
-    source: SourceSettings, files: Sequence[FoundFile], limits: Limits, name_of: Naming
-) -> Iterator[InputMessage]:
-    reader = reader_of(source, limits, NO_COLUMNS)
-    for file in files:
+def _read(place: _Place, limits: Limits) -> Iterator[InputMessage]:
+    reader, name_of = reader_of(place.source, limits, NO_COLUMNS), place.name_of
+    for file in place.files:
         unread: dict[str, PathcastError] = {}
         count = 0
         for batch in batches_of(reader, file, unread):

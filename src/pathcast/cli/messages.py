@@ -5,6 +5,7 @@
     a file, a pipe                          one message
     *.parquet, *.zip, *.tar, *.tgz, *.gz    the messages in it (`message_sources`)
     one of these, "!" and an id             that message of it
+    the folder of a Delta table             its rows
     a directory                             its *.xml files and the files above, at any depth
     a URL that fsspec understands           the file, or the files of that place, likewise
     a pipeline's TOML file                  the messages that a run would read of its source
@@ -35,9 +36,12 @@ STANDARD_INPUT = "-"
 PACKED_SUFFIXES: Final = (".parquet", ".zip", ".tar", ".tgz", ".gz")
 """Ends of the names of files that hold many messages."""
 
+TABLE_LOG: Final = "_delta_log"
+"""Folder that a Delta table has."""
+
 MESSAGES_HELP = (
-    "XML, Parquet or archives (.zip, .tar, .tgz, .gz); a directory or a URL of them; the TOML file "
-    "of a pipeline for what its source has; - for standard input."
+    "XML, Parquet or archives (.zip, .tar, .tgz, .gz); a directory or a URL of them, or a Delta "
+    "table; the TOML file of a pipeline for what its source has; - for standard input."
 )
 
 BATCH_MESSAGES_MAX = 1_000
@@ -84,13 +88,13 @@ def _messages_of(name: str, limits: Limits) -> Iterator[InputMessage]:
     path = Path(name)
     if name == STANDARD_INPUT:
         yield read_message(name, bytes_max=limits.message_bytes_max)
-    elif not is_url and path.is_dir():
+    elif not is_url and path.is_dir() and not Path(path, TABLE_LOG).is_dir():
         yield from _in_directory(name, limits)
     elif (member := _MEMBER.fullmatch(name)) and (is_url or not path.exists()):
         container = _messages_of(member[1], limits)
         missing = _unreadable(name, f"{member[1]} holds no message of this id")
         yield next((each for each in container if each.name == name), InputMessage(name, missing))
-    elif is_url or name.endswith((*PACKED_SUFFIXES, ".toml")):
+    elif is_url or path.is_dir() or name.endswith((*PACKED_SUFFIXES, ".toml")):
         yield from _elsewhere(name, limits)
     else:
         yield read_message(name, bytes_max=limits.message_bytes_max)
@@ -216,10 +220,15 @@ def check_standard_input(*given: str) -> None:
 
 
 def read_batches(given: Iterable[str], limits: Limits) -> Iterator[list[InputMessage]]:
-    """Read messages (`read_messages`) in batches bounded by number and by bytes."""
+    """Read messages (`read_messages`) in batches."""
+    return in_batches(read_messages(given, limits))
+
+
+def in_batches(messages: Iterable[InputMessage]) -> Iterator[list[InputMessage]]:
+    """Messages in batches bounded by number and by bytes."""
     batch: list[InputMessage] = []
     batch_bytes = 0
-    for message in read_messages(given, limits):
+    for message in messages:
         batch.append(message)
         batch_bytes += len(message.content) if isinstance(message.content, bytes) else 0
         if len(batch) >= BATCH_MESSAGES_MAX or batch_bytes >= BATCH_BYTES_MAX:

@@ -67,8 +67,8 @@ def inbox(
     """
     with extra("spark", "pathcast inbox"):
         from pathcast.spark import follow as following
+        from pathcast.spark.json_lines import as_json_rows
         from pathcast.spark.outputs import KEPT, kept_of, since
-        from pathcast.spark.writing import as_json_rows
     place, _ = find_output(output)
     if follow:
         # Who is waited for may be about to subscribe.

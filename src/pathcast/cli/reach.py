@@ -155,8 +155,8 @@ class CallOptions:
         Raises:
             ConfigError: The address is none, or the context lists no such node.
         """
+        from pathcast.settings import checked_address
         from pathcast.transport.contexts import NodeSection
-        from pathcast.transport.settings import checked_address
 
         if self.address is None:
             return context.addresses(which)

@@ -61,8 +61,7 @@ def run(
     if as_json:
         write_json_line(summary.to_dict())
     else:
-        out = answers()
-        out.print(summary if out.is_terminal else summary.to_text())
+        answers().print(summary.to_text())
     if settings.mode.kind == "batch" and (summary.unlisted or summary.has_read_nothing):
         return ExitCode.REFUSED  # what lies there waits for a run that can list or read it
     # SIGTERM is how a service ends that has no other end; a batch has one, and is not there yet.

@@ -26,12 +26,15 @@ from pathcast.cli.options import (
     FormatOption,
     LabelOption,
     LanguageOption,
+    LimitOption,
     NamespaceOption,
     StepOption,
     read_labels,
     read_language,
+    read_limits,
     read_namespaces,
 )
+from pathcast.cli.preview import LastOption, SourcesArgument, preview_of
 from pathcast.cli.stores import opened_store
 from pathcast.cli.sub_files import export_all, import_file
 from pathcast.cli.sub_store import (
@@ -74,6 +77,7 @@ def build_sub() -> typer.Typer:
         "add": add,
         "ls": list_all,
         "show": show,
+        "preview": preview,
         "edit": edit,
         "pause": pause,
         "resume": resume,
@@ -178,6 +182,20 @@ def show(id: IdArgument, store: StoreOption, format_: FormatOption = Format.TEXT
         out.print(f"step {step}")
     out.print(Registry().explain(profile.subscription()).to_text())
     return ExitCode.OK
+
+
+def preview(
+    id: IdArgument,
+    sources: SourcesArgument,
+    store: StoreOption,
+    last: LastOption = 1_000,
+    limit: LimitOption = None,
+    format_: FormatOption = Format.TEXT,
+) -> ExitCode:
+    """Say what a subscription would have delivered of archived messages, as pathcast preview."""
+    with opened_store(store, COMMAND) as opened:
+        row = profile_of(opened, id).subscription()
+    return preview_of(row, sources, last, read_limits(limit), {}, threads=None, format_=format_)
 
 
 def edit(

@@ -71,6 +71,8 @@ def import_file(
 ) -> ExitCode:
     """Take in a file of subscriptions: all of it, or nothing.
 
+    What is rejected is told with file, line and reason.
+
     A subscription whose id is known is changed; labels, namespaces and a state
     that a table cannot say stay. What is as it was is not written:
 
@@ -157,15 +159,17 @@ def _of_records(file: Path) -> _Read:
 
     decode = msgspec.json.Decoder(ProfileRecord).decode
     found = _Read([], [], [])
-    for number, line in enumerate(read_text(file).splitlines(), 1):
+    for number, line in enumerate(read_text(file, keep_bytes=True).split("\n"), 1):
         if not line.strip():
             continue
         place = TextPlace(str(file), number)
         try:
-            found.profiles.append(_at_nobody(decode(line)))
+            profile = decode(line.encode(errors="surrogateescape"))
+            found.profiles.append(_at_nobody(profile))
             found.places.append(place)
         except msgspec.MsgspecError as error:
-            fault = ConfigError("config.invalid", key=str(file), reason=str(error))
+            reason = f"no line of JSON as pathcast sub export writes it: {error}"
+            fault = ConfigError("config.invalid", key="subscription", reason=reason)
             found.rejected.append(RejectedSubscription(Subscription("", "", line), fault, place))
     return found
 

@@ -11,7 +11,7 @@ import typer
 from pathcast.cli.console import say_warning
 from pathcast.cli.options import read_labels
 from pathcast.cli.stores import opened_store
-from pathcast.errors import ConfigError, UnsupportedQueryError
+from pathcast.errors import ConfigError, UnsupportedQueryError, UnusableRowError
 from pathcast.limits import Limits
 from pathcast.query import CostClass, compile_subscription
 from pathcast.registry.delimited import TextPlace
@@ -138,7 +138,7 @@ class TakenProfiles(NamedTuple):
 def take_up(
     profiles: Sequence[ProfileRecord], places: Sequence[TextPlace], dear: Dear
 ) -> TakenProfiles:
-    """Checks profiles as a pipeline checks its subscriptions; warns of what is likely wrong.
+    """Checks profiles as the database and a pipeline check them; warns of what is likely wrong.
 
     Args:
         profiles: Each of another id.
@@ -147,13 +147,26 @@ def take_up(
 
     Cost: 10 to 50 µs each.
     """
-    rows = [each.subscription() for each in profiles]
+    from pathcast.store import check_record
+
+    found = TakenProfiles([], [], [])
+    kept, rows = [], SubscriptionRows([], [], [])
+    for profile, place in zip(profiles, places, strict=True):
+        row = profile.subscription()
+        try:
+            check_record(profile)
+        except UnusableRowError as unusable:
+            found.rejected.append(RejectedSubscription(row, unusable, place))
+            continue
+        kept.append(profile)
+        rows.rows.append(row)
+        rows.places.append(place)
     engines = SubscriptionEngines(Limits(), {})
-    taken = engines.take_up(SubscriptionRows(rows, list(places), []))
+    taken = engines.take_up(rows)
     for warned in engines.warnings(taken):
         say_warning(str(warned))
-    found = TakenProfiles([], [], list(taken.rejected))
-    for profile, row, place in zip(profiles, rows, places, strict=True):
+    found.rejected.extend(taken.rejected)
+    for profile, row, place in zip(kept, rows.rows, rows.places, strict=True):
         if (row.subscriber, row.id) not in taken.takers:
             continue
         compiled = compile_subscription(row.query, row.namespaces, row.deliver, row.language)

@@ -94,7 +94,7 @@ def transform(
     writer = None if out is None else _ResultFiles(out)
     refused = undecided = results = 0
     for batch in read_batches(messages, limits):
-        for message, found in _delivered(registry, batch):
+        for message, found in delivered(registry, batch):
             if isinstance(found, PathcastError):
                 refused += 1
                 say_error(f"{message.name}: {found}")
@@ -146,10 +146,15 @@ def read_query(
     )
 
 
-def _delivered(
+def delivered(
     registry: Registry, batch: list[InputMessage]
 ) -> Iterator[tuple[InputMessage, Deliveries | PathcastError]]:
-    """The messages of a batch with their deliveries, or with why they have none."""
+    """The messages of a batch with their deliveries, or with why they have none.
+
+    Args:
+        registry: Answers.
+        batch: As they were read.
+    """
     readable = [message for message in batch if isinstance(message.content, bytes)]
     found = registry.deliver(
         [message.content for message in readable if isinstance(message.content, bytes)],

@@ -17,10 +17,7 @@ from functools import cached_property
 from pathlib import Path
 
 from pathcast.boundary import native, native_errors
-from pathcast.errors import (
-    SnapshotFormatError,
-    error_for,
-)
+from pathcast.errors import error_for
 from pathcast.kernel.matcher import KernelIds, KernelMatcher
 from pathcast.kernel.registry import KernelRegistry
 from pathcast.kernel.streams import PushParser as PushParser
@@ -28,7 +25,7 @@ from pathcast.kernel.streams import StreamSummary as StreamSummary
 from pathcast.kernel.streams import check_stream as check_stream
 from pathcast.limits import Limits
 from pathcast.message import MessageTree, TreeDetails
-from pathcast.model import CACHE_BYTES_MAX, MatcherOptions, Query, Subscription
+from pathcast.model import CACHE_BYTES_MAX, MatcherOptions, Subscription
 from pathcast.query import Population, population_of_columns
 
 
@@ -40,8 +37,6 @@ def version() -> str:
 def open_snapshot(path: Path) -> KernelSnapshot:
     """Opens a snapshot file by memory map.
 
-    A file that holds queries only (the reference engine writes such) has its automaton rebuilt.
-
     Cost: one pass over the file for its checksum; a tenth of a microsecond a query.
 
     Raises:
@@ -50,20 +45,7 @@ def open_snapshot(path: Path) -> KernelSnapshot:
     """
     with native_errors(path):
         snapshot = native.Snapshot.open(path)
-    if snapshot is None:
-        return _rebuilt(path)
     return KernelSnapshot(snapshot, Limits.from_json(snapshot.limits, str(path)))
-
-
-def _rebuilt(path: Path) -> KernelSnapshot:
-    with native_errors(path):
-        limits, rows = native.read_queries(path)
-    queries = [Query(*row) for row in rows]
-    registry = KernelRegistry(Limits.from_json(limits, str(path)), 1, CACHE_BYTES_MAX)
-    for query_id, error in registry.register(queries, {}).rejected.items():
-        reason = f"its query {query_id} is refused ({error})"
-        raise SnapshotFormatError("snapshot.damaged", path=str(path), reason=reason)
-    return registry.freeze()
 
 
 def parse(message: bytes, limits: Limits, encoding: str | None = None) -> MessageTree:
@@ -95,7 +77,7 @@ class KernelSnapshot:
     @property
     def query_ids(self) -> Sequence[str]:
         """Number of a query -> its id, read from the file when asked for."""
-        return KernelIds(self._snapshot.ids)
+        return KernelIds(self._snapshot.entries)
 
     @property
     def limits(self) -> Limits:

@@ -1,8 +1,8 @@
 """The ids of many deliveries by the kernel; `pathcast.registry.identity` says what they are.
 
 Example:
-    >>> one = pa.array([0], pa.uint32())
-    >>> delivery_ids([bytes(16)], one, ["m1"], one, one).type
+    >>> one, versions = pa.array([0], pa.uint32()), pa.array([bytes(16)], pa.binary(16))
+    >>> delivery_ids(versions, one, ["m1"], one, one).type
     FixedSizeBinaryType(fixed_size_binary[16])
 """
 
@@ -16,7 +16,7 @@ from pathcast.boundary import native, native_errors
 
 
 def delivery_ids(
-    versions: Sequence[bytes],
+    versions: pa.FixedSizeBinaryArray,
     version_places: pa.Array,
     messages: Sequence[str],
     message_places: pa.Array,
@@ -24,9 +24,9 @@ def delivery_ids(
 ) -> pa.FixedSizeBinaryArray:
     """The ids of `pathcast.registry.identity.delivery_id_array`, made by the kernel.
 
-    Cost: 0.2 µs a delivery, and 0.2 µs a distinct message.
+    Cost: 15 ns a delivery, and 0.2 µs for each message and result number.
     """
     with native_errors():
         return native.delivery_ids(
-            b"".join(versions), version_places, list(messages), message_places, result_numbers
+            versions, version_places, list(messages), message_places, result_numbers
         )

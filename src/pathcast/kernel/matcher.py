@@ -75,7 +75,7 @@ class KernelAnswer:
 
         Its steps cannot be done to the message, or what it makes is no XML.
         """
-        return verdicts_of(self._answer.verdicts(), self._answer.ids())
+        return verdicts_of(self._answer.verdicts(), self._answer.entries())
 
     @cached_property
     def stats(self) -> BatchStats:
@@ -85,16 +85,16 @@ class KernelAnswer:
     @cached_property
     def query_ids(self) -> KernelIds:
         """The ids by number (`BatchAnswer.query_ids`)."""
-        return KernelIds(self._answer.ids())
+        return KernelIds(self._answer.entries())
 
 
 def verdicts_of(
-    verdicts: Sequence[tuple[int, int, str, dict[str, Any]]], ids: native.IdTable
+    verdicts: Sequence[tuple[int, int, str, dict[str, Any]]], entries: native.EntryTable
 ) -> list[tuple[int, int, PathcastError]]:
     """Message, number and error of what the kernel could not decide."""
     if not verdicts:
         return []
-    names = ids.take([number for _, number, _, _ in verdicts])
+    names = entries.take([number for _, number, _, _ in verdicts])
     found = []
     for (row, number, code, params), name in zip(verdicts, names, strict=True):
         found.append((row, number, error_for(code, {**params, "id": name})))
@@ -107,11 +107,11 @@ class KernelIds(Sequence[str]):
     Pickled and copied as a tuple of all ids.
     """
 
-    def __init__(self, ids: native.IdTable) -> None:
-        self._ids = ids
+    def __init__(self, entries: native.EntryTable) -> None:
+        self._entries = entries
 
     def __len__(self) -> int:
-        return len(self._ids)
+        return len(self._entries)
 
     @overload
     def __getitem__(self, index: int) -> str: ...
@@ -122,19 +122,19 @@ class KernelIds(Sequence[str]):
     def __getitem__(self, index: int | slice) -> str | Sequence[str]:
         numbers = range(len(self))[index]
         if isinstance(numbers, int):
-            return self._ids.take([numbers])[0]
-        return self._ids.take(list(numbers))
+            return self._entries.take([numbers])[0]
+        return self._entries.take(list(numbers))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._ids.take(list(range(len(self)))))
+        return iter(self._entries.take(list(range(len(self)))))
 
     def __reduce__(self) -> tuple[object, ...]:
         return tuple, (list(self),)
 
     def take(self, numbers: Sequence[int]) -> list[str]:
         """The ids of many numbers in one call."""
-        return self._ids.take(list(numbers))
+        return self._entries.take(list(numbers))
 
     def to_arrow(self) -> pa.Array:
         """All ids as a `large_string` array, by number."""
-        return self._ids.to_arrow()
+        return self._entries.to_arrow()

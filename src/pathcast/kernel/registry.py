@@ -52,6 +52,7 @@ from pathcast.query.xquery import refusal_of
 if TYPE_CHECKING:
     from pathcast.kernel import KernelSnapshot
 
+_RECIPIENTS: Final = ["subscription_id", "subscriber", "version"]
 _ROWS: Final = pa.schema(
     [
         pa.field("message", pa.uint32(), nullable=False),
@@ -87,7 +88,6 @@ class KernelDeliveries:
 
     def __init__(self, answer: native.DeliveryAnswer) -> None:
         self._answer = answer
-        self.subscribed = answer.subscribed
 
     def __len__(self) -> int:
         return len(self._answer)
@@ -112,6 +112,22 @@ class KernelDeliveries:
         with native_errors():
             return self._answer.fragments()
 
+    def subscribed(self) -> tuple[pa.Array, pa.Array]:
+        """The numbers of those that got something (`DeliveryAnswer.subscribed`)."""
+        with native_errors():
+            numbers, places = self._answer.subscribed()
+        return numbers, places
+
+    def recipients(self, numbers: pa.Array) -> pa.RecordBatch:
+        """Whom results go to (`DeliveryAnswer.recipients`).
+
+        Cost: 0.1 µs each; 0.5 µs for those whose version was not asked for before.
+        """
+        with native_errors():
+            ids, subscribers, versions = self._answer.entries().recipients(numbers)
+        columns = [ids.cast(pa.string()), subscribers.cast(pa.string()), versions]
+        return pa.RecordBatch.from_arrays(columns, _RECIPIENTS)
+
     @property
     def refusals(self) -> list[tuple[int, PathcastError]]:
         """Position and error of each refusal (`DeliveryAnswer.refusals`)."""
@@ -120,7 +136,7 @@ class KernelDeliveries:
     @property
     def verdicts(self) -> list[tuple[int, int, PathcastError]]:
         """The undecided pairs (`DeliveryAnswer.verdicts`)."""
-        return verdicts_of(self._answer.verdicts(), self._answer.ids())
+        return verdicts_of(self._answer.verdicts(), self._answer.entries())
 
     @cached_property
     def stats(self) -> BatchStats:
@@ -130,7 +146,7 @@ class KernelDeliveries:
     @cached_property
     def subscription_ids(self) -> KernelIds:
         """The ids by number (`DeliveryAnswer.subscription_ids`)."""
-        return KernelIds(self._answer.ids())
+        return KernelIds(self._answer.entries())
 
 
 class KernelRegistry:
@@ -286,7 +302,7 @@ class KernelRegistry:
     def ids(self) -> list[str]:
         """The ids of all."""
         with native_errors():
-            known = self._native.match([], None).ids()
+            known = self._native.match([], None).entries()
         names = known.take(list(range(len(known))))
         # Those that have left keep their numbers for a while.
         return [name for name in dict.fromkeys(names) if name in self._native]

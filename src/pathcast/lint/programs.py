@@ -35,6 +35,8 @@ from pathcast.query.xquery.syntax import (
     Flwor,
     For,
     If,
+    InstanceOf,
+    Intersection,
     Let,
     NameTest,
     NodeKind,
@@ -43,6 +45,7 @@ from pathcast.query.xquery.syntax import (
     Quantified,
     Root,
     Sequence,
+    SimpleMap,
     Step,
     Union,
     Variable,
@@ -102,6 +105,13 @@ class _ProgramWalk:
                 return context
             case Sequence(items) | Union(items):
                 return frozenset().union(*(self.give(item, bound, context) for item in items))
+            case SimpleMap(source, body):
+                return self.give(body, bound, self.give(source, bound, context))
+            case Intersection(left=left, right=right):
+                self.give(right, bound, context)
+                return self.give(left, bound, context)
+            case InstanceOf(operand=operand):
+                self.give(operand, bound, context)
             case If(condition, then, otherwise):
                 self.give(condition, bound, context)
                 return self.give(then, bound, context) | self.give(otherwise, bound, context)

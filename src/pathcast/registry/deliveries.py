@@ -19,9 +19,8 @@ It builds no results.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Protocol, overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 import pyarrow as pa
@@ -29,15 +28,12 @@ import pyarrow as pa
 from pathcast.engine import html_table
 from pathcast.engine.messages import refused_rows
 from pathcast.engine.results import take_ids
-from pathcast.model import BatchStats, Delivery, DeliveryAnswer, StoredDeliveries
+from pathcast.model import BatchStats, Delivery, DeliveryAnswer, Recipient, StoredDeliveries
 from pathcast.registry.identity import delivery_id, delivery_id_array, hexadecimal
 
 if TYPE_CHECKING:
     from pathcast.errors import PathcastError
     from pathcast.registry.message_ids import MessageIds
-
-SORTED_BELOW = 32
-"""Numbers that are fewer than one in so many of those that there may be are sorted."""
 
 _NAMES = pa.dictionary(pa.int32(), pa.string())
 
@@ -82,60 +78,33 @@ VERDICTS_SCHEMA = pa.schema(
 """One row a pair of message and subscription that could not be answered, and why."""
 
 
-class Recipient(NamedTuple):
-    """Whom the results of a subscription go to, as long as it is this one.
-
-    Attributes:
-        subscriber: As in the subscription.
-        version: Of the subscription, 16 bytes.
-    """
-
-    subscriber: str
-    version: bytes
-
-
-class BatchRecipients(Protocol):
-    """Whom the deliveries of a batch go to, as it was when the batch was answered."""
-
-    @property
-    def by_id(self) -> Mapping[str, Recipient]:
-        """Id of each subscription of a delivery or verdict -> its recipient."""
-
-    @property
-    def version(self) -> str:
-        """Version of the subscriptions."""
-
-
-@dataclass(frozen=True, slots=True)
-class KnownRecipients:
-    """`BatchRecipients` that were read."""
-
-    by_id: Mapping[str, Recipient]
-    version: str
-
-
 class DeliveryBatch:
     """The deliveries of a batch of messages.
 
     Cost:
-        Everything is made when it is first read. The ids of deliveries take 0.3 µs each by the
-        kernel, 0.9 µs in Python; columns of numbers are those that the engine has. Pickled, it has
-        the distinct results and the ids of all messages, without the messages; 1 µs a KB of those
-        whose ids are digests.
+        Everything is made when it is first read; columns of numbers are those that the engine has,
+        and a version of a subscription is made once. Pickled, it has the distinct results and the
+        ids of all messages, without the messages; 1 µs a KB of those whose ids are digests.
+
+    Args:
+        answer: Of the engine.
+        messages: Their ids.
+        version: Of the subscriptions that answered, by `str`.
+        errors: Place -> what has to be said in the place of the refusal of the engine.
+        make_ids: `delivery_id_array`, or a faster one.
     """
 
     def __init__(
         self,
         answer: DeliveryAnswer,
         messages: MessageIds,
-        recipients: BatchRecipients,
+        version: object,
         errors: Mapping[int, PathcastError] | None = None,
-        make_ids: Callable[..., pa.FixedSizeBinaryArray] = delivery_id_array,
+        make_ids: Callable[..., pa.Array] = delivery_id_array,
     ) -> None:
         self._answer = answer
         self._messages = messages
-        self._recipients = recipients
-        # Place -> what has to be said in the place of the refusal of the engine.
+        self._version = version
         self._errors = errors or {}
         self._make_ids = make_ids
 
@@ -151,7 +120,7 @@ class DeliveryBatch:
     @property
     def snapshot_version(self) -> str:
         """Version of the subscriptions that answered."""
-        return self._recipients.version
+        return str(self._version)
 
     @cached_property
     def refusals(self) -> Sequence[tuple[int, PathcastError]]:
@@ -166,7 +135,7 @@ class DeliveryBatch:
     @cached_property
     def subscription_ids(self) -> Sequence[str]:
         """Ids of the subscriptions that got something, by the places that `numbers` speaks of."""
-        return take_ids(self._answer.subscription_ids, list(self._answer.subscribed()))
+        return take_ids(self._answer.subscription_ids, self._subscribed[0].to_pylist())
 
     @property
     def results(self) -> Sequence[tuple[int, str, int, bytes | None]]:
@@ -188,10 +157,11 @@ class DeliveryBatch:
 
         Cost: a pass over the deliveries; no ids are made.
         """
+        rows = self._answer.rows
         columns = {
-            "row": pa.array(self._rows["message"].astype(np.int32)),
-            "subscription": pa.array(self._places),
-            "result_number": pa.array(self._rows["result"].astype(np.int32)),
+            "row": rows.column("message").view(pa.int32()),
+            "subscription": self._subscribed[1].view(pa.int32()),
+            "result_number": rows.column("result").view(pa.int32()),
             "fragment": self._fragments,
         }
         return pa.RecordBatch.from_pydict(columns)
@@ -209,31 +179,27 @@ class DeliveryBatch:
     @cached_property
     def rows(self) -> pa.RecordBatch:
         """The rows of `table`; equal results are one value within a message only: a pass less."""
-        rows, message_places = _distinct(self._rows["message"], len(self._messages))
+        answered = self._answer.rows
+        rows, message_places = _runs(answered.column("message").to_numpy())
         message_ids = self._messages.take(rows.tolist())
-        results = self._rows["result"]
-        by_id = self._recipients.by_id
-        recipients = [by_id[name] for name in self.subscription_ids]
-        ids = self._make_ids(
-            [recipient.version for recipient in recipients],
-            pa.array(self._places.astype(np.uint32)),
-            message_ids,
-            pa.array(message_places.astype(np.uint32)),
-            pa.array(results.astype(np.uint32)),
-        )
+        numbers, places = self._subscribed
+        ids, subscribers, versions = self._answer.recipients(numbers).columns
+        results = answered.column("result")
+        made = self._make_ids(versions, places, message_ids, pa.array(message_places), results)
         distinct_messages, message_numbers = _numbered(message_ids)
-        subscribers, subscriber_places = _numbered([each.subscriber for each in recipients])
-        versions = [recipient.version.hex() for recipient in recipients]
-        zeros = np.zeros(len(self), dtype=np.int32)
+        subscribers = subscribers.dictionary_encode()
+        places = places.view(pa.int32())
+        zeros = pa.array(np.zeros(len(self), dtype=np.int32))
+        dictionary = pa.DictionaryArray.from_arrays
         return pa.record_batch(
             [
-                hexadecimal(ids),
-                _dictionary(message_numbers[message_places], distinct_messages),
-                _dictionary(self._places, self.subscription_ids),
-                _dictionary(subscriber_places[self._places], subscribers),
-                _dictionary(self._places, versions),
-                _dictionary(zeros, [self.snapshot_version]),
-                pa.array(results.astype(np.int32)),
+                hexadecimal(made),
+                dictionary(message_numbers[message_places], distinct_messages),
+                dictionary(places, ids),
+                dictionary(subscribers.indices.take(places), subscribers.dictionary),
+                dictionary(places, hexadecimal(versions)),
+                dictionary(zeros, pa.array([self.snapshot_version])),
+                results.view(pa.int32()),
                 self._fragments,
             ],
             schema=DELIVERIES_SCHEMA,
@@ -251,18 +217,20 @@ class DeliveryBatch:
     @cached_property
     def verdicts(self) -> pa.Table:
         """The pairs of message and subscription without an answer, as rows of `VERDICTS_SCHEMA`."""
-        rows = []
-        for row, name, error in self.undecided:
-            rows.append(
-                {
-                    "row": row,
-                    "message_id": self._messages[row],
-                    "subscription_id": name,
-                    "subscriber": self._recipients.by_id[name].subscriber,
-                    "code": error.code,
-                    "message": str(error),
-                }
-            )
+        verdicts = self._answer.verdicts
+        numbers = pa.array([number for _, number, _ in verdicts], pa.uint32())
+        recipients = self._answer.recipients(numbers).to_pylist()
+        rows = [
+            {
+                "row": row,
+                "message_id": self._messages[row],
+                "subscription_id": recipient["subscription_id"],
+                "subscriber": recipient["subscriber"],
+                "code": error.code,
+                "message": str(error),
+            }
+            for (row, _, error), recipient in zip(verdicts, recipients, strict=True)
+        ]
         return pa.Table.from_pylist(rows, VERDICTS_SCHEMA)
 
     def deliveries(self, row: int) -> Deliveries:
@@ -287,35 +255,27 @@ class DeliveryBatch:
         return [(row, name, error) for (row, _, error), name in zip(verdicts, names, strict=True)]
 
     @cached_property
-    def _rows(self) -> dict[str, np.ndarray]:
-        """Columns of the deliveries."""
-        return {
-            name: self._answer.rows.column(name).to_numpy(zero_copy_only=False)
-            for name in ("message", "subscription", "result")
-        }
-
-    @cached_property
-    def _places(self) -> np.ndarray:
-        """Of each delivery the place of its subscription in `subscription_ids`."""
-        numbers = self._rows["subscription"]
-        return _distinct(numbers, int(numbers.max(initial=0)) + 1)[1]
+    def _subscribed(self) -> tuple[pa.Array, pa.Array]:
+        """`DeliveryAnswer.subscribed`."""
+        return self._answer.subscribed()
 
     @cached_property
     def _fragments(self) -> pa.DictionaryArray:
         return pa.DictionaryArray.from_arrays(
-            self._answer.rows.column("fragment").cast(pa.int32()), self._answer.fragments
+            self._answer.rows.column("fragment").view(pa.int32()), self._answer.fragments
         )
 
     def _delivery(self, place: int) -> Delivery:
         """One delivery as an object."""
-        [(row, name, result, fragment)] = self._answer.deliveries(range(place, place + 1))
-        message, recipient = self._messages[row], self._recipients.by_id[name]
-        version = recipient.version.hex()
+        [(row, _, result, fragment)] = self._answer.deliveries(range(place, place + 1))
+        number = self._answer.rows.column("subscription").slice(place, 1)
+        [[name], [subscriber], [version]] = self._answer.recipients(number).columns
+        message, version = self._messages[row], version.as_py().hex()
         return Delivery(
             delivery_id=delivery_id(version, message, result),
             message_id=message,
-            subscription_id=name,
-            subscriber=recipient.subscriber,
+            subscription_id=name.as_py(),
+            subscriber=subscriber.as_py(),
             subscription_version=version,
             snapshot_version=self.snapshot_version,
             result_number=result,
@@ -324,14 +284,21 @@ class DeliveryBatch:
 
     def __reduce__(self) -> tuple[object, ...]:
         # Tables are made again where they are read, and ids in Python: no kernel is needed there.
-        answer, known = self._answer, self._recipients
-        numbers = [*answer.subscribed(), *(number for _, number, _ in answer.verdicts)]
-        names = dict(zip(numbers, take_ids(answer.subscription_ids, numbers), strict=True))
+        answer = self._answer
+        others = {number for _, number, _ in answer.verdicts}
+        numbers = sorted({*self._subscribed[0].to_pylist(), *others})
+        columns = answer.recipients(pa.array(numbers, pa.uint32())).to_pydict()
+        recipients = map(Recipient, columns["subscriber"], columns["version"])
         stored = StoredDeliveries(
-            answer.rows, answer.fragments, self.refusals, answer.verdicts, answer.stats, names
+            answer.rows,
+            answer.fragments,
+            self.refusals,
+            answer.verdicts,
+            answer.stats,
+            dict(zip(numbers, columns["subscription_id"], strict=True)),
+            dict(zip(numbers, recipients, strict=True)),
         )
-        recipients = KnownRecipients(dict(known.by_id), known.version)
-        return DeliveryBatch, (stored, self._messages, recipients)
+        return DeliveryBatch, (stored, self._messages, self.snapshot_version)
 
     def __repr__(self) -> str:
         return (
@@ -410,20 +377,12 @@ def _made_deliveries(
     return Deliveries(range(len(made)), made.__getitem__, error, verdicts)
 
 
-def _distinct(numbers: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers that occur, ascending, and for every row its place among them.
-
-    Cost: no sort, and a byte for every number below `count`; of few numbers a sort.
-    """
-    if SORTED_BELOW * len(numbers) < count:
-        few, among = np.unique(numbers, return_inverse=True)
-        return few, among.astype(np.int32)
-    occurs = np.zeros(count, dtype=bool)
-    occurs[numbers] = True
-    found = np.flatnonzero(occurs)
-    places = np.zeros(count, dtype=np.int32)
-    places[found] = np.arange(len(found), dtype=np.int32)
-    return found, places[numbers]
+def _runs(ascending: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers that occur, and for every row its place among them."""
+    begins = np.ones(len(ascending), dtype=bool)
+    np.not_equal(ascending[1:], ascending[:-1], out=begins[1:])
+    places = np.cumsum(begins, dtype=np.uint32)
+    return ascending[begins], np.subtract(places, 1, out=places)
 
 
 def _numbered(texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
@@ -441,7 +400,3 @@ def _shared(fragments: pa.DictionaryArray) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(
         encoded.indices.take(fragments.indices), encoded.dictionary
     )
-
-
-def _dictionary(places: np.ndarray, texts: Sequence[str]) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.array(places), pa.array(texts, pa.string()))

@@ -2,7 +2,7 @@
 
 A delivery is the same delivery whenever and wherever it is computed: by a replayed micro-batch, by
 another engine, in another process, and whoever else has subscribed or left since. Its id is
-therefore a digest of what makes it, and of nothing else: the subscription as it is, the message and
+therefore made of what makes it, and of nothing else: the subscription as it is, the message and
 the number of the result. This module is the one place that says how; the kernel computes the same,
 faster.
 
@@ -11,19 +11,22 @@ faster.
                            field(namespaces), field("xquery") where that was chosen, and a
                            field(step) for each step
     subscription version = first 16 bytes of BLAKE2b-256 ( content as UTF-8 )
-    delivery id          = BLAKE2b-128 ( subscription version, result number as u32, message id )
+    delivery id          = subscription version
+                           + BLAKE2b-128 ( result number as u32, message id )   modulo 2^128
     message id           = the publisher's; hex BLAKE2b-128 ( bytes of the message ) without one
 
 A subscription version and a delivery id are 16 bytes, shown as 32 hexadecimal digits; numbers are
-little endian. The query is the text as it was registered: another wording is another version. The
-namespaces are all that the subscription may use, those of its broker included, as `namespaces_text`
-writes them. A subscription that leaves and comes again unchanged has the version it had.
+little endian. Both that are added are digests, so two deliveries have one id by chance as rarely as
+if the sum were digested, and a message that thousands get is digested once a result. The query is
+the text as it was registered: another wording is another version. The namespaces are all that the
+subscription may use, those of its broker included, as `namespaces_text` writes them. A subscription
+that leaves and comes again unchanged has the version it had.
 
 Example:
     >>> subscription_version(Subscription("s1", "ann", "//a"))
     '20dca70b1dc82f9a916b62c922b318e4'
     >>> delivery_id(subscription_version(Subscription("s1", "ann", "//a")), "m1", 0)
-    'e5e54d1526b19e5a27b2ef6c5a97cb00'
+    '50fee4b05d0d5d5fd1d3c2bb3d01cbff'
     >>> message_id(b"<a/>")
     '61438e6ead4ad1ee9a180e66d356b587'
 """
@@ -46,6 +49,10 @@ DIGEST_BYTES: Final = 16
 """128 bits: two of a trillion deliveries are the same by chance once in 10^14."""
 
 _NUMBER: Final = struct.Struct("<I")
+_LARGEST_ID: Final = (1 << (8 * DIGEST_BYTES)) - 1
+_DIGITS: Final = np.frombuffer(bytes(range(256)).hex().encode(), np.uint16)
+"""Two digits of each byte."""
+
 _SET_BYTES: Final = 32
 _SET_MODULUS: Final = 1 << (8 * _SET_BYTES)
 _FORMAT: Final = b"pathcast subscriptions 3"
@@ -94,30 +101,34 @@ def delivery_ids(
         result_numbers: For every delivery.
 
     Cost:
-        0.8 µs a delivery on one core, 40 ms for 50,000.
+        0.5 µs a delivery, and 1 µs for each message and result number.
     """
-    texts = [text.encode() for text in messages]
-    number = _NUMBER.pack
-    return [
-        blake2b(
-            versions[version] + number(result) + texts[message], digest_size=DIGEST_BYTES
-        ).digest()
-        for version, message, result in zip(
-            version_places, message_places, result_numbers, strict=True
-        )
-    ]
+    numbers = [int.from_bytes(version, "little") for version in versions]
+    digests: dict[tuple[int, int], int] = {}
+    made = []
+    for version, message, result in zip(
+        version_places, message_places, result_numbers, strict=True
+    ):
+        digest = digests.get((message, result))
+        if digest is None:
+            content = _NUMBER.pack(result) + messages[message].encode()
+            found = blake2b(content, digest_size=DIGEST_BYTES).digest()
+            digest = digests[message, result] = int.from_bytes(found, "little")
+        total = (numbers[version] + digest) & _LARGEST_ID
+        made.append(total.to_bytes(DIGEST_BYTES, "little"))
+    return made
 
 
 def delivery_id_array(
-    versions: Sequence[bytes],
+    versions: pa.FixedSizeBinaryArray,
     version_places: pa.Array,
     messages: Sequence[str],
     message_places: pa.Array,
     result_numbers: pa.Array,
 ) -> pa.FixedSizeBinaryArray:
-    """The same from `uint32` columns, as an array; the kernel has a faster one."""
+    """The same from arrays, as an array; the kernel has a faster one."""
     made = delivery_ids(
-        versions,
+        versions.to_pylist(),
         version_places.to_pylist(),
         messages,
         message_places.to_pylist(),
@@ -127,12 +138,12 @@ def delivery_id_array(
 
 
 def hexadecimal(ids: pa.FixedSizeBinaryArray) -> pa.StringArray:
-    """Ids as text. Cost: 20 ns an id."""
-    digits = memoryview(ids.buffers()[1])[ids.offset * DIGEST_BYTES :]
-    text = digits[: len(ids) * DIGEST_BYTES].hex().encode()
+    """Versions or ids as text. Cost: 20 ns each."""
+    held = np.frombuffer(ids.buffers()[1], np.uint8)[ids.offset * DIGEST_BYTES :]
+    digits = _DIGITS[held[: len(ids) * DIGEST_BYTES]]
     # The cast refuses more than 2 GiB of text, which a string array cannot hold.
-    ends = pa.array(np.arange(0, len(text) + 1, 2 * DIGEST_BYTES)).cast(pa.int32())
-    return pa.StringArray.from_buffers(len(ids), ends.buffers()[1], pa.py_buffer(text))
+    ends = pa.array(np.arange(len(ids) + 1) * (2 * DIGEST_BYTES)).cast(pa.int32())
+    return pa.StringArray.from_buffers(len(ids), ends.buffers()[1], pa.py_buffer(digits))
 
 
 class SetVersion:

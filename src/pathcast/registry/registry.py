@@ -70,10 +70,10 @@ from pathcast.registry.deliveries import Deliveries, DeliveryBatch
 from pathcast.registry.identity import SetVersion
 from pathcast.registry.message_ids import ManyIds, MessageIds
 from pathcast.registry.plan import SubscriptionPlan
-from pathcast.registry.recipients import Recipients
 from pathcast.registry.snapshot import Snapshot
 from pathcast.registry.steps import parse_steps, step_data
 from pathcast.registry.turns import Turns
+from pathcast.registry.versions import RegistryVersion
 
 
 class Registry:
@@ -112,7 +112,7 @@ class Registry:
         self._options = matcher_options(limits or Limits(), threads, cache_bytes_max)
         self._backend = KernelRegistry(self._options.limits, self._options.threads, cache_bytes_max)
         self._turns = Turns()
-        self._recipients = Recipients(self._backend, self._options.limits, self._turns)
+        self._set_version = RegistryVersion(self._backend, self._options.limits, self._turns)
 
     @classmethod
     def of(
@@ -151,7 +151,7 @@ class Registry:
         registry._backend = snapshot.begin(registry._options)
         chosen = registry._options.limits
         version = SetVersion(chosen, snapshot.sum, len(snapshot))
-        registry._recipients = Recipients(registry._backend, chosen, registry._turns, version)
+        registry._set_version = RegistryVersion(registry._backend, chosen, registry._turns, version)
         return registry
 
     @property
@@ -162,7 +162,7 @@ class Registry:
         limits, in whatever order they came.
         """
         with self._turns.shared():
-            return self._recipients.version
+            return self._set_version.text
 
     def add(self, queries: Row | Iterable[Row]) -> RegisterReport:
         """Adds queries and subscriptions; they count from the next message on.
@@ -465,7 +465,7 @@ expected
         with self._turns.shared():
             frozen = self._backend.freeze()
             version = SetVersion(self._options.limits, frozen.sum, len(frozen))
-            self._recipients.counted(version)
+            self._set_version.counted(version)
         return Snapshot(frozen, self._options)
 
     def _found(
@@ -498,8 +498,8 @@ expected
         whole = without_messages(whole, ids.errors)
         with self._turns.shared():
             answer = self._backend.process(whole, encoding=column.encoding, done=done)
-            recipients = self._recipients.of_batch(answer)
-        return DeliveryBatch(answer, ids, recipients, errors, delivery_ids)
+            version = self._set_version.of_batch()
+        return DeliveryBatch(answer, ids, version, errors, delivery_ids)
 
     def _add(self, rows: list[object], *, is_one: bool, is_update: bool = False) -> RegisterReport:
         rows = with_language(rows, self._language)
@@ -546,7 +546,7 @@ expected
     def _add_queries(self, rows: Sequence[Query]) -> Mapping[int, PathcastError]:
         """Adds filter queries; gives those that are refused, by place."""
         errors = self._backend.register(rows, self._namespaces).errors
-        self._recipients.came(row.id for place, row in enumerate(rows) if place not in errors)
+        self._set_version.came(row.id for place, row in enumerate(rows) if place not in errors)
         return errors
 
     def _add_subscriptions(
@@ -567,26 +567,26 @@ expected
             fresh = {row.id for row in rows} - there
             self._backend.unsubscribe([name for name in fresh if name in self._backend])
             raise
-        self._recipients.came(row.id for place, row in enumerate(rows) if place not in refused)
+        self._set_version.came(row.id for place, row in enumerate(rows) if place not in refused)
         return errors | {places[at]: error for at, error in refused.items()}
 
     def _take_out(self, leaving: Sequence[Subscription]) -> None:
         self._backend.unsubscribe([subscription.id for subscription in leaving])
         for subscription in leaving:
-            self._recipients.left(subscription)
+            self._set_version.left(subscription)
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
         """Waits for the batches that run; a change that is interrupted leaves the books right."""
         with self._turns.alone():
-            self._recipients.settle()
+            self._set_version.settle()
             try:
                 yield
             except PathcastError:
                 raise
             except BaseException:
                 # Interrupted (Ctrl-C): some have come or left of which nothing was said.
-                self._recipients.counted(None)
+                self._set_version.counted(None)
                 raise
 
     def _check_known(self, subscription_id: str) -> None:

@@ -1,13 +1,14 @@
 """Delivery on Spark: pipelines from a source of messages to inboxes.
 
 Read in this order: `micro_batches` (what is pinned, answered, committed, published), `pipeline` (of
-files), `query_run` (of a source that Spark reads), `delivery`, `frames` and `frame_tasks` (of
-frames), `sources`, `files` and `listing` with `directory`, `parquet`, `archives`, `delta_source`
-and `delta_log`, and `journal` (what belongs to it), `book`, `last_valid`, `generations` and
-`copies` (who wants what), `tasks`, `answering`, `message_times` and `writing` (what a worker does),
-`ledger`, `outputs`, `delta`, `compacting`, `storage` and `unwritable` (what counts, and where),
-`workers`, `starting`, `session`, `class_archive`, `java`, `jvm_stderr`, `lost_connections` and
-`shipping` (who runs it), `settings`, `summary` and `progress` (what people say and see).
+files), `replaying` (what is done, again), `query_run` (of a source that Spark reads), `delivery`,
+`frames` and `frame_tasks` (of frames), `sources`, `files` and `listing` with `parquet`, `archives`,
+`records`, `delta_source` and `delta_log`, and `journal` (what belongs to it), `book`, `last_valid`,
+`generations` and `copies` (who wants what), `tasks`, `answering`, `joined_answers`, `message_times`
+and `writing` (what a worker does), `ledger`, `outputs`, `delta`, `compacting`, `storage` and
+`unwritable` (what counts, and where), `workers`, `starting`, `session`, `java`, `jvm_stderr`,
+`lost_connections` and `shipping` (who runs it), `settings`, `summary`, `progress`,
+`status` and `metrics` (what people say and see).
 
 Example:
     >>> from pathcast.spark import load_settings, run
@@ -28,16 +29,22 @@ if TYPE_CHECKING:
     from pathcast.spark.lost_connections import hidden_lost_connections
     from pathcast.spark.outputs import files_of, follow, inbox, read_output
     from pathcast.spark.pipeline import run
+    from pathcast.spark.replaying import backfill, batches_between, redeliver
     from pathcast.spark.session import local_session
     from pathcast.spark.settings import PipelineSettings, load_settings
+    from pathcast.spark.status import OutputWatch, PipelineStatus
     from pathcast.spark.storage import Storage
     from pathcast.spark.summary import Summary
 
 __all__ = [
     "Delivery",
+    "OutputWatch",
     "PipelineSettings",
+    "PipelineStatus",
     "Storage",
     "Summary",
+    "backfill",
+    "batches_between",
     "deliver",
     "files_of",
     "find_java",
@@ -47,14 +54,19 @@ __all__ = [
     "load_settings",
     "local_session",
     "read_output",
+    "redeliver",
     "run",
 ]
 
 _HOME = {
     "Delivery": "delivery",
+    "OutputWatch": "status",
     "PipelineSettings": "settings",
+    "PipelineStatus": "status",
     "Storage": "storage",
     "Summary": "summary",
+    "backfill": "replaying",
+    "batches_between": "replaying",
     "deliver": "frames",
     "files_of": "outputs",
     "find_java": "java",
@@ -64,6 +76,7 @@ _HOME = {
     "load_settings": "settings",
     "local_session": "session",
     "read_output": "outputs",
+    "redeliver": "replaying",
     "run": "pipeline",
 }
 

@@ -123,98 +123,118 @@ class Answerer:
     def answer(self, batch: pa.RecordBatch, *, with_matches: bool) -> list[MicroBatchAnswer]:
         """Match the messages of a batch, schema `schemas.SOURCE`.
 
-        Args:
-            batch: Messages.
-            with_matches: Whether the lists of queries are wanted.
-
         Returns:
             One answer or, where there are many results, several, in the order of the messages.
         """
         if self._snapshot is not None:
             matched = self._snapshot.match(batch.column("message"))
-            return [self._answer(batch, self._notices(matched), with_matches)]
+            return [self._notices(batch, matched, with_matches)]
         answers, start, rows = [], 0, 64
         while start < len(batch):
             part = batch.slice(start, rows)
             start += len(part)
             found = self._registry.deliver(part.column("message"), part.column("message_id"))
-            answers.append(self._answer(part, self._results(found), with_matches))
+            answers.append(self._results(part, found, with_matches))
             # As many messages at a time as give about so many results.
             rows = max(1, min(len(part) * RESULTS_AT_ONCE // max(len(found), 1), 4 * rows))
         return answers
 
-    def _notices(self, matched: BatchResult) -> _Found:
+    def _notices(
+        self, batch: pa.RecordBatch, matched: BatchResult, with_matches: bool
+    ) -> MicroBatchAnswer:
         """Answers where all is delivered as an id, and the engine gives the lists."""
         numbers, rows = _flat(matched.matches)
-        return _Found(
-            refusals_of(matched.errors),
-            rows,
-            numbers,
-            np.zeros(len(rows), dtype=np.int32),
-            np.full(len(rows), NO_FRAGMENT, dtype=np.int32),
-            pa.array([], pa.binary()),
-            matched.matches,
-            matched.verdicts,
-            matched.verdicts.column("query_number").to_numpy(),
+        return self._answer(
+            batch,
+            refusals=refusals_of(matched.errors),
+            verdicts=matched.verdicts,
+            undecided=matched.verdicts.column("query_number").to_numpy(),
+            rows=rows,
+            numbers=numbers,
+            result_numbers=np.zeros(len(rows), dtype=np.int32),
+            fragments=np.full(len(rows), NO_FRAGMENT, dtype=np.int32),
+            values=pa.array([], pa.binary()),
+            matches=matched.matches if with_matches else None,
         )
 
-    def _results(self, found: DeliveryBatch) -> _Found:
+    def _results(
+        self, batch: pa.RecordBatch, found: DeliveryBatch, with_matches: bool
+    ) -> MicroBatchAnswer:
         columns = found.numbers
         rows = columns.column("row").to_numpy()
         names = self._numbers_of(found.subscription_ids)
         numbers = names[columns.column("subscription").to_numpy()]
         fragment = columns.column("fragment")
         places = pc.fill_null(fragment.indices, NO_FRAGMENT).to_numpy()
-        noticed = places == NO_FRAGMENT
-        counts = np.bincount(rows[noticed], minlength=len(found.message_ids))
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-        return _Found(
-            found.errors,
-            rows,
-            numbers,
-            columns.column("result_number").to_numpy(),
-            places,
-            fragment.dictionary,
-            pa.ListArray.from_arrays(pa.array(offsets), pa.array(numbers[noticed])),
-            found.verdicts,
-            self._numbers_of(found.verdicts.column("subscription_id").to_pylist()),
+        matches = None
+        if with_matches and self._has_notices:
+            noticed = places == NO_FRAGMENT
+            counts = np.bincount(rows[noticed], minlength=len(found.message_ids))
+            offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+            matches = pa.ListArray.from_arrays(pa.array(offsets), pa.array(numbers[noticed]))
+        return self._answer(
+            batch,
+            refusals=found.errors,
+            verdicts=found.verdicts,
+            undecided=self._numbers_of(found.verdicts.column("subscription_id").to_pylist()),
+            rows=rows,
+            numbers=numbers,
+            result_numbers=columns.column("result_number").to_numpy(),
+            fragments=places,
+            values=fragment.dictionary,
+            matches=matches,
         )
 
     def _numbers_of(self, names: Sequence[str]) -> np.ndarray:
         """Numbers of queries."""
         return np.fromiter((self._numbers[name] for name in names), np.uint32, len(names))
 
-    def _answer(self, batch: pa.RecordBatch, found: _Found, with_matches: bool) -> MicroBatchAnswer:
+    def _answer(
+        self,
+        batch: pa.RecordBatch,
+        *,
+        refusals: pa.Table,
+        verdicts: pa.Table,
+        undecided: np.ndarray,
+        rows: np.ndarray,
+        numbers: np.ndarray,
+        result_numbers: np.ndarray,
+        fragments: np.ndarray,
+        values: pa.Array,
+        matches: pa.ListArray | None,
+    ) -> MicroBatchAnswer:
+        """Results of queries (`numbers`), and pairs without an answer, for all who take them."""
         ids, sizes = message_ids_of(batch), sizes_of(batch)
         letters: list[_Letters] = []
-        if len(found.verdicts):
-            letters.append(self._undecided(found, ids, sizes))
-        refused, letter = refused_in(batch, ids, found.refusals)
+        if len(verdicts):
+            letters.append(self._undecided(verdicts, undecided, ids, sizes))
+        refused, letter = refused_in(batch, ids, refusals)
         if len(letter):
             letters.append((np.flatnonzero(refused), letter))
-        taken, ranks = self._takers.expand(found.numbers)
-        columns = (found.rows, found.result_numbers, found.fragments)
+        satisfied = int(np.count_nonzero(result_numbers == 0))
+        taken, ranks = self._takers.expand(numbers)
         if taken is not None:
-            columns = tuple(column[taken] for column in columns)
-        rows, results, fragments = columns
+            rows, result_numbers, fragments = rows[taken], result_numbers[taken], fragments[taken]
         return MicroBatchAnswer(
             message_ids=ids,
             sizes=sizes,
             is_refused=refused,
             rows=rows,
             ranks=ranks,
-            result_numbers=results,
+            result_numbers=result_numbers,
             fragments=fragments,
-            values=found.values,
-            matches=found.matches if with_matches and self._has_notices else None,
+            values=values,
+            matches=matches,
             letters=letters,
-            satisfied=int(np.count_nonzero(found.result_numbers == 0)),
+            satisfied=satisfied,
         )
 
-    def _undecided(self, found: _Found, ids: pa.Array, sizes: pa.Array) -> _Letters:
+    def _undecided(
+        self, verdicts: pa.Table, numbers: np.ndarray, ids: pa.Array, sizes: pa.Array
+    ) -> _Letters:
         """Letters for pairs of message and query, one for everybody who takes it."""
-        taken, ranks = self._takers.expand(found.undecided)
-        chosen = found.verdicts if taken is None else found.verdicts.take(pa.array(taken))
+        taken, ranks = self._takers.expand(numbers)
+        chosen = verdicts if taken is None else verdicts.take(pa.array(taken))
         rows = chosen.column("row").combine_chunks()
         columns = {
             "message_id": ids.take(rows),
@@ -225,33 +245,6 @@ class Answerer:
             "bytes": sizes.take(rows),
         }
         return rows.to_numpy(), _letters(len(chosen), columns)
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """Results of an engine for a batch of messages, by numbers of queries.
-
-    Attributes:
-        refusals: Messages that were not answered, as `DeliveryBatch.errors` has them.
-        rows: For every result of a query, the row of its message.
-        numbers: Of its query.
-        result_numbers: For every result.
-        fragments: Its place in `values`, or `NO_FRAGMENT`.
-        values: Distinct results.
-        matches: By row, the numbers of the queries that are delivered as an id.
-        verdicts: Pairs of message and query that were not decided.
-        undecided: Numbers of their queries.
-    """
-
-    refusals: pa.Table
-    rows: np.ndarray
-    numbers: np.ndarray
-    result_numbers: np.ndarray
-    fragments: np.ndarray
-    values: pa.Array
-    matches: pa.ListArray
-    verdicts: pa.Table
-    undecided: np.ndarray
 
 
 def _flat(lists: pa.ListArray) -> tuple[np.ndarray, np.ndarray]:

@@ -4,10 +4,9 @@
     1.xml.gz                                   id "1.xml.gz!1.xml"
 
 Members are read one by one and never held together. A member that is larger than a message may be
-is refused: one whose header says so is not expanded, any other only so far (`unpacking`). Folders
-and links are none, and neither are members with a name, or a folder, that begins with a dot or an
-underscore. An archive that cannot be read to its end, or has two members of one name, is unread as
-a whole.
+is refused: one whose header says so is not expanded, any other only so far. Folders and links are
+none, and neither are members with a name, or a folder, that begins with a dot or an underscore. An
+archive that cannot be read to its end, or has two members of one name, is unread as a whole.
 
 A large zip is several units, since its members can be found without reading those before them; a
 tar archive is one.
@@ -40,7 +39,6 @@ from pathcast.spark.files import (
     shown,
 )
 from pathcast.spark.storage import Storage
-from pathcast.spark.unpacking import read_zip_member
 
 ZIP_UNIT_BYTES: Final = 8 * MIB
 ZIP_UNITS_MAX: Final = 16
@@ -155,7 +153,7 @@ class ArchiveReader:
                 if not counts[number]:
                     continue
                 if length <= self.message_bytes_max:
-                    content = read_zip_member(opened, member, self.message_bytes_max)
+                    content = _unpacked(opened, member)
                 yield member.filename, content, length
 
     def _of_tar(self, handle: IO[bytes], name: str) -> Members:
@@ -272,6 +270,20 @@ def _opened_zip(handle: IO[bytes]) -> zipfile.ZipFile:
     opened = zipfile.ZipFile(source)
     source.is_listed = True
     return opened
+
+
+def _unpacked(opened: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """The content of a member, whose length and check value are those of the directory."""
+    # The library gives the decompressors of bzip2 and LZMA no bound.
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise NotImplementedError(
+            f"{member.filename!r} is packed by method {member.compress_type}; pack it with deflate"
+        )
+    with opened.open(member) as inside:
+        content = inside.read(member.file_size + 1)
+    if len(content) != member.file_size:
+        raise zipfile.BadZipFile(f"{member.filename!r} is damaged: it is not what was packed")
+    return content
 
 
 def _is_single(name: str) -> bool:

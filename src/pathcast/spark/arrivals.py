@@ -24,23 +24,21 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Coroutine, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pathcast.errors import ConfigError, SourceError
+from pathcast.errors import SourceError, invalid_setting
 from pathcast.limits import MIB
-from pathcast.spark.files import FoundFile
-from pathcast.spark.network import NetworkSettings, call
+from pathcast.spark.files import FoundFile, SourceListing
 
 if TYPE_CHECKING:
-    from pathcast.model import DeliverMode
     from pathcast.overlay.deliveries import InboxDelivery
-    from pathcast.spark.files import SourceListing
+    from pathcast.spark.network import NetworkSettings
     from pathcast.spark.storage import Storage
     from pathcast.transport.client import BrokerClient
     from pathcast.transport.disk import InboxCursor, Waiting
@@ -72,21 +70,6 @@ SCHEMA: Final = pa.schema(
 )
 
 
-@dataclass(frozen=True)
-class ArchivedProfile:
-    """The query of a profile at the broker, and how it is delivered.
-
-    Attributes:
-        query: XPath or XQuery.
-        deliver: What it delivers.
-        namespaces: Prefix -> namespace URI.
-    """
-
-    query: str
-    deliver: DeliverMode = "message"
-    namespaces: Mapping[str, str] = field(default_factory=dict)
-
-
 @dataclass
 class _State:
     """How far an inbox was fetched.
@@ -103,10 +86,10 @@ class _State:
     life: int = 0
     broker_life: int | None = None
     streams: dict[str, int] = field(default_factory=dict)
-    profile: dict[str, object] | None = None
+    profile: Mapping[str, Any] | None = None
 
 
-class InboxListing:
+class InboxListing(SourceListing):
     """Files of deliveries, fetched as they are asked for.
 
     Args:
@@ -114,7 +97,8 @@ class InboxListing:
         storage: The directory; nobody else writes there.
         checkpoint: Where the state is.
         network: The broker.
-        profile: What the pipeline subscribes to; None where somebody else does it for the inbox.
+        profile: `query`, `deliver` and `namespaces` that the pipeline subscribes to; None where
+            somebody else does it for the inbox.
     """
 
     def __init__(
@@ -123,7 +107,7 @@ class InboxListing:
         storage: Storage,
         checkpoint: Storage,
         network: NetworkSettings,
-        profile: ArchivedProfile | None = None,
+        profile: Mapping[str, Any] | None = None,
     ) -> None:
         self.path = files.path
         self._files = files
@@ -134,10 +118,9 @@ class InboxListing:
         self._profile = profile
         self._notes: list[tuple[str, str]] = []
         self._settled = 0
-        try:
-            self._state = checkpoint.read_json(STATE, lambda row: _State(**row))
-        except FileNotFoundError:
-            self._state = _State()
+        self._state = _State()
+        with contextlib.suppress(FileNotFoundError):
+            self._state = checkpoint.read_as(STATE, _State)
         # Files that were written when the process was killed before it could say so.
         state = self._state
         storage.delete(name for name in self._names() if _place(name) > (state.life, state.after))
@@ -164,7 +147,7 @@ class InboxListing:
         self._storage.delete(names)
         # Whoever is away now is told at the next look.
         with contextlib.suppress(OSError):
-            call(self._network, self._settle)
+            self._call(self._settle)
 
     def _names(self) -> list[str]:
         return [name for name in self._storage.names("") if fnmatchcase(name, PATTERN)]
@@ -186,7 +169,13 @@ class InboxListing:
                 await self._register(client)
                 await self._fetch(client)
 
-        call(self._network, exchange)
+        self._call(exchange)
+
+    def _call(self, ask: Callable[[BrokerClient], Coroutine[Any, Any, None]]) -> None:
+        # Workers, which fetch nothing, need neither settings nor a network.
+        from pathcast.spark.network import call
+
+        call(self._network, ask)
 
     async def _settle(self, client: BrokerClient) -> None:
         """Tells the broker what lies in commits."""
@@ -217,18 +206,18 @@ class InboxListing:
 
     async def _register(self, client: BrokerClient) -> None:
         """Subscribes, if that was not done."""
-        wanted = None if self._profile is None else asdict(self._profile)
-        if self._profile is None or wanted == self._state.profile:
+        wanted = self._profile
+        if wanted is None or wanted == self._state.profile:
             return
         from pathcast.overlay.content import DeliveryProfile
         from pathcast.transport.broker import RequestAccepted, Subscribe
 
-        bound = tuple(sorted(self._profile.namespaces.items()))
-        profile = DeliveryProfile(self._profile.query, self._profile.deliver, bound)
+        bound = tuple(sorted(wanted["namespaces"].items()))
+        profile = DeliveryProfile(wanted["query"], wanted["deliver"], bound)
         answer = await client.ask(Subscribe(((ARCHIVE, profile),)))
         assert isinstance(answer, RequestAccepted)
         for _, _, reason in answer.refused:
-            raise ConfigError("config.invalid", key="source.profile", reason=reason)
+            raise invalid_setting("source.profile", reason)
         self._state.profile = wanted
         self._write_state()
 

@@ -13,6 +13,7 @@ It starts no Spark; the next run, or the stream that is running, takes up what w
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -145,7 +146,4 @@ class DeadLetterBox:
 
 def count_states(letters: Iterable[PipelineDeadLetter]) -> dict[str, int]:
     """State -> number of letters, sorted."""
-    counts: dict[str, int] = {}
-    for letter in letters:
-        counts[letter.state] = counts.get(letter.state, 0) + 1
-    return dict(sorted(counts.items()))
+    return dict(sorted(Counter(letter.state for letter in letters).items()))

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 
-from pathcast.errors import ConfigError, PathcastError
+from pathcast.errors import PathcastError, invalid_setting
 from pathcast.settings import checked_settings
 from pathcast.spark.frame_tasks import FrameReader, FrameTask
 from pathcast.spark.frames import check_columns_of, extra_of, message_inputs, prepare_workers
@@ -220,7 +220,7 @@ class Delivery:
     ) -> Commit:
         self._check(df)
         if not 0 <= batch_id <= BATCH_ID_MAX:
-            raise _number(f"{batch_id} is not between 0 and {BATCH_ID_MAX}")
+            raise invalid_setting("batch_id", f"{batch_id} is not between 0 and {BATCH_ID_MAX}")
         with self._lock:
             batches = self.open(df, query or _query_of(df.sparkSession))
             return self._completed(batches, df, batch_id, offsets)
@@ -240,9 +240,10 @@ class Delivery:
             return commit
         if number <= batches.history.through:
             # Compactions and Delta tables stand for all numbers up to one: its rows would be lost.
-            raise _number(
+            raise invalid_setting(
+                "batch_id",
                 f"{batch_id} is not done, and {batches.history.through - 1} of {batches.output} "
-                "is: numbers ascend; give a higher one"
+                "is: numbers ascend; give a higher one",
             )
         commit = batches.complete(number, (), partial(self._answered, batches, df), offsets)
         batches.publish(commit)
@@ -304,7 +305,7 @@ class Delivery:
         with self._lock, ExitStack() as opening:
             if self._is_closed:
                 reason = f"the delivery into {output} is closed; make a new one"
-                raise ConfigError("config.invalid", key="output.path", reason=reason)
+                raise invalid_setting("output.path", reason)
             if self._open is not None:
                 known, batches = self._open
                 if known != query:
@@ -345,7 +346,7 @@ def _query_of(spark: SparkSession) -> str:
     found = context.getLocalProperty(QUERY_ID) if context is not None else None
     if found is None:
         reason = "no streaming query calls in this thread; say which one it is"
-        raise ConfigError("config.invalid", key="query", reason=reason)
+        raise invalid_setting("query", reason)
     return str(found)
 
 
@@ -365,7 +366,3 @@ def _offsets_of(checkpoint: Path | None, batch_id: int) -> str:
     # The format's version, what Spark says of the batch, then a line a source.
     lines = (checkpoint / "offsets" / str(batch_id)).read_text(encoding="utf-8").splitlines()
     return " ".join(lines[2:])
-
-
-def _number(reason: str) -> ConfigError:
-    return ConfigError("config.invalid", key="batch_id", reason=reason)

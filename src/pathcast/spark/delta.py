@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.errors import ConfigError, MissingDependencyError
+from pathcast.errors import MissingDependencyError, invalid_setting
 from pathcast.spark.delta_log import LOG
 from pathcast.spark.ledger import Commit
 from pathcast.spark.schemas import OUTPUTS, OutputName
@@ -35,16 +35,18 @@ if TYPE_CHECKING:
 
     from pathcast.spark.outputs import Layout
 
-CHECKPOINT_COMMITS: Final = 20
-"""Transactions after which the library sums up the log: a reader reads no more than these."""
+CONFIGURATION: Final = {
+    # Transactions after which the library sums up the log: a reader reads no more than these.
+    "delta.checkpointInterval": "20",
+    # Bounds of the first column, which is the subscriber in inboxes, and of no other: without this
+    # `deltalake` takes a column without bounds for one without values.
+    "delta.dataSkippingNumIndexedCols": "1",
+}
+"""Of the tables that are made here."""
 
 
 class DeltaTables:
     """The tables of an output.
-
-    Args:
-        output: The output; each table is a folder of it.
-        layout: Which outputs are written.
 
     Raises:
         MissingDependencyError: `deltalake` is not installed.
@@ -60,37 +62,24 @@ class DeltaTables:
         self._library = deltalake
         self._output = output
         self._layout = layout
+        self._names = [name for name in OUTPUTS if layout.writes(name)]
         self._options = output.delta_options or None
         self._tables: dict[OutputName, DeltaTable] = {}
 
     def through(self, checkpoint: str, extra: pa.Schema) -> int:
-        """The last micro-batch that all tables have; 0 for none.
-
-        Args:
-            checkpoint: Id of the checkpoint that numbers the micro-batches.
-            extra: Columns that are passed through.
-        """
+        """The last micro-batch that all tables have; 0 for none."""
         return min(
-            self._table(name, extra).transaction_version(checkpoint) or 0
-            for name in OUTPUTS
-            if self._layout.writes(name)
+            self._table(name, extra).transaction_version(checkpoint) or 0 for name in self._names
         )
 
     def create(self, extra: pa.Schema) -> None:
-        """Makes the tables that are not there, so that an empty output has its columns.
-
-        Args:
-            extra: Columns that are passed through.
-        """
-        for name in OUTPUTS:
-            if self._layout.writes(name):
-                self._table(name, extra)
+        """Makes the tables that are not there, so that an empty output has its columns."""
+        for name in self._names:
+            self._table(name, extra)
 
     def publish(self, commit: Commit, extra: pa.Schema | None = None) -> None:
         """Adds the files of a micro-batch to the tables that have not had them."""
-        for name in OUTPUTS:
-            if not self._layout.writes(name):
-                continue
+        for name in self._names:
             table = self._table(name, extra or pa.schema([]))
             done = table.transaction_version(commit.checkpoint)
             if done is not None and done >= commit.batch_id:
@@ -104,13 +93,7 @@ class DeltaTables:
         subscriber: str | None = None,
         batches: Sequence[int] | None = None,
     ) -> pa.Table:
-        """A table as its readers see it; files of other subscribers are skipped.
-
-        Args:
-            name: Which.
-            subscriber: Only rows of this one.
-            batches: Only rows of micro-batches from the first of these on.
-        """
+        """A table as its readers see it; files of other subscribers are skipped."""
         chosen = pc.scalar(True)
         if subscriber is not None:
             chosen = chosen & (pc.field("subscriber") == subscriber)
@@ -129,8 +112,8 @@ class DeltaTables:
     def small_files(self, bytes_max: int) -> int:
         """Files below a size in all tables, but one of each: that has nothing to merge with."""
         count = 0
-        for name in OUTPUTS:
-            table = self._opened(name) if self._layout.writes(name) else None
+        for name in self._names:
+            table = self._opened(name)
             if table is not None:
                 sizes = pa.table(table.get_add_actions(flatten=True)).column("size_bytes")
                 count += max(0, sum(size < bytes_max for size in sizes.to_pylist()) - 1)
@@ -138,8 +121,8 @@ class DeltaTables:
 
     def compact(self, keep_hours: float) -> None:
         """Merges small files, and takes out those that were merged longer ago."""
-        for name in OUTPUTS:
-            table = self._opened(name) if self._layout.writes(name) else None
+        for name in self._names:
+            table = self._opened(name)
             if table is not None:
                 table.optimize.compact()
                 table.vacuum(math.ceil(keep_hours), dry_run=False, enforce_retention_duration=False)
@@ -147,6 +130,7 @@ class DeltaTables:
     def _add(self, table: DeltaTable, commit: Commit, files: Iterable[WrittenFile]) -> None:
         transaction = self._library.transaction
         now = int(time.time() * 1000)
+        has_bounds = CONFIGURATION.items() <= table.metadata().configuration.items()
         actions = [
             transaction.AddAction(
                 path=file.name.partition("/")[2],
@@ -154,7 +138,7 @@ class DeltaTables:
                 partition_values={},
                 modification_time=now,
                 data_change=True,
-                stats=json.dumps(_stats(file)),
+                stats=json.dumps(_stats(file, has_bounds)),
             )
             for file in files
         ]
@@ -196,7 +180,7 @@ class DeltaTables:
                     self._output.url(name),
                     schema=pa.schema(columns),
                     mode="ignore",
-                    configuration={"delta.checkpointInterval": str(CHECKPOINT_COMMITS)},
+                    configuration=CONFIGURATION,
                     storage_options=self._options,
                 )
             self._tables[name] = found
@@ -211,10 +195,9 @@ class DeltaTables:
         except (self._library.exceptions.DeltaError, OSError, ValueError) as error:
             if full := unwritable_in(str(error), str(self._output)):
                 raise full from error
-            raise ConfigError(
-                "config.invalid",
-                key="output.path",
-                reason=f"deltalake cannot open {self._output} (output.delta_options): {error}",
+            raise invalid_setting(
+                "output.path",
+                f"deltalake cannot open {self._output} (output.delta_options): {error}",
             ) from error
 
 
@@ -224,14 +207,11 @@ def _as_delta(field: pa.Field) -> pa.Field:
     return field.with_type(pa.binary()) if is_fixed else field
 
 
-def _stats(file: WrittenFile) -> dict[str, Any]:
-    """Bounds by which readers skip files, and how many rows of a column have no value.
-
-    Without the latter, readers take a column that has bounds for one without nulls.
-    """
-    stats: dict[str, Any] = {"numRecords": file.rows, "nullCount": dict(file.nulls or {})}
-    if file.bounds:
-        # Empty ones would say that no column has a value.
-        stats["minValues"] = {name: least for name, (least, _) in file.bounds.items()}
-        stats["maxValues"] = {name: most for name, (_, most) in file.bounds.items()}
+def _stats(file: WrittenFile, has_bounds: bool) -> dict[str, Any]:
+    """Number of rows, and the least and the greatest subscriber, by which readers skip files."""
+    stats: dict[str, Any] = {"numRecords": file.rows}
+    if has_bounds and file.first is not None:
+        stats["minValues"] = {"subscriber": file.first}
+        stats["maxValues"] = {"subscriber": file.last}
+        stats["nullCount"] = {"subscriber": 0}
     return stats

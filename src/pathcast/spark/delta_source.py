@@ -22,13 +22,13 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import pyarrow as pa
 
-from pathcast.errors import ConfigError, MissingDependencyError, SourceError
+from pathcast.errors import MissingDependencyError, SourceError, invalid_setting
 from pathcast.spark.delta_log import (
     AddedFile,
     TableVersion,
@@ -39,7 +39,7 @@ from pathcast.spark.delta_log import (
     relative,
     versions_there,
 )
-from pathcast.spark.files import FoundFile
+from pathcast.spark.files import FoundFile, SourceListing
 from pathcast.spark.listing import files_at
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ StartingVersion: TypeAlias = int | Literal["latest"] | None
 Changes: TypeAlias = Literal["error", "skip", "deliver"]
 
 
-class DeltaListing:
+class DeltaListing(SourceListing):
     """The files of a table that hold news, looked at again and again.
 
     Args:
@@ -142,9 +142,6 @@ class DeltaListing:
             notes.append(("empty", f"the table {self.path} has no file"))
         return notes
 
-    def committed(self, names: Iterable[str]) -> None:
-        """Do nothing: files stay where they are."""
-
     def _begin(self) -> int:
         """The version that was read last, or that there is nothing to read before."""
         table = open_table(self._storage)
@@ -173,10 +170,8 @@ class DeltaListing:
         if not isinstance(self._start, int):
             return self._latest
         if self._start > self._latest + 1:
-            raise ConfigError(
-                "config.invalid",
-                key="source.starting_version",
-                reason=f"{self.path} has versions up to {self._latest}",
+            raise invalid_setting(
+                "source.starting_version", f"{self.path} has versions up to {self._latest}"
             )
         return self._start - 1
 
@@ -289,10 +284,8 @@ def open_table(storage: Storage) -> DeltaTable:
     try:
         table = DeltaTable(str(storage), storage_options=storage.delta_options or None)
     except (DeltaError, OSError, ValueError) as error:
-        raise ConfigError(
-            "config.invalid",
-            key="source.path",
-            reason=f"{storage} cannot be opened as a Delta table: {error}",
+        raise invalid_setting(
+            "source.path", f"{storage} cannot be opened as a Delta table: {error}"
         ) from error
     protocol = table.protocol()
     check_protocol(str(storage), protocol.min_reader_version, protocol.reader_features or ())
@@ -335,9 +328,5 @@ def columns_of_table(storage: Storage, names: tuple[str, ...]) -> pa.Schema:
     there = pa.schema(open_table(storage).schema().to_arrow())
     missing = [name for name in names if name not in there.names]
     if missing:
-        raise ConfigError(
-            "config.invalid",
-            key="source.columns",
-            reason=f"{storage} has no column {', '.join(missing)}",
-        )
+        raise invalid_setting("source.columns", f"{storage} has no column {', '.join(missing)}")
     return pa.schema([there.field(n).with_nullable(True).remove_metadata() for n in names])

@@ -1,16 +1,16 @@
-"""Files of a source, and what a reader of them promises.
+"""Files of a source, what a reader of them promises, and the reader of files that are a message.
 
-A *unit* is what one task reads at a time; a file may be several. Readers of the kinds of files are
-in `directory`, `parquet`, `archives` and `records`.
+A *unit* is what one task reads at a time; a file may be several. Readers of other kinds of files
+are in `parquet`, `archives` and `records`.
 """
 
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ import pyarrow as pa
 from pathcast.errors import LimitExceededError, PathcastError, UnreadableMessageError
 from pathcast.limits import MIB
 from pathcast.spark import schemas
+from pathcast.spark.storage import Storage
 
 BATCH_BYTES_MAX: Final = 4 * MIB
 BATCH_ROWS_MAX: Final = 1024
@@ -93,15 +94,18 @@ class Unit:
     values: ColumnValues = ()
 
 
-class SourceListing(Protocol):
-    """Which files a source has, looked at again and again."""
+class SourceListing(ABC):
+    """Which files a source has, looked at again and again.
 
-    @property
-    def path(self) -> str | Path:
-        """Where they lie."""
+    Attributes:
+        path: Where they lie.
+    """
 
+    path: str
+
+    @abstractmethod
     def look(
-        self, done: Container[str], again: Mapping[str, FoundFile] = ...
+        self, done: Container[str], again: Mapping[str, FoundFile] | None = None
     ) -> tuple[list[FoundFile], dict[str, OSError]]:
         """The files that are not done, and the folders that could not be listed.
 
@@ -117,8 +121,9 @@ class SourceListing(Protocol):
 
     def notes(self) -> list[tuple[str, str]]:
         """Return the oddities of the last look, a key and a sentence each, once a key."""
+        return []
 
-    def committed(self, names: Iterable[str]) -> None:
+    def committed(self, names: Iterable[str]) -> None:  # noqa: B027
         """These files were read, and what came of them is in a commit."""
 
 
@@ -206,6 +211,12 @@ def shown(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
+def some_of(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    more = f" and {len(names) - NAMES_SHOWN:,} more" if len(names) > NAMES_SHOWN else ""
+    return f"{', '.join(names[:NAMES_SHOWN])}{more}"
+
+
 def unreadable(name: str, error: Exception, code: str = FILE) -> UnreadableMessageError:
     """The error of a file that cannot be read; its code is `MESSAGE` for one that is a message."""
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
@@ -239,7 +250,52 @@ def as_unread(name: str, unread: dict[str, PathcastError], code: str = FILE) -> 
         unread[name] = unreadable(name, error, code)
 
 
+NAMES_SHOWN: Final = 10
+"""Names of files in one sentence."""
+
 REASON_CHARACTERS_MAX: Final = 1000
 """Longer reasons are cut: a dead letter is read by people."""
 
 _UNTOLD: Final = (LookupError, TypeError, AttributeError, ArithmeticError, AssertionError)
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryReader:
+    """Each file is a message; a larger one than allowed is refused without being read."""
+
+    storage: Storage
+    message_bytes_max: int
+    is_whole: bool = True
+
+    @property
+    def extra(self) -> pa.Schema:
+        """Nothing: a file has no columns."""
+        return pa.schema([])
+
+    def units(self, file: FoundFile) -> list[Unit]:
+        """The file."""
+        return [Unit(file.name, file.size + FILE_COST_BYTES)]
+
+    def read(
+        self, units: Iterable[Unit], unread: dict[str, PathcastError]
+    ) -> Iterator[tuple[pa.RecordBatch, str | None]]:
+        """Read one message a file; arguments as of `FileReader.read`."""
+        rows = MessageRows(self.message_bytes_max)
+        for unit in units:
+            with as_unread(unit.name, unread, MESSAGE):
+                rows.add(shown(unit.name), *self._content(unit.name))
+            if rows.is_full:
+                yield rows.take(), None
+        if len(rows):
+            yield rows.take(), None
+
+    def _content(self, name: str) -> tuple[bytes | None, int]:
+        """The bytes, None for too many, and how many there are."""
+        with self.storage.open(name) as handle:
+            length = handle.seek(0, os.SEEK_END)
+            if length > self.message_bytes_max:
+                return None, length
+            handle.seek(0)
+            # One byte more than allowed is enough to see that a growing file is too large.
+            content = handle.read(self.message_bytes_max + 1)
+            return (content if len(content) <= self.message_bytes_max else None), len(content)

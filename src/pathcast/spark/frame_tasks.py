@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pathcast.errors import PathcastError
-from pathcast.kernel.delivery_ids import delivery_ids
 from pathcast.limits import MIB, Limits
 from pathcast.spark import schemas
-from pathcast.spark.answering import NO_FRAGMENT, Answerer, MicroBatchAnswer
+from pathcast.spark.answering import Answerer, MicroBatchAnswer
 from pathcast.spark.generations import GenerationFiles
+from pathcast.spark.joined_answers import JoinedAnswers
 from pathcast.spark.tasks import GENERATIONS_OPEN_MAX, DeliveryTask
 
 if TYPE_CHECKING:
@@ -109,46 +109,18 @@ def _messages(batch: pa.RecordBatch) -> pa.Array:
 
 
 @dataclass(frozen=True, slots=True)
-class SentQueries:
-    """Files of subscriptions that were sent with the job (`SparkContext.addFile`).
-
-    Attributes:
-        version: Of the subscriptions.
-        takers: Name of the file among those of the job.
-        queries: Likewise.
-        has_notices: Whether some are delivered as an id.
-    """
-
-    version: str
-    takers: str
-    queries: str
-    has_notices: bool
-
-    def files(self) -> GenerationFiles:
-        """The files as they lie on this machine."""
-        from pyspark import SparkFiles
-
-        return GenerationFiles(
-            self.version,
-            Path(SparkFiles.get(self.takers)),
-            Path(SparkFiles.get(self.queries)),
-            self.has_notices,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class RowTask:
     """A function from batches of messages to batches of rows, small enough to be pickled.
 
     Attributes:
-        queries: The subscriptions.
+        queries: The subscriptions; their files are known by name among those of the job.
         extra: Columns that are passed through.
         limits: Bounds on a message and its results; those of the subscriptions where None.
         threads: Threads in one task. Spark gives a task one core, so one is right as a rule.
         cache_bytes_max: Memory for compiled label paths; None for the engine's default.
     """
 
-    queries: SentQueries
+    queries: GenerationFiles
     extra: pa.Schema
     limits: Limits | None
     threads: int
@@ -177,16 +149,19 @@ class RowTask:
         self, answer: MicroBatchAnswer, batch: pa.RecordBatch, table: TakerTable
     ) -> Iterator[pa.RecordBatch]:
         """One row a delivery, in batches whose results are not too long together."""
-        lengths = pc.binary_length(answer.values).to_numpy(zero_copy_only=False)
-        lengths = np.append(lengths, 0)  # the last one is that of no fragment
-        ends = np.cumsum(lengths[answer.fragments], dtype=np.int64)
-        start = 0
-        while start < len(answer):
+        if not len(answer):
+            return
+        joined = JoinedAnswers([answer])
+        order, start = joined.by_rank(), 0
+        ends = np.cumsum(joined.fragment_bytes(order), dtype=np.int64)
+        while start < len(order):
             before = ends[start - 1] if start else 0
             stop = int(np.searchsorted(ends, before + FRAGMENT_BYTES_MAX, side="right"))
             stop = min(max(stop, start + 1), start + ROWS_MAX)
-            part = slice(start, stop)
-            yield from self._rows(_columns(answer, part, table), answer.rows[part], batch)
+            part = order[start:stop]
+            columns = joined.deliveries(part, table)
+            found = dict(zip(DELIVERED.names[: len(columns)], columns, strict=True))
+            yield from self._rows(found, joined.rows[part], batch)
             start = stop
 
     def _rows(
@@ -204,35 +179,13 @@ class RowTask:
         yield from table.combine_chunks().to_batches()
 
 
-def _columns(answer: MicroBatchAnswer, part: slice, table: TakerTable) -> dict[str, pa.Array]:
-    ranks, places = np.unique(answer.ranks[part], return_inverse=True)
-    rows = answer.rows[part]
-    numbers = answer.result_numbers[part]
-    fragments = answer.fragments[part]
-    taken = pa.array(answer.ranks[part])
-    chosen = pa.array(fragments, mask=fragments == NO_FRAGMENT)
-    ids = delivery_ids(
-        table.rows(ranks).versions.to_pylist(),
-        pa.array(places.astype(np.uint32)),
-        pc.fill_null(answer.message_ids, "").to_pylist(),
-        pa.array(rows.astype(np.uint32)),
-        pa.array(numbers.astype(np.uint32)),
-    )
-    return {
-        "subscriber": table.subscribers.take(taken),
-        "subscription_id": table.ids.take(taken),
-        "message_id": answer.message_ids.take(pa.array(rows)),
-        "result_number": pa.array(numbers.astype(np.int32)),
-        "fragment": answer.values.take(chosen),
-        "delivery_id": ids,
-    }
-
-
 @lru_cache(maxsize=GENERATIONS_OPEN_MAX)
 def _opened(
-    queries: SentQueries, limits: Limits | None, threads: int, cache_bytes_max: int | None
+    queries: GenerationFiles, limits: Limits | None, threads: int, cache_bytes_max: int | None
 ) -> Answerer:
     """The engines of subscriptions, opened once per worker process."""
-    return Answerer(
-        queries.files(), limits=limits, threads=threads, cache_bytes_max=cache_bytes_max
-    )
+    from pyspark import SparkFiles
+
+    takers, saved = (Path(SparkFiles.get(path.name)) for path in (queries.takers, queries.queries))
+    here = replace(queries, takers=takers, queries=saved)
+    return Answerer(here, limits=limits, threads=threads, cache_bytes_max=cache_bytes_max)

@@ -18,8 +18,9 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark import SparkFiles
@@ -27,17 +28,16 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import BinaryType, StringType
 
-from pathcast.errors import ConfigError
+from pathcast.errors import invalid_setting
 from pathcast.limits import Limits
-from pathcast.registry import Registry
+from pathcast.registry import Registry, Snapshot
 from pathcast.spark import schemas
-from pathcast.spark.book import SubscriptionBook
-from pathcast.spark.frame_tasks import DELIVERED, RowTask, SentQueries
+from pathcast.spark.book import SubscriptionBook, saved_files
+from pathcast.spark.frame_tasks import DELIVERED, RowTask
 from pathcast.spark.generations import GenerationFiles
 from pathcast.spark.shipping import follow_switch, ship
 from pathcast.spark.storage import Storage
 from pathcast.spark.subscription_places import FilePlace
-from pathcast.spark.taking_up import saved_files
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -48,17 +48,9 @@ SUBSCRIPTION_FILES = (".tsv", ".csv", ".parquet", ".xq")
 """Files of rows; others are what `save` has written."""
 
 
-@runtime_checkable
-class SavedSubscriptions(Protocol):
-    """Subscriptions that are frozen."""
-
-    def save(self, path: Path) -> None:
-        """Write a file that workers can open."""
-
-
 def deliver(
     df: DataFrame,
-    subscriptions: str | os.PathLike[str] | Registry | SavedSubscriptions,
+    subscriptions: str | os.PathLike[str] | Registry | Snapshot,
     message: str = "message",
     *,
     id: str | None = None,
@@ -104,7 +96,9 @@ def deliver(
     check_columns_of(df, message, id, columns)
     for name in columns:
         if name.casefold() in schemas.RESERVED_COLUMNS or name.casefold() in DELIVERED.names:
-            raise _invalid("columns", f"{name} is a column that Pathcast writes itself; rename it")
+            raise invalid_setting(
+                "columns", f"{name} is a column that Pathcast writes itself; rename it"
+            )
     prepare_workers(df.sparkSession)
     extra = extra_of(df, columns)
     with tempfile.TemporaryDirectory() as folder:
@@ -119,7 +113,7 @@ def deliver(
 
 
 def _files_of(
-    subscriptions: str | os.PathLike[str] | Registry | SavedSubscriptions,
+    subscriptions: str | os.PathLike[str] | Registry | Snapshot,
     folder: Path,
     deliver: DeliverMode,
     namespaces: Mapping[str, str] | None,
@@ -128,7 +122,7 @@ def _files_of(
     """Subscriptions as files; a folder takes those that are made for it."""
     if isinstance(subscriptions, Registry):
         subscriptions = subscriptions.freeze()
-    if isinstance(subscriptions, SavedSubscriptions):
+    if isinstance(subscriptions, Snapshot):
         path = folder / "saved"
         subscriptions.save(path)
         return saved_files(path, folder)
@@ -138,7 +132,7 @@ def _files_of(
             return saved_files(path, folder)
         except OSError as error:
             reason = f"{path} cannot be read: {error.strerror}"
-            raise _invalid("subscriptions", reason) from error
+            raise invalid_setting("subscriptions", reason) from error
     storage = Storage(folder)
     book = SubscriptionBook(
         FilePlace(path), storage, deliver=deliver, namespaces=namespaces, limits=None
@@ -156,7 +150,7 @@ def _files_of(
         return found
 
 
-def _sent(spark: SparkSession, files: GenerationFiles) -> SentQueries:
+def _sent(spark: SparkSession, files: GenerationFiles) -> GenerationFiles:
     """Sends files to all workers, present and future.
 
     Spark looks at a file that was added for as long as the session lives, and every task fails
@@ -166,20 +160,15 @@ def _sent(spark: SparkSession, files: GenerationFiles) -> SentQueries:
     kept = Path(SparkFiles.getRootDirectory()) / "pathcast"
     kept.mkdir(exist_ok=True)
 
-    def sent(path: Path) -> str:
+    def sent(path: Path) -> Path:
         with path.open("rb") as file:
-            name = hashlib.file_digest(file, "sha256").hexdigest()
-        if not (kept / name).exists():
-            shutil.copyfile(path, kept / name)
-            spark.sparkContext.addFile(str(kept / name))
-        return name
+            copy = kept / hashlib.file_digest(file, "sha256").hexdigest()
+        if not copy.exists():
+            shutil.copyfile(path, copy)
+            spark.sparkContext.addFile(str(copy))
+        return copy
 
-    return SentQueries(
-        files.version,
-        sent(files.takers),
-        sent(files.queries),
-        files.has_notices,
-    )
+    return replace(files, takers=sent(files.takers), queries=sent(files.queries))
 
 
 def prepare_workers(spark: SparkSession, *, is_shipped: bool = True) -> None:
@@ -231,17 +220,13 @@ def check_columns_of(
     """
     for key, name in (("message", message), ("id", id), *(("columns", each) for each in columns)):
         if name is not None and name not in df.columns:
-            raise _invalid(key, f"no column {name!r} among {', '.join(df.columns)}")
+            raise invalid_setting(key, f"no column {name!r} among {', '.join(df.columns)}")
     kind = df.schema[message].dataType
     if not isinstance(kind, (BinaryType, StringType)):
-        raise _invalid(
+        raise invalid_setting(
             "message", f"column {message!r} is {kind.simpleString()}, not binary or string"
         )
     if id is not None and isinstance(df.schema[id].dataType, BinaryType):
         # Bytes that are not UTF-8 are no text for Arrow, and end the batch.
         fix = f"give a column of hex({id}) or cast({id} as string)"
-        raise _invalid("id", f"column {id!r} is binary, and ids are text: {fix}")
-
-
-def _invalid(key: str, reason: str) -> ConfigError:
-    return ConfigError("config.invalid", key=key, reason=reason)
+        raise invalid_setting("id", f"column {id!r} is binary, and ids are text: {fix}")

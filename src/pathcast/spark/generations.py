@@ -106,9 +106,6 @@ class Generation:
     def files(self, storage: Storage) -> Iterator[GenerationFiles]:
         """Its files on this machine, to be opened inside; copied, once, where they lie elsewhere.
 
-        Args:
-            storage: The output that it belongs to.
-
         Raises:
             SnapshotFormatError: An earlier version of Pathcast wrote them.
         """
@@ -153,42 +150,28 @@ class TakerTable:
     """
 
     def __init__(self, table: pa.Table) -> None:
-        self._rows = table.select(TAKERS_SCHEMA.names).to_batches() or [
-            pa.RecordBatch.from_pylist([], TAKERS_SCHEMA)
-        ]
-        self._starts = np.cumsum([0, *(len(batch) for batch in self._rows)])
+        self._table = table.select(TAKERS_SCHEMA.names)
 
     def __len__(self) -> int:
-        return int(self._starts[-1])
+        return len(self._table)
 
     @cached_property
     def ids(self) -> pa.Array:
-        """Ids of the queries by rank; copied where the table is in several batches."""
-        return pa.concat_arrays([batch.column("subscription_id") for batch in self._rows])
+        """Ids of the queries by rank."""
+        return self._table.column("subscription_id").combine_chunks()
 
     @cached_property
     def subscribers(self) -> pa.Array:
-        """Subscribers by rank, likewise."""
-        return pa.concat_arrays([batch.column("subscriber") for batch in self._rows])
+        """Subscribers by rank."""
+        return self._table.column("subscriber").combine_chunks()
 
     def rows(self, ranks: np.ndarray) -> TakerRows:
-        """The rows of some ranks, which ascend."""
-        borders = np.searchsorted(ranks, self._starts)
-        taken = [
-            batch.take(pa.array(ranks[first:end] - start))
-            for batch, first, end, start in zip(
-                self._rows, borders[:-1], borders[1:], self._starts[:-1], strict=True
-            )
-            if first < end
-        ]
-        columns = zip(*(batch.columns for batch in taken or [self._rows[0][:0]]), strict=True)
-        return TakerRows(*(pa.concat_arrays(column) for column in columns))
+        """The rows of some ranks."""
+        taken = self._table.take(pa.array(ranks))
+        return TakerRows(*(column.combine_chunks() for column in taken.columns))
 
     def takers_of(self, query_ids: pa.Array | pa.ChunkedArray) -> Takers:
         """Return the takers of each of some queries.
-
-        Args:
-            query_ids: Ids by number.
 
         Cost: a hash of the ids and a sort of integers: 20 ms for 100,000.
         """

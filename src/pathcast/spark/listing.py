@@ -5,24 +5,53 @@ from __future__ import annotations
 import os
 import stat
 import zlib
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
 from itertools import filterfalse
 from pathlib import Path
 from typing import Any, Final
 
-from pathcast.spark.files import FoundFile
+from pathcast.spark.files import FoundFile, SourceListing
 from pathcast.spark.storage import Storage
 
 
-class Listing:
-    """The files of a directory, looked at again and again.
+class PatternListing(SourceListing):
+    """Counts of files whose names match a pattern, or do not, at the last look.
 
-    Args:
-        path: The directory.
+    Attributes:
+        path: Where they lie.
         patterns: Globs, one of which a file's name (not its folders) has to match, at any depth.
             Names that begin with a dot or an underscore never count.
+        passed_over: Files that do not match.
+        matching: Files that do, those that are known included.
+    """
+
+    def __init__(self, path: str | Path, patterns: Sequence[str]) -> None:
+        self.path = str(path)
+        self.patterns = tuple(patterns)
+        self.passed_over = self.matching = 0
+
+    def notes(self) -> list[tuple[str, str]]:
+        """Return the oddities of the last look, as `SourceListing.notes` does."""
+        matching, others = self.matching, self.passed_over
+        if not matching and not others:
+            holds_nothing = (
+                f"{self.path} holds no file (names that begin with a dot or an underscore do not "
+                "count)"
+            )
+            return [("empty", holds_nothing)]
+        if not others:
+            return []
+        left_alone = (
+            f"{matching:,} of {matching + others:,} files of the source match the pattern "
+            f"{' or '.join(self.patterns)}, the others are left alone"
+        )
+        return [("pattern", left_alone)]
+
+
+class Listing(PatternListing):
+    """The files of a directory, looked at again and again.
 
     Cost:
         A look lists the folders that changed since the last one, and asks about the names that it
@@ -30,16 +59,12 @@ class Listing:
     """
 
     def __init__(self, path: Path, patterns: Sequence[str]) -> None:
-        self.path = path
-        self.patterns = tuple(patterns)
+        super().__init__(path, patterns)
+        self._folder = path
         self._folders: set[str] = set()
         # Files that do not match. One that makes way for a folder of its name is not noticed before
         # a look without either.
         self._others: set[str] = set()
-        self.passed_over = 0
-        """Files that do not match the pattern, at the last look."""
-        self.matching = 0
-        """Files that do, those that are known included."""
 
     def look(
         self, done: Container[str], again: Mapping[str, FoundFile] | None = None
@@ -61,7 +86,7 @@ class Listing:
         while pending:
             folder = pending.pop()
             try:
-                names = os.listdir(self.path / folder)  # noqa: PTH208 - text, all at once
+                names = os.listdir(self._folder / folder)  # noqa: PTH208 - text, all at once
             except (FileNotFoundError, NotADirectoryError):
                 if not folder:
                     raise
@@ -95,18 +120,11 @@ class Listing:
         self.matching += len(found)
         return found, faults
 
-    def notes(self) -> list[tuple[str, str]]:
-        """Return the oddities of the last look, as `SourceListing.notes` does."""
-        return _notes(self)
-
-    def committed(self, names: Iterable[str]) -> None:
-        """Do nothing: files stay where they are."""
-
     def _look_at(
         self, path: str, name: str, pending: list[str], found: list[FoundFile], others: set[str]
     ) -> None:
         """A name that was not seen before: a folder, a file, or neither."""
-        full = self.path / path
+        full = self._folder / path
         if full.is_dir():
             if not full.is_symlink():
                 self._folders.add(path)
@@ -115,17 +133,13 @@ class Listing:
         if not any(fnmatchcase(name, pattern) for pattern in self.patterns):
             others.add(path)
             return
-        file = found_file(self.path, path)
+        file = found_file(self._folder, path)
         if file is not None:
             found.append(file)
 
 
-class ObjectListing:
+class ObjectListing(PatternListing):
     """The files of a place that is no directory, looked at again and again.
-
-    Args:
-        storage: The place.
-        patterns: As for `Listing`.
 
     Cost:
         Object stores have no folders that change: a look lists all names, those that were handed on
@@ -133,10 +147,8 @@ class ObjectListing:
     """
 
     def __init__(self, storage: Storage, patterns: Sequence[str]) -> None:
-        self.path = str(storage)
-        self.patterns = tuple(patterns)
+        super().__init__(str(storage), patterns)
         self._storage = storage
-        self.passed_over = self.matching = 0
 
     def look(
         self, done: Container[str], again: Mapping[str, FoundFile] | None = None
@@ -160,31 +172,6 @@ class ObjectListing:
                 found.append(_as_found(path, about))
         found.sort(key=lambda file: (file.modified_ns, file.name))
         return found, {}
-
-    def notes(self) -> list[tuple[str, str]]:
-        """Return the oddities of the last look, as `SourceListing.notes` does."""
-        return _notes(self)
-
-    def committed(self, names: Iterable[str]) -> None:
-        """Do nothing: files stay where they are."""
-
-
-def _notes(listing: Listing | ObjectListing) -> list[tuple[str, str]]:
-    """Return notes on files that the source holds and skips, or on an empty source."""
-    matching, others = listing.matching, listing.passed_over
-    if not matching and not others:
-        holds_nothing = (
-            f"{listing.path} holds no file (names that begin with a dot or an underscore do not "
-            "count)"
-        )
-        return [("empty", holds_nothing)]
-    if not others:
-        return []
-    left_alone = (
-        f"{matching:,} of {matching + others:,} files of the source match the pattern "
-        f"{' or '.join(listing.patterns)}, the others are left alone"
-    )
-    return [("pattern", left_alone)]
 
 
 FILES_ASKED_FOR: Final = 64

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pathcast.errors import PathcastError
-from pathcast.spark.files import FileReader, FoundFile, shown
+from pathcast.spark.files import FileReader, FoundFile, Unit, shown
 from pathcast.spark.journal import Journal
 from pathcast.spark.sources import NO_COLUMNS, listing_of, reader_of, units_of
 from pathcast.spark.workers import InProcess
@@ -22,32 +22,22 @@ if TYPE_CHECKING:
 
 
 def batch_of(settings: PipelineSettings, message_id: str) -> int | None:
-    """The last micro-batch of a file whose name is the id of its message; None for other sources.
-
-    Cost: reads the journal from its end.
-    """
-    if settings.source.kind != "directory":
-        return None
-    journal = Journal(settings.checkpoint)
-    for number in range(journal.last, 0, -1):
-        if any(file.name == message_id for file in journal.entry(number)):
-            return number
-    return None
+    """The last micro-batch of a file that is named as its message; None for other sources."""
+    is_named = settings.source.kind == "directory"
+    return Journal(settings.checkpoint).last_entry(message_id) if is_named else None
 
 
 def batches_of(
     reader: FileReader, file: FoundFile, unread: dict[str, PathcastError]
 ) -> Iterator[pa.RecordBatch]:
-    """The messages of a file of a source, read in this process.
-
-    Args:
-        reader: Of the source.
-        file: The file.
-        unread: Gets the file, if it cannot be read, or not to its end.
-    """
-    units = units_of(reader, [file], InProcess(), unread)
-    for batch, _ in reader.read(units, unread):
+    """The messages of a file of a source, read in this process."""
+    for batch, _ in reader.read(parts_of(reader, file, unread), unread):
         yield batch
+
+
+def parts_of(reader: FileReader, file: FoundFile, unread: dict[str, PathcastError]) -> list[Unit]:
+    """A file in the parts that tasks read, in their order; see `batches_of`."""
+    return units_of(reader, [file], InProcess(), unread)
 
 
 def message_of(settings: PipelineSettings, message_id: str) -> bytes | None:

@@ -20,19 +20,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from pathcast.errors import ConfigError
+from pathcast.errors import invalid_setting
 from pathcast.limits import Limits
 from pathcast.model import Subscription
 from pathcast.registry import Registry
 from pathcast.spark.schemas import TIME
-
-if TYPE_CHECKING:
-    pass
 
 _OPEN: Final = b"<t>"
 _CLOSE: Final = b"</t>"
@@ -47,11 +43,6 @@ def is_path(time: str) -> bool:
 @dataclass(frozen=True)
 class MessageTimes:
     """Finds the times of messages; pickled, and compiled by each worker once.
-
-    Args:
-        time: `source.time`.
-        namespaces: Prefixes for the path.
-        limits: What a message may cost.
 
     Cost: of a path, reading each message that is delivered once more; of a column, nothing.
     """
@@ -96,9 +87,7 @@ class MessageTimes:
         query = f"<t>{{string(({self.time})[1])}}</t>"
         report = registry.add([Subscription("time", "", query, "fragment")])
         for error in report.rejected.values():
-            raise ConfigError(
-                "config.invalid", key="source.time", reason=f"{self.time}: {error.message}"
-            )
+            raise invalid_setting("source.time", f"{self.time}: {error.message}")
         return registry
 
     def _of_column(self, column: pa.Array) -> pa.Array:
@@ -111,16 +100,9 @@ class MessageTimes:
             return column.cast(pa.timestamp("us")).cast(TIME)
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             return _times(column.to_pylist())
-        raise ConfigError(
-            "config.invalid",
-            key="source.time",
-            reason=f"column {self.time!r} is {kind}, which is neither a time nor text",
+        raise invalid_setting(
+            "source.time", f"column {self.time!r} is {kind}, which is neither a time nor text"
         )
-
-
-def missing_in(times: pa.Array) -> int:
-    """Returns how many messages have no time."""
-    return int(pc.sum(times.is_null()).as_py() or 0)
 
 
 def _text_of(result: bytes) -> str:

@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 
 from pathcast.errors import PathcastError
@@ -29,7 +28,14 @@ from pathcast.spark.compacting import BackgroundCompaction
 from pathcast.spark.delta import DeltaTables
 from pathcast.spark.files import BatchReader, FoundFile, shown
 from pathcast.spark.generations import Generation
-from pathcast.spark.ledger import BatchLedger, CheckpointSource, Commit, Unread, remove_strays
+from pathcast.spark.ledger import (
+    COUNTED,
+    BatchLedger,
+    CheckpointSource,
+    Commit,
+    Unread,
+    remove_strays,
+)
 from pathcast.spark.message_times import MessageTimes
 from pathcast.spark.outputs import Layout, claim
 from pathcast.spark.pinning import Pinning
@@ -37,12 +43,11 @@ from pathcast.spark.progress import ProgressReport
 from pathcast.spark.publishing import (
     CommitFollower,
     NetworkPublisher,
-    PipelinePublication,
     PublishedOutput,
 )
 from pathcast.spark.sources import NO_COLUMNS, passed_columns
 from pathcast.spark.subscription_places import place_of
-from pathcast.spark.summary import TOP_SUBSCRIBERS, Summary
+from pathcast.spark.summary import Summary
 from pathcast.spark.tasks import DeliveryTask, TaskReport, UnitT
 from pathcast.spark.topics import TopicPublisher
 from pathcast.spark.writing import LetterWriter, OutputTarget, WrittenFile
@@ -127,8 +132,6 @@ class MicroBatches:
         )
         self.pinning = Pinning(asked, self.book, self.ledger, output, self.layout, report.note)
         self._summary = Summary(output=str(output))
-        # Generation -> deliveries by rank. Ranks become names once, at the end.
-        self._received: dict[Generation, np.ndarray] = {}
 
     def _followers_of(
         self, settings: PipelineSettings, spark: SparkSession | None
@@ -144,8 +147,7 @@ class MicroBatches:
         )
         if settings.publish is not None:
             assert settings.network is not None
-            wanted = PipelinePublication(settings.network, settings.publish, self._checkpoint)
-            yield NetworkPublisher(wanted, output)
+            yield NetworkPublisher(settings.network, settings.publish, self._checkpoint, output)
         if settings.topics is not None:
             yield TopicPublisher(settings.topics, output, spark)
 
@@ -176,7 +178,6 @@ class MicroBatches:
                 f"{untimed:,} messages of micro-batch {batch_id} have no time at "
                 f"{self._settings.source.time} (source.time): message_time is null"
             )
-        self._count(generation, reports)
         self._summary = self._summary.with_commit(commit)
         return commit
 
@@ -236,7 +237,6 @@ class MicroBatches:
             subscriptions=generation.subscriptions,
             rejected_queries=dict(sorted(Counter(row.code for row in rejected).items())),
             last_valid=sum(row.in_force is not None for row in rejected),
-            top_subscribers=_top(self._by_subscriber()),
             subscriptions_kept=self.pinning.kept,
             was_stopped=self._stop.is_set(),
             published=sum(follower.published for follower in self._followers),
@@ -248,11 +248,7 @@ class MicroBatches:
         return len(self.extra) == len(self._settings.source.columns)
 
     def learn_columns(self, there: Callable[[], pa.Schema]) -> None:
-        """Finds the types of the columns that are passed through, as far as the source tells them.
-
-        Args:
-            there: See `passed_columns`.
-        """
+        """Finds the types of columns that are passed through, as far as the source tells them."""
         if not self.knows_columns:
             self.extra = passed_columns(
                 self._settings.source.columns,
@@ -307,12 +303,8 @@ class MicroBatches:
             batch_id=target.batch_id,
             checkpoint=self._checkpoint,
             snapshot_version=target.version,
-            messages=sum(report.messages for report in reports),
-            bytes=sum(report.bytes for report in reports),
-            matches=sum(report.matches for report in reports),
+            **{name: sum(getattr(report, name) for report in reports) for name in COUNTED},
             deliveries=sum(file.rows for file in written.get("inboxes", ())),
-            undecided=sum(report.undecided for report in reports),
-            tombstones=sum(report.tombstones for report in reports),
             refused=dict(sorted(refused.items())),
             stages={name: round(seconds, 4) for name, seconds in stages.items()},
             files=written,
@@ -321,29 +313,6 @@ class MicroBatches:
                 for name, error in sorted(unread.items())
             ),
         )
-
-    def _count(self, generation: Generation, reports: Sequence[TaskReport]) -> None:
-        """Deliveries by subscription, for the summary."""
-        counts = self._received.setdefault(
-            generation, np.zeros(generation.subscriptions, dtype=np.int64)
-        )
-        for report in reports:
-            if report.received is not None:
-                ranks, found = report.received
-                counts[ranks] += found
-
-    def _by_subscriber(self) -> Counter[str]:
-        """Deliveries of this run."""
-        received: Counter[str] = Counter()
-        for generation, counts in self._received.items():
-            ranks = np.flatnonzero(counts)
-            if len(ranks):
-                with generation.files(self.output) as here:
-                    names = here.table().rows(ranks).subscribers.dictionary_encode()
-                totals = np.bincount(names.indices.to_numpy(), weights=counts[ranks])
-                pairs = zip(names.dictionary.to_pylist(), totals.tolist(), strict=True)
-                received.update({name: int(total) for name, total in pairs})
-        return received
 
 
 def _letters_of(target: OutputTarget, unread: Mapping[str, PathcastError]) -> list[WrittenFile]:
@@ -355,7 +324,3 @@ def _letters_of(target: OutputTarget, unread: Mapping[str, PathcastError]) -> li
         writer.add(pa.table(row, schema=schemas.LETTERS), shown(name))
     writer.finish()
     return writer.files
-
-
-def _top(received: Counter[str]) -> list[tuple[str, int]]:
-    return sorted(received.items(), key=lambda item: (-item[1], item[0]))[:TOP_SUBSCRIBERS]

@@ -32,26 +32,22 @@ class NetworkSettings(BaseModel):
 
     model_config = FROZEN
 
-    address: str = Field(description="HOST:PORT of a broker, where messages come from or go to.")
-    broker: str = Field(
-        default="broker",
-        description="Name of the broker; with certificates, the one that its own is made out to.",
-    )
-    client: str = Field(
-        min_length=1, max_length=256, description="Name of the pipeline, as the broker knows it."
-    )
-    token: SecretStr | None = Field(default=None, description="Secret that the broker asks for.")
-    certificate: Path | None = Field(
-        default=None, description="Certificate of the pipeline, with its name, as a PEM file."
-    )
-    key: Path | None = Field(default=None, description="Private key of the certificate.")
-    authority: Path | None = Field(
-        default=None, description="Certificates that that of the broker has to be signed with."
-    )
-    allow_plain: bool = Field(
-        default=False,
-        description="Whether to do without certificates at an address that is not loopback.",
-    )
+    address: str
+    """HOST:PORT of a broker, where messages come from or go to."""
+    broker: str = "broker"
+    """Name of the broker; with certificates, the one that its own is made out to."""
+    client: str = Field(min_length=1, max_length=256)
+    """Name of the pipeline, as the broker knows it."""
+    token: SecretStr | None = None
+    """Secret that the broker asks for."""
+    certificate: Path | None = None
+    """Certificate of the pipeline, with its name, as a PEM file."""
+    key: Path | None = None
+    """Private key of the certificate."""
+    authority: Path | None = None
+    """Certificates that that of the broker has to be signed with."""
+    allow_plain: bool = False
+    """Whether to do without certificates at an address that is not loopback."""
 
     @model_validator(mode="after")
     def _check_certificates(self) -> NetworkSettings:
@@ -66,18 +62,12 @@ class PublishSettings(BaseModel):
 
     model_config = FROZEN
 
-    subscriber: str = Field(
-        default="network",
-        min_length=1,
-        description="Subscriber of this pipeline whose deliveries are published: each message, or "
-        "result, is a message of the network.",
-    )
-    source: str = Field(
-        min_length=1,
-        max_length=128,
-        description="Id of the data source that they are messages of; it is registered at the "
-        "broker, its root, if it is not known there.",
-    )
+    subscriber: str = Field(default="network", min_length=1)
+    """Subscriber of this pipeline whose deliveries are published: each message, or result, is a
+    message of the network."""
+    source: str = Field(min_length=1, max_length=128)
+    """Id of the data source that they are messages of; it is registered at the broker, its root, if
+    it is not known there."""
 
 
 def connect(network: NetworkSettings) -> BrokerClient:

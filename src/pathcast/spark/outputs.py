@@ -20,7 +20,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -29,9 +30,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pathcast.errors import ConfigError
+from pathcast.errors import invalid_setting
 from pathcast.spark import schemas
 from pathcast.spark.delta import DeltaTables
+from pathcast.spark.json_lines import of_json_rows
 from pathcast.spark.ledger import (
     Commit,
     committed_batches,
@@ -40,7 +42,7 @@ from pathcast.spark.ledger import (
 )
 from pathcast.spark.schemas import FragmentForm, MatchesForm, OutputName
 from pathcast.spark.storage import Storage, as_storage
-from pathcast.spark.writing import FileFormat, WrittenFile, of_json_rows
+from pathcast.spark.writing import FileFormat, WrittenFile
 
 if TYPE_CHECKING:
     from pathcast.registry.subscription_rows import RejectedSubscription
@@ -95,11 +97,10 @@ def claim(output: Storage, layout: Layout) -> None:
     found = _layout(output)
     if found is None:
         output.write(LAYOUT, json.dumps(asdict(layout)).encode())
-    elif found != asdict(layout):
-        raise ConfigError(
-            "config.invalid",
-            key="output",
-            reason=f"{output} was written with {_told(found)}, not {_told(asdict(layout))}; choose "
+    elif found != layout:
+        raise invalid_setting(
+            "output",
+            f"{output} was written with {_told(found)}, not {_told(layout)}; choose "
             "a new directory",
         )
 
@@ -113,14 +114,14 @@ def layout_of(output: str | os.PathLike[str] | Storage) -> Layout:
     found = _layout(as_storage(output))
     if found is None:
         reason = f"{output} is not the output of a pipeline"
-        raise ConfigError("config.invalid", key="output", reason=reason)
-    if found.get("version") != LAYOUT_VERSION:
+        raise invalid_setting("output", reason)
+    if found.version != LAYOUT_VERSION:
         reason = (
             f"{output} was written by another version of Pathcast, with {_told(found)}; read it "
             "with that version"
         )
-        raise ConfigError("config.invalid", key="output", reason=reason)
-    return Layout(**found)
+        raise invalid_setting("output", reason)
+    return found
 
 
 def files_of(
@@ -175,13 +176,6 @@ def rows_of(
     """Rows of one micro-batch for one subscriber, in the order in which they were written.
 
     The files are those that the commit names: they are there until they have been compacted.
-
-    Args:
-        output: Output of a pipeline.
-        layout: Of the output.
-        commit: Of the micro-batch.
-        name: As for `read_output`.
-        subscriber: Likewise.
     """
     return _joined(output, layout, name, commit.files.get(name, ()), subscriber)
 
@@ -189,14 +183,7 @@ def rows_of(
 def batches_of(
     output: Storage, layout: Layout, name: OutputName, file: str
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of one file of an output, `ROWS_AT_ONCE` at most at a time.
-
-    Args:
-        output: Output of a pipeline.
-        layout: Of the output.
-        name: As for `read_output`.
-        file: One that a commit names.
-    """
+    """Yields the rows of one file of an output, `ROWS_AT_ONCE` at most at a time."""
     with output.open(file) as handle:
         if layout.format != "jsonl":
             with pq.ParquetFile(handle) as opened:
@@ -299,11 +286,7 @@ def _of_batch(rows: pa.Table, batch_id: int) -> Iterator[tuple[int, pa.Table]]:
 
 
 def write_rejected(
-    output: Storage,
-    layout: Layout,
-    rejected: Sequence[RejectedSubscription],
-    version: str,
-    table: pa.Table,
+    output: Storage, layout: Layout, rejected: Sequence[RejectedSubscription], version: str
 ) -> str | None:
     """Write the subscriptions that were rejected; where, or None when there are none.
 
@@ -313,12 +296,26 @@ def write_rejected(
     if not rejected:
         output.delete([name])
         return None
+    rows = [
+        {
+            "subscriber": each.row.subscriber,
+            "query_id": each.row.id,
+            "query": each.row.query,
+            "code": each.code,
+            "reason": each.reason,
+            "place": str(each.place),
+            "in_force": each.in_force and each.in_force.query,
+            "snapshot_version": version,
+        }
+        for each in rejected
+    ]
     if layout.format == "jsonl":
-        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in table.to_pylist())
+        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         output.write(name, "".join(lines).encode())
     else:
         sink = pa.BufferOutputStream()
-        pq.write_table(table, sink, compression="zstd")
+        schema = pa.schema([(column, pa.string()) for column in rows[0]])
+        pq.write_table(pa.Table.from_pylist(rows, schema), sink, compression="zstd")
         output.write(name, sink.getvalue().to_pybytes())
     return output.url(name)
 
@@ -350,14 +347,7 @@ class RejectedRow:
 def rejected_of(
     output: Storage, layout: Layout, version: str, subscriber: str
 ) -> list[RejectedRow]:
-    """Returns the rows of a subscriber that were rejected when a generation was taken up.
-
-    Args:
-        output: Output of a pipeline.
-        layout: Of the output.
-        version: Of the generation.
-        subscriber: Whose rows.
-    """
+    """Returns the rows of a subscriber that were rejected when a generation was taken up."""
     try:
         content = output.read(_rejected_name(layout, version))
     except FileNotFoundError:
@@ -401,7 +391,7 @@ def _live(storage: Storage, name: OutputName, subscriber: str | None) -> list[Wr
 def _check_written(layout: Layout, name: OutputName) -> None:
     if not layout.writes(name):
         reason = f"this pipeline writes no {name}"
-        raise ConfigError("config.invalid", key="output", reason=reason)
+        raise invalid_setting("output", reason)
 
 
 def _may_hold(file: WrittenFile, subscriber: str | None) -> bool:
@@ -466,19 +456,11 @@ def _parquet_rows(handle: Any, subscriber: str | None) -> pa.Table:
     return rows.set_column(names.index("fragment"), "fragment", plain)
 
 
-def _layout(output: Storage) -> dict[str, Any] | None:
-    try:
-        return output.read_json(LAYOUT, _checked_layout)
-    except FileNotFoundError:
-        return None
+def _layout(output: Storage) -> Layout | None:
+    with suppress(FileNotFoundError):
+        return output.read_as(LAYOUT, Layout)
+    return None
 
 
-def _checked_layout(row: dict[str, Any]) -> dict[str, Any]:
-    """Check the content of a layout file, whose keys are known if its version is."""
-    if row["version"] == LAYOUT_VERSION:
-        Layout(**row)
-    return row
-
-
-def _told(layout: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key} {value!r}" for key, value in layout.items())
+def _told(layout: Layout) -> str:
+    return ", ".join(f"{key} {value!r}" for key, value in asdict(layout).items())

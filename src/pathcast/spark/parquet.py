@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pathcast.errors import ConfigError, PathcastError, UnreadableMessageError
+from pathcast.errors import PathcastError, UnreadableMessageError, invalid_setting
 from pathcast.limits import MIB
 from pathcast.spark import schemas
 from pathcast.spark.files import FILE, FoundFile, Unit, as_unread, shown, unreadable
@@ -112,22 +112,13 @@ class ParquetReader:
             ("source.id_column", self.id_column),
         ):
             if column not in there.names:
-                raise UnreadableMessageError(
-                    FILE,
-                    path=shown(name),
-                    reason=f"no column {column!r} ({key}) among {', '.join(there.names)}",
-                )
+                raise _refused(name, f"no column {column!r} ({key}) among {', '.join(there.names)}")
         for column in wanted:
             if there.names.count(column) > 1:
-                reason = f"it has more than one column {column!r}"
-                raise UnreadableMessageError(FILE, path=shown(name), reason=reason)
+                raise _refused(name, f"it has more than one column {column!r}")
         kind = there.field(self.message_column).type
         if not any(is_kind(kind) for is_kind in _MESSAGE_KINDS):
-            raise UnreadableMessageError(
-                FILE,
-                path=shown(name),
-                reason=f"column {self.message_column!r} is {kind}, not binary or text",
-            )
+            raise _refused(name, f"column {self.message_column!r} is {kind}, not binary or text")
 
     def _check_held(self, name: str, held: int, size: int) -> None:
         allowed = self.page_bytes_max or max(PAGE_BYTES, EXPANSION * size)
@@ -137,7 +128,7 @@ class ParquetReader:
                 f"{allowed:,} are allowed; write it with smaller pages and dictionaries, or give "
                 "source.page_bytes_max"
             )
-            raise UnreadableMessageError(FILE, path=shown(name), reason=reason)
+            raise _refused(name, reason)
 
     def _as_source(self, batch: pa.RecordBatch, values: Mapping[str, str | None]) -> pa.RecordBatch:
         messages = batch.column(self.message_column).cast(pa.binary())
@@ -153,6 +144,10 @@ class ParquetReader:
             else:
                 columns.append(pa.nulls(len(batch), field.type))
         return pa.record_batch(columns, schema=pa.schema([*schemas.SOURCE, *self.extra]))
+
+
+def _refused(name: str, reason: str) -> UnreadableMessageError:
+    return UnreadableMessageError(FILE, path=shown(name), reason=reason)
 
 
 def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
@@ -242,9 +237,5 @@ def columns_of(storage: Storage, files: Sequence[FoundFile], names: Sequence[str
     found = void | found
     missing = [name for name in names if name not in found]
     if missing and readable:
-        raise ConfigError(
-            "config.invalid",
-            key="source.columns",
-            reason=f"no file has a column {', '.join(missing)}",
-        )
+        raise invalid_setting("source.columns", f"no file has a column {', '.join(missing)}")
     return pa.schema([found[name] for name in names if name in found])

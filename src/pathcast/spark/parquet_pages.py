@@ -109,11 +109,6 @@ class GuardedFile:
     def check_chunks(self, file: pq.ParquetFile, group: int, columns: Sequence[str]) -> None:
         """Checks what the footer says of some columns of a row group.
 
-        Args:
-            file: This file, as the library has opened it.
-            group: Number of the row group.
-            columns: Names of columns.
-
         Raises:
             OSError: It is damaged.
         """

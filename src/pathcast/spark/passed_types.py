@@ -36,10 +36,6 @@ _Rule = tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], pa.DataType
 def passed_type(kind: pa.DataType, format: FileFormat) -> pa.DataType:
     """The type that a column has in outputs of a format.
 
-    Args:
-        kind: Its type in the source.
-        format: Format of the outputs.
-
     Raises:
         ValueError: There is none that holds its values.
     """

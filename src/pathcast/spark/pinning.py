@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from pathcast.errors import ConfigError
+from pathcast.errors import ConfigError, invalid_setting
 from pathcast.registry.subscription_rows import RejectedSubscription
-from pathcast.spark.book import SubscriptionBook, TakenUp, rejected_table, too_few
+from pathcast.spark.book import SubscriptionBook, TakenUp, too_few
 from pathcast.spark.generations import Generation
 from pathcast.spark.ledger import BatchLedger, Pin
 from pathcast.spark.outputs import KEPT, Layout, write_rejected
@@ -30,14 +30,6 @@ NAMED_MAX: Final = 5
 
 class Pinning:
     """Of one run.
-
-    Args:
-        settings: Of its subscriptions.
-        book: Generations of them.
-        ledger: Where micro-batches are pinned.
-        output: Where rejected subscriptions are written.
-        layout: In which way.
-        note: Is told what somebody should know.
 
     Attributes:
         generation: What new micro-batches run with; there once `begin` has returned.
@@ -133,10 +125,9 @@ class Pinning:
         kept = sum(each.in_force is not None for each in taken.rejected)
         if bad > allowed * (bad - kept + taken.generation.subscriptions):
             first = taken.rejected[0]
-            raise ConfigError(
-                "config.invalid",
-                key="subscriptions.rejected_max",
-                reason=f"{bad:,} rows are rejected, more than {allowed:.0%}; the first is "
+            raise invalid_setting(
+                "subscriptions.rejected_max",
+                f"{bad:,} rows are rejected, more than {allowed:.0%}; the first is "
                 f"{first.place}: {first.reason}; pathcast check lists all",
             )
 
@@ -163,8 +154,7 @@ class Pinning:
     def _take_up(self, taken: TakenUp) -> Generation:
         version = taken.generation.version
         rows = self.rejected = tuple(taken.rejected)
-        table = rejected_table(rows, version)
-        path = write_rejected(self._output, self._layout, rows, version, table)
+        path = write_rejected(self._output, self._layout, rows, version)
         if path is not None:
             self._note(f"{len(rows):,} subscriptions were rejected: see {path}")
         if taken.warnings:

@@ -24,11 +24,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from pathcast.errors import ConfigError, PathcastError
-from pathcast.spark.files import FoundFile, Unit
+from pathcast.errors import PathcastError, invalid_setting
+from pathcast.spark.files import FoundFile, SourceListing, Unit, some_of
 from pathcast.spark.generations import Generation
 from pathcast.spark.journal import Journal, first_of
 from pathcast.spark.ledger import CheckpointSource, Commit, committed_batches, sole_writer
+from pathcast.spark.metrics import metered
 from pathcast.spark.micro_batches import MicroBatches
 from pathcast.spark.progress import ProgressReport, progress_on
 from pathcast.spark.sources import columns_there, listing_of, reader_of, shares_of, units_of
@@ -43,9 +44,6 @@ if TYPE_CHECKING:
 
     from pathcast.spark.settings import PipelineSettings
 
-NAMES_SHOWN: Final = 10
-"""Names of files in one note."""
-
 INSIDE: Final = "it lies inside source.path, and would be read as messages"
 
 
@@ -56,6 +54,7 @@ def run(
     spark: SparkSession | None = None,
     workers: Workers | None = None,
     stop: threading.Event | None = None,
+    listing: SourceListing | None = None,
 ) -> Summary:
     """Run a pipeline to its end, or until it is stopped.
 
@@ -66,6 +65,7 @@ def run(
             given. If there is none, one is started, and stopped in the end.
         workers: Who runs the tasks, in place of a session.
         stop: Set it to stop after the current micro-batch, as SIGTERM and Ctrl-C do.
+        listing: Lists the files of the source, in place of a look at it.
 
     Returns:
         What this run did.
@@ -84,12 +84,12 @@ def run(
     started = time.monotonic()
     report = progress or progress_on()
     stop = stop or threading.Event()
-    with stopped_by_signals(stop) as received:
+    with stopped_by_signals(stop) as received, metered(report, settings) as report:
         _check_paths(settings)
         if settings.source.kind == "spark":
             summary = _run_query(settings, spark, report, stop)
         else:
-            summary = _run_files(settings, spark, workers, report, stop)
+            summary = _run_files(settings, spark, workers, report, stop, listing)
     seconds = time.monotonic() - started - summary.seconds
     stopped_by = received[0].name if received else ""
     return replace(summary, start_seconds=seconds, stopped_by=stopped_by)
@@ -103,7 +103,7 @@ def _run_query(
 ) -> Summary:
     from pathcast.spark.query_run import run_query
 
-    with _workers_of(settings, spark, None, report) as ready:
+    with workers_of(settings, spark, None, report) as ready:
         try:
             return run_query(settings, ready, report, stop)
         finally:
@@ -116,10 +116,11 @@ def _run_files(
     workers: Workers | None,
     report: ProgressReport,
     stop: threading.Event,
+    listing: SourceListing | None,
 ) -> Summary:
     with sole_writer(settings.output.storage):
-        pipeline = Pipeline(settings, report, stop)
-        with _workers_of(settings, spark, workers, report) as ready:
+        pipeline = Pipeline(settings, report, stop, listing)
+        with workers_of(settings, spark, workers, report) as ready:
             try:
                 pipeline.begin()
                 return pipeline.run(ready())
@@ -132,7 +133,11 @@ class Pipeline:
     """One run."""
 
     def __init__(
-        self, settings: PipelineSettings, report: ProgressReport, stop: threading.Event
+        self,
+        settings: PipelineSettings,
+        report: ProgressReport,
+        stop: threading.Event,
+        listing: SourceListing | None = None,
     ) -> None:
         self._settings = settings
         self._report = report
@@ -146,7 +151,7 @@ class Pipeline:
             stop,
             self._journal.last_entry,
         )
-        self._listing = listing_of(source, settings.checkpoint, settings.network)
+        self._listing = listing or listing_of(source, settings.checkpoint, settings.network)
         self._batches.learn_columns(partial(columns_there, source, ()))
         self._unlisted: dict[str, str] = {}
         self._said: set[str] = set()
@@ -321,10 +326,7 @@ class Pipeline:
                 self._said.add(about)
                 lacking.setdefault(unit.lacks, []).append(unit.name)
         for columns, names in lacking.items():
-            shown = ", ".join(names[:NAMES_SHOWN])
-            more = len(names) - NAMES_SHOWN
-            others = f" and {more:,} more" if more > 0 else ""
-            self._report.note(f"no column {', '.join(columns)} (null there): {shown}{others}")
+            self._report.note(f"no column {', '.join(columns)} (null there): {some_of(names)}")
 
     def _describe(self) -> str:
         source = self._settings.source
@@ -339,7 +341,7 @@ def _reason(error: OSError) -> str:
 
 
 @contextmanager
-def _workers_of(
+def workers_of(
     settings: PipelineSettings,
     spark: SparkSession | None,
     workers: Workers | None,
@@ -354,7 +356,7 @@ def _workers_of(
         return
     # Whoever brings workers needs no PySpark.
     from pathcast.spark.session import is_submitted, running_context
-    from pathcast.spark.starting import spark_workers, workers_in
+    from pathcast.spark.starting import spark_workers
 
     chosen = settings.spark
     ignored = ", ".join(f"spark.{key}" for key in ("master", "conf") if key in chosen.given)
@@ -362,12 +364,11 @@ def _workers_of(
         report.note(f"the Spark session of this process is used as it is, without {ignored}")
     elif ignored and is_submitted():
         report.note(f"the settings that spark-submit was given go over {ignored}")
-    if spark is not None:
-        given = workers_in(spark.sparkContext, is_shipped=chosen.ship)
-        yield lambda: given
-    else:
-        with spark_workers(chosen.master, chosen.conf, is_shipped=chosen.ship) as starting:
-            yield starting.result
+    context = None if spark is None else spark.sparkContext
+    with spark_workers(
+        chosen.master, chosen.conf, is_shipped=chosen.ship, context=context
+    ) as starting:
+        yield starting.result
 
 
 def _check_paths(settings: PipelineSettings) -> None:
@@ -375,7 +376,7 @@ def _check_paths(settings: PipelineSettings) -> None:
     _check_source(settings)
     path = settings.subscriptions.path
     if path is not None and not path.exists():
-        raise _invalid("subscriptions.path", f"{path}: {os.strerror(errno.ENOENT)}")
+        raise invalid_setting("subscriptions.path", f"{path}: {os.strerror(errno.ENOENT)}")
 
 
 def _check_source(settings: PipelineSettings) -> None:
@@ -384,16 +385,12 @@ def _check_source(settings: PipelineSettings) -> None:
         return
     if not source.storage.is_local:
         if f"{output}/".startswith(f"{source.storage}/"):
-            raise _invalid("output.path", INSIDE)
+            raise invalid_setting("output.path", INSIDE)
         return
     folder = source.storage.folder
     if source.kind == "broker":
         folder.mkdir(parents=True, exist_ok=True)
     if not folder.is_dir():
-        raise _invalid("source.path", f"{folder} is not a directory")
+        raise invalid_setting("source.path", f"{folder} is not a directory")
     if output.is_local and folder in (output.folder, *output.folder.parents):
-        raise _invalid("output.path", INSIDE)
-
-
-def _invalid(key: str, reason: str) -> PathcastError:
-    return ConfigError("config.invalid", key=key, reason=reason)
+        raise invalid_setting("output.path", INSIDE)

@@ -6,6 +6,8 @@ Bar and lines go to standard error: standard output belongs to the summary, whic
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from rich.console import Console
@@ -45,47 +47,35 @@ class ProgressReport(Protocol):
 
 
 class LineProgress:
-    """One line a micro-batch."""
+    """A line a micro-batch.
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    Args:
+        say: Writes the line of a run or a micro-batch.
+        warn: Writes a note.
+    """
+
+    def __init__(self, say: Callable[[str], None], warn: Callable[[str], None]) -> None:
+        self._say = say
+        self.note = warn
 
     def begin(self, text: str, messages: int | None) -> None:
         """Write the line that describes the run."""
-        self.note(text if messages is None else f"{text}, {messages:,} messages")
+        self._say(text if messages is None else f"{text}, {messages:,} messages")
 
     def batch(self, commit: Commit) -> None:
         """Write a line of a micro-batch."""
-        self.note(describe(commit))
-
-    def note(self, text: str) -> None:
-        """Write a note as a line."""
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._say(describe(commit))
 
     def end(self) -> None:
         """Write nothing: a log needs no end."""
 
 
-class LoggedProgress:
+class LoggedProgress(LineProgress):
     """Hands what a run says to the logger "pathcast.spark"."""
 
     def __init__(self) -> None:
-        self._logger = logging.getLogger("pathcast.spark")
-
-    def begin(self, text: str, messages: int | None) -> None:
-        """Log what runs."""
-        self._logger.info(text)
-
-    def batch(self, commit: Commit) -> None:
-        """Log a micro-batch."""
-        self._logger.info(describe(commit))
-
-    def note(self, text: str) -> None:
-        """Log a warning."""
-        self._logger.warning(text)
-
-    def end(self) -> None:
-        """Log nothing."""
+        logger = logging.getLogger("pathcast.spark")
+        super().__init__(logger.info, logger.warning)
 
 
 class BarProgress:
@@ -128,7 +118,10 @@ class BarProgress:
 def progress_on(console: Console | None = None) -> ProgressReport:
     """The bar on a terminal, lines elsewhere; on standard error unless a console is given."""
     console = console or Console(stderr=True)
-    return BarProgress(console) if console.is_terminal else LineProgress(console)
+    if console.is_terminal:
+        return BarProgress(console)
+    line = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    return LineProgress(line, line)
 
 
 def describe(commit: Commit) -> str:

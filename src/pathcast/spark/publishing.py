@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
-from pathcast.errors import ConfigError, PublicationError, UnavailableError
+from pathcast.errors import PublicationError, UnavailableError, invalid_setting
 from pathcast.limits import KIB
 from pathcast.spark.network import connect, wait_for
 from pathcast.spark.outputs import rows_of
@@ -62,21 +62,6 @@ MESSAGE_MARGIN: Final = 64 * KIB
 
 ID_CHARACTERS_MAX: Final = 128
 """Of the id of a message in the network."""
-
-
-@dataclass(frozen=True)
-class PipelinePublication:
-    """The settings of a publisher, and where its state is kept.
-
-    Attributes:
-        network: The broker.
-        wanted: What of it.
-        publisher: A name that no other pipeline has, whose numbers these are.
-    """
-
-    network: NetworkSettings
-    wanted: PublishSettings
-    publisher: str
 
 
 @dataclass(frozen=True)
@@ -122,7 +107,9 @@ class NetworkPublisher:
     """Publishes micro-batches, one after the other.
 
     Args:
-        publication: What is published.
+        network: The broker.
+        wanted: Whose deliveries, and of which source they are messages.
+        publisher: A name that no other pipeline has, whose numbers these are.
         output: Whose commits.
 
     Attributes:
@@ -133,8 +120,16 @@ class NetworkPublisher:
         ConfigError: Deliveries of another subscriber were published so far.
     """
 
-    def __init__(self, publication: PipelinePublication, output: PublishedOutput) -> None:
-        self._publication = publication
+    def __init__(
+        self,
+        network: NetworkSettings,
+        wanted: PublishSettings,
+        publisher: str,
+        output: PublishedOutput,
+    ) -> None:
+        self._network = network
+        self._wanted = wanted
+        self._publisher = publisher
         self._output = output
         self.published = 0
         try:
@@ -145,13 +140,13 @@ class NetworkPublisher:
             self._done(output.last)
             return
         self.through = through
-        subscriber = publication.wanted.subscriber
+        subscriber = wanted.subscriber
         if before != subscriber:
             reason = (
                 f"it was {before} so far: {subscriber} needs an output of its own, or "
                 f"{output.checkpoint}/{STATE} taken away, to begin with what comes from now on"
             )
-            raise ConfigError("config.invalid", key="publish.subscriber", reason=reason)
+            raise invalid_setting("publish.subscriber", reason)
 
     def check(self) -> None:
         """Return: a root that is away is waited for."""
@@ -167,7 +162,7 @@ class NetworkPublisher:
         Cost: the rows of the subscriber are held while they are published; 10 ms, and what the root
             takes.
         """
-        subscriber = self._publication.wanted.subscriber
+        subscriber = self._wanted.subscriber
         table = rows_of(self._output.storage, self._output.layout, commit, "inboxes", subscriber)
         if len(table) and not wait_for(self._send(commit.batch_id, table)):
             return False
@@ -176,16 +171,16 @@ class NetworkPublisher:
 
     async def _send(self, batch_id: int, table: pa.Table) -> bool:
         left_out: list[dict[str, object]] = []
-        groups = _groups(batch_id, table, self._publication, left_out)
+        groups = self._groups(batch_id, table, left_out)
         group = next(groups, None)
         is_known, pause, told = True, PAUSES[0], ""
         while group is not None:
             try:
-                async with connect(self._publication.network) as client:
+                async with connect(self._network) as client:
                     if not is_known:
-                        await _register(client, self._publication.wanted.source)
+                        await _register(client, self._wanted.source)
                     while group is not None:
-                        refused = await _publish(client, self._publication.network.broker, group)
+                        refused = await _publish(client, self._network.broker, group)
                         left_out += refused
                         self.published += len(group) - len(refused)
                         is_known, pause, told = True, PAUSES[0], ""
@@ -212,40 +207,36 @@ class NetworkPublisher:
             )
         return True
 
+    def _groups(
+        self, batch_id: int, table: pa.Table, left_out: list[dict[str, object]]
+    ) -> Iterator[Sequence[PublishRequest]]:
+        """Messages of a micro-batch, as many at a time as a frame takes; `left_out`: the others."""
+        from pathcast.overlay.publishers import Numbered
+        from pathcast.transport.broker import PublishRequest
+        from pathcast.transport.frames import FRAME_BYTES_MAX, in_groups
+
+        bytes_max = FRAME_BYTES_MAX - MESSAGE_MARGIN
+        number = batch_id * ROWS_MAX
+        for batch in table.to_batches(max_chunksize=ROWS_AT_ONCE):
+            messages = []
+            names = [name for name in _COLUMNS if name in batch.schema.names]
+            for row in batch.select(names).to_pylist():
+                number += 1
+                body = body_of(row)
+                if body is None or len(body) > bytes_max:
+                    large = f"{len(body or b''):,} bytes, at most {bytes_max:,} can be published"
+                    reason = "it is delivered as an id, not as a message" if body is None else large
+                    left_out.append({"message_id": row["message_id"], "reason": reason})
+                    continue
+                numbered = Numbered(self._publisher, number)
+                messages.append(PublishRequest(self._wanted.source, _id_of(row), body, numbered))
+            yield from in_groups(messages, lambda each: len(each.body))
+
     def _done(self, batch_id: int) -> None:
         """The root has all of the micro-batches up to this one."""
         self.through = batch_id
-        state = {"through": batch_id, "subscriber": self._publication.wanted.subscriber}
+        state = {"through": batch_id, "subscriber": self._wanted.subscriber}
         self._output.checkpoint.write(STATE, json.dumps(state).encode())
-
-
-def _groups(
-    batch_id: int,
-    table: pa.Table,
-    publication: PipelinePublication,
-    left_out: list[dict[str, object]],
-) -> Iterator[Sequence[PublishRequest]]:
-    """Messages of a micro-batch, as many at a time as a frame takes; `left_out` gets the others."""
-    from pathcast.overlay.publishers import Numbered
-    from pathcast.transport.broker import PublishRequest
-    from pathcast.transport.frames import FRAME_BYTES_MAX, in_groups
-
-    bytes_max = FRAME_BYTES_MAX - MESSAGE_MARGIN
-    number = batch_id * ROWS_MAX
-    for batch in table.to_batches(max_chunksize=ROWS_AT_ONCE):
-        messages = []
-        names = [name for name in _COLUMNS if name in batch.schema.names]
-        for row in batch.select(names).to_pylist():
-            number += 1
-            body = body_of(row)
-            if body is None or len(body) > bytes_max:
-                large = f"{len(body or b''):,} bytes, at most {bytes_max:,} can be published"
-                reason = "it is delivered as an id, not as a message" if body is None else large
-                left_out.append({"message_id": row["message_id"], "reason": reason})
-                continue
-            numbered = Numbered(publication.publisher, number)
-            messages.append(PublishRequest(publication.wanted.source, _id_of(row), body, numbered))
-        yield from in_groups(messages, lambda each: len(each.body))
 
 
 _COLUMNS: Final = ["message_id", "result_number", "fragment", "fragment_bytes", "delivery_id"]

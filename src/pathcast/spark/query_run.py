@@ -20,7 +20,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from pathcast.errors import ConfigError, PathcastError, SourceError, SparkLostError
+from pathcast.errors import PathcastError, SourceError, SparkLostError, invalid_setting
 from pathcast.spark.connectors import fault_of, lost_offsets
 from pathcast.spark.delivery import Delivery
 from pathcast.spark.workers import SparkWorkers
@@ -97,7 +97,7 @@ def _frame(spark: SparkSession, settings: PipelineSettings) -> DataFrame:
         return reader.load(source.path or None).selectExpr(*source.select)
     except (PySparkException, Py4JJavaError) as error:
         reason = fault_of(error, source.format or "")
-        raise ConfigError("config.invalid", key="source.format", reason=reason) from error
+        raise invalid_setting("source.format", reason) from error
 
 
 def _query(delivery: Delivery, df: DataFrame, settings: PipelineSettings) -> StreamingQuery:

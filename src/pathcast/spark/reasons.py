@@ -12,6 +12,7 @@ Example:
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
@@ -167,16 +168,12 @@ def why(
         told = refused.column("message")[0].as_py()
         return Why(subscriber, message_id, "refused", told, batch_id, version, ())
     taken = subscriptions_of(storage, version, subscriber)
-    mine = inboxes.to_pylist() if len(inboxes) else []
-    count: dict[str, int] = {}
-    for row in mine:
-        if row["subscriber"] == subscriber:
-            count[row["subscription_id"]] = count.get(row["subscription_id"], 0) + 1
-    undecided = {
-        row["subscription_id"]: row["message"]
-        for row in letters.to_pylist()
-        if row["subscriber"] == subscriber
-    }
+    mine, not_done = (
+        [row for row in table.to_pylist() if row["subscriber"] == subscriber]
+        for table in (inboxes, letters)
+    )
+    count = Counter(row["subscription_id"] for row in mine)
+    undecided = {row["subscription_id"]: row["message"] for row in not_done}
     rejected = rejected_of(storage, layout, version, subscriber)
     reasons = tuple(
         replace(
@@ -204,9 +201,7 @@ def _reason(
     verdict: Verdict = "delivered" if name in count else "not satisfied"
     if name in undecided:
         verdict = "not decided"
-    explanation = None
-    if content is not None:
-        explanation = _explained(row, content, limits)
+    explanation = None if content is None else _explained(row, content, limits)
     return SubscriptionReason(
         name,
         row.query,
@@ -231,9 +226,6 @@ def _explained(row: Subscription, content: bytes, limits: Limits | None) -> str 
 
 def subscribers_of(output: str | os.PathLike[str] | Storage) -> list[str] | None:
     """Return the subscribers of the last micro-batch, sorted; None where there was no micro-batch.
-
-    Args:
-        output: Output of a pipeline.
 
     Raises:
         ConfigError: The place is no output.

@@ -76,11 +76,7 @@ def inboxes(fragments: FragmentForm) -> pa.Schema:
 
 
 def body_of(row: Mapping[str, Any]) -> bytes | None:
-    """The bytes of a delivery, whatever the form of its fragment; None for a notice.
-
-    Args:
-        row: A row of inboxes.
-    """
+    """The bytes of a delivery, whatever the form of its fragment; None for a notice."""
     fragment = row["fragment"]
     if isinstance(fragment, str):
         return fragment.encode()

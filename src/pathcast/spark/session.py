@@ -26,15 +26,14 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import as_file, files
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
-from pathcast.errors import ConfigError, JavaMissingError, SparkLostError
-from pathcast.spark.class_archive import ClassArchive
+from pathcast.errors import ConfigError, JavaMissingError, SparkLostError, invalid_setting
 from pathcast.spark.java import JAVA_VERSION_MIN, JavaInstall, find_java, quiet_home
 from pathcast.spark.jvm_stderr import HeldStderr, reason
 from pathcast.spark.shipping import ship
@@ -43,78 +42,39 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class SparkSetting(NamedTuple):
-    """One setting of the session.
+SETTINGS: Final[Mapping[str, str]] = {
+    # Moving 4 KB messages to Python workers: 994 MB/s, against 892 over TCP.
+    "spark.python.unix.domain.socket.enabled": "true",
+    # Batches of 4-8 MB move fastest; a batch of large messages stays below Arrow's 2 GB.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(6 * 1024 * 1024),
+    # Bounds the lists of matches of one batch when messages are tiny.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
+    # Rows of the driver become frames, and frames rows, through Arrow rather than pickle.
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # A worker keeps its memory-mapped snapshot and compiled label paths between tasks.
+    "spark.python.worker.reuse": "true",
+    # No port is opened; saves half a second of start-up.
+    "spark.ui.enabled": "false",
+    # The pipeline shows its own progress.
+    "spark.ui.showConsoleProgress": "false",
+    # Frames of your own.
+    "spark.driver.memory": "2g",
+    # Output does not depend on where the pipeline runs.
+    "spark.sql.session.timeZone": "UTC",
+    # Planning anew costs a small micro-batch a tenth more and finds nothing better.
+    "spark.sql.adaptive.enabled": "false",
+    # Inboxes of 19 bytes a row against 34 with snappy, in the same time.
+    "spark.sql.parquet.compression.codec": "zstd",
+}
+"""Of every session. Left out on purpose: `spark.python.udf.pipelined.enabled` crashes workers in
+Spark 4.3."""
 
-    Attributes:
-        key: Spark's name.
-        value: What a session of this machine uses.
-        reason: Why.
-        is_for_here: Whether it is for sessions of this machine only.
-    """
-
-    key: str
-    value: str
-    reason: str
-    is_for_here: bool = False
-
-
-SETTINGS: tuple[SparkSetting, ...] = (
-    SparkSetting(
-        "spark.python.unix.domain.socket.enabled",
-        "true",
-        "moving 4 KB messages to Python workers: 994 MB/s, against 892 over TCP",
-    ),
-    SparkSetting(
-        "spark.sql.execution.arrow.maxBytesPerBatch",
-        str(6 * 1024 * 1024),
-        "batches of 4-8 MB move fastest; a batch of large messages stays below Arrow's 2 GB",
-    ),
-    SparkSetting(
-        "spark.sql.execution.arrow.maxRecordsPerBatch",
-        "4096",
-        "bounds the lists of matches of one batch when messages are tiny",
-    ),
-    SparkSetting(
-        "spark.sql.execution.arrow.pyspark.enabled",
-        "true",
-        "rows of the driver become frames, and frames rows, through Arrow rather than pickle",
-    ),
-    SparkSetting(
-        "spark.python.worker.reuse",
-        "true",
-        "a worker keeps its memory-mapped snapshot and compiled label paths between tasks",
-    ),
-    SparkSetting("spark.ui.enabled", "false", "no port is opened; saves half a second of start-up"),
-    SparkSetting("spark.ui.showConsoleProgress", "false", "the pipeline shows its own progress"),
-    SparkSetting(
-        "spark.driver.host",
-        "127.0.0.1",
-        "a local session need not resolve the name of the host",
-        is_for_here=True,
-    ),
-    SparkSetting(
-        "spark.driver.bindAddress",
-        "127.0.0.1",
-        "and listens to this machine only",
-        is_for_here=True,
-    ),
-    SparkSetting("spark.driver.memory", "2g", "frames of your own"),
-    SparkSetting(
-        "spark.sql.session.timeZone", "UTC", "output does not depend on where the pipeline runs"
-    ),
-    SparkSetting(
-        "spark.sql.adaptive.enabled",
-        "false",
-        "planning anew costs a small micro-batch a tenth more and finds nothing better",
-    ),
-    SparkSetting(
-        "spark.sql.parquet.compression.codec",
-        "zstd",
-        "inboxes of 19 bytes a row against 34 with snappy, in the same time",
-    ),
-)
-"""Left out on purpose: `spark.python.udf.pipelined.enabled` crashes workers in Spark 4.3."""
+SETTINGS_HERE: Final[Mapping[str, str]] = {
+    # A local session need not resolve the name of the host, and listens to this machine only.
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+"""Of sessions of this machine: executors elsewhere would look for the driver on their own."""
 
 STANDALONE = "spark://"
 CONNECT_SECONDS_MAX = 5.0
@@ -165,7 +125,6 @@ _JVM_STDERR: list[HeldStderr] = []
 def local_session(
     master: str = "local[*]",
     *,
-    app_name: str = "pathcast",
     conf: Mapping[str, str] | None = None,
     jvm_options: tuple[str, ...] = JVM_OPTIONS,
     is_shipped: bool = True,
@@ -174,7 +133,6 @@ def local_session(
 
     Args:
         master: Spark's master URL, such as "local[2]" or "spark://host:7077".
-        app_name: Shown by Spark.
         conf: Settings that go over `SETTINGS`.
         jvm_options: Options of the JVM.
         is_shipped: Whether workers of a cluster are sent Pathcast's own files (`shipping`).
@@ -199,7 +157,6 @@ def local_session(
         return SparkSession(running)
     context = local_context(
         master,
-        app_name=app_name,
         conf=conf,
         jvm_options=jvm_options,
         is_shipped=is_shipped,
@@ -225,40 +182,23 @@ def is_submitted() -> bool:
 def local_context(
     master: str = "local[*]",
     *,
-    app_name: str = "pathcast",
     conf: Mapping[str, str] | None = None,
     jvm_options: tuple[str, ...] = JVM_OPTIONS,
     is_shipped: bool = True,
-    archive: ClassArchive | None = None,
 ) -> SparkContext:
     """Start what runs jobs, without frames and SQL; or return what runs already.
 
-    Args:
-        master: As for `local_session`.
-        app_name: Shown by Spark.
-        conf: Settings that go over `SETTINGS`.
-        jvm_options: Options of the JVM.
-        is_shipped: As for `local_session`.
-        archive: Read Spark's classes from this archive, or make it.
-
-    Raises:
-        JavaMissingError: No Java 17 or newer, or it does not start Spark.
-        SparkLostError: The JVM ended while it started the context.
-        ConfigError: The master is none or cannot be reached, or Spark refuses a setting.
-
-    Cost:
-        About 4 s, 2 s with an archive of classes.
+    Arguments and errors are those of `local_session`.
     """
     running = running_context()
     if running is not None:
         return running
     wanted = dict(conf or {})
     if is_submitted():
-        context = _submitted({"spark.master": master, "spark.app.name": app_name} | wanted)
+        context = _submitted({"spark.master": master, "spark.app.name": "pathcast"} | wanted)
         if is_shipped:
             ship(context)
         return context
-    is_here = master.startswith("local")
     check_reachable(master)
     java = find_java()
     os.environ["JAVA_HOME"] = str(quiet_home(java))
@@ -267,18 +207,13 @@ def local_context(
         os.environ["PYSPARK_PYTHON"] = wanted[PYTHON]
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    if is_here:
+    settings = {**SETTINGS, "spark.master": master, "spark.app.name": "pathcast"}
+    if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    settings = {
-        setting.key: setting.value for setting in SETTINGS if is_here or not setting.is_for_here
-    }
-    settings |= {"spark.master": master, "spark.app.name": app_name}
+        settings |= SETTINGS_HERE
     # The JVM reads its log configuration at start; the resource is a plain file in every install.
     with as_file(files("pathcast.spark") / "log4j2.properties") as log4j:
         options = (*jvm_options, f"-Dlog4j2.configurationFile=file:{log4j}")
-        # A JVM that an earlier session of this process has left takes no options any more.
-        if archive is not None and SparkContext._gateway is None:
-            options += archive.options(java)
         settings["spark.driver.extraJavaOptions"] = " ".join(options)
         settings |= wanted
         context = _started(settings, java)
@@ -292,9 +227,6 @@ def end_context(context: SparkContext) -> None:
 
     A Python worker that waits for its next task finds the end of its input instead, and is killed
     while it writes a traceback of that.
-
-    Args:
-        context: Of `local_context`.
     """
     for stderr in _JVM_STDERR:
         stderr.hold()
@@ -313,18 +245,6 @@ def _forget_jvm() -> None:
     SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
 
 
-def end_jvm() -> None:
-    """End the JVM of this process, whose context is stopped, and wait for it."""
-    gateway = SparkContext._gateway
-    if gateway is None:
-        return
-    SparkContext._gateway = SparkContext._jvm = None
-    gateway.shutdown()
-    # It ends with its standard input.
-    gateway.proc.stdin.close()
-    gateway.proc.wait()
-
-
 def check_reachable(master: str) -> None:
     """Refuse a standalone master where nobody listens: Spark would try for a minute, and then fail.
 
@@ -340,14 +260,14 @@ def check_reachable(master: str) -> None:
     for address in master.removeprefix(STANDALONE).split(","):
         host, _, port = address.rpartition(":")
         if not host or not port.isdigit():
-            raise _bad_master(f"{master}: {address} is not HOST:PORT")
+            raise invalid_setting("spark.master", f"{master}: {address} is not HOST:PORT")
         try:
             with socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS_MAX):
                 return
         except (OSError, OverflowError) as error:
             told = error.strerror if isinstance(error, OSError) else None
             reasons.append(f"{address}: {told or error}")
-    raise _bad_master(f"{master} cannot be reached ({'; '.join(reasons)})")
+    raise invalid_setting("spark.master", f"{master} cannot be reached ({'; '.join(reasons)})")
 
 
 def _started(settings: Mapping[str, str], java: JavaInstall) -> SparkContext:
@@ -396,10 +316,9 @@ def _unless_lost(handle_error: Callable[..., None]) -> Callable[..., None]:
 def _submitted(wanted: Mapping[str, str]) -> SparkContext:
     """The context in the JVM that `spark-submit` has started; what that was told goes first."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    settings = {setting.key: setting.value for setting in SETTINGS if not setting.is_for_here}
     SparkContext._ensure_initialized()  # or the configuration would know nothing of that JVM
     conf = SparkConf(loadDefaults=True)
-    for key, value in (settings | dict(wanted)).items():
+    for key, value in {**SETTINGS, **wanted}.items():
         conf.setIfMissing(key, value)
     return _context(conf)
 
@@ -453,14 +372,12 @@ def refused_start(master: str, told: Sequence[str]) -> ConfigError:
     said = [line for line in told if line not in _SAYS_NOTHING] or ["Spark does not say why"]
     if _UNREACHABLE.search(" ".join(said)):
         fix = "check that the address is right and that this machine can reach it"
-        return _bad_master(f"{master} cannot be used: {': '.join(said[:2])}; {fix}")
+        return invalid_setting(
+            "spark.master", f"{master} cannot be used: {': '.join(said[:2])}; {fix}"
+        )
     if "master" in said[0].lower():
-        return _bad_master(said[0])
-    return ConfigError("config.invalid", key="spark.conf", reason=": ".join(said[:2]))
-
-
-def _bad_master(reason: str) -> ConfigError:
-    return ConfigError("config.invalid", key="spark.master", reason=reason)
+        return invalid_setting("spark.master", said[0])
+    return invalid_setting("spark.conf", ": ".join(said[:2]))
 
 
 def _hand_on() -> None:

@@ -34,6 +34,7 @@ from pathcast.records import record_path
 from pathcast.settings import (
     FROZEN,
     FileSettings,
+    HostPort,
     Place,
     SettingDescription,
     described,
@@ -73,130 +74,80 @@ class SourceSettings(BaseModel):
 
     model_config = FROZEN
 
-    kind: SourceKind = Field(
-        default="directory",
-        description='"directory": each file is a message and its path inside the directory the id; '
-        '"parquet": each row is a message; "archive": each member of a .zip, .tar, .tar.gz, .tgz '
-        'or .gz file is one; "delta": each row of a Delta table, and of what is added to it, is '
-        'one; "records": each record of large files (source.record) is one; "broker": each '
-        'delivery to an inbox of a broker ([network]) is one; "spark": each row of a source that '
-        "Spark itself reads (source.format) is one.",
-    )
-    path: Place = Field(
-        description="Directory of the messages, of the files that hold them, or of the table; or a "
-        "URL that fsspec understands, such as s3://bucket/incoming. Broker: where deliveries are "
-        "kept until they are committed; made if it is missing, and nobody else's. Spark: what the "
-        "format loads; not required.",
-    )
-    format: str | None = Field(
-        default=None,
-        description='Spark: name of a format of its streaming sources, such as "kafka"; with it, '
-        "the kind need not be given.",
-    )
-    options: dict[str, SparkValue] = Field(
-        default_factory=dict, description="Spark: options of the format, as they are."
-    )
-    row_schema: str | None = Field(
-        default=None,
-        description="Spark: columns of the format, where it has to be told, such as "
-        '"id string, message binary".',
-    )
-    select: tuple[str, ...] = Field(
-        default=("*",),
-        description="Spark: SQL expressions that make of its rows the columns that other keys "
-        'name, such as "value AS message".',
-    )
-    tombstones: bool | None = Field(
-        default=None,
-        description="Spark: whether a row whose message is null is no message: it is counted, and "
-        'nothing else; where not, it is a dead letter. True for format = "kafka" when not given.',
-    )
-    storage_options: dict[str, str] = Field(
-        default_factory=dict,
-        description="What fsspec needs to open source.path where it is a URL: credentials, "
-        "endpoints.",
-    )
-    delta_options: dict[str, str] = Field(
-        default_factory=dict,
-        description="Delta: the same for the library deltalake, in its own words.",
-    )
-    starting_version: Annotated[int, Field(ge=0)] | Literal["latest"] | None = Field(
-        default=None,
-        description="Delta: first version of the table whose additions are messages; "
-        '"latest": those that come after the first start; the table as it is, and what comes, when '
-        "not given. A later version than was read gives up what was added between.",
-    )
-    changes: Literal["error", "skip", "deliver"] = Field(
-        default="error",
-        description='Delta: what becomes of a version that changes or removes rows. "error": the '
-        'run ends; "skip": all of it is passed over; "deliver": the files that it adds are '
-        "delivered, rows included that were there before.",
-    )
-    pattern: str | None = Field(
-        default=None,
-        description="Glob that the name of a file has to match, at any depth of folders; *.xml, "
-        "*.parquet or what archives are called when not given. Names that begin with a dot or an "
-        "underscore never count.",
-    )
-    message_column: str = Field(
-        default="message",
-        description="Parquet, Delta, Spark: column with the message, binary or string.",
-    )
-    id_column: str = Field(
-        default="message_id",
-        description="Parquet, Delta, Spark: column with the id of the message, which has to be "
-        "unique; Spark: a digest of the message where it is not given and there is no such column.",
-    )
-    columns: tuple[str, ...] = Field(
-        default=(),
-        description="Parquet, Delta, Spark and broker: columns that are passed through to inboxes "
-        "and matches; none may have the name of a column that Pathcast writes.",
-    )
-    page_bytes_max: int | None = Field(
-        default=None,
-        ge=1,
-        description="Parquet and Delta: bytes of pages that a task holds while it reads a row "
-        "group, those of a dictionary twice; a file that needs more is a dead letter. 176 MiB, or "
-        "12 times the bytes of the file if that is more, when not given.",
-    )
-    time: str | None = Field(
-        default=None,
-        description="Where a message says when it was made, for the column message_time of "
-        "inboxes: one of source.columns, or an XPath, such as /order/@at, whose first node counts. "
-        "What is no date or time there is null.",
-    )
-    time_namespaces: dict[str, str] = Field(
-        default_factory=dict,
-        description="Prefix -> namespace URI for source.time, where it is an XPath.",
-    )
-    record: str | None = Field(
-        default=None,
-        description="Records: path of the elements that are messages, such as /orders/order.",
-    )
-    record_namespaces: dict[str, str] = Field(
-        default_factory=dict,
-        description="Records: prefix -> namespace URI for source.record.",
-    )
-    range_bytes: int = Field(
-        default=16 * 1024 * 1024,
-        ge=1,
-        description="Records: bytes of a range of a large file, which one task works on at a time.",
-    )
+    kind: SourceKind = "directory"
+    """ "directory": each file is a message and its path inside the directory the id; "parquet":
+    each row is a message; "archive": each member of a .zip, .tar, .tar.gz, .tgz or .gz file is one;
+    "delta": each row of a Delta table, and of what is added to it, is one; "records": each record
+    of large files (source.record) is one; "broker": each delivery to an inbox of a broker
+    ([network]) is one; "spark": each row of a source that Spark itself reads (source.format) is
+    one."""
+    path: Place
+    """Directory of the messages, of the files that hold them, or of the table; or a URL that fsspec
+    understands, such as s3://bucket/incoming. Broker: where deliveries are kept until they are
+    committed; made if it is missing, and nobody else's. Spark: what the format loads; not
+    required."""
+    format: str | None = None
+    """Spark: name of a format of its streaming sources, such as "kafka"; with it, the kind need not
+    be given."""
+    options: dict[str, SparkValue] = {}
+    """Spark: options of the format, as they are."""
+    row_schema: str | None = None
+    """Spark: columns of the format, where it has to be told, such as "id string, message
+    binary"."""
+    select: tuple[str, ...] = ("*",)
+    """Spark: SQL expressions that make of its rows the columns that other keys name, such as "value
+    AS message"."""
+    tombstones: bool | None = None
+    """Spark: whether a row whose message is null is no message: it is counted, and nothing else;
+    where not, it is a dead letter. True for format = "kafka" when not given."""
+    storage_options: dict[str, str] = {}
+    """What fsspec needs to open source.path where it is a URL: credentials, endpoints."""
+    delta_options: dict[str, str] = {}
+    """Delta: the same for the library deltalake, in its own words."""
+    starting_version: Annotated[int, Field(ge=0)] | Literal["latest"] | None = None
+    """Delta: first version of the table whose additions are messages; "latest": those that come
+    after the first start; the table as it is, and what comes, when not given. A later version than
+    was read gives up what was added between."""
+    changes: Literal["error", "skip", "deliver"] = "error"
+    """Delta: what becomes of a version that changes or removes rows. "error": the run ends; "skip":
+    all of it is passed over; "deliver": the files that it adds are delivered, rows included that
+    were there before."""
+    pattern: str | None = None
+    """Glob that the name of a file has to match, at any depth of folders; *.xml, *.parquet or what
+    archives are called when not given. Names that begin with a dot or an underscore never count."""
+    message_column: str = "message"
+    """Parquet, Delta, Spark: column with the message, binary or string."""
+    id_column: str = "message_id"
+    """Parquet, Delta, Spark: column with the id of the message, which has to be unique; Spark: a
+    digest of the message where it is not given and there is no such column."""
+    columns: tuple[str, ...] = ()
+    """Parquet, Delta, Spark and broker: columns that are passed through to inboxes and matches;
+    none may have the name of a column that Pathcast writes."""
+    page_bytes_max: int | None = Field(default=None, ge=1)
+    """Parquet and Delta: bytes of pages that a task holds while it reads a row group, those of a
+    dictionary twice; a file that needs more is a dead letter. 176 MiB, or 12 times the bytes of the
+    file if that is more, when not given."""
+    time: str | None = None
+    """Where a message says when it was made, for the column message_time of inboxes: one of
+    source.columns, or an XPath, such as /order/@at, whose first node counts. What is no date or
+    time there is null."""
+    time_namespaces: dict[str, str] = {}
+    """Prefix -> namespace URI for source.time, where it is an XPath."""
+    record: str | None = None
+    """Records: path of the elements that are messages, such as /orders/order."""
+    record_namespaces: dict[str, str] = {}
+    """Records: prefix -> namespace URI for source.record."""
+    range_bytes: int = Field(default=16 * 1024 * 1024, ge=1)
+    """Records: bytes of a range of a large file, which one task works on at a time."""
 
-    profile: str | None = Field(
-        default=None,
-        description="Broker: what the pipeline subscribes to, such as /* for every message; its "
-        "inbox gets what others subscribed it to when not given.",
-    )
-    profile_deliver: Literal["message", "fragment"] = Field(
-        default="message",
-        description='Broker: what the profile delivers, "message" the message or "fragment" the '
-        "results of its query, each of which is a message then.",
-    )
-    profile_namespaces: dict[str, str] = Field(
-        default_factory=dict,
-        description="Broker: prefix -> namespace URI for source.profile.",
-    )
+    profile: str | None = None
+    """Broker: what the pipeline subscribes to, such as /* for every message; its inbox gets what
+    others subscribed it to when not given."""
+    profile_deliver: Literal["message", "fragment"] = "message"
+    """Broker: what the profile delivers, "message" the message or "fragment" the results of its
+    query, each of which is a message then."""
+    profile_namespaces: dict[str, str] = {}
+    """Broker: prefix -> namespace URI for source.profile."""
 
     @field_validator("columns")
     @classmethod
@@ -225,36 +176,23 @@ class SourceSettings(BaseModel):
         return given
 
     @model_validator(mode="after")
-    def _check_kind(self) -> SourceSettings:
-        if self.kind != "spark" and self.format is not None:
-            raise ValueError('format is given for kind = "spark", and for no other')
-        return self
-
-    @model_validator(mode="after")
-    def _check_profile(self) -> SourceSettings:
-        if self.kind != "broker" and self.profile is not None:
-            raise ValueError('profile is given for kind = "broker", and for no other')
-        return self
-
-    @model_validator(mode="after")
-    def _check_time(self) -> SourceSettings:
+    def _check_keys(self) -> SourceSettings:
+        for key, kind in (("format", "spark"), ("profile", "broker"), ("record", "records")):
+            if self.kind != kind and getattr(self, key) is not None:
+                raise ValueError(f'{key} is given for kind = "{kind}", and for no other')
+        if self.kind == "records":
+            if self.record is None:
+                raise ValueError('kind = "records" needs record, such as /orders/order')
+            try:
+                record_path(self.record, self.record_namespaces)
+            except PathcastError as error:
+                raise ValueError(str(error)) from error
         if self.time is None or is_path(self.time) or self.time in self.columns:
             return self
         raise ValueError(
             f"time is {self.time!r}: name a column of source.columns, or an XPath such as "
             f"//{self.time}"
         )
-
-    @model_validator(mode="after")
-    def _check_record(self) -> SourceSettings:
-        if (self.kind == "records") != (self.record is not None):
-            raise ValueError('record is given for kind = "records", and for no other')
-        if self.record is not None:
-            try:
-                record_path(self.record, self.record_namespaces)
-            except PathcastError as error:
-                raise ValueError(str(error)) from error
-        return self
 
     @field_validator("pattern")
     @classmethod
@@ -279,62 +217,41 @@ class SubscriptionSettings(BaseModel):
 
     model_config = FROZEN
 
-    path: Path | None = Field(
-        default=None,
-        description="File with the columns subscriber, query_id and query: separated by tabs "
-        "(.tsv) or commas (.csv), with a header line, or Parquet (.parquet); or a .xq file, or a "
-        "folder of them, whose results are delivered. A stream looks at it before each "
-        "micro-batch and takes up what changed. Either this or subscriptions.store is given.",
-    )
-    store: str | None = Field(
-        default=None,
-        description="Profile database, sqlite:////PATH or postgresql://USER@HOST/NAME, whose "
-        "active profiles are the subscriptions: owner, id and query, and what each says is "
-        "delivered. A stream takes up before each micro-batch what its log of changes says.",
-    )
-    labels: dict[str, str] = Field(
-        default_factory=dict,
-        description="Store: only profiles that have all of these labels.",
-    )
-    host: str | None = Field(
-        default=None, description="Store: only profiles that have this host broker."
-    )
-    deliver: Literal["ids", "message", "fragment"] = Field(
-        default="ids",
-        description='What a row of a table gets that does not say it in a column deliver: "ids" a '
-        'notice, "message" the message, "fragment" the results of the query.',
-    )
-    language: Literal["xpath1", "xquery"] | None = Field(
-        default=None,
-        description="What a row of a table and a .xq file are read as that do not say it in a "
-        'column or key language: "xpath1" or "xquery"; by default XPath 1.0 where its grammar '
-        "takes the text, XQuery otherwise. Profiles of a store have their own.",
-    )
-    namespaces: dict[str, str] = Field(
-        default_factory=dict,
-        description='Prefix -> namespace URI for all queries; the prefix "" is the default '
-        "namespace of elements.",
-    )
-    shrink_max: float = Field(
-        default=0.5,
-        ge=0,
-        le=1,
-        description="Share of the subscriptions that may go at once. Where more are missing, as in "
-        "a file that was cut short or emptied, the earlier ones stay, and the run says so; 1 takes "
-        "every file as it is.",
-    )
-    invalid: Literal["keep", "end"] = Field(
-        default="keep",
-        description="What becomes of a subscription that was valid, once its row is not any more "
-        '(a typo, an unknown prefix): "keep": its last valid version stays in force until the row '
-        'is mended or taken out, and run, check, inbox and why say so; "end": it ends.',
-    )
-    rejected_max: float = Field(
-        default=1.0,
-        ge=0,
-        le=1,
-        description="Share of the rows that may be rejected for a run to start; 0 for none.",
-    )
+    path: Path | None = None
+    """File with the columns subscriber, query_id and query: separated by tabs (.tsv) or commas
+    (.csv), with a header line, or Parquet (.parquet); or a .xq file, or a folder of them, whose
+    results are delivered. A stream looks at it before each micro-batch and takes up what changed.
+    Either this or subscriptions.store is given."""
+    store: str | None = None
+    """Profile database, sqlite:////PATH or postgresql://USER@HOST/NAME, whose active profiles are
+    the subscriptions: owner, id and query, and what each says is delivered. A stream takes up
+    before each micro-batch what its log of changes says."""
+    labels: dict[str, str] = {}
+    """Store: only profiles that have all of these labels."""
+    host: str | None = None
+    """Store: only profiles that have this host broker."""
+    only: tuple[str, ...] = ()
+    """Ids of the subscriptions that count; all when not given."""
+    deliver: Literal["ids", "message", "fragment"] = "ids"
+    """What a row of a table gets that does not say it in a column deliver: "ids" a notice,
+    "message" the message, "fragment" the results of the query."""
+    language: Literal["xpath1", "xquery"] | None = None
+    """What a row of a table and a .xq file are read as that do not say it in a column or key
+    language: "xpath1" or "xquery"; by default XPath 1.0 where its grammar takes the text, XQuery
+    otherwise. Profiles of a store have their own."""
+    namespaces: dict[str, str] = {}
+    """Prefix -> namespace URI for all queries; the prefix "" is the default namespace of
+    elements."""
+    shrink_max: float = Field(default=0.5, ge=0, le=1)
+    """Share of the subscriptions that may go at once. Where more are missing, as in a file that was
+    cut short or emptied, the earlier ones stay, and the run says so; 1 takes every file as it
+    is."""
+    invalid: Literal["keep", "end"] = "keep"
+    """What becomes of a subscription that was valid, once its row is not any more (a typo, an
+    unknown prefix): "keep": its last valid version stays in force until the row is mended or taken
+    out, and run, check, inbox and why say so; "end": it ends."""
+    rejected_max: float = Field(default=1.0, ge=0, le=1)
+    """Share of the rows that may be rejected for a run to start; 0 for none."""
 
     @model_validator(mode="after")
     def _check_place(self) -> SubscriptionSettings:
@@ -350,30 +267,23 @@ class ModeSettings(BaseModel):
 
     model_config = FROZEN
 
-    kind: Literal["batch", "stream"] = Field(
-        default="batch",
-        description='"batch" ends when what was there at the start is done; "stream" watches the '
-        "source until it is stopped. Both go in micro-batches, and both go on where an earlier run "
-        "ended or was killed.",
-    )
-    checkpoint: Place | None = Field(
-        default=None,
-        description="Directory that remembers which messages were handed on; _checkpoint in the "
-        "output directory when not given. It belongs to the output: delete both or neither. A URL "
-        "is opened with output.storage_options.",
-    )
-    files_per_batch_max: int = Field(
-        default=10_000, ge=1, description="Files of the source in one micro-batch."
-    )
-    bytes_per_batch_max: int = Field(
-        default=256 * 1024 * 1024,
-        ge=1,
-        description="Bytes of messages in one micro-batch of a directory, a single larger file "
-        "excepted.",
-    )
-    seconds_between_batches: float = Field(
-        default=1.0, ge=0, description="Stream: how often the source is looked at, at most."
-    )
+    kind: Literal["batch", "stream"] = "batch"
+    """ "batch" ends when what was there at the start is done; "stream" watches the source until it
+    is stopped. Both go in micro-batches, and both go on where an earlier run ended or was
+    killed."""
+    checkpoint: Place | None = None
+    """Directory that remembers which messages were handed on; _checkpoint in the output directory
+    when not given. It belongs to the output: delete both or neither. A URL is opened with
+    output.storage_options."""
+    files_per_batch_max: int = Field(default=10_000, ge=1)
+    """Files of the source in one micro-batch."""
+    bytes_per_batch_max: int = Field(default=256 * 1024 * 1024, ge=1)
+    """Bytes of messages in one micro-batch of a directory, a single larger file excepted."""
+    seconds_between_batches: float = Field(default=1.0, ge=0)
+    """Stream: how often the source is looked at, at most."""
+    metrics: HostPort | None = None
+    """HOST:PORT of /metrics of a run, for Prometheus and pathcast top; nothing listens when not
+    given. It has no token: keep it on loopback."""
 
 
 class TopicSettings(BaseModel):
@@ -381,22 +291,14 @@ class TopicSettings(BaseModel):
 
     model_config = FROZEN
 
-    options: dict[str, SparkValue] = Field(
-        description="Options of Spark's writer for Kafka, as they are: "
-        '"kafka.bootstrap.servers", and what the producer needs, each with "kafka." before it.',
-    )
-    deliveries: str | None = Field(
-        default=None,
-        min_length=1,
-        description="Topic of the deliveries: the subscriber is the key, what it is delivered the "
-        "value (empty for a notice), and the delivery id the header pathcast-delivery-id.",
-    )
-    dead_letters: str | None = Field(
-        default=None,
-        min_length=1,
-        description="Topic of the dead letters: the message id is the key, the row in JSON the "
-        "value.",
-    )
+    options: dict[str, SparkValue]
+    """Options of Spark's writer for Kafka, as they are: "kafka.bootstrap.servers", and what the
+    producer needs, each with "kafka." before it."""
+    deliveries: str | None = Field(default=None, min_length=1)
+    """Topic of the deliveries: the subscriber is the key, what it is delivered the value (empty for
+    a notice), and the delivery id the header pathcast-delivery-id."""
+    dead_letters: str | None = Field(default=None, min_length=1)
+    """Topic of the dead letters: the message id is the key, the row in JSON the value."""
 
     @model_validator(mode="after")
     def _check_topics(self) -> TopicSettings:
@@ -410,50 +312,29 @@ class OutputSettings(BaseModel):
 
     model_config = FROZEN
 
-    path: Place = Field(
-        description="Directory for matches, dead_letters, inboxes and rejected_queries, on a file "
-        "system that all workers see; or a URL that fsspec understands, such as "
-        "s3://bucket/delivered."
-    )
-    format: Literal["parquet", "jsonl", "delta"] = Field(
-        default="parquet",
-        description='Format of all outputs: "parquet", "jsonl" (JSON lines), or "delta" (each '
-        "output is a Delta table).",
-    )
-    storage_options: dict[str, str] = Field(
-        default_factory=dict,
-        description="What fsspec needs to open output.path where it is a URL: credentials, "
-        "endpoints.",
-    )
-    delta_options: dict[str, str] = Field(
-        default_factory=dict,
-        description="The same for the library deltalake, in its own words.",
-    )
-    inboxes: bool = Field(
-        default=True, description="Whether each delivery is a row of the inboxes."
-    )
-    compact_files: int = Field(
-        default=64,
-        ge=0,
-        description="Small files that are merged in the background when so many have come "
-        "together; 0 for never.",
-    )
-    keep_replaced_seconds: float = Field(
-        default=3600,
-        ge=0,
-        description="How long files stay that were merged into others: the time that a reader has.",
-    )
-    fragments: FragmentForm = Field(
-        default="text",
-        description='Results and messages in inboxes: "text", with the bytes of a message that is '
-        'no UTF-8 in the column fragment_bytes; or "binary", all of them as bytes.',
-    )
-    matches: Literal["none", "numbers", "ids"] = Field(
-        default="numbers",
-        description="Whether each message has a row with the queries delivered as an id that it "
-        "satisfies, by number in the snapshot of the row, or by id, which takes more time and "
-        "space.",
-    )
+    path: Place
+    """Directory for matches, dead_letters, inboxes and rejected_queries, on a file system that all
+    workers see; or a URL that fsspec understands, such as s3://bucket/delivered."""
+    format: Literal["parquet", "jsonl", "delta"] = "parquet"
+    """Format of all outputs: "parquet", "jsonl" (JSON lines), or "delta" (each output is a Delta
+    table)."""
+    storage_options: dict[str, str] = {}
+    """What fsspec needs to open output.path where it is a URL: credentials, endpoints."""
+    delta_options: dict[str, str] = {}
+    """The same for the library deltalake, in its own words."""
+    inboxes: bool = True
+    """Whether each delivery is a row of the inboxes."""
+    compact_files: int = Field(default=64, ge=0)
+    """Small files that are merged in the background when so many have come together; 0 for
+    never."""
+    keep_replaced_seconds: float = Field(default=3600, ge=0)
+    """How long files stay that were merged into others: the time that a reader has."""
+    fragments: FragmentForm = "text"
+    """Results and messages in inboxes: "text", with the bytes of a message that is no UTF-8 in the
+    column fragment_bytes; or "binary", all of them as bytes."""
+    matches: Literal["none", "numbers", "ids"] = "numbers"
+    """Whether each message has a row with the queries delivered as an id that it satisfies, by
+    number in the snapshot of the row, or by id, which takes more time and space."""
 
     @property
     def storage(self) -> Storage:
@@ -472,19 +353,13 @@ class EngineSettings(BaseModel):
 
     model_config = FROZEN
 
-    threads: int = Field(
-        default=1,
-        ge=1,
-        description="Threads in each Spark task. Spark runs a task a core: 1 is right as a rule.",
-    )
-    cache_bytes_max: int | None = Field(
-        default=None, ge=1, description="Memory of one worker for compiled label paths."
-    )
-    limits: dict[str, int | str] = Field(
-        default_factory=dict,
-        description="Bounds on one message, by the names of pathcast.Limits, such as "
-        "message_bytes_max, depth_max or dtd.",
-    )
+    threads: int = Field(default=1, ge=1)
+    """Threads in each Spark task. Spark runs a task a core: 1 is right as a rule."""
+    cache_bytes_max: int | None = Field(default=None, ge=1)
+    """Memory of one worker for compiled label paths."""
+    limits: dict[str, int | str] = {}
+    """Bounds on one message, by the names of pathcast.Limits, such as message_bytes_max, depth_max
+    or dtd."""
 
     @model_validator(mode="before")
     @classmethod
@@ -513,19 +388,13 @@ class SparkSettings(BaseModel):
 
     model_config = FROZEN
 
-    master: str = Field(
-        default="local[*]",
-        description="Master URL; local[2] uses two cores of this machine, spark://HOST:7077 those "
-        "of a cluster.",
-    )
-    ship: bool = Field(
-        default=True,
-        description="On a cluster: whether workers are sent Pathcast's own files, the kernel "
-        "included; false where the same Pathcast is installed on all of them.",
-    )
-    conf: dict[str, SparkValue] = Field(
-        default_factory=dict, description="Further settings of Spark, over those of Pathcast."
-    )
+    master: str = "local[*]"
+    """Master URL; local[2] uses two cores of this machine, spark://HOST:7077 those of a cluster."""
+    ship: bool = True
+    """On a cluster: whether workers are sent Pathcast's own files, the kernel included; false where
+    the same Pathcast is installed on all of them."""
+    conf: dict[str, SparkValue] = {}
+    """Further settings of Spark, over those of Pathcast."""
 
     @property
     def given(self) -> Set[str]:
@@ -551,25 +420,24 @@ class PipelineSettings(FileSettings):
         "chosen; leave [placement] out"
     }
 
-    source: SourceSettings = Field(description="Where messages come from.")
-    subscriptions: SubscriptionSettings = Field(description="Who wants what.")
-    mode: ModeSettings = Field(
-        default=ModeSettings(), description="Once, or for as long as messages come."
-    )
-    output: OutputSettings = Field(description="Where results go.")
-    engine: EngineSettings = Field(
-        default=EngineSettings(), description="How messages are matched."
-    )
-    network: NetworkSettings | None = Field(default=None, description="A broker of a network.")
-    publish: PublishSettings | None = Field(
-        default=None, description="What is published into the network."
-    )
-    topics: TopicSettings | None = Field(
-        default=None, description="Topics of Kafka that get what the output gets."
-    )
-    spark: SparkSettings = Field(
-        default=SparkSettings(), description="The session that is started."
-    )
+    source: SourceSettings
+    """Where messages come from."""
+    subscriptions: SubscriptionSettings
+    """Who wants what."""
+    mode: ModeSettings = ModeSettings()
+    """Once, or for as long as messages come."""
+    output: OutputSettings
+    """Where results go."""
+    engine: EngineSettings = EngineSettings()
+    """How messages are matched."""
+    network: NetworkSettings | None = None
+    """A broker of a network."""
+    publish: PublishSettings | None = None
+    """What is published into the network."""
+    topics: TopicSettings | None = None
+    """Topics of Kafka that get what the output gets."""
+    spark: SparkSettings = SparkSettings()
+    """The session that is started."""
 
     @model_validator(mode="after")
     def _check_network(self) -> PipelineSettings:

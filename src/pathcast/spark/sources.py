@@ -23,15 +23,22 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import pyarrow as pa
 
-from pathcast.errors import ConfigError, PathcastError
+from pathcast.errors import PathcastError, invalid_setting
 from pathcast.limits import Limits
 from pathcast.records import Splitter, record_path
 from pathcast.spark.archives import ArchiveReader
 from pathcast.spark.arrivals import PATTERN as ARRIVALS
-from pathcast.spark.arrivals import ArchivedProfile, InboxListing
+from pathcast.spark.arrivals import InboxListing
 from pathcast.spark.delta_source import DeltaListing, columns_of_table
-from pathcast.spark.directory import DirectoryReader
-from pathcast.spark.files import FILE, FileReader, FoundFile, SourceListing, Unit, as_unread
+from pathcast.spark.files import (
+    FILE,
+    DirectoryReader,
+    FileReader,
+    FoundFile,
+    SourceListing,
+    Unit,
+    as_unread,
+)
 from pathcast.spark.listing import Listing, ObjectListing
 from pathcast.spark.parquet import ParquetReader, columns_of
 from pathcast.spark.passed_types import passed_type
@@ -84,18 +91,16 @@ def listing_of(
         return files
     wanted = None
     if source.profile is not None:
-        wanted = ArchivedProfile(source.profile, source.profile_deliver, source.profile_namespaces)
+        wanted = {
+            "query": source.profile,
+            "deliver": source.profile_deliver,
+            "namespaces": source.profile_namespaces,
+        }
     return InboxListing(files, storage, checkpoint, network, wanted)
 
 
 def reader_of(source: SourceSettings, limits: Limits, columns: pa.Schema) -> FileReader:
-    """Return the reader of a source's files.
-
-    Args:
-        source: The settings of the source.
-        limits: Bounds on a message.
-        columns: Columns that are passed through, of a source that has any.
-    """
+    """Return the reader of a source's files."""
     if source.kind == "directory":
         return DirectoryReader(source.storage, limits.message_bytes_max)
     if source.kind == "archive":
@@ -183,12 +188,7 @@ def passed_columns(
 
 
 def columns_there(source: SourceSettings, files: Sequence[FoundFile]) -> pa.Schema:
-    """The columns of a table that are passed through, or those of the first file that has each.
-
-    Args:
-        source: The settings of the source.
-        files: Some of its files.
-    """
+    """The columns of a table that are passed through, or those of the first file that has each."""
     if source.kind == "delta":
         return columns_of_table(source.storage, source.columns)
     return columns_of(source.storage, files, source.columns)
@@ -198,10 +198,9 @@ def _passed(field: pa.Field, format: FileFormat) -> pa.Field:
     try:
         return pa.field(field.name, passed_type(field.type, format))
     except ValueError as error:
-        raise ConfigError(
-            "config.invalid",
-            key="source.columns",
-            reason=f"column {field.name!r} cannot be passed through: {error}; leave it out, or "
+        raise invalid_setting(
+            "source.columns",
+            f"column {field.name!r} cannot be passed through: {error}; leave it out, or "
             "store it as text or a number in the source",
         ) from error
 

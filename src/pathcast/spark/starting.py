@@ -18,39 +18,44 @@ from contextlib import contextmanager
 
 from pyspark import SparkContext
 
-from pathcast.spark.class_archive import ClassArchive
-from pathcast.spark.session import end_context, end_jvm, local_context, running_context
+from pathcast.spark.session import end_context, local_context, running_context
 from pathcast.spark.shipping import ship
 from pathcast.spark.workers import SparkWorkers
 
 
 @contextmanager
 def spark_workers(
-    master: str, conf: Mapping[str, str] | None = None, *, is_shipped: bool = True
+    master: str,
+    conf: Mapping[str, str] | None = None,
+    *,
+    is_shipped: bool = True,
+    context: SparkContext | None = None,
 ) -> Iterator[Future[SparkWorkers]]:
-    """Workers of the context that runs here, or of one of their own, which is stopped in the end.
+    """Workers of a context that is there, or of one of their own, which is stopped in the end.
 
     Args:
         master: Spark's master URL.
         conf: Settings that go over those of `session.SETTINGS`.
         is_shipped: Whether workers of a cluster are sent Pathcast's own files.
+        context: Is used and left running; that of this process when not given.
 
     Yields:
         The workers, once they are there; `result()` raises what kept them from starting.
     """
-    running = running_context()
+    running = context or running_context()
     if running is not None:
+        if is_shipped:
+            ship(running)
         ready: Future[SparkWorkers] = Future()
-        ready.set_result(workers_in(running, is_shipped=is_shipped))
+        ready.set_result(SparkWorkers(running))
         yield ready
         return
-    archive = ClassArchive()
     contexts: list[SparkContext] = []
 
     def start() -> SparkWorkers:
-        context = local_context(master, conf=conf, is_shipped=is_shipped, archive=archive)
-        contexts.append(context)
-        workers = SparkWorkers(context)
+        started = local_context(master, conf=conf, is_shipped=is_shipped)
+        contexts.append(started)
+        workers = SparkWorkers(started)
         workers.run(_ready, [[0]] * workers.count)
         return workers
 
@@ -61,21 +66,8 @@ def spark_workers(
             yield starting
         finally:
             starting.exception()
-            for context in contexts:
-                end_context(context)
-    archive.keep(end_jvm)
-
-
-def workers_in(context: SparkContext, *, is_shipped: bool = True) -> SparkWorkers:
-    """Returns the workers of a context that somebody else has started, and will stop.
-
-    Args:
-        context: It stays as it is.
-        is_shipped: As for `spark_workers`.
-    """
-    if is_shipped:
-        ship(context)
-    return SparkWorkers(context)
+            for started in contexts:
+                end_context(started)
 
 
 def _ready(units: Iterable[int]) -> Iterator[int]:

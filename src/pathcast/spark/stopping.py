@@ -13,9 +13,6 @@ from types import FrameType
 def stopped_by_signals(stop: threading.Event) -> Iterator[list[signal.Signals]]:
     """While inside, SIGTERM and the first Ctrl-C set `stop`; a second Ctrl-C interrupts.
 
-    Args:
-        stop: Is set.
-
     Yields:
         The signals that came, in their order. In another thread than the main one nothing is
         changed and none comes: only the main thread may handle signals.

@@ -22,15 +22,16 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
-from pathcast.errors import ConfigError, DiskError, MissingDependencyError
+from pathcast.errors import DiskError, MissingDependencyError, invalid_setting
 from pathcast.spark.unwritable import OutputFile, writing
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
+    from pydantic import TypeAdapter
 
 T = TypeVar("T")
 
@@ -117,10 +118,6 @@ class Storage:
     def read_json(self, name: str, make: Callable[[Any], T]) -> T:
         """A value that a run before wrote as JSON.
 
-        Args:
-            name: Of the file.
-            make: Makes the value of what `json.loads` gives.
-
         Raises:
             FileNotFoundError: There is none.
             DiskError: The file is damaged, or another version wrote it ("disk.state").
@@ -142,6 +139,15 @@ class Storage:
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             reason = f"{type(error).__name__}: {error}"
             raise DiskError("disk.state", path=self.url(name), reason=reason) from error
+
+    def read_as(self, name: str, kind: type[T]) -> T:
+        """A dataclass that a run before wrote as JSON; other keys are passed over.
+
+        Raises:
+            FileNotFoundError: There is none.
+            DiskError: As `read_json`.
+        """
+        return cast("T", self.read_json(name, _adapter(cast("Any", kind)).validate_python))
 
     def exists(self, name: str) -> bool:
         """Whether there is a file."""
@@ -241,9 +247,7 @@ class Storage:
         try:
             fs, root = url_to_fs(self.place, **self._options)
         except (ImportError, ValueError) as error:
-            raise ConfigError(
-                "config.invalid", key="path", reason=f"{self.place}: {error}"
-            ) from error
+            raise invalid_setting("path", f"{self.place}: {error}") from error
         return fs, root.rstrip("/")
 
     def __getstate__(self) -> tuple[str, dict[str, Any], dict[str, str]]:
@@ -264,6 +268,14 @@ class Storage:
 
     def __repr__(self) -> str:
         return f"Storage({self.place!r})"
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    # Workers, which read no state, need not have it.
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
 
 
 def write_atomically(path: Path, content: bytes) -> None:

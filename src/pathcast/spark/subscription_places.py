@@ -17,12 +17,12 @@ It compiles nothing.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from pathcast.errors import ConfigError, StoreError
+from pathcast.errors import ConfigError, StoreError, invalid_setting
 from pathcast.registry.delimited import TextPlace
 from pathcast.registry.subscription_files import files_of
 from pathcast.registry.subscription_rows import SubscriptionRows, read_rows
@@ -74,13 +74,17 @@ class FilePlace:
     Args:
         path: The file or folder.
         language: Of subscriptions that choose none.
+        only: Ids of the subscriptions that count; empty for all.
     """
 
     position = 0
 
-    def __init__(self, path: Path, language: QueryLanguage | None = None) -> None:
+    def __init__(
+        self, path: Path, language: QueryLanguage | None = None, only: Collection[str] = ()
+    ) -> None:
         self._path = path
         self._language = language
+        self._only = frozenset(only)
         self.name = str(path)
 
     def exists(self) -> bool:
@@ -103,7 +107,15 @@ class FilePlace:
     def rows(self, deliver: DeliverMode) -> SubscriptionRows:
         """Return the subscriptions of the file."""
         with self._named():
-            return read_rows(self._path, deliver, self._language)
+            found = read_rows(self._path, deliver, self._language)
+        if not self._only:
+            return found
+        pairs = zip(found.rows, found.places, strict=True)
+        chosen = [(row, place) for row, place in pairs if row.id in self._only]
+        rejected = [each for each in found.rejected if each.row.id in self._only]
+        return SubscriptionRows(
+            [row for row, _ in chosen], [place for _, place in chosen], rejected
+        )
 
     def close(self) -> None:
         """Nothing: files are opened where they are read."""
@@ -124,14 +136,21 @@ class StorePlace:
         url: The database, as `Store.open` takes it; it has to be there.
         labels: Labels that a profile has to have.
         host: Host broker that it has to have; None for any.
+        only: As for `FilePlace`.
     """
 
     def __init__(
-        self, url: str, *, labels: Mapping[str, str] | None = None, host: str | None = None
+        self,
+        url: str,
+        *,
+        labels: Mapping[str, str] | None = None,
+        host: str | None = None,
+        only: Collection[str] = (),
     ) -> None:
         self._url = url
         self._labels = dict(labels or {})
         self._host = host
+        self._only = frozenset(only)
         self._store: Store | None = None
         # Id -> subscription and version.
         self._profiles: dict[str, tuple[Subscription, int]] | None = None
@@ -222,6 +241,8 @@ class StorePlace:
     def _is_wanted(self, profile: ProfileRecord) -> bool:
         if profile.state != "active" or self._host not in (None, profile.host):
             return False
+        if self._only and profile.id not in self._only:
+            return False
         return self._labels.items() <= profile.labels.items()
 
     @contextmanager
@@ -236,10 +257,10 @@ class StorePlace:
 def place_of(wanted: SubscriptionSettings) -> SubscriptionPlace:
     """Where the subscriptions of a pipeline are."""
     if wanted.store is not None:
-        return StorePlace(wanted.store, labels=wanted.labels, host=wanted.host)
+        return StorePlace(wanted.store, labels=wanted.labels, host=wanted.host, only=wanted.only)
     assert wanted.path is not None, "settings have one of the two"
-    return FilePlace(wanted.path, wanted.language)
+    return FilePlace(wanted.path, wanted.language, wanted.only)
 
 
 def _unusable(key: str, reason: str) -> ConfigError:
-    return ConfigError("config.invalid", key=f"subscriptions.{key}", reason=reason)
+    return invalid_setting(f"subscriptions.{key}", reason)

@@ -14,16 +14,15 @@ Example:
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from pathcast.spark.ledger import COUNTED
+
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from pathcast.spark.ledger import Commit
-
-TOP_SUBSCRIBERS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,6 @@ class Summary:
         subscriptions_kept: Why the earlier subscriptions stayed, where they did to the end.
         rejected_queries: Error code -> number of subscriptions that were not taken up.
         last_valid: How many of these are answered in their last valid versions.
-        top_subscribers: Subscriber and number of deliveries, most first.
         seconds: Wall-clock time from the first micro-batch to the last.
         start_seconds: Wall-clock time before that: Spark, subscriptions.
         unread: Files that could not be read and wait until they change or are asked for.
@@ -70,7 +68,6 @@ class Summary:
     subscriptions_kept: str = ""
     rejected_queries: Mapping[str, int] = field(default_factory=dict)
     last_valid: int = 0
-    top_subscribers: Sequence[tuple[str, int]] = ()
     seconds: float = 0.0
     start_seconds: float = 0.0
     unread: int = 0
@@ -82,20 +79,15 @@ class Summary:
 
     def with_commit(self, commit: Commit) -> Summary:
         """This and one more micro-batch."""
-        refused = dict(self.refused)
-        for code, count in commit.refused.items():
-            refused[code] = refused.get(code, 0) + count
+        sums = {
+            name: getattr(self, name) + getattr(commit, name) for name in (*COUNTED, "deliveries")
+        }
         return replace(
             self,
             batches=self.batches + 1,
-            messages=self.messages + commit.messages,
-            bytes=self.bytes + commit.bytes,
-            matches=self.matches + commit.matches,
-            deliveries=self.deliveries + commit.deliveries,
-            refused=dict(sorted(refused.items())),
-            undecided=self.undecided + commit.undecided,
-            tombstones=self.tombstones + commit.tombstones,
+            refused=dict(sorted((Counter(self.refused) + Counter(commit.refused)).items())),
             unread=self.unread + len(commit.unread),
+            **sums,
         )
 
     @property
@@ -136,16 +128,6 @@ class Summary:
         lines += [f"{label + ':':<18}{value}" for label, value in self._rows()]
         return "\n".join(lines)
 
-    def __rich__(self) -> Table:
-        from rich.table import Table
-
-        table = Table(title=self._headline(), title_justify="left", show_header=False)
-        table.add_column(style="bold")
-        table.add_column()
-        for label, value in self._rows():
-            table.add_row(label, value)
-        return table
-
     def _headline(self) -> str:
         return (
             f"{self.messages:,} messages ({self.bytes / 1e6:,.1f} MB) in {self.seconds:,.1f} s: "
@@ -183,9 +165,6 @@ class Summary:
             rows.append(("unread files", f"{self.unread:,}, not processed: pathcast dlq tells why"))
         for folder, reason in self.unlisted.items():
             rows.append(("unread folder", f"{folder}: {reason}"))
-        if self.top_subscribers:
-            top = ", ".join(f"{name} ({count:,})" for name, count in self.top_subscribers)
-            rows.append(("top subscribers", top))
         if self.earlier_messages:
             rows.append(("done before", f"{self.earlier_messages:,} messages by earlier runs"))
         if self.was_stopped:

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-import numpy as np
 import pyarrow as pa
 
 from pathcast.errors import PathcastError
@@ -58,7 +57,6 @@ class TaskReport:
         refused: Error code -> number of messages.
         unread: File -> why it could not be read; nothing of it counts.
         files: What was written.
-        received: Ranks of subscriptions and how many deliveries each got.
         untimed: Messages that were delivered and have no time where it is looked for.
         seconds: Stage -> time, see `STAGES`.
         error: Why the task did not end.
@@ -72,7 +70,6 @@ class TaskReport:
     refused: dict[str, int] = field(default_factory=dict)
     unread: dict[str, PathcastError] = field(default_factory=dict)
     files: dict[OutputName, list[WrittenFile]] = field(default_factory=dict)
-    received: tuple[np.ndarray, np.ndarray] | None = None
     untimed: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
     error: PathcastError | None = None
@@ -162,7 +159,6 @@ class _Run(Generic[UnitT]):
         report = self._report
         report.files = {writer.name: writer.files for writer in writers if writer.files}
         report.refused = self._letters.refused
-        report.received = self._inboxes.received()
         report.untimed = self._inboxes.untimed
 
     def _batch(self, batch: pa.RecordBatch, file: str | None) -> None:

@@ -15,7 +15,7 @@ of its own: options, security and retries are those of Spark's connector.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -23,12 +23,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pathcast.errors import ConfigError, UnavailableError
+from pathcast.errors import UnavailableError, invalid_setting
 from pathcast.spark.connectors import KAFKA, fault_of
+from pathcast.spark.json_lines import as_json_rows
 from pathcast.spark.outputs import Layout, batches_of
 from pathcast.spark.schemas import OutputName
 from pathcast.spark.storage import Storage
-from pathcast.spark.writing import as_json_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,18 +70,18 @@ _PASSING: Final = ("TimeoutException", "RetriableException", "NetworkException",
 class TopicPublisher:
     """Writes micro-batches to topics, one after the other.
 
-    Args:
-        topics: Which, and where.
-        output: Whose commits.
-        spark: The session that writes; that of this process when not given.
-
     Attributes:
         through: The last micro-batch of which the topics have all.
         published: Records that this object has written.
     """
 
     def __init__(
-        self, topics: TopicSettings, output: PublishedOutput, spark: SparkSession | None
+        self,
+        topics: TopicSettings,
+        output: PublishedOutput,
+        spark: SparkSession | None,
+        *,
+        only: Sequence[str] = (),
     ) -> None:
         self._options = topics.options
         self._topics: dict[OutputName, str] = {}
@@ -91,6 +91,7 @@ class TopicPublisher:
             self._topics["dead_letters"] = topics.dead_letters
         self._output = output
         self._spark = spark
+        self._only = tuple(only)
         self.published = 0
         try:
             self.through = output.checkpoint.read_json(STATE, lambda row: int(row["through"]))
@@ -109,9 +110,7 @@ class TopicPublisher:
         try:
             self._session().read.format(KAFKA).options(**options).load()
         except PySparkException as error:
-            raise ConfigError(
-                "config.invalid", key="topics.options", reason=fault_of(error, KAFKA)
-            ) from error
+            raise invalid_setting("topics.options", fault_of(error, KAFKA)) from error
 
     def publish(self, commit: Commit) -> bool:
         """Writes a micro-batch; whether all of it is on the brokers' disks.
@@ -138,18 +137,18 @@ class TopicPublisher:
 
     def _is_written(self, batch_id: int, files: list[tuple[str, OutputName, str]]) -> bool:
         for attempt in range(1, ATTEMPTS_MAX + 1):
-            reason = self._fault(files)
+            reason = self._fault(batch_id, files)
             if reason is None:
                 return True
             if not any(word in reason for word in _PASSING):
-                raise ConfigError("config.invalid", key="topics", reason=reason)
+                raise invalid_setting("topics", reason)
             told = f"micro-batch {batch_id} waits to be written to topics: {reason}"
             self._output.note(f"{told} ({attempt} of {ATTEMPTS_MAX})")
             if self._output.stop.wait(PAUSE_SECONDS * 2 ** (attempt - 1)):
                 return False
         raise UnavailableError("peer.unreachable", name="[topics]", reason=reason)
 
-    def _fault(self, files: list[tuple[str, OutputName, str]]) -> str | None:
+    def _fault(self, batch_id: int, files: list[tuple[str, OutputName, str]]) -> str | None:
         """Writes the rows of files, in one job; why it failed, None if it did not."""
         from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
@@ -158,7 +157,7 @@ class TopicPublisher:
         columns = [pa.array(column) for column in zip(*files, strict=True)]
         names = pa.table(columns, names=["topic", "output", "file"])
         rows = self._session().createDataFrame(names)
-        task = RecordTask(self._output.storage, self._output.layout)
+        task = RecordTask(self._output.storage, self._output.layout, batch_id, self._only)
         records = rows.mapInArrow(task, from_arrow_schema(RECORDS))
         try:
             records.write.format(KAFKA).options(**self._options).save()
@@ -176,7 +175,7 @@ class TopicPublisher:
             context = running_context()
             if context is None:
                 reason = "a Spark session writes them, and there is none"
-                raise ConfigError("config.invalid", key="topics", reason=reason)
+                raise invalid_setting("topics", reason)
             self._spark = SparkSession(context)
         return self._spark
 
@@ -188,10 +187,19 @@ class TopicPublisher:
 
 @dataclass(frozen=True, slots=True)
 class RecordTask:
-    """A function from names of files to the records that their rows are."""
+    """A function from names of files to the records that their rows are.
+
+    Attributes:
+        output: Where the files lie.
+        layout: Of the output.
+        batch_id: The micro-batch whose rows count: files may hold those of others as well.
+        only: As for `TopicPublisher`.
+    """
 
     output: Storage
     layout: Layout
+    batch_id: int
+    only: tuple[str, ...] = ()
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield batches of `RECORDS`."""
@@ -199,12 +207,21 @@ class RecordTask:
             for named in batch.to_pylist():
                 topic, name = named["topic"], named["output"]
                 make = _deliveries if name == "inboxes" else _letters
-                for rows in batches_of(self.output, self.layout, name, named["file"]):
+                for rows in map(
+                    self._chosen, batches_of(self.output, self.layout, name, named["file"])
+                ):
                     columns = [pa.array([topic] * len(rows)), *make(rows)]
                     yield pa.record_batch(
                         [c.cast(f.type) for c, f in zip(columns, RECORDS, strict=True)],
                         schema=RECORDS,
                     )
+
+    def _chosen(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        wanted = pc.equal(rows.column("batch_id"), self.batch_id)
+        if self.only:
+            asked = pc.is_in(rows.column("subscription_id"), pa.array(self.only, pa.string()))
+            wanted = pc.and_(wanted, asked)
+        return rows.filter(wanted)
 
 
 def _deliveries(rows: pa.RecordBatch) -> list[pa.Array]:

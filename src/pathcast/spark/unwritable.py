@@ -21,6 +21,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import IO, Any, Final
 
 from pathcast.errors import DiskError
@@ -39,12 +40,7 @@ _OF_DISKS: Final = re.compile("|".join(re.escape(os.strerror(number)) for number
 
 
 def unwritable(path: str, error: OSError) -> DiskError:
-    """Returns the error of a place that cannot be written.
-
-    Args:
-        path: The file, or what names the place.
-        error: What the system says.
-    """
+    """Returns the error of a place that cannot be written."""
     reason = error.strerror or str(error)
     fix = _FIXES.get(error.errno or 0, _OTHERWISE)
     return DiskError("disk.unwritable", path=path, reason=reason, fix=fix)
@@ -69,9 +65,6 @@ def unwritable_in(text: str, path: str = _OF_SPARK) -> DiskError | None:
 def writing(path: str) -> Iterator[None]:
     """Turns what the system says of writing into a `DiskError`.
 
-    Args:
-        path: What is written.
-
     Raises:
         DiskError: It cannot be.
     """
@@ -86,11 +79,6 @@ class OutputFile:
 
     After a fault all that comes goes nowhere: libraries that write an end to the file when they are
     taken apart find nothing to complain of.
-
-    Args:
-        handle: The file.
-        path: What names it for a person.
-        remove: Takes it out; called after a fault.
     """
 
     def __init__(self, handle: IO[bytes], path: str, remove: Callable[[], None]) -> None:
@@ -98,23 +86,9 @@ class OutputFile:
         self._path = path
         self._remove = remove
 
-    def write(self, content: Any) -> int:
-        """Writes bytes; how many."""
-        with self._writing():
-            return self._handle.write(content)
-
-    def flush(self) -> None:
-        """Hands what is buffered to the system."""
-        with self._writing():
-            self._handle.flush()
-
-    def close(self) -> None:
-        """Ends the file."""
-        with self._writing():
-            self._handle.close()
-
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._handle, name)
+        found = getattr(self._handle, name)
+        return partial(self._guarded, found) if name in ("write", "flush", "close") else found
 
     def __enter__(self) -> OutputFile:
         return self
@@ -122,10 +96,9 @@ class OutputFile:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _guarded(self, call: Callable[..., Any], *given: Any) -> Any:
         try:
-            yield
+            return call(*given)
         except OSError as error:
             self._give_up()
             raise unwritable(self._path, error) from error

@@ -301,8 +301,8 @@ def check_record(record: object) -> None:
     """Refuses what cannot be kept as it is.
 
     Raises:
-        UnusableRowError: It is no record, or has a field of a wrong type, too long, or with
-            characters that XML does not allow.
+        UnusableRowError: It is no record, has a field of a wrong type, too long, or with characters
+            that XML does not allow, or has no id or, a profile, no owner.
 
     Cost: about 3 µs.
     """
@@ -347,6 +347,8 @@ def check_record(record: object) -> None:
             _check_number(value, name, int if declared == "int" else float)
     if not record.id:
         raise _wrong("id", "not empty", "")
+    if isinstance(record, ProfileRecord) and not record.owner:
+        raise _wrong("owner", "not empty", "")
 
 
 def checked_changes(

@@ -29,10 +29,10 @@ from typing import Literal
 from pydantic import BaseModel, Field, SecretStr
 
 from pathcast.errors import ConfigError
-from pathcast.settings import FROZEN, FileSettings, read_settings
+from pathcast.settings import FROZEN, FileSettings, HostPort, read_settings
 from pathcast.transport.grpc_streams import Address
 from pathcast.transport.security import Certificates
-from pathcast.transport.settings import HostPort, secret_of
+from pathcast.transport.settings import secret_of
 
 NodeList = Literal["brokers", "peers", "registry"]
 """Which nodes of a context are meant."""
@@ -43,25 +43,21 @@ class ContextClientSection(BaseModel):
 
     model_config = FROZEN
 
-    name: str = Field(
-        default="", max_length=256, description="Name of the client, as the nodes' files have it."
-    )
-    token: SecretStr | None = Field(default=None, description="Secret that the nodes ask for.")
-    token_file: Path | None = Field(
-        default=None, description="File with this secret; white space around it does not count."
-    )
-    certificate: Path | None = Field(
-        default=None, description="Certificate of the client, with its name, as a PEM file."
-    )
-    key: Path | None = Field(default=None, description="Private key of the certificate.")
-    authority: Path | None = Field(
-        default=None, description="Certificates that those of the nodes have to be signed with."
-    )
-    allow_plain: bool = Field(
-        default=False,
-        description="Whether to do without certificates at addresses that are not loopback: "
-        "everything, tokens included, is then readable on the way.",
-    )
+    name: str = Field(default="", max_length=256)
+    """Name of the client, as the nodes' files have it."""
+    token: SecretStr | None = None
+    """Secret that the nodes ask for."""
+    token_file: Path | None = None
+    """File with this secret; white space around it does not count."""
+    certificate: Path | None = None
+    """Certificate of the client, with its name, as a PEM file."""
+    key: Path | None = None
+    """Private key of the certificate."""
+    authority: Path | None = None
+    """Certificates that those of the nodes have to be signed with."""
+    allow_plain: bool = False
+    """Whether to do without certificates at addresses that are not loopback: everything, tokens
+    included, is then readable on the way."""
 
     @property
     def certificates(self) -> Certificates | None:
@@ -104,29 +100,23 @@ class NodeSection(BaseModel):
 
     model_config = FROZEN
 
-    name: str = Field(
-        min_length=1,
-        max_length=256,
-        description="Name of the node; with certificates, the one that its own is made out to.",
-    )
-    address: HostPort = Field(description="HOST:PORT where it listens.")
+    name: str = Field(min_length=1, max_length=256)
+    """Name of the node; with certificates, the one that its own is made out to."""
+    address: HostPort
+    """HOST:PORT where it listens."""
 
 
 class CallContext(FileSettings):
     """Everything that a context may say."""
 
-    client: ContextClientSection = Field(
-        default=ContextClientSection(), description="Who calls, and how it proves that."
-    )
-    brokers: tuple[NodeSection, ...] = Field(
-        default=(), description="Brokers; --at chooses one of several."
-    )
-    peers: tuple[NodeSection, ...] = Field(
-        default=(), description="Peers of a ring; --at chooses one of several."
-    )
-    registry: tuple[NodeSection, ...] = Field(
-        default=(), description="Nodes of the registration service; the one that leads answers."
-    )
+    client: ContextClientSection = ContextClientSection()
+    """Who calls, and how it proves that."""
+    brokers: tuple[NodeSection, ...] = ()
+    """Brokers; --at chooses one of several."""
+    peers: tuple[NodeSection, ...] = ()
+    """Peers of a ring; --at chooses one of several."""
+    registry: tuple[NodeSection, ...] = ()
+    """Nodes of the registration service; the one that leads answers."""
 
     def addresses(self, which: NodeList) -> dict[str, Address]:
         """Name -> how a node is called.

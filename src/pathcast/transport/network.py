@@ -28,21 +28,15 @@ class NetworkSection(BaseModel):
 
     model_config = FROZEN
 
-    directory: Path = Field(
-        default=Path("network"), description="Directory of all that the brokers keep."
-    )
-    links: tuple[tuple[str, str] | tuple[str, str, LinkCost], ...] = Field(
-        min_length=1,
-        description="Pairs of brokers that are neighbours; a third entry is what the link costs: "
-        "see neighbours.cost of a broker.",
-    )
-    clients: tuple[str, ...] = Field(
-        default=(), description="Clients that may publish and subscribe at each broker."
-    )
-    projection: bool = Field(
-        default=True,
-        description="Whether messages are cut down to what is of use behind a link.",
-    )
+    directory: Path = Path("network")
+    """Directory of all that the brokers keep."""
+    links: tuple[tuple[str, str] | tuple[str, str, LinkCost], ...] = Field(min_length=1)
+    """Pairs of brokers that are neighbours; a third entry is what the link costs: see
+    neighbours.cost of a broker."""
+    clients: tuple[str, ...] = ()
+    """Clients that may publish and subscribe at each broker."""
+    projection: bool = True
+    """Whether messages are cut down to what is of use behind a link."""
 
     @property
     def brokers(self) -> list[str]:
@@ -61,7 +55,8 @@ class NetworkSection(BaseModel):
 class Topology(FileSettings):
     """Everything that `pathcast net up` can be told."""
 
-    network: NetworkSection = Field(description="Brokers and who is next to whom.")
+    network: NetworkSection
+    """Brokers and who is next to whom."""
 
     @model_validator(mode="after")
     def _check_names(self) -> Topology:

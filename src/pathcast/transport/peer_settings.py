@@ -14,14 +14,13 @@ from pydantic import BaseModel, Field, SecretStr, field_validator, model_validat
 from pathcast.dht.filtering import FilteringSettings
 from pathcast.dht.peer import Settings
 from pathcast.dht.piece_cutting import PieceSettings
-from pathcast.settings import FROZEN, FileSettings
+from pathcast.settings import FROZEN, FileSettings, HostPort
 from pathcast.transport.process import Discovery
 from pathcast.transport.security import is_local
 from pathcast.transport.settings import (
     BrokerSection,
     BrokerSettings,
     ClientSection,
-    HostPort,
     NeighbourSection,
     ProcessSection,
     TlsSection,
@@ -43,12 +42,12 @@ class PeerSection(ProcessSection):
 
     ENDED: ClassVar = {"execution": f"{_TAKE_OUT}, and every peer publishes recursively"}
 
-    name: str = Field(min_length=1, max_length=124, description="Name of the peer; nobody else's.")
-    directory: Path = Field(description="Directory of what it keeps: subscriptions and inboxes.")
-    address: HostPort | None = Field(
-        default=None,
-        description="HOST:PORT that others are told to call, if that is not where it listens.",
-    )
+    name: str = Field(min_length=1, max_length=124)
+    """Name of the peer; nobody else's."""
+    directory: Path
+    """Directory of what it keeps: subscriptions and inboxes."""
+    address: HostPort | None = None
+    """HOST:PORT that others are told to call, if that is not where it listens."""
 
     @field_validator("name")
     @classmethod
@@ -71,60 +70,41 @@ class RingSection(BaseModel):
         "replicated_share": f"{_TAKE_OUT}, and other peers share a busy piece",
     }
 
-    base: tuple[str, ...] = Field(
-        min_length=2,
-        description="Peers that are there from the beginning and stay, more than `successors`; "
-        "everybody else joins by way of one of them.",
-    )
-    successors: int = Field(default=3, ge=1, description="Length of successor lists.")
-    copies: int = Field(default=3, ge=1, description="Peers that hold a piece.")
-    virtual_nodes: int = Field(
-        default=1,
-        ge=1,
-        le=64,
-        description="Members of the ring in each process, so that loads are more even; with more "
-        "than one there have to be more copies, so that a process that ends takes not all.",
-    )
-    tick_seconds: float = Field(default=1.0, gt=0, description="Between rounds of stabilisation.")
-    patience_seconds: float = Field(
-        default=1.0, gt=0, description="Before a question is put again; longer than two ways."
-    )
-    attempts: int = Field(
-        default=4,
-        ge=1,
-        description="Questions without an answer after which a peer is tried: it is expelled if "
-        "all of the base answer and it does not.",
-    )
-    absent_seconds: float = Field(
-        default=120.0,
-        ge=0,
-        description="So long the subscriptions of a peer that was expelled, and may come back, are "
-        "waited for before what was lost counts as restored.",
-    )
-    discovery: bool = Field(
-        default=False,
-        description="Whether peers tell each other of all that they know, so that each has to be "
-        "told of one in [[peers]] only; what they learn is in their directories.",
-    )
-    token: SecretStr | None = Field(
-        default=None,
-        description="Secret of the ring, which peers give each other; one that has a token of its "
-        "own in [[peers]] gives that.",
-    )
-    refused_is_dead: bool = Field(
-        default=True,
-        description="Whether a peer is dead as soon as its connection is lost and connections to "
-        "its address are refused; not where something else answers for it, as a proxy does.",
-    )
-    piece_queries_max: int = Field(
-        default=1_000, ge=2, description="Queries of a piece before it is cut in two."
-    )
-    known_seconds: float = Field(
-        default=60.0, ge=0, description="So long the owner of a range is not looked up again."
-    )
-    gather_seconds: float = Field(
-        default=0.005, ge=0, description="So long a question waits to travel with others."
-    )
+    base: tuple[str, ...] = Field(min_length=2)
+    """Peers that are there from the beginning and stay, more than `successors`; everybody else
+    joins by way of one of them."""
+    successors: int = Field(default=3, ge=1)
+    """Length of successor lists."""
+    copies: int = Field(default=3, ge=1)
+    """Peers that hold a piece."""
+    virtual_nodes: int = Field(default=1, ge=1, le=64)
+    """Members of the ring in each process, so that loads are more even; with more than one there
+    have to be more copies, so that a process that ends takes not all."""
+    tick_seconds: float = Field(default=1.0, gt=0)
+    """Between rounds of stabilisation."""
+    patience_seconds: float = Field(default=1.0, gt=0)
+    """Before a question is put again; longer than two ways."""
+    attempts: int = Field(default=4, ge=1)
+    """Questions without an answer after which a peer is tried: it is expelled if all of the base
+    answer and it does not."""
+    absent_seconds: float = Field(default=120.0, ge=0)
+    """So long the subscriptions of a peer that was expelled, and may come back, are waited for
+    before what was lost counts as restored."""
+    discovery: bool = False
+    """Whether peers tell each other of all that they know, so that each has to be told of one in
+    [[peers]] only; what they learn is in their directories."""
+    token: SecretStr | None = None
+    """Secret of the ring, which peers give each other; one that has a token of its own in [[peers]]
+    gives that."""
+    refused_is_dead: bool = True
+    """Whether a peer is dead as soon as its connection is lost and connections to its address are
+    refused; not where something else answers for it, as a proxy does."""
+    piece_queries_max: int = Field(default=1_000, ge=2)
+    """Queries of a piece before it is cut in two."""
+    known_seconds: float = Field(default=60.0, ge=0)
+    """So long the owner of a range is not looked up again."""
+    gather_seconds: float = Field(default=0.005, ge=0)
+    """So long a question waits to travel with others."""
 
     @model_validator(mode="after")
     def _check_base(self) -> RingSection:
@@ -142,19 +122,17 @@ class RingSection(BaseModel):
 class PeerSettings(FileSettings):
     """Everything that `pathcast peer run` can be told."""
 
-    peer: PeerSection = Field(description="The process itself.")
-    ring: RingSection = Field(description="What all peers have to agree on.")
-    tls: TlsSection | None = Field(
-        default=None, description="Certificates; without them nothing leaves this machine."
-    )
-    peers: tuple[NeighbourSection, ...] = Field(
-        default=(),
-        description="All other peers that there may be, with addresses, or with discovery one or "
-        "some that are there; of two, the one with the lesser name calls.",
-    )
-    clients: tuple[ClientSection, ...] = Field(
-        default=(), description="Who may publish, subscribe and operate."
-    )
+    peer: PeerSection
+    """The process itself."""
+    ring: RingSection
+    """What all peers have to agree on."""
+    tls: TlsSection | None = None
+    """Certificates; without them nothing leaves this machine."""
+    peers: tuple[NeighbourSection, ...] = ()
+    """All other peers that there may be, with addresses, or with discovery one or some that are
+    there; of two, the one with the lesser name calls."""
+    clients: tuple[ClientSection, ...] = ()
+    """Who may publish, subscribe and operate."""
 
     @model_validator(mode="after")
     def _check_base(self) -> PeerSettings:

@@ -15,19 +15,13 @@ from pathcast.transport.settings import CallerSection, ProcessSection, TlsSectio
 class RegistrySection(ProcessSection):
     """The process itself."""
 
-    store: Place = Field(
-        description="The profile database, which brokers and service share: the path of a SQLite "
-        'file, or a URL such as "postgresql://USER@HOST/NAME".'
-    )
-    token: SecretStr | None = Field(
-        default=None, description="Secret that it gives to brokers, which all nodes have in common."
-    )
-    lease_seconds: float = Field(
-        default=10.0,
-        gt=0,
-        le=3600,
-        description="After so long without a sign of the node that leads, another one does.",
-    )
+    store: Place
+    """The profile database, which brokers and service share: the path of a SQLite file, or a URL
+    such as "postgresql://USER@HOST/NAME"."""
+    token: SecretStr | None = None
+    """Secret that it gives to brokers, which all nodes have in common."""
+    lease_seconds: float = Field(default=10.0, gt=0, le=3600)
+    """After so long without a sign of the node that leads, another one does."""
 
 
 class HostsSection(BaseModel):
@@ -38,29 +32,17 @@ class HostsSection(BaseModel):
 
     model_config = FROZEN
 
-    choice: Literal["nearest", "content"] = Field(
-        default="nearest",
-        description='"nearest": by location. "content": by the partition that the profile is in.',
-    )
-    partitions: int = Field(default=100, ge=1, le=4_096, description="Partitions of profiles.")
-    region_levels: int = Field(
-        default=0,
-        ge=0,
-        description="Levels of a location that name a region: hosts are of the user's region.",
-    )
-    review_seconds: float = Field(
-        default=60.0,
-        gt=0,
-        le=86_400,
-        description="How often partitions are measured, if profiles, schemas or samples changed.",
-    )
-    drift_max: float = Field(
-        default=0.05,
-        ge=0,
-        le=1,
-        description="Partitions are made anew if a message visits this share of the profiles more "
-        "than it would with new ones; profiles then move.",
-    )
+    choice: Literal["nearest", "content"] = "nearest"
+    """ "nearest": by location. "content": by the partition that the profile is in."""
+    partitions: int = Field(default=100, ge=1, le=4_096)
+    """Partitions of profiles."""
+    region_levels: int = Field(default=0, ge=0)
+    """Levels of a location that name a region: hosts are of the user's region."""
+    review_seconds: float = Field(default=60.0, gt=0, le=86_400)
+    """How often partitions are measured, if profiles, schemas or samples changed."""
+    drift_max: float = Field(default=0.05, ge=0, le=1)
+    """Partitions are made anew if a message visits this share of the profiles more than it would
+    with new ones; profiles then move."""
 
     @property
     def placing(self) -> PlacementSettings | None:
@@ -75,16 +57,14 @@ class HostsSection(BaseModel):
 class RegistrySettings(FileSettings):
     """Everything that `pathcast registry run` can be told."""
 
-    registry: RegistrySection = Field(description="The process itself.")
-    tls: TlsSection | None = Field(
-        default=None, description="Certificates; without them nothing leaves this machine."
-    )
-    hosts: HostsSection = Field(
-        default=HostsSection(), description="Which broker is the host of a profile."
-    )
-    clients: tuple[CallerSection, ...] = Field(
-        default=(), description="Who may register sources and profiles."
-    )
+    registry: RegistrySection
+    """The process itself."""
+    tls: TlsSection | None = None
+    """Certificates; without them nothing leaves this machine."""
+    hosts: HostsSection = HostsSection()
+    """Which broker is the host of a profile."""
+    clients: tuple[CallerSection, ...] = ()
+    """Who may register sources and profiles."""
 
     @model_validator(mode="after")
     def _check_names(self) -> RegistrySettings:

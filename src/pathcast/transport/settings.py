@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final
 
 from pydantic import AfterValidator, BaseModel, Field, SecretStr, field_validator, model_validator
 
@@ -21,7 +21,7 @@ from pathcast.overlay.broker_settings import Trees
 from pathcast.overlay.compression import check_format
 from pathcast.overlay.link_costs import COST_MAX
 from pathcast.overlay.messages import MESSAGE_BYTES_MAX
-from pathcast.settings import FROZEN, FileSettings, Place
+from pathcast.settings import FROZEN, FileSettings, HostPort, Place
 from pathcast.transport.broker import DEFAULT
 from pathcast.transport.carrier import BACKLOG_MAX
 from pathcast.transport.connection_guard import ConnectionBounds
@@ -37,14 +37,6 @@ from pathcast.transport.security import Certificates, KnownCaller, Role, check_n
 from pathcast.transport.webhooks import Webhook
 
 
-def checked_address(address: str) -> str:
-    """HOST:PORT, or a ValueError."""
-    host, colon, port = address.rpartition(":")
-    if not colon or not host or not port.isdecimal() or int(port) > 65_535:
-        raise ValueError(f"{address!r} is not HOST:PORT")
-    return address
-
-
 def check_different(names: Sequence[str]) -> None:
     """Refuses two callers or neighbours of one name; raises ValueError."""
     doubled = sorted({name for name in names if names.count(name) > 1})
@@ -52,166 +44,93 @@ def check_different(names: Sequence[str]) -> None:
         raise ValueError(f"{', '.join(doubled)}: two have this name")
 
 
-HostPort: TypeAlias = Annotated[str, AfterValidator(checked_address)]
-"""HOST:PORT in a file."""
-
-
 class ProcessSection(BaseModel):
     """The keys that a broker, a peer and a node of the registration service have in common."""
 
     model_config = FROZEN
 
-    name: str = Field(
-        min_length=1,
-        max_length=256,
-        description="Name of the node, which no other has; with certificates, the one that its "
-        "own is made out to.",
-    )
-    listen: HostPort = Field(
-        default="127.0.0.1:0",
-        description="HOST:PORT where others call; port 0 takes one that is free.",
-    )
-    allow_plain: bool = Field(
-        default=False,
-        description="Whether to do without certificates at addresses that are not loopback: "
-        "everything, tokens included, is then readable on the way.",
-    )
-    metrics: HostPort | None = Field(
-        default=None,
-        description="HOST:PORT of /metrics, /healthz and /readyz, for Prometheus and whatever "
-        "restarts processes; nowhere when not given. Whoever reaches it may read it, without a "
-        "token: 127.0.0.1, or an address that only monitoring reaches.",
-    )
+    name: str = Field(min_length=1, max_length=256)
+    """Name of the node, which no other has; with certificates, the one that its own is made out
+    to."""
+    listen: HostPort = "127.0.0.1:0"
+    """HOST:PORT where others call; port 0 takes one that is free."""
+    allow_plain: bool = False
+    """Whether to do without certificates at addresses that are not loopback: everything, tokens
+    included, is then readable on the way."""
+    metrics: HostPort | None = None
+    """HOST:PORT of /metrics, /healthz and /readyz, for Prometheus and whatever restarts processes;
+    nowhere when not given. Whoever reaches it may read it, without a token: 127.0.0.1, or an
+    address that only monitoring reaches."""
 
 
 class BrokerSection(ProcessSection):
     """The process itself."""
 
-    directory: Path = Field(
-        description="Directory of what it keeps: made if it is missing, and nobody else's."
-    )
-    members: tuple[str, ...] = Field(
-        default=(),
-        description="Other brokers of the network as it was founded; those that join later are "
-        "learned. No message is given up before all of them have had it.",
-    )
-    backlog_max: int = Field(
-        default=BACKLOG_MAX,
-        ge=1,
-        description="Messages that neighbours have not taken yet, of all of them, before "
-        "publishers have to wait.",
-    )
-    projection: bool = Field(
-        default=True,
-        description="Whether messages are cut down to what is of use behind a link, where that "
-        "saves bytes. Without it messages come here whole, and go from here as they come.",
-    )
+    directory: Path
+    """Directory of what it keeps: made if it is missing, and nobody else's."""
+    members: tuple[str, ...] = ()
+    """Other brokers of the network as it was founded; those that join later are learned. No message
+    is given up before all of them have had it."""
+    backlog_max: int = Field(default=BACKLOG_MAX, ge=1)
+    """Messages that neighbours have not taken yet, of all of them, before publishers have to
+    wait."""
+    projection: bool = True
+    """Whether messages are cut down to what is of use behind a link, where that saves bytes.
+    Without it messages come here whole, and go from here as they come."""
 
-    message_bytes_max: int = Field(
-        default=8 << 20,
-        ge=1,
-        le=MESSAGE_BYTES_MAX,
-        description="Bytes of a message that publishers may give, and that profiles are answered "
-        "on; the same at all brokers of a network.",
-    )
-    cut_through: bool = Field(
-        default=True,
-        description="Whether a long message is sent on as soon as a neighbour is known to want "
-        "it, before all of it is here.",
-    )
-    trees: Trees = Field(
-        default="spanning",
-        description='Which ways messages take: "spanning", one tree for all, or "broadcast", a '
-        "tree for each root, with tables for each; the same at all brokers of a network.",
-    )
-    covering: bool = Field(
-        default=False,
-        description="Whether neighbours are not told what something else that they are told "
-        "covers: smaller tables, and about a millisecond for each subscription that is new.",
-    )
-    table_entries_max: int | None = Field(
-        default=None,
-        ge=1,
-        description="Entries of the table of a tree, before it is made wider: those entries are "
-        "chosen that send fewest bytes in vain, on the messages that pass here. Tables are exact "
-        "when not given.",
-    )
-    table_review_seconds: float = Field(
-        default=30.0,
-        gt=0,
-        le=86_400,
-        description="How often such a table is looked at, and made anew if it does not fit or its "
-        "messages have drifted.",
-    )
-    subscriptions_max: int = Field(
-        default=1_000_000, ge=1, description="Subscriptions that clients may register here."
-    )
-    log_messages_max: int = Field(
-        default=1_000_000,
-        ge=1,
-        description="Messages published here that some broker has not had yet. With more, "
-        "publishers are refused while all these brokers come forward; for one that does not, the "
-        "oldest messages are given up, and its subscribers are told.",
-    )
-    log_bytes_max: int = Field(
-        default=1 << 30, ge=1, description="Bytes of these messages; likewise."
-    )
-    lag_seconds: float = Field(
-        default=30.0,
-        gt=0,
-        le=86_400,
-        description="For so long publishers wait, with a full log, for a broker that has had "
-        "nothing new.",
-    )
-    retention_seconds: float = Field(
-        default=7 * 86_400.0,
-        ge=60,
-        le=365 * 86_400.0,
-        description="Messages published here are kept for so long for brokers that have not had "
-        "them; also if there is room.",
-    )
-    inbox_deliveries_max: int = Field(
-        default=DELIVERIES_MAX,
-        ge=1,
-        description="Deliveries that wait for one subscriber; what comes then is dropped, and the "
-        "subscriber is told how much it was.",
-    )
-    inbox_bytes_max: int = Field(
-        default=BYTES_MAX, ge=1, description="Bytes of these deliveries; likewise."
-    )
-    dead_letters_max: int = Field(
-        default=DEAD_LETTERS_MAX,
-        ge=1,
-        description="Deliveries that one webhook did not take; with more, or with "
-        "inbox_bytes_max of them, nothing is posted to it until some are retried or dropped.",
-    )
+    message_bytes_max: int = Field(default=8 << 20, ge=1, le=MESSAGE_BYTES_MAX)
+    """Bytes of a message that publishers may give, and that profiles are answered on; the same at
+    all brokers of a network."""
+    cut_through: bool = True
+    """Whether a long message is sent on as soon as a neighbour is known to want it, before all of
+    it is here."""
+    trees: Trees = "spanning"
+    """Which ways messages take: "spanning", one tree for all, or "broadcast", a tree for each root,
+    with tables for each; the same at all brokers of a network."""
+    covering: bool = False
+    """Whether neighbours are not told what something else that they are told covers: smaller
+    tables, and about a millisecond for each subscription that is new."""
+    table_entries_max: int | None = Field(default=None, ge=1)
+    """Entries of the table of a tree, before it is made wider: those entries are chosen that send
+    fewest bytes in vain, on the messages that pass here. Tables are exact when not given."""
+    table_review_seconds: float = Field(default=30.0, gt=0, le=86_400)
+    """How often such a table is looked at, and made anew if it does not fit or its messages have
+    drifted."""
+    subscriptions_max: int = Field(default=1_000_000, ge=1)
+    """Subscriptions that clients may register here."""
+    log_messages_max: int = Field(default=1_000_000, ge=1)
+    """Messages published here that some broker has not had yet. With more, publishers are refused
+    while all these brokers come forward; for one that does not, the oldest messages are given up,
+    and its subscribers are told."""
+    log_bytes_max: int = Field(default=1 << 30, ge=1)
+    """Bytes of these messages; likewise."""
+    lag_seconds: float = Field(default=30.0, gt=0, le=86_400)
+    """For so long publishers wait, with a full log, for a broker that has had nothing new."""
+    retention_seconds: float = Field(default=7 * 86_400.0, ge=60, le=365 * 86_400.0)
+    """Messages published here are kept for so long for brokers that have not had them; also if
+    there is room."""
+    inbox_deliveries_max: int = Field(default=DELIVERIES_MAX, ge=1)
+    """Deliveries that wait for one subscriber; what comes then is dropped, and the subscriber is
+    told how much it was."""
+    inbox_bytes_max: int = Field(default=BYTES_MAX, ge=1)
+    """Bytes of these deliveries; likewise."""
+    dead_letters_max: int = Field(default=DEAD_LETTERS_MAX, ge=1)
+    """Deliveries that one webhook did not take; with more, or with inbox_bytes_max of them, nothing
+    is posted to it until some are retried or dropped."""
 
-    connections_max: int = Field(
-        default=4096,
-        ge=16,
-        description="Connections in all; an eighth of them is for neighbours and operators alone. "
-        "Fewer are taken where the system lets the process open fewer files.",
-    )
-    strangers_max: int = Field(
-        default=512,
-        ge=4,
-        description="Connections over which nobody was admitted yet, a quarter of them of one "
-        "address; they are ended after 10 s, and the oldest with more.",
-    )
-    client_connections_max: int = Field(
-        default=256, ge=1, description="Connections of one client; further calls are refused."
-    )
-    client_calls_max: int = Field(
-        default=256,
-        ge=1,
-        description="Calls of one client that are under way; further ones are refused.",
-    )
-    unfinished_bytes_max: int = Field(
-        default=2 * WHOLE_BYTES_MAX,
-        ge=1 << 20,
-        description="Bytes of long calls of which not everything has come yet, half of them of "
-        "one client; calls with more are refused.",
-    )
+    connections_max: int = Field(default=4096, ge=16)
+    """Connections in all; an eighth of them is for neighbours and operators alone. Fewer are taken
+    where the system lets the process open fewer files."""
+    strangers_max: int = Field(default=512, ge=4)
+    """Connections over which nobody was admitted yet, a quarter of them of one address; they are
+    ended after 10 s, and the oldest with more."""
+    client_connections_max: int = Field(default=256, ge=1)
+    """Connections of one client; further calls are refused."""
+    client_calls_max: int = Field(default=256, ge=1)
+    """Calls of one client that are under way; further ones are refused."""
+    unfinished_bytes_max: int = Field(default=2 * WHOLE_BYTES_MAX, ge=1 << 20)
+    """Bytes of long calls of which not everything has come yet, half of them of one client; calls
+    with more are refused."""
 
     @model_validator(mode="after")
     def _check_bounds(self) -> BrokerSection:
@@ -243,13 +162,12 @@ class TlsSection(BaseModel):
 
     model_config = FROZEN
 
-    certificate: Path = Field(
-        description="Certificate of the broker, with its name as subject alternative name."
-    )
-    key: Path = Field(description="Private key of the certificate.")
-    authority: Path = Field(
-        description="Certificates that those of neighbours and clients have to be signed with."
-    )
+    certificate: Path
+    """Certificate of the broker, with its name as subject alternative name."""
+    key: Path
+    """Private key of the certificate."""
+    authority: Path
+    """Certificates that those of neighbours and clients have to be signed with."""
 
     @property
     def certificates(self) -> Certificates:
@@ -265,30 +183,22 @@ class NeighbourSection(BaseModel):
 
     model_config = FROZEN
 
-    name: str = Field(min_length=1, max_length=256, description="Name of the neighbour.")
-    address: HostPort | None = Field(
-        default=None, description="HOST:PORT where to call it; it has to call here when not given."
-    )
-    token: SecretStr | None = Field(
-        default=None, description="Secret that the two share and that the one who calls gives."
-    )
-    projection: bool = Field(
-        default=True,
-        description="Whether messages to this neighbour are cut down to what is of use behind it.",
-    )
+    name: str = Field(min_length=1, max_length=256)
+    """Name of the neighbour."""
+    address: HostPort | None = None
+    """HOST:PORT where to call it; it has to call here when not given."""
+    token: SecretStr | None = None
+    """Secret that the two share and that the one who calls gives."""
+    projection: bool = True
+    """Whether messages to this neighbour are cut down to what is of use behind it."""
 
-    cost: LinkCost = Field(
-        default=1,
-        description="What a message over this link costs, beside others: trees are made of the "
-        "links that cost least. 0 for its round trip in milliseconds, as measured: it counts "
-        "when it has differed by more than a factor of two for half a minute. Of what the two "
-        "ends say the dearer counts.",
-    )
-    format: str = Field(
-        default="text",
-        description='How messages are written for it: "text", or "zstd", with a dictionary that is '
-        "sampled from what each source publishes.",
-    )
+    cost: LinkCost = 1
+    """What a message over this link costs, beside others: trees are made of the links that cost
+    least. 0 for its round trip in milliseconds, as measured: it counts when it has differed by more
+    than a factor of two for half a minute. Of what the two ends say the dearer counts."""
+    format: str = "text"
+    """How messages are written for it: "text", or "zstd", with a dictionary that is sampled from
+    what each source publishes."""
 
     @field_validator("format")
     @classmethod
@@ -305,14 +215,14 @@ class CallerSection(BaseModel):
 
     model_config = FROZEN
 
-    name: Annotated[str, AfterValidator(check_name)] = Field(
-        min_length=1,
-        max_length=256,
-        description="Name of the client; it may have slashes, as that of a certificate has.",
-    )
-    token: SecretStr | None = Field(default=None, description="Secret that it gives.")
-    publish: bool = Field(default=True, description="Whether it may publish.")
-    subscribe: bool = Field(default=True, description="Whether it may subscribe.")
+    name: Annotated[str, AfterValidator(check_name)] = Field(min_length=1, max_length=256)
+    """Name of the client; it may have slashes, as that of a certificate has."""
+    token: SecretStr | None = None
+    """Secret that it gives."""
+    publish: bool = True
+    """Whether it may publish."""
+    subscribe: bool = True
+    """Whether it may subscribe."""
 
     @property
     def roles(self) -> frozenset[Role]:
@@ -329,17 +239,14 @@ class CallerSection(BaseModel):
 class ClientSection(CallerSection):
     """Somebody who publishes, subscribes or operates."""
 
-    operate: bool = Field(default=False, description="Whether it may ask what goes on.")
-    webhook: str | None = Field(
-        default=None,
-        description="URL to which its deliveries are posted; it does not follow its inbox then.",
-    )
-    webhook_secret: SecretStr | None = Field(
-        default=None, description="Signs what is posted; has to be there with a webhook."
-    )
-    webhook_networks: tuple[IPv4Network | IPv6Network, ...] = Field(
-        default=(), description="Networks that are not public, and may be posted to all the same."
-    )
+    operate: bool = False
+    """Whether it may ask what goes on."""
+    webhook: str | None = None
+    """URL to which its deliveries are posted; it does not follow its inbox then."""
+    webhook_secret: SecretStr | None = None
+    """Signs what is posted; has to be there with a webhook."""
+    webhook_networks: tuple[IPv4Network | IPv6Network, ...] = ()
+    """Networks that are not public, and may be posted to all the same."""
 
     @model_validator(mode="after")
     def _check_secret(self) -> ClientSection:
@@ -365,42 +272,27 @@ class RegistrationSection(BaseModel):
 
     model_config = FROZEN
 
-    store: Place = Field(
-        description="The profile database, which brokers and service share: the path of a SQLite "
-        'file, or a URL such as "postgresql://USER@HOST/NAME".'
-    )
-    address: HostPort | None = Field(
-        default=None,
-        description="HOST:PORT where others find this process; where it listens when not given.",
-    )
-    nodes: tuple[str, ...] = Field(
-        min_length=1, description="Names of the nodes of the service, which may call here."
-    )
-    token: SecretStr | None = Field(
-        default=None, description="Secret that the nodes of the service give."
-    )
-    location: str = Field(
-        default="",
-        description='Where the broker is: names from the widest to the narrowest, "eu/ch/bern".',
-    )
-    bandwidth: float = Field(
-        default=1e8, ge=0, le=1e15, description="Bytes a second that sources may send it."
-    )
-    profiles_max: int = Field(default=1_000_000, ge=1, description="Profiles that it may host.")
-    sample_seconds: float = Field(
-        default=60.0,
-        ge=0,
-        le=1e6,
-        description="How often samples of the messages that are published here are kept in the "
-        "profile database, by which profiles are placed; 0 for never, else 0.1 at least.",
-    )
-    lease_seconds: float = Field(
-        default=10.0,
-        gt=0,
-        le=3600,
-        description="A broker that cannot renew its lease for so long ends its work, and another "
-        "process of its name takes over; also if the database cannot be reached.",
-    )
+    store: Place
+    """The profile database, which brokers and service share: the path of a SQLite file, or a URL
+    such as "postgresql://USER@HOST/NAME"."""
+    address: HostPort | None = None
+    """HOST:PORT where others find this process; where it listens when not given."""
+    nodes: tuple[str, ...] = Field(min_length=1)
+    """Names of the nodes of the service, which may call here."""
+    token: SecretStr | None = None
+    """Secret that the nodes of the service give."""
+    location: str = ""
+    """Where the broker is: names from the widest to the narrowest, "eu/ch/bern"."""
+    bandwidth: float = Field(default=1e8, ge=0, le=1e15)
+    """Bytes a second that sources may send it."""
+    profiles_max: int = Field(default=1_000_000, ge=1)
+    """Profiles that it may host."""
+    sample_seconds: float = Field(default=60.0, ge=0, le=1e6)
+    """How often samples of the messages that are published here are kept in the profile database,
+    by which profiles are placed; 0 for never, else 0.1 at least."""
+    lease_seconds: float = Field(default=10.0, gt=0, le=3600)
+    """A broker that cannot renew its lease for so long ends its work, and another process of its
+    name takes over; also if the database cannot be reached."""
 
     @field_validator("sample_seconds")
     @classmethod
@@ -413,20 +305,16 @@ class RegistrationSection(BaseModel):
 class BrokerSettings(FileSettings):
     """Everything that `pathcast broker run` can be told."""
 
-    broker: BrokerSection = Field(description="The process itself.")
-    tls: TlsSection | None = Field(
-        default=None, description="Certificates; without them nothing leaves this machine."
-    )
-    neighbours: tuple[NeighbourSection, ...] = Field(
-        default=(), description="Other brokers that this one is connected to."
-    )
-    clients: tuple[ClientSection, ...] = Field(
-        default=(), description="Who may publish, subscribe and operate."
-    )
-    registration: RegistrationSection | None = Field(
-        default=None,
-        description="The registration service; without it, clients subscribe at this broker.",
-    )
+    broker: BrokerSection
+    """The process itself."""
+    tls: TlsSection | None = None
+    """Certificates; without them nothing leaves this machine."""
+    neighbours: tuple[NeighbourSection, ...] = ()
+    """Other brokers that this one is connected to."""
+    clients: tuple[ClientSection, ...] = ()
+    """Who may publish, subscribe and operate."""
+    registration: RegistrationSection | None = None
+    """The registration service; without it, clients subscribe at this broker."""
 
     @model_validator(mode="after")
     def _check_names(self) -> BrokerSettings:

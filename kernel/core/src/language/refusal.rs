@@ -344,8 +344,8 @@ reasons! {
     PathFromItem = "XPTY0020",
     /// A path from what may not be nodes; 1 if it is sometimes.
     PathFromAtoms = "XPTY0019",
-    /// A union of what may not be nodes; 1 if it is sometimes.
-    UnionOfAtoms = "XPTY0004",
+    /// An operand of a union or its like that may not be nodes; 1 if it is sometimes, and the operator.
+    SetOfAtoms = "XPTY0004",
     /// 1 if it is nodes sometimes, and the function.
     NodeOfAtoms = "XPTY0004",
     /// Nothing depends on the message.

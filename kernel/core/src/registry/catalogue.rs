@@ -8,12 +8,13 @@ pub use crate::engine::plans::template::Deliver;
 use crate::language::choice::Language;
 use crate::registry::merging::{read, write};
 pub use crate::registry::snapshot::Entry;
+use crate::registry::snapshot::set_version::{Version, namespaces_text, version_of, write_content};
 use crate::registry::snapshot::{NamespaceMap, Snapshot};
 use hashbrown::HashTable;
-use rustc_hash::FxHasher;
+use rustc_hash::{FxHashMap, FxHasher};
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// Strings in one buffer.
 #[derive(Debug, Default, Clone)]
@@ -45,23 +46,53 @@ impl Texts {
     }
 }
 
-/// The ids behind numbers; valid for the numbers of the batch it was taken for, however the registry has changed
-/// since.
-#[derive(Debug, Clone, Default)]
-pub struct IdTable {
-    base: Option<Arc<Snapshot>>,
-    later: Arc<RwLock<Texts>>,
+/// Entries that came after a snapshot, in the order of arrival. Those that have left stay.
+#[derive(Debug, Default, Clone)]
+struct Later {
+    ids: Texts,
+    texts: Texts,
+    namespace_of: Vec<u32>,
+    subscriber_of: Vec<u32>,
+    deliver: Vec<(Deliver, Option<Language>)>,
+    subscribers: Numbered<Box<str>>,
+    /// The namespace maps, those of the snapshot first, as versions have them.
+    namespace_texts: Vec<Box<str>>,
+    /// Texts of the steps of those that have some.
+    steps: FxHashMap<u32, Box<[Box<str>]>>,
 }
 
-impl IdTable {
-    /// The ids of a snapshot.
-    pub fn of_snapshot(snapshot: Arc<Snapshot>) -> IdTable {
-        IdTable { base: Some(snapshot), later: Arc::default() }
+impl Later {
+    fn entry(&self, at: usize) -> Entry<'_> {
+        Entry {
+            id: self.ids.get(at),
+            text: self.texts.get(at),
+            language: self.deliver[at].1,
+            namespaces: self.namespace_of[at],
+            subscriber: &self.subscribers.items[self.subscriber_of[at] as usize],
+            deliver: self.deliver[at].0,
+        }
+    }
+}
+
+/// The entries behind numbers; valid for the numbers of the batch it was taken for, however the registry has changed
+/// since.
+#[derive(Debug, Clone, Default)]
+pub struct EntryTable {
+    base: Option<Arc<Snapshot>>,
+    later: Arc<RwLock<Later>>,
+    /// Versions that were asked for.
+    versions: Arc<Mutex<FxHashMap<QueryNumber, Version>>>,
+}
+
+impl EntryTable {
+    /// The entries of a snapshot.
+    pub fn of_snapshot(snapshot: Arc<Snapshot>) -> EntryTable {
+        EntryTable { base: Some(snapshot), ..EntryTable::default() }
     }
 
     /// Number of numbers, removed ones counted.
     pub fn len(&self) -> usize {
-        self.base_len() + read(&self.later).len()
+        self.base_len() + read(&self.later).ids.len()
     }
 
     /// Calls `f` with the id of each number.
@@ -70,8 +101,45 @@ impl IdTable {
         for number in numbers {
             match &self.base {
                 Some(base) if (number as usize) < base_len => f(base.id(number)),
-                _ => f(later.get(number as usize - base_len)),
+                _ => f(later.ids.get(number as usize - base_len)),
             }
+        }
+    }
+
+    /// Calls `f` with the entry of each number and its version.
+    ///
+    /// Cost: a digest of the texts of each whose version was not asked for before.
+    pub fn for_each_version(
+        &self,
+        numbers: impl Iterator<Item = QueryNumber>,
+        mut f: impl FnMut(&Entry<'_>, &Version),
+    ) {
+        let (base_len, later) = (self.base_len(), read(&self.later));
+        let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut content = String::new();
+        for number in numbers {
+            let at = number as usize;
+            let (entry, base) = match &self.base {
+                Some(base) if at < base_len => (base.entry(number), Some(base)),
+                _ => (later.entry(at - base_len), None),
+            };
+            let version = versions.entry(number).or_insert_with(|| {
+                let namespaces = entry.namespaces as usize;
+                match base {
+                    Some(base) => {
+                        let namespaces = namespaces_text(&base.namespaces()[namespaces]);
+                        write_content(&mut content, &entry, &namespaces, base.step_texts(number));
+                    }
+                    None => {
+                        let steps = later.steps.get(&((at - base_len) as u32));
+                        let steps = steps.map_or(&[][..], |steps| steps);
+                        let namespaces = &later.namespace_texts[namespaces];
+                        write_content(&mut content, &entry, namespaces, steps);
+                    }
+                }
+                version_of(&content)
+            });
+            f(&entry, version);
         }
     }
 
@@ -80,7 +148,7 @@ impl IdTable {
         let (base_len, later) = (self.base_len(), read(&self.later));
         let id = |item: &T| match &self.base {
             Some(base) if (number(item) as usize) < base_len => base.id(number(item)),
-            _ => later.get(number(item) as usize - base_len),
+            _ => later.ids.get(number(item) as usize - base_len),
         };
         items.sort_unstable_by(|a, b| id(a).cmp(id(b)));
     }
@@ -93,15 +161,9 @@ impl IdTable {
 /// Entries by number and by id: those of a snapshot, and what came since.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue {
-    base: Option<Arc<Snapshot>>,
-    ids: Arc<RwLock<Texts>>,
-    texts: Texts,
-    namespace_of: Vec<u32>,
-    subscriber_of: Vec<u32>,
-    deliver: Vec<(Deliver, Option<Language>)>,
+    entries: EntryTable,
     by_id: HashTable<u32>,
     namespaces: Numbered<NamespaceMap>,
-    subscribers: Numbered<Box<str>>,
 }
 
 impl Catalogue {
@@ -109,23 +171,19 @@ impl Catalogue {
     pub(crate) fn on(base: Arc<Snapshot>) -> Catalogue {
         let mut catalogue = Catalogue::default();
         for map in base.namespaces() {
-            catalogue.namespaces.number(map);
+            catalogue.namespace_number(map);
         }
-        Catalogue { base: Some(base), ..catalogue }
+        catalogue.entries.base = Some(base);
+        catalogue
     }
 
     /// The snapshot that it goes on from.
     pub(crate) fn base(&self) -> Option<&Arc<Snapshot>> {
-        self.base.as_ref()
+        self.entries.base.as_ref()
     }
 
     fn base_len(&self) -> usize {
-        self.base.as_ref().map_or(0, |base| base.len())
-    }
-
-    /// Number of entries that came after the snapshot, removed ones counted.
-    pub(crate) fn later_len(&self) -> usize {
-        self.namespace_of.len()
+        self.entries.base_len()
     }
 
     /// Number of those that are not removed.
@@ -135,23 +193,30 @@ impl Catalogue {
 
     /// Adds an entry, and returns its number.
     pub(crate) fn push(&mut self, entry: Entry<'_>) -> u32 {
-        let at = self.later_len() as u32;
-        let mut ids = write(&self.ids);
-        ids.push(entry.id);
+        let mut later = write(&self.entries.later);
+        let at = later.ids.len() as u32;
+        later.ids.push(entry.id);
+        let ids = &later.ids;
         self.by_id.insert_unique(hash(entry.id), at, |&n| hash(ids.get(n as usize)));
-        drop(ids);
-        self.texts.push(entry.text);
-        self.namespace_of.push(entry.namespaces);
-        let subscriber = self.subscribers.number::<str>(entry.subscriber);
-        self.subscriber_of.push(subscriber);
-        self.deliver.push((entry.deliver, entry.language));
+        later.texts.push(entry.text);
+        later.namespace_of.push(entry.namespaces);
+        let subscriber = later.subscribers.number::<str>(entry.subscriber);
+        later.subscriber_of.push(subscriber);
+        later.deliver.push((entry.deliver, entry.language));
         self.base_len() as u32 + at
+    }
+
+    /// Adds an entry that has steps, and returns its number.
+    pub(crate) fn push_with_steps(&mut self, entry: Entry<'_>, steps: &[Box<str>]) -> u32 {
+        let number = self.push(entry);
+        write(&self.entries.later).steps.insert(number - self.base_len() as u32, steps.into());
+        number
     }
 
     /// Frees the id of an entry, unless it is of the snapshot. Its number stays taken.
     pub(crate) fn remove(&mut self, number: u32) {
         let Some(at) = number.checked_sub(self.base_len() as u32) else { return };
-        let key = hash(read(&self.ids).get(at as usize));
+        let key = hash(read(&self.entries.later).ids.get(at as usize));
         if let Ok(entry) = self.by_id.find_entry(key, |&n| n == at) {
             entry.remove();
         }
@@ -159,31 +224,20 @@ impl Catalogue {
 
     /// The number of an id, which may be removed if it is of the snapshot.
     pub(crate) fn number_of(&self, id: &str) -> Option<u32> {
-        let ids = read(&self.ids);
-        let later = self.by_id.find(hash(id), |&n| ids.get(n as usize) == id);
-        match later {
+        let later = read(&self.entries.later);
+        let found = self.by_id.find(hash(id), |&n| later.ids.get(n as usize) == id);
+        match found {
             Some(&at) => Some(self.base_len() as u32 + at),
-            None => self.base.as_ref()?.number_of(id),
+            None => self.base()?.number_of(id),
         }
     }
 
     /// Calls `f` with an entry.
     pub(crate) fn with<T>(&self, number: u32, f: impl FnOnce(Entry<'_>) -> T) -> T {
-        let at = match &self.base {
-            Some(base) if (number as usize) < base.len() => {
-                return f(base.entry(number));
-            }
-            _ => number as usize - self.base_len(),
-        };
-        let ids = read(&self.ids);
-        f(Entry {
-            id: ids.get(at),
-            text: self.texts.get(at),
-            language: self.deliver[at].1,
-            namespaces: self.namespace_of[at],
-            subscriber: &self.subscribers.items[self.subscriber_of[at] as usize],
-            deliver: self.deliver[at].0,
-        })
+        match self.base() {
+            Some(base) if (number as usize) < base.len() => f(base.entry(number)),
+            _ => f(read(&self.entries.later).entry(number as usize - self.base_len())),
+        }
     }
 
     /// The order of two entries by their ids.
@@ -207,14 +261,19 @@ impl Catalogue {
         (sorted, numbers)
     }
 
-    /// The ids of the numbers of now and of those to come.
-    pub(crate) fn ids(&self) -> IdTable {
-        IdTable { base: self.base.clone(), later: Arc::clone(&self.ids) }
+    /// The entries of the numbers of now and of those to come.
+    pub(crate) fn entries(&self) -> &EntryTable {
+        &self.entries
     }
 
     /// The number of a namespace map, for [`Entry::namespaces`]. Cost: a hash of it.
     pub(crate) fn namespace_number(&mut self, namespaces: &NamespaceMap) -> u32 {
-        self.namespaces.number(namespaces)
+        let number = self.namespaces.number(namespaces);
+        let mut later = write(&self.entries.later);
+        if later.namespace_texts.len() < self.namespaces.items.len() {
+            later.namespace_texts.push(namespaces_text(namespaces).into());
+        }
+        number
     }
 
     /// The namespace maps by number.
@@ -224,29 +283,31 @@ impl Catalogue {
 
     /// The same entries, which others do not see change.
     pub(crate) fn copy(&self) -> Catalogue {
+        let later = read(&self.entries.later).clone();
         Catalogue {
-            base: self.base.clone(),
-            ids: Arc::new(RwLock::new(read(&self.ids).clone())),
-            texts: self.texts.clone(),
-            namespace_of: self.namespace_of.clone(),
-            subscriber_of: self.subscriber_of.clone(),
-            deliver: self.deliver.clone(),
+            entries: EntryTable {
+                base: self.entries.base.clone(),
+                later: Arc::new(RwLock::new(later)),
+                versions: Arc::default(),
+            },
             by_id: self.by_id.clone(),
             namespaces: self.namespaces.clone(),
-            subscribers: self.subscribers.clone(),
         }
     }
 
     /// Bytes held, but for the namespace maps. Cost: a look at each subscriber.
     pub(crate) fn memory(&self) -> usize {
-        read(&self.ids).memory()
-            + self.texts.memory()
-            + (self.namespace_of.capacity() + self.subscriber_of.capacity()) * 4
-            + self.deliver.capacity() * 2
+        let later = read(&self.entries.later);
+        let versions = self.entries.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        later.ids.memory()
+            + later.texts.memory()
+            + (later.namespace_of.capacity() + later.subscriber_of.capacity()) * 4
+            + later.deliver.capacity() * 2
             + (self.by_id.capacity() + self.namespaces.index.capacity()) * 5
-            + self.subscribers.index.capacity() * 5
-            + self.subscribers.items.capacity() * size_of::<Box<str>>()
-            + self.subscribers.items.iter().map(|subscriber| subscriber.len()).sum::<usize>()
+            + later.subscribers.index.capacity() * 5
+            + later.subscribers.items.capacity() * size_of::<Box<str>>()
+            + later.subscribers.items.iter().map(|subscriber| subscriber.len()).sum::<usize>()
+            + versions.capacity() * size_of::<(QueryNumber, Version)>()
     }
 }
 

@@ -63,7 +63,7 @@ fn served(
     worker.serve(target, message.as_bytes(), None, 0, &mut out).expect("a good message");
     assert_eq!(out.verdicts, [], "{message}");
     assert!(out.deliveries.is_sorted_by_key(|d| (d.subscription, d.result)));
-    let ids = target.state().ids();
+    let ids = target.state().entries();
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for delivery in &out.deliveries {
         let mut id = String::new();
@@ -530,12 +530,12 @@ fn what_subscriptions_leave_behind_goes_in_the_background() {
     for round in 0..120 {
         let ids: Vec<String> = (0..1000).map(|at| format!("{round}.{at}")).collect();
         ids.iter().enumerate().for_each(|(at, id)| ask(&target, id, at));
-        most = most.max(target.state().ids().len());
+        most = most.max(target.state().entries().len());
         target.change(|state| state.unsubscribe(ids.iter().map(String::as_str))).expect("known");
         target.settle();
     }
     let patience = Instant::now();
-    while target.state().ids().len() > 20_000 {
+    while target.state().entries().len() > 20_000 {
         target.settle();
         assert!(patience.elapsed() < Duration::from_secs(60), "{most} numbers, and they stay");
         std::thread::sleep(Duration::from_millis(5));

@@ -88,7 +88,7 @@ fn built(all: &BTreeMap<String, Asked>) -> Dissemination {
 fn served(target: &Dissemination, message: &str) -> BTreeMap<String, Vec<Option<String>>> {
     let (mut worker, mut out) = (Worker::new(options()), Output::default());
     worker.serve(target, message.as_bytes(), None, 0, &mut out).expect("a good message");
-    let ids = target.state().ids();
+    let ids = target.state().entries();
     let id_of = |number: u32| {
         let mut id = String::new();
         ids.for_each([number].into_iter(), |name| id = name.to_owned());

@@ -133,7 +133,7 @@ fn what_has_changed_is_merged_in_the_background() {
     };
     let is_merged = || {
         let state = index.state();
-        state.memory() < 1 << 14 && state.ids().len() == state.len()
+        state.memory() < 1 << 14 && state.entries().len() == state.len()
     };
     let wait_for_merge = || {
         assert!(!is_merged());

@@ -145,7 +145,7 @@ pub type Sets = Vec<BTreeSet<String>>;
 
 pub fn answers_and_verdicts(pool: &Pool, index: &Dissemination, batch: &Batch) -> (Sets, Sets) {
     let answer = pool.match_batch(index.into(), batch).expect("nothing interrupts");
-    let ids = index.state().ids();
+    let ids = index.state().entries();
     assert!(answer.undecided.is_sorted_by(|a, b| a < b), "verdicts ascend, each once");
     assert_eq!(answer.stats.verdicts, answer.undecided.len() as u64);
     let mut undecided = vec![BTreeSet::new(); batch.0.len()];
@@ -162,7 +162,7 @@ pub fn answers(pool: &Pool, index: &Dissemination, batch: &Batch) -> Vec<BTreeSe
     let answer = pool.match_batch(index.into(), batch).expect("nothing interrupts");
     assert_eq!(answer.ends.len(), batch.0.len());
     assert!(answer.refusals.is_empty(), "{:?}", answer.refusals);
-    let ids = index.state().ids();
+    let ids = index.state().entries();
     let mut start = 0;
     let sets = answer.ends.iter().map(|&end| {
         let numbers = &answer.numbers[std::mem::replace(&mut start, end)..end];

@@ -367,7 +367,7 @@ fn found(
         let matched = worker.match_message(target, message, (None, 0), &mut numbers, undecided);
         matched.expect("let in before");
         let mut ids = Vec::new();
-        index.state().ids().for_each(numbers.into_iter(), |id| ids.push(id.to_owned()));
+        index.state().entries().for_each(numbers.into_iter(), |id| ids.push(id.to_owned()));
         ids.sort();
         answers.push(ids);
     }

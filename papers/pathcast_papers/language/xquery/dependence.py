@@ -38,13 +38,17 @@ from pathcast_papers.language.xquery.syntax import (
     Flwor,
     For,
     If,
+    InstanceOf,
+    Intersection,
     Let,
     Literal,
     Negation,
     Or,
     Path,
     Quantified,
+    Range,
     Root,
+    SimpleMap,
     Step,
     Text,
     Union,
@@ -136,6 +140,14 @@ class Dependences:
                 return self.of(left) | self.of(right)
             case Negation(operand=operand) | Cast(operand=operand) | Castable(operand=operand):
                 return self.of(operand)
+            case InstanceOf(operand=operand):
+                return self.of(operand)
+            case Range(first=first, last=last):
+                return self.of(first) | self.of(last)
+            case Intersection(left=left, right=right):
+                return self.of(left) | self.of(right)
+            case SimpleMap(source=source, body=body):
+                return self.of(source) | self._of_predicates((body,))
             case Element():
                 return self._of_element(expr)
             case syntax.Sequence(items=operands) | Or(operands) | And(operands) | Union(operands):

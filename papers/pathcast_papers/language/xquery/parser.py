@@ -35,6 +35,8 @@ from pathcast_papers.language.xquery.syntax import (
     And,
     Arithmetic,
     ArithmeticOperator,
+    Axis,
+    Call,
     Castable,
     Comparator,
     Comparison,
@@ -42,17 +44,24 @@ from pathcast_papers.language.xquery.syntax import (
     Flwor,
     For,
     If,
+    InstanceOf,
+    Intersection,
     Let,
     Negation,
     Or,
     OrderKey,
     Program,
     Quantified,
+    Range,
     Sequence,
+    SimpleMap,
+    Step,
     Union,
+    Variable,
 )
 
-_OR, _AND, _COMPARISON, _RANGE, _ADDITIVE, _MULTIPLICATIVE, _UNION = range(1, 8)
+_OR, _AND, _COMPARISON, _CONCATENATION, _RANGE = range(1, 6)
+_ADDITIVE, _MULTIPLICATIVE, _UNION, _INTERSECTION = range(6, 10)
 
 _LEVELS: Final = MappingProxyType(
     {
@@ -60,11 +69,15 @@ _LEVELS: Final = MappingProxyType(
         "and": _AND,
         **dict.fromkeys(("=", "!=", "<", "<=", ">", ">="), _COMPARISON),
         **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), _COMPARISON),
+        "||": _CONCATENATION,
+        "to": _RANGE,
         "+": _ADDITIVE,
         "-": _ADDITIVE,
         **dict.fromkeys(("*", "div", "idiv", "mod"), _MULTIPLICATIVE),
         "|": _UNION,
         "union": _UNION,
+        "intersect": _INTERSECTION,
+        "except": _INTERSECTION,
     }
 )
 _VALUE_COMPARATORS: Final = MappingProxyType(
@@ -82,17 +95,9 @@ _ARITHMETIC: Final = MappingProxyType({each.value: each for each in ArithmeticOp
 
 _REFUSED_OPERATORS: Final = MappingProxyType(
     {
-        "to": "a range (to)",
         "is": "the node comparison is",
         "<<": "the node comparison <<",
         ">>": "the node comparison >>",
-        "intersect": "intersect",
-        "except": "except",
-        "instance": "instance of",
-        "treat": "treat as",
-        "!": "the simple map operator !",
-        "||": "the operator ||",
-        "=>": "the arrow operator =>",
     }
 )
 _REFUSED_CLAUSES: Final = MappingProxyType(
@@ -429,15 +434,18 @@ class _Parser(Constructors):
     def operators(self) -> Expr:
         """Operands and the operators between them, folded by precedence."""
         place = self.start
-        operands: list[tuple[Expr, int]] = [(self.castable(), place)]
+        operands: list[tuple[Expr, int]] = [(self.operand(), place)]
         waiting: list[tuple[str, int]] = []
         while self.kind is Kind.SYMBOL or self.kind is Kind.NAME:
             written = self.value
             level = _LEVELS.get(written)
             if level is None:
-                self._refuse_operator(written)
+                if written in _REFUSED_OPERATORS:
+                    raise self.unsupported(_REFUSED_OPERATORS[written], self.start)
                 break
             _fold(operands, waiting, level + 1)
+            if level == _RANGE and waiting and waiting[-1][1] == _RANGE:
+                break
             if level == _COMPARISON and waiting and waiting[-1][1] == _COMPARISON:
                 reason = "comparisons cannot be chained"
                 raise self.error("XPST0003", self.start, reason, "put one of them in parentheses")
@@ -446,43 +454,81 @@ class _Parser(Constructors):
             waiting.append((written, level))
             self.advance()
             place = self.start
-            operands.append((self.castable(), place))
+            operands.append((self.operand(), place))
         _fold(operands, waiting, _OR)
         return operands[0][0]
 
-    def _refuse_operator(self, written: str) -> None:
-        """Refuses an operator of XQuery that is not evaluated, by its name."""
-        if written not in _REFUSED_OPERATORS:
-            return
-        following = self.text[self.after_blanks(self.end) :][:2]
-        if written == "instance" and following != "of":
-            return
-        if written == "treat" and following != "as":
-            return
-        raise self.unsupported(_REFUSED_OPERATORS[written], self.start)
-
-    def castable(self) -> Expr:
-        """`... cast as xs:date castable as xs:date?`."""
+    def operand(self) -> Expr:
+        """`... castable as xs:date treat as item() instance of item()`."""
         offset = self.start
-        expr = self.unary()
-        for word in ("cast", "castable"):
-            if not (self.is_word(word) and self.comes_word("as")):
-                continue
+        expr = self.castable(offset)
+        if self.takes_words("treat", "as", offset):
+            item, occurrence = self.sequence_type()
+            treated = Variable("treated", offset)
+            condition = InstanceOf(treated, item, occurrence, offset)
+            chosen = If(condition, treated, Sequence((), offset), offset)
+            expr = Flwor((Let("treated", expr, offset),), None, (), chosen, offset)
+        if self.takes_words("instance", "of", offset):
+            expr = InstanceOf(expr, *self.sequence_type(), offset)
+        return expr
+
+    def takes_words(self, first: str, second: str, offset: int) -> bool:
+        """Goes on if two words come, which count as an operator."""
+        is_here = self.is_word(first) and self.comes_word(second)
+        if is_here:
             self.count(offset)
             self.advance()
             self.advance()
-            if self.kind is not Kind.NAME:
-                raise self.unexpected("a name or *")
-            place, written = self.start, self.value
-            to = self.schema_type(written, place)
-            if to is None:
-                raise self.error(
-                    "XQST0052",
-                    place,
-                    f"there is no type {written}",
-                    "types have the prefix xs: xs:date",
-                )
+        return is_here
+
+    def sequence_type(self) -> tuple[Step | str, str]:
+        """`element(a)*`, `xs:date?`, `empty-sequence()`."""
+        item = self.item_type()
+        if item == "empty-sequence()":
+            return item, ""
+        occurrence = self.value if self.kind is Kind.SYMBOL and self.value in "?*+" else ""
+        if occurrence:
             self.advance()
+        return item, occurrence
+
+    def item_type(self) -> Step | str:
+        """What each item must be."""
+        written, offset = self.value, self.start
+        if self.kind is not Kind.NAME:
+            raise self.unexpected("a name or *")
+        if self.comes("(") and not set(":{") & set(written):
+            if written in ("function", "map", "array"):
+                raise self.unsupported(f"{written} ()", offset)
+            if written not in ("item", "document-node", "empty-sequence"):
+                axis = Axis.ATTRIBUTE if written == "attribute" else Axis.SELF
+                return Step(*self.kind_test(axis), (), offset)
+            self.advance()
+            self.expect("(", f"of {written}()")
+            if written == "document-node" and not self.is_symbol(")"):
+                raise self.unsupported("the node test document-node()", offset)
+            self.expect(")", f"of {written}()")
+            return f"{written}()"
+        return f"xs:{self.type_name(('anyAtomicType', 'untypedAtomic'))}"
+
+    def type_name(self, others: tuple[str, ...] = ()) -> str:
+        """The local name of a type that there is a cast to, or of one of some others."""
+        if self.kind is not Kind.NAME:
+            raise self.unexpected("a name or *")
+        place, written = self.start, self.value
+        found = self.schema_type(written, place, others)
+        if found is None:
+            reason = f"there is no type {written}"
+            raise self.error("XQST0052", place, reason, "types have the prefix xs: xs:date")
+        self.advance()
+        return found
+
+    def castable(self, offset: int) -> Expr:
+        """`... cast as xs:date castable as xs:date?`."""
+        expr = self.arrows()
+        for word in ("cast", "castable"):
+            if not self.takes_words(word, "as", offset):
+                continue
+            to = self.type_name()
             is_optional = self.take("?")
             if word == "cast":
                 expr = self.cast(to, expr, offset)
@@ -495,6 +541,17 @@ class _Parser(Constructors):
         found = _WORD.match(self.text, self.after_blanks(self.end))
         return found is not None and found[0] == word
 
+    def arrows(self) -> Expr:
+        """`a => f(b)`, which is `f(a, b)`."""
+        expr = self.unary()
+        while self.take("=>"):
+            if self.kind is Kind.VARIABLE or self.is_symbol("("):
+                raise self.unsupported("a computed function after =>", self.start)
+            if self.kind is not Kind.NAME:
+                raise self.unexpected("an expression")
+            expr = self.called((expr,))
+        return expr
+
     def unary(self) -> Expr:
         """Signs before a path."""
         offset, minuses, has_sign = self.start, 0, False
@@ -504,6 +561,12 @@ class _Parser(Constructors):
             has_sign = True
             self.advance()
         expr = self.path()
+        while self.is_symbol("!"):
+            self.count(self.start)
+            self.predicates_open += 1
+            self.advance()
+            expr = SimpleMap(expr, self.path(), offset)
+            self.predicates_open -= 1
         if has_sign:
             # A plus makes a number of its operand, as two minuses do.
             for _ in range(1 if minuses % 2 else 2):
@@ -530,6 +593,12 @@ def _joined(written: str, left: Expr, right: Expr, offset: int) -> Expr:
         return Comparison(_COMPARATORS[written], False, left, right, offset)
     if level in (_ADDITIVE, _MULTIPLICATIVE):
         return Arithmetic(_ARITHMETIC[written], left, right, offset)
+    if level == _CONCATENATION:
+        return Call("concat", (*_texts(left), *_texts(right)), offset)
+    if level == _RANGE:
+        return Range(left, right, offset)
+    if level == _INTERSECTION:
+        return Intersection(written == "except", left, right, offset)
     # `(a or b) or c` says the same as `a or b or c`.
     if level == _OR:
         return Or((*_operands(left, Or), *_operands(right, Or)), offset)
@@ -544,6 +613,13 @@ def _append(items: list[Expr], item: Expr) -> None:
         items.extend(item.items)
     else:
         items.append(item)
+
+
+def _texts(expr: Expr) -> tuple[Expr, ...]:
+    """What `concat()` joins: `concat(a, b) || c` says the same as `concat(a, b, c)`."""
+    if isinstance(expr, Call) and expr.function == "concat":
+        return expr.arguments
+    return (expr,)
 
 
 def _operands(expr: Expr, kind: type[Or] | type[And] | type[Union]) -> tuple[Expr, ...]:

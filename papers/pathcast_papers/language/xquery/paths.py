@@ -303,8 +303,12 @@ class Paths(NodeTests):
 
     # Calls.
 
-    def called(self) -> Expr:
-        """A function call, or a computed constructor, which is refused."""
+    def called(self, first: tuple[Expr, ...] = ()) -> Expr:
+        """A function call, or a computed constructor, which is refused.
+
+        Args:
+            first: An argument that stands before it and `=>`.
+        """
         written, offset = self.value, self.start
         place = self.after_blanks(self.end)
         if self.text.startswith("{", place):
@@ -315,7 +319,7 @@ class Paths(NodeTests):
         function = self.function(written, offset) if to is None else ""
         self.count(offset)
         self.advance()
-        arguments = self.arguments()
+        arguments = first + self.arguments()
         if to is not None:
             if len(arguments) != 1:
                 reason = f"xs:{to}() takes 1 argument, {len(arguments)} given"
@@ -358,7 +362,7 @@ class Paths(NodeTests):
             f"did you mean {meant}()?" if meant else None,
         )
 
-    def schema_type(self, written: str, offset: int) -> str | None:
+    def schema_type(self, written: str, offset: int, others: tuple[str, ...] = ()) -> str | None:
         """The local name of a type of XML Schema; None for any other name."""
         prefix, colon, local = written.partition(":")
         if written.startswith("Q{"):
@@ -369,7 +373,7 @@ class Paths(NodeTests):
             return None
         if uri != SCHEMA_NAMESPACE:
             return None
-        if local not in CAST_TYPES:
+        if local not in CAST_TYPES and local not in others:
             raise self.unsupported(f"the schema type {written}", offset, for_type(local))
         return local
 

@@ -43,14 +43,18 @@ from pathcast_papers.language.xquery.syntax import (
     Flwor,
     For,
     If,
+    InstanceOf,
+    Intersection,
     Literal,
     Negation,
     Or,
     Path,
     Program,
     Quantified,
+    Range,
     Root,
     Sequence,
+    SimpleMap,
     Union,
     Variable,
 )
@@ -134,8 +138,10 @@ def _boolean_result(scanner: Scanner, part: Expr) -> Exception:
 def _is_one_atom(expr: Expr) -> bool:
     """Whether an expression gives just one atomic value, whatever the message."""
     match expr:
-        case And() | Or() | Quantified() | Castable() | Comparison(is_value=False):
+        case And() | Or() | Quantified() | Castable() | InstanceOf():
             return True
+        case Comparison(is_value=is_value):
+            return not is_value
         case Call(function=function):
             return function in _ONE_ATOM
     return False
@@ -178,6 +184,15 @@ class _Checker:
                 return Items.BOOLEANS if to == "boolean" else Items.OTHER_ATOMS
             case Castable(operand=operand):
                 return self.booleans((operand,))
+            case InstanceOf(operand=operand):
+                return self.booleans((operand,))
+            case Range(first=first, last=last):
+                return self.values((first, last))
+            case SimpleMap(source=source, body=body):
+                outer, self.context = self.context, self.items(source)
+                found = self.items(body)
+                self.context = outer
+                return found
             case And(operands=operands) | Or(operands=operands):
                 return self.booleans(operands)
             case Negation(operand=operand):
@@ -201,7 +216,12 @@ class _Checker:
                 return self.together((expr.then, expr.otherwise))
             case Union(operands=operands):
                 for operand in operands:
-                    self.nodes(operand, "a union is of nodes", "XPTY0004")
+                    self.nodes(operand, "union is of nodes", "XPTY0004")
+                return Items.NODES
+            case Intersection(is_except=is_except, left=left, right=right):
+                word = "except" if is_except else "intersect"
+                for operand in (left, right):
+                    self.nodes(operand, f"{word} is of nodes", "XPTY0004")
                 return Items.NODES
             case ContextItem():
                 return self.context

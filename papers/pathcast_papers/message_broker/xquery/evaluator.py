@@ -21,6 +21,7 @@ Source: XQuery 1.0, section 3. Differs: as `pathcast_papers.message_broker.xquer
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from pathcast_papers.evaluation.xpath import DOCUMENT_NODE, Document, Node, NodeKind
@@ -48,6 +49,7 @@ from pathcast_papers.message_broker.xquery.functions import call
 from pathcast_papers.message_broker.xquery.items import (
     Atomic,
     ConstructedElement,
+    Item,
     Items,
     Kind,
     boolean,
@@ -59,6 +61,9 @@ from pathcast_papers.message_broker.xquery.paths import passes, shortened
 
 _PAIRS_PER_STEP = 16
 """Pairs of atomic values that a general comparison tries for one step."""
+
+_OCCURRENCES = {"": (1, 1), "?": (0, 1), "*": (0, math.inf), "+": (1, math.inf)}
+"""How many items there are -> fewest and most."""
 
 _KEPT_MAX = 100_000
 """Values that are kept; when there are more, all are found again."""
@@ -165,6 +170,16 @@ class Evaluator:
                 if len(atoms) != 1:
                     return (boolean(is_optional and not atoms),)
                 return (boolean(castable(atoms[0], to) is not None),)
+            case syntax.InstanceOf():
+                return (boolean(self.is_instance(expr, context)),)
+            case syntax.Range(first=first, last=last):
+                return self.range(self.first(first, context), self.first(last, context))
+            case syntax.SimpleMap(source=source, body=body):
+                return self.mapped(self.value(source, context), body, context)
+            case syntax.Intersection(is_except=is_except, left=left, right=right):
+                others = set(self.nodes(right, context))
+                kept = {each for each in self.nodes(left, context) if (each in others) != is_except}
+                return tuple(sorted(kept))
             case syntax.Filter(primary=primary, predicates=predicates):
                 return self.filtered(self.value(primary, context), predicates, context)
             case syntax.Union(operands=operands):
@@ -233,6 +248,51 @@ class Evaluator:
                 return ()
             result = calculate(operation.operator, result, right)
         return () if result is None else (result,)
+
+    def is_instance(self, expr: syntax.InstanceOf, context: DynamicContext) -> bool:
+        """Whether the items are of a kind, and as many as asked."""
+        items = self.value(expr.operand, context)
+        self.budget.charge(len(items))
+        if expr.item == "empty-sequence()":
+            return not items
+        fewest, most = _OCCURRENCES[expr.occurrence]
+        return fewest <= len(items) <= most and all(self._is_of(item, expr.item) for item in items)
+
+    def _is_of(self, item: Item, wanted: Step | str) -> bool:
+        if isinstance(wanted, Step):
+            axis, test = wanted.axis, wanted.node_test
+            return isinstance(item, Node) and passes(self.document, axis, test, item)
+        match wanted:
+            case "item()":
+                return True
+            case "document-node()":
+                return item == DOCUMENT_NODE
+        if not isinstance(item, Atomic):
+            return False
+        # An integer is a decimal, too.
+        names = {"xs:anyAtomicType", f"xs:{item.kind.value}"}
+        names |= {"xs:decimal"} if item.kind is Kind.INTEGER else set()
+        names |= {"xs:untypedAtomic"} if item.kind is Kind.UNTYPED else set()
+        return wanted in names
+
+    def range(self, first: Atomic | None, last: Atomic | None) -> Items:
+        """The integers from one value to another, both cast to integers."""
+        ends = [None if each is None else cast(each, "integer") for each in (first, last)]
+        if any(each is None or each.kind is not Kind.INTEGER for each in ends):
+            return ()
+        low, high = (each.whole for each in ends if each is not None)
+        self.budget.charge(max(0, high - low + 1))
+        return tuple(map(integer, range(low, high + 1)))
+
+    def mapped(self, items: Items, body: Expr, context: DynamicContext) -> Items:
+        """What an expression gives for each item."""
+        found: list[Item] = []
+        for position, item in enumerate(items, start=1):
+            self.budget.charge(1)
+            value = self.value(body, context.at(Focus(item, position, len(items))))
+            self.budget.charge(len(value))
+            found += value
+        return tuple(found)
 
     # Paths and predicates.
 

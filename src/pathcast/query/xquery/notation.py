@@ -42,6 +42,8 @@ from pathcast.query.xquery.syntax import (
     Flwor,
     For,
     If,
+    InstanceOf,
+    Intersection,
     KindTest,
     Literal,
     LiteralKind,
@@ -54,16 +56,18 @@ from pathcast.query.xquery.syntax import (
     Path,
     Program,
     Quantified,
+    Range,
     Root,
     Sequence,
+    SimpleMap,
     Step,
     Text,
     Union,
     Variable,
 )
 
-_SINGLE, _OR, _AND, _COMPARISON, _ADDITIVE = range(5)
-_MULTIPLICATIVE, _UNION, _CASTABLE, _UNARY, _PATH, _PRIMARY = range(5, 11)
+_SINGLE, _OR, _AND, _COMPARISON, _RANGE, _ADDITIVE, _MULTIPLICATIVE, _UNION = range(8)
+_INTERSECT, _CASTABLE, _UNARY, _MAP, _PATH, _PRIMARY = range(8, 14)
 
 _VALUE_OPERATORS: Final = MappingProxyType(
     {
@@ -208,6 +212,20 @@ class _Writer:
                 return self.run(operands, " and ", _AND, names), _AND
             case Union(operands=operands):
                 return self.run(operands, " | ", _UNION, names), _UNION
+            case Intersection(is_except=is_except, left=left, right=right):
+                word = "except" if is_except else "intersect"
+                before = self.expr(left, names, _INTERSECT)
+                return f"{before} {word} {self.expr(right, names, _CASTABLE)}", _INTERSECT
+            case Range(first=first, last=last):
+                before = self.expr(first, names, _ADDITIVE)
+                return f"{before} to {self.expr(last, names, _ADDITIVE)}", _RANGE
+            case SimpleMap(source=source, body=body):
+                before = self.expr(source, names, _MAP)
+                return f"{before} ! {self.expr(body, names, _PATH)}", _MAP
+            case InstanceOf(operand=operand, item=item, occurrence=occurrence):
+                wanted = self.item_type(item) + occurrence
+                # In parentheses among operators: a * or + after it would say how many items.
+                return f"{self.expr(operand, names, _CASTABLE)} instance of {wanted}", _COMPARISON
             case Comparison(operator=operator, left=left, right=right):
                 sign = _VALUE_OPERATORS[operator] if expr.is_value else operator.value
                 before = self.expr(left, names, _COMPARISON + 1)
@@ -218,7 +236,7 @@ class _Writer:
                 before = self.expr(left, names, level)
                 return f"{before} {operation.value} {self.expr(right, names, level + 1)}", level
             case Negation(operand=operand):
-                return f"-{self.expr(operand, names, _PATH)}", _UNARY
+                return f"-{self.expr(operand, names, _MAP)}", _UNARY
             case Castable(to=to, operand=operand):
                 before = self.expr(operand, names, _UNARY)
                 sign = "?" if expr.is_optional else ""
@@ -320,6 +338,14 @@ class _Writer:
             case KindTest(kind=kind, target=target):
                 inner = "" if target is None else f'"{target.translate(_IN_STRING)}"'
                 return f"{kind.value}({inner})"
+
+    def item_type(self, item: Step | str) -> str:
+        if isinstance(item, str):
+            return f"{self.schema}{item[3:]}" if item.startswith("xs:") else item
+        if isinstance(item.node_test, KindTest):
+            return self.node_test(item)
+        kind = "attribute" if item.axis is Axis.ATTRIBUTE else "element"
+        return f"{kind}({self.node_test(item)})"
 
     def predicates(self, predicates: tuple[Expr, ...], names: dict[str, str]) -> str:
         return "".join(f"[{self.items(predicate, names)}]" for predicate in predicates)

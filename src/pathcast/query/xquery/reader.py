@@ -144,6 +144,13 @@ def _arithmetic(operator: str, left: _Node, right: _Node, offset: int) -> syntax
     return syntax.Arithmetic(ArithmeticOperator(operator), _build(left), _build(right), offset)
 
 
+def _instance_of(
+    operand: _Node, item: _Node | str, occurrence: str, offset: int
+) -> syntax.InstanceOf:
+    wanted = item if isinstance(item, str) else _build(item)
+    return syntax.InstanceOf(_build(operand), wanted, occurrence, offset)
+
+
 def _path(start: str | _Node, steps: tuple[_Node, ...], offset: int) -> syntax.Path:
     if isinstance(start, tuple):
         return syntax.Path(_build(start), _all(steps), offset)
@@ -201,6 +208,14 @@ _BUILDERS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
         "Cast": lambda to, operand, offset: syntax.Cast(to, _build(operand), offset),
         "Castable": lambda to, is_optional, operand, offset: syntax.Castable(
             to, is_optional, _build(operand), offset
+        ),
+        "InstanceOf": _instance_of,
+        "Range": lambda first, last, offset: syntax.Range(_build(first), _build(last), offset),
+        "SimpleMap": lambda source, body, offset: syntax.SimpleMap(
+            _build(source), _build(body), offset
+        ),
+        "Intersection": lambda is_except, left, right, offset: syntax.Intersection(
+            is_except, _build(left), _build(right), offset
         ),
         "Path": _path,
         "Step": _step,

@@ -152,17 +152,10 @@ EXPECTED: Final[Mapping[str, tuple[str, str | None]]] = MappingProxyType(
 
 _OPERATORS: Final = MappingProxyType(
     {
-        "to": "a range (to)",
         "is": "the node comparison is",
         "<<": "the node comparison <<",
         ">>": "the node comparison >>",
-        "intersect": "intersect",
-        "except": "except",
-        "instance": "instance of",
-        "treat": "treat as",
-        "!": "the simple map operator !",
-        "||": "the operator ||",
-        "=>": "the arrow operator =>",
+        "=>": "a computed function after =>",
     }
 )
 _CLAUSES: Final = MappingProxyType(
@@ -432,7 +425,7 @@ SENTENCES: Final[Mapping[str, Sentence | Callable[[str, int, _Details], Sentence
             ),
             "PathFromItem": _atoms("a path begins at nodes"),
             "PathFromAtoms": _atoms("a path begins at nodes"),
-            "UnionOfAtoms": _atoms("a union is of nodes"),
+            "SetOfAtoms": _atoms("{0} is of nodes"),
             "NodeOfAtoms": _atoms("{0}() takes a node"),
             "Constant": Sentence("a constant body"),
             "BooleanResult": Sentence(

@@ -47,6 +47,8 @@ __all__ = [
     "Flwor",
     "For",
     "If",
+    "InstanceOf",
+    "Intersection",
     "KindTest",
     "Let",
     "Literal",
@@ -61,8 +63,10 @@ __all__ = [
     "Path",
     "Program",
     "Quantified",
+    "Range",
     "Root",
     "Sequence",
+    "SimpleMap",
     "Step",
     "Text",
     "Union",
@@ -419,6 +423,51 @@ class Castable:
 
 
 @dataclass(frozen=True, slots=True)
+class InstanceOf:
+    """`a instance of element(b)*`.
+
+    Attributes:
+        operand: What is looked at.
+        item: What each item must be: for `element()`, `node()` and other node tests a step to the
+            node itself or to an attribute; else as it is written, with the prefix `xs`.
+        occurrence: How many items there may be: "", "?", "*" or "+".
+    """
+
+    operand: Expr
+    item: Step | str
+    occurrence: str
+    offset: int = field(default=0, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """`first to last`: integers; none if one of the two is none."""
+
+    first: Expr
+    last: Expr
+    offset: int = field(default=0, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleMap:
+    """`source ! body`: what the body gives for each item of the source, its context item."""
+
+    source: Expr
+    body: Expr
+    offset: int = field(default=0, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Intersection:
+    """`left intersect right` or `left except right`: nodes in document order, each once."""
+
+    is_except: bool
+    left: Expr
+    right: Expr
+    offset: int = field(default=0, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Union:
     """`a | b | c`: two operands or more, nodes in document order, each once."""
 
@@ -494,7 +543,11 @@ Expr: TypeAlias = (
     | Negation
     | Cast
     | Castable
+    | InstanceOf
+    | Range
+    | SimpleMap
     | Union
+    | Intersection
     | Path
     | Filter
     | Variable

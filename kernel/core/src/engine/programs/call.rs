@@ -87,8 +87,7 @@ impl<'r> Evaluator<'r, '_> {
     }
 
     fn item_count(&mut self, id: ExprId) -> Run<usize> {
-        use crate::language::xquery::syntax::Expr;
-        if matches!(self.program.expr(id), Expr::Path { .. } | Expr::Union(_)) {
+        if self.program.expr(id).gives_ordered_nodes() {
             let nodes = self.nodes(id)?;
             let count = nodes.len();
             self.give_list(nodes);

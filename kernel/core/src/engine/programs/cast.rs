@@ -5,9 +5,11 @@
 
 use super::run::{Evaluator, Run};
 use super::value::{Item, Text};
+use crate::engine::evaluate::document::Node;
+use crate::engine::evaluate::path_machine::PathMachine;
 use crate::language::types::Type;
 use crate::language::xquery::casts::{Typed, text_as};
-use crate::language::xquery::syntax::{Expr, ExprId, Number};
+use crate::language::xquery::syntax::{Expr, ExprId, ItemTest, Number, Occurrence};
 
 impl Evaluator<'_, '_> {
     /// The value of an expression as one of a type.
@@ -40,6 +42,40 @@ impl Evaluator<'_, '_> {
         Ok(is_castable)
     }
 
+    /// Whether the items of an expression are of a kind, and as many as asked.
+    pub(crate) fn is_instance(
+        &mut self,
+        wanted: ItemTest,
+        occurrence: Occurrence,
+        operand: ExprId,
+    ) -> Run<bool> {
+        let mark = self.mark();
+        self.eval(operand)?;
+        let mut is_instance = occurrence.allows(self.state.stack.len() - mark.stack);
+        for index in mark.stack..self.state.stack.len() {
+            if !is_instance {
+                break;
+            }
+            self.budget.charge(1)?;
+            let item = self.state.stack[index];
+            is_instance = match (wanted, item) {
+                (ItemTest::Item, _) => true,
+                (ItemTest::Document, Item::Node(node)) => node == Node::ROOT,
+                (ItemTest::Node(step), Item::Node(node)) => {
+                    let test = self.test(self.program.node_step(step));
+                    test.takes(&self.document, node)
+                }
+                (_, Item::Node(_) | Item::Built { .. }) => false,
+                (ItemTest::AnyAtomic, _) => true,
+                (ItemTest::Untyped, item) => matches!(item, Item::Untyped(_)),
+                (ItemTest::Atomic(to), item) => is_of_type(item, to),
+                (ItemTest::Document | ItemTest::Node(_), _) => false,
+            };
+        }
+        self.release(mark);
+        Ok(is_instance)
+    }
+
     /// A literal that is cast.
     pub(super) fn cast_literal(&self, to: Type, operand: ExprId) -> Option<Item> {
         let Expr::String(range) = self.program.expr(operand) else { return None };
@@ -65,6 +101,19 @@ impl Evaluator<'_, '_> {
             (_, Item::Node(_) | Item::Built { .. }) => None,
         };
         Ok(cast)
+    }
+}
+
+/// Whether an atomic value is of a type; an integer is a decimal too.
+fn is_of_type(item: Item, to: Type) -> bool {
+    match item {
+        Item::String(_) => to == Type::String,
+        Item::Boolean(_) => to == Type::Boolean,
+        Item::Number(Number::Integer(_)) => matches!(to, Type::Integer | Type::Decimal),
+        Item::Number(Number::Decimal(_)) => to == Type::Decimal,
+        Item::Number(Number::Double(_)) => to == Type::Double,
+        Item::Moment(moment) => moment.kind() == to,
+        Item::Untyped(_) | Item::Node(_) | Item::Built { .. } => false,
     }
 }
 

@@ -10,6 +10,7 @@ use crate::engine::evaluate::document::{Main, Node, Sort};
 use crate::engine::evaluate::path_machine::PathMachine;
 use crate::language::arithmetic::Arithmetic;
 use crate::language::numbers::untyped_number;
+use crate::language::types::Type;
 use crate::language::xpath::List;
 use crate::language::xquery::syntax::{Clause, Expr, ExprId, Number};
 
@@ -39,6 +40,17 @@ impl<'r, 'w> Evaluator<'r, 'w> {
                 let truth = self.truth(id)?;
                 self.push_boolean(truth);
             }
+            Expr::InstanceOf { item, occurrence, operand } => {
+                let is_instance = self.is_instance(item, occurrence, operand)?;
+                self.push_boolean(is_instance);
+            }
+            Expr::Range { first, last } => self.eval_range(first, last)?,
+            Expr::SimpleMap { source, body } => {
+                self.mapped(source, Keeps::Results, &mut |evaluator| {
+                    evaluator.eval(body)?;
+                    Ok(false)
+                })?;
+            }
             Expr::Comparison { operator, left, right, .. } => {
                 if let Some(truth) = self.compare_values(operator, left, right)? {
                     self.push_boolean(truth);
@@ -66,7 +78,7 @@ impl<'r, 'w> Evaluator<'r, 'w> {
                 let is_castable = self.is_castable(to, is_optional, operand)?;
                 self.push_boolean(is_castable);
             }
-            Expr::Union(_) | Expr::Path { .. } => {
+            Expr::Union(_) | Expr::Intersection { .. } | Expr::Path { .. } => {
                 let nodes = self.nodes(id)?;
                 self.budget.charge(nodes.len() as u64)?;
                 self.state.stack.extend(nodes.iter().map(|&node| Item::Node(node)));
@@ -274,7 +286,7 @@ impl<'r, 'w> Evaluator<'r, 'w> {
                 (self.tuples(rest, condition, keeps, each)?, end)
             }
             Clause::For { source, .. } => {
-                if matches!(self.program.expr(source), Expr::Path { .. } | Expr::Union(_)) {
+                if self.program.expr(source).gives_ordered_nodes() {
                     let nodes = self.nodes(source)?;
                     let mut is_found = false;
                     for (index, &node) in nodes.iter().enumerate() {
@@ -306,6 +318,59 @@ impl<'r, 'w> Evaluator<'r, 'w> {
             Keeps::Variables => {}
         }
         Ok(is_found)
+    }
+
+    /// Asks with each item of an expression as the context item; true if the answer was true once.
+    pub(crate) fn mapped(
+        &mut self,
+        source: ExprId,
+        keeps: Keeps,
+        each: Each<'_, 'r, 'w>,
+    ) -> Run<bool> {
+        let mark = self.mark();
+        self.eval(source)?;
+        let end = self.state.stack.len();
+        let size = (end - mark.stack) as u32;
+        let mut is_found = false;
+        for (position, index) in (1..=size).zip(mark.stack..end) {
+            self.budget.charge(1)?;
+            let inner = self.mark();
+            let item = self.state.stack[index];
+            let outer = self.focus.replace(Focus { item, position, size });
+            let answer = each(self);
+            self.focus = outer;
+            is_found = answer?;
+            if keeps == Keeps::Nothing {
+                self.release(inner);
+            }
+            if is_found {
+                break;
+            }
+        }
+        match keeps {
+            Keeps::Nothing => self.release(mark),
+            Keeps::Results | Keeps::Variables => drop(self.state.stack.drain(mark.stack..end)),
+        }
+        Ok(is_found)
+    }
+
+    /// `first to last`: nothing if one of them cannot be cast to an integer of 64 bits.
+    fn eval_range(&mut self, first: ExprId, last: ExprId) -> Run<()> {
+        let mut ends = [0; 2];
+        for (end, operand) in ends.iter_mut().zip([first, last]) {
+            let Some(Item::Number(Number::Integer(value))) = self.cast(Type::Integer, operand)?
+            else {
+                return Ok(());
+            };
+            *end = value;
+        }
+        let [first, last] = ends;
+        if first <= last {
+            self.budget.charge(last.abs_diff(first).saturating_add(1))?;
+            let numbers = (first..=last).map(|value| Item::Number(Number::Integer(value)));
+            self.state.stack.extend(numbers);
+        }
+        Ok(())
     }
 
     /// Binds a variable to what is on the stack from a place on; gives the end of what stays there.
@@ -371,6 +436,7 @@ impl<'r, 'w> Evaluator<'r, 'w> {
             Expr::Number(number) => Ok(number.value() == f64::from(focus.position)),
             Expr::Path { .. }
             | Expr::Union(_)
+            | Expr::Intersection { .. }
             | Expr::Or(_)
             | Expr::And(_)
             | Expr::Quantified { .. }

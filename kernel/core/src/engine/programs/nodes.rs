@@ -82,6 +82,14 @@ impl<'r, 'w> Evaluator<'r, 'w> {
                 put_in_order(&mut all);
                 Ok(all)
             }
+            Expr::Intersection { is_except, left, right } => {
+                let mut nodes = self.nodes(left)?;
+                let others = self.nodes(right)?;
+                self.budget.charge((nodes.len() + others.len()) as u64)?;
+                nodes.retain(|node| others.binary_search(node).is_ok() != is_except);
+                self.give_list(others);
+                Ok(nodes)
+            }
             _ => {
                 let mut nodes = self.take_list();
                 let mark = self.mark();

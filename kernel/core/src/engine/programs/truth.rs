@@ -78,7 +78,7 @@ impl Evaluator<'_, '_> {
     /// Takes the items of an expression in, until they have decided that the value is true.
     fn meets(&mut self, id: ExprId, seen: &mut Seen) -> Run<bool> {
         match self.program.expr(id) {
-            Expr::Path { .. } | Expr::Union(_) => self.exists(id),
+            Expr::Path { .. } | Expr::Union(_) | Expr::Intersection { .. } => self.exists(id),
             Expr::Quantified { .. }
             | Expr::Or(_)
             | Expr::And(_)
@@ -102,6 +102,9 @@ impl Evaluator<'_, '_> {
                 self.tuples(clauses, condition, Keeps::Nothing, &mut |evaluator| {
                     evaluator.meets(body, seen)
                 })
+            }
+            Expr::SimpleMap { source, body } => {
+                self.mapped(source, Keeps::Nothing, &mut |evaluator| evaluator.meets(body, seen))
             }
             Expr::If { condition, then, otherwise } => {
                 let chosen = if self.truth(condition)? { then } else { otherwise };
@@ -154,7 +157,7 @@ impl Evaluator<'_, '_> {
                 })?;
                 Ok(found != is_every)
             }
-            Expr::Path { .. } | Expr::Union(_) => self.exists(id),
+            Expr::Path { .. } | Expr::Union(_) | Expr::Intersection { .. } => self.exists(id),
             Expr::Call(function, list) => self.truth_of_call(id, function, list),
             _ => {
                 let mut seen = Seen::Nothing;
@@ -215,12 +218,16 @@ impl Evaluator<'_, '_> {
                     evaluator.exists(body)
                 })
             }
+            Expr::SimpleMap { source, body } => {
+                self.mapped(source, Keeps::Nothing, &mut |evaluator| evaluator.exists(body))
+            }
             Expr::If { condition, then, otherwise } => {
                 let chosen = if self.truth(condition)? { then } else { otherwise };
                 self.exists(chosen)
             }
             Expr::Element(_)
             | Expr::Castable { .. }
+            | Expr::InstanceOf { .. }
             | Expr::String(_)
             | Expr::Number(_)
             | Expr::Quantified { .. }

@@ -69,7 +69,14 @@ impl<'r, 'w> Evaluator<'r, 'w> {
                 let chosen = if self.truth(condition)? { then } else { otherwise };
                 self.write(chosen, false)
             }
-            Expr::Path { .. } | Expr::Union(_) => {
+            Expr::SimpleMap { source, body } => {
+                self.mapped(source, Keeps::Nothing, &mut |evaluator| {
+                    evaluator.write(body, false)?;
+                    Ok(false)
+                })?;
+                Ok(())
+            }
+            Expr::Path { .. } | Expr::Union(_) | Expr::Intersection { .. } => {
                 let nodes = self.nodes(id)?;
                 for &node in &nodes {
                     self.put(Item::Node(node))?;

@@ -61,6 +61,9 @@ impl Necessary<'_> {
             Expr::Castable { is_optional: false, operand, .. } => {
                 self.gives_unknown(operand, scope, context)
             }
+            Expr::InstanceOf { occurrence, operand, .. } if !occurrence.allows(0) => {
+                self.gives_unknown(operand, scope, context)
+            }
             // A node makes a sequence true.
             _ => self.each(id, scope, context, &|_, item| match item {
                 Item::Node { is_value: false, .. } => Formula::True,

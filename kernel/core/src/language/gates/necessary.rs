@@ -211,7 +211,19 @@ impl<'p> Necessary<'p> {
             Expr::Call(function, arguments) => {
                 self.result(function, program.list(arguments), scope, context, then)
             }
-            Expr::Arithmetic { left, right, .. }
+            Expr::SimpleMap { source, body } => {
+                self.each(source, scope, context, &|walk, item| walk.each(body, scope, item, then))
+            }
+            // Some node of the left is on the right, or is not: more than can be said.
+            Expr::Intersection { is_except, left, right } => {
+                let other = match is_except {
+                    true => Formula::Unknown,
+                    false => self.gives_unknown(right, scope, context),
+                };
+                Formula::all_of([self.each(left, scope, context, then), other])
+            }
+            Expr::Range { first: left, last: right }
+            | Expr::Arithmetic { left, right, .. }
             | Expr::Comparison { is_value: true, left, right, .. } => {
                 let sides = [left, right].map(|side| self.gives_unknown(side, scope, context));
                 let [left, right] = sides;
@@ -239,6 +251,7 @@ impl<'p> Necessary<'p> {
             | Expr::Or(_)
             | Expr::And(_)
             | Expr::Castable { .. }
+            | Expr::InstanceOf { .. }
             | Expr::Comparison { .. }
             | Expr::Element(_) => then(self, Item::Unknown),
         }

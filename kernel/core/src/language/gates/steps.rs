@@ -19,8 +19,10 @@ pub(super) fn may_be_number(program: &Program, id: ExprId) -> bool {
         | Expr::And(_)
         | Expr::Or(_)
         | Expr::Quantified { .. }
+        | Expr::InstanceOf { .. }
         | Expr::Path { .. }
         | Expr::Union(_)
+        | Expr::Intersection { .. }
         | Expr::String(_) => false,
         Expr::Call(function, _) => !matches!(
             function,

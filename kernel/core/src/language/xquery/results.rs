@@ -14,7 +14,8 @@ use crate::language::types::Type;
 pub fn undeliverable_part(program: &Program, is_condition: bool) -> Option<(ExprId, Reason)> {
     let parts = deciding_parts(program);
     if !is_condition {
-        let mut booleans = Booleans { program, variables: vec![false; program.slots as usize] };
+        let variables = vec![false; program.slots as usize];
+        let mut booleans = Booleans { program, variables, context: false };
         let part = parts.into_iter().find(|&part| booleans.may_come_from(part))?;
         return Some((part, Reason::BooleanResult));
     }
@@ -64,6 +65,8 @@ struct Booleans<'p> {
     program: &'p Program,
     /// By slot: whether the variable can be a boolean.
     variables: Vec<bool>,
+    /// Whether the context item can be a boolean.
+    context: bool,
 }
 
 impl Booleans<'_> {
@@ -76,8 +79,17 @@ impl Booleans<'_> {
             | Expr::Or(_)
             | Expr::Quantified { .. }
             | Expr::Castable { .. }
+            | Expr::InstanceOf { .. }
             | Expr::Cast { to: Type::Boolean, .. } => true,
             Expr::Variable(slot) => self.variables[slot as usize],
+            Expr::ContextItem => self.context,
+            Expr::SimpleMap { source, body } => {
+                let inner = self.may_come_from(source);
+                let outer = std::mem::replace(&mut self.context, inner);
+                let found = self.may_come_from(body);
+                self.context = outer;
+                found
+            }
             Expr::Sequence(list) => program.list(list).iter().any(|&item| self.may_come_from(item)),
             Expr::If { then, otherwise, .. } => {
                 self.may_come_from(then) || self.may_come_from(otherwise)
@@ -106,7 +118,11 @@ impl Booleans<'_> {
 fn is_one_atom(program: &Program, id: ExprId) -> bool {
     use Function::*;
     match program.expr(id) {
-        Expr::And(_) | Expr::Or(_) | Expr::Quantified { .. } | Expr::Castable { .. } => true,
+        Expr::And(_)
+        | Expr::Or(_)
+        | Expr::Quantified { .. }
+        | Expr::Castable { .. }
+        | Expr::InstanceOf { .. } => true,
         Expr::Comparison { is_value, .. } => !is_value,
         Expr::Call(function, _) => {
             let gives_one = matches!(

@@ -134,8 +134,40 @@ pub enum Expr {
         /// What would be cast.
         operand: ExprId,
     },
+    /// `e instance of element(a)*`: whether the items are of a kind, and as many as it says.
+    InstanceOf {
+        /// The kind of each item.
+        item: ItemTest,
+        /// How many items there may be.
+        occurrence: Occurrence,
+        /// What is looked at.
+        operand: ExprId,
+    },
+    /// `e to e`: the integers from one to another.
+    Range {
+        /// The first.
+        first: ExprId,
+        /// The last.
+        last: ExprId,
+    },
+    /// `e ! e`: what an expression gives for each item, which is its context item.
+    SimpleMap {
+        /// The items.
+        source: ExprId,
+        /// What is found for each.
+        body: ExprId,
+    },
     /// `e | e`
     Union(List),
+    /// `e intersect e`, `e except e`: the nodes on the left that are on the right too, or are not.
+    Intersection {
+        /// `except`
+        is_except: bool,
+        /// Left operand.
+        left: ExprId,
+        /// Right operand.
+        right: ExprId,
+    },
     /// A location path; the message itself is the path from the root without steps.
     Path {
         /// Where it begins.
@@ -164,6 +196,68 @@ pub enum Expr {
     ContextItem,
     /// A direct element constructor, by number.
     Element(u32),
+}
+
+impl Expr {
+    /// Whether it gives nodes, in document order and each once.
+    pub(crate) fn gives_ordered_nodes(&self) -> bool {
+        matches!(self, Expr::Path { .. } | Expr::Union(_) | Expr::Intersection { .. })
+    }
+}
+
+/// What `instance of` asks of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ItemTest {
+    /// `item()`
+    Item,
+    /// `document-node()`
+    Document,
+    /// Any other node test: the number of a step along the axis of attributes or to the node itself.
+    Node(u32),
+    /// `xs:anyAtomicType`
+    AnyAtomic,
+    /// `xs:untypedAtomic`
+    Untyped,
+    /// A type of atomic values.
+    Atomic(Type),
+}
+
+/// How many items `instance of` asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occurrence {
+    /// One.
+    One,
+    /// `?`
+    Optional,
+    /// `*`
+    Any,
+    /// `+`
+    Several,
+    /// None: `empty-sequence()`.
+    Nothing,
+}
+
+impl Occurrence {
+    /// As it is written.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Occurrence::One | Occurrence::Nothing => "",
+            Occurrence::Optional => "?",
+            Occurrence::Any => "*",
+            Occurrence::Several => "+",
+        }
+    }
+
+    /// Whether there may be so many items.
+    pub(crate) fn allows(self, count: usize) -> bool {
+        match self {
+            Occurrence::One => count == 1,
+            Occurrence::Optional => count <= 1,
+            Occurrence::Any => true,
+            Occurrence::Several => count > 0,
+            Occurrence::Nothing => count == 0,
+        }
+    }
 }
 
 /// Where a path begins.
@@ -401,6 +495,11 @@ impl Program {
     /// The steps of a path.
     pub fn steps(&self, list: List) -> &[Step] {
         &self.steps[list.range()]
+    }
+
+    /// The step that says what a node must be for `instance of`.
+    pub fn node_step(&self, number: u32) -> &Step {
+        &self.steps[number as usize]
     }
 
     /// The clauses of a FLWOR or quantified expression.

@@ -36,7 +36,7 @@ use crate::language::query::{Compiler, Namespaces};
 use crate::language::reader::read_query;
 use crate::language::refusal::Refusal;
 use crate::language::xpath::Expression;
-use crate::registry::catalogue::{Catalogue, IdTable};
+use crate::registry::catalogue::{Catalogue, EntryTable};
 pub use crate::registry::catalogue::{Deliver, Entry};
 use crate::registry::merging::{ENTRIES_A_LOCK, Merging, SUBSCRIPTIONS_A_LOCK, read, write};
 use crate::registry::snapshot::parts::FrozenWay;
@@ -290,6 +290,7 @@ impl Renewed {
             });
             let entry = Entry { namespaces: *namespaces, ..entry };
             let asked = Asked::of(&entry);
+            let mut step_texts = None;
             let way = match old.plans.way(number) {
                 Way::Shared => {
                     let taken = state.plans.add(asked, scope);
@@ -303,6 +304,7 @@ impl Renewed {
                     let number = state.plans.number_count() as SubscriptionNumber;
                     let series = state.series.enter(&steps.steps).expect("it was entered before");
                     let place = state.series.add(series, (asked, scope), number, &steps.texts);
+                    step_texts = Some(steps.texts);
                     Way::Stepped(series, place.expect("it was taken before"))
                 }
                 way => way.clone(),
@@ -311,7 +313,10 @@ impl Renewed {
             let number = state.plans.push(way);
             let is_other = !has_left && !is_query(&entry, state.plans.kind(number));
             state.others += usize::from(is_other);
-            let new = state.catalogue.push(entry);
+            let new = match step_texts {
+                None => state.catalogue.push(entry),
+                Some(texts) => state.catalogue.push_with_steps(entry, &texts),
+            };
             if has_left {
                 state.catalogue.remove(new);
             }
@@ -373,9 +378,9 @@ impl State {
         self.len() == 0
     }
 
-    /// The ids of the numbers of now and of those to come.
-    pub fn ids(&self) -> IdTable {
-        self.catalogue.ids()
+    /// The entries of the numbers of now and of those to come.
+    pub fn entries(&self) -> EntryTable {
+        self.catalogue.entries().clone()
     }
 
     /// The number of an id.
@@ -477,7 +482,10 @@ impl State {
             Some(steps) => self.add_stepped(asked, scope, steps)?,
         };
         self.others += usize::from(!is_query(&subscription, self.plans.kind(number)));
-        self.catalogue.push(subscription);
+        match steps {
+            None => self.catalogue.push(subscription),
+            Some(steps) => self.catalogue.push_with_steps(subscription, &steps.texts),
+        };
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use crate::language::query::ast::Step;
 use crate::registry::automaton::{Automaton, Merge, Merged, Renumbered};
 use crate::registry::snapshot::automaton::FrozenAutomaton;
 use crate::registry::snapshot::build::FrozenArrays;
-use crate::registry::snapshot::format::{FileBuilder, FilePart, KIND_AUTOMATON};
+use crate::registry::snapshot::format::{FileBuilder, FilePart};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -162,7 +162,7 @@ impl RenumberedGates {
     pub(super) fn on_arrays(self, arrays: &FrozenArrays) -> MergedGates {
         let mut file = FileBuilder::default();
         arrays.add_to(&mut file);
-        let file = FilePart::first(file.build(KIND_AUTOMATON));
+        let file = FilePart::first(file.build());
         let frozen = FrozenAutomaton::of(file, self.owners.len());
         self.on(Arc::new(frozen.expect("what was frozen is sound")))
     }

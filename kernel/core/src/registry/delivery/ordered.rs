@@ -78,7 +78,7 @@ impl Ordered {
             self.wanted.push((number, Some((list, template))));
         }
         self.wanted.extend(candidates.iter().map(|&number| (number, None)));
-        let ids = audience.catalogue.ids();
+        let ids = audience.catalogue.entries();
         ids.sort(&mut self.wanted, |&(number, _)| audience.number(number));
     }
 

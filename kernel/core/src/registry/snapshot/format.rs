@@ -3,7 +3,7 @@
 //! ```text
 //! 0   8  "PATHCAST"
 //! 8   4  format version
-//! 12  4  kind: 0 automaton, 1 queries only (written by the reference engine)
+//! 12  4  kind: 0
 //! 16  4  number of sections
 //! 20  4  0
 //! 24  8  length of the file
@@ -27,10 +27,8 @@ use std::sync::Arc;
 
 /// Version of the layout; others are refused. Since 6 there are subscriptions of all kinds.
 pub const FORMAT: u32 = 6;
-/// The file holds the automaton beside the queries.
-pub(crate) const KIND_AUTOMATON: u32 = 0;
-/// The file holds the queries only.
-pub const KIND_QUERIES: u32 = 1;
+/// The kind; files of the papers' engine are of another.
+const KIND: u32 = 0;
 const MAGIC: &[u8; 8] = b"PATHCAST";
 /// Files of subscriptions of the formats 1 to 5 began with it.
 const MAGIC_OF_TABLES: &[u8; 8] = b"PATHCUST";
@@ -143,7 +141,6 @@ enum Bytes {
 #[derive(Debug)]
 pub struct SnapshotFile {
     bytes: Bytes,
-    kind: u32,
     parts: Vec<Sections>,
 }
 
@@ -233,9 +230,8 @@ impl SnapshotFile {
         if u32_at(all, 32) != crc32fast::hash(&all[HEADER..]) {
             return Err(FormatError::Damaged("the content does not match its checksum"));
         }
-        let kind = u32_at(all, 12);
-        if kind > KIND_QUERIES {
-            return Err(FormatError::Foreign("it is of an unknown kind"));
+        if u32_at(all, 12) != KIND {
+            return Err(FormatError::Foreign("it is of another kind"));
         }
         let mut parts = vec![[(0, 0); TAGS]];
         let count = u32_at(all, 16) as usize;
@@ -259,17 +255,12 @@ impl SnapshotFile {
                 *section = (start as usize, end as usize);
             }
         }
-        Ok(SnapshotFile { bytes, kind, parts })
+        Ok(SnapshotFile { bytes, parts })
     }
 
     /// Number of parts.
     pub(crate) fn part_count(&self) -> usize {
         self.parts.len()
-    }
-
-    /// Automaton or queries only.
-    pub fn kind(&self) -> u32 {
-        self.kind
     }
 
     /// All bytes of the file.
@@ -341,7 +332,7 @@ impl<'a> FileBuilder<'a> {
     }
 
     /// The file.
-    pub(crate) fn build(&self, kind: u32) -> SnapshotFile {
+    pub(crate) fn build(&self) -> SnapshotFile {
         let mut parts = vec![[(0, 0); TAGS]; self.part as usize + 1];
         let mut at = (HEADER + self.sections.len() * ENTRY).next_multiple_of(ALIGN);
         for (part, tag, bytes) in &self.sections {
@@ -363,13 +354,13 @@ impl<'a> FileBuilder<'a> {
         let body = crc32fast::hash(&all[HEADER..]);
         all[..8].copy_from_slice(MAGIC);
         all[8..12].copy_from_slice(&FORMAT.to_le_bytes());
-        all[12..16].copy_from_slice(&kind.to_le_bytes());
+        all[12..16].copy_from_slice(&KIND.to_le_bytes());
         all[16..20].copy_from_slice(&(self.sections.len() as u32).to_le_bytes());
         all[24..32].copy_from_slice(&length.to_le_bytes());
         all[32..36].copy_from_slice(&body.to_le_bytes());
         let header = crc32fast::hash(&all[..36]);
         all[36..40].copy_from_slice(&header.to_le_bytes());
-        SnapshotFile { bytes: Bytes::Built(words), kind, parts }
+        SnapshotFile { bytes: Bytes::Built(words), parts }
     }
 }
 

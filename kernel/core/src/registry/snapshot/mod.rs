@@ -18,7 +18,7 @@ use crate::engine::ids::QueryNumber;
 use crate::engine::plans::template::Deliver;
 use crate::language::choice::Language;
 use automaton::{FrozenAutomaton, SnapshotNfa};
-use format::{FileBuilder, FilePart, FormatError, KIND_AUTOMATON, SnapshotFile, Tag};
+use format::{FileBuilder, FilePart, FormatError, SnapshotFile, Tag};
 use parts::{FrozenPart, FrozenWay, PartArrays, check_steps};
 use records::RecordColumns;
 use set_version::hexadecimal;
@@ -72,11 +72,8 @@ impl Snapshot {
         Self::from_file(SnapshotFile::open(path)?)
     }
 
-    /// Reads a checked file of kind automaton.
+    /// Reads a checked file.
     pub fn from_file(file: SnapshotFile) -> Result<Snapshot, FormatError> {
-        if file.kind() != KIND_AUTOMATON {
-            return Err(FormatError::Foreign("it holds queries only"));
-        }
         let part_count = file.part_count();
         let first = FilePart::first(file);
         let fault = check_queries(&first).or_else(|| check_order(&first));
@@ -114,7 +111,7 @@ impl Snapshot {
             }
             part.add_to(&mut file);
         }
-        Self::from_file(file.build(KIND_AUTOMATON)).expect("what was frozen is sound")
+        Self::from_file(file.build()).expect("what was frozen is sound")
     }
 
     /// Number of subscriptions.
@@ -167,6 +164,14 @@ impl Snapshot {
             namespaces: self.file.array(Tag::NamespaceOf)[at],
             subscriber,
             deliver,
+        }
+    }
+
+    /// The texts of the steps of a subscription.
+    pub(crate) fn step_texts(&self, number: QueryNumber) -> &[Box<str>] {
+        match self.parts[0].way(number) {
+            FrozenWay::Stepped(series, place) => self.parts[series as usize + 1].texts_of(place),
+            _ => &[],
         }
     }
 
@@ -243,30 +248,6 @@ fn mode_of(mode: u8) -> (Deliver, Option<Language>) {
         _ => None,
     };
     (Deliver::ALL[usize::from(mode & 3)], language)
-}
-
-/// The queries of any checked file, of either kind, in the order of the file.
-///
-/// # Errors
-/// It is damaged, or holds other subscriptions than filter queries.
-pub fn queries_of(
-    file: &FilePart,
-) -> Result<(Vec<QueryRecord<'_>>, Vec<NamespaceMap>), FormatError> {
-    if let Some(fault) = check_queries(file) {
-        return Err(FormatError::Damaged(fault));
-    }
-    if !file.bytes(Tag::Modes).is_empty() || !file.bytes(Tag::Ways).is_empty() {
-        return Err(FormatError::Foreign("it holds subscriptions that are no filter queries"));
-    }
-    let namespaces = serde_json::from_slice(file.bytes(Tag::Namespaces))
-        .map_err(|_| FormatError::Damaged("the namespaces are not JSON"))?;
-    let of = file.array::<u32>(Tag::NamespaceOf);
-    let records = (0..of.len() as u32).map(|number| QueryRecord {
-        id: text_at(file, Tag::IdOffsets, Tag::Ids, number),
-        text: text_at(file, Tag::TextOffsets, Tag::Texts, number),
-        namespaces: of[number as usize],
-    });
-    Ok((records.collect(), namespaces))
 }
 
 fn text_at(file: &FilePart, offsets: Tag, texts: Tag, number: u32) -> &str {

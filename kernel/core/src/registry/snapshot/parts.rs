@@ -161,6 +161,11 @@ impl FrozenPart {
         &self.steps
     }
 
+    /// The texts of the steps of one of the subscriptions of a series.
+    pub(crate) fn texts_of(&self, number: QueryNumber) -> &[Box<str>] {
+        &self.steps.1[self.step_texts()[number as usize] as usize]
+    }
+
     /// By number in a series: which of the texts.
     pub(crate) fn step_texts(&self) -> &[u32] {
         self.file.array(Tag::StepTexts)

@@ -48,7 +48,7 @@ impl SetSum {
     }
 
     /// The version of the set under `limits`, a JSON object.
-    pub(crate) fn version(&self, limits: &str) -> [u8; 16] {
+    pub(crate) fn version(&self, limits: &str) -> Version {
         let digest = Blake2b::<U16>::new()
             .chain_update(FORMAT)
             .chain_update(limits)
@@ -56,6 +56,15 @@ impl SetSum {
             .chain_update(self.bytes());
         digest.finalize().into()
     }
+}
+
+/// The version of a subscription.
+pub type Version = [u8; 16];
+
+/// The version of the subscription that [`write_content`] wrote this of.
+pub(crate) fn version_of(content: &str) -> Version {
+    let digest: [u8; SUM_BYTES] = Blake2b::<U32>::digest(content.as_bytes()).into();
+    std::array::from_fn(|at| digest[at])
 }
 
 /// Writes what is digested of a subscription in the place of what is in `content`; `namespaces` are as

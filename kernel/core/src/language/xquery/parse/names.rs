@@ -33,7 +33,7 @@ pub(super) struct Variable<'t> {
     uri: TextRange,
     local: &'t str,
     slot: u32,
-    facts: Facts,
+    pub(super) facts: Facts,
 }
 
 impl<'t> Parser<'t> {

@@ -1,15 +1,16 @@
-//! Operators (XQuery 1.0, 3.3 to 3.6), read by climbing their precedence.
+//! Operators (XQuery 3.1, 3.3 to 3.7, 3.14 to 3.16), read by climbing their precedence.
 
-use super::super::syntax::{Expr, ExprId};
+use super::super::syntax::{Clause, Expr, ExprId, ItemTest, Occurrence};
 use super::facts::items;
 use super::names::SCHEMA;
 use super::{Facts, Parser};
 use crate::language::arithmetic::Arithmetic;
 use crate::language::comparison::Comparison;
+use crate::language::functions::Function;
 use crate::language::moments::Moment;
 use crate::language::refusal::{Parsed, Reason, Refusal};
 use crate::language::types::Type;
-use crate::language::xpath::List;
+use crate::language::xpath::{List, TextRange};
 
 /// A binary operator.
 #[derive(Clone, Copy)]
@@ -17,11 +18,16 @@ enum Binary {
     Or,
     And,
     Compare(Comparison, bool),
+    Concatenate,
+    Range,
     Calculate(Arithmetic),
     Union,
+    /// `except`, and not `intersect`.
+    Intersect(bool),
 }
 
 const COMPARISON: u8 = 3;
+const RANGE: u8 = 5;
 
 impl Binary {
     fn level(self) -> u8 {
@@ -29,9 +35,12 @@ impl Binary {
             Binary::Or => 1,
             Binary::And => 2,
             Binary::Compare(..) => COMPARISON,
-            Binary::Calculate(Arithmetic::Add | Arithmetic::Subtract) => 4,
-            Binary::Calculate(_) => 5,
-            Binary::Union => 6,
+            Binary::Concatenate => 4,
+            Binary::Range => RANGE,
+            Binary::Calculate(Arithmetic::Add | Arithmetic::Subtract) => 6,
+            Binary::Calculate(_) => 7,
+            Binary::Union => 8,
+            Binary::Intersect(_) => 9,
         }
     }
 }
@@ -41,12 +50,11 @@ impl Parser<'_> {
     /// An expression of operators that bind at least as tightly as `level`.
     pub(super) fn expression(&mut self, level: u8) -> Parsed<ExprId> {
         let offset = self.scanner.place();
-        let left = self.unary()?;
-        let mut left = self.casts(left, offset)?;
-        let mut is_comparison = false;
+        let mut left = self.operand()?;
+        let (mut is_comparison, mut is_range) = (false, false);
         while let Some((operator, len)) = self.operator() {
             let own = operator.level();
-            if own < level {
+            if own < level || (own == RANGE && is_range) {
                 break;
             }
             if own == COMPARISON && is_comparison {
@@ -54,6 +62,7 @@ impl Parser<'_> {
                 return Err(Refusal::new(at, Reason::ComparisonChain, Vec::new()));
             }
             is_comparison = own == COMPARISON;
+            is_range = own == RANGE;
             let at = self.scanner.place();
             self.count(at)?;
             self.scanner.skip(len);
@@ -71,14 +80,7 @@ impl Parser<'_> {
     fn refuse_operator(&mut self) -> Parsed<()> {
         let (offset, _, end) = self.scanner.next_token()?;
         let written = self.scanner.slice(offset, end);
-        let following = match written {
-            "to" | "is" | "<<" | ">>" | "intersect" | "except" | "!" | "||" | "=>" => "",
-            "instance" => "of",
-            "treat" => "as",
-            _ => return Ok(()),
-        };
-        let after = self.scanner.after_blanks(end)?;
-        if following.is_empty() || self.scanner.text_at(after).starts_with(following) {
+        if matches!(written, "is" | "<<" | ">>") {
             return Err(Refusal::new(offset, Reason::Operator, vec![written.into()]));
         }
         Ok(())
@@ -99,8 +101,9 @@ impl Parser<'_> {
             b'+' => (Binary::Calculate(Arithmetic::Add), 1),
             b'-' => (Binary::Calculate(Arithmetic::Subtract), 1),
             b'*' => (Binary::Calculate(Arithmetic::Multiply), 1),
-            b'|' if next != b'|' => (Binary::Union, 1),
-            b'a' | b'd' | b'e' | b'g' | b'i' | b'l' | b'm' | b'n' | b'o' | b'u' => {
+            b'|' if next == b'|' => (Binary::Concatenate, 2),
+            b'|' => (Binary::Union, 1),
+            b'a' | b'd' | b'e' | b'g' | b'i' | b'l' | b'm' | b'n' | b'o' | b't' | b'u' => {
                 return self.operator_word();
             }
             _ => return None,
@@ -120,6 +123,9 @@ impl Parser<'_> {
             "idiv" => Binary::Calculate(Arithmetic::DivideWhole),
             "mod" => Binary::Calculate(Arithmetic::Modulo),
             "union" => Binary::Union,
+            "intersect" => Binary::Intersect(false),
+            "except" => Binary::Intersect(true),
+            "to" => Binary::Range,
             "eq" => Binary::Compare(Eq, true),
             "ne" => Binary::Compare(Ne, true),
             "lt" => Binary::Compare(Lt, true),
@@ -138,7 +144,8 @@ impl Parser<'_> {
         right: ExprId,
         offset: usize,
     ) -> Parsed<ExprId> {
-        if matches!(operator, Binary::Union) {
+        let is_of_nodes = matches!(operator, Binary::Union | Binary::Intersect(_));
+        if is_of_nodes {
             self.need_nodes(left)?;
             self.need_nodes(right)?;
         } else {
@@ -164,6 +171,24 @@ impl Parser<'_> {
                     _ => None,
                 })
             }
+            Binary::Intersect(is_except) => {
+                let may_be_attribute = self.facts(left).may_be_attribute;
+                let nodes = Facts { is_costly: true, may_be_attribute, ..Facts::of(items::NODES) };
+                let facts = nodes.around(self.facts(left)).around(self.facts(right));
+                (Expr::Intersection { is_except, left, right }, facts)
+            }
+            Binary::Concatenate => {
+                let make = |list| Expr::Call(Function::Concat, list);
+                self.joined(left, right, atoms, make, |expr| match expr {
+                    Expr::Call(Function::Concat, list) => Some(list),
+                    _ => None,
+                })
+            }
+            Binary::Range => {
+                let number = Facts { may_be_number: true, ..atoms };
+                let facts = number.around(self.facts(left)).around(self.facts(right));
+                (Expr::Range { first: left, last: right }, facts)
+            }
             Binary::Compare(operator, is_value) => {
                 let facts = atoms.around(self.facts(left)).around(self.facts(right));
                 (Expr::Comparison { operator, is_value, left, right }, facts)
@@ -178,10 +203,92 @@ impl Parser<'_> {
             }
         };
         let id = self.push(expr, facts, offset);
-        if matches!(operator, Binary::Union) {
+        if is_of_nodes {
             self.keep_value(id);
         }
         Ok(id)
+    }
+
+    /// An operand of a binary operator: what is cast, called or looked at, in the order of precedence.
+    fn operand(&mut self) -> Parsed<ExprId> {
+        let offset = self.scanner.place();
+        let mut expr = self.unary()?;
+        while self.scanner.peek() == b'=' && self.scanner.byte_after(1) == b'>' {
+            self.scanner.skip(2);
+            if matches!(self.scanner.peek(), b'$' | b'(') {
+                let at = self.scanner.at;
+                return Err(Refusal::new(at, Reason::Operator, vec!["=>".into()]));
+            }
+            expr = self.call(Some(expr))?;
+        }
+        let cast = self.casts(expr, offset)?;
+        let treated = self.treated(cast, offset)?;
+        self.instance_of(treated, offset)
+    }
+
+    /// Moves over two words if they come next, which count as an operator.
+    fn takes_words(&mut self, first: &str, second: &str, offset: usize) -> Parsed<bool> {
+        if self.scanner.peek() != first.as_bytes()[0] {
+            return Ok(false);
+        }
+        let mark = self.scanner.at;
+        let comes = self.scanner.ncname() == Some(first) && self.scanner.is_word(second);
+        self.scanner.at = mark;
+        let is_taken = comes && self.scanner.take_word(first) && self.scanner.take_word(second);
+        if is_taken {
+            self.count(offset)?;
+        }
+        Ok(is_taken)
+    }
+
+    /// `treat as` after an expression: that, if it is an instance, and nothing otherwise.
+    fn treated(&mut self, value: ExprId, offset: usize) -> Parsed<ExprId> {
+        if !self.takes_words("treat", "as", offset)? {
+            return Ok(value);
+        }
+        self.need_value(value)?;
+        let (item, occurrence) = self.sequence_type()?;
+        let inner = self.facts(value);
+        let variable = self.bind(TextRange::default(), "treated", inner, offset);
+        let facts = self.variables.pop().map(|bound| bound.facts).unwrap_or_default();
+        let [operand, then] = [(); 2].map(|()| self.push(Expr::Variable(variable), facts, offset));
+        let own = Facts::of(items::ATOMS).around(facts);
+        let condition = self.push(Expr::InstanceOf { item, occurrence, operand }, own, offset);
+        let otherwise = self.sequence_of(&[], offset);
+        let own = Facts::of(items::NONE).around(own).giving(facts);
+        let body = self.push(Expr::If { condition, then, otherwise }, own, offset);
+        let start = self.program.clauses.len() as u32;
+        self.program.clauses.push(Clause::Let { variable, value });
+        let clauses = List { start, end: start + 1 };
+        let facts = Facts::of(items::NONE).around(inner.as_let()).giving(own);
+        let order = List::default();
+        Ok(self.push(Expr::Flwor { clauses, condition: None, order, body }, facts, offset))
+    }
+
+    /// `instance of` after an expression.
+    fn instance_of(&mut self, operand: ExprId, offset: usize) -> Parsed<ExprId> {
+        if !self.takes_words("instance", "of", offset)? {
+            return Ok(operand);
+        }
+        self.need_value(operand)?;
+        let (item, occurrence) = self.sequence_type()?;
+        let facts = Facts::of(items::ATOMS).around(self.facts(operand));
+        Ok(self.push(Expr::InstanceOf { item, occurrence, operand }, facts, offset))
+    }
+
+    /// `element(a)*`, `xs:date?`, `empty-sequence()`.
+    fn sequence_type(&mut self) -> Parsed<(ItemTest, Occurrence)> {
+        let Some(item) = self.item_test()? else {
+            return Ok((ItemTest::Item, Occurrence::Nothing));
+        };
+        let occurrence = match self.scanner.peek() {
+            b'?' => Occurrence::Optional,
+            b'*' => Occurrence::Any,
+            b'+' => Occurrence::Several,
+            _ => return Ok((item, Occurrence::One)),
+        };
+        self.scanner.skip(1);
+        Ok((item, occurrence))
     }
 
     /// The sum or difference of constants, which is a constant that the gate knows.
@@ -252,16 +359,9 @@ impl Parser<'_> {
     /// `castable as` and `cast as` after an expression.
     fn casts(&mut self, mut operand: ExprId, offset: usize) -> Parsed<ExprId> {
         for word in ["cast", "castable"] {
-            if self.scanner.peek() != b'c' {
-                break;
-            }
-            let mark = self.scanner.at;
-            let comes = self.scanner.ncname() == Some(word) && self.scanner.is_word("as");
-            self.scanner.at = mark;
-            if !(comes && self.scanner.take_word(word) && self.scanner.take_word("as")) {
+            if !self.takes_words(word, "as", offset)? {
                 continue;
             }
-            self.count(offset)?;
             let to = self.single_type()?;
             let is_optional = self.scanner.take(b'?');
             operand = if word == "cast" {
@@ -275,23 +375,56 @@ impl Parser<'_> {
         Ok(operand)
     }
 
-    /// The name of a type.
+    /// The name of a type that there is a cast to.
     fn single_type(&mut self) -> Parsed<Type> {
+        self.named_type(|parser, name, offset, end| parser.schema_type(name, offset, end))
+    }
+
+    /// The name of a type of atomic values.
+    pub(super) fn atomic_test(&mut self) -> Parsed<ItemTest> {
+        self.named_type(|parser, name, offset, end| match name {
+            "anyAtomicType" => Ok(ItemTest::AnyAtomic),
+            "untypedAtomic" => Ok(ItemTest::Untyped),
+            _ => parser.schema_type(name, offset, end).map(ItemTest::Atomic),
+        })
+    }
+
+    /// What a name of XML Schema stands for, which comes next.
+    fn named_type<T>(
+        &mut self,
+        find: impl FnOnce(&Self, &str, usize, usize) -> Parsed<T>,
+    ) -> Parsed<T> {
         let offset = self.scanner.place();
         let Some(written) = self.written_name() else {
             return Err(self.scanner.unexpected(Reason::ExpectedName, &[]));
         };
         let end = self.scanner.at;
-        self.scanner.settle();
         match self.expanded(written, offset)? {
             (Some(uri), name) if self.program.text(uri) == SCHEMA => {
-                self.schema_type(name, offset, end)
+                let found = find(self, name, offset, end)?;
+                self.scanner.settle();
+                Ok(found)
             }
             _ => {
                 let shown = self.scanner.slice(offset, end);
                 Err(Refusal::new(offset, Reason::NoType, vec![shown.into()]))
             }
         }
+    }
+
+    /// The path after `!`, whose context item is each item of an expression.
+    fn mapped(&mut self, source: ExprId, offset: usize) -> Parsed<ExprId> {
+        let inner = self.facts(source);
+        let outer = std::mem::replace(&mut self.context, inner.items);
+        self.predicates += 1;
+        self.loops += 1;
+        let body = self.path()?;
+        self.loops -= 1;
+        self.predicates -= 1;
+        self.context = outer;
+        let facts = Facts { is_costly: true, ..Facts::of(items::NONE).around(inner) };
+        let facts = facts.giving(self.facts(body).as_predicate());
+        Ok(self.push(Expr::SimpleMap { source, body }, facts, offset))
     }
 
     /// Signs before a path. A plus makes a number of its operand, as two minuses do.
@@ -305,6 +438,11 @@ impl Parser<'_> {
             self.scanner.skip(1);
         }
         let mut expr = self.path()?;
+        while self.scanner.peek() == b'!' && self.scanner.byte_after(1) != b'=' {
+            self.count(self.scanner.at)?;
+            self.scanner.skip(1);
+            expr = self.mapped(expr, offset)?;
+        }
         if signs > 0 {
             self.need_value(expr)?;
             for _ in 0..2 - minuses % 2 {

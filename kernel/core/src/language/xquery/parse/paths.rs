@@ -1,6 +1,6 @@
 //! Paths, steps, node tests (XQuery 1.0, 3.2).
 
-use super::super::syntax::{Axis, Expr, ExprId, NodeTest, Start};
+use super::super::syntax::{Axis, Expr, ExprId, ItemTest, NodeTest, Start};
 use super::facts::{items, reads};
 use super::{Facts, Parser};
 use crate::language::query::scan::{Written, written_name};
@@ -311,6 +311,43 @@ impl<'t> Parser<'t> {
         }
         self.kind_parenthesis(b')', name)?;
         Ok((axis, found))
+    }
+
+    /// What `instance of` asks of an item: `element(a)`, `item()`, `xs:date`; none for `empty-sequence()`.
+    pub(super) fn item_test(&mut self) -> Parsed<Option<ItemTest>> {
+        let offset = self.scanner.place();
+        let written = self.written_name();
+        let is_call = self.scanner.peek() == b'(';
+        let (written, name) = match written {
+            Some(written @ Written::Plain(name)) if is_call => (written, name),
+            _ => {
+                self.scanner.at = offset;
+                return self.atomic_test().map(Some);
+            }
+        };
+        let found = match name {
+            "item" => Some(ItemTest::Item),
+            "document-node" => Some(ItemTest::Document),
+            "empty-sequence" => None,
+            "function" | "map" | "array" => {
+                return Err(Refusal::new(offset, Reason::FunctionWord, vec![name.into()]));
+            }
+            _ => {
+                let is_attribute = name == "attribute";
+                let axis = if is_attribute { Axis::Attribute } else { Axis::Itself };
+                let (axis, test) = self.kind_test(written, Some(axis), offset)?;
+                let step = self.bare_step(axis, test, offset);
+                self.program.steps.push(step);
+                return Ok(Some(ItemTest::Node(self.program.steps.len() as u32 - 1)));
+            }
+        };
+        self.scanner.settle();
+        self.kind_parenthesis(b'(', name)?;
+        if found == Some(ItemTest::Document) && self.scanner.peek() != b')' {
+            return Err(Refusal::new(offset, Reason::KindTest, vec![name.into()]));
+        }
+        self.kind_parenthesis(b')', name)?;
+        Ok(found)
     }
 
     fn kind_parenthesis(&mut self, symbol: u8, kind: &str) -> Parsed<()> {

@@ -106,7 +106,7 @@ impl Parser<'_> {
             (b'(', _) => self.parenthesised(),
             (b'<', b'<' | b'=') => Err(self.scanner.unexpected(Reason::ExpectedExpression, &[])),
             (b'<', _) => self.constructor(),
-            _ => self.call(),
+            _ => self.call(None),
         }
     }
 
@@ -171,8 +171,8 @@ impl Parser<'_> {
         Ok(inner)
     }
 
-    /// A function call.
-    fn call(&mut self) -> Parsed<ExprId> {
+    /// A function call; `first` is an argument that stands before it and `=>`.
+    pub(super) fn call(&mut self, first: Option<ExprId>) -> Parsed<ExprId> {
         let offset = self.scanner.place();
         let Some(written) = self.written_name() else {
             return Err(self.scanner.unexpected(Reason::ExpectedExpression, &[]));
@@ -188,7 +188,7 @@ impl Parser<'_> {
         }
         let name = match self.function_name(written, offset, end)? {
             Called::Function(name) => name,
-            Called::Type(to) => return self.cast_call(to, offset),
+            Called::Type(to) => return self.cast_call(to, first, offset),
         };
         let is_message = matches!(name, "doc" | "document");
         let signature = functions::find(name);
@@ -197,7 +197,7 @@ impl Parser<'_> {
         }
         self.count(offset)?;
         self.scanner.settle();
-        let mut arguments = self.arguments()?;
+        let mut arguments = self.arguments(first)?;
         let given = arguments.len();
         let wrong = |reason| Refusal::new(offset, reason, vec![name.into(), given.into()]);
         let Some(signature) = signature else {
@@ -374,10 +374,10 @@ impl Parser<'_> {
     }
 
     /// `(e)` after the name of a type.
-    fn cast_call(&mut self, to: Type, offset: usize) -> Parsed<ExprId> {
+    fn cast_call(&mut self, to: Type, first: Option<ExprId>, offset: usize) -> Parsed<ExprId> {
         self.count(offset)?;
         self.scanner.settle();
-        match self.arguments()?[..] {
+        match self.arguments(first)?[..] {
             [operand] => self.push_cast(to, operand, offset),
             ref arguments => {
                 let name = format!("xs:{}", to.name());
@@ -401,10 +401,10 @@ impl Parser<'_> {
         Ok(self.push(Expr::Cast { to, operand }, facts, offset))
     }
 
-    fn arguments(&mut self) -> Parsed<Vec<ExprId>> {
+    fn arguments(&mut self, first: Option<ExprId>) -> Parsed<Vec<ExprId>> {
         let offset = self.scanner.place();
         self.scanner.expect(b'(', "of the call")?;
-        let mut arguments = Vec::new();
+        let mut arguments = Vec::from_iter(first);
         if self.scanner.take(b')') {
             return Ok(arguments);
         }

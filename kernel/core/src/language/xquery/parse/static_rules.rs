@@ -90,6 +90,21 @@ impl Checker<'_, '_> {
                 self.values(&[operand])?;
                 Ok(ATOMS)
             }
+            Expr::InstanceOf { operand, .. } => {
+                self.values(&[operand])?;
+                Ok(ATOMS)
+            }
+            Expr::Range { first, last } => {
+                self.values(&[first, last])?;
+                Ok(ATOMS)
+            }
+            Expr::SimpleMap { source, body } => {
+                let inner = self.items(source)?;
+                let outer = std::mem::replace(&mut self.context, inner);
+                let found = self.items(body)?;
+                self.context = outer;
+                Ok(found)
+            }
             Expr::And(list) | Expr::Or(list) => {
                 self.values(program.list(list))?;
                 Ok(ATOMS)
@@ -127,7 +142,14 @@ impl Checker<'_, '_> {
             }
             Expr::Union(list) => {
                 for &operand in program.list(list) {
-                    self.nodes(operand, Reason::UnionOfAtoms, None)?;
+                    self.nodes(operand, Reason::SetOfAtoms, Some("union"))?;
+                }
+                Ok(NODES)
+            }
+            Expr::Intersection { is_except, left, right } => {
+                let word = if is_except { "except" } else { "intersect" };
+                for operand in [left, right] {
+                    self.nodes(operand, Reason::SetOfAtoms, Some(word))?;
                 }
                 Ok(NODES)
             }
@@ -153,9 +175,9 @@ impl Checker<'_, '_> {
     }
 
     /// Nodes of the message are needed.
-    fn nodes(&mut self, id: ExprId, why: Reason, function: Option<Function>) -> Parsed<()> {
+    fn nodes(&mut self, id: ExprId, why: Reason, taker: Option<&'static str>) -> Parsed<()> {
         let found = self.items(id)?;
-        self.only_nodes(found, self.origins.expr(id), why, function)
+        self.only_nodes(found, self.origins.expr(id), why, taker)
     }
 
     fn only_nodes(
@@ -163,7 +185,7 @@ impl Checker<'_, '_> {
         found: u8,
         offset: usize,
         why: Reason,
-        function: Option<Function>,
+        taker: Option<&'static str>,
     ) -> Parsed<()> {
         if found & BUILT != 0 {
             return Err(Refusal::new(offset, Reason::BuiltValue, Vec::new()));
@@ -172,7 +194,7 @@ impl Checker<'_, '_> {
             return Ok(());
         }
         let mut details = vec![Detail::from(usize::from(found & NODES != 0))];
-        details.extend(function.map(|function| Detail::from(function.name())));
+        details.extend(taker.map(Detail::from));
         Err(Refusal::new(offset, why, details))
     }
 
@@ -211,7 +233,7 @@ impl Checker<'_, '_> {
                 self.together(arguments)?;
             }
             Name | LocalName | NamespaceUri => {
-                self.nodes(arguments[0], Reason::NodeOfAtoms, Some(function))?;
+                self.nodes(arguments[0], Reason::NodeOfAtoms, Some(function.name()))?;
             }
             Data | DistinctValues | Min | Max => {
                 let found = self.items(arguments[0])?;
